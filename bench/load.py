@@ -1,0 +1,65 @@
+"""A load from a second process' worth of connections: keep-alive, one request in flight on each."""
+
+import asyncio
+import re
+from dataclasses import dataclass
+
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Load:
+    """What was asked and what came back."""
+
+    done: int = 0
+    bad: int = 0
+    seconds: float = 0.0
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self, request: bytes, load: Load, total: int, finished: asyncio.Future[None]) -> None:
+        self._request, self._load, self._total, self._finished = request, load, total, finished
+        self._buffer = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        transport.write(self._request)  # type: ignore[attr-defined]
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head = self._buffer.find(b"\r\n\r\n")
+        if head < 0:
+            return
+        length = _LENGTH.search(self._buffer, 0, head + 2)
+        end = head + 4 + (int(length[1]) if length else 0)
+        if len(self._buffer) < end:
+            return
+        if self._buffer[9:12] != b"200":
+            self._load.bad += 1
+        self._buffer = self._buffer[end:]
+        self._load.done += 1
+        if self._load.done >= self._total:
+            if not self._finished.done():
+                self._finished.set_result(None)
+        else:
+            self._transport.write(self._request)  # type: ignore[attr-defined]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._finished.done():
+            self._finished.set_exception(exc or ConnectionError("the server closed a connection"))
+
+
+async def run(port: int, request: bytes, *, total: int, connections: int = 32) -> Load:
+    """Send `total` requests over so many connections. Raises ConnectionError when one is closed."""
+    loop = asyncio.get_running_loop()
+    load, finished = Load(), loop.create_future()
+    started = loop.time()
+    opened = [
+        await loop.create_connection(lambda: _Connection(request, load, total, finished), "127.0.0.1", port)
+        for _ in range(connections)
+    ]
+    await asyncio.wait_for(finished, 120)
+    load.seconds = loop.time() - started
+    for transport, _ in opened:
+        transport.abort()
+    return load

@@ -1,0 +1,62 @@
+"""Servers under test: started on one core, measured by their own CPU time, stopped by their own id."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.request import urlopen
+
+TICK_US = 1_000_000 / os.sysconf("SC_CLK_TCK")
+CORES = sorted(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server."""
+
+    pid: int
+    port: int
+
+    def cpu_us(self) -> float:
+        """CPU time used so far, user and system, in microseconds (10 ms resolution)."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) * TICK_US
+
+    def memory_mb(self) -> float:
+        status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
+        kib = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))
+        return int(kib) / 1024
+
+
+@contextmanager
+def started(command: list[str], *, core: int | None = None, **environment: str) -> Iterator[Server]:
+    """A server that prints one JSON line with its address when it is ready."""
+    pin = (lambda: os.sched_setaffinity(0, {core})) if core is not None else None
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}, preexec_fn=pin
+    )
+    try:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        url = ready.get("base_url") or ready["world_url"]
+        yield Server(process.pid, int(url.rsplit(":", 1)[1]))
+    finally:
+        process.terminate()
+        process.wait(15)
+
+
+def first_answer_s(command: list[str], path: str, **environment: str) -> float:
+    """Seconds from the spawn of a server to its first answer."""
+    begun = time.perf_counter()
+    with started(command, **environment) as server:
+        urlopen(f"http://127.0.0.1:{server.port}{path}").read()
+        return time.perf_counter() - begun
+
+
+def python(*arguments: str) -> list[str]:
+    return [sys.executable, *arguments]

@@ -1,0 +1,70 @@
+"""Ready-to-paste configuration for the programs that use MCP servers."""
+
+import base64
+import json
+import shlex
+from typing import Any, Literal
+from urllib.parse import quote
+
+from toolserver.documents import SERVICE, Facts, Snippet
+
+TOKEN = "svc_live_YOUR_TOKEN"  # what to replace; an unknown token is ignored by free tools
+_ASKED = "${input:token}"  # VS Code asks for it and keeps it out of the file
+
+Config = dict[str, Any]
+
+
+_GEMINI = "~/.gemini/settings.json"
+_SHELL = "run in a shell"
+_CONNECTORS = "Settings, Connectors, Add custom connector (the address must be reachable from the internet; no token)"
+
+
+def snippets(facts: Facts, *, token: bool = False) -> tuple[Snippet, ...]:
+    """One snippet per host and transport. With `token`, they hold the place where the buyer's token goes.
+
+    Local ones start the installed command: no program that fetches packages by name, which may be anybody's.
+    """
+    remote, local = _remote("url", facts, token), _local(token)
+    return (
+        Snippet("Claude Code", "http", _SHELL, _shell({"type": "http", **remote})),
+        Snippet("Claude Code", "stdio", _SHELL, _shell({"type": "stdio", **local})),
+        Snippet("Claude Desktop", "http", _CONNECTORS, facts.url("/api/mcp")),
+        Snippet("Claude Desktop", "stdio", "claude_desktop_config.json", _file("mcpServers", local)),
+        Snippet("Cursor", "http", "~/.cursor/mcp.json", _file("mcpServers", remote), _cursor_link(remote)),
+        Snippet("Cursor", "stdio", "~/.cursor/mcp.json", _file("mcpServers", local), _cursor_link(local)),
+        _vscode("http", _remote("url", facts, token, _ASKED), token),
+        _vscode("stdio", _local(token, _ASKED), token),
+        Snippet("Gemini CLI", "http", _GEMINI, _file("mcpServers", _remote("httpUrl", facts, token))),
+        Snippet("Gemini CLI", "stdio", _GEMINI, _file("mcpServers", local)),
+    )
+
+
+def _remote(key: str, facts: Facts, token: bool, value: str = TOKEN) -> Config:
+    headers = {"headers": {"Authorization": f"Bearer {value}"}} if token else {}
+    return {key: facts.url("/api/mcp"), **headers}
+
+
+def _local(token: bool, value: str = TOKEN) -> Config:
+    env = {"env": {"TOOLSERVER_TOKEN": value}} if token else {}
+    return {"command": SERVICE, "args": ["stdio"], **env}
+
+
+def _shell(server: Config) -> str:
+    return f"claude mcp add-json {SERVICE} {shlex.quote(json.dumps(server))}"
+
+
+def _file(member: str, server: Config, **more: Any) -> str:
+    return json.dumps({member: {SERVICE: server}, **more}, indent=2, ensure_ascii=False)
+
+
+def _cursor_link(server: Config) -> str:
+    config = quote(base64.b64encode(json.dumps(server).encode()).decode(), safe="")
+    return f"cursor://anysphere.cursor-deeplink/mcp/install?name={SERVICE}&config={config}"
+
+
+def _vscode(transport: Literal["http", "stdio"], server: Config, token: bool) -> Snippet:
+    typed = {"type": transport, **server}
+    asked = {"type": "promptString", "id": "token", "description": "Token (svc_live_…)", "password": True}
+    inputs = {"inputs": [asked]} if token else {}
+    link = "vscode:mcp/install?" + quote(json.dumps({"name": SERVICE, **typed, **inputs}), safe="")
+    return Snippet("VS Code", transport, ".vscode/mcp.json", _file("servers", typed, **inputs), link)

@@ -1,0 +1,115 @@
+"""The registry as Markdown files: one page per tool, and the table of sources."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from toolserver.documents import auth, duration, price
+from toolserver.envelopes import frame_of
+from toolserver.fields import Row, payload_rows, rows
+from toolserver.registry import Operation, Registry, Tier
+from toolserver.upstream.source import Source
+
+_KINDS = {
+    "yes": "free",
+    "attribution": "free with credit",
+    "non_commercial": "non-commercial",
+    "unclear": "unclear",
+    "no": "bars redistribution",
+}
+
+
+def tool_page(operation: Operation, example: dict[str, Any] | None) -> str:
+    """What a person needs to use one tool: arguments, answer, an example, sources, freshness, errors."""
+    return "\n".join([*_page(operation, example), ""])
+
+
+def _page(operation: Operation, example: dict[str, Any] | None) -> Iterator[str]:
+    yield f"# {operation.name}"
+    for paragraph in operation.text.split("\n\n"):
+        yield ""
+        yield from paragraph.splitlines()
+    yield ""
+    token = ", with a bearer token" if auth(operation) == "bearer" else ""
+    yield f"`{operation.method} {operation.path}`, or the MCP tool `{operation.name}`; {price(operation)}{token}."
+    if operation.longest_ttl:
+        yield f"The answer is the same bytes for {duration(operation.longest_ttl)}."
+    yield from _table("Arguments", rows(operation.input_schema), required=True)
+    beside = ", ".join(f"`{name}`" for name in frame_of(operation).names)
+    yield from _table("Answer", payload_rows(operation), required=False, note=f"Beside it: {beside}.")
+    if example is not None:
+        yield "\n## Example\n\nFrom the simulated world; lists are cut.\n\n```json"
+        yield json.dumps(example, indent=2, ensure_ascii=False)
+        yield "```"
+    if operation.sources:
+        yield "\n## Sources, in order of use\n"
+        for source in _once(operation.sources):
+            yield f"- [`{source.name}`](../sources.md): {source.licence.attribution}, {_KINDS[source.licence.kind]}"
+    yield "\n## Errors\n"
+    yield from _errors(operation)
+
+
+def _table(heading: str, listed: list[Row], *, required: bool, note: str = "") -> Iterator[str]:
+    yield f"\n## {heading}\n"
+    if note:
+        yield f"{note}\n"
+    if not listed:
+        yield "None."
+        return
+    yield "| name | type | meaning |\n|---|---|---|"
+    for row in listed:
+        default = "" if row.default is None else f"; default `{row.default}`"
+        needed = " (required)" if required and row.required else ""
+        kind = row.kind.replace("|", "\\|")
+        yield f"| `{row.path}` | {kind}{default}{needed} | {row.description} |"
+
+
+def _errors(operation: Operation) -> Iterator[str]:
+    yield "- [`invalid_arguments`](../errors.md) when an argument does not fit; nothing is run then."
+    if operation.tier is Tier.FREE:
+        if operation.spaced:
+            yield "- [`rate_limited`](../errors.md) when the same client calls again too soon."
+        if operation.sources:
+            yield (
+                "- When a source is down: the next one, else the last good answer with `stale: true`,"
+                " else null with a `warning`; never a 5xx."
+            )
+    if operation.tier is Tier.PREMIUM:
+        yield "- The [402 codes](../errors.md) without a token or credits."
+        yield "- A section whose source is down is null and named in `warning`; a stale or empty answer is not charged."
+        yield "- [`upstream_unavailable`](../errors.md) when nothing could be composed; not charged."
+
+
+def sources_page(registry: Registry) -> str:
+    """Every source: who uses it, how fresh, on what terms."""
+    return "\n".join([*_sources(registry), ""])
+
+
+def _sources(registry: Registry) -> Iterator[str]:
+    yield "# Sources\n"
+    yield "Names are permanent: they stand in `_meta.sources[]` of every answer. `sources.licence_policy` decides which"
+    yield "are used: `any` all, `no_forbidden` not those that bar redistribution, `commercial` only the free ones.\n"
+    yield "| source | credit | terms | fresh | kept | used by |\n|---|---|---|---|---|---|"
+    for source in _once(registry.sources):
+        users = [o for o in registry if any(source.name == used.name for used in o.sources)]
+        named = ", ".join(f"[{o.name}](tools/{o.name}.md)" for o in users)
+        terms = _KINDS[source.licence.kind]
+        linked = f"[{terms}]({source.licence.terms_url})" if source.licence.terms_url else terms
+        fresh, kept = duration(source.fresh_s), duration(source.keep_s)
+        yield f"| `{source.name}` | {source.licence.attribution} | {linked} | {fresh} | {kept} | {named} |"
+
+
+def errors_page(problems: dict[str, Any]) -> str:
+    """Every error code."""
+    lines = ["# Errors", "", "Bodies are RFC 9457 problem documents; `error` holds the code.", ""]
+    lines += ["| code | status | meaning | what to do |", "|---|---|---|---|"]
+    lines += [f"| `{p.code}` | {p.status} | {p.meaning} | {p.advice} |" for p in problems.values()]
+    return "\n".join([*lines, ""])
+
+
+def _once(sources: Any) -> list[Source[Any, Any]]:
+    """Sources, each public name once."""
+    found: dict[str, Source[Any, Any]] = {}
+    for source in sources:
+        found.setdefault(source.name, source)
+    return list(found.values())

@@ -1,0 +1,119 @@
+"""The few things every HTTP answer here is made of: request headers read once, a body with a cap, replies."""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from toolserver.errors import CallRejected
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Header: TypeAlias = tuple[bytes, bytes]
+
+_ONCE = {b"authorization", b"content-type", b"idempotency-key", b"content-length"}
+
+
+class InvalidRequest(CallRejected):
+    """The request itself, not an argument, is malformed."""
+
+    code, status, title = "invalid_arguments", 400, "Invalid arguments"
+
+
+class InvalidJson(CallRejected):
+    code, status, title = "invalid_json", 400, "Invalid JSON"
+
+
+class UnsupportedMediaType(CallRejected):
+    code, status, title = "unsupported_media_type", 415, "Unsupported media type"
+
+
+class PayloadTooLarge(CallRejected):
+    code, status, title = "payload_too_large", 413, "Payload too large"
+
+
+class MethodNotAllowed(CallRejected):
+    code, status, title = "method_not_allowed", 405, "Method not allowed"
+
+
+@dataclass(slots=True)
+class Asked:
+    """The request headers that anything here depends on, as one pass over them found them."""
+
+    accept: bytes = b""
+    accept_encoding: bytes = b""
+    if_none_match: bytes | None = None
+    request_id: bytes = b""
+    authorization: bytes | None = None
+    forwarded: bytes | None = None
+    agent: bytes = b""
+    content_type: bytes | None = None
+    content_length: bytes | None = None
+    idempotency_key: bytes | None = None
+    nonce: bytes | None = None
+    origin: bytes | None = None
+    twice: bytes | None = None
+
+
+_FIELDS = {
+    b"accept": "accept",
+    b"accept-encoding": "accept_encoding",
+    b"if-none-match": "if_none_match",
+    b"x-request-id": "request_id",
+    b"authorization": "authorization",
+    b"x-forwarded-for": "forwarded",
+    b"user-agent": "agent",
+    b"content-type": "content_type",
+    b"content-length": "content_length",
+    b"idempotency-key": "idempotency_key",
+    b"x-agent-nonce": "nonce",
+    b"origin": "origin",
+}
+
+
+def asked(scope: Scope) -> Asked:
+    """One pass over the request headers. Repeated Accept, If-None-Match and X-Forwarded-For are joined."""
+    found = Asked()
+    for name, value in scope["headers"]:
+        attribute = _FIELDS.get(name)
+        if attribute is None:
+            continue
+        before = getattr(found, attribute)
+        if before:
+            if name in _ONCE:
+                found.twice = name
+            value = before + b", " + value
+        setattr(found, attribute, value)
+    return found
+
+
+async def body_of(receive: Receive, found: Asked, limit: int) -> bytes:
+    """The request body. Raises PayloadTooLarge beyond the limit, before reading it all."""
+    too_large = PayloadTooLarge(f"The body may have {limit} bytes.", limit_bytes=limit)
+    if found.content_length and found.content_length.isdigit() and int(found.content_length[:20]) > limit:
+        raise too_large
+    body: bytes = b""
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return body
+        body += message.get("body") or b""
+        if len(body) > limit:
+            raise too_large
+        if not message.get("more_body"):
+            return body
+
+
+@dataclass(slots=True)
+class Reply:
+    """A response that is not on the hot path."""
+
+    status: int
+    body: bytes
+    headers: list[Header] = field(default_factory=list)
+
+
+async def send(send: Send, status: int, headers: list[Header], body: bytes, *, head: bool = False) -> None:
+    """Send a whole response; of one to HEAD, only the headers."""
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if head else body})

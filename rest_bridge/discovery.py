@@ -1,0 +1,100 @@
+"""/api/meta, /.well-known/api-catalog and robots.txt: what the service is and where everything stands."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from toolserver import API_VERSION, __version__
+from toolserver.documents import (
+    FREE_LICENCE,
+    JSON,
+    LINKSET,
+    PREMIUM_LICENCE,
+    SERVICE,
+    TEXT,
+    Document,
+    Facts,
+    pages,
+    sells,
+)
+from toolserver.registry import Operation, Registry
+from toolserver.upstream.answer import describe
+
+
+def meta(registry: Registry, facts: Facts) -> dict[str, Any]:
+    """The service in one JSON object. It changes only with a release or a setting."""
+    return {
+        "source": facts.source,
+        "service": SERVICE,
+        "version": __version__,
+        "api_version": API_VERSION,
+        "simulated": facts.simulated,
+        "contact": facts.contact,
+        "freshness": [_freshness(operation) for operation in registry if operation.longest_ttl],
+        "sources": _sources(registry),
+        "licence": {"free": FREE_LICENCE, **({"premium": PREMIUM_LICENCE} if sells(registry) else {})},
+        "limits": _limits(registry, facts),
+        "ledger": {"mode": facts.ledger} if sells(registry) else None,
+        "discovery": {page.path: facts.url(page.path) for page in pages(registry)},
+    }
+
+
+def _freshness(operation: Operation) -> dict[str, Any]:
+    """How long an answer is the same, from which age its data count as stale, and who is asked in which order."""
+    sla_s = operation.sla_s if operation.sla_s is not None else operation.longest_ttl
+    return {
+        "tool": operation.name,
+        "endpoint": operation.path,
+        "tier": operation.tier.value,
+        "cache_ttl_s": operation.longest_ttl,
+        "stale_after_s": sla_s,
+        "sources": list(dict.fromkeys(source.name for source in operation.sources)),
+    }
+
+
+def _sources(registry: Registry) -> list[dict[str, Any]]:
+    """Every source once by public name; several request shapes may share a name."""
+    found = {source.name: source for source in reversed(registry.sources)}
+    return [
+        {"name": name, "licence": describe(source), "fresh_s": source.fresh_s, "kept_s": source.keep_s}
+        for name, source in sorted(found.items())
+    ]
+
+
+def _limits(registry: Registry, facts: Facts) -> dict[str, Any]:
+    limits = facts.limits
+    free = {"calls_per_day": limits.free_per_day, "seconds_between_calls_per_endpoint": limits.free_spacing_s}
+    if not sells(registry):
+        return {"free": free}
+    payment = {"calls_per_minute": limits.payment_per_minute}
+    return {"free": free, "payment": payment, "premium": {"calls_per_minute_and_token": limits.premium_per_minute}}
+
+
+def api_catalog(registry: Registry, facts: Facts) -> dict[str, Any]:
+    """RFC 9727: one link set for the API, and the MCP endpoint as an API of its own."""
+    links: dict[str, list[dict[str, str]]] = {}
+    for page in pages(registry):
+        if page.relation and page.relation != "item":
+            target = {"href": facts.url(page.path), "type": page.media_type, "title": page.title}
+            links.setdefault(page.relation, []).append(target)
+    items = [{"href": facts.url(page.path)} for page in pages(registry) if page.relation == "item"]
+    catalogue = {"anchor": facts.url("/.well-known/api-catalog"), "item": [{"href": facts.url("/")}, *items]}
+    return {"linkset": [catalogue, {"anchor": facts.url("/"), **links}]}
+
+
+def robots(facts: Facts) -> str:
+    """Pages are for everybody; the API is for those who call it."""
+    return f"User-agent: *\nAllow: /\nDisallow: {facts.href('/api/')}\n"
+
+
+def documents(registry: Registry, facts: Facts) -> dict[str, Document]:
+    return {
+        "/api/meta": as_json(meta(registry, facts)),
+        "/.well-known/api-catalog": as_json(api_catalog(registry, facts), LINKSET),
+        "/robots.txt": Document(robots(facts).encode(), TEXT),
+    }
+
+
+def as_json(value: Mapping[str, Any], content_type: str = JSON) -> Document:
+    """A JSON document, compact."""
+    return Document(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(), content_type)

@@ -1,0 +1,45 @@
+"""Every document of the HTTP face that depends on nothing but the registry and the facts, by path."""
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from rest_bridge import discovery
+from rest_bridge.openapi import NO_EXAMPLES, openapi
+from rest_bridge.pages.changelog import changelog, changelog_markdown
+from rest_bridge.pages.home import home
+from rest_bridge.pages.payments import payments
+from rest_bridge.pages.reference import reference
+from rest_bridge.problems import PROBLEMS, problem_page, problems_page
+from toolserver.documents import PAYMENTS, Document, Facts, Snippet, sells
+from toolserver.registry import Registry
+
+
+def documents(
+    registry: Registry,
+    facts: Facts,
+    *,
+    snippets: Sequence[Snippet] = (),
+    changes: str = "",
+    examples: Mapping[str, Any] = NO_EXAMPLES,
+) -> dict[str, Document]:
+    """Documents by path. `changes` is CHANGELOG.md; `/changelog.md` is what `/changelog` is for who wants Markdown."""
+    paid = {PAYMENTS: payments(registry, facts)} if sells(registry) else {}
+    return {
+        "/": home(registry, facts, snippets),
+        "/docs": reference(registry, facts),
+        **paid,
+        "/problems": problems_page(registry, facts),
+        **{f"/problems/{problem.code}": problem_page(registry, facts, problem) for problem in PROBLEMS.values()},
+        "/changelog": changelog(registry, facts, changes),
+        "/changelog.md": changelog_markdown(changes),
+        "/openapi.json": discovery.as_json(openapi(registry, facts, examples)),
+        **discovery.documents(registry, facts),
+        "/style.css": style(),
+    }
+
+
+def style() -> Document:
+    """The one style sheet."""
+    css = files("rest_bridge.pages").joinpath("style.css").read_bytes()
+    return Document(css, "text/css; charset=utf-8")

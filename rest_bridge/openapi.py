@@ -1,0 +1,214 @@
+"""/openapi.json: the REST interface described in OpenAPI 3.1, from the registry."""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from rest_bridge.openapi_documents import document_paths
+from rest_bridge.openapi_parts import FRAMES, PARAMETERS, anchored, components, failure, head, headers, ref
+from toolserver import API_VERSION
+from toolserver.documents import (
+    FREE_LICENCE,
+    JSON,
+    PREMIUM_LICENCE,
+    SERVICE,
+    TIER_HEADINGS,
+    Facts,
+    auth,
+    price,
+    sells,
+)
+from toolserver.envelopes import SHARED, answer_schema, frame_of, frame_schema
+from toolserver.registry import Operation, Registry, Tier
+from toolserver.schemas import Schema
+
+NO_EXAMPLES: Mapping[str, Any] = MappingProxyType({})
+
+_LICENCES = {Tier.FREE: "permissive, with the attribution each source asks for", Tier.PREMIUM: "inference-only"}
+
+
+def openapi(registry: Registry, facts: Facts, examples: Mapping[str, Any] = NO_EXAMPLES) -> dict[str, Any]:
+    """The description. `examples`: answers by tool name, shown where they are given."""
+    shared = components(facts)
+    schemas = {name: schema for operation in registry for name, schema in _schemas(operation).items()}
+    return {
+        "openapi": "3.1.0",
+        "info": _info(registry, facts),
+        "servers": [{"url": facts.url("")}],
+        "externalDocs": {"url": facts.url("/docs"), "description": "The same for people"},
+        "tags": _tags(registry),
+        "paths": {**_paths(registry, facts, examples), **document_paths(registry)},
+        "components": {**shared, "schemas": {**shared["schemas"], **schemas}},
+        "x-license": _licence_texts(registry),
+    }
+
+
+def _info(registry: Registry, facts: Facts) -> dict[str, Any]:
+    simulated = " This server answers from a simulated world: every value is invented." if facts.simulated else ""
+    contact = {"contact": {"name": facts.contact}} if facts.contact else {}
+    return {
+        "title": SERVICE,
+        "version": API_VERSION,
+        "summary": "Live data for AI agents",
+        "description": f"Typed tools with live data, also served over MCP.{simulated}\n\n"
+        + "\n\n".join(_licence_texts(registry).values()),
+        **contact,
+        "license": {"name": "Licence of the data", "url": facts.url("/docs#licence")},
+    }
+
+
+def _licence_texts(registry: Registry) -> dict[str, str]:
+    return {"free": FREE_LICENCE, **({"premium": PREMIUM_LICENCE} if sells(registry) else {})}
+
+
+def _tags(registry: Registry) -> list[Schema]:
+    used = {operation.tier for operation in registry}
+    tiers = [{"name": tier.value, "description": text} for tier, text in TIER_HEADINGS.items() if tier in used]
+    return [*tiers, {"name": "service", "description": "Discovery, MCP and readiness"}]
+
+
+def _paths(registry: Registry, facts: Facts, examples: Mapping[str, Any]) -> dict[str, Schema]:
+    paths: dict[str, Schema] = {}
+    for operation in registry:
+        described = _operation(operation, facts, examples)
+        item = paths.setdefault(operation.path, {})
+        item[operation.method.lower()] = described
+        if operation.method == "GET":
+            item["head"] = head(described)
+    return paths
+
+
+def _operation(operation: Operation, facts: Facts, examples: Mapping[str, Any]) -> Schema:
+    return {
+        "operationId": operation.name,
+        "tags": [operation.tier.value],
+        "summary": operation.title,
+        "description": operation.text,
+        "externalDocs": {"url": facts.url(f"/docs#{operation.name}")},
+        "security": [{"bearer": []}] if auth(operation) == "bearer" else [],
+        **_request(operation),
+        "responses": _responses(operation, examples),
+        "x-credits": operation.credits,
+        "x-price": price(operation),
+        "x-cache-ttl": operation.longest_ttl,
+        "x-sources": list(dict.fromkeys(source.name for source in operation.sources)),
+        "x-license": _LICENCES.get(operation.tier, "yours"),
+    }
+
+
+# --- what is sent
+
+
+def _request(operation: Operation) -> Schema:
+    """Arguments: in the path where it names them, in the body of a POST, else in the query."""
+    properties, required = operation.input_schema["properties"], operation.input_schema.get("required", [])
+    in_path = [name for name in _placeholders(operation) if name in properties]
+    rest = [name for name in properties if name not in in_path]
+    in_query = [] if operation.method == "POST" else rest
+    parameters = [_parameter(name, "path", properties[name], required=True) for name in in_path]
+    parameters += [_parameter(name, "query", properties[name], required=name in required) for name in in_query]
+    parameters += [ref("parameters", name) for name in _request_headers(operation)]
+    found: Schema = {"parameters": parameters} if parameters else {}
+    if operation.method == "POST":
+        schema = ref("schemas", f"{operation.name}.arguments")
+        found["requestBody"] = {"required": bool(required), "content": {JSON: {"schema": schema}}}
+    return found
+
+
+def _placeholders(operation: Operation) -> list[str]:
+    return re.findall(r"{(\w+)}", operation.path)
+
+
+def _request_headers(operation: Operation) -> list[str]:
+    if operation.tier is Tier.PREMIUM:
+        return [PARAMETERS["Idempotency-Key"]["name"]]
+    return [PARAMETERS["If-None-Match"]["name"]] if _revalidates(operation) else []
+
+
+def _parameter(name: str, where: str, schema: Schema, *, required: bool) -> Schema:
+    listed = {"style": "form", "explode": False} if schema.get("type") == "array" else {}
+    described = {"description": schema["description"]} if "description" in schema else {}
+    plain = {key: value for key, value in schema.items() if key != "description"}
+    return {"name": name, "in": where, "required": required, **described, **listed, "schema": plain}
+
+
+# --- what comes back
+
+
+def _revalidates(operation: Operation) -> bool:
+    """Whether its answers are cacheable and have an ETag."""
+    return operation.tier is Tier.FREE and operation.reads_only
+
+
+_FRESHNESS = ("Cache-Control", "Age", "ETag", "Last-Modified", "Cache-Status")
+_RECEIPT = ("Cache-Control", "X-Credits-Remaining", "X-Service-Receipt-Id", "X-Service-Receipt", "Content-Digest")
+_LIMITS = ("RateLimit-Policy", "RateLimit")
+
+
+def _answer_headers(operation: Operation) -> list[str]:
+    if operation.tier is Tier.PREMIUM:
+        return [*_RECEIPT, "X-Request-Id"]
+    fresh = _FRESHNESS if _revalidates(operation) else ("Cache-Control",)
+    return [*fresh, *(_LIMITS if operation.tier is Tier.FREE else ()), "X-Request-Id"]
+
+
+def _responses(operation: Operation, examples: Mapping[str, Any]) -> Schema:
+    content: Schema = {"schema": ref("schemas", operation.name)}
+    if operation.name in examples:
+        content["example"] = examples[operation.name]
+    found: Schema = {
+        "200": {
+            "description": operation.title,
+            "headers": headers(_answer_headers(operation)),
+            "content": {JSON: content},
+        }
+    }
+    if _revalidates(operation):
+        found["304"] = {"description": "Unchanged since that ETag", "headers": headers([*_FRESHNESS, "X-Request-Id"])}
+    return {**found, **{str(status): failure(status) for status in _failures(operation)}}
+
+
+def _failures(operation: Operation) -> list[int]:
+    """The statuses a call of this operation can fail with."""
+    posts, premium = operation.method == "POST", operation.tier is Tier.PREMIUM
+    pays = posts and operation.tier is Tier.PAYMENT
+    possible = {
+        400: True,
+        402: auth(operation) == "bearer",
+        404: bool(_placeholders(operation)),
+        409: pays,
+        413: posts,
+        415: posts,
+        422: premium,
+        429: True,
+        500: True,
+        503: premium or pays,
+    }
+    return [status for status, can_be in possible.items() if can_be]
+
+
+# --- schemas of answers and bodies
+
+
+def _schemas(operation: Operation) -> dict[str, Schema]:
+    """The operation's own components: its answer, its body if it takes one, and the models they refer to."""
+    prefix = f"{operation.name}."
+    schema = answer_schema(operation, full=True)
+    models = {prefix + name: model for name, model in schema.pop("$defs", {}).items() if name not in SHARED}
+    found = {operation.name: _around_payload(operation, schema), **models}
+    if operation.method == "POST":
+        found[prefix + "arguments"] = operation.input_schema
+    return {name: anchored(model, prefix) for name, model in found.items()}
+
+
+def _around_payload(operation: Operation, schema: Schema) -> Schema:
+    """The answer as its frame and its own members, or as it is when nothing stands around it."""
+    frames = [name for name, frame in FRAMES.items() if frame is frame_of(operation)]
+    if not frames:
+        return schema
+    name = frames[0]
+    frame = frame_schema(FRAMES[name])
+    own = {key: value for key, value in schema["properties"].items() if frame["properties"].get(key) != value}
+    required = [key for key in schema["required"] if key not in frame["required"]]
+    return {"allOf": [ref("schemas", name), {"type": "object", "properties": own, "required": required}]}

@@ -1,0 +1,165 @@
+"""The paths of the API description that are not tools: discovery, the MCP endpoint, readiness, error pages."""
+
+from typing import Any
+
+from rest_bridge.openapi_parts import failure, head, headers
+from toolserver.documents import HTML, JSON, PAYMENTS, TOOL_FORMATS, TOOL_TIERS, Page, pages
+from toolserver.problems import PROBLEMS
+from toolserver.registry import Registry
+from toolserver.schemas import Schema
+
+_NOT_DESCRIBED = {"/", "/docs", PAYMENTS, "/problems", "/robots.txt"}  # for people
+
+_LIST: Schema = {"type": "array", "items": {"type": "object"}}
+_BODIES: dict[str, Schema] = {
+    "/api/llm-tools": {
+        "type": "object",
+        "properties": {
+            "source": {"type": "string"},
+            "generated_at": {"type": "string", "format": "date-time"},
+            "docs": {"type": "string", "format": "uri"},
+            "auth": {"type": "object"},
+            "count": {"type": "integer"},
+            **{name.replace("-", "_"): _LIST for name in TOOL_FORMATS if name != "both"},
+        },
+        "required": ["source", "generated_at", "docs", "auth", "count"],
+    },
+    "/readyz": {
+        "type": "object",
+        "properties": {
+            "ready": {"type": "boolean"},
+            "checks": {"type": "object", "additionalProperties": {"type": "boolean"}},
+        },
+        "required": ["ready", "checks"],
+    },
+}
+
+
+def document_paths(registry: Registry) -> dict[str, Schema]:
+    """Path items by path."""
+    described = {page.path: _item(page) for page in pages(registry) if page.path not in _NOT_DESCRIBED}
+    return {**described, "/problems/{code}": _problem_page()}
+
+
+def _item(page: Page) -> Schema:
+    if page.path == "/api/mcp":
+        return {"post": _mcp_post(), "get": _mcp_get(page)}
+    get = _get(page)
+    return {"get": get, "head": head(get)}
+
+
+def _get(page: Page) -> Schema:
+    found: Schema = {
+        "operationId": _identifier(page.path),
+        "tags": ["service"],
+        "summary": page.title,
+        "description": page.summary,
+        "responses": {"200": _ok(page), "500": failure(500)},
+    }
+    if page.path == "/api/llm-tools":
+        found["parameters"] = [_choice("format", TOOL_FORMATS, "both"), _choice("tier", TOOL_TIERS)]
+        found["responses"]["400"] = failure(400)
+    if page.path == "/readyz":
+        found["responses"]["503"] = {**_ok(page), "description": "Not ready"}
+    return found
+
+
+def _identifier(path: str) -> str:
+    """`/.well-known/api-catalog` -> `well_known_api_catalog`."""
+    return "_".join("".join(c if c.isalnum() else " " for c in path.removeprefix("/api")).split())
+
+
+def _ok(page: Page) -> Schema:
+    content = _content(page.media_type)
+    if page.path == "/changelog":
+        content |= _content("text/markdown")
+    if page.path in _BODIES:
+        content = {JSON: {"schema": _BODIES[page.path]}}
+    return {"description": page.title, "headers": headers(["X-Request-Id"]), "content": content}
+
+
+def _content(media_type: str) -> Schema:
+    return {media_type: {"schema": {"type": "object" if "json" in media_type else "string"}}}
+
+
+def _choice(name: str, values: tuple[str, ...], default: str | None = None) -> Schema:
+    schema: dict[str, Any] = {"type": "string", "enum": list(values)}
+    return {"name": name, "in": "query", "schema": schema | ({"default": default} if default else {})}
+
+
+def _problem_page() -> Schema:
+    code = {"type": "string", "enum": list(PROBLEMS)}
+    get = {
+        "operationId": "problem",
+        "tags": ["service"],
+        "summary": "What an error code means and what to do",
+        "parameters": [{"name": "code", "in": "path", "required": True, "schema": code}],
+        "responses": {
+            "200": {"description": "The page", "content": _content(HTML.split(";")[0])},
+            "404": failure(404),
+            "500": failure(500),
+        },
+    }
+    return {"get": get, "head": head(get)}
+
+
+def _mcp_post() -> Schema:
+    identifier = {"type": ["string", "integer", "null"]}
+    request = {
+        "type": "object",
+        "properties": {
+            "jsonrpc": {"type": "string", "enum": ["2.0"]},
+            "id": identifier,
+            "method": {"type": "string", "examples": ["tools/call"]},
+            "params": {"type": "object"},
+        },
+        "required": ["jsonrpc", "method"],
+    }
+    response = {
+        "type": "object",
+        "properties": {
+            "jsonrpc": {"type": "string", "enum": ["2.0"]},
+            "id": identifier,
+            "result": {"type": "object"},
+            "error": {"type": "object"},
+        },
+        "required": ["jsonrpc", "id"],
+    }
+    answer = {"schema": response}
+    listing = {"value": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}}
+    return {
+        "operationId": "mcp",
+        "tags": ["service"],
+        "summary": "Model Context Protocol",
+        "description": "JSON-RPC 2.0; no handshake or session is needed. Failures of tools are results with `isError`."
+        " A token in the Authorization header pays for premium tools. `?toolset=core|all` or `?tools=a,b` narrows the"
+        " list, `?output_schema=off` shortens it.",
+        "parameters": [
+            _choice("toolset", ("core", "all"), "core"),
+            {"name": "tools", "in": "query", "schema": {"type": "string"}, "description": "Tool names, with commas"},
+            _choice("output_schema", ("on", "off"), "on"),
+        ],
+        "security": [{}, {"bearer": []}],
+        "requestBody": {"required": True, "content": {JSON: {"schema": request, "examples": {"list": listing}}}},
+        "responses": {
+            "200": {"description": "The response", "content": {JSON: answer}},
+            "202": {"description": "A notification was taken"},
+            "400": {"description": "Not a request of this protocol", "content": {JSON: answer}},
+            "403": {"description": "The Origin is not allowed"},
+            "404": {"description": "The protocol has no such method", "content": {JSON: answer}},
+            "413": failure(413),
+            "415": failure(415),
+        },
+    }
+
+
+def _mcp_get(page: Page) -> Schema:
+    return {
+        "operationId": "mcp_description",
+        "tags": ["service"],
+        "summary": "What the MCP endpoint is",
+        "responses": {
+            "200": {"description": page.summary, "content": _content(JSON)},
+            "405": {"description": "An event stream was asked for; there is none", "headers": headers(["Allow"])},
+        },
+    }

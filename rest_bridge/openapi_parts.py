@@ -1,0 +1,177 @@
+"""The parts of the API description that many operations share: headers, failures, the schemas around payloads."""
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any
+
+from toolserver import problems
+from toolserver.documents import PRICING, Facts
+from toolserver.envelopes import FREE, PREMIUM, SHARED, Frame, frame_schema
+from toolserver.problems import PROBLEMS
+from toolserver.schemas import Schema
+
+PROBLEM_JSON = "application/problem+json"
+REQUEST_ID = "3f0c9c52-6f0e-4b0a-9d0b-6f3f4c1f2a77"  # in examples
+
+FRAMES: dict[str, Frame] = {"FreeAnswer": FREE, "PremiumAnswer": PREMIUM}
+"""Components that stand for the members around a payload; an answer is `allOf` one of them and its payload."""
+
+_HEADERS: dict[str, tuple[str, str, Any]] = {
+    "Age": ("Seconds since the oldest part of the answer was fetched", "integer", 12),
+    "Allow": ("The methods of this address", "string", "GET, HEAD"),
+    "Cache-Control": ("How long the answer may be kept", "string", "public, max-age=108, stale-if-error=86400"),
+    "Cache-Status": ("Whether the answer was at hand (RFC 9211)", "string", "toolserver; hit; ttl=108"),
+    "Content-Digest": ("SHA-256 of the body (RFC 9530); the receipt signs the same", "string", "sha-256=:…:"),
+    "ETag": ("Strong; send it back in If-None-Match", "string", '"5d41402abc4b2a76"'),
+    "Last-Modified": ("When the data were refreshed", "string", "Fri, 15 Jan 2027 08:00:00 GMT"),
+    "RateLimit": ("What is left (draft-ietf-httpapi-ratelimit-headers)", "string", '"daily";r=99871;t=43210'),
+    "RateLimit-Policy": ("The limits", "string", '"daily";q=100000;w=86400, "spacing";q=1;w=30'),
+    "Retry-After": ("Seconds to wait", "integer", 18),
+    "X-Credits-Remaining": ("What can still be spent, after this call", "integer", 48),
+    "X-Request-Id": ("Identifies the call; yours is kept if you sent one", "string", REQUEST_ID),
+    "X-Service-Pricing": ("Address of the payment documentation", "string", "https://…/docs/payments"),
+    "X-Service-Receipt": ("The signed receipt of the call (JWS, EdDSA)", "string", "eyJ…"),
+    "X-Service-Receipt-Id": ("The receipt's id", "string", "rcpt_0123456789abcdef0123456789abcdef"),
+}
+
+PARAMETERS: dict[str, Schema] = {
+    "If-None-Match": {
+        "name": "If-None-Match",
+        "in": "header",
+        "description": "An ETag received before; the answer is 304 when nothing has changed, which costs no spacing",
+        "schema": {"type": "string"},
+    },
+    "Idempotency-Key": {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "description": "Use the same key when you repeat a call: it is charged once and answered with the same bytes",
+        "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+    },
+}
+
+_EXTRA = {
+    402: ("X-Service-Pricing", "Retry-After"),
+    409: ("Retry-After",),
+    429: ("Retry-After", "RateLimit-Policy", "RateLimit"),
+    503: ("Retry-After",),
+}
+FAILURES = (400, 402, 404, 409, 413, 415, 422, 429, 500, 503)
+
+
+def ref(kind: str, name: str) -> Schema:
+    """A reference to a component."""
+    return {"$ref": f"#/components/{kind}/{name}"}
+
+
+def headers(names: Iterable[str]) -> Schema:
+    """References to header components."""
+    return {name: ref("headers", name) for name in names}
+
+
+def failure(status: int) -> Schema:
+    """A reference to the response that failures with this status share."""
+    return ref("responses", _name(status))
+
+
+def _name(status: int) -> str:
+    return "".join(word.capitalize() for word in HTTPStatus(status).name.split("_"))
+
+
+def head(get: Schema) -> Schema:
+    """The HEAD twin of a GET: the same request, the same headers, no body."""
+    kept: Schema = {key: get[key] for key in ("tags", "security", "parameters") if key in get}
+    ok = {key: value for key, value in get["responses"]["200"].items() if key != "content"}
+    named = {"operationId": f"{get['operationId']}_head", "summary": f"{get['summary']}: the headers only"}
+    return {**named, **kept, "responses": {**get["responses"], "200": ok}}
+
+
+def components(facts: Facts) -> dict[str, Schema]:
+    """Everything under `components` that does not come from a tool."""
+    return {
+        "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": "svc_live_<64 hex>"}},
+        "headers": {
+            name: {"description": description, "schema": {"type": kind}, "example": example}
+            for name, (description, kind, example) in _HEADERS.items()
+        },
+        "parameters": PARAMETERS,
+        "responses": {_name(status): _failure(status, facts) for status in FAILURES},
+        "schemas": {
+            **{name: anchored(frame_schema(frame)) for name, frame in FRAMES.items()},
+            **{name: anchored(schema) for name, schema in SHARED.items()},
+            "Problem": _problem(),
+            "PremiumPaymentRequired": _payment_required(),
+        },
+    }
+
+
+def _failure(status: int, facts: Facts) -> Schema:
+    listed = problems.with_status(status)
+    lines = [f"- `{problem.code}`: {problem.meaning}" for problem in listed]
+    schema = ref("schemas", "PremiumPaymentRequired" if status == 402 else "Problem")
+    shown = {p.code: {"value": problems.example(p, facts=facts, request_id=REQUEST_ID)} for p in listed}
+    return {
+        "description": "\n".join(lines),
+        "headers": headers(["X-Request-Id", *_EXTRA.get(status, ())]),
+        "content": {PROBLEM_JSON: {"schema": schema, "examples": shown}},
+    }
+
+
+def _problem() -> Schema:
+    codes = [problem.code for problem in PROBLEMS.values() if problem.status != 402]
+    error = {
+        "type": "object",
+        "properties": {
+            "loc": {"type": "string", "description": "The argument, with dots where it is inside another"},
+            "msg": {"type": "string"},
+            "type": {"type": "string"},
+        },
+        "required": ["loc", "msg", "type"],
+    }
+    return {
+        "type": "object",
+        "description": "A failure (RFC 9457)",
+        "properties": {
+            "type": {"type": "string", "format": "uri", "description": "A page that explains the code"},
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "detail": {"type": "string"},
+            "error": {"type": "string", "enum": codes},
+            "request_id": {"type": "string"},
+            "errors": {"type": "array", "items": error, "description": "With invalid_arguments"},
+            "limit_bytes": {"type": "integer", "description": "With payload_too_large"},
+            "did_you_mean": {"type": "array", "items": {"type": "string"}, "description": "With not_found"},
+            "catalog": {"type": "string", "format": "uri", "description": "With not_found"},
+            "retry_after_seconds": {"type": "number", "description": "With rate_limited and 503"},
+            "limit": {"type": "string", "description": "With rate_limited: which one"},
+        },
+        "required": ["type", "title", "status", "detail", "error", "request_id"],
+    }
+
+
+def _payment_required() -> Schema:
+    return {
+        "type": "object",
+        "description": "A premium call that was not accepted. Nothing was run and nothing charged.",
+        "properties": {
+            "error": {"type": "string", "enum": [problem.code for problem in problems.with_status(402)]},
+            "signup": {"type": "string", "format": "uri", "description": "The payment documentation"},
+            "pricing": {"type": "object", "additionalProperties": {"type": "string"}, "examples": [PRICING]},
+            "detail": {"type": "string"},
+            "request_id": {"type": "string"},
+        },
+        "required": ["error", "signup", "pricing"],
+    }
+
+
+def anchored(node: Any, prefix: str = "") -> Any:
+    """A schema whose references lead to components: shared ones by their name, others by `prefix` and name."""
+    if isinstance(node, list):
+        return [anchored(item, prefix) for item in node]
+    if not isinstance(node, dict):
+        return node
+    found = {key: anchored(value, prefix) for key, value in node.items()}
+    target = node.get("$ref")
+    if isinstance(target, str) and target.startswith("#/$defs/"):
+        name = target.rsplit("/", 1)[1]
+        found["$ref"] = f"#/components/schemas/{name if name in SHARED else prefix + name}"
+    return found

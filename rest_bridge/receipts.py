@@ -1,0 +1,158 @@
+"""What can be read about receipts over plain HTTP: keys, one's own receipts, the log of uncharged calls."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rest_bridge import headers as h
+from rest_bridge.arguments import from_query
+from rest_bridge.asgi import Asked, Header, InvalidRequest, Reply, Scope
+from rest_bridge.face import Handler
+from toolserver.access import Addresses, bearer, well_formed
+from toolserver.billing.evidence import LOG_PATH, Evidence
+from toolserver.billing.tlog import tile_at
+from toolserver.errors import NotFound, PaymentRequired
+from toolserver.limits import PersonalLimits
+
+KEY_SET = "/.well-known/service-receipt-keys.json"
+KEY = "/.well-known/service-receipt-key.json"
+RECEIPT = "/api/receipt/"
+VERIFY = "/api/receipt/verify"
+
+_ID = re.compile(r"rcpt_[0-9a-f]{32}")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,15}")
+_KEYS_FOR = b"public, max-age=3600"
+_FOREVER = b"public, max-age=31536000, immutable"
+_A_WHILE = b"public, max-age=3600"
+_SECONDS = b"public, max-age=5"
+_BYTES: Header = (b"content-type", b"application/octet-stream")
+_TEXT: Header = (b"content-type", b"text/plain; charset=utf-8")
+
+
+def pages(
+    evidence: Evidence, *, limits: PersonalLimits | None = None, addresses: Addresses | None = None
+) -> dict[str, Handler]:
+    """Handlers by path. Reading receipts counts with the payment tools; keys and tiles are for everyone, always."""
+    of = _Pages(evidence, limits, addresses or Addresses([]))
+    return {
+        KEY_SET: of.key_set,
+        KEY: of.key,
+        VERIFY: of.verify,
+        RECEIPT + "*": of.receipt,
+        LOG_PATH + "/checkpoint": of.checkpoint,
+        LOG_PATH + "/inclusion": of.inclusion,
+        LOG_PATH + "/consistency": of.consistency,
+        LOG_PATH + "/tile/*": of.tile,
+    }
+
+
+class _Pages:
+    def __init__(self, evidence: Evidence, limits: PersonalLimits | None, addresses: Addresses) -> None:
+        self._evidence, self._limits, self._addresses = evidence, limits, addresses
+
+    def _count(self, scope: Scope, found: Asked) -> None:
+        """Raises RateLimited."""
+        if self._limits is not None:
+            peer = scope.get("client") or ("unknown", 0)
+            forwarded = found.forwarded.decode("latin-1") if found.forwarded else None
+            self._limits.take(self._addresses.client(peer[0], forwarded), "receipt")
+
+    async def key_set(self, scope: Scope, found: Asked) -> Reply:
+        """Every key that ever signed a receipt."""
+        return _keys(self._evidence.key_set(), found)
+
+    async def key(self, scope: Scope, found: Asked) -> Reply:
+        """The key in use."""
+        return _keys(self._evidence.key_in_use(), found)
+
+    async def verify(self, scope: Scope, found: Asked) -> Reply:
+        """The verdict on a stored receipt, by `?id=`. What the receipt says is not shown."""
+        self._count(scope, found)
+        verdict = await self._evidence.verify_stored(_id(from_query(scope["query_string"]).get("id", "")))
+        if verdict is None:
+            raise _nothing()
+        return _json(verdict, h.NO_STORE)
+
+    async def receipt(self, scope: Scope, found: Asked) -> Reply:
+        """A stored receipt, for the bearer that paid. To anyone else there is none."""
+        self._count(scope, found)
+        token = bearer(found.authorization.decode("latin-1") if found.authorization else None)
+        if token is None:
+            raise PaymentRequired("missing_token", "A receipt is shown to the bearer that paid: send the token.")
+        if not well_formed(token):
+            raise PaymentRequired("invalid_token", "The token is malformed or unknown.")
+        receipt = await self._evidence.receipt(scope["path"].removeprefix(RECEIPT), token)
+        if receipt is None:
+            raise _nothing()
+        return _json(receipt, h.PRIVATE)
+
+    async def checkpoint(self, scope: Scope, found: Asked) -> Reply:
+        """The signed state of the log."""
+        signed = await self._evidence.log.checkpoint()
+        return Reply(200, signed.note.encode(), [_TEXT, (b"cache-control", _SECONDS)])
+
+    async def tile(self, scope: Scope, found: Asked) -> Reply:
+        """A part of the tree or of the entries. What was once served never changes."""
+        tile = tile_at(scope["path"].removeprefix(LOG_PATH + "/tile/"))
+        body = await self._evidence.log.tile(tile) if tile is not None else None
+        if tile is None or body is None:
+            raise NotFound("The log has no such tile.")
+        return Reply(200, body, [_BYTES, (b"cache-control", _FOREVER if tile.full else _A_WHILE)])
+
+    async def inclusion(self, scope: Scope, found: Asked) -> Reply:
+        """The proof that the log of one size has a leaf."""
+        index, size = _numbers(scope, "index", "size")
+        path = await self._evidence.log.inclusion(index, size)
+        return _proof({"index": index, "size": size}, path)
+
+    async def consistency(self, scope: Scope, found: Asked) -> Reply:
+        """The proof that the log of one size is the beginning of that of another."""
+        first, second = _numbers(scope, "first", "second")
+        path = await self._evidence.log.consistency(first, second)
+        return _proof({"first": first, "second": second}, path)
+
+
+def _keys(document: Mapping[str, Any], found: Asked) -> Reply:
+    body = _body(document)
+    tag = b'"%s"' % hashlib.sha256(body).hexdigest()[:32].encode()
+    headers = [h.JSON_TYPE, (b"cache-control", _KEYS_FOR), (b"etag", tag)]
+    same = found.if_none_match is not None and tag in found.if_none_match
+    return Reply(304, b"", headers) if same else Reply(200, body, headers)
+
+
+def _proof(about: Mapping[str, int], path: list[bytes] | None) -> Reply:
+    if path is None:
+        raise NotFound("The log has no such state.")
+    return _json({**about, "path": [step.hex() for step in path]}, (b"cache-control", _FOREVER))
+
+
+def _json(value: Mapping[str, Any], caching: Header) -> Reply:
+    return Reply(200, _body(value), [h.JSON_TYPE, caching])
+
+
+def _body(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _id(text: str) -> str:
+    if not _ID.fullmatch(text):
+        raise _invalid("id", "must be rcpt_ and 32 hexadecimal digits")
+    return text
+
+
+def _numbers(scope: Scope, *names: str) -> list[int]:
+    given = from_query(scope["query_string"])
+    for name in names:
+        if not _NUMBER.fullmatch(given.get(name, "")):
+            raise _invalid(name, "must be a whole number")
+    return [int(given[name]) for name in names]
+
+
+def _invalid(name: str, what: str) -> InvalidRequest:
+    return InvalidRequest(f"{name}: {what}", errors=[{"loc": name, "msg": what, "type": "value_error"}])
+
+
+def _nothing() -> NotFound:
+    return NotFound("There is no such receipt, or it is not yours.")

@@ -1,0 +1,71 @@
+"""What people paste into their MCP hosts."""
+
+import base64
+import json
+import shlex
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+
+from catalog.hosts import TOKEN, snippets
+from tests.catalog.tiny import FACTS
+
+MCP = "https://data.example/api/mcp"
+MEMBER = {"VS Code": "servers"}
+
+with_and_without_token = pytest.mark.parametrize("token", [True, False])
+
+
+def server(snippet):
+    """The entry that the snippet adds to the host."""
+    if snippet.host == "Claude Code":
+        *command, name, entry = shlex.split(snippet.text)
+        assert (command, name) == (["claude", "mcp", "add-json"], "toolserver")
+        return json.loads(entry)
+    return json.loads(snippet.text)[MEMBER.get(snippet.host, "mcpServers")]["toolserver"]
+
+
+def test_every_host_has_a_snippet_for_both_transports():
+    listed = [(s.host, s.transport) for s in snippets(FACTS)]
+    hosts = ("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Gemini CLI")
+    assert listed == [(host, transport) for host in hosts for transport in ("http", "stdio")]
+
+
+@with_and_without_token
+def test_remote_entries_lead_to_the_mcp_address(token):
+    for snippet in snippets(FACTS, token=token):
+        if snippet.transport == "http" and snippet.host != "Claude Desktop":
+            entry = server(snippet)
+            assert MCP in (entry.get("url"), entry.get("httpUrl"))
+            assert ("headers" in entry) is token
+
+
+@with_and_without_token
+def test_local_entries_start_the_installed_server_on_stdio(token):
+    for snippet in snippets(FACTS, token=token):
+        if snippet.transport == "stdio":
+            entry = server(snippet)
+            assert [entry["command"], *entry["args"]] == ["toolserver", "stdio"]
+            assert (entry.get("env", {}).get("TOOLSERVER_TOKEN") is not None) is token
+
+
+def test_a_token_is_sent_as_a_bearer_and_vs_code_asks_for_it():
+    found = {s.host: s for s in snippets(FACTS, token=True) if s.transport == "http"}
+    assert server(found["Cursor"])["headers"] == {"Authorization": f"Bearer {TOKEN}"}
+    assert server(found["VS Code"])["headers"] == {"Authorization": "Bearer ${input:token}"}
+    assert json.loads(found["VS Code"].text)["inputs"][0]["password"] is True
+
+
+def test_without_a_token_no_snippet_mentions_one():
+    assert not any("svc_live" in s.text or "Authorization" in s.text for s in snippets(FACTS))
+
+
+@with_and_without_token
+def test_one_click_links_carry_the_same_entry(token):
+    for snippet in snippets(FACTS, token=token):
+        if snippet.host == "Cursor":
+            query = parse_qs(urlsplit(snippet.link).query)
+            assert json.loads(base64.b64decode(query["config"][0])) == server(snippet)
+        if snippet.host == "VS Code":
+            entry = json.loads(unquote(snippet.link.partition("?")[2]))
+            assert {k: v for k, v in entry.items() if k not in ("name", "inputs")} == server(snippet)

@@ -1,0 +1,83 @@
+"""Fixtures that every test may use, and an account of what was skipped."""
+
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import desk
+
+SHARED = Path(os.environ.get("UPSTREAM_SAMPLES", Path(__file__).resolve().parents[2] / "shared" / "upstreams"))
+EVERYTHING = os.environ.get("REQUIRE") == "all"
+RECURSION = sys.getrecursionlimit()
+REASONS_SHOWN = 12
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def sample() -> Callable[[str], bytes]:
+    """Reads a recorded upstream body by `source/file`. They are not part of the project."""
+
+    def read(name: str) -> bytes:
+        if not SHARED.is_dir():
+            pytest.skip("recorded upstream bodies are not on this machine")
+        return (SHARED / name).read_bytes()
+
+    return read
+
+
+@pytest.fixture
+def compose() -> Callable[..., object]:
+    """Runs a tool function against the simulated world; see tests/desk.py."""
+    return desk.compose
+
+
+def pytest_runtest_setup() -> None:
+    """The chain's libraries raise the recursion limit when imported, so far that deep JSON would end this process."""
+    sys.setrecursionlimit(RECURSION)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With REQUIRE=all a run in which anything was skipped has failed."""
+    if EVERYTHING and session.exitstatus == pytest.ExitCode.OK and skipped(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say what was skipped and why."""
+    for line in account(skipped(config)):
+        terminalreporter.write_line(line)
+
+
+def skipped(config: pytest.Config) -> dict[str, list[str]]:
+    """The tests that were skipped, by reason."""
+    found: dict[str, list[str]] = defaultdict(list)
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    for report in reporter.stats.get("skipped", ()):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        found[reason.removeprefix("Skipped: ")].append(report.nodeid)
+    return found
+
+
+def account(by_reason: Mapping[str, Sequence[str]]) -> list[str]:
+    """A line for each reason, the most frequent first, naming the file where it is met first."""
+    if not by_reason:
+        return []
+    count = sum(map(len, by_reason.values()))
+    lines = [f"skipped, {count}{' - with REQUIRE=all that is a failure' if EVERYTHING else ''}:"]
+    ordered = sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0]))
+    for reason, tests in ordered[:REASONS_SHOWN]:
+        files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+        more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
+        lines.append(f"  {len(tests):5}  {' '.join(reason.split())[:100]}  ({files[0]}{more})")
+    if len(ordered) > REASONS_SHOWN:
+        lines.append(f"         and for {len(ordered) - REASONS_SHOWN} other reasons")
+    return lines

@@ -1,0 +1,181 @@
+"""Our own program as a process of its own: started, asked, stopped, and never left behind."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import httpx
+
+from toolserver.settings import KEYS, PREFIX
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = (sys.executable, "-m", "toolserver")
+START_S, STOP_S = 30.0, 10.0
+
+CORE = (
+    "briefing", "btc_price", "crypto_movers", "earthquakes", "economic_data", "fear_greed", "forex", "predictions",
+    "service_status",
+)  # fmt: skip
+PATHS = {
+    "briefing": "/api/briefing",
+    "btc_price": "/api/btc-price",
+    "crypto_movers": "/api/crypto-movers",
+    "earthquakes": "/api/earthquake",
+    "economic_data": "/api/economic-data",
+    "fear_greed": "/api/fear-greed",
+    "forex": "/api/forex",
+    "predictions": "/api/predictions",
+    "service_status": "/api/service-status",
+    "health": "/api/health",
+}
+UNLIMITED = {"TOOLSERVER_LIMITS__ENABLED": "false"}
+
+
+@dataclass
+class Program:
+    """A running `toolserver`, its ready line, and the file its stderr goes to."""
+
+    process: subprocess.Popen[bytes]
+    ready: dict[str, Any]
+    log: Path
+    rest: bytes = field(default=b"", init=False)
+
+    @property
+    def url(self) -> str:
+        """Its own address (of a world: that of the world)."""
+        return str(self.ready.get("base_url") or self.ready["world_url"])
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port, for plain sockets."""
+        parts = httpx.URL(self.url)
+        return parts.host, parts.port or 80
+
+    @property
+    def said(self) -> str:
+        """What stands on stderr so far."""
+        return self.log.read_text()
+
+    @property
+    def resident_mb(self) -> float:
+        """Memory in use, in megabytes."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Ask it to end, and wait for that: its exit code. `rest` is what it wrote to stdout since the ready line."""
+        self.process.send_signal(number)
+        self.rest, _ = self.process.communicate(timeout=STOP_S)
+        return self.process.returncode
+
+
+def environment(more: dict[str, str]) -> dict[str, str]:
+    """The environment without any setting or key of whoever runs the tests."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(PREFIX) and k not in KEYS}
+    return kept | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1"} | more
+
+
+def command(verb: str, flags: Sequence[str], folder: Path) -> list[str]:
+    """The words of a long-running verb on a free port."""
+    own = ["--port", "0"] if verb == "world" else ["--port", "0", "--ready-json", "--data-dir", str(folder / "data")]
+    return [*COMMAND, verb, *own, *flags]
+
+
+@contextmanager
+def started(verb: str, *flags: str, folder: Path, **more: str) -> Iterator[Program]:
+    """`toolserver serve|demo|world`, ready. When the block ends it is stopped, and must have ended well and quietly."""
+    log = folder / f"{verb}.{time.monotonic_ns()}.log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            command(verb, flags, folder), stdout=subprocess.PIPE, stderr=errors, env=environment(more), cwd=folder
+        )
+    try:
+        program = Program(process, _ready_line(process, log), log)
+        yield program
+        code = program.stop() if process.poll() is None else process.returncode
+        assert code == 0, f"ended with {code}:\n{program.said}"
+        assert "Traceback" not in program.said, program.said
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def _ready_line(process: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:
+    line = _line(process.stdout, START_S)
+    assert line, f"it did not start:\n{log.read_text()}"
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+def _line(stream: IO[bytes] | None, within_s: float) -> bytes:
+    """The next line, or nothing when none comes in time. Unbuffered: what follows it stays in the pipe."""
+    assert stream is not None
+    line, until = b"", time.monotonic() + within_s
+    while not line.endswith(b"\n"):
+        ready, _, _ = select.select([stream], [], [], max(0.0, until - time.monotonic()))
+        byte = os.read(stream.fileno(), 1) if ready else b""
+        if not byte:
+            break
+        line += byte
+    return line
+
+
+def ran(*words: str, folder: Path, within_s: float = 30, **more: str) -> subprocess.CompletedProcess[bytes]:
+    """A verb that ends by itself, and what it said."""
+    return subprocess.run(
+        [*COMMAND, *words], capture_output=True, timeout=within_s, env=environment(more), cwd=folder, check=False
+    )
+
+
+class Sim:
+    """The control interface of a running world."""
+
+    def __init__(self, world_url: str) -> None:
+        self._client = httpx.Client(base_url=f"{world_url}/_sim/", timeout=20, trust_env=False)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def get(self, what: str, **params: str) -> Any:
+        return self._client.get(what, params=params).raise_for_status().json()
+
+    def put(self, what: str, body: dict[str, Any]) -> None:
+        self._client.put(what, json=body).raise_for_status()
+
+    def scenario(self, name: str) -> None:
+        self.put("scenario", {"name": name})
+
+    def fault(self, match: str, kind: str, **parameters: Any) -> None:
+        self._client.post("faults", json={"match": match, "kind": kind, **parameters}).raise_for_status()
+
+    def reset(self) -> None:
+        self._client.post("reset").raise_for_status()
+
+    def forget(self) -> None:
+        """Empty the log of requests."""
+        self._client.delete("requests").raise_for_status()
+
+    def requests(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.get("requests")
+        return found
+
+
+@contextmanager
+def control(world_url: str) -> Iterator[Sim]:
+    sim = Sim(world_url)
+    try:
+        yield sim
+    finally:
+        sim.close()

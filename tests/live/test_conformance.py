@@ -1,0 +1,87 @@
+"""The official conformance suites: all they score on `serve --everything`, and what is generic on the real server."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.live.programs import CLIENTS, NODE, installed, ran, toolserver
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+
+SUITE_2025 = CLIENTS / "node_modules" / "conformance-2025"
+SUITE_2026 = CLIENTS / "node_modules" / "conformance-2026"
+BASELINE = CLIENTS / "conformance-baseline.yml"
+GENERIC = {
+    "2026-07-28": [
+        "tools-list",
+        "http-header-validation",
+        "dns-rebinding-protection",
+        "server-stateless",
+        "caching",
+        "server-sse-multiple-streams",
+        "input-required-result-unsupported-methods",
+    ],
+    "2025-11-25": ["server-initialize", "ping", "tools-list", "dns-rebinding-protection"],
+}
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("everything")
+    with toolserver("serve", "--everything", data_dir=folder / "data") as ready:
+        yield ready["mcp_url"]
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with toolserver("demo", data_dir=tmp_path_factory.mktemp("real") / "data") as ready:
+        yield ready["mcp_url"]
+
+
+def run_suite(suite: Path, url: str, output: Path, *arguments: Any) -> tuple[set[str], str]:
+    """The scenarios that passed, and all that the suite said. It must be content as a whole."""
+    installed(NODE, suite)
+    command = (NODE, suite / "dist" / "index.js", "server", "--url", url, *arguments)
+    done = ran(*command, timeout=250, TMPDIR=str(output))
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said[-6000:]
+    return set(re.findall(r"^✓ ([\w-]+): \d+ passed, 0 failed", said, re.MULTILINE)), said
+
+
+@pytest.mark.parametrize(("version", "scored"), [("2026-07-28", 37), ("2025-11-25", 30)])
+def test_every_scored_scenario_of_a_version_passes(everything: str, tmp_path: Path, version: str, scored: int) -> None:
+    passed, _ = run_suite(SUITE_2026, everything, tmp_path, "--requirements", version, "-o", tmp_path)
+    required = yaml.safe_load((SUITE_2026 / "requirements" / f"{version}.yaml").read_text())["server"]
+
+    assert len(required) == scored
+    assert set(required) <= passed
+    assert "json-schema-2020-12" in passed
+    assert version == "2025-11-25" or {"http-header-validation", "http-custom-header-server-validation"} <= passed
+
+
+def test_every_scenario_of_the_first_suite_passes(everything: str, tmp_path: Path) -> None:
+    passed, said = run_suite(SUITE_2025, everything, tmp_path, "--suite", "all", "-o", tmp_path)
+
+    assert "✗" not in said
+    assert len(passed) == 32
+
+
+@pytest.mark.parametrize(
+    ("version", "scenario"), [(version, scenario) for version, names in GENERIC.items() for scenario in names]
+)
+def test_the_real_server_passes_what_is_generic(real: str, tmp_path: Path, version: str, scenario: str) -> None:
+    named = ("--scenario", scenario, "--spec-version", version, "--expected-failures", BASELINE, "-o", tmp_path)
+    _, said = run_suite(SUITE_2026, real, tmp_path, *named)
+
+    assert "stale" not in said.lower()
+
+
+def test_the_baseline_is_short_and_gives_its_reasons() -> None:
+    lines = BASELINE.read_text().splitlines()
+
+    assert len(yaml.safe_load(BASELINE.read_text())["server"]) <= 7
+    assert sum("needs the fixture" in line or "asked for though" in line for line in lines) == 4

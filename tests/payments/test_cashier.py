@@ -1,0 +1,214 @@
+"""The desk as settings make it: open, closed, wrongly set up, and what is collected and what is left for people."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from pydantic import ValidationError
+
+from tests.payments.fake_rpc import fake_rpc
+from tests.payments.parts import NOW, TX, TX2, Server, address_of, desk, paid
+from tests.payments.wallet import XPUB, address, extended
+from toolserver.billing.rules import CauseReused
+from toolserver.billing.sqlite import opened_ledger
+from toolserver.clock import ManualClock
+from toolserver.doctor import settings_table
+from toolserver.errors import ChainUnavailable, PaymentRequired
+from toolserver.payments import books
+from toolserver.payments.cases import cases
+from toolserver.payments.cashier import opened_payments, rules_of, sweep_plan, terms_of
+from toolserver.payments.deposit import NotAnAccountKey, checksummed
+from toolserver.payments.offers import Claim, Payments, Unsold
+from toolserver.payments.policy import Policy
+from toolserver.payments.servers import ChainDown
+from toolserver.settings import Payments as Settings
+from toolserver.settings import Settings as All
+
+TWO = ["https://one.example/KEY1", "https://two.example/KEY2"]
+SHARED = "0x" + "D0" * 20
+
+
+def settings(**given: Any) -> Settings:
+    return Settings(**({"enabled": True, "rpc_urls": TWO, "xpub": XPUB, "wait_s": 0} | given))
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "no server": {"rpc_urls": []},
+    "no key": {"xpub": None},
+    "shared without a wallet": {"binding": "shared_wallet"},
+    "a wallet that is none": {"binding": "shared_wallet", "shared_wallet": "0x12"},
+    "a server that is none": {"rpc_urls": ["one.example"]},
+    "one server twice": {"rpc_urls": [TWO[0], TWO[0]]},
+    "no confirmations": {"confirmations": 0},
+    "a wait that is too long": {"wait_s": 60},
+    "an unknown name": {"rpc_url": "https://one.example"},
+}
+
+
+@pytest.mark.parametrize("given", WRONG.values(), ids=WRONG.keys())
+def test_settings_that_cannot_work_are_refused_without_showing_keys(given):
+    with pytest.raises(ValidationError) as refused:
+        settings(**given)
+    told = str(refused.value.errors(include_input=False, include_url=False, include_context=False))
+    assert "KEY1" not in told
+    assert XPUB not in told
+
+
+def test_keys_are_not_shown(monkeypatch):
+    table = str(settings_table(All(payments=settings())))
+    assert "KEY1" not in table
+    assert XPUB[10:] not in table
+    assert "KEY1" not in repr(settings())
+
+
+def test_the_settings_say_what_is_required():
+    rules = rules_of(settings(confirmations=5, safe_from_usd=50, finalized_from_usd=500, agree_from_usd=None), "h")
+    assert rules.policy == Policy(5, 50_000_000, 500_000_000, None)
+    assert (rules.host, rules.shared, rules.credit_late, rules.grace_s) == ("h", False, True, 600)
+    assert rules_of(settings(late="reject", grace_minutes=0), "h").credit_late is False
+
+
+def test_large_sums_are_offered_where_two_servers_can_check_them():
+    assert terms_of(settings()).most is None
+    assert terms_of(settings(rpc_urls=TWO[:1])).most == 1000 * 10**6 - 1
+    assert terms_of(settings(rpc_urls=TWO[:1], agree_from_usd=None)).most is None
+
+
+def test_a_shared_wallet_is_the_address_of_every_quote():
+    terms = terms_of(settings(binding="shared_wallet", shared_wallet=SHARED, xpub=None))
+    assert terms.wallet == bytes([0xD0]) * 20
+
+
+async def opened(folder: Path, given: Settings) -> Payments:
+    clock = ManualClock(datetime.fromtimestamp(NOW, UTC))
+    async with (
+        opened_ledger(folder / "ledger.sqlite3", clock) as ledger,
+        opened_payments(given, ledger=ledger, clock=clock, host="h") as made,
+    ):
+        return made
+
+
+async def test_a_wrong_key_keeps_the_service_from_starting(tmp_path):
+    private = extended(version="0488ade4")
+    with pytest.raises(NotAnAccountKey, match="private key") as refused:
+        await opened(tmp_path, settings(xpub=private))
+    assert private not in str(refused.value)
+
+
+async def test_where_nothing_is_sold_nothing_of_the_chain_is_needed(tmp_path):
+    made = await opened(tmp_path, Settings())
+    with pytest.raises(ChainUnavailable, match="sells no credits"):
+        await made.quote(Decimal(5))
+    with pytest.raises(ChainUnavailable, match="sells no credits"):
+        await made.confirm(Claim("", ""))
+
+
+async def test_before_anything_is_set_up_not_even_balances_are_told():
+    with pytest.raises(ChainUnavailable):
+        await Unsold().balance("svc_live_" + "0" * 64)
+
+
+async def test_nothing_is_sold_while_no_server_of_the_right_chain_answers(tmp_path, caplog):
+    clock = ManualClock(datetime.fromtimestamp(NOW, UTC))
+    async with fake_rpc(wrong=lambda call, said: said | {"result": "0x1"}) as fake:
+        given = settings(rpc_urls=[fake.url])
+        async with (
+            opened_ledger(tmp_path / "ledger.sqlite3", clock) as ledger,
+            opened_payments(given, ledger=ledger, clock=clock, host="h") as made,
+        ):
+            with pytest.raises(ChainUnavailable, match="no credits are sold"):
+                await made.quote(Decimal(5))
+            assert await ledger.file.read(lambda db: db.execute("SELECT * FROM purchase").fetchall()) == []
+            with anyio.fail_after(10):
+                while "credits cannot be sold" not in caplog.text:
+                    await anyio.lowlevel.checkpoint()
+            fake.wrong = None
+            clock.advance(60)
+            assert (await made.quote(Decimal(5))).credits == 250
+    assert "SECRETKEY" not in caplog.text
+
+
+async def test_a_revoked_token_has_no_balance_even_if_asked_directly(tmp_path):
+    async with desk(tmp_path, [Server()]) as d:
+        await d.ledger.mint("svc_live_" + "a" * 64, 5, cause="test")
+        standing = await d.ledger.standing("svc_live_" + "a" * 64)
+        await d.ledger.revoke(standing.fingerprint, "lost")
+        async with opened_payments(Settings(), ledger=d.ledger, clock=d.clock, host="h") as made:
+            with pytest.raises(PaymentRequired) as refused:
+                await made.balance("svc_live_" + "a" * 64)
+        assert refused.value.code == "expired"
+
+
+# --- what operators do
+
+
+async def test_a_sweep_names_what_is_worth_collecting(tmp_path):
+    async with fake_rpc() as fake, desk(tmp_path, [Server()]) as d:
+        quotes = [await d.quote() for _ in range(3)]
+        fake.pay(address_of(quotes[0]), 0.5, TX)
+        fake.pay(address_of(quotes[2]), 7, TX2)
+        given = settings(rpc_urls=[fake.url])
+        before = await sweep_plan(given, ledger=d.ledger, clock=d.clock, to=SHARED)
+        assert before["authorizations"] == []  # not final yet
+        fake.now += 2000
+        made = await sweep_plan(given, ledger=d.ledger, clock=d.clock, to=SHARED)
+        assert (made["total"], made["to"]) == (7_000_000, checksummed(bytes([0xD0]) * 20))
+        (one,) = made["authorizations"]
+        assert (one["path"], one["typed_data"]["message"]["from"]) == ("0/2", checksummed(address(2)))
+
+
+@pytest.mark.parametrize("to", ["", "0x12", "D0" * 20, SHARED + "00"])
+async def test_a_sweep_goes_to_an_address(tmp_path, to):
+    async with desk(tmp_path, [Server()]) as d:
+        with pytest.raises(ValueError, match="0x and 40"):
+            await sweep_plan(settings(), ledger=d.ledger, clock=d.clock, to=to)
+
+
+async def test_a_sweep_signs_nothing_for_addresses_of_another_key(tmp_path):
+    other = extended((44 + 2**31, 60 + 2**31, 3 + 2**31))
+    async with fake_rpc() as fake, desk(tmp_path, [Server()]) as d:
+        fake.pay(address_of(await d.quote()), 7, TX)
+        fake.now += 2000
+        with pytest.raises(ValueError, match="another account key"):
+            await sweep_plan(settings(rpc_urls=[fake.url], xpub=other), ledger=d.ledger, clock=d.clock, to=SHARED)
+
+
+async def test_a_sweep_needs_the_chain(tmp_path):
+    async with desk(tmp_path, [Server()]) as d:
+        with pytest.raises(ChainDown):
+            await sweep_plan(settings(rpc_urls=["http://127.0.0.1:9/"]), ledger=d.ledger, clock=d.clock, to=SHARED)
+
+
+async def test_what_needs_a_person_is_listed(tmp_path):
+    server = Server()
+    async with desk(tmp_path, [server]) as d:
+        quote = await d.quote()
+        server.sees(paid(address_of(quote), 5), paid(address_of(quote), 3, tx=TX2))
+        token = (await d.confirm(TX, quote.memo)).token
+        with pytest.raises(Exception, match="credited before"):
+            await d.confirm(TX2, quote.memo)
+        await d.ledger.charge("call_1", token, 10, endpoint="/api/pro/x")
+        await d.ledger.file.alone(lambda db: books.reverse(db, TX, NOW * 1000 + 5))
+        assert await d.ledger.file.alone(lambda db: books.reverse(db, TX, NOW * 1000 + 6)) == (0, 0)
+        wallet = quote.wallet.lower()
+        first, second = await d.ledger.file.read(cases)
+        assert first == {
+            **{"kind": "unapplied", "tx": f"0x{TX2.hex()}", "wallet": wallet, "amount": 3_000_000},
+            **{"reason": "second_transfer", "lost": None, "at": NOW * 1000},
+        }
+        assert (second["kind"], second["lost"], second["amount"]) == ("undone", 10, 5_000_000)
+
+
+async def test_credits_that_were_minted_for_the_same_cause_by_hand_are_not_minted_again(tmp_path):
+    server = Server()
+    async with desk(tmp_path, [server]) as d:
+        quote = await d.quote()
+        server.sees(paid(address_of(quote), 5))
+        await d.ledger.mint("svc_live_" + "a" * 64, 250, cause=f"eip155:8453:0x{TX.hex()}:0")
+        with pytest.raises(CauseReused):
+            await d.confirm(TX, quote.memo)
+        assert await d.minted() == 250
+        assert await d.rows("SELECT state FROM purchase") == [("quoted",)]

@@ -1,0 +1,232 @@
+"""What the service must do: one sentence each, where it is promised, and an id that a test names with `@proves`.
+
+`tests/test_requirements.py` fails for a requirement that no test proves and for an id that does not stand here.
+`@proves("shape.*")` stands for every id that begins so; such a test takes its cases from `named("shape.")`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from tests.specified import ENDPOINTS, SHAPES
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class Requirement(NamedTuple):
+    """One thing that must be true."""
+
+    id: str
+    sentence: str
+    source: str
+
+
+def proves(*ids: str) -> Callable[[F], F]:
+    """Mark a test as the proof of requirements. The mark is read from the source text; nothing is imported for it."""
+
+    def marked(test: F) -> F:
+        return test
+
+    return marked
+
+
+def named(prefix: str) -> list[str]:
+    """What follows the prefix in the ids that begin with it."""
+    return [id.removeprefix(prefix) for id in REQUIREMENTS if id.startswith(prefix)]
+
+
+_SENTENCES: dict[str, dict[str, str]] = {
+    "SPEC §1": {
+        "free.open": "A free endpoint asks for no token, and ignores a bad one.",
+        "free.cors": "Pages of any origin may read a free answer.",
+        "free.cached": "Each free endpoint has its cache: within it, calls get the same bytes and ask nobody.",
+        "free.stale": "When its upstreams fail, a free endpoint gives the last good answer, marked stale, and no 5xx.",
+        "premium.bearer": "A premium call without a valid bearer token is refused before anything is fetched.",
+        "premium.licence": "Premium answers are licensed for inference only, free ones permissively, and it is said.",
+        "premium.receipt": "Every paid call carries a receipt signed with the service's own Ed25519 key.",
+        "premium.keys": "The keys are published under /.well-known/.",
+        "premium.verifier": "Anyone can have a receipt verified at /api/receipt/verify.",
+        "premium.no-charge-log": "Calls that were not charged are public at /api/payment/no-charge-stats.",
+    },
+    "SPEC §2.1": {
+        "envelope.free": "A free answer holds source, endpoint, updated_at and data.",
+        "envelope.source": "`source` is the service's own host name.",
+        "envelope.briefing": "The free briefing holds source, generated_at, summary and six sections.",
+        **{f"shape.{name}": f"The data of {name} have the documented shape." for name in SHAPES},
+    },
+    "SPEC §2.2": {
+        "payment-error.body": "A 402 body holds error, signup and pricing; pricing maps 1 USD to 50 credits.",
+    },
+    "SPEC §4.1": {
+        **{
+            f"endpoint.{name}": f"GET /api/{name} answers without arguments, takes ({', '.join(row.parameters)}),"
+            " and is " + ("cached" if row.ttl_s is None else f"the same for {row.ttl_s} s") + "."
+            for name, row in ENDPOINTS.items()
+        },
+        "endpoints.exactly": "There are 34 free endpoints of data, at these paths.",
+        "endpoints.period-ttl": "climate/earthquakes is cached from 60 s for the hour up to 900 s for the month.",
+        "endpoints.per-location": "Weather and air quality are cached for each location, rounded to two decimals.",
+        "air-quality.defaults": "air-quality takes 34.05, -118.24 for a missing or invalid coordinate.",
+        "exposure.curated": "exposure-lookup without an address tells of well-known public ones.",
+        "exposure.private": "exposure-lookup refuses private and reserved addresses.",
+        "movers.top-15": "crypto-movers holds the 15 that moved most in 24 hours.",
+        "models.top-15": "model-hub-trending holds at most the 15 with the most likes in 7 days.",
+    },
+    "SPEC §4.5": {
+        "definitions.free": "GET /api/llm-tools needs no token and costs nothing.",
+        "definitions.formats": "`format` chooses raw, both (the default) or the layout of either large provider.",
+        "definitions.tier": "`tier` narrows the definitions to free or premium.",
+        "definitions.all": "There is a definition for every endpoint.",
+        "mcp.json-rpc": "POST /api/mcp speaks JSON-RPC 2.0, with tools/call by name and arguments.",
+        "mcp.bearer": "The bearer token is the MCP credential.",
+        "mcp.rest-payload": "A tool result is the REST payload plus _meta.credits_remaining.",
+        "mcp.charges": "Premium tools charge over MCP like over REST.",
+    },
+    "SPEC §5": {
+        "auth.shape": "A token is `svc_live_` and 64 hexadecimal digits, sent as a bearer.",
+        "charge.before-fetch": "Credits are set aside before anything is fetched.",
+        "charge.partial": "When some sources fail the answer is 200, charged, and `warning` names what is missing.",
+        "no-charge.5xx": "A call that ends in a 5xx is not charged.",
+        "no-charge.circuit-breaker": "A call that the billing breaker stops is not charged.",
+        "no-charge.schema": "An answer that breaks its schema is not charged.",
+        "no-charge.stale": "An answer with stale data is not charged.",
+    },
+    "SPEC §7": {
+        "payment-error.missing_token": "Without an Authorization header: 402 missing_token.",
+        "payment-error.invalid_token": "With a token malformed or unknown: 402 invalid_token.",
+        "payment-error.insufficient_credits": "With too few credits: 402 insufficient_credits.",
+        "payment-error.billing_unavailable": "While the ledger is away: 402 billing_unavailable.",
+        "payment-error.expired": "With a revoked token: 402 expired.",
+        "payment-error.pricing-header": "Every 402 has the header X-Service-Pricing with the payment documentation.",
+    },
+    "SPEC §8": {
+        "limits.daily": "A client has 100,000 free calls a day over all endpoints.",
+        "limits.spacing": "A client has one free call per endpoint in 30 seconds.",
+        "limits.no-penalty": "Beyond a limit: 429, and a client that waits is served again.",
+        "limits.alerts": "weather-alerts lists 1 to 100 alerts, 50 by default.",
+    },
+    "SPEC §9": {
+        "version.api": "health, meta and the description say API version 1.15.0.",
+        "version.additive": "Answers may get new members at any time: no published schema forbids them.",
+        "version.permanent": "Documented fields, paths and source names do not change unseen.",
+        "version.changelog": "Changes are published at /changelog.",
+        "version.openapi": "/openapi.json is OpenAPI 3.1.0 with an HTTP bearer scheme.",
+        "version.llms": "/llms.txt is the discovery text.",
+    },
+    "CONTRACT §1": {
+        "operations.one-registry": "One entry makes an operation on REST, MCP and every catalogue alike.",
+        "faces.same-bytes": "Every door gives the same bytes.",
+        "operations.core-free": "The nine free core tools are what an MCP client sees by default.",
+        "operations.choice": "?toolset and ?tools choose the tools; stdio takes --toolset and --tools.",
+        "operations.outside": "A tool outside the choice is neither listed nor called.",
+        "operations.alias": "A renamed tool keeps an alias that is not listed.",
+        "operations.documents": "Pages and documents that are no tools stand at their addresses.",
+    },
+    "CONTRACT §2": {
+        "answers.envelope": "A free answer is source, endpoint, updated_at, data, stale, _meta; health too.",
+        "answers.short-name": "`endpoint` is the REST short name.",
+        "answers.updated-at": "`updated_at` is when the oldest part of the data was fetched.",
+        "answers.premium-envelope": "A premium answer is source, endpoint, generated_at, payload, notes, captured_at,"
+        " stale, _meta, without its receipt.",
+        "answers.meta-sources": "_meta.sources[] names each source with status, times and licence.",
+        "answers.source-names": "The names in _meta.sources[] are those of the tool's published list.",
+        "answers.warning": "`warning` names what is degraded and is absent when nothing is.",
+        "answers.same-bytes": "Until the TTL ends every call gets the same bytes.",
+        "answers.single-flight": "Calls that come together for an answer that is not there compose it once.",
+        "answers.refresh-ahead": "A popular answer is refreshed before it expires.",
+        "answers.as-expected": "What an answer says is what its sources say.",
+        "answers.stale": "When a refresh fails, the last good answer is served with stale: true.",
+        "answers.stale-survives-restart": "Last good answers survive a restart.",
+        "answers.keep-limit": "A last good answer is served as long as its source may be kept, and no longer.",
+        "answers.never-5xx": "A free endpoint never answers 5xx because of an upstream.",
+        "answers.nothing-ever": "With nothing ever fetched: 200, data and updated_at null, stale, a warning, no-store.",
+        "answers.deadline": "An answer comes in time, whatever the upstreams do.",
+        "answers.never-invented": "No number is invented; zero, quiet, none or an empty list is never a failure.",
+        "answers.fallback": "The next source answers when one fails, and the answer says so.",
+        "headers.caching": "Free answers have Cache-Control, Age, ETag, Last-Modified and Cache-Status.",
+        "headers.304": "A client that has the bytes gets 304.",
+        "headers.limits": "Free answers have RateLimit-Policy and RateLimit.",
+        "headers.cors": "Free answers have CORS * with the useful headers exposed, and Vary: Accept-Encoding.",
+        "headers.compression": "Bodies over 1 KB come as gzip, br or zstd if the client takes it.",
+        "headers.premium": "Premium answers are private, no-store, with X-Credits-Remaining and no ETag.",
+        "headers.receipt": "Premium answers have X-Service-Receipt, X-Service-Receipt-Id and Content-Digest.",
+        "headers.request-id": "Every answer has X-Request-Id: the caller's if sane, else a new one.",
+        "headers.security": "Every answer has the security headers and a Link to the description.",
+        "headers.head": "HEAD works wherever GET does.",
+        "answers.public-url": "Public URLs come from base_url, never from Host or X-Forwarded-*.",
+    },
+    "CONTRACT §3": {
+        "errors.problem": "Errors are application/problem+json with type, title, status, detail, error, request_id.",
+        "errors.type": "Every `type` resolves to a page.",
+        "errors.codes": "The codes are those of the contract, each with its status.",
+        "errors.garbage": "What is no proper request gets an error or a closed door, and disturbs nobody else.",
+        "errors.mcp": "On MCP a failure is a result with isError and the REST body as text, never 401, 402 or 429.",
+        "errors.mcp-protocol": "Protocol faults stay JSON-RPC errors.",
+        "errors.invalid_arguments": "400 invalid_arguments names each wrong argument; nothing was run or charged.",
+        "errors.invalid_json": "400 for a body that is not a JSON object.",
+        "errors.unsupported_media_type": "415 for a body announced as something else.",
+        "errors.payload_too_large": "413 with limit_bytes for a body over 64 KiB.",
+        "errors.not_found": "404 with did_you_mean and catalog.",
+        "errors.method_not_allowed": "405 with Allow.",
+        "errors.rate_limited": "429 with retry_after_seconds, limit and Retry-After.",
+        "errors.idempotency_conflict": "422 for the same key with other arguments.",
+        "errors.upstream_unavailable": "503 with Retry-After when nothing premium could be composed, not charged.",
+        "errors.internal_error": "500 with a request id and no internals, not charged.",
+        "errors.enums": "A value that is not in the list is 400 everywhere.",
+        "errors.weather": "weather: both coordinates missing take the default; one missing or out of range is 400.",
+        "errors.exposure": "exposure-lookup: anything but a global unicast IPv4 is 400.",
+    },
+    "CONTRACT §4": {
+        "limits.shared": "A free MCP call and its REST twin share one budget.",
+        "limits.address": "A client is an address, IPv6 by /64.",
+        "limits.proxies": "X-Forwarded-For counts from trusted proxies only.",
+        "limits.bearer": "A valid bearer is its own client.",
+        "limits.unspaced": "Health, discovery documents and pages are not spaced.",
+        "limits.stdio": "stdio has no limits.",
+        "limits.304": "A 304 costs nothing of the spacing.",
+    },
+    "CONTRACT §6": {
+        "charge.arguments-first": "Wrong arguments are refused before any credit is touched.",
+        "charge.once": "A paid call is charged once.",
+        "charge.hang-up": "A caller who hangs up is not charged.",
+        "charge.empty": "An empty result is given and not charged.",
+        "charge.all-failed": "When all sections failed: 503, not charged.",
+        "charge.idempotent": "The same Idempotency-Key returns the same bytes and receipt without a second charge.",
+        "charge.twin": "A concurrent twin waits for the first.",
+        "charge.cached": "A premium answer from the cache costs its credits.",
+        "charge.remaining": "X-Credits-Remaining is what can be spent after this call.",
+    },
+    "CONTRACT §10": {
+        "definitions.layouts": "There are layouts for openai-responses, gemini and bedrock besides.",
+        "definitions.body": "The body is source, generated_at, docs, auth, count and one list per format.",
+        "definitions.true": "Required, enums, bounds and defaults are those of the tools.",
+        "mcp.structured-equals-text": "structuredContent is the REST payload and content[0].text the same JSON.",
+        "mcp.credits": "For bearer calls _meta.credits_remaining stands in the payload and in the result's _meta.",
+        "mcp.receipt": "The result's _meta holds receipt and receipt_id.",
+        "mcp.get": "GET without an event-stream Accept answers a short JSON description.",
+    },
+    "CONTRACT §11": {
+        "discovery.openapi": "/openapi.json has x-credits, x-cache-ttl, x-sources and examples that validate.",
+        "discovery.llms": "/llms.txt and /llms-full.txt lead to everything there is.",
+        "discovery.changelog": "/changelog is HTML, and Markdown by Accept.",
+        "discovery.meta": "/api/meta has service, version, freshness, ledger mode and discovery links.",
+        "discovery.catalog": "/.well-known/api-catalog is a link set (RFC 9727).",
+        "discovery.robots": "/robots.txt asks crawlers to leave the API alone.",
+        "discovery.licence": "The licence stands in the description, meta, the reference, llms.txt and a Link header.",
+        "discovery.pricing": "X-Service-Pricing and signup point at base_url/docs/payments.",
+        "discovery.small": "tools/list of the core stays under 60 KB, and under 15 KB without output schemas.",
+    },
+    "CONTRACT §12": {
+        "operating.ready-line": "With --ready-json exactly one JSON line on stdout, once calls are accepted.",
+        "operating.graceful-stop": "SIGTERM or SIGINT: a graceful stop within 10 s and exit code 0.",
+        "operating.refusals": "What cannot be done is refused in a sentence.",
+        "operating.starts-fast": "The first answer comes soon after the start.",
+        "operating.small": "The process stays small.",
+        "operating.data-dir": "Keys and databases are made in the data directory on first start, mode 0600.",
+        "operating.via": "With upstream.via every request goes to /u/HOST/PATH there, as it is, and answers say so.",
+        "operating.no-limits": "limits.enabled=false takes all limits away.",
+    },
+}
+
+REQUIREMENTS: dict[str, Requirement] = {
+    id: Requirement(id, sentence, source) for source, listed in _SENTENCES.items() for id, sentence in listed.items()
+}

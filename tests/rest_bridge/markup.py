@@ -1,0 +1,39 @@
+"""Pages read as a browser reads them: tags that match, links, identifiers."""
+
+from html.parser import HTMLParser
+
+ALONE = {"br", "hr", "link", "meta"}
+
+
+class Page(HTMLParser):
+    """`faults` are tags that do not match; `links` every href; `ids` every id, in order."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.faults: list[str] = []
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.words: list[str] = []
+        self.names: list[str] = []
+        self.feed(body.decode())
+        self.close()
+        self.faults += self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.names.append(tag)
+        self.links += [value for name, value in attrs if name in ("href", "src")]
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in ALONE:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.faults.append(f"/{tag}")
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.words)

@@ -1,0 +1,250 @@
+"""The HTTP manners of the REST face."""
+
+import gzip
+from contextlib import asynccontextmanager
+
+import brotli
+import httpx
+import pytest
+import zstandard
+
+from rest_bridge.face import Face
+from tests.engine.parts import POOR, RICH, engine
+from tests.engine.toy import FIRST, REGISTRY, SECOND
+from tests.requirements import proves
+from toolserver.access import Addresses
+from toolserver.documents import Facts
+
+
+@asynccontextmanager
+async def face(*, limits=False, proxies=(), peer=("192.0.2.1", 1)):
+    async with engine(REGISTRY, limits=limits) as e:
+        e.internet.serves(FIRST, {"value": 3})
+        e.internet.serves(SECOND, {"value": 4})
+        facts = Facts(base_url="https://data.example", source="data.example")
+        app = Face(REGISTRY, e.pipeline, facts=facts, clock=e.clock, addresses=Addresses(proxies))
+        transport = httpx.ASGITransport(app=app, client=peer)
+        async with httpx.AsyncClient(transport=transport, base_url="http://any.example") as client:
+            client.headers["accept-encoding"] = "identity"
+            yield client, e
+
+
+@proves("headers.caching", "headers.cors")
+async def test_a_free_answer_carries_its_freshness():
+    async with face() as (client, e):
+        miss = await client.get("/api/number")
+        e.clock.advance(10)
+        hit = await client.get("/api/number")
+
+    assert miss.status_code == hit.status_code == 200
+    assert miss.content == hit.content
+    assert miss.headers["cache-control"] == "public, max-age=30, stale-if-error=86400"
+    assert hit.headers["cache-control"] == "public, max-age=20, stale-if-error=86400"
+    assert (miss.headers["age"], hit.headers["age"]) == ("0", "10")
+    assert miss.headers["cache-status"].startswith("toolserver; fwd=miss")
+    assert hit.headers["cache-status"] == "toolserver; hit; ttl=20"
+    assert hit.headers["last-modified"] == "Fri, 15 Jan 2027 08:00:00 GMT"
+    assert hit.headers["access-control-allow-origin"] == "*"
+    assert hit.headers["vary"] == "Accept-Encoding"
+    assert 'rel="service-desc"' in hit.headers["link"]
+    assert "https://data.example/openapi.json" in hit.headers["link"]
+
+
+@proves("headers.304")
+async def test_a_client_that_has_the_bytes_gets_304_in_every_encoding():
+    async with face() as (client, e):
+        plain = await client.get("/api/number")
+        again = await client.get("/api/number", headers={"if-none-match": f'W/"x", {plain.headers["etag"]}'})
+        e.clock.advance(31)
+        after = await client.get("/api/number", headers={"if-none-match": plain.headers["etag"]})
+
+    assert again.status_code == 304
+    assert again.content == b""
+    assert again.headers["etag"] == plain.headers["etag"]
+    assert after.status_code == 200  # composed anew: generated_at differs
+
+
+@proves("headers.compression")
+@pytest.mark.parametrize(
+    ("accept", "encoding", "unpack"),
+    [
+        ("gzip", "gzip", gzip.decompress),
+        ("br", "br", brotli.decompress),
+        ("zstd, gzip;q=0.5", "zstd", lambda b: zstandard.ZstdDecompressor().decompressobj().decompress(b)),
+        ("gzip;q=0, *;q=0", None, bytes),
+        ("identity", None, bytes),
+    ],
+)
+async def test_bodies_are_compressed_as_the_client_likes_when_they_are_large_enough(
+    accept, encoding, unpack, monkeypatch
+):
+    monkeypatch.setattr("rest_bridge.headers.COMPRESS_FROM", 100)
+    async with face() as (client, _):
+        plain = await client.get("/api/number")
+        async with client.stream("GET", "/api/number", headers={"accept-encoding": accept}) as packed:
+            raw = b"".join([chunk async for chunk in packed.aiter_raw()])
+
+    assert packed.headers.get("content-encoding") == encoding
+    assert unpack(raw) == plain.content
+    assert (packed.headers["etag"] == plain.headers["etag"]) == (encoding is None)
+
+
+@proves("headers.head")
+async def test_head_answers_like_get_without_a_body():
+    async with face() as (client, _):
+        get = await client.get("/api/number")
+        head = await client.head("/api/number")
+    assert head.status_code == 200
+    assert head.content == b""
+    assert head.headers["content-length"] == get.headers["content-length"]
+    assert head.headers["etag"] == get.headers["etag"]
+
+
+@proves("errors.not_found", "errors.problem")
+async def test_an_unknown_path_is_404_with_suggestions():
+    async with face() as (client, _):
+        missing = await client.get("/api/numbr")
+    body = missing.json()
+    assert missing.status_code == 404
+    assert missing.headers["content-type"] == "application/problem+json"
+    assert body["error"] == "not_found"
+    assert body["type"] == "https://data.example/problems/not_found"
+    assert body["did_you_mean"][0] == "/api/number"
+    assert body["request_id"] == missing.headers["x-request-id"]
+
+
+@proves("errors.method_not_allowed")
+async def test_a_wrong_method_is_405_with_allow():
+    async with face() as (client, _):
+        wrong = await client.post("/api/number")
+    assert wrong.status_code == 405
+    assert wrong.headers["allow"] == "GET, HEAD, OPTIONS"
+
+
+@proves("free.cors")
+async def test_a_preflight_is_answered():
+    async with face() as (client, _):
+        asked = await client.options(
+            "/api/number", headers={"origin": "https://app.example", "access-control-request-method": "GET"}
+        )
+    assert asked.status_code == 204
+    assert asked.headers["access-control-allow-origin"] == "*"
+    assert "Authorization" in asked.headers["access-control-allow-headers"]
+    assert "GET" in asked.headers["access-control-allow-methods"]
+
+
+@proves("errors.invalid_arguments")
+@pytest.mark.parametrize(
+    "query",
+    [
+        "add=-1",
+        "add=x",
+        "add=1e400",
+        "add=" + "9" * 5000,
+        "add=1&add=2",
+        "add=%00",
+        "add=%ff",
+        "&".join(f"a{i}=1" for i in range(99)),
+    ],
+)
+async def test_bad_arguments_are_400_and_say_what_is_wrong(query):
+    async with face() as (client, _):
+        bad = await client.get(f"/api/number?{query}")
+    assert bad.status_code == 400
+    assert bad.json()["error"] == "invalid_arguments"
+    assert "errors" in bad.json()
+
+
+@proves("headers.request-id")
+async def test_a_sane_request_id_is_kept_and_another_one_replaced():
+    async with face() as (client, _):
+        kept = await client.get("/api/number", headers={"x-request-id": "trace-1234567"})
+        made = await client.get("/api/number", headers={"x-request-id": "<script>"})
+    assert kept.headers["x-request-id"] == "trace-1234567"
+    assert made.headers["x-request-id"].startswith("req_")
+
+
+@proves("headers.limits", "limits.304", "limits.spacing", "errors.rate_limited")
+async def test_the_second_call_within_30_s_is_429_and_a_304_is_not_counted():
+    async with face(limits=True) as (client, _):
+        first = await client.get("/api/number")
+        unchanged = await client.get("/api/number", headers={"if-none-match": first.headers["etag"]})
+        second = await client.get("/api/number")
+
+    assert first.headers["ratelimit-policy"] == '"daily";q=100000;w=86400, "spacing";q=1;w=30'
+    assert first.headers["ratelimit"] == '"daily";r=99999;t=1, "spacing";r=0;t=30'
+    assert unchanged.status_code == 304
+    assert second.status_code == 429
+    assert second.headers["retry-after"] == "30"
+    assert second.json()["retry_after_seconds"] == 30
+    assert second.json()["limit"] == "spacing"
+
+
+@proves("limits.proxies")
+async def test_x_forwarded_for_counts_only_from_a_trusted_proxy():
+    async with face(limits=True) as (client, _):
+        assert (await client.get("/api/number", headers={"x-forwarded-for": "198.51.100.1"})).status_code == 200
+        assert (await client.get("/api/number", headers={"x-forwarded-for": "198.51.100.2"})).status_code == 429
+    async with face(limits=True, proxies=["192.0.2.0/24"]) as (client, _):
+        for address in ("198.51.100.1", "198.51.100.2"):
+            assert (await client.get("/api/number", headers={"x-forwarded-for": address})).status_code == 200
+        spoofed = {"x-forwarded-for": "203.0.113.9, 198.51.100.2"}
+        assert (await client.get("/api/number", headers=spoofed)).status_code == 429
+
+
+@proves("headers.premium", "charge.remaining")
+async def test_a_premium_answer_is_private_and_says_what_is_left():
+    async with face() as (client, _):
+        paid = await client.get("/api/pro/report", headers={"authorization": f"bearer {RICH}"})
+    assert paid.status_code == 200
+    assert paid.headers["cache-control"] == "private, no-store"
+    assert paid.headers["x-credits-remaining"] == "8"
+    assert "etag" not in paid.headers
+
+
+@proves("payment-error.body", "payment-error.pricing-header")
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({}, "missing_token"),
+        ({"authorization": "Basic abc"}, "missing_token"),
+        ({"authorization": "Bearer nonsense"}, "invalid_token"),
+        ({"authorization": f"Bearer {POOR}"}, "insufficient_credits"),
+    ],
+)
+async def test_a_refused_payment_has_the_body_of_the_specification(headers, code):
+    async with face() as (client, _):
+        refused = await client.get("/api/pro/report", headers=headers)
+    body = refused.json()
+    assert refused.status_code == 402
+    assert body["error"] == code
+    assert body["signup"] == refused.headers["x-service-pricing"] == "https://data.example/docs/payments"
+    assert body["pricing"] == {"1 USD": "50 credits"}
+
+
+@proves("answers.nothing-ever")
+async def test_with_nothing_fetched_the_answer_is_200_null_and_not_to_be_stored():
+    async with face() as (client, e):
+        e.internet.serves(FIRST, httpx.Response(500))
+        e.internet.serves(SECOND, httpx.Response(500))
+        empty = await client.get("/api/number")
+    assert empty.status_code == 200
+    assert empty.json()["data"] is None
+    assert empty.headers["cache-control"] == "no-store"
+    assert "etag" not in empty.headers
+
+
+@proves("errors.internal_error")
+async def test_our_own_fault_is_a_500_with_nothing_but_an_id():
+    async with face() as (client, _):
+        broken = await client.get("/api/broken")
+    assert broken.status_code == 500
+    assert set(broken.json()) == {"type", "title", "status", "error", "detail", "request_id"}
+    assert "secret" not in broken.text
+
+
+async def test_a_header_that_must_be_single_is_refused_when_repeated():
+    async with face() as (client, _):
+        twice = [("authorization", f"Bearer {RICH}"), ("authorization", "Bearer x")]
+        bad = await client.get("/api/pro/report", headers=twice)
+    assert bad.status_code == 400

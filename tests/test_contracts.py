@@ -1,0 +1,77 @@
+"""The public definition of every tool, one file each: a change is a diff that somebody reads.
+
+`UPDATE_CONTRACTS=1 make test ARGS=tests/test_contracts.py` writes the files anew.
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.requirements import proves
+from toolserver.protocol.definitions import definition
+from toolserver.registry import Operation, Registry, Tier
+
+FOLDER = Path(__file__).parent / "contracts"
+REGISTRY = Registry.load("tools")
+SECRETS = re.compile(r"key|secret|password|token|credential", re.IGNORECASE)
+
+
+def contract(operation: Operation) -> dict[str, Any]:
+    """What callers may rely on."""
+    return {
+        **definition(operation),
+        "rest": f"{operation.method} {operation.path}",
+        "tier": operation.tier,
+        "credits": operation.credits,
+        "toolset": operation.toolset,
+        "ttl_s": operation.longest_ttl,
+        "aliases": list(operation.aliases),
+        "sources": list(dict.fromkeys(source.name for source in operation.sources)),
+    }
+
+
+@proves("version.permanent")
+@pytest.mark.parametrize("operation", list(REGISTRY), ids=lambda operation: operation.name)
+def test_a_tool_is_what_its_contract_says(operation):
+    path = FOLDER / f"{operation.name}.json"
+    text = json.dumps(contract(operation), indent=2, ensure_ascii=False) + "\n"
+    if os.environ.get("UPDATE_CONTRACTS"):
+        path.write_text(text, encoding="utf-8")
+    assert path.is_file(), f"{path.name} is missing: write it with UPDATE_CONTRACTS=1"
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_no_contract_is_left_of_a_tool_that_is_gone():
+    assert {path.stem for path in FOLDER.glob("*.json")} == {operation.name for operation in REGISTRY}
+
+
+@pytest.mark.parametrize("operation", list(REGISTRY), ids=lambda operation: operation.name)
+def test_every_tool_keeps_the_rules(operation):
+    assert 20 <= len(operation.description) <= 400
+    assert re.fullmatch(r"[a-z][a-z0-9_]{2,60}", operation.name)
+    assert operation.path.startswith("/api/")
+    assert (operation.credits > 0) == (operation.tier is Tier.PREMIUM)
+    assert operation.name.startswith("premium_") == (operation.tier is Tier.PREMIUM)
+    if operation.tier in (Tier.FREE, Tier.PREMIUM):
+        assert not [name for name in operation.arguments.model_fields if SECRETS.search(name)]
+
+
+@proves("version.additive")
+@pytest.mark.parametrize("operation", list(REGISTRY), ids=lambda operation: operation.name)
+def test_every_answer_may_get_new_members(operation):
+    closed = [path for path in objects(definition(operation)["outputSchema"]) if path.endswith("!")]
+    assert closed == []
+
+
+def objects(node: Any, path: str = "") -> list[str]:
+    """The paths of object schemas; those that allow no other members end with an exclamation mark."""
+    if isinstance(node, list):
+        return [found for item in node for found in objects(item, path)]
+    if not isinstance(node, dict):
+        return []
+    here = [path + "!"] if node.get("additionalProperties") is False else []
+    return here + [found for key, inner in node.items() for found in objects(inner, f"{path}/{key}")]

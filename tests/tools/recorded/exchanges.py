@@ -1,0 +1,213 @@
+"""Recorded bodies of exchanges, coin lists and markets of bets."""
+
+from tests.tools.recorded.rows import ONE_OF_A_LIST, Read, Refused
+from tools.sources import (
+    binance,
+    binance_futures,
+    bybit,
+    coinbase,
+    coingecko,
+    coinlore,
+    dydx,
+    hyperliquid,
+    kalshi,
+    kraken,
+    okx,
+    okx_funding,
+    polymarket,
+)
+from toolserver.errors import SourceChanged, SourceEmpty, SourceLimited, SourceRefused
+
+HOURLY = binance.KlineQuery("1h")
+MINUTES = coinbase.CandleQuery(60)
+
+ROWS = (
+    Refused("binance/error-400-max-interval.json", binance.KLINES_HOUR, SourceChanged, HOURLY, "200 days"),
+    Refused("binance/error-418-ip-ban.json", binance_futures.PREMIUMS, SourceLimited),
+    Refused("binance/error-451-geo-block.json", binance.TICKERS_24H, SourceRefused, None, "restricted location"),
+    Read(
+        "binance/futures-ticker-24hr-BTCUSDT.json",
+        binance.TICKER_24H,
+        None,
+        {"last": 70676.8, "change_percent": 1.028, "high": 71495.5, "closed_at": "2024-04-01T03:50:37Z"},
+        "BTCUSDT",
+        wrapped="the ticker of futures: same members as that of spot, which is what we ask for",
+    ),
+    Read(
+        "binance/klines-1h-2023.json",
+        binance.KLINES_HOUR,
+        176,
+        {"0.open": 16570.14, "0.close": 16568.6, "175.close": 16944.02, "0.start": "2022-12-31T20:00:00Z"},
+        HOURLY,
+    ),
+    Read(
+        "binance/klines-BTCUSDT-1m.json",
+        binance.KLINES_HOUR,
+        10,
+        {"0.high": 60729.84, "0.low": 60670.9, "0.start": "2021-10-22T23:03:00Z"},
+        HOURLY,
+        cut=True,
+    ),
+    *(
+        Read(
+            f"binance/premiumIndex-BTCUSDT-{name}.json",
+            binance_futures.PREMIUMS,
+            1,
+            {"0.symbol": "BTCUSDT", "0.mark_price": price, "0.rate": rate},
+            given=ONE_OF_A_LIST,
+            wrapped="the answer to one symbol; we ask for all of them, a list of the same objects",
+            cut=True,
+        )
+        for name, price, rate in (("2026", 80065.24544928, 0.0000839), ("docs", 11793.63104562, 0.00038246))
+    ),
+    Read(
+        "binance/premiumIndex-all.json",
+        binance_futures.PREMIUMS,
+        480,
+        {"0.symbol": "DIAUSDT", "0.rate": 0.00005, "0.mark_price": 0.3883, "0.next_at": "2025-06-17T12:00:00Z"},
+    ),
+    *(
+        Read(
+            f"binance/ticker-24hr-{name}.json",
+            binance.TICKER_24H,
+            None,
+            {"symbol": symbol, "last": last, "quote_volume": volume, "trades": trades},
+            symbol,
+        )
+        for name, symbol, last, volume, trades in (
+            ("BTCUSDT", "BTCUSDT", 6705.82, 392659910.6266075, 554428),
+            ("single-docs", "BNBBTC", 4.000002, 15.3, 76),
+        )
+    ),
+    Read(
+        "binance/ticker-24hr-all-trimmed.json",
+        binance.TICKERS_24H,
+        6,
+        {"0.symbol": "ETHBTC", "0.last": 0.03606, "1.symbol": "LTCBTC", "1.last": 0.000988},
+        cut=True,
+    ),
+    Refused("bybit/error-403-cloudfront-note.txt", bybit.LINEAR_TICKERS, SourceChanged),
+    Refused("bybit/tickers-inverse-docs.json", bybit.LINEAR_TICKERS, SourceEmpty, None, "0 items"),
+    Read(
+        "bybit/tickers-linear-BTCUSDT.json",
+        bybit.LINEAR_TICKERS,
+        1,
+        {"0.period_rate": 0.00001938, "0.mark_price": 107084.0, "0.next_at": "2025-11-04T08:00:00Z"},
+        wrapped="one contract of the list",
+        cut=True,
+    ),
+    Read(
+        "coinbase/exchange-candles-60.json",
+        coinbase.CANDLES_HOUR,
+        10,
+        {"0.low": 10099.98, "0.high": 10099.99, "1.close": 10069.47, "0.start": "2018-02-01T00:00:00Z"},
+        MINUTES,
+        cut=True,
+    ),
+    Read("coinbase/v2-spot-ETH-USD.json", coinbase.SPOT_PRICE, None, {"price": 2723.905}, "ETH-USD"),
+    Refused("coinbase/exchange-ticker.json", coinbase.PRODUCT_STATS, SourceChanged, "BTC-USD", "last"),
+    Refused("dydx/perpetualMarkets-wrapped.json", dydx.PERPETUAL_MARKETS, SourceChanged, None, "markets"),
+    Read(
+        "dydx/perpetualMarkets.json",
+        dydx.PERPETUAL_MARKETS,
+        3,
+        {"0.symbol": "BTC-USD", "0.mark_price": 89919.2, "2.mark_price": 135.3, "1.period_rate": 0.00000125},
+        cut=True,
+    ),
+    Read(
+        "hyperliquid/metaAndAssetCtxs.json",
+        hyperliquid.ASSET_CONTEXTS,
+        142,
+        {"0.mark_price": 200.4, "1.period_rate": -0.00025714, "1.mark_price": 11.117},
+    ),
+    Refused("hyperliquid/allMids.json", hyperliquid.ASSET_CONTEXTS, SourceChanged),
+    Refused("kraken/error-200-too-many-requests.json", kraken.TICKER, SourceLimited, "XBTUSD", "Too many requests"),
+    Read(
+        "kraken/ohlc-XBTUSDT-1m.json",
+        kraken.OHLC_HOUR,
+        721,
+        {"0.open": 106038.2, "0.start": "2025-11-10T12:17:00Z", "720.close": 105899.4},
+        kraken.OhlcQuery(60),
+    ),
+    Read(
+        "kraken/ticker-XBTUSDT.json",
+        kraken.TICKER,
+        None,
+        {"quote": "USDT", "last": 105899.4, "high": 106613.1, "low": 104711.0, "volume": 163.28908096},
+        "XBTUSDT",
+    ),
+    Read(
+        "kraken/ticker-XXBTZUSD.json",
+        kraken.TICKER,
+        None,
+        {"last": 82998.9, "high": 84338.1, "low": 82566.4, "vwap": 83278.12284, "trades": 153218},
+        "XBTUSD",
+    ),
+    Refused("okx/error-200-bad-instId.json", okx_funding.FUNDING_RATES, SourceChanged, None, "51000"),
+    Refused("okx/error-200-missing-instId.json", okx_funding.MARK_PRICES, SourceChanged, None, "50014"),
+    Read(
+        "okx/funding-rate-BTC-USDT-SWAP.json",
+        okx_funding.FUNDING_RATES,
+        1,
+        {"0.symbol": "BTC-USDT", "0.period_rate": 0.0001, "0.next_at": "2026-08-20T00:00:00Z"},
+        wrapped="the answer to one contract; we ask for all of them",
+        cut=True,
+    ),
+    Refused("okx/ticker-BTC-USDT-SWAP-trimmed.json", okx.SPOT_TICKERS, SourceChanged, None, "code"),
+    Refused("coingecko/error-429-rate-limit.json", coingecko.COINS_MARKETS, SourceLimited),
+    Refused("coingecko/global-2026.json", coingecko.COINS_MARKETS, SourceChanged, None, "an object"),
+    Refused("coingecko/simple-price-24hchange.json", coingecko.COINS_MARKETS, SourceChanged, None, "an object"),
+    Read(
+        "coingecko/markets-btc-usd.json",
+        coingecko.COINS_MARKETS,
+        1,
+        {"0.name": "Bitcoin", "0.price_usd": 49053.0, "0.change_24h_percent": -4.37931, "0.high_24h": 51300.0},
+        wrapped="one coin of the list, without changes in other periods",
+        cut=True,
+    ),
+    Read(
+        "coingecko/markets-official-oas.json",
+        coingecko.COINS_MARKETS,
+        1,
+        {"0.price_usd": 77671.0, "0.change_1h_percent": 0.5823392426906319, "0.volume_24h_usd": 33235034316.0},
+        wrapped="one coin of the list",
+        cut=True,
+    ),
+    Read(
+        "coingecko/markets-top20-24h-7d.json",
+        coingecko.COINS_MARKETS,
+        20,
+        {"0.price_usd": 64159.0, "0.high_24h": 64554.0, "0.change_24h_percent": -0.3340532403140054, "19.rank": 20},
+        cut=True,
+    ),
+    Read(
+        "coinlore/tickers.json",
+        coinlore.TICKERS,
+        100,
+        {"0.price_usd": 68345.81, "0.change_24h_percent": 1.05, "0.volume_24h_usd": 32368265258.2067, "99.rank": 100},
+    ),
+    Refused("coinlore/global.json", coinlore.TICKERS, SourceChanged),
+    Read(
+        "kalshi/events-nested-markets.json",
+        kalshi.EVENTS,
+        10,
+        {"0.id": "KXELONMARS-99", "0.question": "Will Elon Musk visit Mars before Aug 1, 2099?", "0.prices.0": 0.15},
+        cut=True,
+    ),
+    Refused("kalshi/events-list.json", kalshi.EVENTS, SourceEmpty, None, "0 items"),
+    Refused("kalshi/market-single.json", kalshi.EVENTS, SourceChanged, None, "events"),
+    Refused("kalshi/markets-list.json", kalshi.EVENTS, SourceChanged, None, "events"),
+    Refused("polymarket/gamma-event.json", polymarket.MARKETS, SourceChanged),
+    Refused("polymarket/gamma-market-btc-updown.json", polymarket.MARKETS, SourceChanged, None, "not a list"),
+    Read(
+        "polymarket/gamma-markets-by-volume24hr.json",
+        polymarket.MARKETS,
+        10,
+        {
+            "0.question": "Will Spain win the 2026 FIFA World Cup?",
+            "0.prices.0": 0.2115,
+            "0.volume_24h_usd": 4825727.400634047,
+        },
+        cut=True,
+    ),
+)

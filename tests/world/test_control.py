@@ -1,0 +1,249 @@
+"""The control interface: what it does, and that it refuses politely."""
+
+import pytest
+
+from tests.world.toy import HOST, T, plain_get
+from toolserver.world.commands import EVENT_KINDS
+from toolserver.world.control import control
+from toolserver.world.model import Routes
+from toolserver.world.scenarios import CRASHED_BTC, PRIMARIES, scenarios
+from toolserver.world.state import WorldState, next_weekend
+from toolserver.world.wire import Received
+
+
+async def test_the_overview_says_what_is_going_on(world):
+    await world.get()
+    await world.fault("geo", "Toy.rows")
+    seen = await world.sim("GET", "")
+    assert (seen["version"], seen["seed"], seen["scenario"]) == ("1", 1, "normal")
+    assert seen["clock"] == {"now": T, "time": "2027-01-15T08:00:00Z", "speed": 1, "frozen": True} | {
+        "offset_s": seen["clock"]["offset_s"]
+    }
+    assert [rule["id"] for rule in seen["faults"]] == ["f1"]
+    assert (seen["served"], seen["unmatched"]) == ({"Toy.quote": 1}, 0)
+    assert "Toy.feed" in seen["sources"]
+    assert seen["expectations"] == ["toy/price"]
+
+
+async def test_the_clock_is_set_advanced_sped_up_and_stopped(world):
+    assert (await world.sim("PUT", "/clock", {"now": "2027-02-01T00:00:00Z"}))["time"] == "2027-02-01T00:00:00Z"
+    assert (await world.sim("PUT", "/clock", {"now": T, "advance_s": 60}))["now"] == T + 60
+    running = await world.sim("PUT", "/clock", {"freeze": False, "speed": 600})
+    assert (running["frozen"], running["speed"]) == (False, 600)
+    assert (await world.sim("PUT", "/clock", {"freeze": True}))["frozen"] is True
+    assert (await world.sim("GET", "/clock"))["now"] == world.state.clock.now()
+
+
+async def test_a_new_seed_is_a_new_world(world):
+    before = (await world.get()).json()
+    await world.sim("PUT", "/seed", {"seed": 2})
+    assert (await world.get()).json() != before
+    await world.sim("PUT", "/seed", {"seed": 1})
+    assert (await world.get()).json() == before
+
+
+async def test_rules_are_added_listed_and_removed(world):
+    made = await world.fault("status", "Toy.quote", code=500, count=1, id="once")
+    assert (made["id"], made["code"], made["count"], made["set_at"]) == ("once", 500, 1, T)
+    assert [(await world.get()).status_code for _ in range(2)] == [500, 200]
+    listed = await world.sim("GET", "/faults")
+    assert (listed[0]["seen"], listed[0]["fired"]) == (2, 1)
+    await world.sim("DELETE", "/faults/once")
+    await world.sim("DELETE", "/faults/once", status=404)
+    await world.fault("geo")
+    await world.sim("DELETE", "/faults")
+    assert await world.sim("GET", "/faults") == []
+
+
+async def test_pins_hold_between_their_instants_and_can_be_taken_away(world):
+    await world.sim("PUT", "/values", {"key": "price.TOY", "value": 5, "from": T + 10, "to": "2027-01-15T08:00:20Z"})
+    seen = []
+    for _ in range(3):
+        seen.append((await world.sim("GET", "/expect/toy/price"))["price"])
+        world.state.clock.advance(10)
+    assert seen == [None, 5, None]
+    await world.sim("PUT", "/values", {"key": "price.TOY", "value": 9})
+    assert (await world.get()).json()["last"] == 9
+    assert (await world.sim("GET", "/values"))["price.TOY"][1] == {"value": 9, "from": None, "to": None}
+    await world.sim("PUT", "/values", {"key": "price.TOY", "value": None})
+    assert await world.sim("GET", "/values") == {}
+
+
+async def test_events_get_the_time_of_now_unless_they_bring_one(world):
+    made = await world.sim("POST", "/events", {"kind": "story", "title": "x"})
+    assert made == {"kind": "story", "title": "x", "at": T}
+    late = await world.sim("POST", "/events", {"kind": "launch", "at": "2027-01-15T09:00:00Z"})
+    assert late["at"] == T + 3600
+    assert [e["kind"] for e in await world.sim("GET", "/events")] == ["story", "launch"]
+    assert world.state.world().injected("launch") == []
+    assert len(world.state.world().at(T + 3600).injected("launch")) == 1
+
+
+async def test_a_world_handed_out_is_not_changed_by_later_edits(world):
+    before = world.state.world()
+    await world.sim("POST", "/events", {"kind": "story"})
+    await world.sim("PUT", "/values", {"key": "price.TOY", "value": 5})
+    assert before.injected("story") == []
+    assert before.pinned("price.TOY") is None
+
+
+async def test_expectations_take_parameters_and_refuse_bad_ones(world):
+    expected = await world.sim("GET", "/expect/toy/price?limit=7")
+    assert expected == {"price": None, "at": "2027-01-15T08:00:00Z", "limit": 7}
+    refused = await world.sim("GET", "/expect/toy/price?limit=x", status=400)
+    assert refused["error"].startswith("ValueError")
+    await world.sim("GET", "/expect/nothing", status=404)
+
+
+async def test_reset_goes_back_to_the_start(world):
+    start = (await world.get()).json()
+    await world.sim("PUT", "/scenario", {"name": "all_down"})
+    await world.sim("PUT", "/seed", {"seed": 9})
+    await world.sim("PUT", "/clock", {"advance_s": 999, "freeze": False, "speed": 7})
+    await world.sim("POST", "/events", {"kind": "fire"})
+    await world.get("/u/none.example/")
+    await world.sim("POST", "/reset")
+    seen = await world.sim("GET", "")
+    assert (seen["seed"], seen["scenario"], seen["faults"], seen["served"], seen["unmatched"]) == (
+        1,
+        "normal",
+        [],
+        {},
+        0,
+    )
+    assert (seen["clock"]["now"], seen["clock"]["speed"], seen["clock"]["frozen"]) == (T, 1, True)
+    assert await world.sim("GET", "/events") == []
+    assert await world.sim("GET", "/requests") == []
+    assert (await world.get()).json() == start
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("PUT", "/clock", {"now": "soon"}, 400),
+        ("PUT", "/clock", {"now": True}, 400),
+        ("PUT", "/clock", {"speed": -1}, 400),
+        ("PUT", "/clock", {"freeze": "yes"}, 400),
+        ("PUT", "/clock", {"advance_s": 1e300}, 400),
+        ("PUT", "/clock", {"advance_s": -3e9}, 400),
+        ("PUT", "/clock", {"then": 1}, 400),
+        ("PUT", "/clock", [], 400),
+        ("PUT", "/seed", {}, 400),
+        ("PUT", "/seed", {"seed": 1.5}, 400),
+        ("POST", "/faults", {"match": "*"}, 400),
+        ("POST", "/faults", "html200", 400),
+        ("POST", "/events", {"kind": "party"}, 400),
+        ("POST", "/events", {"kind": ["fire"]}, 400),
+        ("POST", "/events", {"kind": "fire", "at": -5}, 400),
+        ("POST", "/events", {"kind": "fire", "text": "x" * 20_000}, 400),
+        ("PUT", "/values", {"key": "a"}, 400),
+        ("PUT", "/values", {"value": 1}, 400),
+        ("PUT", "/values", {"key": "a", "value": "1"}, 400),
+        ("PUT", "/values", {"key": "a", "value": 1, "from": 20, "to": 10}, 400),
+        ("PUT", "/scenario", {"name": "party"}, 400),
+        ("PUT", "/scenario", {"name": None}, 400),
+        ("PUT", "/replay/Toy.quote", {"file": "../x"}, 400),
+        ("PUT", "/replay/Toy.quote", {"file": 3}, 400),
+        ("PUT", "/replay/Toy.nothing", {"file": "toy/a.json"}, 404),
+        ("DELETE", "/replay/Toy.quote", None, 404),
+        ("GET", "/requests?since=soon", None, 400),
+        ("GET", "/nothing", None, 404),
+        ("DELETE", "/clock", None, 405),
+    ],
+)
+async def test_what_is_not_understood_is_refused_as_json_and_changes_nothing(world, method, path, body, status):
+    before = await world.sim("GET", "")
+    refused = await world.sim(method, path, body, status=status)
+    assert list(refused) == ["error"]
+    assert "Traceback" not in refused["error"]
+    after = await world.sim("GET", "")
+    assert after | {"clock": before["clock"]} == before
+    assert world.state.clock.now() == T
+
+
+@pytest.mark.parametrize("body", [b"{", b"", b"\xff", b'{"now": NaN}', b"[" * 100_000])
+async def test_a_body_that_is_no_json_is_refused(world, body):
+    answer = await world.client.put("/_sim/clock", content=body)
+    assert answer.status_code == 400
+    assert list(answer.json()) == ["error"]
+
+
+@pytest.mark.parametrize("header", ["Origin: https://evil.example", "Host: evil.example"])
+async def test_web_pages_of_others_cannot_control_it(world, header):
+    sent = plain_get("/_sim", header, "Connection: close")
+    if header.startswith("Host"):
+        sent = sent.replace(b"Host: 127.0.0.1\r\n", b"", 1)
+    assert (await world.raw(sent)).startswith(b"HTTP/1.1 403")
+
+
+@pytest.mark.parametrize("peer", ["203.0.113.9", "fe80::1%eth0", "nobody"])
+async def test_callers_elsewhere_cannot_control_it(peer):
+    request = Received("GET", "/_sim", {"host": "127.0.0.1"}, peer=peer)
+    assert (await control(WorldState(), Routes(), request)).status == 403
+
+
+async def test_edits_are_bounded(world, monkeypatch):
+    monkeypatch.setattr("toolserver.world.state.EDITS_MOST", 2)
+    for _ in range(2):
+        await world.sim("POST", "/events", {"kind": "fire"})
+    assert "too many" in (await world.sim("POST", "/events", {"kind": "fire"}, status=400))["error"]
+
+
+async def test_every_scenario_can_be_played_and_normal_takes_it_back(world):
+    usual = (await world.get()).json()
+    told = await world.sim("GET", "/scenario")
+    assert told["name"] == "normal"
+    for name in told["scenarios"]:
+        if name != "weekend":
+            assert (await world.sim("PUT", "/scenario", {"name": name}))["name"] == name
+    await world.sim("PUT", "/scenario", {"name": "normal"})
+    assert (await world.get()).json() == usual
+    assert await world.sim("GET", "/values") == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "other"),
+    [
+        ("primary_down", 503, 200),
+        ("rate_limited", 418, 429),
+        ("html_storm", 200, 200),
+        ("cold_start_offline", 599, 599),
+        ("drifted", 200, 200),
+        ("keys_present", 200, 200),
+    ],
+)
+async def test_scenarios_strike_whom_they_say(world, name, status, other):
+    await world.sim("PUT", "/scenario", {"name": name})
+    assert (await world.get()).status_code == status
+    assert (await world.get(f"/u/{HOST}/rows.csv")).status_code == other
+
+
+async def test_quiet_pins_busy_injects_and_frozen_stands_still(world):
+    await world.sim("PUT", "/scenario", {"name": "quiet"})
+    assert world.state.world().pinned("quakes.quiet") == 1
+    await world.sim("PUT", "/scenario", {"name": "busy"})
+    assert world.state.world().pinned("quakes.quiet") is None
+    assert world.state.world().injected("earthquake")[0]["magnitude"] == 7.1
+    assert world.state.world().pinned("price.BTC") == CRASHED_BTC
+    assert world.state.world().at(T - 1).pinned("price.BTC") is None
+    before = (await world.get()).json()
+    await world.sim("PUT", "/scenario", {"name": "frozen_world"})
+    world.state.clock.advance(86_400)
+    assert (await world.get()).json() == before
+
+
+async def test_the_weekend_is_the_next_one(world):
+    moved = await world.sim("PUT", "/scenario", {"name": "weekend"})
+    assert moved["clock"]["time"] == "2027-01-16T15:00:00Z"
+    for at, day in ((T + 86_400, 86_400 + 7 * 3600), (T + 3 * 86_400, 8 * 86_400 + 7 * 3600)):
+        assert next_weekend(at) == T + day
+    assert next_weekend(T + 2 * 86_400) == T + 2 * 86_400  # a Sunday
+
+
+def test_presets_are_rules_that_are_understood_and_events_of_known_kinds():
+    state = WorldState()
+    for name, scenario in scenarios().items():
+        state.play(name)
+        assert len(state.faults.rules) == len(scenario.rules)
+        assert {e["kind"] for e in scenario.events} <= EVENT_KINDS
+    assert len(scenarios()["primary_down"].rules) == len(PRIMARIES)

@@ -1,0 +1,1 @@
+"""The data: sources, tools and their simulated twins. Knows no transport and no billing."""

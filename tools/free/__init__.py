@@ -1,0 +1,1 @@
+"""Free tools: one module each."""

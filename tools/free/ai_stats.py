@@ -1,0 +1,52 @@
+"""GET /api/ai-stats."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from toolserver.context import ToolContext
+from toolserver.payloads import Payload, Timestamp
+from toolserver.registry import tool
+
+SHOWN = 20
+
+
+class Agent(Payload):
+    name: str = Field(examples=["ClaudeBot"])
+    hits: int = Field(ge=1)
+
+
+class RecentCall(Payload):
+    endpoint: str
+    agent: str
+    at: Timestamp = Field(description="To the minute")
+    status: int
+    tier: str
+
+
+class AiStats(Payload):
+    window: Literal["24h"]
+    total_hits: int = Field(ge=0, description="Calls over REST and MCP")
+    unique_agents: int = Field(ge=0, description="Families of User-Agents seen")
+    agents: list[Agent] = Field(max_length=SHOWN, description="Most calls first")
+    recent_calls: list[RecentCall] = Field(max_length=SHOWN, description="Newest first")
+    since: Timestamp = Field(description="Start of the counting, when less than 24 hours ago")
+
+
+@tool(path="/api/ai-stats", title="Who calls this service", ttl_s=30)
+async def ai_stats(ctx: ToolContext) -> AiStats:
+    """How often this service was called in the past 24 hours, by which families of agents, and the last calls. Use it
+    to see who uses the service; it says nothing about the world outside.
+
+    Shape: no address, token, argument or text of a caller is stored or shown.
+    Source: this service's own counters, kept in hours so that a restart does not reset them.
+    """
+    counted = ctx.host.usage.counted()
+    return AiStats(
+        window="24h",
+        total_hits=counted.total,
+        unique_agents=len(counted.agents),
+        agents=[Agent(name=name, hits=hits) for name, hits in list(counted.agents.items())[:SHOWN]],
+        recent_calls=[RecentCall(**call._asdict()) for call in counted.recent],
+        since=counted.since,
+    )

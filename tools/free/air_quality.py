@@ -1,0 +1,128 @@
+"""GET /api/air-quality."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BeforeValidator, Field
+
+from tools.shared.air import Band, Near, aqi_band, nearest
+from tools.shared.numbers import number, within
+from tools.shared.optional import optional
+from tools.shared.places import DEFAULT, Latitude, Longitude, Place, two_decimals
+from tools.sources.airnow import REPORTING_AREAS
+from tools.sources.open_meteo import AIR_QUALITY, AirQuality
+from toolserver.context import ToolContext, via
+from toolserver.payloads import Payload, Timestamp
+from toolserver.registry import tool
+
+
+class Station(Payload):
+    name: str = Field(description="Reporting area")
+    distance_km: float
+    pollutant: str = Field(description="The one the index is of", examples=["PM2.5"])
+
+
+class AirQualityHere(Payload):
+    lat: float
+    lon: float
+    default_location: bool
+    time: Timestamp | None
+    us_aqi: int | None
+    us_aqi_band: Band | None
+    european_aqi: int | None
+    pm2_5: float | None
+    pm10: float | None
+    ozone: float | None
+    nitrogen_dioxide: float | None
+    sulphur_dioxide: float | None
+    carbon_monoxide: float | None
+    unit: Literal["µg/m³"] = Field(description="Of the six concentrations")
+    station: Station | None = Field(description="Only when measured there instead of modelled here")
+
+
+class Reading(NamedTuple):
+    """What one provider says of the air; concentrations only where it models them."""
+
+    time: datetime | None
+    us_aqi: float | None
+    modelled: AirQuality | None
+    near: Near | None
+
+
+def coordinate(limit: float) -> Callable[[Any], float | None]:
+    """Reads degrees within ± limit, two decimals; anything else counts as not given."""
+
+    def degrees(given: Any) -> float:
+        return two_decimals(within(number(given), -limit, limit))
+
+    return lambda given: optional(degrees, given)
+
+
+@tool(path="/api/air-quality", title="Air quality", ttl_s=1800, sources=(AIR_QUALITY, REPORTING_AREAS))
+async def air_quality(
+    ctx: ToolContext,
+    lat: Annotated[
+        Latitude | None,
+        BeforeValidator(coordinate(90)),
+        Field(description="Latitude", json_schema_extra={"default": DEFAULT.lat}),
+    ] = None,
+    lon: Annotated[
+        Longitude | None,
+        BeforeValidator(coordinate(180)),
+        Field(description="Longitude", json_schema_extra={"default": DEFAULT.lon}),
+    ] = None,
+) -> AirQualityHere:
+    """Air quality at a point: US and European index, PM2.5, PM10, ozone, NO2, SO2, CO. Use it for "is the air good
+    here?". Without valid coordinates it answers for Los Angeles and says `default_location`.
+
+    Shape: coordinates are rounded to two decimals; a missing or invalid one replaces both by the default. Values that
+    the provider does not have are null. `station` is set when the index is that of the nearest U.S. reporting area,
+    at most 60 km away: then there are no concentrations.
+    Source: CAMS model by Open-Meteo, refreshed every 30 minutes; EPA AirNow when it is down.
+    """
+    given = lat is not None and lon is not None
+    place = Place(lat, lon) if lat is not None and lon is not None else DEFAULT
+    found = await ctx.first(
+        "data",
+        via(AIR_QUALITY, place, lambda air: Reading(air.time, air.us_aqi, air, None)),
+        via(REPORTING_AREAS, None, partial(_measured, place=place)),
+    )
+    return _shown(found, place, default_location=not given)
+
+
+def _measured(areas: Any, place: Place) -> Reading:
+    near = nearest(areas, place)
+    return Reading(near.area.time, near.area.aqi, None, near)
+
+
+def _shown(found: Reading, place: Place, *, default_location: bool) -> AirQualityHere:
+    aqi = _whole(found.us_aqi)
+    air, near = found.modelled, found.near
+    return AirQualityHere(
+        lat=place.lat,
+        lon=place.lon,
+        default_location=default_location,
+        time=found.time,
+        us_aqi=aqi,
+        us_aqi_band=None if aqi is None else aqi_band(aqi),
+        european_aqi=_whole(air and air.european_aqi),
+        pm2_5=_rounded(air and air.pm2_5),
+        pm10=_rounded(air and air.pm10),
+        ozone=_rounded(air and air.ozone),
+        nitrogen_dioxide=_rounded(air and air.nitrogen_dioxide),
+        sulphur_dioxide=_rounded(air and air.sulphur_dioxide),
+        carbon_monoxide=_rounded(air and air.carbon_monoxide),
+        unit="µg/m³",
+        station=near
+        and Station(name=near.area.name, distance_km=round(near.distance_km, 1), pollutant=near.area.pollutant),
+    )
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 1)

@@ -1,0 +1,210 @@
+"""GET /api/briefing."""
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
+
+from anyio import gather
+from pydantic import Field
+
+from tools.shared import bets, front_page
+from tools.shared.attempts import attempt
+from tools.shared.bets import BetItem
+from tools.shared.front_page import StoryItem
+from tools.shared.mood import FEAR_GREED_SOURCES, Mood, fear_greed_legs
+from tools.shared.numbers import percent, price
+from tools.shared.quakes import QUAKE_SOURCES, earthquakes_of, quake_day_legs
+from tools.shared.spot import BTC_SPOT_SOURCES, Spot, btc_spot_legs
+from tools.shared.status import MAJOR_SOURCES, MAJORS, ServiceItem, check_pages
+from tools.sources.usgs import QuakeList
+from toolserver.context import ToolContext
+from toolserver.errors import SourceError
+from toolserver.payloads import Payload, Timestamp, TopLevel
+from toolserver.registry import tool
+
+T = TypeVar("T")
+
+SHOWN = 5
+LONGEST = 400  # characters of a summary
+CAPS = (60, 45, 30)  # for what others wrote in it: the widest that fits
+
+
+class CryptoSection(Payload):
+    """Bitcoin."""
+
+    price_usd: float = Field(gt=0)
+    change_24h_percent: float | None
+    volume_24h_usd: float | None
+    quote: Literal["USD", "USDT"] = Field(description="USDT is not converted")
+
+
+class MoodSection(Payload):
+    value: int = Field(ge=0, le=100)
+    label: str
+
+
+class LatestQuake(Payload):
+    magnitude: float
+    location: str
+    time: Timestamp
+
+
+class QuakeSection(Payload):
+    count: int = Field(ge=0, description="Of M2.5 and above in 24 hours")
+    latest: LatestQuake | None
+
+
+class Sections(Payload):
+    crypto: CryptoSection | None
+    fear_greed: MoodSection | None
+    earthquakes: QuakeSection | None
+    predictions: list[BetItem] | None = Field(description="Most traded markets")
+    news: list[StoryItem] | None = Field(description="Top of Hacker News")
+    services: list[ServiceItem] | None
+
+
+class Briefing(TopLevel):
+    generated_at: Timestamp
+    summary: str = Field(max_length=LONGEST)
+    sections: Sections
+
+
+@tool(
+    path="/api/briefing",
+    title="Briefing",
+    ttl_s=60,
+    toolset="core",
+    sources=(
+        *BTC_SPOT_SOURCES,
+        *FEAR_GREED_SOURCES,
+        *QUAKE_SOURCES,
+        *bets.SOURCES,
+        *front_page.SOURCES,
+        *MAJOR_SOURCES,
+    ),
+)
+async def briefing(ctx: ToolContext) -> Briefing:
+    """The state of the world in one call: bitcoin price, crypto fear & greed, earthquakes, prediction markets, tech
+    news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; use the
+    tool of one topic for more of it.
+
+    Shape: at most 5 markets and 5 stories. A section whose sources are all down is null, and the summary says so.
+    Source: those of btc_price, fear_greed, earthquakes, predictions, tech_news and service_status.
+    """
+    parts = await gather(
+        attempt(ctx, "sections.crypto", *btc_spot_legs()),
+        attempt(ctx, "sections.fear_greed", *fear_greed_legs()),
+        attempt(ctx, "sections.earthquakes", *quake_day_legs(ctx.now)),
+        attempt(ctx, "sections.predictions", *bets.markets()),
+        attempt(ctx, "sections.news", *front_page.front_page()),
+        _services(ctx),
+    )
+    errors = [part for part in parts if isinstance(part, SourceError)]
+    if len(errors) == len(parts):
+        raise errors[0]
+    crypto, mood, quakes, markets, stories, services = parts
+    sections = Sections(
+        crypto=_shown(crypto, lambda spot: _crypto(ctx, spot)),
+        fear_greed=_shown(mood, _mood),
+        earthquakes=_shown(quakes, _earthquakes),
+        predictions=_shown(markets, lambda found: [bets.shown(bet) for bet in found[:SHOWN]]),
+        news=_shown(stories, lambda found: list(found[:SHOWN])),
+        services=_shown(services, list),
+    )
+    return Briefing(generated_at=ctx.now, summary=summary(sections), sections=sections)
+
+
+async def _services(ctx: ToolContext) -> list[ServiceItem] | SourceError:
+    try:
+        return await check_pages(ctx, MAJORS, "sections.services")
+    except SourceError as error:
+        return error
+
+
+def _shown(part: Any, make: Callable[[Any], T]) -> T | None:
+    return None if isinstance(part, SourceError) else make(part)
+
+
+def _crypto(ctx: ToolContext, spot: Spot) -> CryptoSection:
+    change, volume = spot.change_24h_percent, spot.volume_24h_usd
+    missing = [name for name in ("change_24h_percent", "volume_24h_usd") if name in spot.missing]
+    if missing:
+        ctx.warn("sections.crypto", "field_missing", f"{', '.join(missing)}: not known from {spot.venue}.")
+    return CryptoSection(
+        price_usd=price(spot.price_usd),
+        change_24h_percent=None if change is None else percent(change),
+        volume_24h_usd=None if volume is None else float(round(volume)),
+        quote=spot.quote,
+    )
+
+
+def _mood(mood: Mood) -> MoodSection:
+    return MoodSection(value=mood.value, label=mood.label)
+
+
+def _earthquakes(listed: QuakeList) -> QuakeSection:
+    found = earthquakes_of(listed)
+    if not found:
+        return QuakeSection(count=0, latest=None)
+    quake, magnitude = found[0]
+    latest = LatestQuake(magnitude=round(magnitude, 1), location=quake.place, time=quake.time)
+    return QuakeSection(count=len(found), latest=latest)
+
+
+def summary(sections: Sections) -> str:
+    """The sections in words, at most 400 characters. What is missing is said to be missing."""
+    written = (_written(sections, cap) for cap in CAPS)
+    return next((text for text in written if len(text) <= LONGEST), None) or _cut(_written(sections, 15), LONGEST)
+
+
+def _written(sections: Sections, cap: int) -> str:
+    return " ".join(
+        (
+            _say_crypto(sections.crypto),
+            _say_mood(sections.fear_greed),
+            _say_quakes(sections.earthquakes, cap),
+            _say_markets(sections.predictions, cap),
+            _say_news(sections.news, cap),
+            _say_services(sections.services),
+        )
+    )
+
+
+def _say_crypto(crypto: CryptoSection | None) -> str:
+    if crypto is None:
+        return "Bitcoin price unavailable."
+    change = crypto.change_24h_percent
+    moved = "24 h change unavailable" if change is None else f"{change:+.2f} % in 24 h"
+    return f"Bitcoin {f'{crypto.price_usd:,.0f}'.replace(',', ' ')} {crypto.quote} ({moved})."
+
+
+def _say_mood(mood: MoodSection | None) -> str:
+    return "Fear & greed unavailable." if mood is None else f"Fear & greed {mood.value} ({_cut(mood.label, 20)})."
+
+
+def _say_quakes(quakes: QuakeSection | None, cap: int) -> str:
+    if quakes is None:
+        return "Earthquakes unavailable."
+    counted = f"{quakes.count} {'earthquake' if quakes.count == 1 else 'earthquakes'} of M2.5+ in 24 h"
+    latest = quakes.latest
+    return f"{counted}, latest M{latest.magnitude} {_cut(latest.location, cap)}." if latest else f"{counted}."
+
+
+def _say_markets(markets: list[BetItem] | None, cap: int) -> str:
+    if not markets:
+        return "Prediction markets unavailable."
+    return f'Most traded market: "{_cut(markets[0].question, cap)}" {markets[0].yes_percent:g} % yes.'
+
+
+def _say_news(stories: list[StoryItem] | None, cap: int) -> str:
+    return f'Top story: "{_cut(stories[0].title, cap)}".' if stories else "Top story unavailable."
+
+
+def _say_services(services: list[ServiceItem] | None) -> str:
+    if services is None:
+        return "Service status unavailable."
+    others = [f", {s.name} {s.status.replace('_', ' ')}" for s in services if s.status != "operational"]
+    return f"{len(services) - len(others)} of {len(services)} services operational{''.join(others)}."
+
+
+def _cut(text: str, cap: int) -> str:
+    return text if len(text) <= cap else text[: cap - 1].rstrip() + "…"

@@ -1,0 +1,128 @@
+"""GET /api/code-host-trending."""
+
+from datetime import datetime, timedelta
+from typing import Annotated, NamedTuple
+
+from pydantic import ConfigDict, Field, RootModel
+
+from tools.sources.github import NEW, REPOSITORIES, Repo, RepoList, RepoQuery
+from tools.sources.github_trending import TRENDING, TrendingRepo
+from toolserver.context import ToolContext, via
+from toolserver.errors import SourceEmpty
+from toolserver.payloads import Payload, Timestamp
+from toolserver.registry import tool
+
+SHOWN = 15
+TOPICS = 10
+DAYS = 7
+
+
+class RepoItem(Payload):
+    name: str
+    full_name: str
+    description: str | None
+    url: str
+    language: str | None
+    stars: int | None
+    forks: int | None
+    topics: list[str] | None = Field(max_length=TOPICS)
+    license: str | None = Field(description="SPDX identifier")
+    owner_type: str | None
+    created_at: Timestamp | None
+    age_days: float | None = Field(description="At least 1")
+    stars_per_day: float | None
+
+
+class CodeHostTrending(RootModel[Annotated[list[RepoItem], Field(max_length=SHOWN, description="Most stars first")]]):
+    model_config = ConfigDict(frozen=True)
+
+
+class Found(NamedTuple):
+    """What one of the two sources gave."""
+
+    items: list[RepoItem]
+    incomplete: bool = False
+    names_only: bool = False
+
+
+@tool(
+    path="/api/code-host-trending",
+    title="Trending repositories",
+    ttl_s=300,
+    toolset="all",
+    sources=(REPOSITORIES, TRENDING),
+)
+async def code_host_trending(ctx: ToolContext) -> CodeHostTrending:
+    """The GitHub repositories created in the past 7 days that have the most stars, with language, topics, licence and
+    stars per day. Use it for "what is new and popular on GitHub?".
+
+    Shape: at most 15; forks and archived repositories are left out. Everything but names is null when only the
+    trending feed answers, which also lists older repositories.
+    Source: GitHub search, refreshed every 5 minutes; the GitHubTrendingRSS feed when it is down.
+    """
+    found = await ctx.first(
+        "data",
+        via(REPOSITORIES, RepoQuery(NEW, (ctx.now - timedelta(days=DAYS)).date()), lambda r: most_starred(r, ctx.now)),
+        via(TRENDING, None, names_only),
+    )
+    if found.incomplete:
+        ctx.warn("data", "partial", "GitHub stopped before its search was complete.", REPOSITORIES.name)
+    if found.names_only:
+        ctx.warn("data", "degraded_fallback", "Only names of trending repositories are known.", TRENDING.name)
+    return CodeHostTrending(found.items)
+
+
+def most_starred(listed: RepoList, now: datetime) -> Found:
+    """Own and living repositories, most stars first. Raises SourceEmpty when there is none."""
+    own = [repo for repo in listed.repos if not (repo.fork or repo.archived)]
+    if not own:
+        raise SourceEmpty("nothing but forks and archives")
+    best = sorted(own, key=lambda repo: repo.stars, reverse=True)[:SHOWN]
+    return Found([shown(repo, now) for repo in best], incomplete=listed.incomplete)
+
+
+def names_only(listed: tuple[TrendingRepo, ...]) -> Found:
+    """Names and links in the order of the feed, nothing else."""
+    return Found([_named(repo) for repo in listed[:SHOWN]], names_only=True)
+
+
+def age_days(repo: Repo, now: datetime) -> float:
+    """Days since creation, at least one, so that the first hours do not count for more than they are."""
+    return round(max(1.0, (now - repo.created_at).total_seconds() / 86400), 1)
+
+
+def shown(repo: Repo, now: datetime) -> RepoItem:
+    age = age_days(repo, now)
+    return RepoItem(
+        name=repo.name,
+        full_name=repo.full_name,
+        description=repo.description,
+        url=repo.url,
+        language=repo.language,
+        stars=repo.stars,
+        forks=repo.forks,
+        topics=list(repo.topics[:TOPICS]),
+        license=repo.license,
+        owner_type=repo.owner_type,
+        created_at=repo.created_at,
+        age_days=age,
+        stars_per_day=round(repo.stars / age, 1),
+    )
+
+
+def _named(repo: TrendingRepo) -> RepoItem:
+    return RepoItem(
+        name=repo.full_name.split("/", 1)[1],
+        full_name=repo.full_name,
+        description=None,
+        url=repo.url,
+        language=None,
+        stars=None,
+        forks=None,
+        topics=None,
+        license=None,
+        owner_type=None,
+        created_at=None,
+        age_days=None,
+        stars_per_day=None,
+    )

@@ -1,0 +1,64 @@
+"""GET /api/crypto-movers."""
+
+from pydantic import Field, RootModel
+
+from tools.shared.coins import Moved, movers
+from tools.shared.numbers import percent, price
+from tools.sources.coingecko import COINS_MARKETS
+from tools.sources.coinlore import TICKERS as COINLORE
+from tools.sources.coinpaprika import TICKERS as COINPAPRIKA
+from toolserver.context import ToolContext, via
+from toolserver.payloads import Payload
+from toolserver.registry import tool
+
+
+class Mover(Payload):
+    symbol: str = Field(examples=["SOL"])
+    name: str
+    price_usd: float = Field(gt=0)
+    change_24h_percent: float
+    market_cap_usd: float | None
+    volume_24h_usd: float | None
+    rank: int = Field(ge=1, description="By market value")
+    image: str | None
+
+
+class Movers(RootModel[list[Mover]]):
+    """The biggest move first."""
+
+
+@tool(
+    path="/api/crypto-movers",
+    title="Crypto movers",
+    ttl_s=30,
+    toolset="core",
+    sources=(COINS_MARKETS, COINLORE, COINPAPRIKA),
+)
+async def crypto_movers(ctx: ToolContext) -> Movers:
+    """The 15 coins, of the 100 largest, whose price moved most in the past 24 hours, up or down, biggest move first.
+    Use it for "what is moving in crypto?"; for bitcoin alone use btc_price.
+
+    Shape: sorted by the size of the change, not by market value. Left out are stable coins, wrapped duplicates
+    and coins with less than 1,000,000 USD of trading a day.
+    Source: CoinGecko, refreshed every 90 seconds; Coinlore, then CoinPaprika when it is down (without images).
+    """
+    legs = [via(source, None, movers) for source in (COINS_MARKETS, COINLORE, COINPAPRIKA)]
+    return Movers([_shown(moved) for moved in await ctx.first("data", *legs)])
+
+
+def _shown(moved: Moved) -> Mover:
+    coin = moved.coin
+    return Mover(
+        symbol=coin.symbol,
+        name=coin.name,
+        price_usd=price(coin.price_usd),
+        change_24h_percent=percent(moved.change_24h_percent),
+        market_cap_usd=_whole(coin.market_cap_usd),
+        volume_24h_usd=_whole(coin.volume_24h_usd),
+        rank=moved.rank,
+        image=coin.image,
+    )
+
+
+def _whole(dollars: float | None) -> float | None:
+    return None if dollars is None else round(dollars)

@@ -1,0 +1,186 @@
+"""GET /api/cyber-threats."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, time
+from typing import Any, Literal, NamedTuple
+
+from anyio import gather
+from pydantic import Field, RootModel
+
+from tools.shared.attempts import attempt
+from tools.shared.defang import defanged
+from tools.sources.cisa import KNOWN_EXPLOITED, ExploitedVulnerability
+from tools.sources.feodo import COMMAND_SERVERS, CommandServer
+from tools.sources.openphish import PHISHING_URLS
+from tools.sources.threatfox import INDICATORS, Indicator
+from tools.sources.urlhaus import MALWARE_URLS, MalwareUrl
+from toolserver.context import Leg, ToolContext, via
+from toolserver.errors import SourceError
+from toolserver.payloads import Payload, iso
+from toolserver.registry import tool
+
+EACH = 5
+KEV = "https://www.cisa.gov/known-exploited-vulnerabilities-catalog?search_api_fulltext="
+
+
+class Threat(Payload):
+    source: Literal["URLhaus", "ThreatFox", "CISA KEV", "Feodo Tracker", "OpenPhish"]
+    type: Literal["malware_url", "ioc", "exploited_vulnerability", "c2_server", "phishing_url"]
+    indicator: str = Field(description="Defanged: hxxp://host[.]example, or a CVE id or hash")
+    ioc_type: str | None
+    threat: str | None
+    date: str | None = Field(description="When listed: ISO 8601 time, or a date")
+    severity_note: str | None
+    reference: str | None = Field(description="The tracker's own page")
+
+
+class Threats(RootModel[list[Threat]]):
+    """Newest first, undated last."""
+
+
+class Dated(NamedTuple):
+    """An item and the time it is sorted by."""
+
+    at: datetime
+    item: Threat
+
+
+@tool(
+    path="/api/cyber-threats",
+    title="Cyber threats",
+    ttl_s=60,
+    sources=(MALWARE_URLS, INDICATORS, KNOWN_EXPLOITED, COMMAND_SERVERS, PHISHING_URLS),
+)
+async def cyber_threats(ctx: ToolContext) -> Threats:
+    """The newest malware URLs, indicators of compromise, exploited vulnerabilities (CISA KEV), botnet command servers
+    and phishing pages, defanged. Use it for "what attacks are going on?"; for one address use exposure_lookup.
+
+    Shape: the newest 5 of each feed, at most 25, newest first; phishing URLs have no date and come last. Dangerous
+    strings are written `hxxp` and `[.]` and are never links. Feodo Tracker may have nothing to list.
+    Source: URLhaus, ThreatFox and Feodo Tracker (abuse.ch), CISA, OpenPhish, refreshed every 5 to 60 minutes.
+    """
+    parts = await gather(*(attempt(ctx, f"data.{section}", leg) for section, leg in FEEDS.items()))
+    found = [dated for part in parts if not isinstance(part, SourceError) for dated in part]
+    if not found:
+        raise next(part for part in parts if isinstance(part, SourceError))
+    return Threats([dated.item for dated in sorted(found, key=lambda dated: dated.at, reverse=True)])
+
+
+def from_urlhaus(urls: tuple[MalwareUrl, ...]) -> list[Dated]:
+    return [
+        Dated(
+            url.added_at,
+            Threat(
+                source="URLhaus",
+                type="malware_url",
+                indicator=defanged(url.url),
+                ioc_type="url",
+                threat=url.threat,
+                date=iso(url.added_at),
+                severity_note=_note(url.status, *url.tags),
+                reference=url.reference,
+            ),
+        )
+        for url in _newest(urls, lambda url: url.added_at)
+    ]
+
+
+def from_threatfox(indicators: tuple[Indicator, ...]) -> list[Dated]:
+    return [
+        Dated(
+            found.first_seen_at,
+            Threat(
+                source="ThreatFox",
+                type="ioc",
+                indicator=defanged(found.value),
+                ioc_type=found.kind,
+                threat=_note(found.malware, found.threat),
+                date=iso(found.first_seen_at),
+                severity_note=None
+                if found.confidence_percent is None
+                else f"confidence {found.confidence_percent:g} %",
+                reference=f"https://threatfox.abuse.ch/ioc/{found.id}/",
+            ),
+        )
+        for found in _newest(indicators, lambda indicator: indicator.first_seen_at)
+    ]
+
+
+def from_cisa(vulnerabilities: tuple[ExploitedVulnerability, ...]) -> list[Dated]:
+    return [
+        Dated(
+            datetime.combine(found.added, time(), UTC),
+            Threat(
+                source="CISA KEV",
+                type="exploited_vulnerability",
+                indicator=found.cve,
+                ioc_type="cve",
+                threat=found.name,
+                date=found.added.isoformat(),
+                severity_note=_note(
+                    f"due {found.due.isoformat()}" if found.due else None,
+                    "known ransomware use" if found.ransomware else None,
+                ),
+                reference=f"{KEV}{found.cve}",
+            ),
+        )
+        for found in vulnerabilities[:EACH]
+    ]
+
+
+def from_feodo(servers: tuple[CommandServer, ...]) -> list[Dated]:
+    return [
+        Dated(
+            server.first_seen_at,
+            Threat(
+                source="Feodo Tracker",
+                type="c2_server",
+                indicator=defanged(f"{server.ip}:{server.port}"),
+                ioc_type="ip:port",
+                threat=server.malware,
+                date=iso(server.first_seen_at),
+                severity_note=_note(
+                    server.status, f"last online {server.last_online.isoformat()}" if server.last_online else None
+                ),
+                reference=f"https://feodotracker.abuse.ch/browse/host/{server.ip}/",
+            ),
+        )
+        for server in _newest(servers, lambda server: server.first_seen_at)
+    ]
+
+
+def from_openphish(urls: tuple[str, ...]) -> list[Dated]:
+    return [
+        Dated(
+            datetime.min.replace(tzinfo=UTC),
+            Threat(
+                source="OpenPhish",
+                type="phishing_url",
+                indicator=defanged(url),
+                ioc_type="url",
+                threat="phishing",
+                date=None,
+                severity_note=None,
+                reference=None,
+            ),
+        )
+        for url in urls[:EACH]
+    ]
+
+
+FEEDS: dict[str, Leg[list[Dated]]] = {
+    "urlhaus": via(MALWARE_URLS, None, from_urlhaus),
+    "threatfox": via(INDICATORS, None, from_threatfox),
+    "cisa_kev": via(KNOWN_EXPLOITED, None, from_cisa),
+    "feodo_tracker": via(COMMAND_SERVERS, None, from_feodo),
+    "openphish": via(PHISHING_URLS, None, from_openphish),
+}
+
+
+def _newest(rows: tuple[Any, ...], at: Callable[[Any], datetime]) -> list[Any]:
+    return sorted(rows, key=at, reverse=True)[:EACH]
+
+
+def _note(*parts: str | None) -> str | None:
+    """What there is to say, joined."""
+    return ", ".join(part for part in parts if part) or None

@@ -1,0 +1,121 @@
+"""GET /api/disaster-alerts."""
+
+from datetime import datetime, timedelta
+from typing import Annotated, Literal, cast
+
+from anyio import gather
+from pydantic import ConfigDict, Field, RootModel
+
+from tools.shared.attempts import attempt
+from tools.shared.disasters import EONET_LEG, GDACS_SOURCES, KINDS, gdacs_legs, only_in_eonet
+from tools.sources.eonet import EVENTS, NaturalEvent
+from tools.sources.gdacs import Disaster
+from toolserver.context import ToolContext
+from toolserver.errors import SourceError
+from toolserver.payloads import Payload, Timestamp
+from toolserver.registry import tool
+
+SHOWN = 20
+RECENT = timedelta(hours=48)
+ORDER = ("red", "orange", None, "green")
+
+Kind = Literal["earthquake", "tropical_cyclone", "flood", "volcano", "wildfire", "drought", "tsunami", "storm"]
+
+
+class DisasterItem(Payload):
+    id: str = Field(examples=["gdacs:EQ1554511"])
+    type: Kind
+    name: str
+    alert_level: Literal["red", "orange", "green"] | None = Field(description="GDACS's; null for NASA EONET")
+    country: str | None
+    severity_text: str | None
+    started_at: Timestamp
+    ended_at: Timestamp | None
+    current: bool | None
+    lat: float | None
+    lon: float | None
+    url: str | None
+    source: str
+
+
+class DisasterAlerts(RootModel[Annotated[list[DisasterItem], Field(max_length=SHOWN, description="Gravest first")]]):
+    model_config = ConfigDict(frozen=True)
+
+
+@tool(path="/api/disaster-alerts", title="Disaster alerts", ttl_s=300, sources=(*GDACS_SOURCES, EVENTS))
+async def disaster_alerts(ctx: ToolContext) -> DisasterAlerts:
+    """Natural disasters that are going on or ended within 48 hours, worldwide: earthquakes, cyclones, floods,
+    volcanoes, wildfires and droughts with GDACS's alert colour. Use it for "any disasters now?"; for all earthquakes
+    use earthquakes.
+
+    Shape: at most 20: red, orange, those without a colour, green; the newest first within each.
+    Source: GDACS, its news feed when its list is down; storms, volcanoes, floods and wildfires from 1,000 acres that it
+    does not list are added from NASA EONET. Refreshed every 5 to 15 minutes.
+    """
+    gdacs, eonet = await gather(
+        attempt(ctx, "data.gdacs", *gdacs_legs(ctx.now)),
+        attempt(ctx, "data.eonet", EONET_LEG),
+    )
+    if isinstance(gdacs, SourceError) and isinstance(eonet, SourceError):
+        raise gdacs
+    if isinstance(gdacs, SourceError):
+        ctx.warn("data", "partial", "GDACS is missing: only what NASA EONET lists is shown, without alert colours.")
+    disasters = () if isinstance(gdacs, SourceError) else gdacs
+    events = () if isinstance(eonet, SourceError) else eonet
+    items = [item for d in disasters if matters(d, ctx.now) and (item := from_gdacs(d))]
+    items += [from_eonet(kind, event) for kind, event in only_in_eonet(events, disasters)]
+    return DisasterAlerts(sorted(items, key=_rank)[:SHOWN])
+
+
+def matters(disaster: Disaster, now: datetime) -> bool:
+    """Whether it is going on, or ended within 48 hours."""
+    ended = disaster.ended_at or disaster.started_at
+    return disaster.current is True or ended >= now - RECENT
+
+
+def from_gdacs(disaster: Disaster) -> DisasterItem | None:
+    """The item, or None for a kind that has no word here."""
+    if disaster.kind not in KINDS:
+        return None
+    return DisasterItem(
+        id=f"gdacs:{disaster.kind}{disaster.id}",
+        type=cast("Kind", KINDS[disaster.kind]),
+        name=disaster.name,
+        alert_level=disaster.level,
+        country=disaster.country,
+        severity_text=disaster.severity,
+        started_at=disaster.started_at,
+        ended_at=disaster.ended_at,
+        current=disaster.current,
+        lat=_rounded(disaster.lat),
+        lon=_rounded(disaster.lon),
+        url=disaster.url,
+        source="GDACS",
+    )
+
+
+def from_eonet(kind: str, event: NaturalEvent) -> DisasterItem:
+    known = event.magnitude is not None and event.unit
+    return DisasterItem(
+        id=f"eonet:{event.id}",
+        type="storm" if kind == "TC" else cast("Kind", KINDS[kind]),
+        name=event.title,
+        alert_level=None,
+        country=None,
+        severity_text=f"{event.magnitude:g} {event.unit}" if known else None,
+        started_at=event.started_at,
+        ended_at=None,
+        current=True,
+        lat=_rounded(event.lat),
+        lon=_rounded(event.lon),
+        url=event.url,
+        source="NASA EONET",
+    )
+
+
+def _rank(item: DisasterItem) -> tuple[int, float]:
+    return ORDER.index(item.alert_level), -item.started_at.timestamp()
+
+
+def _rounded(degrees: float | None) -> float | None:
+    return None if degrees is None else round(degrees, 4)

@@ -1,0 +1,58 @@
+"""GET /api/earthquake."""
+
+from pydantic import Field
+
+from tools.shared.quakes import QUAKE_SOURCES, earthquakes_of, quake_day_legs
+from tools.sources.usgs import Quake
+from toolserver.context import ToolContext
+from toolserver.payloads import Payload, Timestamp
+from toolserver.registry import tool
+
+SHOWN = 100
+
+
+class EarthquakeItem(Payload):
+    magnitude: float = Field(description="The network's preferred scale")
+    location: str = Field(examples=["14 km NE of Hihifo, Tonga"])
+    time: Timestamp = Field(description="Origin time")
+    depth_km: float | None
+    lat: float | None
+    lon: float | None
+    id: str
+    url: str | None
+
+
+class Earthquakes(Payload):
+    count: int = Field(ge=0, description="All matching events; the list may be cut")
+    earthquakes: list[EarthquakeItem] = Field(max_length=SHOWN, description="Newest first")
+
+
+@tool(
+    path="/api/earthquake",
+    title="Recent earthquakes",
+    ttl_s=120,
+    toolset="core",
+    sources=QUAKE_SOURCES,
+)
+async def earthquakes(ctx: ToolContext) -> Earthquakes:
+    """Earthquakes of magnitude 2.5 and above in the past 24 hours, worldwide, newest first, with place, depth
+    and coordinates. Use it for "any earthquakes today?".
+
+    Shape: at most 100 events are listed, `count` counts all. Quarry blasts and events without a magnitude are left out.
+    Source: USGS, refreshed every 2 minutes; EMSC when USGS is down.
+    """
+    found = earthquakes_of(await ctx.first("data", *quake_day_legs(ctx.now)))
+    return Earthquakes(count=len(found), earthquakes=[_item(quake, magnitude) for quake, magnitude in found[:SHOWN]])
+
+
+def _item(quake: Quake, magnitude: float) -> EarthquakeItem:
+    return EarthquakeItem(
+        magnitude=round(magnitude, 1),
+        location=quake.place,
+        time=quake.time,
+        depth_km=None if quake.depth_km is None else round(quake.depth_km, 1),
+        lat=None if quake.lat is None else round(quake.lat, 4),
+        lon=None if quake.lon is None else round(quake.lon, 4),
+        id=quake.id,
+        url=quake.url,
+    )

@@ -1,0 +1,82 @@
+"""GET /api/economic-data."""
+
+import datetime as dt
+
+import anyio
+from pydantic import Field
+
+from tools.shared.macro import INDICATORS, SOURCES, Indicator, Sourced, new_york_date
+from tools.shared.numbers import percent, significant
+from tools.shared.series import newest, previous, year_over_year_percent
+from toolserver.context import ToolContext
+from toolserver.errors import SourceEmpty
+from toolserver.payloads import Payload
+from toolserver.registry import tool
+
+
+class Figure(Payload):
+    value: float
+    date: dt.date = Field(description="The day, or the first day of the month or quarter, it is for")
+    unit: str
+    previous: float | None = Field(description="Published before it, on previous_date")
+    previous_date: dt.date | None
+    change: float | None = Field(description="value - previous")
+    yoy_percent: float | None = Field(description="Against 12 months earlier; cpi only")
+    source: str = Field(description="provider:series")
+
+
+class EconomicData(Payload):
+    fed_rate: Figure | None = Field(description="Effective federal funds rate")
+    cpi: Figure | None = Field(description="Consumer prices, all items, seasonally adjusted")
+    unemployment: Figure | None
+    gdp_growth: Figure | None = Field(description="Real GDP")
+    treasury_10y: Figure | None
+    treasury_2y: Figure | None
+    mortgage_30y: Figure | None
+    yield_curve_2s10s: Figure | None = Field(description="10 years less 2 years, same day and source")
+
+
+@tool(
+    path="/api/economic-data",
+    title="U.S. economic indicators",
+    ttl_s=3600,
+    toolset="core",
+    sources=SOURCES,
+)
+async def economic_data(ctx: ToolContext) -> EconomicData:
+    """Latest U.S. macro figures: fed funds rate, CPI with yearly change, unemployment, real GDP growth, 2- and
+    10-year Treasury yields, 30-year mortgage rate and the 2s10s spread, each with its date and the value before.
+
+    Shape: a figure that no publisher gave is null, with a warning. A month that was never published is a gap:
+    `previous` is then older than a month, and `yoy_percent` null when the gap is twelve months back.
+    Source: New York Fed, BLS, BEA by way of DBnomics, Treasury and Freddie Mac; FRED when one of them is down.
+    """
+    found: dict[str, Figure | None] = dict.fromkeys(INDICATORS)
+    today = new_york_date(ctx.now)
+
+    async def read(name: str, indicator: Indicator) -> None:
+        sourced = await ctx.section(f"data.{name}", *indicator.legs(today))
+        found[name] = figure(name, indicator.unit, sourced) if sourced else None
+
+    async with anyio.create_task_group() as tasks:
+        for name, indicator in INDICATORS.items():
+            tasks.start_soon(read, name, indicator)
+    if not any(found.values()):
+        raise SourceEmpty("no publisher answered")
+    return EconomicData(**found)
+
+
+def figure(name: str, unit: str, found: Sourced) -> Figure:
+    """The newest observation of a series beside the one before it."""
+    last, before = newest(found.series), previous(found.series)
+    yearly = year_over_year_percent(found.series) if name == "cpi" else None
+    return Figure(
+        value=significant(last.value),
+        date=last.date,
+        unit=unit,
+        previous=None if before is None else significant(before.value),
+        previous_date=None if before is None else before.date,
+        change=None if before is None else round(last.value - before.value, 4) + 0.0,
+        yoy_percent=None if yearly is None else percent(yearly),
+        source=found.source,
+    )

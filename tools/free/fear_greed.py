@@ -1,0 +1,43 @@
+"""GET /api/fear-greed."""
+
+from pydantic import Field
+
+from tools.shared.mood import FEAR_GREED_SOURCES, IndexName, fear_greed_legs
+from toolserver.context import ToolContext
+from toolserver.payloads import Payload, Timestamp
+from toolserver.registry import tool
+
+
+class FearGreedIndex(Payload):
+    value: int = Field(ge=0, le=100, description="0 extreme fear, 100 extreme greed")
+    label: str = Field(description="The publisher's word for it", examples=["Fear"])
+    index: IndexName = Field(description="Which index: they are not comparable")
+    as_of: Timestamp
+    previous_value: int | None = Field(description="The value before this one")
+    next_update_at: Timestamp | None
+
+
+@tool(
+    path="/api/fear-greed",
+    title="Crypto Fear & Greed index",
+    ttl_s=300,
+    toolset="core",
+    sources=FEAR_GREED_SOURCES,
+)
+async def fear_greed(ctx: ToolContext) -> FearGreedIndex:
+    """The crypto market's Fear & Greed index, 0 (extreme fear) to 100 (extreme greed), with its label and the value
+    before it. Use it for "how is the mood in crypto?"; for prices use btc_price or crypto_movers.
+
+    Shape: `index` names whose index it is; the two known ones differ by several points. `previous_value` and
+    `next_update_at` are null where the publisher does not say.
+    Source: alternative.me, one value a day; CoinMarketCap with a key when alternative.me is down.
+    """
+    mood = await ctx.first("data", *fear_greed_legs())
+    return FearGreedIndex(
+        value=mood.value,
+        label=mood.label,
+        index=mood.index_name,
+        as_of=mood.as_of,
+        previous_value=mood.previous_value,
+        next_update_at=mood.next_update_at,
+    )

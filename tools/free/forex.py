@@ -1,0 +1,70 @@
+"""GET /api/forex."""
+
+import datetime as dt
+from typing import Literal
+
+from pydantic import Field
+
+from tools.shared.fx import SOURCES, FxRates, usd_legs
+from tools.shared.numbers import change_percent, significant
+from tools.sources.frankfurter import FxDay
+from toolserver.context import ToolContext
+from toolserver.payloads import Payload
+from toolserver.registry import tool
+
+
+class PublishedRates(Payload):
+    date: dt.date
+    rates: dict[str, float]
+
+
+class Forex(Payload):
+    base: Literal["USD"]
+    date: dt.date = Field(description="Newest published day; no weekends or holidays for ecb_reference")
+    rates: dict[str, float] = Field(description="Units of each of 16 currencies per dollar", examples=[{"EUR": 0.86}])
+    previous: PublishedRates | None = Field(description="The day published before `date`")
+    change_percent: dict[str, float] | None = Field(description="From `previous` to `date`, by currency")
+    kind: Literal["ecb_reference", "market_mid"] = Field(description="Daily ECB fixing, or mid-market")
+
+
+@tool(
+    path="/api/forex",
+    title="Dollar exchange rates",
+    ttl_s=300,
+    toolset="core",
+    sources=SOURCES,
+)
+async def forex(ctx: ToolContext) -> Forex:
+    """Daily US dollar exchange rates to 16 major currencies (EUR, GBP, JPY, CAD, CNY, …): newest published day, the
+    published day before it, and the change in percent. Use it to convert or compare currencies; not intraday.
+
+    Shape: a currency the provider does not quote is left out, with a warning.
+    Source: ECB reference rates from Frankfurter or the ECB itself; mid-market rates (`kind`) when both are down.
+    """
+    found = await ctx.first("data", *usd_legs(ctx.now.date()))
+    if found.missing:
+        ctx.warn("data.rates", "field_missing", f"No rate was published for {', '.join(found.missing)}.")
+    if found.previous is None:
+        ctx.warn("data.previous", "field_missing", "The published day before could not be read.")
+    return Forex(
+        base="USD",
+        date=found.newest.date,
+        rates=shown(found.newest),
+        previous=None
+        if found.previous is None
+        else PublishedRates(date=found.previous.date, rates=shown(found.previous)),
+        change_percent=changes(found),
+        kind=found.kind,
+    )
+
+
+def shown(day: FxDay) -> dict[str, float]:
+    return {code: significant(rate) for code, rate in day.per_usd.items()}
+
+
+def changes(found: FxRates) -> dict[str, float] | None:
+    """How much dearer (+) a dollar became in each currency quoted on both days."""
+    if found.previous is None:
+        return None
+    before = found.previous.per_usd
+    return {code: change_percent(rate, before[code]) for code, rate in found.newest.per_usd.items() if code in before}

@@ -1,0 +1,159 @@
+"""GET /api/funding-rates."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from anyio import Event, gather
+from pydantic import Field
+
+from tools.shared.funding import Funding, Venue, VenueFundings, largest
+from tools.shared.numbers import percent, price, significant
+from tools.sources import binance_futures, okx_funding
+from tools.sources.bybit import LINEAR_TICKERS
+from tools.sources.dydx import PERPETUAL_MARKETS
+from tools.sources.hyperliquid import ASSET_CONTEXTS, PREDICTED_FUNDINGS
+from toolserver.context import Leg, Reading, ToolContext, via
+from toolserver.errors import SourceEmpty, SourceError, SourceUnusable
+from toolserver.payloads import Payload, Timestamp
+from toolserver.registry import tool
+from toolserver.upstream.source import Source
+
+SHOWN = 20
+FEWEST_VENUES = 2
+NAMES: tuple[Venue, ...] = ("binance", "bybit", "hyperliquid", "dydx")
+
+
+class FundingRate(Payload):
+    venue: Venue
+    symbol: str = Field(examples=["BTC-USDT"])
+    period_rate: float = Field(description="Fraction paid per period; positive: longs pay")
+    period_hours: float = Field(gt=0)
+    annualized_percent: float
+    mark_price: float | None = Field(description="dYdX: its oracle's price")
+    next_funding_time: Timestamp | None
+    predicted: bool = Field(description="As forecast by Hyperliquid, the venue itself being silent")
+
+
+class VenueState(Payload):
+    name: Venue
+    status: Literal["ok", "predicted", "replaced", "unavailable"]
+    markets: int | None = Field(description="Contracts compared; null when the venue gave none")
+
+
+class FundingRates(Payload):
+    top: list[FundingRate] = Field(max_length=SHOWN, description="Largest annualized rate of either sign first")
+    venues: list[VenueState]
+
+
+@tool(
+    path="/api/funding-rates",
+    title="Perpetual funding rates",
+    ttl_s=60,
+    sources=(
+        binance_futures.PREMIUMS,
+        binance_futures.INTERVALS,
+        LINEAR_TICKERS,
+        ASSET_CONTEXTS,
+        PERPETUAL_MARKETS,
+        okx_funding.FUNDING_RATES,
+        okx_funding.MARK_PRICES,
+        PREDICTED_FUNDINGS,
+    ),
+)
+async def funding_rates(ctx: ToolContext) -> FundingRates:
+    """The 20 perpetual crypto futures with the largest funding rates, annualized, across Binance, Bybit, Hyperliquid
+    and dYdX. Use it for "where is leverage most one-sided?" or to compare carry; for spot prices use crypto_movers.
+
+    Shape: sorted by the size of the annualized rate, which is simple, not compounded. `venues` says which venues
+    were compared; OKX replaces Binance or Bybit when one of them is down, Hyperliquid's forecast the other one.
+    Errors: no data unless two venues answer.
+    """
+    asked = await _ask_venues(ctx)
+    found = [venue for venue in asked if venue is not None]
+    if len(found) < FEWEST_VENUES:
+        raise SourceEmpty(f"{len(found)} of {len(NAMES)} venues answered")
+    if any(venue.venue == "okx" and not any(f.mark_price for f in venue.fundings) for venue in found):
+        ctx.warn("data.top", "field_missing", "OKX gave rates without mark prices.", okx_funding.MARK_PRICES.name)
+    return FundingRates(top=[_row(*pair) for pair in largest(found, SHOWN)], venues=_states(asked))
+
+
+async def _ask_venues(ctx: ToolContext) -> Sequence[VenueFundings | None]:
+    """One entry per name of `NAMES`. OKX steps in once: Bybit's turn waits until Binance's is over."""
+    settled = Event()
+    first: list[VenueFundings | None] = []
+
+    async def binance() -> VenueFundings | None:
+        try:
+            first.append(await ctx.section("data.venues.binance", _binance, _okx, _forecast("binance")))
+        finally:
+            settled.set()
+        return first[0]
+
+    async def okx_if_free(reading: Reading) -> VenueFundings:
+        await settled.wait()
+        if any(found and found.venue == "okx" for found in first):
+            raise SourceUnusable("OKX replaces Binance already")
+        return await _okx(reading)
+
+    return await gather(
+        binance(),
+        ctx.section("data.venues.bybit", _own("bybit", LINEAR_TICKERS), okx_if_free, _forecast("bybit")),
+        ctx.section("data.venues.hyperliquid", _own("hyperliquid", ASSET_CONTEXTS)),
+        ctx.section("data.venues.dydx", _own("dydx", PERPETUAL_MARKETS)),
+    )
+
+
+def _own(name: Venue, source: Source[None, tuple[Funding, ...]]) -> Leg[VenueFundings]:
+    return via(source, None, lambda fundings: VenueFundings(name, fundings))
+
+
+async def _binance(reading: Reading) -> VenueFundings:
+    premiums = await reading.read(binance_futures.PREMIUMS)
+    intervals = await reading.read(binance_futures.INTERVALS)
+    return VenueFundings("binance", binance_futures.fundings(premiums, intervals))
+
+
+async def _okx(reading: Reading) -> VenueFundings:
+    fundings = await reading.read(okx_funding.FUNDING_RATES)
+    try:
+        marks = await reading.read(okx_funding.MARK_PRICES)
+    except SourceError:
+        marks = {}
+    return VenueFundings("okx", okx_funding.with_marks(fundings, marks))
+
+
+def _forecast(name: Venue) -> Leg[VenueFundings]:
+    def of_venue(venues: tuple[VenueFundings, ...]) -> VenueFundings:
+        found = {venue.venue: venue for venue in venues}[name]
+        if not found.fundings:
+            raise LookupError(f"no forecast for {name}")
+        return found
+
+    return via(PREDICTED_FUNDINGS, None, of_venue)
+
+
+def _row(venue: VenueFundings, funding: Funding) -> FundingRate:
+    return FundingRate(
+        venue=venue.venue,
+        symbol=funding.symbol,
+        period_rate=significant(funding.period_rate),
+        period_hours=funding.period_hours,
+        annualized_percent=percent(funding.annualized_percent),
+        mark_price=None if funding.mark_price is None else price(funding.mark_price),
+        next_funding_time=funding.next_at,
+        predicted=venue.predicted,
+    )
+
+
+def _states(asked: Sequence[VenueFundings | None]) -> list[VenueState]:
+    states = [_state(name, found) for name, found in zip(NAMES, asked, strict=True)]
+    okx = [VenueState(name="okx", status="ok", markets=len(v.fundings)) for v in asked if v and v.venue == "okx"]
+    return states + okx
+
+
+def _state(name: Venue, found: VenueFundings | None) -> VenueState:
+    if found is None:
+        return VenueState(name=name, status="unavailable", markets=None)
+    if found.venue != name:
+        return VenueState(name=name, status="replaced", markets=None)
+    return VenueState(name=name, status="predicted" if found.predicted else "ok", markets=len(found.fundings))

@@ -1,0 +1,83 @@
+"""GET /api/game-platform-top."""
+
+from typing import Annotated, NamedTuple
+
+from pydantic import ConfigDict, Field, RootModel
+
+from tools.sources.steam import PLAYERS, STORE_ITEMS, PlayedList
+from tools.sources.steamspy import TOP100, YesterdaysPeak
+from toolserver.context import Leg, ToolContext, via
+from toolserver.payloads import Payload
+from toolserver.registry import tool
+
+SHOWN = 15
+
+
+class GameItem(Payload):
+    rank: int
+    app_id: int
+    name: str
+    players_now: int | None
+    peak_today: int | None
+    peak_yesterday: int | None
+    url: str
+
+
+class GamePlatformTop(RootModel[Annotated[list[GameItem], Field(max_length=SHOWN, description="Most played first")]]):
+    model_config = ConfigDict(frozen=True)
+
+
+class Game(NamedTuple):
+    """A game of either source."""
+
+    app_id: int
+    name: str | None = None
+    now: int | None = None
+    peak_today: int | None = None
+    peak_yesterday: int | None = None
+
+
+@tool(
+    path="/api/game-platform-top",
+    title="Most played games",
+    ttl_s=600,
+    toolset="all",
+    sources=(PLAYERS, STORE_ITEMS, TOP100),
+)
+async def game_platform_top(ctx: ToolContext) -> GamePlatformTop:
+    """The 15 most played games on Steam right now, with how many play at this moment and today's peak. Use it for
+    "what is everybody playing?".
+
+    Shape: ranked by players now. When only SteamSpy answers, ranked by yesterday's peak, with the other counts null.
+    A game without a public store page is called "app <id>".
+    Source: Steam, refreshed every 10 minutes; SteamSpy when Steam is down.
+    """
+    games = await ctx.first("data", via(PLAYERS, None, from_steam), via(TOP100, None, from_steamspy))
+    if games[0].now is None:
+        ctx.warn("data", "degraded_fallback", "Counts are yesterday's peaks, not players now.", TOP100.name)
+        return GamePlatformTop([shown(rank, game, game.name) for rank, game in enumerate(games, 1)])
+    ask_names: Leg[dict[int, str]] = via(STORE_ITEMS, tuple(game.app_id for game in games))
+    names = await ctx.section("data.name", ask_names) or {}
+    return GamePlatformTop([shown(rank, game, names.get(game.app_id)) for rank, game in enumerate(games, 1)])
+
+
+def from_steam(listed: PlayedList) -> list[Game]:
+    best = sorted(listed.games, key=lambda game: game.rank)[:SHOWN]
+    return [Game(game.app_id, now=game.players, peak_today=game.peak) for game in best]
+
+
+def from_steamspy(listed: tuple[YesterdaysPeak, ...]) -> list[Game]:
+    best = sorted(listed, key=lambda game: game.peak, reverse=True)[:SHOWN]
+    return [Game(game.app_id, game.name, peak_yesterday=game.peak) for game in best]
+
+
+def shown(rank: int, game: Game, name: str | None) -> GameItem:
+    return GameItem(
+        rank=rank,
+        app_id=game.app_id,
+        name=name or f"app {game.app_id}",
+        players_now=game.now,
+        peak_today=game.peak_today,
+        peak_yesterday=game.peak_yesterday,
+        url=f"https://store.steampowered.com/app/{game.app_id}",
+    )

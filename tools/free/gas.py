@@ -1,0 +1,56 @@
+"""GET /api/gas."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from tools.shared.gas import GAS_SOURCES, Method, gas_legs
+from tools.shared.numbers import significant
+from toolserver.context import ToolContext
+from toolserver.payloads import Payload, Timestamp
+from toolserver.registry import tool
+
+DECIMALS = 4
+
+
+class Gas(Payload):
+    low: float = Field(gt=0, description="Enough within minutes, base fee included")
+    standard: float = Field(gt=0)
+    fast: float = Field(gt=0, description="Enough for the next block")
+    base_fee: float | None = Field(description="Of the next block")
+    unit: Literal["gwei"]
+    block: int | None = Field(description="The newest block looked at")
+    as_of: Timestamp
+    method: Method = Field(description="From fees paid in the last 20 blocks, or an explorer's estimate")
+
+
+@tool(
+    path="/api/gas",
+    title="Ethereum gas",
+    ttl_s=15,
+    sources=GAS_SOURCES,
+)
+async def gas(ctx: ToolContext) -> Gas:
+    """What a unit of gas costs on Ethereum now, in gwei: low, standard, fast and the base fee. Use it for "are fees
+    high?" or before sending a transaction; for Solana use chain_network.
+
+    Units: gwei with four decimals; prices far below 1 gwei are usual.
+    Source: fees of the 20 newest blocks from a public node, refreshed every 15 seconds; Blockscout, then Etherscan
+    with a key, when no node answers.
+    """
+    price = await ctx.first("data", *gas_legs())
+    return Gas(
+        low=gwei(price.low_gwei),
+        standard=gwei(price.standard_gwei),
+        fast=gwei(price.fast_gwei),
+        base_fee=None if price.base_fee_gwei is None else gwei(price.base_fee_gwei),
+        unit="gwei",
+        block=price.block,
+        as_of=price.as_of,
+        method=price.method,
+    )
+
+
+def gwei(price: float) -> float:
+    """Four decimals; two digits of what would vanish."""
+    return round(price, DECIMALS) or significant(price, 2)

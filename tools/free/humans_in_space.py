@@ -1,0 +1,71 @@
+"""GET /api/humans-in-space."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from tools.shared.crew import SOURCES, Crew, Person, aboard, crew
+from tools.sources.corquaid import PEOPLE
+from tools.sources.launch_library import ASTRONAUTS, EXPEDITIONS, Expedition
+from toolserver.context import Leg, ToolContext, via
+from toolserver.payloads import Payload, Timestamp
+from toolserver.registry import tool
+
+UNKNOWN = "unknown"
+Kind = Literal["checked", "newest_launch"]
+
+
+class PersonItem(Payload):
+    name: str
+    craft: str = Field(examples=["ISS", "Tiangong", UNKNOWN])
+    agency: str | None
+
+
+class HumansInSpace(Payload):
+    count: int = Field(ge=0)
+    people: list[PersonItem] = Field(description="By craft, then name")
+    as_of: Timestamp
+    as_of_kind: Kind = Field(description="What as_of is the time of")
+
+
+@tool(
+    path="/api/humans-in-space",
+    title="Humans in space",
+    ttl_s=3600,
+    toolset="all",
+    sources=SOURCES,
+    deadline_s=30,  # the crews of the stations are a large and slow document
+)
+async def humans_in_space(ctx: ToolContext) -> HumansInSpace:
+    """Everyone who is in space right now, with craft and agency. Use it for "how many people are in space?".
+
+    Shape: craft is ISS, Tiangong, a spacecraft, or "unknown". `as_of` is when the roster was checked or, from the
+    fallback, when the newest member of it was launched.
+    Source: Launch Library 2, refreshed every 6 hours and compared with a list kept by hand, which is also the fallback.
+    """
+    found = await ctx.first("data", *crew())
+    if found.newest_launch:
+        return _listed(found.people, found.newest_launch, "newest_launch")
+    _compare(ctx, found)
+    crews: Leg[tuple[Expedition, ...]] = via(EXPEDITIONS)
+    people = aboard(found.people, await ctx.section("data.craft", crews) or ())
+    checked_at = next(n.fetched_at for n in ctx.notes.used if n.source is ASTRONAUTS and n.fetched_at)
+    return _listed(people, checked_at, "checked")
+
+
+def _compare(ctx: ToolContext, found: Crew) -> None:
+    counted, elsewhere = len(found.people), found.listed_elsewhere
+    if elsewhere not in (None, counted):
+        message = f"Launch Library lists {counted} people, the second list {elsewhere}; the first is shown."
+        ctx.warn("data", "disagreement", message, PEOPLE.name)
+
+
+def _listed(people: Iterable[Person], as_of: datetime, kind: Kind) -> HumansInSpace:
+    items = sorted(map(_shown, people), key=lambda item: (item.craft, item.name))
+    return HumansInSpace(count=len(items), people=items, as_of=as_of, as_of_kind=kind)
+
+
+def _shown(person: Person) -> PersonItem:
+    return PersonItem(name=person.name, craft=person.craft or UNKNOWN, agency=person.agency)

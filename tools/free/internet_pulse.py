@@ -1,0 +1,45 @@
+"""GET /api/internet-pulse."""
+
+import anyio
+from pydantic import Field, RootModel
+
+from tools.sources.probe import TCP_CONNECT
+from toolserver.context import ToolContext, via
+from toolserver.errors import SourceDown
+from toolserver.payloads import Payload
+from toolserver.registry import tool
+
+
+class Target(Payload):
+    name: str = Field(examples=["US East"])
+    latency_ms: int = Field(ge=-1, description="Median TCP connect time from this server; -1: unreachable")
+
+
+class InternetPulse(RootModel[list[Target]]):
+    """The targets, in the order of the settings."""
+
+
+@tool(path="/api/internet-pulse", title="Internet pulse", ttl_s=60, sources=(TCP_CONNECT,))
+async def internet_pulse(ctx: ToolContext) -> InternetPulse:
+    """How long this server takes to open a TCP connection to four cloud regions and two public DNS anycast addresses.
+    Use it for "is the internet slow?"; for outages of named services use service_status.
+
+    Shape: six entries; -1 means that none of three tries succeeded within two seconds. Nothing is downloaded.
+    Source: measured by this server, once a minute at most.
+    """
+    measured: dict[str, int] = {}
+
+    async def measure(name: str, host: str) -> None:
+        latency = await ctx.section(f"data.{name}", via(TCP_CONNECT, host))
+        if latency is not None:
+            measured[name] = latency
+
+    targets = ctx.host.probe_targets
+    async with anyio.create_task_group() as tasks:
+        for name, host in targets.items():
+            tasks.start_soon(measure, name, host)
+    if not measured:
+        raise SourceDown("no target could be measured")
+    if all(latency == -1 for latency in measured.values()):
+        ctx.warn("data", "own_network_suspect", "No target answered: this server's own network is the likely cause.")
+    return InternetPulse([Target(name=name, latency_ms=measured[name]) for name in targets if name in measured])

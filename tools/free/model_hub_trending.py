@@ -1,0 +1,61 @@
+"""GET /api/model-hub-trending."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, RootModel
+
+from tools.sources.huggingface import MODELS_LIKED_7D, Model
+from toolserver.context import ToolContext
+from toolserver.payloads import Payload, Timestamp
+from toolserver.registry import tool
+
+SHOWN = 15
+
+
+class ModelItem(Payload):
+    id: str
+    author: str | None
+    name: str
+    likes: int = Field(description="Of all time")
+    downloads: int | None = Field(description="Past 30 days")
+    pipeline: str | None = Field(examples=["text-generation"])
+    url: str
+    updated: Timestamp | None
+
+
+class ModelHubTrending(RootModel[Annotated[list[ModelItem], Field(max_length=SHOWN, description="As the hub orders")]]):
+    model_config = ConfigDict(frozen=True)
+
+
+@tool(
+    path="/api/model-hub-trending",
+    title="Trending AI models",
+    ttl_s=600,
+    toolset="all",
+    sources=(MODELS_LIKED_7D,),
+)
+async def model_hub_trending(ctx: ToolContext) -> ModelHubTrending:
+    """The AI models on Hugging Face that gained the most likes in the past 7 days, in that order, with downloads and
+    what they are for. Use it for "which models are popular right now?".
+
+    Shape: 10 to 15 models. `pipeline` is null where the author did not say. When the hub does not sort by likes, its
+    own trending order is used and a warning says so; `updated` is null then.
+    Source: Hugging Face Hub, refreshed every 10 minutes.
+    """
+    listed = await ctx.read(MODELS_LIKED_7D)
+    if listed.by_score:
+        ctx.warn("data", "degraded_fallback", "The order is the hub's trending score, not likes of 7 days.")
+    return ModelHubTrending([shown(model) for model in listed.models[:SHOWN]])
+
+
+def shown(model: Model) -> ModelItem:
+    return ModelItem(
+        id=model.id,
+        author=model.author,
+        name=model.name,
+        likes=model.likes,
+        downloads=model.downloads,
+        pipeline=model.pipeline,
+        url=model.url,
+        updated=model.updated_at,
+    )

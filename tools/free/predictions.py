@@ -1,0 +1,28 @@
+"""GET /api/predictions."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, RootModel
+
+from tools.shared.bets import SOURCES, BetItem, markets, shown
+from toolserver.context import ToolContext
+from toolserver.registry import tool
+
+SHOWN = 15
+
+
+class Predictions(RootModel[Annotated[list[BetItem], Field(max_length=SHOWN, description="Largest volume first")]]):
+    model_config = ConfigDict(frozen=True)
+
+
+@tool(path="/api/predictions", title="Prediction markets", ttl_s=60, toolset="core", sources=SOURCES)
+async def predictions(ctx: ToolContext) -> Predictions:
+    """The prediction markets most traded in the past 24 hours, with the probability of yes and no in percent and how
+    it moved. Use it for "what are the odds that …?".
+
+    Shape: at most 15 open yes/no questions; markets between two teams and decided ones are left out.
+    Units: probabilities in percent, changes in percentage points, volume and liquidity in US dollars.
+    Source: Polymarket, refreshed every minute; Kalshi when Polymarket is down.
+    """
+    bets = await ctx.first("data", *markets())
+    return Predictions([shown(bet) for bet in bets[:SHOWN]])

@@ -1,0 +1,32 @@
+"""GET /api/service-status."""
+
+from pydantic import RootModel
+
+from tools.shared.status import PAGES, STATUS_SOURCES, ServiceItem, check_pages
+from toolserver.context import ToolContext
+from toolserver.registry import tool
+
+
+class Services(RootModel[list[ServiceItem]]):
+    """In a fixed order."""
+
+
+@tool(
+    path="/api/service-status",
+    title="Service status",
+    ttl_s=60,
+    toolset="core",
+    stale_share=0.25,
+    sources=STATUS_SOURCES,
+)
+async def service_status(ctx: ToolContext) -> Services:
+    """Whether 15 cloud and developer services are up right now, by their own status pages: GitHub, Cloudflare, OpenAI,
+    Anthropic, Vercel, Discord, Atlassian, Reddit, Stripe, Zoom, Datadog, Slack, AWS, Google Cloud and Azure.
+    Use it for "is GitHub down?".
+
+    Shape: always all 15 in this order. A page that does not answer is `unknown` with "status page unreachable",
+    after its last answer has been shown, marked stale, for 15 minutes (AWS, Google Cloud and Azure: 30).
+    `degraded` is also any open event that the page does not call an outage.
+    Source: the status pages themselves, asked at most once a minute.
+    """
+    return Services(await check_pages(ctx, PAGES, "data"))

@@ -1,0 +1,101 @@
+"""GET /api/severe-weather."""
+
+from typing import get_args
+
+from pydantic import Field
+
+from tools.shared.alerts import ALERT_SOURCES, RankedAlert, Ranking, alert_legs, category
+from tools.sources.noaa import WATCH_WARNING_MAP
+from tools.sources.nws import Certainty, Severity, Urgency
+from toolserver.context import ToolContext
+from toolserver.errors import SourceEmpty
+from toolserver.payloads import Payload, Timestamp
+from toolserver.registry import tool
+
+SHOWN = 15
+
+
+class SevereAlert(Payload):
+    id: str
+    event: str = Field(examples=["Tornado Warning"])
+    severity: Severity
+    urgency: Urgency
+    certainty: Certainty
+    score: float = Field(description="Severity x urgency x certainty, 0.125 to 64")
+    area: str
+    headline: str | None
+    effective: Timestamp
+    expires: Timestamp = Field(description="When the message is void")
+    ends: Timestamp | None = Field(description="When the weather ends")
+    sender: str | None
+    category: str = Field(description="tornado, tropical, flood, thunderstorm, winter, fire, heat, wind, marine, other")
+    url: str | None
+
+
+class SeverityCounts(Payload):
+    Extreme: int
+    Severe: int
+    Moderate: int
+    Minor: int
+    Unknown: int
+
+
+class SevereWeather(Payload):
+    total_active: int = Field(ge=0, description="Alerts in force; the list shows the gravest")
+    counts_by_severity: SeverityCounts
+    top: list[SevereAlert] = Field(max_length=SHOWN, description="Highest score first")
+
+
+@tool(path="/api/severe-weather", title="Severe weather in the US", ttl_s=60, sources=ALERT_SOURCES)
+async def severe_weather(ctx: ToolContext) -> SevereWeather:
+    """The 15 gravest weather alerts now in force in the United States, ranked by severity x urgency x certainty, and
+    how many there are of each severity. Use it for "any dangerous weather?"; to filter by state or event use
+    climate_weather_alerts.
+
+    Shape: alerts that are over, cancelled or replaced by a newer message are left out and not counted.
+    Source: the National Weather Service, refreshed every minute. When it is down, NOAA's map of warnings: it has no
+    severity, urgency and certainty, so that they are `Unknown` and warnings come before watches and advisories.
+    """
+    ranking = await ctx.first("data", *alert_legs(ctx.now))
+    _admit(ctx, ranking)
+    severities = [alert.severity for alert in ranking.alerts]
+    return SevereWeather(
+        total_active=len(ranking.alerts),
+        counts_by_severity=SeverityCounts(**{name: severities.count(name) for name in get_args(Severity)}),
+        top=[_item(alert) for alert in ranking.alerts[:SHOWN]],
+    )
+
+
+def _admit(ctx: ToolContext, ranking: Ranking) -> None:
+    """Say what the ranking does not know. Raises SourceEmpty when it says nothing any more."""
+    if not ranking.alerts and ctx.notes.stale():
+        ctx.warn("data", "section_unavailable", "Every alert at hand has ended, and newer ones could not be had.")
+        raise SourceEmpty("every alert at hand has ended")
+    if not ranking.classed:
+        ctx.warn(
+            "data.top",
+            "degraded_fallback",
+            "The map has no severity, urgency and certainty; the order is warning, watch, advisory, statement.",
+            WATCH_WARNING_MAP.name,
+        )
+    if ranking.truncated:
+        ctx.warn("data", "truncated", "The map holds more alerts than one answer; not all are counted.")
+
+
+def _item(alert: RankedAlert) -> SevereAlert:
+    return SevereAlert(
+        id=alert.id,
+        event=alert.event,
+        severity=alert.severity,
+        urgency=alert.urgency,
+        certainty=alert.certainty,
+        score=alert.score,
+        area=alert.area,
+        headline=alert.headline,
+        effective=alert.effective,
+        expires=alert.expires,
+        ends=alert.ends,
+        sender=alert.sender,
+        category=category(alert.event),
+        url=alert.url,
+    )

@@ -1,0 +1,129 @@
+"""GET /api/space-weather."""
+
+from datetime import datetime
+
+from anyio import gather
+from pydantic import Field
+
+from tools.shared.space_weather import FlareLetter, StormLevel, flare_class, flare_letter, in_force, storm_level
+from tools.sources import gfz
+from tools.sources.gfz import KpWindow
+from tools.sources.swpc import (
+    ALERTS,
+    KP_ESTIMATE,
+    KP_INDEX,
+    PROPAGATED_WIND,
+    SOLAR_WIND,
+    XRAY_FLUX,
+    Bulletin,
+    Kind,
+    KpReading,
+    SolarWind,
+    XrayPeak,
+)
+from toolserver.context import Leg, ToolContext, via
+from toolserver.errors import SourceDown
+from toolserver.payloads import Payload, Timestamp
+from toolserver.registry import tool
+
+SHOWN = 5
+
+
+def _last(readings: tuple[KpReading, ...]) -> KpReading:
+    return readings[-1]
+
+
+KP: Leg[KpReading] = via(KP_INDEX, None, _last)
+ESTIMATE: Leg[KpReading] = via(KP_ESTIMATE)
+WIND: tuple[Leg[SolarWind], ...] = (via(SOLAR_WIND), via(PROPAGATED_WIND))
+FLARE: tuple[Leg[XrayPeak], ...] = (via(XRAY_FLUX, "primary"), via(XRAY_FLUX, "secondary"))
+BULLETINS: Leg[tuple[Bulletin, ...]] = via(ALERTS)
+
+
+def _gfz(now: datetime) -> Leg[KpReading]:
+    return via(gfz.KP_INDEX, KpWindow(now), _last)
+
+
+class SpaceAlert(Payload):
+    product_id: str
+    code: str | None = Field(examples=["WARK05"])
+    kind: Kind
+    title: str
+    issued_at: Timestamp
+    valid_to: Timestamp | None
+    message: str = Field(max_length=1000)
+
+
+class SpaceWeather(Payload):
+    kp_index: float | None = Field(description="Planetary K, 0-9, newest three hours")
+    kp_time: Timestamp | None = Field(description="Start of them")
+    kp_estimated: float | None = Field(description="Right now")
+    storm_level: StormLevel | None = Field(description="Of kp_index: 5 is minor, 9 extreme")
+    solar_wind_speed_kms: float | None
+    solar_wind_density_cm3: float | None
+    solar_wind_time: Timestamp | None
+    flare_peak_class_24h: str | None = Field(examples=["C3.4"])
+    flare_class_letter: FlareLetter | None
+    flare_peak_time: Timestamp | None
+    active_alerts: list[SpaceAlert] | None = Field(max_length=SHOWN, description="Newest first")
+
+
+@tool(
+    path="/api/space-weather",
+    title="Space weather",
+    ttl_s=300,
+    sources=(KP_INDEX, gfz.KP_INDEX, KP_ESTIMATE, SOLAR_WIND, PROPAGATED_WIND, XRAY_FLUX, ALERTS),
+)
+async def space_weather(ctx: ToolContext) -> SpaceWeather:
+    """Space weather now: geomagnetic activity (Kp and storm level), solar wind speed and density, the strongest solar
+    flare of the past 24 hours, alerts in force. Use it for auroras, radio blackouts, satellites.
+
+    Shape: a group that could not be read is null, with a warning; an empty `active_alerts` means there are none.
+    Cancelled, extended and expired alerts are left out; one without an end counts for 24 hours.
+    Source: NOAA SWPC, refreshed every 2 to 5 minutes; Kp of GFZ Potsdam when NOAA's is missing.
+    """
+    kp, estimate, wind, flare, bulletins = await gather(
+        ctx.section("data.kp", KP, _gfz(ctx.now)),
+        ctx.section("data.kp_estimated", ESTIMATE),
+        ctx.section("data.solar_wind", *WIND),
+        ctx.section("data.flare", *FLARE),
+        ctx.section("data.alerts", BULLETINS),
+    )
+    if all(group is None for group in (kp, estimate, wind, flare, bulletins)):
+        raise SourceDown("no group could be read")
+    return _shown(kp, estimate, wind, flare, bulletins, ctx.now)
+
+
+def _shown(
+    kp: KpReading | None,
+    estimate: KpReading | None,
+    wind: SolarWind | None,
+    flare: XrayPeak | None,
+    bulletins: tuple[Bulletin, ...] | None,
+    now: datetime,
+) -> SpaceWeather:
+    return SpaceWeather(
+        kp_index=kp and round(kp.kp, 2),
+        kp_time=kp and kp.time,
+        kp_estimated=estimate and round(estimate.kp, 2),
+        storm_level=kp and storm_level(kp.kp),
+        solar_wind_speed_kms=wind and round(wind.speed_kms, 1),
+        solar_wind_density_cm3=wind and round(wind.density_cm3, 2),
+        solar_wind_time=wind and wind.time,
+        flare_peak_class_24h=flare and flare_class(flare.flux_wm2),
+        flare_class_letter=flare and flare_letter(flare.flux_wm2),
+        flare_peak_time=flare and flare.time,
+        active_alerts=None if bulletins is None else [_alert(b) for b in in_force(bulletins, now)[:SHOWN]],
+    )
+
+
+def _alert(bulletin: Bulletin) -> SpaceAlert:
+    return SpaceAlert(
+        product_id=bulletin.product_id,
+        code=bulletin.code,
+        kind=bulletin.kind,
+        title=bulletin.title,
+        issued_at=bulletin.issued_at,
+        valid_to=bulletin.valid_to,
+        message=bulletin.message,
+    )

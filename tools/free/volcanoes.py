@@ -1,0 +1,181 @@
+"""GET /api/volcanoes."""
+
+from typing import Annotated, Any, TypeVar
+
+from anyio import gather
+from pydantic import ConfigDict, Field, RootModel
+
+from tools.shared.attempts import attempt
+from tools.shared.disasters import EONET_LEG, GDACS_SOURCES, gdacs_legs, only_in_eonet
+from tools.sources.eonet import EVENTS, NaturalEvent
+from tools.sources.gdacs import Disaster
+from tools.sources.smithsonian import WEEKLY_REPORT, VolcanoReport
+from tools.sources.usgs_volcanoes import ELEVATED_VOLCANOES, ElevatedVolcano
+from toolserver.context import Leg, Reading, ToolContext, via
+from toolserver.errors import SourceEmpty, SourceError
+from toolserver.payloads import Payload, Timestamp
+from toolserver.registry import tool
+
+T = TypeVar("T")
+
+SHOWN = 40
+SUMMARY = 400
+PAGE = "https://volcano.si.edu/volcano.cfm?vn="
+ELEVATED: Leg[tuple[ElevatedVolcano, ...]] = via(ELEVATED_VOLCANOES)
+REPORTS = "https://volcano.si.edu/reports_weekly.cfm"
+
+
+class VolcanoItem(Payload):
+    name: str
+    country: str | None
+    summary: str | None = Field(max_length=SUMMARY)
+    link: str
+    category: str | None = Field(examples=["New Eruptive Activity"])
+    report_period: str | None
+    published_at: Timestamp | None
+    vnum: str | None = Field(description="Number in the Smithsonian catalogue")
+    lat: float | None
+    lon: float | None
+    us_alert_level: str | None = Field(examples=["WATCH"])
+    us_color_code: str | None = Field(examples=["ORANGE"])
+    source: str
+
+
+class Volcanoes(RootModel[Annotated[list[VolcanoItem], Field(max_length=SHOWN, description="Newest first")]]):
+    model_config = ConfigDict(frozen=True)
+
+
+@tool(
+    path="/api/volcanoes",
+    title="Volcanoes",
+    ttl_s=3600,
+    sources=(WEEKLY_REPORT, ELEVATED_VOLCANOES, EVENTS, *GDACS_SOURCES),
+)
+async def volcanoes(ctx: ToolContext) -> Volcanoes:
+    """Volcanoes that erupt or are restless this week, worldwide, with a summary of what happened, and the alert level
+    and aviation colour of those in the United States. Use it for "which volcanoes are erupting?".
+
+    Shape: at most 40, newest report first; volcanoes that only USGS has raised the alert for come last.
+    `us_alert_level` and `us_color_code` are null elsewhere and for volcanoes at their usual level.
+    Source: the Smithsonian's weekly report with USGS alert levels; when the report is missing, the eruptions that
+    NASA EONET and GDACS list, without summaries. Refreshed every hour.
+    """
+    legs: tuple[Leg[list[VolcanoItem]], ...] = (via(WEEKLY_REPORT, None, from_reports), eruptions_elsewhere(ctx))
+    reports, elevated = await gather(
+        attempt(ctx, "data.reports", *legs),
+        attempt(ctx, "data.us", ELEVATED),
+    )
+    if isinstance(reports, SourceError) and isinstance(elevated, SourceError):
+        raise reports
+    listed: list[VolcanoItem] = [] if isinstance(reports, SourceError) else reports
+    return Volcanoes(merged(listed, () if isinstance(elevated, SourceError) else elevated)[:SHOWN])
+
+
+def from_reports(reports: tuple[VolcanoReport, ...]) -> list[VolcanoItem]:
+    """Newest first; the summaries are cut, never rewritten."""
+    newest_first = sorted(reports, key=lambda report: report.published_at, reverse=True)
+    return [
+        _item(
+            report.name,
+            "Smithsonian GVP",
+            link=f"{PAGE}{report.vnum}" if report.vnum else report.link or REPORTS,
+            country=report.country,
+            summary=_cut(report.summary),
+            category=report.category,
+            report_period=report.period,
+            published_at=report.published_at,
+            vnum=report.vnum,
+            lat=report.lat,
+            lon=report.lon,
+        )
+        for report in newest_first
+    ]
+
+
+def merged(listed: list[VolcanoItem], elevated: tuple[ElevatedVolcano, ...]) -> list[VolcanoItem]:
+    """The listed volcanoes with USGS's levels where it has raised them, then those that only USGS lists."""
+    levels = {volcano.vnum: volcano for volcano in elevated}
+    found = [_with_level(item, levels.pop(item.vnum, None) if item.vnum else None) for item in listed]
+    rest = sorted(levels.values(), key=lambda volcano: volcano.sent_at, reverse=True)
+    return found + [_from_usgs(volcano) for volcano in rest]
+
+
+def _with_level(item: VolcanoItem, volcano: ElevatedVolcano | None) -> VolcanoItem:
+    if volcano is None:
+        return item
+    return item.model_copy(update={"us_alert_level": volcano.alert, "us_color_code": volcano.color})
+
+
+def _from_usgs(volcano: ElevatedVolcano) -> VolcanoItem:
+    link = volcano.url or f"{PAGE}{volcano.vnum}"
+    item = _item(
+        volcano.name, "USGS", link=link, country="United States", published_at=volcano.sent_at, vnum=volcano.vnum
+    )
+    return _with_level(item, volcano)
+
+
+def eruptions_elsewhere(ctx: ToolContext) -> Leg[list[VolcanoItem]]:
+    """What NASA EONET and GDACS list; one of them is enough."""
+
+    async def leg(reading: Reading) -> list[VolcanoItem]:
+        events = await _or_error(reading, EONET_LEG)
+        disasters = await _or_error(reading, *gdacs_legs(ctx.now))
+        if isinstance(events, SourceError) and isinstance(disasters, SourceError):
+            raise events
+        erupting = () if isinstance(disasters, SourceError) else tuple(d for d in disasters if d.kind == "VO")
+        others = () if isinstance(events, SourceError) else only_in_eonet(events, erupting)
+        items = [_from_gdacs(d) for d in erupting] + [_from_eonet(event) for kind, event in others if kind == "VO"]
+        if not items:
+            raise SourceEmpty("no volcano in either list")
+        return sorted(items, key=lambda item: item.published_at or ctx.now, reverse=True)
+
+    return leg
+
+
+async def _or_error(reading: Reading, *legs: Leg[T]) -> T | SourceError:
+    """The first leg's value, or the last error."""
+    failure: SourceError = SourceEmpty("no leg")
+    for leg in legs:
+        try:
+            return await leg(reading)
+        except SourceError as error:
+            reading.miss(error)
+            failure = error
+    return failure
+
+
+def _from_gdacs(disaster: Disaster) -> VolcanoItem:
+    name = disaster.name.removeprefix("Eruption ")
+    return _item(
+        name,
+        "GDACS",
+        link=disaster.url or "https://www.gdacs.org",
+        country=disaster.country,
+        published_at=disaster.started_at,
+        lat=disaster.lat,
+        lon=disaster.lon,
+    )
+
+
+def _from_eonet(event: NaturalEvent) -> VolcanoItem:
+    name, _, country = event.title.partition(" Volcano, ")
+    return _item(
+        name,
+        "NASA EONET",
+        link=event.url or "https://eonet.gsfc.nasa.gov",
+        country=country or None,
+        published_at=event.seen_at,
+        lat=event.lat,
+        lon=event.lon,
+    )
+
+
+def _item(name: str, source: str, **known: Any) -> VolcanoItem:
+    """An item in which all that is not known is null."""
+    return VolcanoItem.model_validate(
+        dict.fromkeys(VolcanoItem.model_fields) | known | {"name": name, "source": source}
+    )
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None or len(text) <= SUMMARY else text[: SUMMARY - 1].rstrip() + "…"

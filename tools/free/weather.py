@@ -1,0 +1,126 @@
+"""GET /api/weather."""
+
+from functools import partial
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from tools.shared.places import DEFAULT, Latitude, Longitude, Place, two_decimals
+from tools.shared.weather import Weather, condition, from_met_norway, from_open_meteo
+from tools.sources.met_norway import LOCATION_FORECAST
+from tools.sources.open_meteo import FORECAST, Conditions, Hour
+from toolserver.context import ToolContext, via
+from toolserver.errors import InvalidArguments
+from toolserver.payloads import Payload, Timestamp
+from toolserver.registry import tool
+
+UNITS = {"temperature": "°F", "wind_speed": "mph", "humidity": "%", "precipitation": "inch"}
+
+
+class CurrentWeather(Payload):
+    time: Timestamp
+    temperature_f: float
+    apparent_temperature_f: float | None
+    weather_code: int | None = Field(description="WMO 4677")
+    condition: str = Field(examples=["partly cloudy"])
+    wind_speed_mph: float
+    wind_direction_deg: int | None
+    humidity_percent: int
+    precipitation_in: float | None = Field(description="In 15 minutes; of MET Norway: in the hour to come")
+
+
+class HourlyWeather(Payload):
+    time: Timestamp
+    temperature_f: float
+    weather_code: int | None
+    condition: str
+    wind_speed_mph: float
+    humidity_percent: int | None
+    precipitation_probability_percent: int | None
+
+
+class LocalWeather(Payload):
+    lat: float
+    lon: float
+    timezone: str = Field(description="Of the place, by name; UTC when not known. All times are UTC")
+    default_location: bool
+    current: CurrentWeather
+    hourly: list[HourlyWeather] = Field(max_length=24, description="From the current hour")
+    units: dict[str, str]
+
+
+def rounded(degrees: float | None) -> float | None:
+    """Two decimals: neighbours share an answer."""
+    return None if degrees is None else two_decimals(degrees)
+
+
+@tool(path="/api/weather", title="Weather", ttl_s=600, sources=(FORECAST, LOCATION_FORECAST))
+async def weather(
+    ctx: ToolContext,
+    lat: Annotated[Latitude | None, AfterValidator(rounded), Field(description="Latitude", examples=[40.71])] = None,
+    lon: Annotated[Longitude | None, AfterValidator(rounded), Field(description="Longitude", examples=[-74.01])] = None,
+) -> LocalWeather:
+    """Current weather at a point anywhere on earth, and the next 24 hours: temperature in Fahrenheit, wind in mph,
+    humidity, condition. Give `lat` and `lon` together. For warnings use climate_weather_alerts.
+
+    Shape: coordinates are rounded to two decimals. Without them the place is Los Angeles, with `default_location`.
+    Source: Open-Meteo, refreshed every 10 minutes; MET Norway when Open-Meteo is down (then no apparent temperature,
+    no probability of precipitation and no time zone).
+    Errors: one coordinate without the other, or one out of range, is `invalid_arguments`.
+    """
+    if (lat is None) != (lon is None):
+        missing = {"loc": "lat" if lat is None else "lon", "msg": "Field required", "type": "missing"}
+        raise InvalidArguments("lat and lon belong together: give both or neither.", errors=[missing])
+    place = DEFAULT if lat is None or lon is None else Place(lat, lon)
+    found = await ctx.first(
+        "data",
+        via(FORECAST, place, partial(from_open_meteo, now=ctx.now)),
+        via(LOCATION_FORECAST, place, partial(from_met_norway, now=ctx.now)),
+    )
+    return _shown(found, place, default_location=lat is None)
+
+
+def _shown(found: Weather, place: Place, *, default_location: bool) -> LocalWeather:
+    return LocalWeather(
+        lat=place.lat,
+        lon=place.lon,
+        timezone=found.timezone or "UTC",
+        default_location=default_location,
+        current=_current(found.current),
+        hourly=[_hour(hour) for hour in found.hourly],
+        units=UNITS,
+    )
+
+
+def _current(now: Conditions) -> CurrentWeather:
+    return CurrentWeather(
+        time=now.time,
+        temperature_f=round(now.temperature_f, 1),
+        apparent_temperature_f=_rounded(now.apparent_temperature_f, 1),
+        weather_code=now.weather_code,
+        condition=condition(now.weather_code),
+        wind_speed_mph=round(now.wind_speed_mph, 1),
+        wind_direction_deg=_whole(now.wind_direction_deg),
+        humidity_percent=round(now.humidity_percent),
+        precipitation_in=_rounded(now.precipitation_in, 3),
+    )
+
+
+def _hour(hour: Hour) -> HourlyWeather:
+    return HourlyWeather(
+        time=hour.time,
+        temperature_f=round(hour.temperature_f, 1),
+        weather_code=hour.weather_code,
+        condition=condition(hour.weather_code),
+        wind_speed_mph=round(hour.wind_speed_mph, 1),
+        humidity_percent=_whole(hour.humidity_percent),
+        precipitation_probability_percent=_whole(hour.precipitation_probability_percent),
+    )
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)

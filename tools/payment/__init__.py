@@ -1,0 +1,1 @@
+"""Tools around credits: buying them, and seeing what became of them."""

@@ -1,0 +1,22 @@
+"""GET /api/payment/balance."""
+
+from pydantic import Field
+
+from toolserver.context import ToolContext
+from toolserver.payloads import Timestamp, TopLevel
+from toolserver.registry import Tier, tool
+
+
+class CreditBalance(TopLevel):
+    credits: int = Field(ge=0, description="What can still be spent")
+    issued_at: Timestamp = Field(description="When the token was issued")
+
+
+@tool(path="/api/payment/balance", title="Credit balance", tier=Tier.PAYMENT)
+async def payment_balance(ctx: ToolContext) -> CreditBalance:
+    """The credits left on the bearer token that this call is made with, and when the token was issued. Free of charge.
+
+    Errors: missing_token, invalid_token, expired.
+    """
+    balance = await ctx.host.payments.balance(ctx.token)
+    return CreditBalance(credits=balance.credits, issued_at=balance.issued_at)

@@ -1,0 +1,89 @@
+"""POST /api/payment/buy-credits."""
+
+import re
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from toolserver.context import ToolContext
+from toolserver.payloads import Payload, Timestamp, TopLevel
+from toolserver.registry import Tier, tool
+
+MOST_USD = 1_000_000
+NETWORK, TOKEN = "eip155:8453", "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
+
+
+def _number(value: object) -> object:
+    """A JSON number, or digits as a query string or a form has them. Not true, and not "1_000"."""
+    if isinstance(value, bool) or (isinstance(value, str) and not re.fullmatch(r"[0-9]+(\.[0-9]+)?", value)):
+        raise ValueError("must be a number")
+    return value
+
+
+Amount = Annotated[
+    Decimal,
+    BeforeValidator(_number),
+    Field(ge=1, le=MOST_USD, decimal_places=6),
+    WithJsonSchema({"type": "number", "minimum": 1, "maximum": MOST_USD}),
+]
+
+
+class CreditQuote(Payload):
+    amount_usd: float = Field(ge=1)
+    credits: int = Field(ge=50, description="50 for each US dollar, rounded down")
+    chain: Literal["base"]
+
+
+class BuyCredits(TopLevel):
+    wallet: str = Field(description="Send USDC here, in one transfer", examples=[f"0x{'0' * 36}1234"])
+    memo: str = Field(description="A secret: whoever has it can claim the token. Never put it on the chain")
+    quote: CreditQuote
+    expires_at: Timestamp
+    network: Literal["eip155:8453"]
+    token_contract: str = Field(description="USDC on Base; no other token counts")
+    amount_atomic: int = Field(description="The amount in 0.000001 USDC")
+    payment_uri: str = Field(description="The payment for wallets (EIP-681)")
+    memo_commitment: str = Field(description="A note to the payment, if you want one: this and not the memo")
+    instructions: str
+
+
+@tool(
+    path="/api/payment/buy-credits",
+    method="POST",
+    title="Buy credits",
+    tier=Tier.PAYMENT,
+    quotas=((10, 60), (200, 1800)),
+)
+async def payment_buy_credits(
+    ctx: ToolContext,
+    amount_usd: Annotated[Amount, Field(description="US dollars to convert, at most 6 decimals; 1 USD = 50 credits")],
+    claim_challenge: Annotated[
+        str | None,
+        Field(
+            pattern="^[A-Za-z0-9_-]{43}$",
+            description="Optional lock: base64url SHA-256 of a claim_verifier that confirm then requires",
+        ),
+    ] = None,
+) -> BuyCredits:
+    """A quote for credits: the address to send USDC to on Base, and the memo that claims them. Nothing is charged until
+    you pay. After paying, call payment_confirm with the transaction hash and the memo to get a token.
+
+    Shape: each quote has an address of its own. What arrives is credited, be it more or less than quoted.
+    Errors: chain_unavailable when payments cannot be checked at the moment, or none are taken here.
+    """
+    quote = await ctx.host.payments.quote(amount_usd, challenge=claim_challenge)
+    return BuyCredits(
+        wallet=quote.wallet,
+        memo=quote.memo,
+        quote=CreditQuote(amount_usd=quote.amount / 1_000_000, credits=quote.credits, chain="base"),
+        expires_at=quote.expires_at,
+        network=NETWORK,
+        token_contract=TOKEN,
+        amount_atomic=quote.amount,
+        payment_uri=quote.uri,
+        memo_commitment=quote.commitment,
+        instructions=f"Send {quote.amount / 1_000_000:.6f} USDC on Base in one transfer to {quote.wallet}. Keep the "
+        "memo secret and off the chain. Then call payment_confirm (POST /api/payment/confirm) with the transaction's "
+        "hash as tx_hash and the memo as nonce.",
+    )

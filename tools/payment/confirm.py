@@ -1,0 +1,39 @@
+"""POST /api/payment/confirm."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from toolserver.context import ToolContext
+from toolserver.payloads import TopLevel
+from toolserver.payments.offers import Claim
+from toolserver.registry import Tier, tool
+
+
+class ConfirmPayment(TopLevel):
+    token: str = Field(description="Bearer token, a secret; shown once more only if it is not used yet")
+    credits: int = Field(ge=1, description="Credits on it")
+    late: bool = Field(description="Paid after the quote's end, and credited all the same")
+
+
+@tool(path="/api/payment/confirm", method="POST", title="Confirm a payment", tier=Tier.PAYMENT, deadline_s=30)
+async def payment_confirm(
+    ctx: ToolContext,
+    tx_hash: Annotated[str, Field(max_length=80, description="Hash of the USDC transfer on Base, 64 hex digits")],
+    nonce: Annotated[str, Field(max_length=80, description="The memo from payment_buy_credits")],
+    claim_verifier: Annotated[
+        str | None, Field(max_length=128, description="Only if the quote was asked for with claim_challenge")
+    ] = None,
+    payer_signature: Annotated[
+        str | None, Field(max_length=4100, description="Only if payer_proof_required asked for it; 0x and hex digits")
+    ] = None,
+) -> ConfirmPayment:
+    """Turn a payment into a bearer token with credits: call it after sending USDC to the address of a quote. Waits some
+    seconds for the chain; on payment_pending, call it again with the same arguments. Each payment counts once.
+
+    Shape: when the answer is lost, the same call gives the same token for 15 minutes, until the token is used.
+    Errors: payment_pending, no_matching_transfer, below_minimum, already_credited, payer_proof_required,
+    chain_unavailable; not_found for a memo that was never given out.
+    """
+    bought = await ctx.host.payments.confirm(Claim(tx_hash, nonce, claim_verifier, payer_signature))
+    return ConfirmPayment(token=bought.token, credits=bought.credits, late=bought.late)

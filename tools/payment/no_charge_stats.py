@@ -1,0 +1,81 @@
+"""GET /api/payment/no-charge-stats."""
+
+import re
+from datetime import date as Date
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from toolserver.context import ToolContext
+from toolserver.errors import NotFound
+from toolserver.payloads import Payload, TopLevel
+from toolserver.registry import tool
+
+EVENTS, DAYS = 200, 1000
+
+
+def _written(day: Any) -> Any:
+    """A day as people write it, and not the number of seconds that some parsers take it for."""
+    if not isinstance(day, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", day):
+        raise ValueError("must be YYYY-MM-DD")
+    return day
+
+
+Day = Annotated[Date, BeforeValidator(_written)]
+
+
+class NoChargeEvent(Payload):
+    seq: int = Field(ge=0, description="Its place in the log")
+    ts: str = Field(description="UTC, milliseconds", examples=["2027-01-15T08:00:00.000Z"])
+    reason: str = Field(examples=["stale_data"])
+    endpoint: str
+    credits: int = Field(ge=0, description="What it would have cost")
+    receipt_sha256: str | None = Field(description="SHA-256 of the receipt's core; null: nobody took a receipt")
+
+
+class NoChargeDay(Payload):
+    date: Date
+    count: int = Field(ge=1)
+
+
+class LogState(Payload):
+    origin: str
+    size: int = Field(ge=0)
+    root: str = Field(description="Merkle root, base64")
+
+
+class NoChargeStats(TopLevel):
+    date: Date
+    count: int = Field(ge=0, description="Calls not charged on that day")
+    credits_skipped: int = Field(ge=0)
+    by_reason: dict[str, int]
+    by_endpoint: dict[str, int]
+    events: list[NoChargeEvent] = Field(max_length=EVENTS, description="The last ones, newest first")
+    log: LogState = Field(description="The log that holds every event, as it was last signed")
+    dates: list[NoChargeDay] | None = Field(max_length=DAYS, description="Null unless asked for; the last day first")
+
+
+@tool(
+    path="/api/payment/no-charge-stats",
+    title="Calls that were not charged",
+    ttl_s=30,
+    spaced=False,
+    quotas=((60, 60),),
+)
+async def payment_no_charge_stats(
+    ctx: ToolContext,
+    date: Annotated[Day | None, Field(description="A day, UTC; today by default")] = None,
+    dates: Annotated[bool, Field(description="Also list the days there is anything about")] = False,
+) -> NoChargeStats:
+    """Paid calls of a day that were not charged, by reason and endpoint, with the last 200 of them and the state of the
+    public log that holds them all. Use receipt_verify for a single call.
+
+    Shape: no token and no caller is named. A call that failed, held stale data or came to nothing has an event of its
+    own; while the ledger is away, or when callers hang up, one event stands for a caller's calls within a minute.
+    """
+    evidence = ctx.host.evidence
+    if evidence is None:
+        raise NotFound("This instance keeps no account of calls.")
+    found = await evidence.no_charge(date or ctx.now.date())
+    listed = [{"date": day, "count": count} for day, count in await evidence.no_charge_days()] if dates else None
+    return NoChargeStats.model_validate({**found, "dates": listed})

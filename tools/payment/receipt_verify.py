@@ -1,0 +1,70 @@
+"""POST /api/receipt/verify."""
+
+import json
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from toolserver.context import ToolContext
+from toolserver.errors import InvalidArguments, NotFound
+from toolserver.payloads import Payload, Sparse, TopLevel
+from toolserver.registry import tool
+
+MOST_BYTES = 16_384
+
+
+class ReceiptChecks(Payload):
+    format: bool | None = Field(description="It is written as a receipt is")
+    key_known: bool | None = Field(description="The key is one of those trusted here")
+    signature: bool | None
+    key_time: bool | None = Field(description="The key was in use then, and is not revoked")
+    body: bool | None = Field(description="It is about the body whose hash was given; null: none was")
+    in_log: bool | None = Field(description="The log of uncharged calls has it; null: it names no place there")
+
+
+class ReceiptVerdict(Sparse, TopLevel):
+    valid: bool = Field(description="No check failed")
+    checks: ReceiptChecks = Field(description="Null: not asked for, or an earlier one failed")
+    key_id: str | None
+    core: dict[str, Any] | None = Field(description="What the receipt says; null unless the signature is good")
+    error: str | None = Field(None, description="Why it is not valid; absent when it is")
+
+
+@tool(
+    path="/api/receipt/verify",
+    method="POST",
+    title="Verify a receipt",
+    spaced=False,
+    quotas=((60, 60),),
+)
+async def receipt_verify(
+    ctx: ToolContext,
+    receipt: Annotated[
+        str | dict[str, Any],
+        Field(description="The JWS of the header or of `_meta`, or the object with `signature` and `key_id`"),
+    ],
+    body_sha256: Annotated[
+        str | None,
+        Field(pattern="^[0-9a-fA-F]{64}$", description="SHA-256 of the body you got, hex, to compare"),
+    ] = None,
+) -> ReceiptVerdict:
+    """Whether the receipt of a paid call is genuine, what it says, and whether it belongs to the body you have. Nothing
+    is fetched: keys come from a fixed list. Use payment_no_charge_stats for all calls of a day.
+
+    Shape: a receipt that is not one, or not genuine, is an answer with `valid` false, not an error.
+    """
+    evidence = ctx.host.evidence
+    if evidence is None:
+        raise NotFound("This instance has no receipts.")
+    if _size(receipt) > MOST_BYTES:
+        message = f"must have at most {MOST_BYTES} bytes"
+        errors = [{"loc": "receipt", "msg": message, "type": "too_long"}]
+        raise InvalidArguments(f"receipt: {message}", errors=errors)
+    return ReceiptVerdict.model_validate(await evidence.verify(receipt, body_sha256))
+
+
+def _size(receipt: str | dict[str, Any]) -> int:
+    try:
+        return len(receipt if isinstance(receipt, str) else json.dumps(receipt))
+    except RecursionError:
+        return MOST_BYTES + 1

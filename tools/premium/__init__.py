@@ -1,0 +1,1 @@
+"""Premium tools: one module each."""

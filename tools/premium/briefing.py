@@ -1,0 +1,261 @@
+"""GET /api/pro/briefing."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from tools.shared import bets, candles, front_page
+from tools.shared import crew as roster
+from tools.shared.crew import Crew
+from tools.shared.mood import FEAR_GREED_SOURCES, IndexName, Mood, fear_greed_legs
+from tools.shared.numbers import percent, price
+from tools.shared.quakes import QUAKE_SOURCES, earthquakes_of, quake_day_legs
+from tools.shared.sections import Sections, read_sections
+from tools.shared.spot import BTC_SPOT_SOURCES, Spot, btc_spot_legs
+from tools.sources.coinbase import Candle
+from tools.sources.polymarket import Bet
+from tools.sources.usgs import QuakeList
+from toolserver.context import Leg, ToolContext
+from toolserver.payloads import Payload, Sparse, TopLevel
+from toolserver.registry import Tier, tool
+
+HOURS, SHOWN = 24, 5
+LEGS: dict[str, Callable[[ToolContext], tuple[Leg[Any], ...]]] = {
+    "btc": lambda ctx: btc_spot_legs(),
+    "fear-greed": lambda ctx: fear_greed_legs(),
+    "earthquakes": lambda ctx: quake_day_legs(ctx.now),
+    "tech-news": lambda ctx: front_page.front_page(),
+    "humans-in-space": lambda ctx: roster.crew(),
+    "predictions": lambda ctx: bets.markets(),
+}
+"""What may be included, in the order of the payload, and how it is read."""
+ALL = ",".join(LEGS)
+
+
+def canonical(given: Any) -> str:
+    """The names asked for, each once and in our order; all of them when none is given. Raises ValueError."""
+    names = given if isinstance(given, list | tuple) else str(given or "").split(",")
+    asked = {str(name).strip().casefold() for name in names} - {""}
+    if not asked <= LEGS.keys():
+        raise ValueError(f"give any of {ALL.replace(',', ', ')}, separated by commas")
+    return ",".join(name for name in LEGS if name in asked) or ALL
+
+
+Include = Annotated[
+    str,
+    BeforeValidator(canonical),
+    Field(description=f"Sections, separated by commas: {ALL.replace(',', ', ')}", examples=["btc,earthquakes"]),
+]
+
+
+class BtcSection(Payload):
+    price_usd: float = Field(gt=0)
+    change_24h_percent: float | None
+    volume_24h: float | None = Field(description="USD, past 24 hours")
+    high_24h: float | None
+    low_24h: float | None
+    venue: str
+    quote: Literal["USD", "USDT"] = Field(description="USDT is not converted")
+
+
+class MoodSection(Payload):
+    value: int = Field(ge=0, le=100, description="0 extreme fear, 100 extreme greed")
+    label: str
+    source: IndexName
+
+
+class LatestQuake(Payload):
+    magnitude: float
+    place: str
+    time: int = Field(description="Unix ms")
+
+
+class QuakeSection(Payload):
+    count: int = Field(ge=0, description="Of M2.5 and above in 24 hours")
+    latest: LatestQuake | None
+
+
+class NewsSection(Payload):
+    top_story_count: int = Field(ge=0, description="Stories on the front page of Hacker News, at most 30")
+
+
+class CrewSection(Payload):
+    count: int = Field(ge=0)
+    names: list[str]
+
+
+class Outcome(Payload):
+    name: str
+    price: float = Field(ge=0, le=1, description="Probability")
+
+
+class MarketItem(Payload):
+    question: str
+    volume_24hr: float = Field(ge=0, description="USD")
+    outcomes: list[Outcome]
+
+
+class MarketSection(Payload):
+    count: int = Field(ge=0, description="Open yes/no markets seen")
+    top: list[MarketItem] = Field(max_length=SHOWN, description="Most traded")
+
+
+class BriefingSections(Sparse):
+    """Absent: not asked for. Null: no source answered."""
+
+    btc: BtcSection | None = None
+    fear_greed: MoodSection | None = None
+    earthquakes: QuakeSection | None = None
+    tech_news: NewsSection | None = None
+    humans_in_space: CrewSection | None = None
+    predictions: MarketSection | None = None
+
+
+class HourlyPrice(Payload):
+    ts: int = Field(description="Start of the hour, Unix ms")
+    price: float = Field(gt=0, description="Last price of the hour")
+
+
+class BriefingSeries(Payload):
+    btc_24h: list[HourlyPrice] | None = Field(max_length=HOURS, description="Hours that are over, oldest first")
+
+
+class PremiumBriefing(TopLevel, Sparse):
+    sections: BriefingSections
+    series: BriefingSeries | None = Field(default=None, description="Only with history")
+    notes: dict[str, str]
+
+
+@tool(
+    path="/api/pro/briefing",
+    title="Premium briefing",
+    tier=Tier.PREMIUM,
+    credits=1,
+    ttl_s=60,
+    sla_s=300,
+    toolset="all",
+    sources=(
+        *BTC_SPOT_SOURCES,
+        *FEAR_GREED_SOURCES,
+        *QUAKE_SOURCES,
+        *front_page.SOURCES,
+        *roster.SOURCES,
+        *bets.SOURCES,
+        *(source for source in candles.HOUR_SOURCES if source not in BTC_SPOT_SOURCES),
+    ),
+)
+async def premium_briefing(
+    ctx: ToolContext,
+    include: Include = ALL,
+    history: Annotated[
+        Literal["24h"] | None, Field(description="24h adds hourly bitcoin prices of the past day")
+    ] = None,
+) -> PremiumBriefing:
+    """The state of the world as compact figures, one section a topic: bitcoin with its day, crypto fear & greed,
+    earthquakes, tech news, people in space, prediction markets; with history=24h also hourly bitcoin prices. Use the
+    free briefing for a summary in words.
+
+    Shape: a section that was not asked for is absent; one whose sources are all down is null, with a warning. An
+    hour without trade is left out of `series.btc_24h`, never filled.
+    Source: those of btc_price, fear_greed, earthquakes, tech_news, humans_in_space and predictions; candles of
+    Coinbase, Kraken or Binance. Only the sources of the sections asked for are asked.
+    Errors: 400 for an unknown section; 503 when no source of any section answers. Neither is charged.
+    """
+    asked = include.split(",")
+    chains = {_path(name): LEGS[name](ctx) for name in asked}
+    if history:
+        chains["series.btc_24h"] = candles.btc_hours(HOURS)
+    found = await read_sections(ctx, chains)
+    found.require_any()
+    sections = BriefingSections(**{_field(name): found.get(_path(name), _shown(ctx, name)) for name in asked})
+    series = {"series": BriefingSeries(btc_24h=found.get("series.btc_24h", _hours(ctx)))} if history else {}
+    return PremiumBriefing(sections=sections, **series, notes=_notes(sections, found, history))
+
+
+def _field(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def _path(name: str) -> str:
+    return f"sections.{_field(name)}"
+
+
+def _shown(ctx: ToolContext, name: str) -> Callable[[Any], Payload]:
+    """What makes a section of the value its chain gave."""
+    makers: dict[str, Callable[[Any], Payload]] = {
+        "btc": lambda spot: btc(ctx, spot),
+        "fear-greed": mood,
+        "earthquakes": earthquakes,
+        "tech-news": lambda stories: NewsSection(top_story_count=len(stories)),
+        "humans-in-space": lambda people: humans(ctx, people),
+        "predictions": predictions,
+    }
+    return makers[name]
+
+
+def btc(ctx: ToolContext, spot: Spot) -> BtcSection:
+    if spot.missing:
+        ctx.warn("sections.btc", "field_missing", f"{', '.join(spot.missing)}: not known from {spot.venue}.")
+    change, volume = spot.change_24h_percent, spot.volume_24h_usd
+    return BtcSection(
+        price_usd=price(spot.price_usd),
+        change_24h_percent=None if change is None else percent(change),
+        volume_24h=None if volume is None else float(round(volume)),
+        high_24h=None if spot.high_24h is None else price(spot.high_24h),
+        low_24h=None if spot.low_24h is None else price(spot.low_24h),
+        venue=spot.venue,
+        quote=spot.quote,
+    )
+
+
+def mood(found: Mood) -> MoodSection:
+    return MoodSection(value=found.value, label=found.label, source=found.index_name)
+
+
+def earthquakes(listed: QuakeList) -> QuakeSection:
+    found = earthquakes_of(listed)
+    if not found:
+        return QuakeSection(count=0, latest=None)
+    quake, magnitude = found[0]
+    at = round(quake.time.timestamp() * 1000)
+    return QuakeSection(count=len(found), latest=LatestQuake(magnitude=round(magnitude, 1), place=quake.place, time=at))
+
+
+def humans(ctx: ToolContext, crew: Crew) -> CrewSection:
+    counted, elsewhere = len(crew.people), crew.listed_elsewhere
+    if elsewhere not in (None, counted):
+        message = f"One list has {counted} people, the other {elsewhere}; the first is shown."
+        ctx.warn("sections.humans_in_space", "disagreement", message)
+    return CrewSection(count=counted, names=sorted(person.name for person in crew.people))
+
+
+def predictions(found: tuple[Bet, ...]) -> MarketSection:
+    return MarketSection(count=len(found), top=[market(bet) for bet in found[:SHOWN]])
+
+
+def market(bet: Bet) -> MarketItem:
+    outcomes = [Outcome(name=n, price=round(p, 4)) for n, p in zip(bet.outcomes, bet.prices, strict=True)]
+    return MarketItem(question=bet.question, volume_24hr=round(bet.volume_24h_usd, 2), outcomes=outcomes)
+
+
+def _hours(ctx: ToolContext) -> Callable[[tuple[Candle, ...]], list[HourlyPrice]]:
+    def shown(found: tuple[Candle, ...]) -> list[HourlyPrice]:
+        if len(found) < HOURS:
+            ctx.warn("series.btc_24h", "incomplete_window", f"{HOURS - len(found)} of {HOURS} hours have no candle.")
+        return [HourlyPrice(ts=int(c.start.timestamp() * 1000), price=price(c.close)) for c in found]
+
+    return shown
+
+
+def _notes(sections: BriefingSections, found: Sections, history: str | None) -> dict[str, str]:
+    notes = {
+        "volume": "btc.volume_24h is in USD (in USDT where btc.quote says so), at the venue named.",
+        "times": "earthquakes.latest.time and series ts are Unix milliseconds.",
+    }
+    if sections.fear_greed:
+        notes["fear_greed_source"] = f"Index of {sections.fear_greed.source}; other indices differ by several points."
+    if history:
+        hours = found.get("series.btc_24h", len)
+        notes["history"] = f"{hours or 0} of the {HOURS} newest complete hours; price is each hour's close."
+    return notes

@@ -1,0 +1,230 @@
+"""GET /api/pro/code-host-velocity."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+from anyio import gather
+from pydantic import Field
+
+from tools.shared.attempts import attempt
+from tools.shared.repositories import (
+    ANONYMOUS,
+    WITH_TOKEN,
+    Searched,
+    age_days,
+    is_ai_ml,
+    most_starred,
+    remember,
+    search_legs,
+    stars_24h,
+)
+from tools.shared.sections import in_time
+from tools.sources.github import ACTIVE_LLM, NEW, Repo, RepoQuery
+from toolserver.context import ToolContext
+from toolserver.errors import SourceError
+from toolserver.payloads import Payload, Timestamp, TopLevel
+from toolserver.registry import Tier, tool
+
+NEW_DAYS, ACTIVE_DAYS = 7, 30
+TRENDING, ACTIVE, TOPICS, TOP_TOPICS = 30, 15, 10, 20
+BUDGET_S = 11.0  # without a token the two searches go out seven seconds apart
+RETRY_S = 60.0
+NEWEST, LIVELY = "trending_repos", "ai_ml_repos_active_30d"
+
+OwnerType = Literal["User", "Organization"]
+NOTES = {
+    "methodology": "trending_repos: created in the past 7 days, most stars first. ai_ml_repos_active_30d: topic llm,"
+    " more than 50 stars, pushed in the past 30 days, most stars first. Forks and archives are left out.",
+    "velocity": "stars_per_day is stars by age, a mean over the repository's life; stars_24h is the difference to our"
+    " own count of 22 to 26 hours before, null where there was none.",
+    "ai_rule": "Words such as llm, ml, rag, mcp or transformer, or phrases such as machine learning, in name,"
+    " description or topics; agent alone does not count.",
+    "attribution": "Data of GitHub's search.",
+    "limits": "30 repositories a search: a sample of the most starred, not all that is new.",
+}
+
+
+class Window(Payload):
+    created_within_days: int
+    active_within_days: int
+
+
+class VelocityRepo(Payload):
+    full_name: str
+    description: str | None
+    url: str
+    language: str | None
+    topics: list[str] = Field(max_length=TOPICS)
+    license: str | None = Field(description="SPDX identifier")
+    owner: str
+    owner_type: OwnerType | None
+    stars: int
+    forks: int
+    open_issues: int
+    created_at: Timestamp
+    pushed_at: Timestamp | None
+    stars_24h: int | None = Field(description="Gained since a day ago, where it was counted then")
+    is_ai_ml: bool
+
+
+class TrendingRepo(VelocityRepo):
+    age_days: float = Field(ge=1)
+    stars_per_day: float
+
+
+class LanguageCount(Payload):
+    language: str = Field(description="unknown: GitHub names none")
+    count: int
+    total_stars: int
+
+
+class TopicCount(Payload):
+    topic: str
+    count: int
+
+
+class VelocityTotals(Payload):
+    trending_count: int | None
+    total_stars_in_trending: int | None
+    ai_ml_in_trending_count: int | None
+    ai_ml_share_percent: float | None
+    ai_ml_active_30d_count: int | None
+    languages_in_trending: int | None = Field(description="How many different ones are known")
+    auth_used: Literal["authenticated", "unauthenticated"]
+
+
+class PremiumCodeHostVelocity(TopLevel):
+    window: Window
+    trending_repos: list[TrendingRepo] | None = Field(max_length=TRENDING, description="Most stars first")
+    ai_ml_repos_active_30d: list[VelocityRepo] | None = Field(max_length=ACTIVE, description="Most stars first")
+    by_language: list[LanguageCount] | None = Field(description="Of trending_repos")
+    by_topic: list[TopicCount] | None = Field(max_length=TOP_TOPICS, description="Of trending_repos")
+    aggregate: VelocityTotals
+    notes: dict[str, str]
+
+
+class Moment(NamedTuple):
+    """What a repository is shown by: the context's memory, and the time its stars are of."""
+
+    ctx: ToolContext
+    at: datetime
+
+
+@tool(
+    path="/api/pro/code-host-velocity",
+    title="Repository velocity",
+    tier=Tier.PREMIUM,
+    credits=2,
+    ttl_s=1800,
+    sla_s=3600,
+    toolset="all",
+    sources=(WITH_TOKEN, ANONYMOUS),
+)
+async def premium_code_host_velocity(ctx: ToolContext) -> PremiumCodeHostVelocity:
+    """What gains stars on GitHub: the 30 most starred repositories of the past week with stars per day and in the last
+    24 hours, the 15 most starred active LLM repositories, and counts by language, topic and AI share. For a plain
+    list use code_host_trending.
+
+    Shape: a list whose search failed is null, with a warning, and so is what is counted from it. stars_24h is null
+    until a repository was counted a day before.
+    Source: two GitHub searches, with the token when one is set; star counts kept by the hour for 30 days.
+    Errors: 503 when both searches fail. Nothing is charged then, nor when both lists are empty.
+    """
+    queries = {
+        NEWEST: RepoQuery(NEW, (ctx.now - timedelta(days=NEW_DAYS)).date()),
+        LIVELY: RepoQuery(ACTIVE_LLM, (ctx.now - timedelta(days=ACTIVE_DAYS)).date()),
+    }
+    new, active = await gather(
+        *(attempt(ctx, section, *in_time(search_legs(query), BUDGET_S)) for section, query in queries.items())
+    )
+    if isinstance(new, SourceError) and isinstance(active, SourceError):
+        raise new
+    fresh, lively = (usable(ctx, name, found) for name, found in ((NEWEST, new), (LIVELY, active)))
+    trending = fresh and [trending_repo(repo, Moment(ctx, fresh.at)) for repo in most_starred(fresh.listed, TRENDING)]
+    llms = lively and [velocity_repo(repo, Moment(ctx, lively.at)) for repo in most_starred(lively.listed, ACTIVE)]
+    if not (trending or llms):
+        ctx.mark_empty()
+    return PremiumCodeHostVelocity(
+        window=Window(created_within_days=NEW_DAYS, active_within_days=ACTIVE_DAYS),
+        trending_repos=trending,
+        ai_ml_repos_active_30d=llms,
+        by_language=None if trending is None else by_language(trending),
+        by_topic=None if trending is None else by_topic(trending),
+        aggregate=totals(trending, llms, authenticated=all(f.authenticated for f in (fresh, lively) if f)),
+        notes=NOTES,
+    )
+
+
+def usable(ctx: ToolContext, section: str, found: Searched | SourceError) -> Searched | None:
+    """The search itself, its stars remembered; None when it failed, and then the answer does not live long."""
+    if isinstance(found, SourceError):
+        ctx.shorten(RETRY_S)
+        return None
+    if found.listed.incomplete:
+        ctx.warn(section, "partial", "GitHub stopped before its search was complete.", ANONYMOUS.name)
+    remember(ctx.history, found)
+    return found
+
+
+def velocity_repo(repo: Repo, moment: Moment) -> VelocityRepo:
+    return VelocityRepo(
+        full_name=repo.full_name,
+        description=repo.description,
+        url=repo.url,
+        language=repo.language,
+        topics=list(repo.topics[:TOPICS]),
+        license=repo.license,
+        owner=repo.owner,
+        owner_type=owner_type(repo.owner_type),
+        stars=repo.stars,
+        forks=repo.forks,
+        open_issues=repo.open_issues,
+        created_at=repo.created_at,
+        pushed_at=repo.pushed_at,
+        stars_24h=stars_24h(moment.ctx.history, repo, moment.at),
+        is_ai_ml=is_ai_ml(repo),
+    )
+
+
+def trending_repo(repo: Repo, moment: Moment) -> TrendingRepo:
+    age = age_days(repo, moment.at)
+    return TrendingRepo(**dict(velocity_repo(repo, moment)), age_days=age, stars_per_day=round(repo.stars / age, 1))
+
+
+def owner_type(text: str | None) -> OwnerType | None:
+    return "User" if text == "User" else "Organization" if text == "Organization" else None
+
+
+def by_language(repos: Sequence[TrendingRepo]) -> list[LanguageCount]:
+    """The language most repositories are in first, of equal ones the more starred."""
+    counts, stars = Counter[str](), Counter[str]()
+    for repo in repos:
+        counts[repo.language or "unknown"] += 1
+        stars[repo.language or "unknown"] += repo.stars
+    order = sorted(counts, key=lambda name: (-counts[name], -stars[name], name))
+    return [LanguageCount(language=name, count=counts[name], total_stars=stars[name]) for name in order]
+
+
+def by_topic(repos: Sequence[TrendingRepo]) -> list[TopicCount]:
+    """The topics of most repositories first."""
+    counts = Counter(topic for repo in repos for topic in dict.fromkeys(repo.topics))
+    order = sorted(counts, key=lambda topic: (-counts[topic], topic))
+    return [TopicCount(topic=topic, count=counts[topic]) for topic in order[:TOP_TOPICS]]
+
+
+def totals(
+    trending: Sequence[TrendingRepo] | None, active: Sequence[VelocityRepo] | None, *, authenticated: bool
+) -> VelocityTotals:
+    """Counts of what is listed; null for a list that failed, and a share of nothing is null too."""
+    ai = None if trending is None else sum(repo.is_ai_ml for repo in trending)
+    return VelocityTotals(
+        trending_count=None if trending is None else len(trending),
+        total_stars_in_trending=None if trending is None else sum(repo.stars for repo in trending),
+        ai_ml_in_trending_count=ai,
+        ai_ml_share_percent=round(100 * ai / len(trending), 1) if trending and ai is not None else None,
+        ai_ml_active_30d_count=None if active is None else len(active),
+        languages_in_trending=None if trending is None else len({repo.language for repo in trending} - {None}),
+        auth_used="authenticated" if authenticated else "unauthenticated",
+    )

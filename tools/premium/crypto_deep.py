@@ -1,0 +1,261 @@
+"""GET /api/pro/crypto-deep."""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from tools.shared import bitcoin_network, candles, exchange_list
+from tools.shared.bitcoin_network import BitcoinNetwork, network, network_chains
+from tools.shared.coins import Coin
+from tools.shared.exchange_list import Pair, PairFigures
+from tools.shared.gas import GAS_SOURCES, GasPrice, gas_legs
+from tools.shared.numbers import percent, price, significant
+from tools.shared.sections import Sections, read_sections
+from tools.sources.coinbase import Candle
+from tools.sources.coingecko import COINS_MARKETS
+from tools.sources.coinlore import TICKERS as COINLORE
+from tools.sources.coinpaprika import TICKERS as COINPAPRIKA
+from toolserver.context import Leg, ToolContext, via
+from toolserver.payloads import Payload, Sparse, TopLevel
+from toolserver.registry import Tier, tool
+
+COINS, PAIRS, DAYS, MOST = 50, 20, 30, 20
+SYMBOL = re.compile(r"[A-Z0-9][A-Z0-9.$*+_\-]{0,19}")
+COIN_SOURCES = (COINS_MARKETS, COINLORE, COINPAPRIKA)
+
+
+def canonical(given: Any) -> str | None:
+    """Symbols upper-cased, each once and in order; None for none. Raises ValueError."""
+    listed = given if isinstance(given, list | tuple) else str(given or "").split(",")
+    names = sorted({str(name).strip().upper() for name in listed} - {""})
+    if len(names) > MOST or not all(SYMBOL.fullmatch(name) for name in names):
+        raise ValueError(f"give at most {MOST} symbols separated by commas, like BTC,ETH")
+    return ",".join(names) or None
+
+
+class CoinFigures(Payload):
+    symbol: str
+    name: str
+    price_usd: float = Field(gt=0)
+    change_1h_percent: float | None
+    change_24h_percent: float | None
+    change_7d_percent: float | None
+    market_cap: float | None = Field(description="USD")
+    volume_24h: float | None = Field(description="USD, all venues")
+    rank: int = Field(ge=1, description="By market value")
+
+
+class GasFigures(Payload):
+    low_gwei: int = Field(ge=1)
+    standard_gwei: int
+    fast_gwei: int
+    base_fee_gwei: float | None
+    last_block: int | None
+    low_gwei_exact: float = Field(gt=0)
+    standard_gwei_exact: float
+    fast_gwei_exact: float
+
+
+class DayCandle(Payload):
+    ts: int = Field(description="Start of the UTC day, Unix ms")
+    low: float
+    high: float
+    open: float
+    close: float
+    volume: float = Field(description="BTC")
+
+
+class DaySeries(Payload):
+    btc_30d: list[DayCandle] | None = Field(max_length=DAYS, description="Days that are over, oldest first")
+
+
+class PremiumCryptoDeep(TopLevel, Sparse):
+    coins_top50: list[CoinFigures] | None = Field(max_length=COINS, description="Largest first")
+    exchange_top20_usdt: list[PairFigures] | None = Field(max_length=PAIRS, description="Most traded first")
+    network_btc: BitcoinNetwork | None
+    eth_gas: GasFigures | None
+    series: DaySeries | None = Field(default=None, description="Only with history")
+    notes: dict[str, str]
+
+
+@tool(
+    path="/api/pro/crypto-deep",
+    title="Crypto in depth",
+    tier=Tier.PREMIUM,
+    credits=2,
+    ttl_s=60,
+    sla_s=300,
+    toolset="all",
+    sources=(
+        *COIN_SOURCES,
+        *exchange_list.LIST_SOURCES,
+        *bitcoin_network.NETWORK_SOURCES,
+        *GAS_SOURCES,
+        *candles.DAY_SOURCES,
+    ),
+)
+async def premium_crypto_deep(
+    ctx: ToolContext,
+    coins: Annotated[
+        str | None,
+        BeforeValidator(canonical),
+        Field(description="Only these symbols, separated by commas, at most 20", examples=["BTC,ETH,SOL"]),
+    ] = None,
+    history: Annotated[
+        Literal["30d"] | None, Field(description="30d adds daily bitcoin candles of the past 30 days")
+    ] = None,
+) -> PremiumCryptoDeep:
+    """Crypto in one call: the 50 largest coins with 1 h, 24 h and 7 d changes, an exchange's 20 most traded USDT pairs,
+    Bitcoin's height, fees, hashrate and mempool, and Ethereum gas; `coins` picks symbols, history=30d adds daily
+    bitcoin candles. For single figures use btc_price, crypto_movers or gas.
+
+    Shape: with `coins` both lists hold those symbols only, out of the 100 largest coins and all pairs of the exchange.
+    Part of a payload that no source gave is null, with a warning; a day without a candle is left out, never filled.
+    Source: CoinGecko, Coinlore or CoinPaprika; Binance, Kraken or OKX; mempool.space, Blockstream or Blockchain.com; an
+    Ethereum node, Blockscout or Etherscan; candles of Coinbase, Kraken or Binance.
+    Errors: 400 for more than 20 symbols; 503 when nobody answers. Nothing is charged then, nor when `coins` finds none.
+    """
+    chains: dict[str, tuple[Leg[Any], ...]] = {
+        "coins_top50": tuple(via(source, None, ranked) for source in COIN_SOURCES),
+        "exchange_top20_usdt": exchange_list.list_legs(),
+        **network_chains("network_btc"),
+        "eth_gas": gas_legs(),
+    }
+    if history:
+        chains["series.btc_30d"] = candles.btc_days(DAYS)
+    found = await read_sections(ctx, chains)
+    found.require_any()
+    asked = frozenset(coins.split(",")) if coins else frozenset()
+    top, pairs = found.get("coins_top50", coin_rows(asked)), found.get("exchange_top20_usdt", pair_rows(ctx, asked))
+    if asked:
+        _judge_filter(ctx, asked, top, pairs)
+    series = {"series": DaySeries(btc_30d=found.get("series.btc_30d", _days(ctx)))} if history else {}
+    return PremiumCryptoDeep(
+        coins_top50=top,
+        exchange_top20_usdt=pairs,
+        network_btc=network(found, "network_btc"),
+        eth_gas=found.get("eth_gas", gas_figures),
+        **series,
+        notes=_notes(found, history),
+    )
+
+
+def ranked(listed: Sequence[Coin]) -> list[tuple[int, Coin]]:
+    """The coins with a rank, the largest first. Raises LookupError when none has one."""
+    found = [(coin.rank, coin) for coin in listed if coin.rank is not None]
+    if not found:
+        raise LookupError("no coin has a rank")
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def coin_rows(asked: frozenset[str]) -> Callable[[list[tuple[int, Coin]]], list[CoinFigures]]:
+    """The largest of the coins asked for, or of all when none is."""
+
+    def rows(listed: list[tuple[int, Coin]]) -> list[CoinFigures]:
+        return [coin_row(coin, rank) for rank, coin in listed if not asked or coin.symbol in asked][:COINS]
+
+    return rows
+
+
+def coin_row(coin: Coin, rank: int) -> CoinFigures:
+    changes = (coin.change_1h_percent, coin.change_24h_percent, coin.change_7d_percent)
+    hour, day, week = (None if change is None else percent(change) for change in changes)
+    return CoinFigures(
+        symbol=coin.symbol,
+        name=coin.name,
+        price_usd=price(coin.price_usd),
+        change_1h_percent=hour,
+        change_24h_percent=day,
+        change_7d_percent=week,
+        market_cap=None if coin.market_cap_usd is None else float(round(coin.market_cap_usd)),
+        volume_24h=None if coin.volume_24h_usd is None else float(round(coin.volume_24h_usd)),
+        rank=rank,
+    )
+
+
+def pair_rows(ctx: ToolContext, asked: frozenset[str]) -> Callable[[tuple[Pair, ...]], list[PairFigures]]:
+    """The most traded of the pairs asked for, or of all; what their venue does not tell is warned about."""
+
+    def rows(listed: tuple[Pair, ...]) -> list[PairFigures]:
+        shown = [pair for pair in listed if not asked or pair.base in asked][:PAIRS]
+        if missing := exchange_list.missing(shown):
+            text = f"{', '.join(missing)}: not known from {shown[0].venue}."
+            ctx.warn("exchange_top20_usdt", "field_missing", text)
+        if usd := exchange_list.quoted_in_usd(shown):
+            text = f"{len(usd)} pairs are quoted in USD, for want of one in USDT: {', '.join(usd[:8])}."
+            ctx.warn("exchange_top20_usdt", "degraded_fallback", text)
+        return [exchange_list.shown(pair) for pair in shown]
+
+    return rows
+
+
+def _judge_filter(
+    ctx: ToolContext,
+    asked: frozenset[str],
+    top: list[CoinFigures] | None,
+    pairs: list[PairFigures] | None,
+) -> None:
+    """Name what is nowhere; nothing at all is not worth paying for."""
+    seen = {row.symbol for row in top or ()} | {row.pair.rpartition("-")[0] for row in pairs or ()}
+    if absent := sorted(asked - seen):
+        ctx.warn("coins_top50", "missing_symbols", f"In neither list: {', '.join(absent)}.")
+    if not seen:
+        ctx.mark_empty()
+
+
+def gas_figures(gas: GasPrice) -> GasFigures:
+    """Whole gwei that are enough, and the exact figures beside them."""
+    return GasFigures(
+        low_gwei=math.ceil(gas.low_gwei),
+        standard_gwei=math.ceil(gas.standard_gwei),
+        fast_gwei=math.ceil(gas.fast_gwei),
+        base_fee_gwei=None if gas.base_fee_gwei is None else exact(gas.base_fee_gwei),
+        last_block=gas.block,
+        low_gwei_exact=exact(gas.low_gwei),
+        standard_gwei_exact=exact(gas.standard_gwei),
+        fast_gwei_exact=exact(gas.fast_gwei),
+    )
+
+
+def exact(gwei: float) -> float:
+    """Four decimals; two digits of what would vanish."""
+    return round(gwei, 4) or significant(gwei, 2)
+
+
+def _days(ctx: ToolContext) -> Callable[[tuple[Candle, ...]], list[DayCandle]]:
+    def shown(found: tuple[Candle, ...]) -> list[DayCandle]:
+        if len(found) < DAYS:
+            ctx.warn("series.btc_30d", "incomplete_window", f"{DAYS - len(found)} of {DAYS} days have no candle.")
+        return [day_candle(candle) for candle in found]
+
+    return shown
+
+
+def day_candle(candle: Candle) -> DayCandle:
+    return DayCandle(
+        ts=int(candle.start.timestamp() * 1000),
+        low=price(candle.low),
+        high=price(candle.high),
+        open=price(candle.open),
+        close=price(candle.close),
+        volume=round(candle.volume, 4),
+    )
+
+
+def _notes(found: Sections, history: str | None) -> dict[str, str]:
+    venue = found.get("exchange_top20_usdt", lambda pairs: pairs[0].venue) or "unavailable"
+    notes = {
+        "exchange_list": f"Venue: {venue}. Coins against USDT by quote volume; pairs of stable coins or currencies and"
+        " leveraged tokens are left out.",
+        "gas_rounding": "Whole gwei are rounded up, at least 1; gas is often below that: see the exact figures.",
+        "fee_rounding": "Fees are rounded up to whole satoshi per virtual byte, at least 1.",
+        "volume_units": "coins_top50 USD, all venues; exchange_top20_usdt in the pair's second currency, one venue;"
+        " btc_30d BTC.",
+    }
+    if history:
+        count = found.get("series.btc_30d", len)
+        notes["history"] = f"{count or 0} of the {DAYS} newest complete UTC days, oldest first."
+    return notes

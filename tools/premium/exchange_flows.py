@@ -1,0 +1,253 @@
+"""GET /api/pro/exchange-flows."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from anyio import gather
+from pydantic import Field
+
+from tools.shared import onchain
+from tools.shared.attempts import attempt
+from tools.shared.numbers import price
+from tools.shared.onchain import Chain, ScannedBlock, dollars, ether
+from tools.shared.sections import in_time
+from tools.shared.wallets import CHECKED_ON, EXCHANGES
+from tools.sources.ethereum import Block, Transfer
+from toolserver.context import ToolContext
+from toolserver.errors import SourceError
+from toolserver.payloads import Payload, Timestamp, TopLevel
+from toolserver.registry import Tier, tool
+
+FOLLOW_S = 30.0
+MOST = 20
+PLACES = 4
+WEI = 10**18  # an ETH
+LEAST_ETH, BALANCED_ETH = 5, 10
+BLOCKS = "blocks_scanned"
+NAMES = sorted(set(EXCHANGES.values()))
+
+BALANCED_RULE = "balanced when |net_flow_eth| is below the larger of 10 ETH and a tenth of inflow plus outflow"
+RATIONALE = "Leaves out the many small payments of customers and keeps what weighs on an exchange's stock."
+NOTES = {
+    "scope": "About a minute of chain, native Ether, hot wallets only: deposit addresses, of which each customer has"
+    " one, are not known, so inflows are seen when they are collected.",
+    "labels": f"{len(EXCHANGES)} wallets on which two public label lists agree, checked {CHECKED_ON}.",
+    "inter_exchange": "Transfers between two exchanges are in recent_transfers and inter_exchange_count only; inside"
+    " one exchange they are left out.",
+}
+
+Direction = Literal["inflow", "outflow", "inter_exchange", "internal"]
+Bias = Literal["inflow_dominant", "outflow_dominant", "balanced"]
+
+
+class ExchangeFlow(Payload):
+    exchange: str
+    inflow_eth: float
+    outflow_eth: float
+    net_eth: float = Field(description="Inflow less outflow")
+    inflow_count: int
+    outflow_count: int
+    inflow_usd: int | None
+    outflow_usd: int | None
+    net_usd: int | None
+
+
+class FlowTransfer(Payload):
+    tx_hash: str
+    direction: Direction = Field(description="Internal ones are not listed")
+    exchange: str = Field(description="The one that receives or pays; between two, the one that pays")
+    counterparty: str | None = Field(description="The other address; null: a contract was made")
+    counterparty_exchange: str | None
+    value_eth: float = Field(ge=LEAST_ETH)
+    value_usd: int | None
+    block_number: int
+    block_time: Timestamp
+    explorer_url: str
+
+
+class FlowTotals(Payload):
+    transfer_count: int = Field(description="Inflows and outflows")
+    inter_exchange_count: int
+    total_inflow_eth: float
+    total_outflow_eth: float
+    net_flow_eth: float
+    net_flow_usd: int | None
+    bias: Bias
+
+
+class FlowThreshold(Payload):
+    min_eth: int
+    balanced_rule: str
+    rationale: str
+
+
+class PremiumExchangeFlows(TopLevel):
+    spot_eth_usd: float | None
+    blocks_scanned: list[ScannedBlock] = Field(description="Newest first")
+    flows_by_exchange: list[ExchangeFlow] = Field(description="All tracked, largest net flow first")
+    recent_transfers: list[FlowTransfer] = Field(max_length=MOST, description="Newest block first, largest first in it")
+    aggregate: FlowTotals
+    threshold: FlowThreshold
+    exchanges_tracked: list[str]
+    notes: dict[str, str]
+
+
+class Flow(NamedTuple):
+    """A transfer to or from a wallet that is known."""
+
+    direction: Direction
+    exchange: str
+    counterparty: str | None
+    counterparty_exchange: str | None
+    block: Block
+    transfer: Transfer
+
+
+class Sides(NamedTuple):
+    """What came in and went out, wei."""
+
+    inflows: tuple[int, ...]
+    outflows: tuple[int, ...]
+
+    @property
+    def net(self) -> int:
+        return sum(self.inflows) - sum(self.outflows)
+
+
+@tool(
+    path="/api/pro/exchange-flows",
+    title="Exchange flows",
+    tier=Tier.PREMIUM,
+    credits=2,
+    ttl_s=300,
+    sla_s=600,
+    follow_s=FOLLOW_S,
+    toolset="all",
+    sources=(*onchain.PRICE_SOURCES, *onchain.CHAIN_SOURCES),
+)
+async def premium_exchange_flows(ctx: ToolContext) -> PremiumExchangeFlows:
+    """Ether that moves to and from the hot wallets of eight exchanges in the newest blocks: inflow, outflow and net by
+    exchange, the transfers themselves, and which way it leans. For any large transfer use premium_whales.
+
+    Shape: transfers of 5 ETH or more in about a minute of chain. An exchange without any has measured zeros. Transfers
+    between two exchanges are listed and counted apart, those within one are left out.
+    Units: ETH with four decimals; dollar values are null without a price.
+    Source: a public Ethereum node, wallets on which two public label lists agree; price of Coinbase, Kraken or
+    Chainlink. Looked at every 30 seconds while somebody asks.
+    Errors: 503 without blocks. Nothing is charged then, nor when no transfer was seen or the chain stands still.
+    """
+    spot_usd, chain = await gather(
+        ctx.section("spot_eth_usd", *in_time(onchain.price_legs("ETH"))),
+        attempt(ctx, BLOCKS, *in_time((onchain.newest_blocks,))),
+    )
+    if isinstance(chain, SourceError):
+        raise chain
+    ctx.shorten(FOLLOW_S)
+    onchain.judge(ctx, BLOCKS, chain)
+    spot = None if spot_usd is None else price(spot_usd)
+    flows = flows_in(chain)
+    if not flows:
+        ctx.mark_empty()
+    return PremiumExchangeFlows(
+        spot_eth_usd=spot,
+        blocks_scanned=onchain.scanned(chain),
+        flows_by_exchange=by_exchange(flows, spot),
+        recent_transfers=[flow_transfer(flow, spot) for flow in flows[:MOST]],
+        aggregate=totals(flows, spot),
+        threshold=FlowThreshold(min_eth=LEAST_ETH, balanced_rule=BALANCED_RULE, rationale=RATIONALE),
+        exchanges_tracked=NAMES,
+        notes=NOTES,
+    )
+
+
+def flows_in(chain: Chain) -> tuple[Flow, ...]:
+    """The transfers of 5 ETH and more to or from an exchange, newest block first, the largest of a block first."""
+    found = [flow for block, transfer in chain.transfers if (flow := flow_of(block, transfer)) is not None]
+    kept = [flow for flow in found if flow.direction != "internal"]
+    return tuple(sorted(kept, key=lambda f: (-f.block.number, -f.transfer.value_wei, f.transfer.hash)))
+
+
+def flow_of(block: Block, transfer: Transfer) -> Flow | None:
+    """What a transfer is to the exchanges; None when it is too small or between strangers."""
+    sender, receiver = transfer.sender, transfer.to
+    paying, paid = EXCHANGES.get(sender), EXCHANGES.get(receiver or "")
+    if transfer.value_wei < LEAST_ETH * WEI or not (paying or paid):
+        return None
+    if paying is None and paid is not None:
+        return Flow("inflow", paid, sender, None, block, transfer)
+    assert paying is not None
+    if paid is None:
+        return Flow("outflow", paying, receiver, None, block, transfer)
+    direction: Direction = "internal" if paying == paid else "inter_exchange"
+    return Flow(direction, paying, receiver, paid, block, transfer)
+
+
+def sides(flows: Iterable[Flow]) -> Sides:
+    """What came from and went to others than exchanges."""
+    listed = list(flows)
+    inflows, outflows = (
+        tuple(flow.transfer.value_wei for flow in listed if flow.direction == direction)
+        for direction in ("inflow", "outflow")
+    )
+    return Sides(inflows, outflows)
+
+
+def by_exchange(flows: Sequence[Flow], usd: float | None) -> list[ExchangeFlow]:
+    """Every exchange, also one that nothing was seen of; the largest net flow first, whichever way."""
+    listed = [(name, sides(flow for flow in flows if flow.exchange == name)) for name in NAMES]
+    return [
+        exchange_flow(name, both, usd) for name, both in sorted(listed, key=lambda pair: (-abs(pair[1].net), pair[0]))
+    ]
+
+
+def exchange_flow(name: str, both: Sides, usd: float | None) -> ExchangeFlow:
+    inflow, outflow, net = (ether(wei) for wei in (sum(both.inflows), sum(both.outflows), both.net))
+    return ExchangeFlow(
+        exchange=name,
+        inflow_eth=onchain.shown(inflow, PLACES),
+        outflow_eth=onchain.shown(outflow, PLACES),
+        net_eth=onchain.shown(net, PLACES),
+        inflow_count=len(both.inflows),
+        outflow_count=len(both.outflows),
+        inflow_usd=dollars(inflow, usd),
+        outflow_usd=dollars(outflow, usd),
+        net_usd=dollars(net, usd),
+    )
+
+
+def flow_transfer(flow: Flow, usd: float | None) -> FlowTransfer:
+    value = ether(flow.transfer.value_wei)
+    return FlowTransfer(
+        tx_hash=flow.transfer.hash,
+        direction=flow.direction,
+        exchange=flow.exchange,
+        counterparty=flow.counterparty,
+        counterparty_exchange=flow.counterparty_exchange,
+        value_eth=onchain.shown(value, PLACES),
+        value_usd=dollars(value, usd),
+        block_number=flow.block.number,
+        block_time=flow.block.time,
+        explorer_url=onchain.link(flow.transfer.hash),
+    )
+
+
+def totals(flows: Sequence[Flow], usd: float | None) -> FlowTotals:
+    """Sums over all exchanges; what moves between two of them is neither inflow nor outflow."""
+    both = sides(flows)
+    return FlowTotals(
+        transfer_count=len(both.inflows) + len(both.outflows),
+        inter_exchange_count=sum(flow.direction == "inter_exchange" for flow in flows),
+        total_inflow_eth=onchain.shown(ether(sum(both.inflows)), PLACES),
+        total_outflow_eth=onchain.shown(ether(sum(both.outflows)), PLACES),
+        net_flow_eth=onchain.shown(ether(both.net), PLACES),
+        net_flow_usd=dollars(ether(both.net), usd),
+        bias=bias(both),
+    )
+
+
+def bias(both: Sides) -> Bias:
+    """Which way it leans: balanced within 10 ETH, or within a tenth of all that moved."""
+    moved = sum(both.inflows) + sum(both.outflows)
+    if 10 * abs(both.net) < max(10 * BALANCED_ETH * WEI, moved):
+        return "balanced"
+    return "inflow_dominant" if both.net > 0 else "outflow_dominant"

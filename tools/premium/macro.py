@@ -1,0 +1,246 @@
+"""GET /api/pro/macro."""
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from tools.shared import commodities, fx, indices
+from tools.shared import macro as indicators
+from tools.shared.commodities import Gold, Kind, Priced
+from tools.shared.fx import FxRates
+from tools.shared.indices import Freshness, IndexQuote
+from tools.shared.macro import INDICATORS, Sourced, new_york_date
+from tools.shared.numbers import price, significant
+from tools.shared.sections import Sections, after, read_sections
+from tools.shared.series import newest
+from tools.sources.freddiemac import PMMS_30Y
+from toolserver.context import Leg, ToolContext
+from toolserver.payloads import Payload, Sparse, Timestamp, TopLevel
+from toolserver.registry import Tier, tool
+
+LONGEST = 30  # observations of a series
+CODES = ("EUR", "JPY", "GBP", "CHF")
+FREQUENCIES = {
+    "fed_rate": "daily", "cpi": "monthly", "unemployment": "monthly", "gdp_growth": "quarterly",
+    "treasury_10y": "daily",
+}  # fmt: skip
+FUNDS = {"spy": "SPY", "dia": "DIA", "qqq": "QQQ", "vix": "VIX"}
+KINDS: dict[Kind, str] = {"spot": "spot", "token": "a token for one ounce", "futures": "nearest future, not spot"}
+
+
+class DatedValue(Payload):
+    date: dt.date
+    value: float
+
+
+class EconomicFigure(Sparse):
+    value: float | None = Field(description="Newest published")
+    date: dt.date = Field(description="The day, or the first day of the month or quarter, it is for")
+    source: str = Field(description="provider:series")
+    unit: str
+    series: list[DatedValue] | None = Field(
+        default=None, max_length=LONGEST, description="Only with history: newest 30 at its own frequency, oldest first"
+    )
+
+
+class EconomicFigures(Payload):
+    fed_rate: EconomicFigure | None
+    cpi: EconomicFigure | None
+    unemployment: EconomicFigure | None
+    gdp_growth: EconomicFigure | None
+    treasury_10y: EconomicFigure | None
+
+
+class DollarRates(Sparse):
+    base: Literal["USD"]
+    date: dt.date
+    rates: dict[str, float] = Field(description="EUR, JPY, GBP, CHF per dollar")
+    kind: Literal["ecb_reference", "market_mid"]
+    series: dict[str, list[DatedValue]] | None = Field(
+        default=None, description="Only with history: newest 30 published days by currency, oldest first"
+    )
+
+
+class GoldPriced(Payload):
+    price_usd: float = Field(gt=0, description="Troy ounce")
+    source: str
+    as_of: Timestamp
+
+
+class CommodityPriced(Payload):
+    price_usd: float = Field(description="Barrel of oil, million Btu of gas")
+    date: dt.date
+    source: str
+
+
+class Commodities(Payload):
+    gold: GoldPriced | None
+    silver: GoldPriced | None = Field(description="Always null: there is no source")
+    oil: CommodityPriced | None
+    nat_gas: CommodityPriced | None
+
+
+class MarketFigure(Payload):
+    price: float = Field(gt=0)
+    change: float = Field(description="Against the previous close")
+    change_percent: float
+    as_of: Timestamp | None
+    source: str
+    freshness: Freshness
+
+
+class Markets(Payload):
+    spy: MarketFigure | None
+    dia: MarketFigure | None
+    qqq: MarketFigure | None
+    vix: MarketFigure | None
+
+
+class PremiumMacro(TopLevel):
+    economic: EconomicFigures
+    forex: DollarRates | None
+    commodities: Commodities
+    markets: Markets
+    notes: dict[str, str]
+
+
+SOURCES = tuple(
+    dict.fromkeys(
+        source
+        for source in (
+            *indicators.SOURCES,
+            *fx.SOURCES,
+            *commodities.GOLD_SOURCES,
+            *commodities.OIL_SOURCES,
+            *commodities.GAS_SOURCES,
+            *indices.VIX_SOURCES,
+        )
+        if source is not PMMS_30Y
+    )
+)
+
+
+@tool(
+    path="/api/pro/macro",
+    title="Macro dashboard",
+    tier=Tier.PREMIUM,
+    credits=2,
+    ttl_s=300,
+    sla_s=1800,
+    toolset="all",
+    sources=SOURCES,
+)
+async def premium_macro(
+    ctx: ToolContext,
+    history: Annotated[
+        Literal["30d"] | None, Field(description="30d adds the 30 newest observations of each figure and rate")
+    ] = None,
+) -> PremiumMacro:
+    """The macro picture in one call: U.S. fed funds rate, CPI, unemployment, GDP growth and 10-year yield, the dollar
+    against EUR, JPY, GBP and CHF, gold, oil and natural gas, and SPY, DIA, QQQ and VIX; with history=30d also series.
+
+    Shape: what no provider gave is null, with a warning. A series has its own frequency: 30 observations of a monthly
+    figure are 30 months. Values are as published; a value that was never published is a gap. Silver is always null.
+    Source: New York Fed, BLS, BEA, Treasury and FRED; ECB; Gold-API, Kraken, Chainlink, EIA by way of FRED or DataHub;
+    CNBC, Yahoo and Cboe. Each figure names its own in `source`.
+    Errors: 503 when nobody answers, not charged.
+    """
+    found = await read_sections(ctx, _chains(ctx.now))
+    found.require_any()
+    economic = {name: found.get(f"economic.{name}", _figure(name, history)) for name in FREQUENCIES}
+    forex = found.get("forex", lambda rates: dollar(ctx, rates, history))
+    gold = found.get("commodities.gold", gold_price)
+    oil, gas = (found.get(f"commodities.{name}", commodity_price) for name in ("oil", "nat_gas"))
+    markets = {name: found.get(f"markets.{name}", market_figure) for name in FUNDS}
+    return PremiumMacro(
+        economic=EconomicFigures(**economic),
+        forex=forex,
+        commodities=Commodities(gold=gold, silver=None, oil=oil, nat_gas=gas),
+        markets=Markets(**markets),
+        notes=_notes(found, history),
+    )
+
+
+def _chains(now: dt.datetime) -> dict[str, tuple[Leg[Any], ...]]:
+    """Every section by its path."""
+    today = new_york_date(now)
+    return {
+        **{f"economic.{name}": INDICATORS[name].legs(today) for name in FREQUENCIES},
+        "forex": tuple(after(leg, four) for leg in fx.usd_legs(now.date())),
+        "commodities.gold": commodities.gold_legs(),
+        "commodities.oil": commodities.oil_legs(today),
+        "commodities.nat_gas": commodities.gas_legs(today),
+        **{f"markets.{name}": indices.market_legs(symbol) for name, symbol in FUNDS.items()},
+    }
+
+
+def _figure(name: str, history: str | None) -> Callable[[Sourced], EconomicFigure]:
+    def shown(found: Sourced) -> EconomicFigure:
+        last = newest(found.series)
+        values = {"value": significant(last.value), "date": last.date, "source": found.source}
+        series = {"series": dated(found.series[-LONGEST:])} if history else {}
+        return EconomicFigure(**values, unit=INDICATORS[name].unit, **series)
+
+    return shown
+
+
+def dated(pairs: Iterable[tuple[dt.date, float]]) -> list[DatedValue]:
+    return [DatedValue(date=day, value=significant(value)) for day, value in pairs]
+
+
+def four(rates: FxRates) -> FxRates:
+    """The rates themselves, if the newest day quotes one of our four currencies. Raises LookupError."""
+    if not any(code in rates.newest.per_usd for code in CODES):
+        raise LookupError("none of the four currencies")
+    return rates
+
+
+def dollar(ctx: ToolContext, rates: FxRates, history: str | None) -> DollarRates:
+    per_usd = rates.newest.per_usd
+    missing = [code for code in CODES if code not in per_usd]
+    if missing:
+        ctx.warn("forex.rates", "field_missing", f"No rate was published for {', '.join(missing)}.")
+    series = {"series": rate_series(ctx, rates)} if history else {}
+    known = {code: significant(per_usd[code]) for code in CODES if code in per_usd}
+    return DollarRates(base="USD", date=rates.newest.date, rates=known, kind=rates.kind, **series)
+
+
+def rate_series(ctx: ToolContext, rates: FxRates) -> dict[str, list[DatedValue]]:
+    """Each currency on the newest published days; a day that does not quote it stays out."""
+    days = rates.days[-LONGEST:]
+    if len(days) < LONGEST:
+        ctx.warn("forex.series", "incomplete_window", f"Only {len(days)} of {LONGEST} published days are known.")
+    by_code = {code: [(day.date, day.per_usd[code]) for day in days if code in day.per_usd] for code in CODES}
+    return {code: dated(pairs) for code, pairs in by_code.items() if pairs}
+
+
+def gold_price(gold: Gold) -> GoldPriced:
+    return GoldPriced(price_usd=price(gold.price_usd), source=gold.source, as_of=gold.as_of)
+
+
+def commodity_price(found: Priced) -> CommodityPriced:
+    return CommodityPriced(price_usd=significant(found.price_usd), date=found.date, source=found.source)
+
+
+def market_figure(quote: IndexQuote) -> MarketFigure:
+    return MarketFigure(**quote._asdict())
+
+
+def _notes(found: Sections, history: str | None) -> dict[str, str]:
+    dates = {name: found.get(f"economic.{name}", lambda read: newest(read.series).date) for name in FREQUENCIES}
+    priced = {
+        name: found.get(f"commodities.{name}", lambda read: KINDS[read.kind]) for name in ("gold", "oil", "nat_gas")
+    }
+    vix = found.get("markets.vix", lambda quote: quote.freshness.replace("_", " "))
+    notes = {
+        "cadence": "; ".join(f"{name} {FREQUENCIES[name]}, newest {day or 'unknown'}" for name, day in dates.items()),
+        "silver": "No source: always null.",
+        "commodities": "; ".join(f"{name}: {kind or 'unavailable'}" for name, kind in priced.items()),
+        "vix": f"Freshness of the value: {vix}." if vix else "Unavailable.",
+        "licence": "Licence class and terms of each source are in _meta.sources; some bar redistribution.",
+    }
+    if history:
+        notes["history"] = f"The {LONGEST} newest observations of each series at its own frequency, oldest first."
+    return notes

@@ -1,0 +1,223 @@
+"""GET /api/pro/sentiment."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import Field
+
+from tools.shared import bets, headlines
+from tools.shared import sentiment as said
+from tools.shared.headlines import Collected, Item
+from tools.shared.indices import VIX_SOURCES, IndexQuote, vix_legs
+from tools.shared.mood import FEAR_GREED_SOURCES, IndexName, Mood, fear_greed_legs
+from tools.shared.sections import read_sections
+from tools.shared.sentiment import Confidence, Label, Mention, Signal, Talk, VixLabel
+from tools.shared.tickers import BY_SYMBOL, AssetClass
+from tools.sources.polymarket import Bet
+from toolserver.context import Leg, ToolContext
+from toolserver.errors import SourceEmpty
+from toolserver.payloads import Payload, TopLevel
+from toolserver.registry import Tier, tool
+
+MOOD, VIX = "market_indices.crypto_fear_greed", "market_indices.stocks_vix"
+TRENDING, SIGNALS = "trending", "prediction_markets_signals"
+SHOWN, MARKETS_SHOWN = 15, 5
+LEAST_FEEDS, LEAST_HEADLINES = 3, 100
+WINDOW_H = 24
+
+
+class FearGreedIndex(Payload):
+    value: int = Field(ge=0, le=100, description="0 extreme fear, 100 extreme greed")
+    label: str
+    source: IndexName
+
+
+class VolatilityIndex(Payload):
+    value: float = Field(gt=0)
+    change_percent: float = Field(description="Against the close before")
+    label: VixLabel
+    source: str
+
+
+class MarketIndices(Payload):
+    crypto_fear_greed: FearGreedIndex | None
+    stocks_vix: VolatilityIndex | None
+
+
+class SampleHeadline(Payload):
+    title: str
+    url: str | None
+    source: str
+    sentiment_signal: Signal
+
+
+class TickerTalk(Payload):
+    symbol: str
+    asset_class: AssetClass
+    mention_count_24h: int = Field(ge=1)
+    sources: dict[str, int] = Field(description="Mentions by publisher")
+    sentiment_score: float = Field(ge=-1, le=1, description="Mean over the headlines that name it")
+    sentiment_label: Label
+    sample_headlines: list[SampleHeadline] = Field(max_length=said.SAMPLES)
+    confidence: Confidence = Field(description="By the number of mentions")
+
+
+class MarketSignal(Payload):
+    question: str
+    yes_probability: float | None = Field(ge=0, le=1)
+    volume_24h: float = Field(ge=0, description="USD")
+    url: str | None
+
+
+class HeadlineSample(Payload):
+    headlines_scanned: int = Field(ge=0, description="Of the window, each story once, with or without a ticker")
+    tickers_with_mentions: int = Field(ge=0)
+    sources_ok: int = Field(ge=0, description="Headline feeds that answered")
+    sources_failed: int = Field(ge=0)
+    window_hours: int
+
+
+class PremiumSentiment(TopLevel):
+    market_indices: MarketIndices
+    trending: list[TickerTalk] | None = Field(
+        max_length=SHOWN, description="Most named first; null: too few headlines to tell"
+    )
+    prediction_markets_signals: list[MarketSignal] | None = Field(
+        max_length=MARKETS_SHOWN, description="Markets about money, most traded first"
+    )
+    sample_size: HeadlineSample
+    notes: dict[str, str]
+
+
+@tool(
+    path="/api/pro/sentiment",
+    title="Market sentiment",
+    tier=Tier.PREMIUM,
+    credits=2,
+    ttl_s=300,
+    sla_s=900,
+    toolset="all",
+    sources=(*FEAR_GREED_SOURCES, *VIX_SOURCES, *headlines.SOURCES, *bets.SOURCES),
+)
+async def premium_sentiment(ctx: ToolContext) -> PremiumSentiment:
+    """What is being said about markets: which of 26 crypto and stock tickers the headlines of the past 24 hours name
+    and in what tone, with samples, crypto fear & greed, the VIX, and bets on the economy. For the one index use
+    fear_greed, for prices stocks or premium_crypto_deep.
+
+    Shape: a part whose sources are all down is null, with a warning; `trending` also when fewer than 3 feeds or 100
+    headlines were read. Titles and questions are third-party text.
+    Source: Hacker News Search, Reddit, news feeds of eight publishers; alternative.me or CoinMarketCap; CNBC, Yahoo or
+    Cboe; Polymarket, else Kalshi.
+    Errors: 503 when nobody answers, not charged; nor is an answer without tickers and without indices.
+    """
+    chains: dict[str, tuple[Leg[Any], ...]] = {
+        MOOD: fear_greed_legs(),
+        VIX: vix_legs(),
+        TRENDING: headlines.headline_legs(ctx.now),
+        SIGNALS: bets.markets(),
+    }
+    found = await read_sections(ctx, chains)
+    found.require_any()
+    indices = MarketIndices(crypto_fear_greed=found.get(MOOD, mood), stocks_vix=found.get(VIX, vix))
+    collected: Collected | None = found.get(TRENDING, lambda read: read)
+    items = [] if collected is None else headlines.of_the_day(collected.items, ctx.now)
+    talk = said.talk(items)
+    trending = [ticker(each) for each in talk[:SHOWN]] if enough(ctx, collected, items) else None
+    signals = found.get(SIGNALS, lambda open_: [market(bet) for bet in said.financial(open_)[:MARKETS_SHOWN]])
+    if not trending and indices.crypto_fear_greed is None and indices.stocks_vix is None:
+        if trending is None and signals is None:
+            raise SourceEmpty(f"{len(items)} headlines and nothing else")
+        ctx.mark_empty()
+    return PremiumSentiment(
+        market_indices=indices,
+        trending=trending,
+        prediction_markets_signals=signals,
+        sample_size=sample(collected, items, talk),
+        notes=_notes(indices),
+    )
+
+
+def mood(found: Mood) -> FearGreedIndex:
+    return FearGreedIndex(value=found.value, label=found.label, source=found.index_name)
+
+
+def vix(found: IndexQuote) -> VolatilityIndex:
+    return VolatilityIndex(
+        value=found.price,
+        change_percent=found.change_percent,
+        label=said.vix_label(found.price),
+        source=found.source,
+    )
+
+
+def enough(ctx: ToolContext, collected: Collected | None, items: Sequence[Item]) -> bool:
+    """Whether there are headlines enough to speak of a trend; what is missing is said."""
+    if collected is None:
+        return False
+    if collected.missing:
+        asked = collected.answered + len(collected.missing)
+        text = f"{len(collected.missing)} of {asked} headline feeds gave nothing: {', '.join(collected.missing)}"
+        ctx.warn(TRENDING, "partial", text if len(text) <= 200 else f"{text[:199]}…")
+    if collected.answered >= LEAST_FEEDS and len(items) >= LEAST_HEADLINES:
+        return True
+    text = f"{len(items)} headlines of {collected.answered} feeds; {LEAST_HEADLINES} of {LEAST_FEEDS} are needed."
+    ctx.warn(TRENDING, "insufficient_sample", text)
+    return False
+
+
+def ticker(found: Talk) -> TickerTalk:
+    return TickerTalk(
+        symbol=found.symbol,
+        asset_class=BY_SYMBOL[found.symbol].asset_class,
+        mention_count_24h=len(found.mentions),
+        sources=found.publishers,
+        sentiment_score=found.score,
+        sentiment_label=said.label(found.score),
+        sample_headlines=[headline(mention) for mention in said.samples(found.mentions)],
+        confidence=said.confidence(len(found.mentions)),
+    )
+
+
+def headline(mention: Mention) -> SampleHeadline:
+    item = mention.item
+    return SampleHeadline(
+        title=item.title, url=item.url, source=item.publisher, sentiment_signal=said.signal(mention.score)
+    )
+
+
+def market(bet: Bet) -> MarketSignal:
+    return MarketSignal(
+        question=bet.question,
+        yes_probability=round(bet.prices[0], 4),
+        volume_24h=round(bet.volume_24h_usd, 2),
+        url=bet.url,
+    )
+
+
+def sample(collected: Collected | None, items: Sequence[Item], talk: Sequence[Talk]) -> HeadlineSample:
+    always = len(headlines.SOURCES) - 1  # the search is asked only where it is switched on
+    return HeadlineSample(
+        headlines_scanned=len(items),
+        tickers_with_mentions=len(talk),
+        sources_ok=collected.answered if collected else 0,
+        sources_failed=len(collected.missing) if collected else always,
+        window_hours=WINDOW_H,
+    )
+
+
+def _notes(indices: MarketIndices) -> dict[str, str]:
+    fear, vol = indices.crypto_fear_greed, indices.stocks_vix
+    return {
+        "scoring": "Each title: (positive - negative) / (positive + negative) words of lexicon 1, turned round within 3"
+        " words after a negator, 0 without any; per ticker the mean.",
+        "window": "Headlines published in the past 24 hours; undated ones are left out, a story is counted once.",
+        "mention_sources": "Hacker News stories with 2 points or more, hot posts of four boards of Reddit, feeds of"
+        " CoinDesk, Cointelegraph, Decrypt, CNBC, MarketWatch, Yahoo Finance, BBC and the Federal Reserve.",
+        "fear_greed_source": f"Index of {fear.source}; other indices differ by several points."
+        if fear
+        else "Unavailable.",
+        "vix_source": vol.source if vol else "Unavailable.",
+        "labels": "Score above 0.3 positive, above 0.1 moderately_positive, from -0.1 neutral, from -0.3"
+        " moderately_negative, else negative. VIX below 15 low_volatility, 25 normal, 40 elevated.",
+        "limits": "Headlines are a sample, not all talk, and words are counted, not understood.",
+    }

@@ -1,0 +1,248 @@
+"""GET /api/pro/whales."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple
+
+from pydantic import ConfigDict, Field
+
+from tools.shared import btc_whales, onchain
+from tools.shared.btc_whales import LEAST_SAT, Seen, Window, bitcoin
+from tools.shared.numbers import price
+from tools.shared.onchain import Chain, ScannedBlock, dollars, ether
+from tools.shared.sections import read_sections
+from tools.shared.wallets import CHECKED_ON, EXCHANGES
+from tools.sources.ethereum import Block, Transfer
+from toolserver.context import Leg, ToolContext
+from toolserver.payloads import Payload, Timestamp, TopLevel
+from toolserver.registry import Tier, tool
+
+FOLLOW_S = 30.0
+MOST_BTC, MOST_ETH = 25, 50
+LEAST_BTC, LEAST_ETH = LEAST_SAT // 10**8, 100
+LEAST_WEI = LEAST_ETH * 10**18
+BTC, ETH = "btc_whales_unconfirmed", "eth_whales_latest_block"
+RATIONALE = (
+    "Round figures, worth some hundred thousand to a million dollars: rare enough to list, frequent enough to be seen"
+    " within minutes."
+)
+
+
+class SpotPrices(Payload):
+    btc_usd: float | None
+    eth_usd: float | None
+
+
+class BtcWhale(Payload):
+    tx_hash: str
+    value_btc: float = Field(ge=LEAST_BTC, description="Paid to others, change removed unless a warning says otherwise")
+    value_btc_total: float = Field(description="All outputs, change included")
+    value_usd: int | None
+    fee_sats: int | None
+    vsize: int | None
+    fee_sat_per_vb: float | None
+    first_seen: Timestamp
+    confirmed: Literal[False] = Field(description="It waited for a block when it was seen")
+    explorer_url: str
+
+
+class EthWhale(Payload):
+    model_config = ConfigDict(serialize_by_alias=True, validate_by_name=True)
+
+    tx_hash: str
+    sender: str = Field(alias="from")
+    to: str | None = Field(description="Null: it made a contract")
+    from_label: str | None = Field(description="The exchange, where the wallet is a known one")
+    to_label: str | None
+    value_eth: float = Field(ge=LEAST_ETH)
+    value_usd: int | None
+    block_number: int
+    block_time: Timestamp
+    confirmed: Literal[True]
+    explorer_url: str
+
+
+class NewestBlock(Payload):
+    number: int
+    time: Timestamp
+
+
+class Totals(Payload):
+    """Of all that was found, also where the list is cut."""
+
+    btc_whale_count: int | None
+    btc_whale_total_btc: float | None
+    btc_whale_total_usd: int | None
+    eth_whale_count: int | None
+    eth_whale_total_eth: float | None
+    eth_whale_total_usd: int | None
+
+
+class Thresholds(Payload):
+    btc_min_btc: int
+    eth_min_eth: int
+    btc_sample_txs: int = Field(ge=0, description="Transactions seen in the window")
+    btc_window_s: int = Field(ge=0, description="How long they have been watched, at most 1800")
+    rationale: str
+
+
+class PremiumWhales(TopLevel):
+    spot_prices: SpotPrices
+    btc_whales_unconfirmed: list[BtcWhale] | None = Field(max_length=MOST_BTC, description="Largest first")
+    eth_whales_latest_block: list[EthWhale] | None = Field(
+        max_length=MOST_ETH, description="In the blocks scanned, largest first"
+    )
+    eth_block: NewestBlock | None = Field(description="The newest one scanned")
+    eth_blocks_scanned: list[ScannedBlock]
+    aggregate: Totals
+    thresholds: Thresholds
+    notes: dict[str, str]
+
+
+class Moved(NamedTuple):
+    """A large transfer and its block."""
+
+    block: Block
+    transfer: Transfer
+
+
+@tool(
+    path="/api/pro/whales",
+    title="Large transfers",
+    tier=Tier.PREMIUM,
+    credits=2,
+    ttl_s=300,
+    sla_s=600,
+    follow_s=FOLLOW_S,
+    toolset="all",
+    sources=(*onchain.PRICE_SOURCES, *btc_whales.UNCONFIRMED_SOURCES, *onchain.CHAIN_SOURCES),
+)
+async def premium_whales(ctx: ToolContext) -> PremiumWhales:
+    """Large transfers on chain right now: unconfirmed bitcoin transactions that pay 10 BTC or more to others, and
+    Ether transfers of 100 ETH or more in the newest blocks, with dollar values and exchange labels. For what exchanges
+    receive and pay use premium_exchange_flows.
+
+    Shape: bitcoin from a sample of the last half hour, Ether from the five newest blocks. A list is null when nobody
+    gave what it takes, empty when there was nothing that large. Dollar values are null without a price.
+    Units: fee_sats in satoshi for the whole transaction.
+    Source: Blockchain.com, else mempool.space or Blockstream (totals only); a public Ethereum node; prices of Coinbase,
+    Kraken or Chainlink. Looked at every 30 seconds while somebody asks.
+    Errors: 503 when nobody answers. Nothing is charged then, nor when both lists are empty or the chain stands still.
+    """
+    chains: dict[str, tuple[Leg[Any], ...]] = {
+        "spot_prices.btc_usd": onchain.price_legs("BTC"),
+        "spot_prices.eth_usd": onchain.price_legs("ETH"),
+        BTC: btc_whales.seen_legs(ctx.now),
+        ETH: (onchain.newest_blocks,),
+    }
+    found = await read_sections(ctx, chains)
+    found.require_any()
+    ctx.shorten(FOLLOW_S)
+    spot = SpotPrices(**{name: found.get(f"spot_prices.{name}", price) for name in ("btc_usd", "eth_usd")})
+    window = found.get(BTC, lambda seen: btc_whales.remember(ctx.history, seen, ctx.now))
+    chain: Chain | None = found.get(ETH, lambda blocks: blocks)
+    moved = None if chain is None else large(chain)
+    judge(ctx, window, chain, moved)
+    return PremiumWhales(
+        spot_prices=spot,
+        btc_whales_unconfirmed=window and [btc_whale(seen, spot.btc_usd) for seen in window.whales[:MOST_BTC]],
+        eth_whales_latest_block=None if moved is None else [eth_whale(each, spot.eth_usd) for each in moved[:MOST_ETH]],
+        eth_block=chain and NewestBlock(number=chain.blocks[0].number, time=chain.blocks[0].time),
+        eth_blocks_scanned=onchain.scanned(chain),
+        aggregate=totals(window, moved, spot),
+        thresholds=thresholds(window),
+        notes=_notes(),
+    )
+
+
+def large(chain: Chain) -> tuple[Moved, ...]:
+    """The transfers of 100 ETH and more, largest first."""
+    found = [Moved(block, transfer) for block, transfer in chain.transfers if transfer.value_wei >= LEAST_WEI]
+    return tuple(sorted(found, key=lambda moved: (-moved.transfer.value_wei, moved.transfer.hash)))
+
+
+def judge(ctx: ToolContext, window: Window | None, chain: Chain | None, moved: Sequence[Moved] | None) -> None:
+    """Say what is wrong with what was found, and whether there is anything in it."""
+    if chain is not None:
+        onchain.judge(ctx, ETH, chain)
+    if not moved and not (window and window.whales):
+        ctx.mark_empty()
+    if moved and len(moved) > MOST_ETH:
+        ctx.warn(ETH, "truncated", f"{len(moved)} transfers were found, the {MOST_ETH} largest are shown.")
+    if window and len(window.whales) > MOST_BTC:
+        ctx.warn(BTC, "truncated", f"{len(window.whales)} transactions were found, the {MOST_BTC} largest are shown.")
+    if window and (whole := sum(not seen.change_removed for seen in window.whales)):
+        text = f"Of {whole} transactions only the total is known: their value_btc includes the sender's own change."
+        ctx.warn(BTC, "change_not_removed", text)
+
+
+def btc_whale(seen: Seen, usd: float | None) -> BtcWhale:
+    return BtcWhale(
+        tx_hash=seen.hash,
+        value_btc=float(bitcoin(seen.moved_sat)),
+        value_btc_total=float(bitcoin(seen.total_sat)),
+        value_usd=dollars(bitcoin(seen.moved_sat), usd),
+        fee_sats=seen.fee_sat,
+        vsize=seen.vsize,
+        fee_sat_per_vb=round(seen.fee_sat / seen.vsize, 2) if seen.fee_sat is not None and seen.vsize else None,
+        first_seen=seen.first_seen,
+        confirmed=False,
+        explorer_url=f"https://mempool.space/tx/{seen.hash}",
+    )
+
+
+def eth_whale(moved: Moved, usd: float | None) -> EthWhale:
+    block, transfer = moved
+    value = ether(transfer.value_wei)
+    return EthWhale(
+        tx_hash=transfer.hash,
+        sender=transfer.sender,
+        to=transfer.to,
+        from_label=EXCHANGES.get(transfer.sender),
+        to_label=EXCHANGES.get(transfer.to or ""),
+        value_eth=onchain.shown(value),
+        value_usd=dollars(value, usd),
+        block_number=block.number,
+        block_time=block.time,
+        confirmed=True,
+        explorer_url=onchain.link(transfer.hash),
+    )
+
+
+def totals(window: Window | None, moved: Sequence[Moved] | None, spot: SpotPrices) -> Totals:
+    """Counts and sums of all that was found; null for what could not be looked at."""
+    btc = None if window is None else bitcoin(sum(seen.moved_sat for seen in window.whales))
+    eth = None if moved is None else ether(sum(each.transfer.value_wei for each in moved))
+    return Totals(
+        btc_whale_count=window and len(window.whales),
+        btc_whale_total_btc=None if btc is None else float(btc),
+        btc_whale_total_usd=_worth(btc, spot.btc_usd),
+        eth_whale_count=None if moved is None else len(moved),
+        eth_whale_total_eth=None if eth is None else onchain.shown(eth),
+        eth_whale_total_usd=_worth(eth, spot.eth_usd),
+    )
+
+
+def _worth(units: Decimal | None, usd: float | None) -> int | None:
+    return None if units is None else dollars(units, usd)
+
+
+def thresholds(window: Window | None) -> Thresholds:
+    return Thresholds(
+        btc_min_btc=LEAST_BTC,
+        eth_min_eth=LEAST_ETH,
+        btc_sample_txs=window.sampled if window else 0,
+        btc_window_s=window.seconds if window else 0,
+        rationale=RATIONALE,
+    )
+
+
+def _notes() -> dict[str, str]:
+    return {
+        "btc_sample": "The hundred newest transactions, every 30 seconds while somebody asks: about half of all when"
+        " seven come a second. One may have entered a block since it was seen.",
+        "change": "Outputs that pay an address the transaction spends from are change and not counted; change to a new"
+        " address cannot be told from a payment.",
+        "eth_scope": "Native Ether moved by transactions themselves; no tokens, no internal calls of contracts.",
+        "labels": f"{len(EXCHANGES)} exchange wallets on which two public label lists agree, checked {CHECKED_ON}.",
+    }

@@ -1,0 +1,289 @@
+"""GET /api/pro/world-deltas."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from tools.shared import deltas
+from tools.shared import launches as flights
+from tools.shared.deltas import HOUR, Moved, Seen, Severity
+from tools.shared.sections import Sections, read_sections
+from tools.sources.launch_library import Launch
+from tools.sources.usgs import Quake
+from toolserver.context import Leg, ToolContext
+from toolserver.errors import InvalidArguments
+from toolserver.payloads import Payload, Timestamp, TopLevel
+from toolserver.registry import Tier, tool
+
+TYPES = ("earthquake", "tech_news_story", "prediction_market_update", "space_launch")
+AHEAD_OF_US = timedelta(seconds=60)  # a caller's clock may be that much fast
+RETRY_S = 15.0
+_PLUS_LOST = re.compile(r"([T ]\d\d:\d\d\S*) (\d\d:?\d\d)$")  # a "+" that was not encoded in a URL
+
+EventType = Literal["earthquake", "tech_news_story", "prediction_market_update", "space_launch"]
+
+
+def whole_second(given: Any) -> datetime | None:
+    """The time asked for, in UTC and whole seconds, so that one time is one answer. Raises ValueError."""
+    if given is None:
+        return None
+    if not isinstance(given, str | datetime):
+        raise ValueError("give an ISO 8601 time")
+    try:
+        text = given if isinstance(given, datetime) else _PLUS_LOST.sub(r"\1+\2", given.strip())
+        time = text if isinstance(text, datetime) else datetime.fromisoformat(text)
+        if time.tzinfo is None:
+            raise ValueError
+        return time.astimezone(UTC).replace(microsecond=0)
+    except (ValueError, OverflowError):
+        raise ValueError("give an ISO 8601 time with Z or an offset, such as 2027-01-15T07:30:00Z") from None
+
+
+Since = Annotated[
+    datetime | None,
+    BeforeValidator(whole_second),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+    Field(
+        description="Only events after this time (ISO 8601 with Z or an offset); default and earliest: an hour ago",
+        examples=["2027-01-15T07:30:00Z"],
+    ),
+]
+
+
+class QuakeFacts(Payload):
+    id: str
+    magnitude: float
+    place: str
+    depth_km: float | None
+    lat: float | None
+    lon: float | None
+    tsunami: bool | None = Field(description="Null: the source has no such flag")
+    mag_type: str | None
+    url: str | None
+    updated: Timestamp | None
+
+
+class StoryFacts(Payload):
+    id: int
+    title: str
+    url: str
+    points: int
+    num_comments: int | None
+    author: str | None
+    created_at: Timestamp
+    first_seen_at: Timestamp
+
+
+class MarketFacts(Payload):
+    id: str
+    question: str
+    yes_probability: float = Field(ge=0, le=1)
+    change_1h: float | None = Field(description="Of yes_probability; null for some markets opened within the hour")
+    volume_24h: float = Field(ge=0, description="USD")
+    url: str | None
+    source: str
+
+
+class LaunchFacts(Payload):
+    id: str
+    name: str
+    mission: str | None
+    vehicle: str | None
+    provider: str | None
+    status: str
+    net: Timestamp = Field(description="No earlier than")
+    window: Literal["recent", "upcoming"]
+    pad: str | None
+    url: str | None
+
+
+class Event(Payload):
+    type: EventType
+    timestamp: Timestamp
+    severity: Severity
+    data: QuakeFacts | StoryFacts | MarketFacts | LaunchFacts = Field(description="By type")
+
+
+class DeltaSample(Payload):
+    events_in_rolling_hour: int = Field(ge=0)
+    events_after_since_filter: int = Field(ge=0)
+    sources_ok: int = Field(ge=0, le=4, description="Types that a source answered for")
+    sources_failed: int = Field(ge=0, le=4)
+
+
+class PremiumWorldDeltas(TopLevel):
+    since: Timestamp
+    since_clamped: bool
+    events: list[Event] = Field(description="Latest first, launches ahead included")
+    counts: dict[str, int] = Field(description="Events listed, by type; a type whose sources failed is absent")
+    sample_size: DeltaSample
+    notes: dict[str, str]
+
+
+@tool(
+    path="/api/pro/world-deltas",
+    title="World deltas",
+    tier=Tier.PREMIUM,
+    credits=2,
+    ttl_s=60,
+    sla_s=300,
+    follow_s=60.0,
+    toolset="all",
+    sources=deltas.SOURCES,
+)
+async def premium_world_deltas(ctx: ToolContext, since: Since = None) -> PremiumWorldDeltas:
+    """What changed in the world within the past hour, as one stream: earthquakes of M4+, stories that came to the
+    front page of Hacker News, prediction markets that moved, and launches from an hour ago to 12 hours ahead. Poll it
+    with `since` for what is new; for the state of the world use premium_agent_context.
+
+    Shape: latest first. A type whose sources failed is absent from `counts`, and a warning says so.
+    Source: USGS, else EMSC; Hacker News Search; Polymarket, else Kalshi; Launch Library, else RocketLaunch.Live. Looked
+    at every minute while somebody asks.
+    Errors: 400 for a `since` without offset or more than a minute ahead; 503 when nobody answers. Nothing is charged
+    then, nor when there is no event.
+    """
+    start, clamped = window(since, ctx.now)
+    chains: dict[str, tuple[Leg[Any], ...]] = {
+        TYPES[0]: deltas.quake_legs(ctx.now),
+        TYPES[1]: (deltas.page_leg,),
+        TYPES[2]: deltas.price_legs(),
+        TYPES[3]: flights.launches(),
+    }
+    found = await read_sections(ctx, chains)
+    found.require_any()
+    answered = events_of(ctx, found)
+    if len(answered) < len(TYPES):
+        ctx.shorten(RETRY_S)
+    whole = in_order(event for events in answered.values() for event in events)
+    after = [event for event in whole if event.timestamp > start]
+    if not after:
+        ctx.mark_empty()
+    counts = Counter(event.type for event in after)
+    sample = DeltaSample(
+        events_in_rolling_hour=len(whole),
+        events_after_since_filter=len(after),
+        sources_ok=len(answered),
+        sources_failed=len(TYPES) - len(answered),
+    )
+    return PremiumWorldDeltas(
+        since=start,
+        since_clamped=clamped,
+        events=after,
+        counts={name: counts[name] for name in answered},
+        sample_size=sample,
+        notes=_notes(),
+    )
+
+
+def window(since: datetime | None, now: datetime) -> tuple[datetime, bool]:
+    """From when on events are listed, and whether that is later than asked for. Raises InvalidArguments."""
+    earliest = now - HOUR
+    if since is None:
+        return earliest, False
+    if since > now + AHEAD_OF_US:
+        why = "is more than 60 seconds in the future"
+        raise InvalidArguments(f"since: {why}", errors=[{"loc": "since", "msg": why, "type": "value_error"}])
+    if since < earliest.replace(microsecond=0):
+        return earliest, True
+    return max(earliest, min(since, now)), False
+
+
+def events_of(ctx: ToolContext, found: Sections) -> dict[EventType, list[Event]]:
+    """The events of the rolling hour by type, of the types that a source answered for."""
+    now = ctx.now
+    made: dict[EventType, list[Event] | None] = {
+        "earthquake": found.get(TYPES[0], lambda lists: [quake(*pair) for pair in deltas.quakes(lists, now)]),
+        "tech_news_story": found.get(TYPES[1], lambda page: [story(s) for s in deltas.entered(ctx.history, page, now)]),
+        "prediction_market_update": found.get(
+            TYPES[2], lambda prices: [market(m) for m in deltas.moves(ctx.history, prices, now)]
+        ),
+        "space_launch": found.get(TYPES[3], lambda all_: [launch(*x, now) for x in deltas.launches(all_, now)]),
+    }
+    return {name: events for name, events in made.items() if events is not None}
+
+
+def in_order(events: Iterable[Event]) -> list[Event]:
+    """Each event once, the latest first; of the same time, in the order of the types."""
+    once = {(event.type, event.data.id): event for event in events}
+    return sorted(once.values(), key=lambda event: (-event.timestamp.timestamp(), TYPES.index(event.type)))
+
+
+def quake(found: Quake, magnitude: float) -> Event:
+    facts = QuakeFacts(
+        id=found.id,
+        magnitude=round(magnitude, 2),
+        place=found.place,
+        depth_km=found.depth_km,
+        lat=found.lat,
+        lon=found.lon,
+        tsunami=found.tsunami,
+        mag_type=found.magnitude_type,
+        url=found.url,
+        updated=found.updated,
+    )
+    return Event(type="earthquake", timestamp=found.time, severity=deltas.quake_severity(magnitude), data=facts)
+
+
+def story(seen: Seen) -> Event:
+    found, at = seen
+    facts = StoryFacts(
+        id=found.id,
+        title=found.title,
+        url=found.url or f"https://news.ycombinator.com/item?id={found.id}",
+        points=found.points,
+        num_comments=found.comments,
+        author=found.author,
+        created_at=found.created_at,
+        first_seen_at=at,
+    )
+    return Event(type="tech_news_story", timestamp=at, severity=deltas.story_severity(found.points), data=facts)
+
+
+def market(moved: Moved) -> Event:
+    bet, change, at = moved
+    facts = MarketFacts(
+        id=bet.id,
+        question=bet.question,
+        yes_probability=round(bet.prices[0], 4),
+        change_1h=change,
+        volume_24h=round(bet.volume_24h_usd, 2),
+        url=bet.url,
+        source=bet.source,
+    )
+    return Event(type="prediction_market_update", timestamp=at, severity=deltas.move_severity(change), data=facts)
+
+
+def launch(found: Launch, net: datetime, now: datetime) -> Event:
+    facts = LaunchFacts(
+        id=found.id,
+        name=found.name,
+        mission=found.mission,
+        vehicle=found.vehicle,
+        provider=found.provider,
+        status=found.status,
+        net=net,
+        window="recent" if net <= now else "upcoming",
+        pad=found.pad,
+        url=found.url,
+    )
+    return Event(type="space_launch", timestamp=net, severity=deltas.launch_severity(found), data=facts)
+
+
+def _notes() -> dict[str, str]:
+    return {
+        "window": "The past hour, launches from an hour ago to 12 hours ahead. An earlier since is an hour ago."
+        " An event of the very second of since may come again: ids tell.",
+        "types": "earthquake by origin time, tech_news_story by first_seen_at, prediction_market_update by when the"
+        " price was read, space_launch by net.",
+        "severity": "major, moderate: earthquakes from M6, M5; stories from 100, 25 points; markets from 0.10, 0.05"
+        " moved; launches are moderate, major when crewed or failed.",
+        "markets": "24 h volume of 10000 USD and a move of 0.01 in an hour, or opened in it: the venue stamps all"
+        " markets as updated at once, so the stamp alone says nothing. While it lasts a move is listed anew.",
+        "story_coverage": "Stories seen to come to the front page; where nobody looked within the hour before, those"
+        " submitted within the hour.",
+        "poll_recommendation": "Every 60 to 300 seconds, with since = generated_at of the answer before.",
+    }

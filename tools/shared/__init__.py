@@ -1,0 +1,1 @@
+"""Models and pure maths that several tools use."""

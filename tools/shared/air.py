@@ -1,0 +1,41 @@
+"""The bands of the US air quality index, and which reporting area is near a point."""
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from tools.shared.geo import distance_km
+from tools.shared.places import Place
+from tools.sources.airnow import Area
+from toolserver.errors import SourceEmpty
+
+Band = Literal["good", "moderate", "unhealthy_sensitive", "unhealthy", "very_unhealthy", "hazardous"]
+BANDS: tuple[tuple[float, Band], ...] = (
+    (50, "good"),
+    (100, "moderate"),
+    (150, "unhealthy_sensitive"),
+    (200, "unhealthy"),
+    (300, "very_unhealthy"),
+)
+FARTHEST_KM = 60.0
+
+
+class Near(NamedTuple):
+    """A reporting area and how far away it is."""
+
+    area: Area
+    distance_km: float
+
+
+def aqi_band(aqi: int) -> Band:
+    """The band of an index."""
+    return next((band for most, band in BANDS if aqi <= most), "hazardous")
+
+
+def nearest(areas: Iterable[Area], place: Place) -> Near:
+    """The nearest reporting area. Raises SourceEmpty when none is near."""
+    near = min(
+        (Near(area, distance_km(*place, area.lat, area.lon)) for area in areas), key=lambda found: found.distance_km
+    )
+    if near.distance_km > FARTHEST_KM:
+        raise SourceEmpty(f"no reporting area within {FARTHEST_KM:g} km")
+    return near

@@ -1,0 +1,87 @@
+"""How the Bitcoin network is doing: height, fees, mining power, what waits. Each part from whoever answers."""
+
+import math
+from typing import Any
+
+from pydantic import Field
+
+from tools.shared.patience import patiently
+from tools.shared.sections import Sections
+from tools.sources import blockstream, mempool
+from tools.sources.blockchain_info import STATS
+from tools.sources.mempool import Backlog, Fees, MiningPower
+from toolserver.context import Leg, via
+from toolserver.payloads import Payload
+
+PATIENCE_S = 3.0  # four requests go to one host, a second apart: the last one is not slow, only late
+
+NETWORK_SOURCES = (
+    mempool.HEIGHT,
+    mempool.FEES,
+    mempool.POWER,
+    mempool.BACKLOG,
+    blockstream.HEIGHT,
+    blockstream.FEES,
+    blockstream.BACKLOG,
+    STATS,
+)
+
+
+class FeeRates(Payload):
+    fastest: int = Field(ge=1)
+    half_hour: int
+    hour: int
+    economy: int
+    minimum: int
+
+
+class Hashrate(Payload):
+    current_eh_s: float = Field(gt=0, description="Exahashes a second")
+    current_difficulty: float
+
+
+class WaitingTransactions(Payload):
+    count: int
+    vsize: int
+    total_fee_sat: int
+
+
+class BitcoinNetwork(Payload):
+    block_height: int | None
+    fees_sat_per_vb: FeeRates | None
+    hashrate: Hashrate | None
+    mempool: WaitingTransactions | None
+
+
+def network_chains(section: str) -> dict[str, tuple[Leg[Any], ...]]:
+    """The four parts by their paths: mempool.space, or Blockstream and, for mining power, Blockchain.com."""
+    return {
+        f"{section}.block_height": patiently(via(mempool.HEIGHT), via(blockstream.HEIGHT), PATIENCE_S),
+        f"{section}.fees_sat_per_vb": patiently(via(mempool.FEES), via(blockstream.FEES), PATIENCE_S),
+        f"{section}.hashrate": patiently(via(mempool.POWER), via(STATS, None, lambda found: found.power), PATIENCE_S),
+        f"{section}.mempool": patiently(via(mempool.BACKLOG), via(blockstream.BACKLOG), PATIENCE_S),
+    }
+
+
+def network(found: Sections, section: str) -> BitcoinNetwork | None:
+    """What is known of Bitcoin, or None when nothing is."""
+    made = BitcoinNetwork(
+        block_height=found.get(f"{section}.block_height", int),
+        fees_sat_per_vb=found.get(f"{section}.fees_sat_per_vb", fee_rates),
+        hashrate=found.get(f"{section}.hashrate", hashrate),
+        mempool=found.get(f"{section}.mempool", waiting),
+    )
+    return made if any(part is not None for _, part in made) else None
+
+
+def fee_rates(fees: Fees) -> FeeRates:
+    """Whole satoshi that are enough, at least one."""
+    return FeeRates(**{name: max(1, math.ceil(rate)) for name, rate in fees._asdict().items()})
+
+
+def hashrate(power: MiningPower) -> Hashrate:
+    return Hashrate(current_eh_s=round(power.hashrate_eh_s, 2), current_difficulty=power.difficulty)
+
+
+def waiting(backlog: Backlog) -> WaitingTransactions:
+    return WaitingTransactions(count=backlog.waiting, vsize=backlog.vsize, total_fee_sat=backlog.total_fee_sat)

@@ -1,0 +1,125 @@
+"""Gold, crude oil and natural gas in dollars: the chains of providers, and what each of them measures."""
+
+import datetime as dt
+from typing import Literal, NamedTuple
+
+from tools.shared.macro import Sourced, sourced
+from tools.shared.market_hours import to_new_york
+from tools.shared.numbers import within
+from tools.shared.sections import after
+from tools.shared.series import Series, newest
+from tools.sources import kraken, yahoo
+from tools.sources.chainlink import GOLD_FEED, Round
+from tools.sources.datahub import HENRY_HUB_DAILY, WTI_DAILY
+from tools.sources.fred import GRAPH_CSV, OBSERVATIONS, Charts, GraphQuery, ObservationsQuery
+from tools.sources.gold_api import XAU_SPOT, GoldPrice
+from toolserver.context import Leg, Reading, via
+from toolserver.upstream.source import Source
+
+GOLD_SOURCES = (XAU_SPOT, kraken.TICKER, GOLD_FEED, yahoo.CHART)
+OIL_SERIES_SOURCES = (OBSERVATIONS, GRAPH_CSV, WTI_DAILY)
+OIL_SOURCES = (*OIL_SERIES_SOURCES, yahoo.CHART)
+GAS_SOURCES = (OBSERVATIONS, GRAPH_CSV, HENRY_HUB_DAILY, yahoo.CHART)
+
+Kind = Literal["spot", "token", "futures"]
+DAILY_IDS = ("DCOILWTICO", "DHHNGSP", "DTWEXBGS")  # one chart for all that is daily and not a rate
+SINCE = dt.timedelta(days=120)
+GOLD_RANGE, OIL_RANGE, GAS_RANGE = (500, 20_000), (-50, 500), (0, 200)
+
+
+class Gold(NamedTuple):
+    """What a troy ounce costs, when, who says so, and in which form it was traded."""
+
+    price_usd: float
+    as_of: dt.datetime
+    source: str
+    kind: Kind
+
+
+class Priced(NamedTuple):
+    """A price of a day: a barrel of oil, or a million Btu of gas."""
+
+    price_usd: float
+    date: dt.date
+    source: str
+    kind: Kind
+
+
+def gold_legs() -> tuple[Leg[Gold], ...]:
+    """The spot price; a token for an ounce; the oracle's price on the chain; the nearest future."""
+    return (
+        via(XAU_SPOT, None, _from_spot),
+        _from_token,
+        via(GOLD_FEED, "XAU-USD", _from_oracle),
+        via(yahoo.CHART, "GC=F", _from_future),
+    )
+
+
+def _from_spot(found: GoldPrice) -> Gold:
+    return Gold(found.usd_per_ounce, found.updated_at, "goldapi:XAU", "spot")
+
+
+async def _from_token(reading: Reading) -> Gold:
+    """The ticker has no time of its own: it is of the moment it was fetched."""
+    ticker = await reading.read(kraken.TICKER, "PAXGUSD")
+    fetched_at = reading.notes[-1].fetched_at
+    assert fetched_at is not None
+    return Gold(within(ticker.last, *GOLD_RANGE), fetched_at, "paxg/kraken", "token")
+
+
+def _from_oracle(found: Round) -> Gold:
+    return Gold(within(found.price, *GOLD_RANGE), found.updated_at, "chainlink:XAU-USD", "spot")
+
+
+def _from_future(chart: yahoo.Chart) -> Gold:
+    return Gold(within(chart.price, *GOLD_RANGE), chart.at, "yahoo:GC=F", "futures")
+
+
+def daily_chart(today: dt.date) -> GraphQuery:
+    """FRED's chart without a key: one request for oil, gas and the dollar."""
+    return GraphQuery(DAILY_IDS, today - SINCE)
+
+
+def fred_daily(series_id: str, today: dt.date) -> tuple[Leg[Sourced], ...]:
+    """A daily series of FRED: with a key, and without."""
+
+    def named(found: Charts) -> Sourced:
+        return sourced(found[series_id], f"fred:{series_id}")
+
+    return (
+        via(OBSERVATIONS, ObservationsQuery(series_id), named),
+        via(GRAPH_CSV, daily_chart(today), named),
+    )
+
+
+def oil_series_legs(today: dt.date) -> tuple[Leg[Sourced], ...]:
+    """Daily spot prices of West Texas Intermediate at Cushing, as EIA publishes them."""
+    return *fred_daily("DCOILWTICO", today), _mirror(WTI_DAILY, "eia:RWTC")
+
+
+def oil_legs(today: dt.date) -> tuple[Leg[Priced], ...]:
+    """The newest spot price of oil; the nearest future when nobody has it."""
+    spot = tuple(after(leg, lambda found: _newest(found, OIL_RANGE)) for leg in oil_series_legs(today))
+    return *spot, _future("CL=F", OIL_RANGE)
+
+
+def gas_legs(today: dt.date) -> tuple[Leg[Priced], ...]:
+    """The newest spot price of natural gas at Henry Hub; the nearest future when nobody has it."""
+    daily = (*fred_daily("DHHNGSP", today), _mirror(HENRY_HUB_DAILY, "eia:RNGWHHD"))
+    return *(after(leg, lambda found: _newest(found, GAS_RANGE)) for leg in daily), _future("NG=F", GAS_RANGE)
+
+
+def _mirror(source: Source[None, Series], name: str) -> Leg[Sourced]:
+    return via(source, None, lambda found: sourced(found, name))
+
+
+def _newest(found: Sourced, plausible: tuple[float, float]) -> Priced:
+    last = newest(found.series)
+    return Priced(within(last.value, *plausible), last.date, found.source, "spot")
+
+
+def _future(symbol: str, plausible: tuple[float, float]) -> Leg[Priced]:
+    def last(chart: yahoo.Chart) -> Priced:
+        return Priced(within(chart.price, *plausible), to_new_york(chart.at).date(), f"yahoo:{symbol}", "futures")
+
+    return via(yahoo.CHART, symbol, last)

@@ -1,0 +1,86 @@
+"""Correlation of dated series: pairs aligned by date, returns over the same steps, Pearson's r."""
+
+import datetime as dt
+import statistics
+from collections.abc import Callable
+from typing import Literal, NamedTuple, TypeAlias
+
+from tools.shared.series import Series
+
+RETURNS = 30  # at most
+LEAST = 10
+FLAT = 1e-12  # a deviation below it is what rounding leaves of a constant
+
+Relationship = Literal["negligible", "weak", "moderate", "strong"]
+Direction = Literal["positive", "negative", "none"]
+Step: TypeAlias = Callable[[float, float], float]
+"""What happened from one value to the next."""
+
+
+class Aligned(NamedTuple):
+    """The newest common dates of two series, oldest first, and both values on each."""
+
+    dates: tuple[dt.date, ...]
+    first: tuple[float, ...]
+    second: tuple[float, ...]
+
+
+class Steps(NamedTuple):
+    """The steps of two series between the same dates. `dates` are the days that the steps end on."""
+
+    dates: tuple[dt.date, ...]
+    first: tuple[float, ...]
+    second: tuple[float, ...]
+
+
+def simple_return(before: float, value: float) -> float:
+    """How much was gained, as a share of what was there. Raises ZeroDivisionError."""
+    return value / before - 1
+
+
+def difference(before: float, value: float) -> float:
+    return value - before
+
+
+def since(found: Series, day: dt.date) -> Series:
+    """The observations of that day and later."""
+    return tuple(observation for observation in found if observation.date >= day)
+
+
+def aligned(one: Series, other: Series) -> Aligned:
+    """Both series on the newest days that both have a value of: one day more than there are returns."""
+    first, second = dict(one), dict(other)
+    dates = tuple(sorted(first.keys() & second.keys())[-(RETURNS + 1) :])
+    return Aligned(dates, tuple(first[day] for day in dates), tuple(second[day] for day in dates))
+
+
+def steps(pair: Aligned, first: Step = simple_return, second: Step = simple_return) -> Steps:
+    """The steps from each common day to the next one; a step from 0 is left out, for either series."""
+    ends = [i for i in range(1, len(pair.dates)) if pair.first[i - 1] and pair.second[i - 1]]
+    return Steps(
+        tuple(pair.dates[i] for i in ends),
+        tuple(first(pair.first[i - 1], pair.first[i]) for i in ends),
+        tuple(second(pair.second[i - 1], pair.second[i]) for i in ends),
+    )
+
+
+def pearson(found: Steps) -> float | None:
+    """r, 4 decimals; None for fewer than ten steps, and where one of the series stands still."""
+    if len(found.dates) < LEAST:
+        return None
+    if min(statistics.pstdev(found.first), statistics.pstdev(found.second)) < FLAT:
+        return None
+    return round(max(-1.0, min(1.0, statistics.correlation(found.first, found.second))), 4) + 0.0
+
+
+def relationship(r: float) -> Relationship:
+    size = abs(r)
+    if size < 0.2:
+        return "negligible"
+    return "weak" if size < 0.4 else "moderate" if size < 0.7 else "strong"
+
+
+def direction(r: float) -> Direction:
+    if abs(r) < 0.05:
+        return "none"
+    return "positive" if r > 0 else "negative"

@@ -1,0 +1,67 @@
+"""People in space: the ways to get them, and which craft they are on."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+from tools.shared.patience import patiently
+from tools.sources.corquaid import PEOPLE, Traveller, newest
+from tools.sources.launch_library import ASTRONAUTS, EXPEDITIONS, Astronaut, Expedition
+from toolserver.context import Leg, Reading, via
+
+SOURCES = (ASTRONAUTS, EXPEDITIONS, PEOPLE)
+PACED_S = 6.0  # a request to Launch Library may have to wait for the one before it
+CHECK_S = 1.5  # how long the second list may keep the first one waiting
+SHORT = {"International Space Station": "ISS"}
+
+
+class Person(NamedTuple):
+    """A human in space. `id` is Launch Library's; `craft` is None when unknown."""
+
+    name: str
+    agency: str | None
+    craft: str | None = None
+    id: int | None = None
+
+
+class Crew(NamedTuple):
+    """Everyone in space; how many another list has, if one was at hand; the newest launch where that dates the list."""
+
+    people: tuple[Person, ...]
+    listed_elsewhere: int | None = None
+    newest_launch: datetime | None = None
+
+
+def crew() -> tuple[Leg[Crew], ...]:
+    """Launch Library's roster, compared with the other one; the other one alone."""
+    return patiently(roster, via(PEOPLE, None, from_list), PACED_S)
+
+
+async def roster(reading: Reading) -> Crew:
+    """The roster and, if it comes soon, the length of the other list."""
+    astronauts = await reading.read(ASTRONAUTS)
+    others = await reading.attempt(PEOPLE, within_s=CHECK_S)
+    return Crew(tuple(map(from_astronaut, astronauts)), len(others) if others else None)
+
+
+def from_astronaut(astronaut: Astronaut) -> Person:
+    return Person(astronaut.name, astronaut.agency, id=astronaut.id)
+
+
+def from_list(travellers: Iterable[Traveller]) -> Crew:
+    listed = tuple(travellers)
+    people = (Person(t.name, t.agency, "ISS" if t.on_iss else t.spacecraft) for t in listed)
+    return Crew(tuple(people), newest_launch=newest(listed))
+
+
+def aboard(people: Iterable[Person], expeditions: Iterable[Expedition]) -> tuple[Person, ...]:
+    """The people with the station whose crew holds them; None for those of no expedition."""
+    stations = {member: station_name(e.station) for e in expeditions for member in e.crew}
+    return tuple(person._replace(craft=stations.get(person.id)) if person.id else person for person in people)
+
+
+def station_name(station: str) -> str:
+    """The usual short name."""
+    if station.startswith("Tiangong"):
+        return "Tiangong"
+    return SHORT.get(station, station)

@@ -1,0 +1,217 @@
+"""What happened in the world within the past hour, and the launches around it: the chains and what counts as an event.
+
+An event is kept by its own rule, and only within the rolling hour; which of them a caller has seen is not known here.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+from tools.shared import launches as flights
+from tools.shared.quakes import earthquakes_of
+from tools.sources.emsc import QUAKES_QUERY
+from tools.sources.emsc import CatalogueQuery as EmscQuery
+from tools.sources.hackernews import Story
+from tools.sources.hackernews_algolia import FRONT_PAGE
+from tools.sources.kalshi import EVENTS
+from tools.sources.launch_library import Launch
+from tools.sources.polymarket import MARKETS, Bet
+from tools.sources.usgs import CATALOGUE_QUAKES, QUAKES_HOUR, CatalogueQuery, Quake, QuakeList, QuakeQuery
+from toolserver.context import Leg, Reading, via
+from toolserver.errors import SourceEmpty
+from toolserver.history import History
+
+Severity = Literal["minor", "moderate", "major"]
+
+HOUR, AHEAD = timedelta(hours=1), timedelta(hours=12)
+QUAKE_FLOOR = 4.0
+VOLUME_USD = 10_000
+MOVE = 0.01
+PRICED_WITHIN_S = 300  # of an hour ago: a price of our own that old is the price of an hour ago
+STORIES, LOOKS, PRICES = "deltas.stories", "deltas.looks", "deltas.prices"
+STORIES_S, PRICES_S = 2 * 86400, 2 * 3600
+ENTERED, THERE = 1.0, 0.0  # how a story was first seen: it came while we looked; it was there when we began
+SOURCES = (QUAKES_HOUR, CATALOGUE_QUAKES, QUAKES_QUERY, FRONT_PAGE, MARKETS, EVENTS, *flights.SOURCES)
+
+
+class Page(NamedTuple):
+    """The front page as it was at a time."""
+
+    stories: tuple[Story, ...]
+    at: datetime
+
+
+class Seen(NamedTuple):
+    """A story that came to the front page, and when we first saw it there."""
+
+    story: Story
+    at: datetime
+
+
+class Prices(NamedTuple):
+    """Open yes/no markets as they were at a time."""
+
+    bets: tuple[Bet, ...]
+    at: datetime
+
+
+class Moved(NamedTuple):
+    """A market that moved, or is new; `change` is that of the past hour, None where it is not known."""
+
+    bet: Bet
+    change: float | None
+    at: datetime
+
+
+# Earthquakes
+
+
+def quake_legs(now: datetime) -> tuple[Leg[tuple[QuakeList, ...]], ...]:
+    """The feed of the past hour with the catalogue, which has what came late; EMSC's catalogue."""
+    minute = now.replace(second=0, microsecond=0)
+    catalogue = CatalogueQuery(QUAKE_FLOOR, 2, minute)  # the window is cut to the hour afterwards
+
+    async def usgs(reading: Reading) -> tuple[QuakeList, ...]:
+        feed = await reading.attempt(QUAKES_HOUR, QuakeQuery("2.5", "hour"))
+        if feed is None:
+            return (await reading.read(CATALOGUE_QUAKES, catalogue),)
+        late = await reading.attempt(CATALOGUE_QUAKES, catalogue)
+        return (feed,) if late is None else (feed, late)
+
+    return usgs, via(QUAKES_QUERY, EmscQuery(QUAKE_FLOOR, 2, minute), lambda listed: (listed,))
+
+
+def quakes(lists: Iterable[QuakeList], now: datetime) -> list[tuple[Quake, float]]:
+    """Earthquakes of M4 and above in the past hour, each once, in its latest version."""
+    once: dict[str, tuple[Quake, float]] = {}
+    for quake, magnitude in (pair for listed in lists for pair in earthquakes_of(listed, QUAKE_FLOOR)):
+        other = once.get(quake.id)
+        if now - HOUR < quake.time <= now and (other is None or _newer(quake, other[0])):
+            once[quake.id] = (quake, magnitude)
+    return list(once.values())
+
+
+def _newer(quake: Quake, than: Quake) -> bool:
+    return quake.updated is not None and (than.updated is None or quake.updated > than.updated)
+
+
+def quake_severity(magnitude: float) -> Severity:
+    return "major" if magnitude >= 6 else "moderate" if magnitude >= 5 else "minor"
+
+
+# Stories
+
+
+async def page_leg(reading: Reading) -> Page:
+    """The front page and when it was fetched."""
+    stories = await reading.read(FRONT_PAGE)
+    return Page(stories, _fetched_at(reading))
+
+
+def entered(history: History, page: Page, now: datetime) -> list[Seen]:
+    """The stories that came to the page within the past hour, as far as that is known.
+
+    A story that was not there at the look before came in between. If that look is more than an hour ago, or there was
+    none, nobody knows when it came: then it counts when it was submitted within the hour.
+    """
+    at = min(page.at, now)  # it may have been fetched a moment after the composition began
+    last = history.last(LOOKS, "")
+    watched = last is not None and at - last.at <= HOUR
+    found = []
+    for story in page.stories:
+        key = str(story.id)
+        if history.first(STORIES, key) is None:
+            history.note(STORIES, key, ENTERED if watched else THERE, at, keep_s=STORIES_S)
+        first = history.first(STORIES, key)
+        came = first is not None and (first.value == ENTERED or story.created_at > now - HOUR)
+        if first is not None and came and now - HOUR < first.at <= now:
+            found.append(Seen(story, first.at))
+    history.note(LOOKS, "", len(page.stories), at, keep_s=3600)
+    return found
+
+
+def story_severity(points: int) -> Severity:
+    return "major" if points >= 100 else "moderate" if points >= 25 else "minor"
+
+
+# Prediction markets
+
+
+def price_legs() -> tuple[Leg[Prices], ...]:
+    """Open yes/no markets with when their prices were fetched."""
+
+    async def polymarket(reading: Reading) -> Prices:
+        bets = await reading.read(MARKETS)
+        return yes_or_no(bets, _fetched_at(reading))
+
+    async def kalshi(reading: Reading) -> Prices:
+        bets = await reading.read(EVENTS)
+        return yes_or_no(bets, _fetched_at(reading))
+
+    return polymarket, kalshi
+
+
+def yes_or_no(bets: Iterable[Bet], at: datetime) -> Prices:
+    """Those that ask a yes/no question and have prices. Raises SourceEmpty when there are none: that never happens."""
+    found = tuple(bet for bet in bets if tuple(name.lower() for name in bet.outcomes) == ("yes", "no") and bet.prices)
+    if not found:
+        raise SourceEmpty("no open yes/no market")
+    return Prices(found, at)
+
+
+def moves(history: History, prices: Prices, now: datetime) -> list[Moved]:
+    """The traded markets whose price moved within the past hour, or that were opened in it."""
+    since, at = now - HOUR, min(prices.at, now)
+    if at <= since:
+        return []
+    found = []
+    for bet in prices.bets:
+        if bet.volume_24h_usd < VOLUME_USD:
+            continue
+        change = _change(history, bet, at)
+        history.note(PRICES, _key(bet), bet.prices[0], at, keep_s=PRICES_S)
+        updated = bet.updated_at is not None and bet.updated_at > since
+        opened = bet.created_at is not None and since < bet.created_at <= now
+        if updated and (opened or (change is not None and abs(change) >= MOVE)):
+            found.append(Moved(bet, change, at))
+    return found
+
+
+def _change(history: History, bet: Bet, at: datetime) -> float | None:
+    """What the venue says, else against our own price of about an hour ago; without the noise of binary fractions."""
+    if bet.change_1h is not None:
+        return round(bet.change_1h, 4)
+    before = history.near(PRICES, _key(bet), at - HOUR, within_s=PRICED_WITHIN_S)
+    return None if before is None else round(bet.prices[0] - before.value, 4)
+
+
+def _key(bet: Bet) -> str:
+    return f"{bet.source}:{bet.id}"
+
+
+def move_severity(change: float | None) -> Severity:
+    size = abs(change or 0)
+    return "major" if size >= 0.10 else "moderate" if size >= 0.05 else "minor"
+
+
+# Launches
+
+
+def launches(listed: Iterable[Launch], now: datetime) -> list[tuple[Launch, datetime]]:
+    """The launches from an hour ago to twelve hours ahead whose time is known to the hour or better."""
+    found = {launch.id: (launch, launch.net) for launch in listed if launch.net and _timed(launch)}
+    return [(launch, net) for launch, net in found.values() if now - HOUR <= net <= now + AHEAD]
+
+
+def _timed(launch: Launch) -> bool:
+    return launch.precision in ("second", "minute", "hour")
+
+
+def launch_severity(launch: Launch) -> Severity:
+    return "major" if flights.failed(launch) or flights.crewed(launch) else "moderate"
+
+
+def _fetched_at(reading: Reading) -> datetime:
+    fetched_at = reading.notes[-1].fetched_at
+    assert fetched_at is not None
+    return fetched_at

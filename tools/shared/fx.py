@@ -1,0 +1,61 @@
+"""Dollar exchange rates: the chain of providers, each telling the newest published day and the one before."""
+
+from datetime import date, timedelta
+from typing import Literal, NamedTuple
+
+from tools.sources.currency_api import USD_RATES
+from tools.sources.ecb import REFERENCE_RATES_90D
+from tools.sources.frankfurter import CODES, USD_TIMESERIES, FxDay, FxDays, FxWindow
+from toolserver.context import Leg, Reading, via
+from toolserver.errors import SourceError
+
+WINDOW = timedelta(days=50)  # holds 30 business days
+SOURCES = (USD_TIMESERIES, REFERENCE_RATES_90D, USD_RATES)
+SATURDAY = 5
+
+
+class FxRates(NamedTuple):
+    """Published days, oldest first: at least one. `kind` tells the ECB's fixings from mid-market rates."""
+
+    days: FxDays
+    kind: Literal["ecb_reference", "market_mid"]
+
+    @property
+    def newest(self) -> FxDay:
+        return self.days[-1]
+
+    @property
+    def previous(self) -> FxDay | None:
+        """The day published before the newest: not the day before it on the calendar."""
+        return self.days[-2] if len(self.days) > 1 else None
+
+    @property
+    def missing(self) -> list[str]:
+        """Our currencies that the newest day does not quote."""
+        return [code for code in CODES if code not in self.newest.per_usd]
+
+
+def usd_legs(today: date) -> tuple[Leg[FxRates], ...]:
+    """The providers in the order they are asked; the last one knows no history, only single days."""
+    return (
+        via(USD_TIMESERIES, FxWindow(today - WINDOW, today), lambda days: FxRates(days, "ecb_reference")),
+        via(REFERENCE_RATES_90D, None, lambda days: FxRates(days, "ecb_reference")),
+        _market_mid,
+    )
+
+
+async def _market_mid(reading: Reading) -> FxRates:
+    latest = (await reading.read(USD_RATES)).day
+    try:
+        before = await reading.read(USD_RATES, weekday_before(latest.date))
+    except SourceError:
+        return FxRates((latest,), "market_mid")
+    return FxRates((before.day, latest), "market_mid")
+
+
+def weekday_before(day: date) -> date:
+    """The last Monday to Friday before a day."""
+    before = day - timedelta(days=1)
+    while before.weekday() >= SATURDAY:
+        before -= timedelta(days=1)
+    return before

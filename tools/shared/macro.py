@@ -1,0 +1,174 @@
+"""U.S. macro series: for each indicator its unit and the chain of providers, in the order they are asked.
+
+The official publisher comes first, FRED with a key next, FRED's charts without one last. Every leg gives the
+whole series as published, so that a tool may show one value or a history.
+"""
+
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from typing import NamedTuple, TypeAlias
+
+from tools.shared.series import Series, newest, series, spread
+from tools.sources import bls
+from tools.sources.bls import TIMESERIES, Labour, Years
+from tools.sources.dbnomics import REAL_GDP_GROWTH
+from tools.sources.fred import GRAPH_CSV, OBSERVATIONS, Charts, GraphQuery, ObservationsQuery
+from tools.sources.freddiemac import PMMS_30Y
+from tools.sources.nyfed import EFFR
+from tools.sources.treasury import PAR_YIELDS, YieldCurve, YieldYear
+from toolserver.context import Leg, Reading, via
+from toolserver.errors import SourceEmpty
+
+SOURCES = (EFFR, TIMESERIES, REAL_GDP_GROWTH, PAR_YIELDS, PMMS_30Y, OBSERVATIONS, GRAPH_CSV)
+
+ENOUGH_ROWS, LEAST_ROWS = 45, 20  # of a year's yields: below the first, the year before is read too
+FIRST_RATES_BY = 7  # of January
+PERCENT, INDEX, GROWTH, POINTS = "percent", "index 1982-84=100", "percent, quarterly annualised", "percentage points"
+
+
+class Sourced(NamedTuple):
+    """A series that holds something, and whose it is: `provider:series`."""
+
+    series: Series
+    source: str
+
+
+Legs: TypeAlias = tuple[Leg[Sourced], ...]
+
+
+class Indicator(NamedTuple):
+    """What an indicator is counted in, and its chain on a day (the day in New York)."""
+
+    unit: str
+    legs: Callable[[date], Legs]
+
+
+class _Group(NamedTuple):
+    """Series of one frequency, which FRED puts into one file, and how far back to ask."""
+
+    ids: tuple[str, ...]
+    days: int
+
+
+_DAILY = _Group(("DFF", "DGS10", "DGS2"), 120)
+_WEEKLY = _Group(("MORTGAGE30US",), 120)
+_MONTHLY = _Group(("CPIAUCSL", "UNRATE"), 3 * 366)
+_QUARTERLY = _Group(("A191RL1Q225SBEA",), 8 * 366)  # holds 30 quarters
+
+
+def new_york_date(now: datetime) -> date:
+    """The day it is in New York, give or take the hour of daylight saving."""
+    return (now - timedelta(hours=5)).date()
+
+
+def sourced(found: Series, source: str) -> Sourced:
+    """The series with its name. Raises SourceEmpty when it is empty."""
+    newest(found)
+    return Sourced(found, source)
+
+
+def _fed_rate(today: date) -> Legs:
+    return via(EFFR, None, lambda found: sourced(found.percent, "nyfed:EFFR")), *_fred("DFF", _DAILY, today)
+
+
+def _labour(name: str, chosen: Callable[[Labour], Series], today: date) -> Leg[Sourced]:
+    return via(TIMESERIES, Years(today.year - 3, today.year), lambda found: sourced(chosen(found), f"bls:{name}"))
+
+
+def _cpi(today: date) -> Legs:
+    return _labour(bls.CPI, lambda found: found.cpi, today), *_fred("CPIAUCSL", _MONTHLY, today)
+
+
+def _unemployment(today: date) -> Legs:
+    first = _labour(bls.UNEMPLOYMENT, lambda found: found.unemployment_percent, today)
+    return first, *_fred("UNRATE", _MONTHLY, today)
+
+
+def _gdp_growth(today: date) -> Legs:
+    by_key, by_chart = _fred("A191RL1Q225SBEA", _QUARTERLY, today)
+    mirror = via(REAL_GDP_GROWTH, None, lambda found: sourced(found, "dbnomics:BEA/NIPA-T10101/A191RL-Q"))
+    return by_key, mirror, by_chart
+
+
+def _mortgage_30y(today: date) -> Legs:
+    first = via(PMMS_30Y, None, lambda found: sourced(found, "freddiemac:PMMS30"))
+    return first, *_fred("MORTGAGE30US", _WEEKLY, today)
+
+
+def _treasury_10y(today: date) -> Legs:
+    first = _treasury(today, lambda curve: sourced(curve.ten_year, "treasury:BC_10YEAR"))
+    return first, *_fred("DGS10", _DAILY, today)
+
+
+def _treasury_2y(today: date) -> Legs:
+    first = _treasury(today, lambda curve: sourced(curve.two_year, "treasury:BC_2YEAR"))
+    return first, *_fred("DGS2", _DAILY, today)
+
+
+def _yield_curve(today: date) -> Legs:
+    """10 years less 2 years, both of one provider and one day."""
+
+    async def by_key(reading: Reading) -> Sourced:
+        ten = await reading.read(OBSERVATIONS, ObservationsQuery("DGS10"))
+        two = await reading.read(OBSERVATIONS, ObservationsQuery("DGS2"))
+        return _steepness(ten["DGS10"], two["DGS2"])
+
+    return (
+        _treasury(today, lambda curve: _steepness(curve.ten_year, curve.two_year)),
+        by_key,
+        via(GRAPH_CSV, _graph(_DAILY, today), lambda charts: _steepness(charts["DGS10"], charts["DGS2"])),
+    )
+
+
+def _steepness(ten_year: Series, two_year: Series) -> Sourced:
+    return sourced(spread(ten_year, two_year), "derived:T10Y2Y")
+
+
+def _fred(series_id: str, charts: _Group, today: date) -> Legs:
+    """The last two legs of most chains: FRED with a key, FRED's chart without."""
+
+    def named(found: Charts) -> Sourced:
+        return sourced(found[series_id], f"fred:{series_id}")
+
+    return (
+        via(OBSERVATIONS, ObservationsQuery(series_id), named),
+        via(GRAPH_CSV, _graph(charts, today), named),
+    )
+
+
+def _graph(charts: _Group, today: date) -> GraphQuery:
+    return GraphQuery(charts.ids, today - timedelta(days=charts.days))
+
+
+def _treasury(today: date, then: Callable[[YieldCurve], Sourced]) -> Leg[Sourced]:
+    """The yields of this year, and of the last one while this one is young."""
+
+    async def leg(reading: Reading) -> Sourced:
+        curve = await reading.read(PAR_YIELDS, YieldYear(today.year))
+        if not curve.ten_year and today > date(today.year, 1, FIRST_RATES_BY):
+            raise SourceEmpty("the year has no rates yet")
+        if len(curve.ten_year) < ENOUGH_ROWS:
+            curve = _joined(await reading.read(PAR_YIELDS, YieldYear(today.year - 1, past=True)), curve)
+        if len(curve.ten_year) < LEAST_ROWS:
+            raise SourceEmpty(f"{len(curve.ten_year)} days")
+        return then(curve)
+
+    return leg
+
+
+def _joined(before: YieldCurve, curve: YieldCurve) -> YieldCurve:
+    return YieldCurve(
+        series([*before.two_year, *curve.two_year]), series([*before.ten_year, *curve.ten_year]), curve.past
+    )
+
+
+INDICATORS = {
+    "fed_rate": Indicator(PERCENT, _fed_rate),
+    "cpi": Indicator(INDEX, _cpi),
+    "unemployment": Indicator(PERCENT, _unemployment),
+    "gdp_growth": Indicator(GROWTH, _gdp_growth),
+    "treasury_10y": Indicator(PERCENT, _treasury_10y),
+    "treasury_2y": Indicator(PERCENT, _treasury_2y),
+    "mortgage_30y": Indicator(PERCENT, _mortgage_30y),
+    "yield_curve_2s10s": Indicator(POINTS, _yield_curve),
+}

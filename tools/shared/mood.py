@@ -1,0 +1,35 @@
+"""The mood of the crypto market: one of two Fear & Greed indices, by name, since they differ by several points."""
+
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from tools.sources.alternative_me import FEAR_GREED as ALTERNATIVE_ME
+from tools.sources.alternative_me import FearGreed
+from tools.sources.coinmarketcap import FEAR_GREED as COINMARKETCAP
+from toolserver.context import Leg, via
+
+IndexName = Literal["alternative.me", "coinmarketcap"]
+FEAR_GREED_SOURCES = (ALTERNATIVE_ME, COINMARKETCAP)
+
+
+class Mood(NamedTuple):
+    """A reading of one index: 0 is extreme fear, 100 extreme greed; the label is the publisher's."""
+
+    value: int
+    label: str
+    index_name: IndexName
+    as_of: datetime
+    previous_value: int | None
+    next_update_at: datetime | None
+
+
+def fear_greed_legs() -> tuple[Leg[Mood], ...]:
+    """alternative.me, then CoinMarketCap where its key is set."""
+    return (
+        via(ALTERNATIVE_ME, None, lambda read: mood(read, "alternative.me")),
+        via(COINMARKETCAP, None, lambda read: mood(read, "coinmarketcap")),
+    )
+
+
+def mood(read: FearGreed, index_name: IndexName) -> Mood:
+    return Mood(read.value, read.label, index_name, read.updated_at, read.previous_value, read.next_update_at)

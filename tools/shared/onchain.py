@@ -1,0 +1,113 @@
+"""What the newest Ethereum blocks moved, and its worth. Blocks do not change: all who look share their reads."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+import anyio
+from pydantic import Field
+
+from tools.sources import chainlink, coinbase, kraken
+from tools.sources.ethereum import BLOCK_NUMBER, FULL_BLOCK, Block, Transfer
+from toolserver.context import Leg, Reading, ToolContext, via
+from toolserver.errors import SourceError
+from toolserver.payloads import Payload, Timestamp, iso
+
+BLOCKS, AT_ONCE = 5, 3
+OLDEST = timedelta(seconds=180)  # of the newest block, before the chain counts as not moving
+WEI = Decimal(10**18)
+PLACES = 6
+
+Asset = Literal["BTC", "ETH"]
+
+PRICE_SOURCES = (coinbase.PRODUCT_STATS, kraken.TICKER, chainlink.PRICE_FEED)
+CHAIN_SOURCES = (BLOCK_NUMBER, FULL_BLOCK)
+PAIRS: dict[Asset, chainlink.Pair] = {"BTC": "BTC-USD", "ETH": "ETH-USD"}
+KRAKEN: dict[Asset, str] = {"BTC": "XBTUSD", "ETH": "ETHUSD"}
+
+
+class ScannedBlock(Payload):
+    number: int
+    time: Timestamp
+    tx_count: int = Field(ge=0)
+
+
+class Chain(NamedTuple):
+    """The newest blocks, newest first; `missing` is how many of those asked for could not be had, `reason` why."""
+
+    blocks: tuple[Block, ...]
+    missing: int
+    reason: str | None
+
+    @property
+    def transfers(self) -> Iterable[tuple[Block, Transfer]]:
+        """Every transfer with its block, newest block first."""
+        return ((block, transfer) for block in self.blocks for transfer in block.transfers)
+
+
+async def newest_blocks(reading: Reading) -> Chain:
+    """A leg: the five newest blocks, three at a time. Raises SourceError when not one of them can be had."""
+    head = await reading.read(BLOCK_NUMBER)
+    seats = anyio.CapacityLimiter(AT_ONCE)
+    found: list[Block] = []
+    failed: list[SourceError] = []
+
+    async def one(number: int) -> None:
+        async with seats:
+            try:
+                found.append(await reading.read(FULL_BLOCK, number))
+            except SourceError as error:
+                failed.append(error)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(head, head - BLOCKS, -1):
+            tasks.start_soon(one, number)
+    if not found:
+        raise failed[0]
+    newest_first = sorted(found, key=lambda block: block.number, reverse=True)
+    return Chain(tuple(newest_first), len(failed), failed[0].reason if failed else None)
+
+
+def judge(ctx: ToolContext, section: str, chain: Chain) -> None:
+    """Say what is wrong with the blocks: some missing, or all of them old."""
+    if chain.missing:
+        text = f"{chain.missing} of {chain.missing + len(chain.blocks)} blocks could not be read ({chain.reason})."
+        ctx.warn(section, "partial", text, FULL_BLOCK.name)
+    newest = chain.blocks[0]
+    if ctx.now - newest.time > OLDEST:
+        ctx.warn(section, "stale_data", f"The newest block is of {iso(newest.time)}.", FULL_BLOCK.name)
+        ctx.judge_stale(True)
+
+
+def scanned(chain: Chain | None) -> list[ScannedBlock]:
+    """The blocks looked at, newest first."""
+    blocks = chain.blocks if chain else ()
+    return [ScannedBlock(number=block.number, time=block.time, tx_count=block.tx_count) for block in blocks]
+
+
+def price_legs(asset: Asset) -> tuple[Leg[float], ...]:
+    """What one BTC or ETH costs in USD: two exchanges, then the chain's own feed."""
+    return (
+        via(coinbase.PRODUCT_STATS, PAIRS[asset], lambda stats: stats.last),
+        via(kraken.TICKER, KRAKEN[asset], lambda ticker: ticker.last),
+        via(chainlink.PRICE_FEED, PAIRS[asset], lambda found: found.price),
+    )
+
+
+def ether(wei: int) -> Decimal:
+    return Decimal(wei) / WEI
+
+
+def shown(units: Decimal, places: int = PLACES) -> float:
+    """An amount as it goes out; exact until here."""
+    return float(round(units, places)) + 0.0  # + 0.0 turns -0.0 into 0.0
+
+
+def dollars(units: Decimal, price: float | None) -> int | None:
+    """What so many units are worth, whole USD; None without a price."""
+    return None if price is None else round(units * Decimal(str(price)))
+
+
+def link(transaction: str) -> str:
+    return f"https://etherscan.io/tx/{transaction}"

@@ -1,0 +1,145 @@
+"""Share and index quotes: one board filled from several providers, each asked only for what is still missing."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import anyio
+
+from tools.shared.market_hours import in_session
+from tools.sources import cboe, yahoo
+from tools.sources.cboe import DELAYED_QUOTE
+from tools.sources.cnbc import INDICES, QUOTES, QUOTES_ON_DEMAND, Quote, Quotes, Symbols
+from tools.sources.finnhub import QUOTE
+from tools.sources.yahoo import SPARK
+from toolserver.context import Reading, ToolContext
+from toolserver.errors import SourceEmpty, SourceError, SourceUnusable
+from toolserver.notes import SourceNote
+from toolserver.upstream.source import Source
+
+SHARES = (
+    "SPY", "QQQ", "DIA", "IWM", "NVDA", "AAPL", "MSFT", "GOOGL", "AMZN", "META", "TSLA", "AMD", "COIN", "CRCL", "PLTR",
+    "MSTR", "SMCI", "AVGO", "CRM", "NFLX", "XYZ", "SHOP", "HOOD", "SOFI", "MARA", "RIOT", "UBER", "ARM", "SNOW", "RBLX",
+    "RIVN",
+)  # fmt: skip
+DEFAULTS = (*INDICES, *SHARES)  # indices first: the last providers are asked for the first few only
+QUOTE_SOURCES = (QUOTES, SPARK, DELAYED_QUOTE, QUOTE)
+SINGLY = 10  # symbols that a provider is asked for one by one, in one refresh,
+PATIENCE_S = 4.0  # and for how long; who is late answers the next refresh
+REFUSALS = 2  # of a provider that is asked one by one, after which it is left alone
+LACKS = {DELAYED_QUOTE: frozenset(INDICES) - set(cboe.INDICES), QUOTE: frozenset(INDICES)}
+OLD = timedelta(minutes=12)
+DELAY = timedelta(minutes=20)  # of quotes that are delayed by design
+
+
+@dataclass(slots=True)
+class Board:
+    """Quotes by symbol and when they were fetched, the symbols somebody denied, and the providers that failed."""
+
+    quotes: dict[str, Quote] = field(default_factory=dict)
+    fetched_at: dict[str, datetime] = field(default_factory=dict)
+    denied: set[str] = field(default_factory=set)
+    failures: list[tuple[Source[Any, Any], SourceError]] = field(default_factory=list)
+    singly: Counter[str] = field(default_factory=Counter)  # symbols asked one by one, by source name
+
+    def missing(self, symbols: Iterable[str]) -> list[str]:
+        return [symbol for symbol in symbols if symbol not in self.quotes]
+
+    def old(self, symbol: str, now: datetime) -> bool:
+        """Whether a quote is too old for trading hours: fetched long ago, or standing still while others trade."""
+        quote = self.quotes[symbol]
+        late = in_session(now) and now - self.fetched_at[symbol] > OLD
+        limit = OLD + DELAY if quote.delayed else OLD
+        return late or bool(quote.trading and quote.as_of and now - quote.as_of > limit)
+
+
+async def read_board(ctx: ToolContext, section: str, symbols: tuple[str, ...] = ()) -> Board:
+    """The indices and the symbols, by default the usual shares, as far as anybody has them.
+
+    The section is that of the provider that answers for all; those that fill gaps are listed under `.quotes` of it.
+    Raises SourceError when nobody answers.
+    """
+    wanted = tuple(dict.fromkeys((*symbols, *INDICES))) if symbols else DEFAULTS
+    board = await ctx.first(
+        section,
+        _from_cnbc,
+        _from_yahoo,
+        lambda reading: _from_one_by_one(reading, DELAYED_QUOTE, wanted),
+        lambda reading: _from_one_by_one(reading, QUOTE, wanted),
+    )
+    gaps = f"{section}.quotes"
+    await ctx.first(gaps, lambda reading: _fill(board, reading, wanted))
+    asked = [(source, error) for source, error in board.failures if not isinstance(error, SourceUnusable)]
+    ctx.notes.add(SourceNote(source, gaps, "error", reason=error.reason) for source, error in asked)
+    return board
+
+
+async def _from_cnbc(reading: Reading) -> Board:
+    board = Board()
+    _take(board, reading, DEFAULTS, await reading.read(QUOTES, Symbols(DEFAULTS)))
+    return board
+
+
+async def _from_yahoo(reading: Reading) -> Board:
+    board, batch = Board(), DEFAULTS[: yahoo.BATCH]
+    _take(board, reading, batch, await reading.read(SPARK, Symbols(batch)))
+    return board
+
+
+async def _from_one_by_one(reading: Reading, source: Source[str, Quote | None], wanted: tuple[str, ...]) -> Board:
+    board = Board()
+    await _fill_singly(board, reading, source, wanted)
+    if not board.quotes:
+        raise board.failures[0][1] if board.failures else SourceEmpty("no quote")
+    return board
+
+
+async def _fill(board: Board, reading: Reading, wanted: tuple[str, ...]) -> None:
+    """Ask for what is missing. Who fails here is only noted."""
+    named = tuple(symbol for symbol in wanted if symbol not in DEFAULTS)
+    if named:
+        await _ask(board, reading, QUOTES_ON_DEMAND, Symbols(named, known=False))
+    missing = board.missing(wanted)
+    for start in range(0, len(missing), yahoo.BATCH):
+        await _ask(board, reading, SPARK, Symbols(tuple(missing[start : start + yahoo.BATCH]), known=False))
+    for source in LACKS:
+        await _fill_singly(board, reading, source, wanted)
+
+
+async def _fill_singly(
+    board: Board, reading: Reading, source: Source[str, Quote | None], symbols: tuple[str, ...]
+) -> None:
+    left = SINGLY - board.singly[source.name]
+    with anyio.move_on_after(PATIENCE_S):
+        for symbol in [s for s in board.missing(symbols) if s not in LACKS[source]][:left]:
+            if sum(failed is source for failed, _ in board.failures) >= REFUSALS:
+                return
+            await _ask_for_one(board, reading, source, symbol)
+
+
+async def _ask(board: Board, reading: Reading, source: Source[Symbols, Quotes], query: Symbols) -> None:
+    try:
+        _take(board, reading, query.names, await reading.read(source, query))
+    except SourceError as error:
+        board.failures.append((source, error))
+
+
+async def _ask_for_one(board: Board, reading: Reading, source: Source[str, Quote | None], symbol: str) -> None:
+    board.singly[source.name] += 1
+    try:
+        quote = await reading.read(source, symbol)
+    except SourceError as error:
+        board.failures.append((source, error))
+    else:
+        _take(board, reading, (symbol,), {symbol: quote} if quote else {})
+
+
+def _take(board: Board, reading: Reading, asked: tuple[str, ...], found: Mapping[str, Quote]) -> None:
+    """Put quotes on the board, with the time of the exchange just made."""
+    fetched_at = reading.notes[-1].fetched_at
+    assert fetched_at is not None
+    board.quotes.update(found)
+    board.fetched_at.update(dict.fromkeys(found, fetched_at))
+    board.denied.update(symbol for symbol in asked if symbol not in found)

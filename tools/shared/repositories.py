@@ -1,0 +1,109 @@
+"""What GitHub's search says of repositories: how fast they gain stars, and whether they are about machine learning."""
+
+import re
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from tools.shared.patience import patiently
+from tools.sources.github import REPOSITORIES, Repo, RepoList, RepoQuery
+from tools.sources.github import request as search_request
+from toolserver.context import Leg, Reading
+from toolserver.history import History
+from toolserver.upstream.source import Get, Keys, Source
+
+DAY, NEARLY_AN_HOUR = timedelta(days=1), timedelta(minutes=55)
+STARS, KEEP_S, WITHIN_S = "github_stars", 30 * 86400.0, 2 * 3600.0
+PATIENCE_S = 8.0  # searches go out one after the other, seconds apart
+
+AGENTS = frozenset({"agent", "agents"})
+WORDS = AGENTS | frozenset(
+    (
+        "ai ml llm llms gpt rag agentic mcp claude gemini openai transformer diffusion embedding embeddings finetuning"
+        " lora inference"
+    ).split()
+)
+PHRASES = (
+    "machine learning",
+    "deep learning",
+    "language model",
+    "neural network",
+    "vector database",
+    "fine tuning",
+    "prompt engineering",
+    "computer vision",
+    "text to speech",
+)
+
+
+class Searched(NamedTuple):
+    """A search: when it was made, whether the token was accepted for it, and what it found."""
+
+    listed: RepoList
+    at: datetime
+    authenticated: bool
+
+
+def with_token(query: RepoQuery, keys: Keys) -> Get | None:
+    """The search with the token; not usable without one."""
+    return search_request(query, keys)[0] if "GITHUB_TOKEN" in keys else None
+
+
+def anonymous(query: RepoQuery, keys: Keys) -> Get:
+    return search_request(query, {})[0]
+
+
+WITH_TOKEN = replace(REPOSITORIES, request=with_token)
+ANONYMOUS = replace(REPOSITORIES, request=anonymous)
+
+
+def search_legs(query: RepoQuery) -> tuple[Leg[Searched], ...]:
+    """The search with the token, then without: unlike both in one source, this tells which of them it was."""
+    return patiently(_leg(WITH_TOKEN, query, True), _leg(ANONYMOUS, query, False), PATIENCE_S)
+
+
+def _leg(source: Source[RepoQuery, RepoList], query: RepoQuery, authenticated: bool) -> Leg[Searched]:
+    async def leg(reading: Reading) -> Searched:
+        listed = await reading.read(source, query)
+        at = reading.notes[-1].fetched_at
+        assert at is not None
+        return Searched(listed, at, authenticated)
+
+    return leg
+
+
+def most_starred(listed: RepoList, limit: int) -> list[Repo]:
+    """Own and living repositories, most stars first."""
+    own = [repo for repo in listed.repos if not (repo.fork or repo.archived)]
+    return sorted(own, key=lambda repo: (-repo.stars, repo.full_name))[:limit]
+
+
+def age_days(repo: Repo, now: datetime) -> float:
+    """Days since creation, at least one, so that the first hours do not count for more than they are."""
+    return round(max(1.0, (now - repo.created_at) / DAY), 1)
+
+
+def remember(history: History, found: Searched) -> None:
+    """Keep every repository's stars as of the search, about once an hour."""
+    for repo in found.listed.repos:
+        last = history.last(STARS, str(repo.id))
+        if last is None or found.at - last.at >= NEARLY_AN_HOUR:
+            history.note(STARS, str(repo.id), repo.stars, found.at, keep_s=KEEP_S)
+
+
+def stars_24h(history: History, repo: Repo, at: datetime) -> int | None:
+    """Stars gained since a day before an instant, give or take two hours; None when nobody looked then."""
+    before = history.near(STARS, str(repo.id), at - DAY, within_s=WITHIN_S)
+    return None if before is None else repo.stars - int(before.value)
+
+
+def is_ai_ml(repo: Repo) -> bool:
+    """Whether name, description or topics hold one of our words or phrases. Agents alone may be anybody's."""
+    texts = [" ".join(_words(text)) for text in (repo.name, repo.description or "", *repo.topics)]
+    hits = WORDS.intersection(word for text in texts for word in text.split())
+    phrases = any(f" {phrase}" in f" {text}" for text in texts for phrase in PHRASES)  # also its plural
+    return phrases or bool(hits - AGENTS)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text.casefold())

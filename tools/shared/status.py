@@ -1,0 +1,164 @@
+"""The state of well-known services: what each status page says, in one vocabulary."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from anyio import fail_after, gather
+from pydantic import Field
+
+from tools.shared.attempts import attempt
+from tools.sources.aws import AWS_EVENTS, AwsEvent
+from tools.sources.azure import AZURE_STATUS, AzureFeed
+from tools.sources.google_cloud import GOOGLE_CLOUD_INCIDENTS, GoogleIncident
+from tools.sources.slack import SLACK_STATUS, SlackStatus
+from tools.sources.statuspage import HOSTS, STATUSPAGES, PageSummary
+from toolserver.context import Leg, Reading, ToolContext, via
+from toolserver.errors import SourceDown, SourceError
+from toolserver.payloads import Payload, Timestamp
+from toolserver.upstream.source import Source
+
+T = TypeVar("T")
+
+Status = Literal["operational", "maintenance", "degraded", "partial_outage", "major_outage", "unknown"]
+_WORSE: tuple[Status, ...] = ("operational", "maintenance", "degraded", "partial_outage", "major_outage")
+
+UNREACHABLE = "status page unreachable"
+PAGE_S = 5.0
+
+
+class PageReading(NamedTuple):
+    """What a status page says, in our word and its own."""
+
+    status: Status
+    description: str
+
+
+class Page(NamedTuple):
+    """A service and the way to learn how it is."""
+
+    name: str
+    url: str
+    leg: Leg[PageReading]
+
+
+class ServiceItem(Payload):
+    name: str = Field(examples=["GitHub"])
+    status: Status
+    description: str = Field(description="The status page's words")
+    url: str = Field(description="The status page")
+    checked_at: Timestamp | None
+
+
+STATUSPAGE_WORDS: dict[str, Status] = {
+    "none": "operational",
+    "minor": "degraded",
+    "major": "partial_outage",
+    "critical": "major_outage",
+    "maintenance": "maintenance",
+}
+SLACK_WORDS: dict[str, Status] = {
+    "outage": "major_outage",
+    "incident": "degraded",
+    "maintenance": "maintenance",
+    "notice": "operational",
+}
+
+
+def from_statuspage(summary: PageSummary) -> PageReading:
+    status = STATUSPAGE_WORDS[summary.indicator]
+    return PageReading(status, summary.description or status.replace("_", " "))
+
+
+def from_slack(slack: SlackStatus) -> PageReading:
+    """The worst active incident; a kind that Slack invents later counts as an incident."""
+    if slack.status == "ok":
+        return PageReading("operational", "No active incident")
+    readings = [PageReading(SLACK_WORDS.get(i.kind, "degraded"), i.title) for i in slack.incidents]
+    return _worst(readings, PageReading("degraded", "Active incident, no details"))
+
+
+def from_google_cloud(incidents: tuple[GoogleIncident, ...]) -> PageReading:
+    """The worst open incident, the newest of several."""
+    readings = [PageReading("partial_outage" if i.severity == "high" else "degraded", i.description) for i in incidents]
+    return _worst(readings, PageReading("operational", "No open incident"))
+
+
+def from_aws(events: tuple[AwsEvent, ...]) -> PageReading:
+    """The worst current event; resolved ones stay listed for a while and mean nothing."""
+    words: dict[int, Status] = {1: "operational", 2: "degraded", 3: "partial_outage"}
+    readings = [
+        PageReading(words[e.level], f"{e.service}, {e.region}: {e.summary}" if e.region else e.summary)
+        for e in events
+        if e.level > 0
+    ]
+    return _worst(readings, PageReading("operational", "No current event"))
+
+
+def from_azure(feed: AzureFeed) -> PageReading:
+    """An item is an event that is going on."""
+    readings = [PageReading("degraded", item.title) for item in feed.items]
+    return _worst(readings, PageReading("operational", "No active event"))
+
+
+def _worst(readings: Sequence[PageReading], otherwise: PageReading) -> PageReading:
+    """The first of the worst readings."""
+    return max(readings, key=lambda reading: _WORSE.index(reading.status), default=otherwise)
+
+
+def soon(leg: Leg[T], seconds: float = PAGE_S) -> Leg[T]:
+    """The leg, given up after a while: one slow page must not hold up the others."""
+
+    async def limited(reading: Reading) -> T:
+        try:
+            with fail_after(seconds):
+                return await leg(reading)
+        except TimeoutError:
+            raise SourceDown(f"no answer in {seconds:g} s", word="timeout") from None
+
+    return limited
+
+
+PAGES = (
+    *(Page(slug, f"https://{host}", via(STATUSPAGES[slug], None, from_statuspage)) for slug, host in HOSTS.items()),
+    Page("Slack", "https://slack-status.com", via(SLACK_STATUS, None, from_slack)),
+    Page("AWS", "https://health.aws.amazon.com/health/status", soon(via(AWS_EVENTS, None, from_aws))),
+    Page("Google Cloud", "https://status.cloud.google.com", soon(via(GOOGLE_CLOUD_INCIDENTS, None, from_google_cloud))),
+    Page("Azure", "https://azure.status.microsoft/en-us/status", soon(via(AZURE_STATUS, None, from_azure))),
+)
+STATUS_SOURCES: tuple[Source[Any, Any], ...] = (
+    *STATUSPAGES.values(),
+    SLACK_STATUS,
+    AWS_EVENTS,
+    GOOGLE_CLOUD_INCIDENTS,
+    AZURE_STATUS,
+)
+
+MAJORS = PAGES[:4]  # GitHub, Cloudflare, OpenAI, Anthropic
+MAJOR_SOURCES = STATUS_SOURCES[:4]
+
+
+async def check_pages(ctx: ToolContext, pages: Sequence[Page], section: str) -> list[ServiceItem]:
+    """The state of each page in order, all asked at once; `unknown` where a page does not answer.
+
+    Raises:
+        SourceError: none of them answered.
+    """
+    checks = await gather(*(attempt(ctx, _part(page, section), page.leg) for page in pages))
+    items = [_item(ctx, page, check, section) for page, check in zip(pages, checks, strict=True)]
+    if all(item.status == "unknown" for item in items):
+        raise next(check for check in checks if isinstance(check, SourceError))
+    return items
+
+
+def _item(ctx: ToolContext, page: Page, check: PageReading | SourceError, section: str) -> ServiceItem:
+    if isinstance(check, SourceError):
+        return ServiceItem(name=page.name, status="unknown", description=UNREACHABLE, url=page.url, checked_at=None)
+    part = _part(page, section)
+    checked_at = next((note.fetched_at for note in ctx.notes.used if note.section == part), None)
+    return ServiceItem(
+        name=page.name, status=check.status, description=check.description, url=page.url, checked_at=checked_at
+    )
+
+
+def _part(page: Page, section: str) -> str:
+    return f"{section}.{page.name.replace(' ', '')}"

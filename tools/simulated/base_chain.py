@@ -1,0 +1,247 @@
+"""Base as its public nodes answer, with one token on it: a block every two seconds, USDC transfers as they are ordered.
+
+Transfers come from the control interface (`POST /_sim/chain/transfer`), which injects events of kind `base_transfer`.
+Nobody's balance is kept: an address has what was sent to it.
+"""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from toolserver.world.model import Ask, Reply, World, serves
+
+CHAIN_ID, BLOCK_S = 8453, 2
+GENESIS = 1_686_789_347  # the real chain's first block
+SAFE, FINALIZED = 60, 600  # blocks behind the head
+USDC = "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913"
+TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
+CODE = "0x60806040523661001357610011610017565b005b6100115b"
+HOSTS = ("mainnet.base.org", "base-rpc.publicnode.com")
+
+
+class Sent(NamedTuple):
+    """A transfer of USDC; `amount` in 0.000001 USDC."""
+
+    hash: str
+    sender: str
+    to: str
+    amount: int
+    block: int
+
+
+def block_at(at: float) -> int:
+    """The number of the first block that is not older than an instant."""
+    return -(-int(at - GENESIS) // BLOCK_S)
+
+
+def head(world: World) -> int:
+    """The number of the newest block."""
+    return int(world.now - GENESIS) // BLOCK_S
+
+
+def block_time(number: int) -> int:
+    return GENESIS + number * BLOCK_S
+
+
+def sent(world: World) -> list[Sent]:
+    """Every transfer that is in a block by now."""
+    found = [
+        Sent(e["hash"], e["from"].lower(), e["to"].lower(), int(e["amount"]), block_at(e["at"]))
+        for e in world.injected("base_transfer")
+    ]
+    return [each for each in found if each.block <= head(world)]
+
+
+def block_hash(world: World, number: int) -> str:
+    """It follows from the number and what the block holds: a block that loses a transfer is another one."""
+    held = "".join(each.hash for each in sent(world) if each.block == number)
+    return f"0x{hashlib.sha256(f'base {number} {held}'.encode()).hexdigest()}"
+
+
+def block(world: World, number: int) -> dict[str, Any]:
+    """A block, with the hashes of its transactions."""
+    empty = "0x" + "00" * 32
+    return {
+        "baseFeePerGas": "0x4c4b40",
+        "blobGasUsed": "0x0",
+        "difficulty": "0x0",
+        "excessBlobGas": "0x0",
+        "extraData": "0x00000000fa00000006",
+        "gasLimit": "0x7270e00",
+        "gasUsed": "0x2625a0",
+        "hash": block_hash(world, number),
+        "logsBloom": "0x" + "00" * 256,
+        "miner": "0x4200000000000000000000000000000000000011",
+        "mixHash": empty,
+        "nonce": "0x0000000000000000",
+        "number": hex(number),
+        "parentBeaconBlockRoot": empty,
+        "parentHash": block_hash(world, number - 1),
+        "receiptsRoot": empty,
+        "sha3Uncles": "0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347",
+        "size": "0x3a98",
+        "stateRoot": empty,
+        "timestamp": hex(block_time(number)),
+        "transactions": [each.hash for each in sent(world) if each.block == number],
+        "transactionsRoot": empty,
+        "uncles": [],
+        "withdrawals": [],
+        "withdrawalsRoot": empty,
+    }
+
+
+class RpcError(Exception):
+    """What the node says instead of a result."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.body = {"code": code, "message": message}
+
+
+def _height(world: World, tag: str) -> int:
+    back = {"latest": 0, "pending": 0, "safe": SAFE, "finalized": FINALIZED, "earliest": head(world)}
+    return max(0, head(world) - back[tag]) if tag in back else int(tag, 16)
+
+
+def _block_by_number(world: World, params: list[Any]) -> dict[str, Any] | None:
+    number = _height(world, params[0])
+    if not 0 <= number <= head(world):
+        return None
+    found = block(world, number)
+    if params[1]:
+        found["transactions"] = [_shown(world, each) for each in sent(world) if each.block == number]
+    return found
+
+
+def _find(world: World, hash: str) -> Sent | None:
+    return next((each for each in sent(world) if each.hash == hash.lower()), None)
+
+
+def _transaction(world: World, params: list[Any]) -> dict[str, Any] | None:
+    found = _find(world, params[0])
+    return found and _shown(world, found)
+
+
+def _shown(world: World, each: Sent) -> dict[str, Any]:
+    return {
+        **_place(world, each),
+        "hash": each.hash,
+        "from": each.sender,
+        "to": USDC,
+        "input": f"0xa9059cbb{each.to[2:]:0>64}{each.amount:064x}",
+        "value": "0x0",
+        "gas": "0xfde8",
+        "gasPrice": "0x5b8d80",
+        "maxFeePerGas": "0x989680",
+        "maxPriorityFeePerGas": "0xf4240",
+        "nonce": "0x7",
+        "type": "0x2",
+        "accessList": [],
+        "chainId": hex(CHAIN_ID),
+        "yParity": "0x0",
+        "v": "0x0",
+        "r": each.hash,
+        "s": each.hash,
+    }
+
+
+def _place(world: World, each: Sent) -> dict[str, Any]:
+    return {
+        "blockHash": block_hash(world, each.block),
+        "blockNumber": hex(each.block),
+        "transactionIndex": hex(1 + [s.hash for s in sent(world) if s.block == each.block].index(each.hash)),
+    }
+
+
+def _receipt(world: World, params: list[Any]) -> dict[str, Any] | None:
+    each = _find(world, params[0])
+    if each is None:
+        return None
+    place = _place(world, each)
+    entry = {
+        **place,
+        "transactionHash": each.hash,
+        "address": USDC,
+        "topics": [TRANSFER, f"0x{each.sender[2:]:0>64}", f"0x{each.to[2:]:0>64}"],
+        "data": f"0x{each.amount:064x}",
+        "logIndex": place["transactionIndex"],
+        "removed": False,
+    }
+    return {
+        **place,
+        "transactionHash": each.hash,
+        "from": each.sender,
+        "to": USDC,
+        "status": "0x1",
+        "contractAddress": None,
+        "cumulativeGasUsed": "0x1ec30",
+        "effectiveGasPrice": "0x5b8d80",
+        "gasUsed": "0xb1c5",
+        "logs": [entry],
+        "logsBloom": "0x" + "00" * 256,
+        "type": "0x2",
+        "l1Fee": "0x2a1b3c",
+        "l1GasPrice": "0x3b9aca00",
+        "l1GasUsed": "0x640",
+    }
+
+
+def _call(world: World, params: list[Any]) -> str:
+    call = params[0]
+    data, at = call.get("data") or call.get("input") or "0x", _height(world, params[1])
+    if call["to"].lower() != USDC:
+        return "0x"
+    if data == "0x313ce567":  # decimals()
+        return f"0x{6:064x}"
+    if data[:10] == "0x70a08231" and len(data) == 74:  # balanceOf(address)
+        owner = f"0x{data[34:]}".lower()
+        return f"0x{sum(s.amount for s in sent(world) if s.to == owner and s.block <= at):064x}"
+    raise RpcError(3, "execution reverted")
+
+
+METHODS: dict[str, Callable[[World, list[Any]], Any]] = {
+    "eth_chainId": lambda world, params: hex(CHAIN_ID),
+    "net_version": lambda world, params: str(CHAIN_ID),
+    "eth_blockNumber": lambda world, params: hex(head(world)),
+    "eth_getBlockByNumber": _block_by_number,
+    "eth_getCode": lambda world, params: CODE if params[0].lower() == USDC else "0x",
+    "eth_call": _call,
+    "eth_getTransactionReceipt": _receipt,
+    "eth_getTransactionByHash": _transaction,
+}
+
+
+def answer(world: World, call: dict[str, Any]) -> dict[str, Any]:
+    """The reply to one JSON-RPC call."""
+    said = {"jsonrpc": "2.0", "id": call.get("id")}
+    method = METHODS.get(call.get("method", ""))
+    if method is None:
+        return said | {"error": {"code": -32601, "message": "the method does not exist/is not available"}}
+    try:
+        return said | {"result": method(world, call.get("params") or [])}
+    except RpcError as error:
+        return said | {"error": error.body}
+    except (LookupError, ValueError, TypeError, AttributeError):
+        return said | {"error": {"code": -32602, "message": "invalid argument"}}
+
+
+def rpc(world: World, ask: Ask) -> Reply:
+    """One call, or a list of calls."""
+    asked = ask.json
+    return Reply.json([answer(world, call) for call in asked] if isinstance(asked, list) else answer(world, asked))
+
+
+def behind(world: World, ask: Ask) -> Reply:
+    """A node that sees no transaction yet."""
+    return Reply.json({"jsonrpc": "2.0", "id": ask.json.get("id"), "result": None})
+
+
+def too_many(world: World, ask: Ask) -> Reply:
+    said = {"jsonrpc": "2.0", "id": ask.json.get("id"), "error": {"code": -32016, "message": "over rate limit"}}
+    return Reply.json(said, 429)
+
+
+for _host in HOSTS:
+    _route = serves("Base.rpc", _host, "/", "POST")(rpc)
+    _route.form("empty")(behind)
+    _route.form("limited")(too_many)

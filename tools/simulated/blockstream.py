@@ -1,0 +1,67 @@
+"""Blockstream's explorer as it answers on the wire: fee estimates by the number of blocks to wait."""
+
+from tools.simulated import bitcoin
+from tools.simulated.mempool import RECENT, backlog
+from toolserver.world.model import Ask, Reply, Route, World, serves
+
+NAME, HOST = "Blockstream.network", "blockstream.info"
+TARGETS = (*range(1, 26), 144, 504, 1008)
+
+
+def estimates(world: World) -> dict[str, float]:
+    """From the dearest to the cheapest: what mempool.space says, and what lies between."""
+    known = dict(zip((1, 3, 6, 144, 1008), bitcoin.fees(world), strict=True))
+    return {str(target): max(fee for at, fee in known.items() if at >= target) for target in TARGETS}
+
+
+def too_many(world: World, ask: Ask) -> Reply:
+    return Reply.text("Too Many Requests", 429)
+
+
+@serves(NAME, HOST, "/api/blocks/tip/height")
+def tip(world: World, ask: Ask) -> Reply:
+    return Reply.text(str(bitcoin.height(world)), content_type="text/plain")
+
+
+@serves(NAME, HOST, "/api/fee-estimates")
+def fees(world: World, ask: Ask) -> Reply:
+    return Reply.json(estimates(world))
+
+
+@serves(NAME, HOST, "/api/mempool")
+def mempool(world: World, ask: Ask) -> Reply:
+    return Reply.json(backlog(world))
+
+
+@serves(NAME, HOST, "/api/mempool/recent")
+def newest(world: World, ask: Ask) -> Reply:
+    """Virtual sizes are whole here."""
+    found = bitcoin.newest(world, RECENT)
+    return Reply.json([{"txid": t.txid, "fee": t.fee_sat, "vsize": t.vsize, "value": t.total_sat} for t in found])
+
+
+@fees.form("drift")
+def texts(world: World, ask: Ask) -> Reply:
+    return Reply.json({target: str(fee) for target, fee in reversed(estimates(world).items())})
+
+
+@fees.form("empty")
+@mempool.form("empty")
+def nothing(world: World, ask: Ask) -> Reply:
+    """A node that has just started."""
+    return Reply.json({})
+
+
+@newest.form("empty")
+def none_recent(world: World, ask: Ask) -> Reply:
+    return Reply.json([])
+
+
+@tip.form("empty")
+def no_height(world: World, ask: Ask) -> Reply:
+    return Reply.text("")
+
+
+_ROUTES: tuple[Route, ...] = (tip, fees, mempool, newest)
+for _route in _ROUTES:
+    _route.form("limited")(too_many)

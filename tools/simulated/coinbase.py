@@ -1,0 +1,129 @@
+"""Coinbase as it answers on the wire: numbers as strings in statistics and spot prices, as numbers in candles."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tools.simulated import market
+from toolserver.world.model import Ask, Reply, World, expects, serves
+
+VENUE = "coinbase"
+LENGTHS = {60, 300, 900, 3600, 21600, 86400}
+
+
+def quoted(price: float) -> str:
+    """A price with as many decimals as venues give it."""
+    return f"{price:.2f}" if price >= 1 else f"{price:.8f}" if price >= 0.001 else f"{price:.12f}"
+
+
+def _asset(product: str) -> str | None:
+    base, _, quote = product.partition("-")
+    return base if quote == "USD" and base in market.BASES else None
+
+
+def _not_found() -> Reply:
+    return Reply.json({"message": "NotFound"}, 404)
+
+
+@serves("Coinbase.product_stats", "api.exchange.coinbase.com", "/products/{product}/stats")
+def stats(world: World, ask: Ask) -> Reply:
+    asset = _asset(ask.parts["product"])
+    return Reply.json(_stats(world, asset)) if asset else _not_found()
+
+
+def _stats(world: World, asset: str) -> dict[str, str]:
+    day = market.day(world, asset, VENUE)
+    return {
+        "open": quoted(day.open),
+        "high": quoted(day.high),
+        "low": quoted(day.low),
+        "last": quoted(day.last),
+        "volume": f"{day.volume:.8f}",
+        "volume_30day": f"{day.volume * 30:.8f}",
+        "rfq_volume_24hour": f"{day.volume / 500:.6f}",
+        "rfq_volume_30day": f"{day.volume / 17:.6f}",
+    }
+
+
+@stats.form("drift")
+def stats_as_numbers(world: World, ask: Ask) -> Reply:
+    """Numbers where there were strings, another order, one member more."""
+    found = _stats(world, _asset(ask.parts["product"]) or "BTC")
+    return Reply.json({"conversions_volume": "0.00"} | {name: float(found[name]) for name in reversed(found)})
+
+
+@stats.form("empty")
+def no_stats(world: World, ask: Ask) -> Reply:
+    return Reply.json({})
+
+
+@serves("Coinbase.candles", "api.exchange.coinbase.com", "/products/{product}/candles")
+def candles(world: World, ask: Ask) -> Reply:
+    asset, length = _asset(ask.parts["product"]), int(ask.params.get("granularity", "60"))
+    if asset is None:
+        return _not_found()
+    if length not in LENGTHS:
+        return Reply.json({"message": "Unsupported granularity"}, 400)
+    return Reply.json(_rows(world, asset, length))
+
+
+def _rows(world: World, asset: str, length: int) -> list[list[Any]]:
+    found = market.candles(world, asset, length, 60, VENUE)
+    rows = [[int(c.start), *(round(v, 2) for v in (c.low, c.high, c.open, c.close)), round(c.volume, 8)] for c in found]
+    return rows[::-1]
+
+
+@candles.form("drift")
+def candles_as_strings(world: World, ask: Ask) -> Reply:
+    rows = _rows(world, "BTC", int(ask.params.get("granularity", "60")))
+    return Reply.json([[row[0], *map(str, row[1:])] for row in rows])
+
+
+@candles.form("empty")
+def no_candles(world: World, ask: Ask) -> Reply:
+    return Reply.json([])
+
+
+@serves("Coinbase.spot_price", "api.coinbase.com", "/v2/prices/{pair}/spot")
+def spot(world: World, ask: Ask) -> Reply:
+    asset = _asset(ask.parts["pair"])
+    if asset is None:
+        error = {"id": "not_found", "message": "Invalid base currency"}
+        return Reply.json({"errors": [error], "code": 5, "message": "Invalid base currency", "details": []}, 404)
+    amount = quoted(market.price(world, asset, venue=VENUE))
+    return Reply.json({"data": {"amount": amount, "base": asset, "currency": "USD"}})
+
+
+@stats.form("limited")
+@candles.form("limited")
+@spot.form("limited")
+def too_many(world: World, ask: Ask) -> Reply:
+    return Reply.json({"message": "Public rate limit exceeded"}, 429)
+
+
+@stats.form("geo")
+@candles.form("geo")
+@spot.form("geo")
+def forbidden(world: World, ask: Ask) -> Reply:
+    return Reply.json({"message": "Forbidden"}, 403)
+
+
+@stats.form("status:503")
+@candles.form("status:503")
+@spot.form("status:503")
+def unavailable(world: World, ask: Ask) -> Reply:
+    return Reply.json({"message": "ServiceUnavailable"}, 503)
+
+
+@expects("btc-price")
+def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
+    """What `/api/btc-price` must say at this instant when Coinbase answers."""
+    day = market.day(world, "BTC", VENUE)
+    return {
+        "price_usd": round(day.last, 2),
+        "change_24h_percent": round((day.last - day.open) / day.open * 100, 2),
+        "high_24h": round(day.high, 2),
+        "low_24h": round(day.low, 2),
+        "volume_24h_usd": round(day.volume * day.last),
+        "venue": VENUE,
+        "quote": "USD",
+    }

@@ -1,0 +1,67 @@
+"""DataHub's copies of EIA's daily prices: CSV, oldest first, days without a price left out."""
+
+import datetime as dt
+from collections.abc import Sequence
+from itertools import islice
+
+from tools.simulated import macro
+from toolserver.world.model import Ask, Reply, World, serves
+
+HOST = "raw.githubusercontent.com"
+ROWS = 900  # upstream since 1986 and 1997
+
+
+@serves("Datahub.wti_daily", HOST, "/datasets/oil-prices/main/data/wti-daily.csv")
+def wti(world: World, ask: Ask) -> Reply:
+    return _csv("Date,Price", _rows(world, "oil"))
+
+
+@serves("Datahub.henry_hub_daily", HOST, "/datasets/natural-gas/main/data/daily.csv")
+def henry_hub(world: World, ask: Ask) -> Reply:
+    return _csv("Date,Price", _rows(world, "nat_gas"))
+
+
+@wti.form("drift")
+def wti_with_blanks(world: World, ask: Ask) -> Reply:
+    return _with_blanks(world, "oil")
+
+
+@henry_hub.form("drift")
+def henry_hub_with_blanks(world: World, ask: Ask) -> Reply:
+    return _with_blanks(world, "nat_gas")
+
+
+def _with_blanks(world: World, name: str) -> Reply:
+    """A column more, the columns turned, newest first, and a row without a price, as the older files had."""
+    rows = [("2021-01-01", ""), *_rows(world, name)]
+    return _csv("Unit,Price,Date", [("USD", price, day) for day, price in reversed(rows)])
+
+
+@wti.form("empty")
+@henry_hub.form("empty")
+def header_only(world: World, ask: Ask) -> Reply:
+    return _csv("Date,Price", [])
+
+
+@wti.form("status:404")
+@henry_hub.form("status:404")
+def not_found(world: World, ask: Ask) -> Reply:
+    return Reply.text("404: Not Found", 404)
+
+
+def copied(day: dt.date) -> float:
+    """Prices of a week are published on Wednesday of the next one and copied the day after."""
+    return macro.epoch(day + macro.DAY * (10 - day.weekday()), 6)
+
+
+def days(world: World, count: int) -> list[dt.date]:
+    """The newest days with a price, oldest first."""
+    return list(islice(macro.days_out(world, macro.bank_day, copied), count))[::-1]
+
+
+def _rows(world: World, name: str) -> list[tuple[str, str]]:
+    return [(day.isoformat(), str(macro.level(world, name, day))) for day in days(world, ROWS)]
+
+
+def _csv(header: str, rows: Sequence[tuple[str, ...]]) -> Reply:
+    return Reply.text("\n".join([header, *(",".join(row) for row in rows)]) + "\n")

@@ -1,0 +1,39 @@
+"""GFZ Potsdam's K index as it answers on the wire: parallel arrays, the newest values not there yet."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from tools.simulated.sun import PERIOD, kp
+from toolserver.world.model import Ask, Reply, World, serves
+
+META = {"source": "GFZ Potsdam", "license": "CC BY 4.0"}
+
+
+@serves("GFZ.kp_index", "kp.gfz.de", "/app/json/")
+def index(world: World, ask: Ask) -> Reply:
+    params = ask.params
+    try:
+        start, end = (datetime.strptime(params[name] + "+0000", "%Y-%m-%dT%H:%M:%SZ%z") for name in ("start", "end"))
+    except (KeyError, ValueError):
+        return Reply.json({"message": "Dateformat is not correct"}, 400)
+    first = -(-start.timestamp() // PERIOD) * PERIOD
+    periods = [first + PERIOD * i for i in range(int((end.timestamp() - first) // PERIOD) + 1)]
+    closed = [at + PERIOD <= world.now for at in periods]
+    return _arrays(
+        periods, [round(kp(world, at), 3) if done else None for at, done in zip(periods, closed, strict=True)]
+    )
+
+
+@index.form("empty")
+def nothing_published(world: World, ask: Ask) -> Reply:
+    return _arrays([], [])
+
+
+@index.form("error200")
+def broken_query(world: World, ask: Ask) -> Reply:
+    return Reply.json({"message": "Query failed"})
+
+
+def _arrays(periods: list[float], values: list[Any]) -> Reply:
+    times = [datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") for at in periods]
+    return Reply.json({"meta": META, "datetime": times, "Kp": values, "status": ["now"] * len(times)})

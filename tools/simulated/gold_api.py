@@ -1,0 +1,60 @@
+"""Gold-API as it answers on the wire: one metal, a number for the price, a time to the second."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from tools.simulated import market
+from toolserver.world.model import Ask, Reply, World, serves
+
+STEP_S = 10.0  # how often the price is set anew
+
+
+def spot(world: World) -> float:
+    """Dollars per troy ounce, as quoted."""
+    return round(market.price(world, "XAU", set_at(world)), 2)
+
+
+def set_at(world: World) -> float:
+    """When the price that stands was set."""
+    return world.now - world.now % STEP_S
+
+
+@serves("GoldApi.xau_spot", "api.gold-api.com", "/price/XAU")
+def price(world: World, ask: Ask) -> Reply:
+    return Reply.json(_body(world))
+
+
+def _body(world: World) -> dict[str, Any]:
+    return {
+        "currency": "USD",
+        "currencySymbol": "$",
+        "exchangeRate": 1.0,
+        "name": "Gold",
+        "price": spot(world),
+        "symbol": "XAU",
+        "updatedAt": datetime.fromtimestamp(set_at(world), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "updatedAtReadable": "a few seconds ago",
+    }
+
+
+@price.form("drift")
+def as_string(world: World, ask: Ask) -> Reply:
+    """The price as a string, the time with milliseconds, members missing and more."""
+    body = _body(world)
+    at = body["updatedAt"].replace("Z", ".123Z")
+    return Reply.json({"updatedAt": at, "price": f"{body['price']:.2f}", "name": "Gold", "high": None})
+
+
+@price.form("empty")
+def nothing(world: World, ask: Ask) -> Reply:
+    return Reply.json({})
+
+
+@price.form("error200")
+def not_now(world: World, ask: Ask) -> Reply:
+    return Reply.json({"error": "Something went wrong"})
+
+
+@price.form("limited")
+def too_many(world: World, ask: Ask) -> Reply:
+    return Reply.json({"error": "Too many requests"}, 429)

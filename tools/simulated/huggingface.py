@@ -1,0 +1,118 @@
+"""The model hub as it answers on the wire: fifteen models that gain likes."""
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+from toolserver.world.model import Ask, Reply, World, expects, serves
+
+DAY = 86400.0
+COUNT = 40
+AUTHORS = ["ada-labs", "boreal-ai", "cirrus", "deltamind", "eon-research"]
+FAMILIES = ["Kestrel", "Lumen", "Moraine", "Nautilus", "Ostrich", "Petrel"]
+PIPELINES = ["text-generation", "image-text-to-text", "text-to-image", None, "automatic-speech-recognition"]
+
+
+class SimModel(NamedTuple):
+    """One model. The last one is of the early days and has no author."""
+
+    id: str
+    author: str | None
+    likes: int
+    likes_7d: int
+    downloads: int
+    pipeline: str | None
+    created: float
+    changed: float
+
+
+def models(world: World) -> list[SimModel]:
+    """All models, most likes in seven days first."""
+    found = [_model(world, index) for index in range(COUNT)]
+    return sorted(found, key=lambda model: (-model.likes_7d, model.id))
+
+
+def _model(world: World, index: int) -> SimModel:
+    author = world.pick("model.author", index, AUTHORS) if index else None
+    name = f"{world.pick('model.family', index, FAMILIES)}-{index + 3}B" if index else "elder-small"
+    created = (20_400 + 3 * index) * DAY
+    gained, total = _likes(world, index, 7 * DAY), _likes(world, index, max(8 * DAY, world.now - created))
+    return SimModel(
+        f"{author}/{name}" if author else name,
+        author,
+        total,
+        gained,
+        total * 87,
+        world.pick("model.pipeline", index, PIPELINES),
+        created,
+        world.now - world.between("model.changed", index, 0.1, 30) * DAY,
+    )
+
+
+def _likes(world: World, index: int, span: float) -> int:
+    """Likes gained in a span that ends now: a steady rate of the model's own, with waves."""
+    rate = 10 ** world.between("model.rate", index, 0.3, 2.5) if index else 400.0
+    return int(rate * span / DAY * (1 + 0.2 * math.sin(world.now / DAY + index)))
+
+
+@serves("HuggingFace.models_liked_7d", "huggingface.co", "/api/models")
+def hub(world: World, ask: Ask) -> Reply:
+    """With `expand[]`, exactly the members asked for and the ids; without, the usual ones."""
+    asked = [value for name, value in parse_qsl(ask.query) if name == "expand[]"]
+    size = int(ask.params.get("limit", "30"))
+    rows = [_row(model) for model in models(world)][:size]
+    if asked:
+        rows = [{k: v for k, v in row.items() if k in ("_id", "id", *asked)} for row in rows]
+    else:
+        rows = [{k: v for k, v in row.items() if k not in ("author", "lastModified")} for row in rows]
+    return Reply.json([{k: v for k, v in row.items() if v is not None} for row in rows])
+
+
+@hub.form("empty")
+def no_models(world: World, ask: Ask) -> Reply:
+    return Reply.json([])
+
+
+@hub.form("drift")
+def not_expanded(world: World, ask: Ask) -> Reply:
+    """The hub ignores `expand[]`, as it did before it knew it."""
+    plain = "&".join(part for part in ask.query.split("&") if not part.startswith(("expand[]", "expand%5B%5D")))
+    return hub.handler(world, Ask(ask.method, ask.host, ask.path, plain, ask.headers))
+
+
+@hub.form("limited")
+def limited(world: World, ask: Ask) -> Reply:
+    return Reply.json({"error": "We had to rate limit you, you hit the quota of 500 api requests per 5 minutes."}, 429)
+
+
+def _row(model: SimModel) -> dict[str, Any]:
+    return {
+        "_id": f"{abs(int(model.created)):024x}",
+        "id": model.id,
+        "author": model.author,
+        "likes": model.likes,
+        "trendingScore": model.likes_7d,
+        "private": False,
+        "downloads": model.downloads,
+        "tags": ["transformers", "safetensors", "region:us"],
+        "pipeline_tag": model.pipeline,
+        "library_name": "transformers",
+        "createdAt": _iso(model.created),
+        "lastModified": _iso(model.changed),
+        "modelId": model.id,
+    }
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+@expects("model-hub-trending")
+def expected(world: World, params: Mapping[str, str]) -> list[dict[str, Any]]:
+    """What `/api/model-hub-trending` must list at this instant."""
+    return [
+        {"id": m.id, "likes": m.likes, "downloads": m.downloads, "pipeline": m.pipeline, "author": m.author}
+        for m in models(world)[:15]
+    ]

@@ -1,0 +1,73 @@
+"""The incidents of the simulated services: one of forty minutes a day on each, at a seeded time."""
+
+import math
+from typing import NamedTuple
+
+from toolserver.world.model import World
+
+DAY = 86400.0
+LASTS_S = 2400.0
+IMPACTS = ["minor", "minor", "minor", "major"]  # an injected one may also be critical or maintenance
+WHAT = ["Elevated error rates", "Increased latency", "Delayed notifications", "Failing sign-ins", "Degraded webhooks"]
+SERVICES = [
+    "GitHub",
+    "Cloudflare",
+    "OpenAI",
+    "Anthropic",
+    "Vercel",
+    "Discord",
+    "Atlassian",
+    "Reddit",
+    "Stripe",
+    "Zoom",
+    "Datadog",
+    "Slack",
+    "AWS",
+    "Google Cloud",
+    "Azure",
+]
+
+
+class SimIncident(NamedTuple):
+    """What truly happened to a service, in epoch seconds."""
+
+    id: str
+    impact: str
+    title: str
+    began: float
+    ended: float
+
+
+def incidents(world: World, service: str, since: float) -> list[SimIncident]:
+    """The incidents of a service that ended after `since` and began by now, newest first."""
+    days = range(math.floor(since / DAY), math.floor(world.now / DAY) + 1)
+    found = [_daily(world, service, day) for day in days] + _injected(world, service)
+    return sorted((i for i in found if i.ended > since and i.began <= world.now), key=lambda i: i.began, reverse=True)
+
+
+def current(world: World, service: str) -> SimIncident | None:
+    """The gravest incident that is going on."""
+    order = ["maintenance", "minor", "major", "critical"]
+    return max(incidents(world, service, world.now), key=lambda i: order.index(i.impact), default=None)
+
+
+def _daily(world: World, service: str, day: int) -> SimIncident:
+    key = f"incident.{service}"
+    began = math.floor(day * DAY + world.between(key, day, 0, DAY - LASTS_S))
+    impact, title = world.pick(key + ".impact", day, IMPACTS), world.pick(key + ".what", day, WHAT)
+    return SimIncident(f"{day}", impact, title, began, began + LASTS_S)
+
+
+def _injected(world: World, service: str) -> list[SimIncident]:
+    """Injected by hand: `{"kind": "incident", "page": "GitHub", "impact": "major", "title": …, "duration_s": …}`."""
+    return [
+        SimIncident(
+            f"x{e['at']:.0f}",
+            str(e.get("impact", "major")),
+            str(e.get("title", "Injected incident")),
+            float(e["at"]),
+            float(e["at"]) + float(e.get("duration_s", LASTS_S)),
+        )
+        for e in world.injected("incident")
+        if e.get("page", "GitHub") == service
+    ]

@@ -1,0 +1,74 @@
+"""InternetDB as it answers on the wire: a fixed table for well-known addresses, half of the rest made up."""
+
+from ipaddress import AddressValueError, IPv4Address
+from typing import Any
+
+from toolserver.world.model import Ask, Reply, World, serves
+
+KNOWN: dict[str, dict[str, Any]] = {
+    "1.1.1.1": {
+        "cpes": ["cpe:/a:cloudflare:cloudflare"],
+        "hostnames": ["one.one.one.one"],
+        "ports": [53, 80, 443, 2082, 2083, 2087, 8880],
+    },
+    "8.8.8.8": {"hostnames": ["dns.google"], "ports": [53, 443]},
+    "9.9.9.9": {"hostnames": ["dns9.quad9.net"], "ports": [53, 443]},
+    "208.67.222.222": {"hostnames": ["dns.opendns.com"], "ports": [53, 443]},
+    "140.82.114.4": {"hostnames": ["lb-140-82-114-4-iad.github.com"], "ports": [22, 80, 443]},
+    "151.101.1.69": {"ports": [80, 443], "tags": ["cdn"]},
+}
+
+
+@serves("InternetDB.host", "internetdb.shodan.io", "/{ip}")
+def host(world: World, ask: Ask) -> Reply:
+    ip = ask.parts["ip"]
+    try:
+        IPv4Address(ip)
+    except AddressValueError:
+        return Reply.json({"detail": [{"loc": ["path", "ip"], "msg": "value is not a valid IPv4 address"}]}, 422)
+    known = record(world, ip)
+    return Reply.json(known) if known else nothing_known(world, ask)
+
+
+@host.form("empty")
+def nothing_known(world: World, ask: Ask) -> Reply:
+    return Reply.json({"detail": "No information available"}, 404)
+
+
+@host.form("limited")
+def too_many(world: World, ask: Ask) -> Reply:
+    return Reply.json({"detail": "Rate limit exceeded"}, 429, headers={"Retry-After": "60"})
+
+
+@host.form("drift")
+def more_members(world: World, ask: Ask) -> Reply:
+    """Members in another order, and one more."""
+    known = record(world, ask.parts["ip"])
+    return Reply.json({"last_seen": None} | dict(reversed(known.items()))) if known else nothing_known(world, ask)
+
+
+@host.form("error200")
+def another_address(world: World, ask: Ask) -> Reply:
+    """The record of an address nobody asked for."""
+    return Reply.json(_record({"ports": [1]}, "192.0.2.1"))
+
+
+def record(world: World, ip: str) -> dict[str, Any] | None:
+    """What is known of an address; None where nothing is."""
+    if ip in KNOWN:
+        return _record(KNOWN[ip], ip)
+    if world.u("internetdb.indexed", ip) < 0.5:
+        return None
+    made = {
+        "cpes": ["cpe:/a:openbsd:openssh:9.9"],
+        "hostnames": [f"host-{ip.replace('.', '-')}.example"],
+        "ports": sorted({22, world.pick("internetdb.port", ip, [80, 443, 8080, 3389])}),
+        "tags": world.pick("internetdb.tags", ip, [[], ["cloud"], ["self-signed"]]),
+        "vulns": [f"CVE-2099-{int(world.between('internetdb.cve', ip, 10000, 99999))}"],
+    }
+    return _record(made, ip)
+
+
+def _record(known: dict[str, Any], ip: str) -> dict[str, Any]:
+    empty: dict[str, Any] = {key: [] for key in ("cpes", "hostnames", "ports", "tags", "vulns")}
+    return dict(sorted((empty | known | {"ip": ip}).items()))

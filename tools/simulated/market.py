@@ -1,0 +1,144 @@
+"""Prices of the simulated world: one smooth function of time per asset, so venues, candles and changes agree."""
+
+import math
+from typing import NamedTuple
+
+from toolserver.world.model import World
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+
+
+class Coin(NamedTuple):
+    """What a market page says of an asset besides its price."""
+
+    symbol: str
+    name: str
+    base: float  # USD
+    supply: float
+
+
+NAMED = [
+    Coin("BTC", "Bitcoin", 97000, 19.9e6),
+    Coin("ETH", "Ethereum", 3400, 120.6e6),
+    Coin("USDT", "Tether", 1, 140e9),
+    Coin("BNB", "BNB", 910, 139e6),
+    Coin("SOL", "Solana", 185, 480e6),
+    Coin("XRP", "XRP", 2.2, 57e9),
+    Coin("USDC", "USDC", 1, 61e9),
+    Coin("DOGE", "Dogecoin", 0.31, 147e9),
+    Coin("ADA", "Cardano", 0.88, 35e9),
+    Coin("AVAX", "Avalanche", 36, 410e6),
+    Coin("LINK", "Chainlink", 21, 640e6),
+    Coin("DOT", "Polkadot", 6.7, 1.5e9),
+    Coin("WBTC", "Wrapped Bitcoin", 96950, 1.3e5),
+    Coin("PEPE", "Pepe", 0.0000123, 420e12),
+    Coin("LTC", "Litecoin", 104, 75e6),
+    Coin("NEAR", "NEAR Protocol", 5.1, 1.2e9),
+    Coin("UNI", "Uniswap", 12.4, 600e6),
+    Coin("PAXG", "PAX Gold", 4100, 3.5e5),
+]
+_SYLLABLES = [
+    "al",
+    "bo",
+    "cir",
+    "dex",
+    "eon",
+    "fi",
+    "gra",
+    "hel",
+    "ion",
+    "jun",
+    "kor",
+    "lum",
+    "mir",
+    "nox",
+    "orb",
+    "pax",
+]
+STABLE = {"USDT", "USDC"}
+
+
+def coins(count: int = 100) -> list[Coin]:
+    """The largest coins by nominal market value: the named ones and invented ones."""
+    made = []
+    for i in range(count - len(NAMED)):
+        name = _SYLLABLES[i % 16] + _SYLLABLES[(i // 16 * 5 + i * 3) % 16]
+        made.append(
+            Coin(f"{name.upper()[:4]}{i}", name.title(), round(10 ** (2 - i % 7), 6), 1e9 * 10 ** (i % 7 - 2) / (i + 2))
+        )
+    return sorted([*NAMED, *made], key=lambda c: c.base * c.supply, reverse=True)[:count]
+
+
+BASES = {coin.symbol: coin.base for coin in coins()} | {"XAU": 4100.0}
+_SWING = {"XAU": 0.15, "PAXG": 0.15}  # gold moves less than coins
+
+
+def price(world: World, asset: str, at: float | None = None, venue: str | None = None) -> float:
+    """USD price of an asset at an instant, as one venue sees it. Pin `price.<asset>` to fix it."""
+    at = world.now if at is None else at
+    pinned = world.pinned(f"price.{asset}", at)
+    base = BASES[asset]
+    if pinned is not None:
+        middle = pinned
+    elif asset in STABLE:
+        middle = base * (1 + 0.0008 * world.noise(f"{asset}.1", at / HOUR))
+    else:
+        swing = _SWING.get(asset, 1.0)
+        steps = ((0.004, "1", MINUTE), (0.012, "2", HOUR), (0.05, "3", DAY))
+        middle = base * math.exp(sum(swing * size * world.noise(f"{asset}.{n}", at / span) for size, n, span in steps))
+    if venue is None:
+        return middle
+    return middle * (1 + 0.0005 * world.noise(f"{venue}.{asset}", at / 300))
+
+
+class Candle(NamedTuple):
+    """One period of trading. `start` in epoch seconds, `volume` in the asset."""
+
+    start: float
+    open: float
+    high: float
+    low: float
+    close: float
+    volume: float
+
+
+def candle(world: World, asset: str, start: float, span_s: float, venue: str | None = None) -> Candle:
+    """The candle of [start, start + span), cut at now when still open."""
+    end = min(start + span_s, world.now)
+    moments = [start + (end - start) * i / 24 for i in range(25)]
+    seen = [price(world, asset, at, venue) for at in moments]
+    return Candle(start, seen[0], max(seen), min(seen), seen[-1], volume(world, asset, end, end - start))
+
+
+def candles(world: World, asset: str, span_s: float, count: int, venue: str | None = None) -> list[Candle]:
+    """The newest `count` candles, oldest first; the last one is still open."""
+    current = world.now - world.now % span_s
+    return [candle(world, asset, current - i * span_s, span_s, venue) for i in range(count - 1, -1, -1)]
+
+
+class Day(NamedTuple):
+    """The past 24 hours. `volume` in the asset."""
+
+    open: float
+    high: float
+    low: float
+    last: float
+    volume: float
+
+
+def day(world: World, asset: str, venue: str | None = None) -> Day:
+    """Open, high, low, last and volume of the past 24 hours at a venue, from the same price function."""
+    hours = [price(world, asset, world.now - i * HOUR / 2, venue) for i in range(48, -1, -1)]
+    return Day(hours[0], max(hours), min(hours), hours[-1], volume(world, asset, world.now, DAY))
+
+
+def volume(world: World, asset: str, at: float, span_s: float) -> float:
+    """Units traded in the span before an instant: more dollars for larger assets."""
+    dollars_a_day = 2e9 * (BASES[asset] / 97000) ** 0.15 * (1 + 0.4 * world.noise(f"{asset}.volume", at / DAY))
+    return float(dollars_a_day * span_s / DAY / BASES[asset])
+
+
+def change_percent(world: World, asset: str, over_s: float) -> float:
+    """How much the price moved over a span, in percent."""
+    before = price(world, asset, world.now - over_s)
+    return (price(world, asset) - before) / before * 100

@@ -1,0 +1,116 @@
+"""mempool.space as it answers on the wire: the height as bare text, fees that need not be whole, the ten newest."""
+
+from typing import Any
+
+from tools.simulated import bitcoin
+from toolserver.world.model import Ask, Reply, Route, World, serves
+
+NAME, HOST = "Mempool.network", "mempool.space"
+FEES = ("fastestFee", "halfHourFee", "hourFee", "economyFee", "minimumFee")
+RECENT = 10
+
+
+def backlog(world: World) -> dict[str, Any]:
+    count, vsize, fee = bitcoin.waiting(world)
+    rate = bitcoin.next_block_fee(world)
+    steps = [[round(rate * share, 3), 50_000 + n] for n, share in enumerate((1.2, 1, 0.8, 0.6))]
+    return {"count": count, "vsize": vsize, "total_fee": fee, "fee_histogram": steps}
+
+
+def recent(world: World) -> list[dict[str, Any]]:
+    newest = bitcoin.newest(world, RECENT)
+    return [{"txid": tx.txid, "fee": tx.fee_sat, "vsize": tx.weight / 4, "value": tx.total_sat} for tx in newest]
+
+
+def too_many(world: World, ask: Ask) -> Reply:
+    return Reply.text("Too many requests", 429)
+
+
+def unavailable(world: World, ask: Ask) -> Reply:
+    return Reply.text("<html><body>503 Service Temporarily Unavailable</body></html>", 503, "text/html")
+
+
+@serves(NAME, HOST, "/api/blocks/tip/height")
+def tip(world: World, ask: Ask) -> Reply:
+    return Reply.text(str(bitcoin.height(world)))
+
+
+@serves(NAME, HOST, "/api/v1/fees/recommended")
+def recommended(world: World, ask: Ask) -> Reply:
+    return Reply.json(dict(zip(FEES, bitcoin.fees(world), strict=True)))
+
+
+@serves(NAME, HOST, "/api/v1/mining/hashrate/3d")
+def mining(world: World, ask: Ask) -> Reply:
+    days = [world.at(world.now - world.now % bitcoin.DAY - n * bitcoin.DAY) for n in (2, 1, 0)]
+    hard = {"time": int(days[0].now), "difficulty": bitcoin.difficulty(days[0]), "height": bitcoin.height(days[0])}
+    return Reply.json(
+        {
+            "hashrates": [{"timestamp": int(day.now), "avgHashrate": int(bitcoin.hashrate(day))} for day in days],
+            "difficulty": [hard | {"timestamp": hard["time"], "adjustment": 1.01}],
+            "currentHashrate": int(bitcoin.hashrate(world)),
+            "currentDifficulty": bitcoin.difficulty(world),
+        }
+    )
+
+
+@serves(NAME, HOST, "/api/mempool")
+def mempool(world: World, ask: Ask) -> Reply:
+    return Reply.json(backlog(world))
+
+
+@serves(NAME, HOST, "/api/mempool/recent")
+def newest(world: World, ask: Ask) -> Reply:
+    return Reply.json(recent(world))
+
+
+@tip.form("drift")
+def height_with_a_line_end(world: World, ask: Ask) -> Reply:
+    return Reply.text(f"{bitcoin.height(world)}\n")
+
+
+@recommended.form("drift")
+def whole_fees(world: World, ask: Ask) -> Reply:
+    """As text, in another order, with a member more."""
+    fees = dict(zip(FEES, bitcoin.fees(world), strict=True))
+    return Reply.json({"updated": 1} | {name: str(value) for name, value in reversed(fees.items())})
+
+
+@mining.form("drift")
+def floats(world: World, ask: Ask) -> Reply:
+    """Numbers with an exponent, and nothing but the two that count."""
+    figures = {"currentDifficulty": str(bitcoin.difficulty(world)), "currentHashrate": bitcoin.hashrate(world)}
+    return Reply.json({"hashrates": []} | figures)
+
+
+@mempool.form("drift")
+def no_histogram(world: World, ask: Ask) -> Reply:
+    return Reply.json({name: str(value) for name, value in reversed(backlog(world).items()) if name != "fee_histogram"})
+
+
+@newest.form("drift")
+def more_members(world: World, ask: Ask) -> Reply:
+    return Reply.json([{"rate": row["fee"] / row["vsize"], **row, "value": str(row["value"])} for row in recent(world)])
+
+
+@recommended.form("empty")
+@mining.form("empty")
+@mempool.form("empty")
+def nothing(world: World, ask: Ask) -> Reply:
+    return Reply.json({})
+
+
+@newest.form("empty")
+def none_recent(world: World, ask: Ask) -> Reply:
+    return Reply.json([])
+
+
+@tip.form("empty")
+def no_height(world: World, ask: Ask) -> Reply:
+    return Reply.text("")
+
+
+_ROUTES: tuple[Route, ...] = (tip, recommended, mining, mempool, newest)
+for _route in _ROUTES:
+    _route.form("limited")(too_many)
+    _route.form("status:503")(unavailable)

@@ -1,0 +1,97 @@
+"""Eleven status pages as they answer on the wire, and what all fifteen must be read as."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from tools.simulated.incidents import SERVICES, SimIncident, current, incidents
+from toolserver.world.model import Ask, Handler, Reply, World, expects, serves
+
+PAGES = {
+    "GitHub": ("www.githubstatus.com", "kctbh9vrtdwd"),
+    "Cloudflare": ("www.cloudflarestatus.com", "yh6f0r4529hb"),
+    "OpenAI": ("status.openai.com", "01JMDK9XYNY6RXSED6SDWW50WY"),
+    "Anthropic": ("status.claude.com", "tymt9n04zgry"),
+    "Vercel": ("www.vercel-status.com", "lvglq8h0mdyh"),
+    "Discord": ("discordstatus.com", "srhpyqt94yxb"),
+    "Atlassian": ("status.atlassian.com", "h6fkbm1cyrpn"),
+    "Reddit": ("www.redditstatus.com", "2kbc0d48tv3j"),
+    "Stripe": ("status.stripe.com", "5l2fj8lzzsp3"),
+    "Zoom": ("status.zoom.us", "14qjgk812kgk"),
+    "Datadog": ("status.datadoghq.com", "1k6wzpspjf99"),
+}
+WORDS = {
+    "minor": "Minor Service Outage",
+    "major": "Partial System Outage",
+    "critical": "Major Service Outage",
+    "maintenance": "Service Under Maintenance",
+}
+
+
+def page(service: str) -> Handler:
+    """The handler of one service's status.json."""
+
+    def handler(world: World, ask: Ask) -> Reply:
+        return Reply.json({"page": _page(world, service), "status": _status(world, service)})
+
+    return handler
+
+
+def with_more_members(service: str) -> Handler:
+    """The form of summary.json: members added, the other order, components instead of a time zone."""
+
+    def handler(world: World, ask: Ask) -> Reply:
+        identity = {k: v for k, v in _page(world, service).items() if k != "time_zone"}
+        component = {"id": "c1", "name": "API", "position": 0, "status": "operational", "page_id": identity["id"]}
+        status = dict(reversed(_status(world, service).items())) | {"since": None}
+        return Reply.json({"components": [component], "status": status, "page": identity})
+
+    return handler
+
+
+for _service, (_host, _) in PAGES.items():
+    _route = serves(f"Statuspage.{_service}", _host, "/api/v2/status.json")(page(_service))
+    _route.form("drift")(with_more_members(_service))
+
+
+def _page(world: World, service: str) -> dict[str, Any]:
+    host, identity = PAGES[service]
+    if service == "OpenAI":  # incident.io: no time zone, and a date that stands still for months
+        stood = datetime.fromtimestamp(world.now - 90 * 86400, UTC).replace(hour=19, minute=25, second=56)
+        return {
+            "id": identity,
+            "name": service,
+            "url": f"https://{host}/",
+            "updated_at": stood.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+    last = max((i.began for i in incidents(world, service, world.now - 2 * 86400)), default=world.now)
+    updated = datetime.fromtimestamp(last, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + "965Z"
+    name = "Claude" if service == "Anthropic" else service
+    return {"id": identity, "name": name, "url": f"https://{host}", "time_zone": "Etc/UTC", "updated_at": updated}
+
+
+def _status(world: World, service: str) -> dict[str, str]:
+    incident = current(world, service)
+    if incident is None:
+        return {"indicator": "none", "description": "All Systems Operational"}
+    return {"indicator": incident.impact, "description": WORDS[incident.impact]}
+
+
+@expects("service-status")
+def expected(world: World, params: Mapping[str, str]) -> list[dict[str, str]]:
+    """What `/api/service-status` must say at this instant when every page answers."""
+    return [{"name": service, "status": status_of(service, current(world, service))} for service in SERVICES]
+
+
+def status_of(service: str, incident: SimIncident | None) -> str:
+    """The word for an incident, as far as the page of that service can tell how grave it is."""
+    if incident is None:
+        return "operational"
+    words = {"minor": "degraded", "major": "partial_outage", "critical": "major_outage", "maintenance": "maintenance"}
+    told = {
+        "Slack": {"major": "degraded"},
+        "AWS": {"critical": "partial_outage", "maintenance": "operational"},
+        "Google Cloud": {"critical": "partial_outage", "maintenance": "degraded"},
+        "Azure": dict.fromkeys(words, "degraded"),
+    }
+    return told.get(service, {}).get(incident.impact, words[incident.impact])

@@ -1,0 +1,170 @@
+"""USGS and EMSC as they answer on the wire: two catalogues of the same earthquakes."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from tools.simulated.quakes import SIGNIFICANT, SimQuake, quakes
+from toolserver.world.model import Ask, Reply, World, expects, serves
+
+PERIODS = {"hour": 3600, "day": 86400, "week": 7 * 86400, "month": 31 * 86400}
+FLOORS = {"significant": SIGNIFICANT, "4.5": 4.5, "2.5": 2.5, "1.0": 1.0, "all": -9.0}
+
+
+@serves("USGS.earthquakes_feed", "earthquake.usgs.gov", "/earthquakes/feed/v1.0/summary/{magnitude}_{period}.geojson")
+def feed(world: World, ask: Ask) -> Reply:
+    magnitude, period = ask.parts["magnitude"], ask.parts["period"]
+    if magnitude not in FLOORS or period not in PERIODS:
+        return Reply.text("Not Found", 404)
+    minute = world.now - world.now % 60  # the feeds are rewritten every minute
+    found = [q for q in quakes(world.at(minute), minute - PERIODS[period]) if q.magnitude >= FLOORS[magnitude]]
+    return _collection(
+        [_usgs(world, q) for q in found], minute, f"USGS Magnitude {magnitude}+ Earthquakes, Past {period}"
+    )
+
+
+@feed.form("empty")
+def no_events(world: World, ask: Ask) -> Reply:
+    return _collection([], world.now, "USGS Earthquakes")
+
+
+@feed.form("drift")
+def extra_members(world: World, ask: Ask) -> Reply:
+    """The change of 2026: `tz` null, other key order, members added; numbers as they were."""
+    minute = world.now - world.now % 60
+    since = minute - PERIODS.get(ask.parts["period"], 86400)
+    found = [q for q in quakes(world.at(minute), since) if q.magnitude >= FLOORS.get(ask.parts["magnitude"], 2.5)]
+    features = [dict(reversed(_usgs(world, q).items())) | {"links": []} for q in found]
+    return _collection(features, minute, "USGS Earthquakes")
+
+
+@serves("USGS.earthquakes_query", "earthquake.usgs.gov", "/fdsnws/event/1/query")
+def query(world: World, ask: Ask) -> Reply:
+    params = ask.params
+    since = datetime.fromisoformat(params["starttime"]).replace(tzinfo=UTC).timestamp()
+    floor = float(params.get("minmagnitude", "0"))
+    found = [q for q in quakes(world, since) if q.magnitude >= floor][: int(params.get("limit", "20000"))]
+    return _collection([_usgs(world, q) for q in found], world.now, "USGS Earthquakes")
+
+
+@serves("EMSC.earthquakes_query", "www.seismicportal.eu", "/fdsnws/event/1/query")
+def emsc(world: World, ask: Ask) -> Reply:
+    params = ask.params
+    since = datetime.fromisoformat(params["start"]).replace(tzinfo=UTC).timestamp()
+    floor = float(params.get("minmag", "0"))
+    found = [_emsc(world, q) for q in quakes(world, since)]
+    found = [f for f in found if f["properties"]["mag"] >= floor][: int(params.get("limit", "20000"))]
+    if not found:
+        return Reply(b"", 204)
+    return Reply.json({"type": "FeatureCollection", "metadata": {"count": len(found)}, "features": found})
+
+
+@emsc.form("empty")
+def no_content(world: World, ask: Ask) -> Reply:
+    return Reply(b"", 204)
+
+
+def _collection(features: list[dict[str, Any]], made_at: float, title: str) -> Reply:
+    body: dict[str, Any] = {
+        "type": "FeatureCollection",
+        "metadata": {
+            "generated": int(made_at * 1000),
+            "url": "https://earthquake.usgs.gov/earthquakes/feed/v1.0/summary/2.5_day.geojson",
+            "title": title,
+            "status": 200,
+            "api": "2.7.0",
+            "count": len(features),
+        },
+        "features": features,
+    }
+    if features:
+        body["bbox"] = [-180, -90, -2, 180, 90, 700]
+    return Reply.json(body, content_type="application/json; charset=utf-8", last_modified=made_at)
+
+
+def _usgs(world: World, quake: SimQuake) -> dict[str, Any]:
+    code = f"sim{quake.name}"
+    return {
+        "type": "Feature",
+        "properties": {
+            "mag": quake.magnitude,
+            "place": quake.place,
+            "time": int(quake.at * 1000),
+            "updated": int((quake.at + 300) * 1000),
+            "tz": None,
+            "url": f"https://earthquake.usgs.gov/earthquakes/eventpage/us{code}",
+            "detail": f"https://earthquake.usgs.gov/earthquakes/feed/v1.0/detail/us{code}.geojson",
+            "felt": None,
+            "alert": "green" if quake.magnitude >= SIGNIFICANT else None,
+            "status": "reviewed",
+            "tsunami": int(quake.magnitude >= 6.5),
+            "sig": int(quake.magnitude**2 * 15.4),
+            "net": "us",
+            "code": code,
+            "ids": f",us{code},",
+            "magType": "mb",
+            "type": "quarry blast" if _blast(world, quake) else "earthquake",
+            "title": f"M {quake.magnitude} - {quake.place}",
+        },
+        "geometry": {"type": "Point", "coordinates": [quake.lon, quake.lat, quake.depth]},
+        "id": f"us{code}",
+    }
+
+
+def _blast(world: World, quake: SimQuake) -> bool:
+    return quake.magnitude < 3 and world.u("quake.blast", quake.name) < 0.03
+
+
+def _emsc(world: World, quake: SimQuake) -> dict[str, Any]:
+    at = quake.at + world.between("emsc.delay", quake.name, -30, 30)
+    magnitude = round(quake.magnitude + world.pick("emsc.magnitude", quake.name, [-0.2, -0.1, 0.1, 0.2]), 1)
+    time = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-5] + "Z"
+    identity = f"20990101_{quake.name}"
+    return {
+        "type": "Feature",
+        "geometry": {"type": "Point", "coordinates": [quake.lon, quake.lat, -quake.depth]},
+        "id": identity,
+        "properties": {
+            "source_id": quake.name,
+            "source_catalog": "EMSC-RTS",
+            "lastupdate": time,
+            "time": time,
+            "flynn_region": quake.place.rsplit(" of ", 1)[-1].upper(),
+            "lat": quake.lat,
+            "lon": quake.lon,
+            "depth": quake.depth,
+            "evtype": "ke",
+            "auth": "EMSC",
+            "mag": magnitude,
+            "magtype": "mb",
+            "unid": identity,
+        },
+    }
+
+
+@expects("earthquake")
+def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
+    """What `/api/earthquake` must say at this instant when USGS answers."""
+    minute = world.now - world.now % 60
+    found = [q for q in quakes(world.at(minute), minute - 86400) if q.magnitude >= 2.5 and not _blast(world, q)]
+    return {
+        "count": len(found),
+        "earthquakes": [
+            {"id": f"ussim{q.name}", "magnitude": q.magnitude, "location": q.place, "lat": q.lat, "lon": q.lon}
+            for q in found[:100]
+        ],
+    }
+
+
+@expects("climate/earthquakes")
+def expected_events(world: World, params: Mapping[str, str]) -> dict[str, Any]:
+    """What `/api/climate/earthquakes` must say at this instant when USGS answers: blasts are in it."""
+    magnitude, period = params.get("magnitude", "2.5"), params.get("period", "day")
+    minute = world.now - world.now % 60
+    found = [q for q in quakes(world.at(minute), minute - PERIODS[period]) if q.magnitude >= FLOORS[magnitude]]
+    rows = [
+        {"id": f"ussim{q.name}", "magnitude": q.magnitude, "place": q.place, "lat": q.lat, "lon": q.lon}
+        | {"type": "quarry blast" if _blast(world, q) else "earthquake", "tsunami": q.magnitude >= 6.5}
+        for q in found
+    ]
+    return {"count": len(rows), "filters": {"magnitude": magnitude, "period": period}, "data": rows}

@@ -1,0 +1,70 @@
+"""Aider's polyglot leaderboard: how many coding exercises a model solves in two tries (YAML, no key, Apache-2.0).
+
+https://aider.chat/docs/leaderboards/
+"""
+
+from datetime import UTC, date, datetime, time
+from typing import NamedTuple
+
+from tools.shared.numbers import number, within
+from tools.shared.optional import optional
+from tools.shared.plain_yaml import rows
+from tools.shared.text import NAME, clean
+from tools.sources.hosts import RAW
+from toolserver.errors import SourceChanged
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+URL = "https://raw.githubusercontent.com/Aider-AI/aider/main/aider/website/_data/polyglot_leaderboard.yml"
+LICENCE = Licence("attribution", "Aider polyglot leaderboard (Apache-2.0)", "https://github.com/Aider-AI/aider")
+LEAST_ROWS = 20
+
+
+class PolyglotRun(NamedTuple):
+    """One run of the benchmark; `edit_format` is how the model was asked to write its changes."""
+
+    model: str
+    edit_format: str
+    solved_percent: float
+    date: date | None
+
+
+def request(query: None, keys: Keys) -> Get:
+    return Get(URL, decode="text")
+
+
+def parse(body: str | None, query: None) -> tuple[PolyglotRun, ...]:
+    """Every run that has a score."""
+    found = tuple(_run(row) for row in rows(body or "") if row.get("pass_rate_2"))
+    if found and not any(run.solved_percent for run in found):
+        raise SourceChanged("every score is 0")
+    return found
+
+
+def _run(row: dict[str, str]) -> PolyglotRun:
+    return PolyglotRun(
+        model=clean(row["model"], NAME),
+        edit_format=clean(row["edit_format"], 40),
+        solved_percent=within(number(row["pass_rate_2"]), 0, 100),
+        date=optional(date.fromisoformat, row.get("date")),
+    )
+
+
+def newest(runs: tuple[PolyglotRun, ...]) -> datetime | None:
+    dates = [run.date for run in runs if run.date]
+    return datetime.combine(max(dates), time(), UTC) if dates else None
+
+
+POLYGLOT = Source(
+    "Aider.polyglot_leaderboard",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=RAW,
+    fresh_s=43200,
+    keep_s=2592000,
+    timeout_s=20,
+    conditional=True,
+    newest=newest,
+    least=LEAST_ROWS,
+    untrusted=True,
+)

@@ -1,0 +1,115 @@
+"""AirNow: the air quality index measured in each U.S. reporting area (one text file, no key, preliminary data).
+
+https://docs.airnowapi.org/docs/ReportingAreaFactSheet.pdf
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from tools.shared.numbers import number, within
+from tools.shared.optional import optional
+from tools.shared.text import NAME, clean
+from tools.sources.hosts import other
+from toolserver.errors import SourceChanged, SourceEmpty
+from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+
+FILE = "https://files.airnowtech.org/airnow/today/reportingarea.dat"
+LICENCE = Licence(
+    "attribution",
+    "EPA AirNow and the agency of the area; preliminary data",
+    "https://docs.airnowapi.org/docs/DataUseGuidelines.pdf",
+)
+COLUMNS, LEAST_OBSERVED = 13, 200
+OBSERVED = "O"  # the other rows are forecasts (F) and yesterday's summaries (Y)
+ZONES = {  # hours from UTC
+    "AST": -4, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6,
+    "PST": -8, "PDT": -7, "AKST": -9, "AKDT": -8, "HST": -10,
+}  # fmt: skip
+
+
+class Area(NamedTuple):
+    """A reporting area: its index is the highest of its pollutants. `time` is None where its zone is not known."""
+
+    name: str
+    state: str
+    lat: float
+    lon: float
+    aqi: int
+    pollutant: str
+    time: datetime | None
+
+
+def request(query: None, keys: Keys) -> Get:
+    return Get(FILE, decode="bytes")
+
+
+def parse(body: bytes | None, query: None) -> tuple[Area, ...]:
+    """Every area with an observed index."""
+    rows = list(_observed(_text(body or b"")))
+    if len(rows) < LEAST_OBSERVED:
+        raise SourceEmpty(f"{len(rows)} observations")
+    areas: dict[tuple[str, str], Area] = {}
+    for area in rows:
+        known = areas.setdefault((area.name, area.state), area)
+        if area.aqi > known.aqi:
+            areas[area.name, area.state] = area
+    if not any(area.aqi for area in areas.values()):
+        raise SourceChanged("every index is 0")
+    return tuple(areas.values())
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return body.decode("cp1252", "replace")
+
+
+def _observed(text: str) -> Iterator[Area]:
+    """Rows of type O; one that cannot be read is an area that is not known."""
+    for line in text.splitlines():
+        row = line.split("|")
+        if len(row) >= COLUMNS and row[5].strip() == OBSERVED and row[12].strip():
+            area = optional(_area, row)
+            if area is not None:
+                yield area
+
+
+def _area(row: list[str]) -> Area:
+    return Area(
+        name=clean(row[7], NAME),
+        state=clean(row[8], 20),
+        lat=within(number(row[9]), -90, 90),
+        lon=within(number(row[10]), -180, 180),
+        aqi=round(within(number(row[12]), 0, 1000)),
+        pollutant=clean(row[11], 20),
+        time=optional(_time, row),
+    )
+
+
+def _time(row: list[str]) -> datetime:
+    """Local time of the measurement: `MM/DD/YY`, `HH:MM` and the zone's abbreviation."""
+    local = datetime.strptime(f"{row[1].strip()} {row[2].strip()}+0000", "%m/%d/%y %H:%M%z")
+    return local - timedelta(hours=ZONES[row[3].strip()])
+
+
+def newest(areas: tuple[Area, ...]) -> datetime | None:
+    return max((area.time for area in areas if area.time), default=None)
+
+
+REPORTING_AREAS = Source(
+    "AirNow.reporting_areas",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=other("airnow"),
+    fresh_s=1800,
+    keep_s=21600,
+    timeout_s=20,
+    max_bytes=6 * MIB,
+    conditional=True,
+    newest=newest,
+    newest_max_s=21600,
+    untrusted=True,
+)

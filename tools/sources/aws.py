@@ -1,0 +1,74 @@
+"""Current events of AWS Health (JSON in UTF-16, no key).
+
+https://health.aws.amazon.com/health/status
+"""
+
+import json
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import number, within
+from tools.shared.text import clean
+from tools.shared.times import from_epoch
+from tools.sources.hosts import STATUS
+from toolserver.errors import SourceChanged
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+LICENCE = Licence("unclear", "AWS Health Dashboard", "https://health.aws.amazon.com/health/status")
+
+
+class AwsEvent(NamedTuple):
+    """`level` is 0 resolved, 1 information, 2 degradation, 3 disruption."""
+
+    level: int
+    summary: str
+    service: str
+    region: str
+    began_at: datetime
+
+
+def request(query: None, keys: Keys) -> Get:
+    return Get("https://health.aws.amazon.com/public/currentevents", decode="bytes")
+
+
+def parse(body: bytes, query: None) -> tuple[AwsEvent, ...]:
+    """Every event, resolved ones too. No event is the usual answer."""
+    listed = json.loads(_decoded(body))
+    if not isinstance(listed, list):
+        raise SourceChanged("not a list")
+    return tuple(_event(event) for event in listed)
+
+
+def _decoded(body: bytes) -> str:
+    """UTF-16 with a byte order mark today; UTF-8, should that ever change."""
+    utf16 = body.startswith((b"\xfe\xff", b"\xff\xfe"))
+    return body.decode("utf-16" if utf16 else "utf-8-sig")
+
+
+def _event(event: dict[str, Any]) -> AwsEvent:
+    return AwsEvent(
+        level=int(within(number(event["status"]), 0, 3)),
+        summary=clean(event["summary"]),
+        service=clean(str(event.get("service_name") or event["service"]), 120),
+        region=clean(str(event.get("region_name") or ""), 60),
+        began_at=from_epoch(event["date"]),
+    )
+
+
+def newest(events: tuple[AwsEvent, ...]) -> datetime | None:
+    return max((event.began_at for event in events), default=None)
+
+
+AWS_EVENTS = Source(
+    "AWS.current_events",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=STATUS,
+    fresh_s=120,
+    keep_s=1800,
+    timeout_s=10,
+    newest=newest,
+    least=0,
+    untrusted=True,
+)

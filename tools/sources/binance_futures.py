@@ -1,0 +1,101 @@
+"""Binance USD-margined futures: funding of every perpetual contract (JSON, no key, closed to some countries).
+
+https://developers.binance.com/docs/derivatives/usds-margined-futures/market-data/rest-api/Mark-Price
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tools.shared.funding import Funding, mark, rate, settlement, usdt_pair
+from tools.shared.numbers import positive, within
+from tools.shared.text import clean
+from tools.shared.times import from_epoch_ms
+from tools.sources.binance import LICENCE, refuse_error
+from tools.sources.hosts import EXCHANGES
+from toolserver.errors import SourceChanged
+from toolserver.upstream.source import Get, Keys, Source
+
+API = "https://fapi.binance.com/fapi/v1"
+USUAL_HOURS = 8.0  # of every contract that the list of intervals does not name
+
+
+class Premium(NamedTuple):
+    """A perpetual contract against USDT, by its exchange symbol (BTCUSDT); how often it pays is said elsewhere."""
+
+    symbol: str
+    rate: float
+    mark_price: float | None
+    next_at: datetime
+    at: datetime
+
+
+def premiums_request(query: None, keys: Keys) -> Get:
+    return Get(f"{API}/premiumIndex")
+
+
+def parse_premiums(body: Any, query: None) -> tuple[Premium, ...]:
+    """Every perpetual contract against USDT; contracts with a delivery date have no settlement and are left out."""
+    return tuple(premium for row in _rows(body) if (premium := _premium(row)))
+
+
+def _rows(body: Any) -> list[Any]:
+    refuse_error(body)
+    if not isinstance(body, list):
+        raise SourceChanged("not a list")
+    return body
+
+
+def _premium(row: dict[str, Any]) -> Premium | None:
+    symbol = clean(row["symbol"], 40)
+    paid, next_at = rate(row["lastFundingRate"]), settlement(row["nextFundingTime"])
+    if not symbol.endswith("USDT") or "_" in symbol or paid is None or next_at is None:
+        return None
+    return Premium(symbol, paid, mark(row.get("markPrice")), next_at, from_epoch_ms(row["time"]))
+
+
+def intervals_request(query: None, keys: Keys) -> Get:
+    return Get(f"{API}/fundingInfo")
+
+
+def parse_intervals(body: Any, query: None) -> dict[str, float]:
+    """Hours between settlements of the contracts with adjusted terms; all others settle every eight hours."""
+    return {clean(row["symbol"], 40): within(positive(row["fundingIntervalHours"]), 0.25, 24) for row in _rows(body)}
+
+
+def fundings(premiums: Iterable[Premium], intervals: Mapping[str, float]) -> tuple[Funding, ...]:
+    """Rates and intervals put together."""
+    return tuple(
+        Funding(usdt_pair(p.symbol), p.rate, intervals.get(p.symbol, USUAL_HOURS), p.mark_price, p.next_at, p.at)
+        for p in premiums
+    )
+
+
+PREMIUMS = Source(
+    "BinanceFutures.premium_index",
+    premiums_request,
+    parse_premiums,
+    licence=LICENCE,
+    hosts=EXCHANGES,
+    fresh_s=60,
+    keep_s=21600,
+    timeout_s=8,
+    newest=lambda premiums: max((p.at for p in premiums), default=None),
+    newest_max_s=300,
+    least=100,
+    untrusted=True,
+)
+
+INTERVALS = Source(
+    "BinanceFutures.premium_index",
+    intervals_request,
+    parse_intervals,
+    licence=LICENCE,
+    hosts=EXCHANGES,
+    fresh_s=21600,
+    keep_s=21600,
+    timeout_s=8,
+    key=lambda query: "intervals",  # one name, two requests: kept apart
+    least=1,  # there are always some: without them every rate of theirs would be off by half
+    untrusted=True,
+)

@@ -1,0 +1,108 @@
+"""Blockchain.com: Bitcoin's mining power, and the newest transactions with all they pay (JSON, no key; terms unclear).
+
+https://www.blockchain.com/explorer/api/charts_api
+"""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import positive, within
+from tools.shared.optional import optional
+from tools.shared.text import clean_or_none
+from tools.shared.times import from_epoch, from_epoch_ms
+from tools.sources.hosts import BTC_EXPLORERS
+from tools.sources.mempool import MiningPower, satoshi, txid
+from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+
+LICENCE = Licence("unclear", "Blockchain.com", "https://www.blockchain.com/legal/terms")
+GIGAHASHES_AN_EXAHASH = 10**9
+ADDRESS = 100  # characters; the longest real one has 90
+
+
+class Stats(NamedTuple):
+    """Mining power at a time."""
+
+    power: MiningPower
+    at: datetime
+
+
+class Output(NamedTuple):
+    """What a transaction pays, and to whom; some scripts have no address."""
+
+    address: str | None
+    value_sat: int
+
+
+class UnconfirmedTx(NamedTuple):
+    """A transaction that waits for a block. `inputs` are the addresses that it spends from."""
+
+    hash: str
+    at: datetime
+    fee_sat: int | None
+    weight: int | None
+    inputs: frozenset[str]
+    outputs: tuple[Output, ...]
+
+
+def stats_request(query: None, keys: Keys) -> Get:
+    return Get("https://api.blockchain.info/stats")
+
+
+def parse_stats(body: Any, query: None) -> Stats:
+    """Hashes in GH/s. Fees are in it too, but may be negative: not used."""
+    hashrate = positive(body["hash_rate"]) / GIGAHASHES_AN_EXAHASH
+    power = MiningPower(within(hashrate, 1e-6, 1e6), positive(body["difficulty"]))
+    return Stats(power, from_epoch_ms(body["timestamp"]))
+
+
+def unconfirmed_request(query: None, keys: Keys) -> Get:
+    return Get("https://blockchain.info/unconfirmed-transactions", params={"format": "json"})
+
+
+def parse_unconfirmed(body: Any, query: None) -> tuple[UnconfirmedTx, ...]:
+    """The hundred newest transactions."""
+    return tuple(_transaction(row) for row in body["txs"])
+
+
+def _transaction(row: dict[str, Any]) -> UnconfirmedTx:
+    spent = [each["prev_out"] for each in row["inputs"]]
+    return UnconfirmedTx(
+        hash=txid(row["hash"]),
+        at=from_epoch(row["time"]),
+        fee_sat=optional(satoshi, row.get("fee")),
+        weight=optional(lambda value: int(positive(value)), row.get("weight")),
+        inputs=frozenset(found for each in spent if (found := clean_or_none(each.get("addr"), ADDRESS))),
+        outputs=tuple(Output(clean_or_none(each.get("addr"), ADDRESS), satoshi(each["value"])) for each in row["out"]),
+    )
+
+
+def newest(listed: tuple[UnconfirmedTx, ...]) -> datetime | None:
+    return max((each.at for each in listed), default=None)
+
+
+STATS = Source(
+    "BlockchainInfo.stats",
+    stats_request,
+    parse_stats,
+    licence=LICENCE,
+    hosts=BTC_EXPLORERS,
+    fresh_s=600,
+    keep_s=86400,
+    timeout_s=8,
+    newest=lambda stats: stats.at,
+)
+
+UNCONFIRMED_TXS = Source(
+    "BlockchainInfo.unconfirmed_txs",
+    unconfirmed_request,
+    parse_unconfirmed,
+    licence=LICENCE,
+    hosts=BTC_EXPLORERS,
+    fresh_s=20,
+    keep_s=1800,
+    timeout_s=8,
+    max_bytes=4 * MIB,
+    newest=newest,
+    newest_max_s=300,
+    least=20,
+)

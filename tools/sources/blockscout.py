@@ -1,0 +1,53 @@
+"""Blockscout explorer for Ethereum: its estimate of gas prices (JSON, no key).
+
+https://docs.blockscout.com/devs/apis/rest
+"""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import positive
+from tools.shared.times import from_iso
+from tools.sources.hosts import other
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+STATS = "https://eth.blockscout.com/api/v2/stats"
+LICENCE = Licence("unclear", "Blockscout", "https://docs.blockscout.com/")
+
+
+class GasEstimate(NamedTuple):
+    """Price of gas in gwei, base fee included, for three degrees of patience."""
+
+    slow_gwei: float
+    average_gwei: float
+    fast_gwei: float
+    updated_at: datetime
+
+
+def request(query: None, keys: Keys) -> Get:
+    return Get(STATS)
+
+
+def parse(body: Any, query: None) -> GasEstimate:
+    """The three prices, each a number or an object that holds one."""
+    prices = body["gas_prices"]
+    slow, average, fast = (_gwei(prices[name]) for name in ("slow", "average", "fast"))
+    return GasEstimate(slow, average, fast, from_iso(body["gas_price_updated_at"]))
+
+
+def _gwei(price: Any) -> float:
+    return positive(price["price"] if isinstance(price, dict) else price)
+
+
+GAS_PRICES = Source(
+    "Blockscout.gas_prices",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=other("blockscout"),
+    fresh_s=30,
+    keep_s=3600,
+    timeout_s=8,
+    newest=lambda estimate: estimate.updated_at,
+    newest_max_s=600,
+)

@@ -1,0 +1,90 @@
+"""U.S. Bureau of Labor Statistics: consumer prices and unemployment (JSON, public domain).
+
+`BLS_API_KEY` is optional: it moves the request to version 2, which allows more of them. Without it 25 a day are
+allowed, so one request serves both series. https://www.bls.gov/developers/
+"""
+
+from datetime import date
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import number_or_none, within
+from tools.shared.series import Series, newest_at, series
+from tools.sources.hosts import BLS
+from toolserver.errors import SourceChanged, SourceEmpty, SourceLimited, SourceRefused
+from toolserver.upstream.source import Gauge, Keys, Licence, Post, Source
+
+API = "https://api.bls.gov/publicAPI"
+CPI, UNEMPLOYMENT = "CUSR0000SA0", "LNS14000000"
+PLAUSIBLE = {CPI: (50, 2000), UNEMPLOYMENT: (0.1, 50)}
+LICENCE = Licence("yes", "U.S. Bureau of Labor Statistics", "https://www.bls.gov/developers/termsOfService.htm")
+
+
+class Years(NamedTuple):
+    """The first and the last year to ask for."""
+
+    first: int
+    last: int
+
+
+class Labour(NamedTuple):
+    """Seasonally adjusted, monthly: the price index (1982-84 = 100) and the unemployment rate in percent."""
+
+    cpi: Series
+    unemployment_percent: Series
+
+
+def request(query: Years, keys: Keys) -> Post:
+    asked: dict[str, Any] = {
+        "seriesid": [CPI, UNEMPLOYMENT],
+        "startyear": str(query.first),
+        "endyear": str(query.last),
+    }
+    key = keys.get("BLS_API_KEY")
+    if key:
+        return Post(f"{API}/v2/timeseries/data/", json=asked | {"registrationkey": key})
+    return Post(f"{API}/v1/timeseries/data/", json=asked)
+
+
+def parse(body: Any, query: Years) -> Labour:
+    """Both series, each with at least one month."""
+    if body["status"] != "REQUEST_SUCCEEDED":
+        raise _refusal(body)
+    found = {row["seriesID"]: _months(row) for row in body["Results"]["series"]}
+    if not found[CPI] or not found[UNEMPLOYMENT]:
+        raise SourceEmpty("a series without months")
+    return Labour(found[CPI], found[UNEMPLOYMENT])
+
+
+def _refusal(body: dict[str, Any]) -> Exception:
+    """What a status other than success means. The messages quote the key, so they are not passed on."""
+    text = " ".join(map(str, body.get("message") or [])).lower()
+    if "threshold" in text:
+        return SourceLimited("daily threshold reached")
+    if "key" in text:
+        return SourceRefused("the key is not accepted")
+    return SourceChanged(f"status is {body['status']!r:.40}")
+
+
+def _months(row: dict[str, Any]) -> Series:
+    """M13 is the average of the year; `-` is a month that was never published."""
+    low, high = PLAUSIBLE.get(row["seriesID"], (-1e9, 1e9))
+    months = [item for item in row["data"] if item["period"].startswith("M") and item["period"] != "M13"]
+    pairs = ((date(int(m["year"]), int(m["period"][1:]), 1), number_or_none(m["value"])) for m in months)
+    return series((day, None if value is None else within(value, low, high)) for day, value in pairs)
+
+
+TIMESERIES = Source(
+    "BLS.timeseries",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=BLS,
+    fresh_s=21600,
+    keep_s=1209600,
+    timeout_s=15,
+    newest=lambda found: newest_at(found.cpi, found.unemployment_percent),
+    newest_max_s=75 * 86400,
+    key=lambda query: "cpi, unemployment",  # the years only bound what is asked
+    gauge=Gauge(lambda found: {"cpi": found.cpi[-1].value}, 0.4),
+    probe=lambda: Years(date.today().year - 1, date.today().year),
+)

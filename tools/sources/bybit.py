@@ -1,0 +1,62 @@
+"""Bybit linear contracts: funding of every perpetual against USDT (JSON, no key, closed to some countries).
+
+https://bybit-exchange.github.io/docs/v5/market/tickers
+"""
+
+from datetime import datetime
+from typing import Any
+
+from tools.shared.funding import Funding, mark, newest, rate, settlement, usdt_pair
+from tools.shared.numbers import number, positive
+from tools.shared.optional import optional
+from tools.shared.text import clean
+from tools.shared.times import from_epoch_ms
+from tools.sources.hosts import EXCHANGES
+from toolserver.errors import SourceChanged, SourceError, SourceLimited, SourceRefused
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+TICKERS_URL = "https://api.bybit.com/v5/market/tickers"
+LICENCE = Licence("no", "Bybit", "https://www.bybit.com/en/terms-service/")
+TOO_MANY, REFUSALS = {10006, 10018}, {10009, 10010, 10024}  # visits; banned or closed addresses
+
+
+def request(query: None, keys: Keys) -> Get:
+    return Get(TICKERS_URL, params={"category": "linear"})
+
+
+def parse(body: Any, query: None) -> tuple[Funding, ...]:
+    """Every perpetual against USDT. Left out: what pays no funding, and what does not say how often it pays."""
+    if code := int(number(body["retCode"])):
+        raise _failure(code)
+    at = from_epoch_ms(body["time"])
+    return tuple(funding for row in body["result"]["list"] if (funding := _funding(row, at)))
+
+
+def _failure(code: int) -> SourceError:
+    if code in TOO_MANY:
+        return SourceLimited(f"retCode {code}")
+    return SourceRefused(f"retCode {code}") if code in REFUSALS else SourceChanged(f"retCode {code}")
+
+
+def _funding(row: dict[str, Any], at: datetime) -> Funding | None:
+    symbol = clean(row["symbol"], 40)
+    paid, hours = rate(row["fundingRate"]), optional(positive, row.get("fundingIntervalHour"))
+    if not symbol.endswith("USDT") or paid is None or hours is None:
+        return None
+    next_at = settlement(row.get("nextFundingTime"))
+    return Funding(usdt_pair(symbol), paid, hours, mark(row.get("markPrice")), next_at, at)
+
+
+LINEAR_TICKERS = Source(
+    "Bybit.linear_tickers",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=EXCHANGES,
+    fresh_s=60,
+    keep_s=21600,
+    timeout_s=8,
+    newest=newest,
+    least=100,
+    untrusted=True,
+)

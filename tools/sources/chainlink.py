@@ -1,0 +1,73 @@
+"""Chainlink price feeds, read from the Ethereum chain (no key; on-chain data is public).
+
+https://docs.chain.link/data-feeds/price-feeds/addresses
+"""
+
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from tools.shared.numbers import positive
+from tools.shared.times import from_epoch
+from tools.sources.coinbase import JUMP, traded
+from tools.sources.ethereum import ask, result
+from tools.sources.hosts import RPC
+from toolserver.errors import SourceChanged
+from toolserver.upstream.source import Gauge, Keys, Licence, Post, Source
+
+LATEST_ROUND_DATA = "0xfeaf968c"
+FEEDS = {
+    "BTC-USD": "0xF4030086522a5bEEa4988F8cA5B36dbC97BeE88c",
+    "ETH-USD": "0x5f4eC3Df9cbd43714FE2740f5E3616155c5b8419",
+    "XAU-USD": "0x214eD9Da11D2fbe465a6fc601a91E62EbEc1a0D6",
+}
+LICENCE = Licence("yes", "Chainlink (on-chain)", "https://chain.link/terms")
+
+Pair = Literal["BTC-USD", "ETH-USD", "XAU-USD"]
+
+
+class Round(NamedTuple):
+    """A feed's latest answer, in USD, and when it was written."""
+
+    pair: str
+    price: float
+    updated_at: datetime
+
+
+def request(pair: Pair, keys: Keys) -> list[Post]:
+    return ask(keys, "eth_call", {"to": FEEDS[pair], "data": LATEST_ROUND_DATA}, "latest")
+
+
+def parse(body: Any, pair: Pair) -> Round:
+    """The five words of latestRoundData; the second is the price in 10⁻⁸ USD, the fourth the time."""
+    words = _words(result(body))
+    return Round(pair, traded(words[1] / 10**8), from_epoch(positive(words[3])))
+
+
+def _words(text: str) -> list[int]:
+    """The 256-bit words, signed. Raises SourceChanged for fewer than five."""
+    raw = bytes.fromhex(text.removeprefix("0x"))
+    if len(raw) < 160:
+        raise SourceChanged(f"{len(raw)} bytes")
+    return [int.from_bytes(raw[at : at + 32], signed=True) for at in range(0, 160, 32)]
+
+
+def feed(newest_max_s: float) -> Source[Pair, Round]:
+    """The feeds that are written at least so often: one public name."""
+    return Source(
+        "Chainlink.price_feed",
+        request,
+        parse,
+        licence=LICENCE,
+        hosts=RPC,
+        fresh_s=60,
+        keep_s=86400,
+        timeout_s=6,
+        newest=lambda found: found.updated_at,
+        newest_max_s=newest_max_s,
+        gauge=Gauge(lambda found: {found.pair: found.price}, JUMP),
+        probe="BTC-USD" if newest_max_s < 86400 else "XAU-USD",
+    )
+
+
+PRICE_FEED = feed(3900)  # BTC and ETH: hourly, or when the price moves
+GOLD_FEED = feed(90_000)  # XAU: daily

@@ -1,0 +1,85 @@
+"""CoinGecko: the 100 largest coins by market value (JSON, no key; a demo key raises the allowance).
+
+https://docs.coingecko.com/v3.0.1/reference/coins-markets
+"""
+
+from typing import Any
+
+from tools.shared.coins import GAUGE, Coin, amount, figure, newest, ranked, with_bitcoin
+from tools.shared.optional import optional
+from tools.shared.text import NAME, clean, web_url
+from tools.shared.times import from_iso
+from tools.sources.hosts import COINGECKO
+from toolserver.errors import SourceChanged, SourceLimited
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+MARKETS = "https://api.coingecko.com/api/v3/coins/markets"
+LICENCE = Licence("no", "Powered by CoinGecko", "https://www.coingecko.com/en/api_terms")
+
+
+def request(query: None, keys: Keys) -> Get:
+    key = keys.get("COINGECKO_API_KEY")
+    return Get(
+        MARKETS,
+        params={
+            "vs_currency": "usd",
+            "order": "market_cap_desc",
+            "per_page": "100",
+            "page": "1",
+            "sparkline": "false",
+            "price_change_percentage": "1h,24h,7d",
+        },
+        headers={"x-cg-demo-api-key": key} if key else {},
+    )
+
+
+def parse(body: Any, query: None) -> tuple[Coin, ...]:
+    """Every row with a price, in the order of the list; an object instead of the list is an error text."""
+    if isinstance(body, dict):
+        raise _refusal(body)
+    return with_bitcoin(_coin(row) for row in body)
+
+
+def _refusal(body: dict[str, Any]) -> SourceChanged | SourceLimited:
+    status = body.get("status")
+    code = status.get("error_code") if isinstance(status, dict) else None
+    return SourceLimited("quota") if code == 429 else SourceChanged(f"an object, error {code!r:.20}")
+
+
+def _coin(row: dict[str, Any]) -> Coin | None:
+    price = amount(row["current_price"])
+    if not price:
+        return None
+    day = figure(row.get("price_change_percentage_24h_in_currency"))
+    return Coin(
+        symbol=clean(row["symbol"], 40).upper(),
+        name=clean(row["name"], NAME),
+        price_usd=price,
+        change_1h_percent=figure(row.get("price_change_percentage_1h_in_currency")),
+        change_24h_percent=figure(row.get("price_change_percentage_24h")) if day is None else day,
+        change_7d_percent=figure(row.get("price_change_percentage_7d_in_currency")),
+        market_cap_usd=amount(row.get("market_cap")),
+        volume_24h_usd=amount(row.get("total_volume")),
+        rank=ranked(row.get("market_cap_rank")),
+        image=web_url(row.get("image")),
+        high_24h=amount(row.get("high_24h")),
+        low_24h=amount(row.get("low_24h")),
+        updated_at=optional(from_iso, row.get("last_updated")),
+    )
+
+
+COINS_MARKETS = Source(
+    "CoinGecko.markets",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=COINGECKO,
+    fresh_s=90,
+    keep_s=86400,
+    timeout_s=8,
+    newest=newest,
+    newest_max_s=900,
+    least=80,
+    untrusted=True,
+    gauge=GAUGE,
+)

@@ -1,0 +1,52 @@
+"""CoinMarketCap Fear and Greed index: another index than alternative.me's (JSON, needs `CMC_API_KEY`).
+
+https://coinmarketcap.com/api/documentation/v1/#tag/fear-and-greed
+"""
+
+from typing import Any
+
+from tools.shared.text import clean
+from tools.shared.times import from_iso
+from tools.sources.alternative_me import FearGreed, score
+from tools.sources.hosts import other
+from toolserver.errors import SourceChanged, SourceError, SourceLimited, SourceRefused
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+LATEST = "https://pro-api.coinmarketcap.com/v3/fear-and-greed/latest"
+LICENCE = Licence("no", "CoinMarketCap", "https://coinmarketcap.com/api/")
+KEY_ERRORS, LIMIT_ERRORS = range(1001, 1008), range(1008, 1012)
+
+
+def request(query: None, keys: Keys) -> Get | None:
+    key = keys.get("CMC_API_KEY")
+    return Get(LATEST, headers={"X-CMC_PRO_API_KEY": key}) if key else None
+
+
+def parse(body: Any, query: None) -> FearGreed:
+    """The latest value; the status block says whether it is one."""
+    code = int(body["status"]["error_code"])
+    if code:
+        raise _failure(code)
+    latest = body["data"]
+    label = clean(latest["value_classification"], 40)
+    return FearGreed(score(latest["value"], label), label, from_iso(latest["update_time"]))
+
+
+def _failure(code: int) -> SourceError:
+    if code in KEY_ERRORS:
+        return SourceRefused(f"error_code {code}")
+    return SourceLimited(f"error_code {code}") if code in LIMIT_ERRORS else SourceChanged(f"error_code {code}")
+
+
+FEAR_GREED = Source(
+    "CoinMarketCap.fear_greed",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=other("coinmarketcap"),
+    fresh_s=900,
+    keep_s=172800,
+    timeout_s=8,
+    newest=lambda index: index.updated_at,
+    untrusted=True,
+)

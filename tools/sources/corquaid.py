@@ -1,0 +1,78 @@
+"""People in space, a list kept by hand in a public repository (JSON, no key).
+
+https://github.com/corquaid/international-space-station-APIs
+"""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tools.shared.optional import optional
+from tools.shared.text import NAME, clean, clean_or_none
+from tools.shared.times import from_epoch
+from tools.sources.hosts import other
+from tools.sources.launch_library import LEAST_PEOPLE, MOST_PEOPLE
+from toolserver.errors import SourceChanged
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+PEOPLE_URL = "https://corquaid.github.io/international-space-station-APIs/JSON/people-in-space.json"
+LICENCE = Licence(
+    "unclear",
+    "corquaid/international-space-station-APIs",
+    "https://github.com/corquaid/international-space-station-APIs",
+)
+LONGEST_S = 240 * 86400  # crews change more often than that: an older list is no longer kept
+
+
+class Traveller(NamedTuple):
+    """A human in space. `spacecraft` is what they came with; on board the ISS when `on_iss`."""
+
+    name: str
+    agency: str | None
+    spacecraft: str | None
+    on_iss: bool
+    launched_at: datetime | None
+
+
+def request(query: None, keys: Keys) -> Get:
+    return Get(PEOPLE_URL)
+
+
+def parse(body: Any, query: None) -> tuple[Traveller, ...]:
+    """Everyone on the list."""
+    people = tuple(_traveller(person) for person in body["people"])
+    if len(people) > MOST_PEOPLE:
+        raise SourceChanged(f"{len(people)} people")
+    if people and newest(people) is None:
+        raise SourceChanged("nobody has a launch date")
+    return people
+
+
+def _traveller(person: dict[str, Any]) -> Traveller:
+    return Traveller(
+        clean(person["name"], NAME),
+        clean_or_none(person.get("agency"), NAME),
+        clean_or_none(person.get("spacecraft"), NAME),
+        person.get("iss") is True,
+        optional(from_epoch, person.get("launched")),
+    )
+
+
+def newest(people: tuple[Traveller, ...]) -> datetime | None:
+    return max((person.launched_at for person in people if person.launched_at), default=None)
+
+
+PEOPLE = Source(
+    "Corquaid.people_in_space",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=other("corquaid"),
+    fresh_s=21600,
+    keep_s=172800,
+    timeout_s=10,
+    conditional=True,
+    newest=newest,
+    newest_max_s=LONGEST_S,
+    least=LEAST_PEOPLE,
+    untrusted=True,
+)

@@ -1,0 +1,59 @@
+"""Currency-api: mid-market dollar rates of a day, weekends included (JSON on jsDelivr, no key, CC0).
+
+These are not the ECB's fixings. https://github.com/fawazahmed0/exchange-api
+"""
+
+from datetime import date, datetime
+from typing import Any, NamedTuple
+
+from tools.shared.series import midnight
+from tools.sources.frankfurter import LEAST_CODES, FxDay, chosen, newest_rates
+from tools.sources.hosts import RAW
+from toolserver.errors import SourceEmpty
+from toolserver.upstream.source import Gauge, Get, Keys, Licence, Source
+
+PACKAGE = "https://cdn.jsdelivr.net/npm/@fawazahmed0/currency-api"
+LICENCE = Licence("yes", "fawazahmed0/exchange-api (CC0)", "https://github.com/fawazahmed0/exchange-api")
+
+
+class UsdRates(NamedTuple):
+    """The rates of a day. `past` says that this day was asked for by name, so that its age does not matter."""
+
+    day: FxDay
+    past: bool
+
+
+def request(query: date | None, keys: Keys) -> Get:
+    """The file of a day; the youngest one for None."""
+    return Get(f"{PACKAGE}@{query or 'latest'}/v1/currencies/usd.json")
+
+
+def parse(body: Any, query: date | None) -> UsdRates:
+    """Our currencies, out of some hundred."""
+    day = date.fromisoformat(body["date"])
+    if query is not None and day != query:
+        raise ValueError(f"the rates of {day} instead of {query}")
+    rates = chosen({code.upper(): rate for code, rate in body["usd"].items()})
+    if len(rates) < LEAST_CODES:
+        raise SourceEmpty(f"{len(rates)} currencies")
+    return UsdRates(FxDay(day, rates), past=query is not None)
+
+
+def judged(found: UsdRates) -> datetime | None:
+    return None if found.past else midnight(found.day.date)
+
+
+USD_RATES = Source(
+    "CurrencyApi.usd_rates",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=RAW,
+    fresh_s=3600,
+    keep_s=604800,
+    timeout_s=8,
+    newest=lambda found: midnight(found.day.date),
+    stamp=judged,
+    newest_max_s=3 * 86400,
+    gauge=Gauge(lambda found: {} if found.past else newest_rates(found.day), 0.4),
+)

@@ -1,0 +1,57 @@
+"""European Central Bank: euro reference rates of the past 90 days (XML, no key, credit asked).
+
+https://www.ecb.europa.eu/stats/policy_and_exchange_rates/euro_reference_exchange_rates/
+"""
+
+from datetime import date
+from xml.etree.ElementTree import Element
+
+from tools.shared.numbers import positive
+from tools.shared.xml import xml_root
+from tools.sources.frankfurter import FxDay, FxDays, chosen, complete, newest, newest_rates
+from tools.sources.hosts import other
+from toolserver.upstream.source import Gauge, Get, Keys, Licence, Source
+
+HISTORY = "https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist-90d.xml"
+CUBE = "{http://www.ecb.int/vocabulary/2002-08-01/eurofxref}Cube"
+LICENCE = Licence(
+    "attribution",
+    "European Central Bank reference rates",
+    "https://www.ecb.europa.eu/services/disclaimer/html/index.en.html",
+)
+
+
+def request(query: None, keys: Keys) -> Get:
+    return Get(HISTORY, decode="bytes")
+
+
+def parse(body: bytes, query: None) -> FxDays:
+    """Every day, turned from units per euro into units per dollar."""
+    days = [_day(cube) for cube in xml_root(body).iter(CUBE) if "time" in cube.attrib]
+    return complete(sorted(days, key=lambda day: day.date))
+
+
+def _day(cube: Element) -> FxDay:
+    per_euro = {row.attrib["currency"]: positive(row.attrib["rate"]) for row in cube} | {"EUR": 1.0}
+    dollar = per_euro["USD"]
+    return FxDay(
+        date.fromisoformat(cube.attrib["time"]),
+        chosen({code: rate / dollar for code, rate in per_euro.items()}),
+    )
+
+
+REFERENCE_RATES_90D = Source(
+    "ECB.reference_rates_90d",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=other("ecb"),
+    fresh_s=3600,
+    keep_s=604800,
+    timeout_s=10,
+    conditional=True,
+    newest=newest,
+    newest_max_s=6 * 86400,
+    least=20,
+    gauge=Gauge(lambda days: newest_rates(days[-1]), 0.4),
+)

@@ -1,0 +1,89 @@
+"""EMSC earthquake catalogue (FDSN event service, GeoJSON, no key).
+
+https://www.seismicportal.eu/fdsn-wsevent.html
+"""
+
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import number, number_or_none, within
+from tools.shared.text import clean
+from tools.shared.times import from_iso
+from tools.sources.hosts import other
+from tools.sources.usgs import Quake, QuakeList, newest
+from toolserver.errors import SourceChanged
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+QUERY = "https://www.seismicportal.eu/fdsnws/event/1/query"
+LICENCE = Licence("attribution", "EMSC/CSEM", "https://www.emsc-csem.org/Special_reports/legal.php")
+
+
+class CatalogueQuery(NamedTuple):
+    """Events of at least a magnitude in the hours before a time (to be rounded, so that the query repeats)."""
+
+    magnitude: float
+    hours: int
+    until: datetime
+    limit: int = 200
+
+
+def request(query: CatalogueQuery, keys: Keys) -> Get:
+    return Get(
+        QUERY,
+        params={
+            "format": "json",
+            "minmag": f"{query.magnitude:g}",
+            "start": (query.until - timedelta(hours=query.hours)).strftime("%Y-%m-%dT%H:%M:%S"),
+            "orderby": "time",
+            "limit": str(query.limit),
+        },
+    )
+
+
+def parse(body: Any, query: CatalogueQuery) -> QuakeList:
+    """Every feature; no content (HTTP 204) means no event."""
+    if body is None:
+        return QuakeList((), None)
+    if body["type"] != "FeatureCollection":
+        raise SourceChanged(f"type is {body['type']!r:.40}")
+    return QuakeList(tuple(_quake(f["properties"]) for f in body["features"]), None)
+
+
+def _quake(properties: dict[str, Any]) -> Quake:
+    depth = number_or_none(properties.get("depth"))  # the geometry's z is negative depth: not used
+    event = clean(str(properties["unid"]), 60)
+    updated = properties.get("lastupdate")
+    return Quake(
+        id=event,
+        magnitude=within(number(properties["mag"]), -3, 10),
+        place=clean(str(properties["flynn_region"])).title(),
+        time=from_iso(properties["time"]),
+        depth_km=depth,
+        lat=within(number(properties["lat"]), -90, 90),
+        lon=within(number(properties["lon"]), -360, 360),
+        kind="earthquake",
+        url=f"https://www.seismicportal.eu/eventdetails.html?unid={event}",
+        magnitude_type=properties.get("magtype"),
+        updated=from_iso(updated) if updated else None,
+    )
+
+
+QUAKES_QUERY = Source(
+    "EMSC.earthquakes_query",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=other("emsc"),
+    fresh_s=60,
+    keep_s=3600,
+    timeout_s=8,
+    newest=newest,
+    least=0,
+    also=frozenset({204}),
+    key=lambda query: (
+        query.magnitude,
+        query.hours,
+        query.limit,
+    ),  # the window moves with the clock, its meaning does not
+    untrusted=True,
+)

@@ -1,0 +1,98 @@
+"""NASA EONET: natural events that are going on (JSON, no key, public domain).
+
+https://eonet.gsfc.nasa.gov/docs/v3
+"""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import number, number_or_none, within
+from tools.shared.optional import optional
+from tools.shared.text import clean, clean_or_none, web_url
+from tools.shared.times import from_iso
+from tools.sources.hosts import NASA
+from toolserver.errors import SourceChanged
+from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+
+LICENCE = Licence("yes", "NASA EONET", "https://eonet.gsfc.nasa.gov/what-is-eonet")
+
+
+class NaturalEvent(NamedTuple):
+    """An open event, from its first to its newest observation, where it was seen last.
+
+    `categories` are EONET's ids (severeStorms, volcanoes, …), `origins` those of the catalogues it comes from.
+    """
+
+    id: str
+    title: str
+    categories: tuple[str, ...]
+    origins: tuple[str, ...]
+    started_at: datetime
+    seen_at: datetime
+    lat: float
+    lon: float
+    magnitude: float | None
+    unit: str | None
+    url: str | None
+
+
+def request(query: None, keys: Keys) -> Get:
+    return Get("https://eonet.gsfc.nasa.gov/api/v3/events", params={"status": "open", "days": "20"})
+
+
+def parse(body: Any, query: None) -> tuple[NaturalEvent, ...]:
+    """Every event."""
+    events = body["events"]
+    if not isinstance(events, list):
+        raise SourceChanged("events is no list")
+    found = tuple(_event(event) for event in events)
+    if found and all(event.lat == event.lon == 0 for event in found):
+        raise SourceChanged("every coordinate is 0")
+    return found
+
+
+def _event(event: dict[str, Any]) -> NaturalEvent:
+    track = sorted(event["geometry"], key=lambda seen: from_iso(seen["date"]))
+    first, last = track[0], track[-1]
+    lon, lat = _first_vertex(last["coordinates"])
+    origins = event.get("sources") or []
+    return NaturalEvent(
+        id=clean(event["id"], 60),
+        title=clean(event["title"]),
+        categories=tuple(clean(category["id"], 40) for category in event["categories"]),
+        origins=tuple(clean(str(origin.get("id")), 40) for origin in origins),
+        started_at=from_iso(first["date"]),
+        seen_at=from_iso(last["date"]),
+        lat=within(number(lat), -90, 90),
+        lon=within(number(lon), -360, 360),
+        magnitude=optional(number_or_none, last.get("magnitudeValue")),
+        unit=clean_or_none(last.get("magnitudeUnit"), 20),
+        url=next((url for origin in origins if (url := web_url(origin.get("url")))), None)
+        or web_url(event.get("link")),
+    )
+
+
+def _first_vertex(coordinates: Any) -> tuple[Any, Any]:
+    """Longitude and latitude of a point, or of the first corner of a polygon."""
+    while isinstance(coordinates[0], list):
+        coordinates = coordinates[0]
+    return coordinates[0], coordinates[1]
+
+
+def newest(events: tuple[NaturalEvent, ...]) -> datetime | None:
+    return max((event.seen_at for event in events), default=None)
+
+
+EVENTS = Source(
+    "NASA.eonet_events",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=NASA,
+    fresh_s=900,
+    keep_s=86400,
+    timeout_s=15,
+    max_bytes=4 * MIB,
+    newest=newest,
+    untrusted=True,
+)

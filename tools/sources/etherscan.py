@@ -1,0 +1,65 @@
+"""Etherscan's gas oracle for Ethereum (JSON, needs `ETHERSCAN_API_KEY`).
+
+https://docs.etherscan.io/api-reference/endpoint/gasoracle
+"""
+
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import positive
+from tools.shared.optional import optional
+from tools.sources.hosts import other
+from toolserver.errors import SourceChanged, SourceError, SourceLimited, SourceRefused
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+API = "https://api.etherscan.io/v2/api"
+LICENCE = Licence("no", "Powered by Etherscan.io APIs", "https://etherscan.io/terms")
+
+
+class GasOracle(NamedTuple):
+    """Price of gas in gwei, base fee included, as of a block."""
+
+    safe_gwei: float
+    propose_gwei: float
+    fast_gwei: float
+    base_fee_gwei: float | None
+    block: int
+
+
+def request(query: None, keys: Keys) -> Get | None:
+    key = keys.get("ETHERSCAN_API_KEY")
+    if not key:
+        return None
+    return Get(API, params={"chainid": "1", "module": "gastracker", "action": "gasoracle", "apikey": key})
+
+
+def parse(body: Any, query: None) -> GasOracle:
+    """The oracle's object; a text in its place says why there is none, with status 200."""
+    result = body["result"]
+    if body["status"] != "1" or not isinstance(result, dict):
+        raise _failure(str(result).lower())
+    return GasOracle(
+        safe_gwei=positive(result["SafeGasPrice"]),
+        propose_gwei=positive(result["ProposeGasPrice"]),
+        fast_gwei=positive(result["FastGasPrice"]),
+        base_fee_gwei=optional(positive, result.get("suggestBaseFee")),
+        block=int(positive(result["LastBlock"])),
+    )
+
+
+def _failure(text: str) -> SourceError:
+    """Told by our own words: theirs may hold the key."""
+    if "rate limit" in text:
+        return SourceLimited("rate limit")
+    return SourceRefused("API key") if "api key" in text else SourceChanged("no oracle")
+
+
+GAS_ORACLE = Source(
+    "Etherscan.gas_oracle",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=other("etherscan"),
+    fresh_s=15,
+    keep_s=3600,
+    timeout_s=6,
+)

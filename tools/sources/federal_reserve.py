@@ -1,0 +1,106 @@
+"""Federal Reserve Board, release H.10: the broad dollar index, every day since 2006 (HTML, no key, public domain).
+
+https://www.federalreserve.gov/releases/h10/summary/
+"""
+
+import datetime as dt
+from html.parser import HTMLParser
+
+from tools.shared.numbers import number_or_none, within
+from tools.shared.series import Series, newest_at, series
+from tools.sources.hosts import MACRO
+from toolserver.errors import SourceChanged
+from toolserver.upstream.source import MIB, Gauge, Get, Keys, Licence, Source
+
+BROAD = "https://www.federalreserve.gov/releases/h10/summary/jrxwtfb_nb.htm"
+LICENCE = Licence(
+    "yes", "Board of Governors of the Federal Reserve System", "https://www.federalreserve.gov/disclaimer.htm"
+)
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+PLAUSIBLE = (60, 200)  # January 2006 = 100
+
+
+class _Rows(HTMLParser):
+    """Collects the rows of a page's tables as lists of texts; a table that the page breaks off in does not count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self._open: list[list[str]] = []  # rows of a table that has not ended
+        self._row: list[str] = []
+        self._in_cell = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "tr":
+            self._end_row()
+        if tag in ("td", "th"):
+            self._row.append("")
+            self._in_cell = True
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self._in_cell = False
+        elif tag == "tr":
+            self._end_row()
+        elif tag == "table":
+            self._end_row()
+            self.rows += self._open
+            self._open = []
+
+    def handle_data(self, data: str) -> None:
+        if self._in_cell:
+            self._row[-1] += data
+
+    def _end_row(self) -> None:
+        if self._row:
+            self._open.append([text.strip() for text in self._row])
+        self._row, self._in_cell = [], False
+
+
+def request(query: None, keys: Keys) -> Get:
+    return Get(BROAD, headers={"Accept": "text/html"}, decode="text")
+
+
+def parse(body: str, query: None) -> Series:
+    """The rows of a date and a value; ND is a day without one. Other rows are headings.
+
+    Raises:
+        SourceChanged: there is no whole table in the page.
+    """
+    page = _Rows()
+    page.feed(body)
+    if not page.rows:
+        raise SourceChanged("no whole table")
+    dated = ((_day(row[0]), row[1]) for row in page.rows if len(row) == 2)
+    return series((day, _value(text)) for day, text in dated if day is not None)
+
+
+def _day(text: str) -> dt.date | None:
+    """From `4-JAN-27`; None for what is no such date. The table begins in 2006, so two digits are of this century."""
+    parts = text.split("-")
+    if len(parts) != 3 or parts[1].lower() not in MONTHS:
+        return None
+    year = int(parts[2])
+    return dt.date(year if year > 99 else 2000 + year, MONTHS.index(parts[1].lower()) + 1, int(parts[0]))
+
+
+def _value(text: str) -> float | None:
+    value = None if text.upper() == "ND" else number_or_none(text)
+    return None if value is None else within(value, *PLAUSIBLE)
+
+
+BROAD_DOLLAR_INDEX = Source(
+    "FederalReserve.broad_dollar_index",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=MACRO,
+    fresh_s=21600,
+    keep_s=1209600,
+    timeout_s=20,
+    max_bytes=4 * MIB,
+    newest=newest_at,
+    newest_max_s=14 * 86400,
+    least=250,
+    gauge=Gauge(lambda found: {"dollar_index": found[-1].value}, 0.3),
+)

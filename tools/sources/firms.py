@@ -1,0 +1,175 @@
+"""NASA FIRMS: fires seen by the VIIRS satellites (CSV; the regional files need no key, the area query does).
+
+https://firms.modaps.eosdis.nasa.gov/active_fire/
+"""
+
+import csv
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple
+
+from tools.shared.numbers import number, within
+from tools.shared.text import clean
+from tools.sources.hosts import NASA
+from toolserver.errors import SourceChanged, SourceLimited, SourceRefused
+from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+
+KEY = "FIRMS_MAP_KEY"
+SITE = "https://firms.modaps.eosdis.nasa.gov"
+LICENCE = Licence("attribution", "NASA FIRMS (LANCE)", "https://www.earthdata.nasa.gov/data/tools/firms/faq")
+AREA = "-170,15,-50,72"
+
+Satellite = Literal["NOAA-20", "NOAA-21", "Suomi NPP"]
+Confidence = Literal["low", "nominal", "high"]
+Region = Literal["USA_contiguous_and_Hawaii", "Alaska"]
+MAINLAND: Region = "USA_contiguous_and_Hawaii"
+
+FILES: dict[Satellite, tuple[str, str]] = {  # folder, start of the file name
+    "NOAA-20": ("noaa-20-viirs-c2", "J1"),
+    "NOAA-21": ("noaa-21-viirs-c2", "J2"),
+    "Suomi NPP": ("suomi-npp-viirs-c2", "SUOMI"),
+}
+CODES = {
+    "N": "Suomi NPP",
+    "N20": "NOAA-20",
+    "1": "NOAA-20",
+    "N21": "NOAA-21",
+    "2": "NOAA-21",
+    "A": "Aqua",
+    "T": "Terra",
+}
+WORDS: dict[str, Confidence] = {"l": "low", "n": "nominal", "h": "high"}
+COLUMNS = {"latitude", "longitude", "acq_date", "acq_time", "satellite", "confidence", "frp"}
+
+
+class FireFile(NamedTuple):
+    """What one satellite saw of a region in the past day."""
+
+    satellite: Satellite
+    region: Region
+
+
+class Detection(NamedTuple):
+    """A pixel that burns."""
+
+    lat: float
+    lon: float
+    frp_mw: float
+    confidence: Confidence
+    time: datetime
+    satellite: str
+    by_day: bool | None
+
+
+def request_file(query: FireFile, keys: Keys) -> Get:
+    folder, start = FILES[query.satellite]
+    return Get(f"{SITE}/data/active_fire/{folder}/csv/{start}_VIIRS_C2_{query.region}_24h.csv", decode="text")
+
+
+def request_area(query: None, keys: Keys) -> Get | None:
+    if KEY not in keys:
+        return None
+    return Get(f"{SITE}/api/area/csv/{keys[KEY]}/VIIRS_NOAA20_NRT/{AREA}/2", decode="text")
+
+
+def parse(body: str | None, query: object) -> tuple[Detection, ...]:
+    """Every row that has coordinates. Anything without the header is a sentence that says what is wrong."""
+    lines = (body or "").splitlines()
+    header = lines[0] if lines else ""
+    if "latitude" not in header:
+        raise _refusal(header)
+    table = csv.DictReader(lines)
+    if missing := COLUMNS - {name.strip() for name in table.fieldnames or ()}:
+        raise SourceChanged(f"no column {min(missing)}")
+    found = tuple(_detection(row) for row in _placed(table))
+    if found and all(detection.lat == detection.lon == 0 for detection in found):
+        raise SourceChanged("every coordinate is 0")
+    return found
+
+
+def _refusal(text: str) -> SourceRefused | SourceLimited | SourceChanged:
+    said = clean(text, 60)
+    if "MAP_KEY" in said:
+        return SourceRefused(said)
+    return SourceLimited(said) if "limit" in said.lower() else SourceChanged(said or "no header")
+
+
+def _placed(table: Any) -> Iterator[dict[str, str]]:
+    for row in table:
+        cells = {name.strip(): value for name, value in row.items() if name is not None}
+        if cells["latitude"] and cells["longitude"]:
+            yield cells
+
+
+def _detection(row: dict[str, str]) -> Detection:
+    code = row["satellite"].strip()
+    return Detection(
+        lat=within(number(row["latitude"]), -90, 90),
+        lon=within(number(row["longitude"]), -180, 180),
+        frp_mw=within(number(row["frp"]), 0, 100_000),
+        confidence=_confidence(row["confidence"].strip()),
+        time=_time(row["acq_date"].strip(), row["acq_time"].strip()),
+        satellite=CODES.get(code, clean(code, 20)),
+        by_day={"D": True, "N": False}.get(row.get("daynight", "").strip()),
+    )
+
+
+def _confidence(written: str) -> Confidence:
+    """A word, its first letter, or percent."""
+    if word := WORDS.get(written[:1].lower()):
+        return word
+    percent = within(number(written), 0, 100)
+    return "low" if percent < 30 else "nominal" if percent < 80 else "high"
+
+
+def _time(date: str, time: str) -> datetime:
+    """UTC. Hours and minutes are four digits, or fewer without leading zeros."""
+    clock = int(within(number(time), 0, 2359))
+    return datetime.strptime(date, "%Y-%m-%d").replace(hour=clock // 100, minute=clock % 100, tzinfo=UTC)
+
+
+def newest(found: tuple[Detection, ...]) -> datetime | None:
+    return max((detection.time for detection in found), default=None)
+
+
+def regional(region: Region) -> Source[FireFile, tuple[Detection, ...]]:
+    """One public name. There is always a fire in the contiguous states; in Alaska there may be none for months."""
+    always = region == MAINLAND
+    return Source(
+        "NASA.firms_viirs_24h",
+        request_file,
+        parse,
+        licence=LICENCE,
+        hosts=NASA,
+        fresh_s=600,
+        keep_s=43200,
+        timeout_s=20,
+        max_bytes=24 * MIB,
+        conditional=True,
+        newest=newest,
+        newest_max_s=64800 if always else None,
+        least=1 if always else 0,
+        untrusted=True,
+        probe=FireFile("NOAA-20", region),
+    )
+
+
+REGIONS: dict[Region, Source[FireFile, tuple[Detection, ...]]] = {
+    MAINLAND: regional(MAINLAND),
+    "Alaska": regional("Alaska"),
+}
+
+FIRES_AREA = Source(
+    "NASA.firms_area",
+    request_area,
+    parse,
+    licence=LICENCE,
+    hosts=NASA,
+    fresh_s=600,
+    keep_s=43200,
+    timeout_s=15,
+    max_bytes=24 * MIB,
+    newest=newest,
+    also=frozenset({400}),  # a refusal in words comes with either status
+    untrusted=True,
+)

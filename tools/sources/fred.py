@@ -1,0 +1,127 @@
+"""FRED, Federal Reserve Bank of St. Louis: any series by id, with a key as JSON and without one as CSV.
+
+`FRED_API_KEY` is needed for the JSON. Terms vary by series. https://fred.stlouisfed.org/docs/api/fred/
+"""
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import number_or_none, within
+from tools.shared.series import Series, calendar_date, newest_at, nonzero, series, table
+from tools.sources.hosts import MACRO
+from toolserver.errors import SourceChanged, SourceEmpty, SourceRefused
+from toolserver.upstream.source import Gauge, Get, Keys, Licence, Source
+
+API = "https://api.stlouisfed.org/fred/series/observations"
+GRAPH = "https://fred.stlouisfed.org/graph/fredgraph.csv"
+LICENCE = Licence("unclear", "FRED, Federal Reserve Bank of St. Louis", "https://fred.stlouisfed.org/legal/terms/")
+RATES = {"DFF": "fed_rate", "DGS2": "treasury_2y", "DGS10": "treasury_10y", "MORTGAGE30US": "mortgage_30y"}
+PLAUSIBLE = dict.fromkeys(RATES, (-2.0, 25.0)) | {
+    "CPIAUCSL": (50.0, 2000.0),
+    "UNRATE": (0.0, 50.0),
+    "A191RL1Q225SBEA": (-60.0, 60.0),
+    "DTWEXBGS": (60.0, 200.0),
+}
+ANYTHING = (-1e9, 1e9)
+RECENT = 10  # observations of which one must be known
+
+
+class ObservationsQuery(NamedTuple):
+    """The newest observations of one series."""
+
+    series_id: str
+    limit: int = 100
+
+
+class GraphQuery(NamedTuple):
+    """Series of one frequency since a day, in one file."""
+
+    ids: tuple[str, ...]
+    since: date
+
+
+Charts = Mapping[str, Series]
+"""Series by id."""
+
+
+def observations_request(query: ObservationsQuery, keys: Keys) -> Get | None:
+    key = keys.get("FRED_API_KEY")
+    if not key:
+        return None
+    asked = {"series_id": query.series_id, "sort_order": "desc", "limit": str(query.limit), "file_type": "json"}
+    return Get(API, params=asked | {"api_key": key})
+
+
+def parse_observations(body: Any, query: ObservationsQuery) -> Charts:
+    """The one series that was asked for."""
+    if "error_code" in body:  # the message may quote the key
+        raise SourceRefused(f"error {body['error_code']!r:.10}")
+    values = ((date.fromisoformat(row["date"]), row["value"]) for row in body["observations"])
+    pairs = [(day, _value(query.series_id, value)) for day, value in values]
+    if all(value is None for _, value in sorted(pairs, key=lambda pair: pair[0])[-RECENT:]):
+        raise SourceEmpty("no recent value")
+    return {query.series_id: nonzero(series(pairs))}
+
+
+def graph_request(query: GraphQuery, keys: Keys) -> Get:
+    params = {"id": ",".join(query.ids), "cosd": query.since.isoformat()}
+    return Get(GRAPH, params=params, decode="text")
+
+
+def parse_graph(body: str, query: GraphQuery) -> Charts:
+    """Every series asked for, each with a value. A last line without its end may be cut, even inside a number."""
+    if not body.endswith("\n"):
+        raise SourceChanged("the last line is cut")
+    rows = table(body, *query.ids)
+    found = {name: nonzero(series((_day(row), _value(name, row[name])) for row in rows)) for name in query.ids}
+    for name, known in found.items():
+        if not known:
+            raise SourceEmpty(f"no value of {name}")
+    return found
+
+
+def _day(row: dict[str, str]) -> date:
+    return calendar_date(row.get("observation_date") or row["DATE"])  # the name changed in 2024
+
+
+def _value(series_id: str, text: Any) -> float | None:
+    value = number_or_none(text)
+    return None if value is None else within(value, *PLAUSIBLE.get(series_id, ANYTHING))
+
+
+def newest(found: Charts) -> datetime | None:
+    return newest_at(*found.values())
+
+
+def _newest_rates(found: Charts) -> dict[str, float]:
+    return {RATES[name]: known[-1].value for name, known in found.items() if name in RATES}
+
+
+OBSERVATIONS = Source(
+    "FRED.observations",
+    observations_request,
+    parse_observations,
+    licence=LICENCE,
+    hosts=MACRO,
+    fresh_s=3600,
+    keep_s=1209600,
+    timeout_s=8,
+    newest=newest,
+    gauge=Gauge(_newest_rates, 3, absolute=True),
+    probe=ObservationsQuery("DFF", 10),
+)
+GRAPH_CSV = Source(
+    "FRED.graph_csv",
+    graph_request,
+    parse_graph,
+    licence=LICENCE,
+    hosts=MACRO,
+    fresh_s=21600,
+    keep_s=1209600,
+    timeout_s=15,
+    newest=newest,
+    key=lambda query: query.ids,  # the day only bounds what is asked
+    gauge=Gauge(_newest_rates, 3, absolute=True),
+    probe=GraphQuery(("DGS10",), date(2026, 1, 1)),
+)

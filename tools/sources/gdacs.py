@@ -1,0 +1,201 @@
+"""GDACS: disasters with a colour that says how much help they may need (GeoJSON and RSS, no key).
+
+https://www.gdacs.org/gdacsapi/swagger/index.html
+"""
+
+from collections.abc import Iterable
+from datetime import date, datetime
+from typing import Any, Literal, NamedTuple, cast, get_args
+from xml.etree.ElementTree import Element
+
+from tools.shared.numbers import number, positive, within
+from tools.shared.optional import optional
+from tools.shared.text import clean, clean_or_none, web_url
+from tools.shared.times import from_iso, from_rfc822
+from tools.shared.xml import xml_root
+from tools.sources.hosts import GDACS
+from toolserver.errors import SourceChanged, SourceEmpty
+from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+
+SEARCH = "https://www.gdacs.org/gdacsapi/api/events/geteventlist/SEARCH"
+LICENCE = Licence("unclear", "GDACS (European Commission, JRC)", "https://www.gdacs.org/About/termofuse.aspx")
+
+Level = Literal["green", "orange", "red"]
+
+
+class EventQuery(NamedTuple):
+    """Kinds and colours, `;` between them, of the days from `since` to `until`. At most 100 newest are given."""
+
+    kinds: str
+    levels: str
+    since: date
+    until: date
+
+
+class Disaster(NamedTuple):
+    """One event. `kind` is GDACS's code (EQ TC FL VO WF DR TS); `level` None when it is a colour we do not know."""
+
+    kind: str
+    id: int
+    name: str
+    level: Level | None
+    country: str | None
+    severity: str | None
+    started_at: datetime
+    ended_at: datetime | None
+    current: bool | None
+    lat: float | None
+    lon: float | None
+    url: str | None
+
+
+def request(query: EventQuery, keys: Keys) -> Get:
+    return Get(
+        SEARCH,
+        params={
+            "eventlist": query.kinds,
+            "alertlevel": query.levels,
+            "fromdate": query.since.isoformat(),
+            "todate": query.until.isoformat(),
+        },
+    )
+
+
+def parse(body: Any, query: EventQuery) -> tuple[Disaster, ...]:
+    """Every event once: the list may repeat it by class of geometry, of which the centre is kept."""
+    if body["type"] != "FeatureCollection":
+        raise SourceChanged(f"type is {body['type']!r:.40}")
+    centres = (f for f in body["features"] if f["properties"].get("Class", "Point_Centroid") == "Point_Centroid")
+    return _once(_disaster(feature) for feature in centres)
+
+
+def _disaster(feature: dict[str, Any]) -> Disaster:
+    properties = feature["properties"]
+    lon, lat = _position(feature.get("geometry"))
+    severity = properties.get("severitydata") or {}
+    urls = properties.get("url") or {}
+    return Disaster(
+        kind=clean(properties["eventtype"], 10),
+        id=int(positive(properties["eventid"])),
+        name=clean(properties["name"] or properties.get("description") or properties["eventname"]),
+        level=_level(properties["alertlevel"]),
+        country=clean_or_none(properties.get("country")),
+        severity=clean_or_none(severity.get("severitytext")),
+        started_at=from_iso(properties["fromdate"]),
+        ended_at=optional(from_iso, properties.get("todate")),
+        current=_flag(properties.get("iscurrent")),
+        lat=lat,
+        lon=lon,
+        url=web_url(urls.get("report")),
+    )
+
+
+def _position(geometry: Any) -> tuple[float | None, float | None]:
+    """Longitude and latitude of a point."""
+    if not geometry or geometry.get("type") != "Point":
+        return None, None
+    lon, lat = geometry["coordinates"][:2]
+    return within(number(lon), -360, 360), within(number(lat), -90, 90)
+
+
+def _level(colour: object) -> Level | None:
+    lower = str(colour).lower()
+    return cast("Level", lower) if lower in get_args(Level) else None
+
+
+def _flag(given: object) -> bool | None:
+    """Flags are the words "true" and "false"."""
+    return {"true": True, "false": False}.get(str(given).lower())
+
+
+def _once(disasters: Iterable[Disaster]) -> tuple[Disaster, ...]:
+    found: dict[tuple[str, int], Disaster] = {}
+    for disaster in disasters:
+        found.setdefault((disaster.kind, disaster.id), disaster)
+    return tuple(found.values())
+
+
+_GDACS, _GEO = "{http://www.gdacs.org}", "{http://www.w3.org/2003/01/geo/wgs84_pos#}"
+
+
+def request_rss(query: None, keys: Keys) -> Get:
+    return Get("https://www.gdacs.org/xml/rss.xml", decode="bytes")
+
+
+def parse_rss(body: bytes, query: None) -> tuple[Disaster, ...]:
+    """Every event of the feed once."""
+    channel = xml_root(body).find("channel")
+    if channel is None:
+        raise SourceChanged("no channel")
+    found = _once(_of_item(item) for item in channel.iter("item"))
+    if not found:
+        raise SourceEmpty("no item")
+    return found
+
+
+def _of_item(item: Element) -> Disaster:
+    def text(name: str) -> str:
+        return item.findtext(name) or ""
+
+    return Disaster(
+        kind=clean(text(f"{_GDACS}eventtype"), 10),
+        id=int(positive(text(f"{_GDACS}eventid"))),
+        name=clean(text("title")),
+        level=_level(text(f"{_GDACS}alertlevel")),
+        country=clean_or_none(text(f"{_GDACS}country")),
+        severity=clean_or_none(text(f"{_GDACS}severity")),
+        started_at=from_rfc822(text(f"{_GDACS}fromdate")),
+        ended_at=optional(from_rfc822, text(f"{_GDACS}todate")),
+        current=_flag(text(f"{_GDACS}iscurrent")),
+        lat=optional(_latitude, text(f"{_GEO}Point/{_GEO}lat")),
+        lon=optional(_longitude, text(f"{_GEO}Point/{_GEO}long")),
+        url=web_url(text("link")),
+    )
+
+
+def _latitude(text: str) -> float:
+    return within(number(text), -90, 90)
+
+
+def _longitude(text: str) -> float:
+    return within(number(text), -360, 360)
+
+
+def newest(disasters: tuple[Disaster, ...]) -> datetime | None:
+    return max((disaster.started_at for disaster in disasters), default=None)
+
+
+def event_list(fresh_s: float) -> Source[EventQuery, tuple[Disaster, ...]]:
+    """One public name for both questions; the host is asked at most thirty times an hour."""
+    return Source(
+        "GDACS.event_list",
+        request,
+        parse,
+        licence=LICENCE,
+        hosts=GDACS,
+        fresh_s=fresh_s,
+        keep_s=86400,
+        timeout_s=15,
+        max_bytes=8 * MIB,
+        newest=newest,
+        least=0,
+        key=lambda query: (query.kinds, query.levels),  # the days move with the clock, their meaning does not
+        untrusted=True,
+    )
+
+
+EVENT_LIST = event_list(fresh_s=300)
+GREEN_LIST = event_list(fresh_s=900)  # the harmless ones may come later
+RSS = Source(
+    "GDACS.rss",
+    request_rss,
+    parse_rss,
+    licence=LICENCE,
+    hosts=GDACS,
+    fresh_s=600,
+    keep_s=86400,
+    timeout_s=12,
+    conditional=True,
+    newest=newest,
+    untrusted=True,
+)

@@ -1,0 +1,62 @@
+"""GFZ Potsdam: the planetary K index by its own bureau (JSON, no key).
+
+https://kp.gfz.de/en/data
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import number, within
+from tools.shared.times import from_iso
+from tools.sources.hosts import other
+from tools.sources.swpc import KpReading
+from toolserver.errors import SourceChanged, SourceEmpty
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+LICENCE = Licence("attribution", "Kp index by GFZ Potsdam (CC BY 4.0)", "https://kp.gfz.de/en/license")
+HOURS = 24
+
+
+class KpWindow(NamedTuple):
+    """The day before a time. Whole seconds: fractions are refused."""
+
+    until: datetime
+
+
+def request(query: KpWindow, keys: Keys) -> Get:
+    until = query.until.replace(microsecond=0)
+    return Get(
+        "https://kp.gfz.de/app/json/",
+        params={"start": _written(until - timedelta(hours=HOURS)), "end": _written(until), "index": "Kp"},
+    )
+
+
+def _written(time: datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse(body: Any, query: KpWindow) -> tuple[KpReading, ...]:
+    """Periods that have a value, oldest first; the last ones may not be published yet."""
+    rows = zip(body["datetime"], body["Kp"], strict=True)
+    found = sorted(KpReading(from_iso(time), within(number(kp), 0, 9)) for time, kp in rows if kp is not None)
+    if not found:
+        raise SourceEmpty("no value yet")
+    if not any(reading.kp for reading in found):
+        raise SourceChanged("every value is 0")
+    return tuple(found)
+
+
+KP_INDEX = Source(
+    "GFZ.kp_index",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=other("gfz"),
+    fresh_s=600,
+    keep_s=43200,
+    timeout_s=8,
+    newest=lambda readings: readings[-1].time,
+    newest_max_s=7 * 3600,
+    key=lambda query: None,  # always the past day
+    probe=lambda: KpWindow(datetime.now(UTC)),
+)

@@ -1,0 +1,50 @@
+"""Gold-API: the spot price of gold (JSON, no key, terms unclear).
+
+https://gold-api.com/docs
+"""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import number, within
+from tools.shared.times import from_iso
+from tools.sources.coinbase import JUMP
+from tools.sources.hosts import other
+from toolserver.upstream.source import Gauge, Get, Keys, Licence, Source
+
+PRICE = "https://api.gold-api.com/price/XAU"
+LICENCE = Licence("unclear", "Gold-API", "https://gold-api.com/docs")
+PLAUSIBLE = (500, 20_000)  # USD per troy ounce
+
+
+class GoldPrice(NamedTuple):
+    """What a troy ounce of gold costs, and when that was set."""
+
+    usd_per_ounce: float
+    updated_at: datetime
+
+
+def request(query: None, keys: Keys) -> Get:
+    return Get(PRICE)
+
+
+def parse(body: Any, query: None) -> GoldPrice:
+    """The price in dollars. Raises ValueError for another metal or currency."""
+    if (body.get("symbol", "XAU"), body.get("currency", "USD")) != ("XAU", "USD"):
+        raise ValueError(f"{body.get('symbol')!r:.10} in {body.get('currency')!r:.10}")
+    return GoldPrice(within(number(body["price"]), *PLAUSIBLE), from_iso(body["updatedAt"]))
+
+
+XAU_SPOT = Source(
+    "GoldApi.xau_spot",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=other("gold-api"),
+    fresh_s=120,
+    keep_s=86400,
+    timeout_s=6,
+    newest=lambda found: found.updated_at,
+    newest_max_s=4 * 86400,  # the market rests over long weekends
+    gauge=Gauge(lambda found: {"XAU-USD": found.usd_per_ounce}, JUMP),
+)

@@ -1,0 +1,67 @@
+"""Google Cloud's incident history (JSON, no key). The file goes back years; only what is open now is kept.
+
+https://status.cloud.google.com/incidents.schema.json
+"""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tools.shared.text import clean, clean_or_none
+from tools.shared.times import from_iso
+from tools.sources.hosts import STATUS
+from toolserver.errors import SourceChanged
+from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+
+LICENCE = Licence("unclear", "Google Cloud Service Health", "https://status.cloud.google.com")
+
+
+class GoogleIncident(NamedTuple):
+    """An incident without an end. `severity` is low, medium or high; empty when the page does not say."""
+
+    id: str
+    severity: str
+    description: str
+    service: str | None
+    began_at: datetime
+
+
+def request(query: None, keys: Keys) -> Get:
+    return Get("https://status.cloud.google.com/incidents.json")
+
+
+def parse(body: Any, query: None) -> tuple[GoogleIncident, ...]:
+    """The open incidents, in the order of the file: newest first."""
+    if not isinstance(body, list):
+        raise SourceChanged("not a list")
+    return tuple(_incident(i) for i in body if not i.get("end"))
+
+
+def _incident(incident: dict[str, Any]) -> GoogleIncident:
+    return GoogleIncident(
+        id=clean(str(incident["id"]), 60),
+        severity=clean(str(incident.get("severity") or ""), 20).lower(),
+        description=clean(incident["external_desc"]),
+        service=clean_or_none(incident.get("service_name")),
+        began_at=from_iso(incident["begin"]),
+    )
+
+
+def newest(incidents: tuple[GoogleIncident, ...]) -> datetime | None:
+    return max((incident.began_at for incident in incidents), default=None)
+
+
+GOOGLE_CLOUD_INCIDENTS = Source(
+    "GoogleCloud.incidents",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=STATUS,
+    fresh_s=120,
+    keep_s=1800,
+    timeout_s=12,
+    max_bytes=24 * MIB,
+    conditional=True,
+    newest=newest,
+    least=0,
+    untrusted=True,
+)

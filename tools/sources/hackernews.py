@@ -1,0 +1,94 @@
+"""Hacker News (Firebase API, no key): the order of the front page, and single items.
+
+https://github.com/HackerNews/API
+"""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import number, positive
+from tools.shared.text import NAME, clean, clean_or_none, web_url
+from tools.shared.times import from_epoch
+from tools.sources.hosts import HN_FIREBASE
+from toolserver.errors import SourceChanged
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+API = "https://hacker-news.firebaseio.com/v0"
+LICENCE = Licence("unclear", "Hacker News (Y Combinator)", "https://www.ycombinator.com/legal/")
+
+
+class Story(NamedTuple):
+    """One submission. `url` is None for text posts; `comments` is None when the provider does not count them."""
+
+    id: int
+    title: str
+    url: str | None
+    points: int
+    comments: int | None
+    author: str | None
+    created_at: datetime
+
+
+def ids_request(query: None, keys: Keys) -> Get:
+    return Get(f"{API}/topstories.json")
+
+
+def parse_ids(body: Any, query: None) -> tuple[int, ...]:
+    """Item ids in the order of the front page and the pages after it. Jobs are among them."""
+    if not isinstance(body, list):
+        raise SourceChanged(f"not a list: {body!r:.40}")
+    return tuple(int(positive(item)) for item in body)
+
+
+TOP_IDS = Source(
+    "HackerNews.top_ids",
+    ids_request,
+    parse_ids,
+    licence=LICENCE,
+    hosts=HN_FIREBASE,
+    fresh_s=60,
+    keep_s=21600,
+    timeout_s=6,
+    least=100,
+)
+
+
+def item_request(item: int, keys: Keys) -> Get:
+    return Get(f"{API}/item/{item}.json")
+
+
+def parse_item(body: Any, item: int) -> Story | None:
+    """The story, or None for what is gone (`null`, deleted, dead) and for jobs, polls and comments."""
+    if body is None or body.get("deleted") or body.get("dead"):
+        return None
+    if int(number(body["id"])) != item:
+        raise SourceChanged(f"asked for {item}, got {body['id']!r:.40}")
+    return _story(body) if body["type"] == "story" else None
+
+
+def _story(body: dict[str, Any]) -> Story:
+    return Story(
+        id=int(positive(body["id"])),
+        title=clean(body["title"]),
+        url=web_url(body.get("url")),
+        points=int(number(body["score"])),
+        comments=int(number(body["descendants"])),
+        author=clean_or_none(body.get("by"), NAME),
+        created_at=from_epoch(body["time"]),
+    )
+
+
+ITEM = Source(
+    "HackerNews.item",
+    item_request,
+    parse_item,
+    licence=LICENCE,
+    hosts=HN_FIREBASE,
+    fresh_s=120,
+    keep_s=21600,
+    timeout_s=5,
+    newest=lambda story: story.created_at if story else None,
+    least=0,
+    untrusted=True,
+    probe=8863,
+)

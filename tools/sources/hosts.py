@@ -1,0 +1,41 @@
+"""How politely each group of hosts is asked: the one table of paces and budgets."""
+
+from toolserver.upstream.source import HostGroup
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+
+USGS = HostGroup("usgs", 2, 0.5, 60, MINUTE, each_host=True)
+NOAA = HostGroup("noaa", 2, 0.5, 60, MINUTE, each_host=True)
+NASA = HostGroup("nasa", 2, 0.5, 60, MINUTE, each_host=True)
+LL2 = HostGroup("ll2", 1, 5, 12, HOUR, key="LL2_TOKEN", keyed_budget=60)
+GITHUB = HostGroup("github", 1, 7, 8, MINUTE, key="GITHUB_TOKEN", keyed_budget=25, keyed_gap_s=2)
+COINGECKO = HostGroup("coingecko", 1, 12, 5, MINUTE)
+COINPAPRIKA = HostGroup("coinpaprika", 1, 30, 600, DAY)
+COINLORE = HostGroup("coinlore", 1, 1.5, 40, MINUTE)
+EXCHANGES = HostGroup("exchanges", 2, 0.3, 60, MINUTE, each_host=True)
+BTC_EXPLORERS = HostGroup("btc-explorers", 2, 1, 30, MINUTE, each_host=True)
+RPC = HostGroup("rpc", 3, 0.1, 120, MINUTE, each_host=True)
+CNBC = HostGroup("cnbc", 1, 2, 30, MINUTE)
+YAHOO = HostGroup("yahoo", 1, 3, 20, MINUTE)
+CBOE = HostGroup("cboe", 1, 0.5, 60, MINUTE)
+FINNHUB = HostGroup("finnhub", 1, 1.1, 55, MINUTE)
+MACRO = HostGroup("macro", 1, 2, 60, HOUR, each_host=True)
+BLS = HostGroup("bls", 1, 5, 8, DAY)
+OPENMETEO = HostGroup("openmeteo", 4, 0.1, 5000, DAY)
+METNO = HostGroup("metno", 2, 0.2, 5, 1.0)
+HN_FIREBASE = HostGroup("hn-firebase", 5, 0, 300, MINUTE)
+HN_ALGOLIA = HostGroup("hn-algolia", 1, 1, 60, MINUTE)
+REDDIT = HostGroup("reddit", 1, 10, 12, MINUTE)
+RSS = HostGroup("rss", 1, 2, 30, MINUTE, each_host=True)
+ABUSECH = HostGroup("abusech", 1, 5, 12, HOUR, each_host=True)
+RAW = HostGroup("raw", 2, 1, 60, HOUR, each_host=True)
+STEAM = HostGroup("steam", 2, 1, 60, HOUR)
+STEAMSPY = HostGroup("steamspy", 1, 60, 6, HOUR)
+GDACS = HostGroup("gdacs", 1, 5, 30, HOUR)
+INTERNETDB = HostGroup("internetdb", 2, 1, 600, HOUR)
+STATUS = HostGroup("status", 8, 0, 240, MINUTE)
+
+
+def other(name: str) -> HostGroup:
+    """A host of no group: one at a time, a second apart, 60 an hour."""
+    return HostGroup(name, 1, 1, 60, HOUR)

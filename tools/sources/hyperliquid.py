@@ -1,0 +1,96 @@
+"""Hyperliquid: funding of its own contracts, settled every hour, and its forecast for other venues (JSON, no key).
+
+https://hyperliquid.gitbook.io/hyperliquid-docs/for-developers/api/info-endpoint/perpetuals
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tools.shared.funding import Funding, Venue, VenueFundings, dead, mark, rate, settlement
+from tools.shared.numbers import positive
+from tools.shared.optional import optional
+from tools.shared.text import clean
+from tools.sources.hosts import EXCHANGES
+from toolserver.errors import SourceChanged, SourceEmpty
+from toolserver.upstream.source import Keys, Licence, Post, Source
+
+INFO = "https://api.hyperliquid.xyz/info"
+LICENCE = Licence("unclear", "Hyperliquid", "https://hyperliquid.xyz/terms")
+HOURS = 1.0
+FORECAST: dict[str, Venue] = {"BinPerp": "binance", "BybitPerp": "bybit"}
+FEWEST_COINS = 30
+
+
+def contexts_request(query: None, keys: Keys) -> Post:
+    return Post(INFO, json={"type": "metaAndAssetCtxs"})
+
+
+def parse_contexts(body: Any, query: None) -> tuple[Funding, ...]:
+    """Every listed coin: two lists that belong together by position, so nothing is read when their lengths differ."""
+    meta, contexts = body
+    universe = meta["universe"]
+    if len(universe) != len(contexts):
+        raise SourceChanged(f"{len(universe)} coins, {len(contexts)} contexts")
+    listed = [(coin, context) for coin, context in zip(universe, contexts, strict=True) if not coin.get("isDelisted")]
+    return tuple(
+        Funding(f"{clean(coin['name'], 40)}-USD", paid, HOURS, mark(context.get("markPx")), None)
+        for coin, context in listed
+        if (paid := rate(context["funding"])) is not None and not dead(context.get("markPx"))
+    )
+
+
+def predictions_request(query: None, keys: Keys) -> Post:
+    return Post(INFO, json={"type": "predictedFundings"})
+
+
+def parse_predictions(body: Any, query: None) -> tuple[VenueFundings, ...]:
+    """What Binance and Bybit contracts will pay at their coming settlement, without mark prices."""
+    if len(body) < FEWEST_COINS:
+        raise SourceEmpty(f"{len(body)} coins")
+    found: dict[Venue, list[Funding]] = {venue: [] for venue in FORECAST.values()}
+    for coin, forecasts in body:
+        for venue, funding in _forecasts(coin, forecasts):
+            found[venue].append(funding)
+    return tuple(VenueFundings(venue, tuple(fundings), predicted=True) for venue, fundings in found.items())
+
+
+def _forecasts(coin: str, forecasts: list[Any]) -> Iterator[tuple[Venue, Funding]]:
+    for name, terms in forecasts:
+        if name not in FORECAST or terms is None:
+            continue
+        paid, hours = rate(terms["fundingRate"]), optional(positive, terms.get("fundingIntervalHours"))
+        if paid is not None and hours is not None:
+            pair = f"{_elsewhere(clean(coin, 40))}-USDT"
+            yield FORECAST[name], Funding(pair, paid, hours, None, settlement(terms.get("nextFundingTime")))
+
+
+def _elsewhere(coin: str) -> str:
+    """The name other venues give a coin: a contract on a thousand is kPEPE here and 1000PEPE there."""
+    return re.sub(r"^k(?=[A-Z])", "1000", coin)
+
+
+ASSET_CONTEXTS = Source(
+    "Hyperliquid.asset_contexts",
+    contexts_request,
+    parse_contexts,
+    licence=LICENCE,
+    hosts=EXCHANGES,
+    fresh_s=60,
+    keep_s=21600,
+    timeout_s=8,
+    least=50,
+    untrusted=True,
+)
+
+PREDICTED_FUNDINGS = Source(
+    "Hyperliquid.predicted_fundings",
+    predictions_request,
+    parse_predictions,
+    licence=LICENCE,
+    hosts=EXCHANGES,
+    fresh_s=60,
+    keep_s=21600,
+    timeout_s=8,
+    untrusted=True,
+)

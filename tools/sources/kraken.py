@@ -1,0 +1,178 @@
+"""Kraken market data: tickers and candles (JSON, no key; redistribution is barred).
+
+https://docs.kraken.com/api/docs/rest-api/get-ticker-information
+"""
+
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import number, within
+from tools.shared.text import clean
+from tools.shared.times import from_epoch
+from tools.sources.coinbase import JUMP, LEEWAY, Candle, candle, newest, traded
+from tools.sources.hosts import EXCHANGES
+from toolserver.errors import SourceChanged, SourceEmpty, SourceLimited, SourceRefused
+from toolserver.upstream.source import Gauge, Get, Keys, Licence, Source
+
+PUBLIC = "https://api.kraken.com/0/public"
+LICENCE = Licence("no", "Kraken", "https://www.kraken.com/legal")
+NAMES = {"XBT": "BTC", "XDG": "DOGE"}  # what everybody else calls them
+
+
+class Ticker(NamedTuple):
+    """A pair's last 24 hours. There is no price of 24 hours ago in it.
+
+    `volume` is in the base asset; times `vwap`, the mean price weighted by volume, it is in the quote currency.
+    """
+
+    base: str
+    quote: str
+    last: float
+    high: float
+    low: float
+    volume: float
+    vwap: float
+    trades: int
+
+    @property
+    def quote_volume(self) -> float:
+        return self.volume * self.vwap
+
+
+class OhlcQuery(NamedTuple):
+    """XBTUSD candles of so many minutes."""
+
+    interval_min: int
+
+
+def checked(body: Any) -> dict[str, Any]:
+    """`result`, when `error` is empty: errors come with status 200."""
+    errors = body["error"]
+    if not errors:
+        return body["result"]  # type: ignore[no-any-return]
+    text = clean(str(errors[0]), 80)
+    if "too many" in text.lower() or "rate limit" in text.lower():
+        raise SourceLimited(text)
+    raise (SourceChanged if text.startswith("EQuery") else SourceRefused)(text)
+
+
+def request(pair: str, keys: Keys) -> Get:
+    return Get(f"{PUBLIC}/Ticker", params={"pair": pair})
+
+
+def parse(body: Any, pair: str) -> Ticker:
+    """The only pair of the answer, which may go by another name than the one asked for: XBTUSD is XXBTZUSD."""
+    result = checked(body)
+    if not result:
+        raise SourceEmpty("no pair")
+    [(name, row)] = result.items()
+    found = _ticker(name, row)
+    if (found.base, found.quote) != sides(pair):
+        raise SourceChanged(f"{clean(name, 20)} for {pair}")
+    within(found.last, traded(found.low) / LEEWAY, found.high * LEEWAY)
+    return found
+
+
+def request_all(query: None, keys: Keys) -> Get:
+    return Get(f"{PUBLIC}/Ticker")
+
+
+def parse_all(body: Any, query: None) -> tuple[Ticker, ...]:
+    """The pairs quoted in USD and USDT, without those that nobody trades any more."""
+    rows = checked(body).items()
+    return tuple(_ticker(name, row) for name, row in rows if name.endswith(("USD", "USDT")) and number(row["c"][0]) > 0)
+
+
+def _ticker(name: str, row: dict[str, Any]) -> Ticker:
+    base, quote = sides(name)
+    return Ticker(
+        base=base,
+        quote=quote,
+        last=traded(row["c"][0]),
+        high=within(number(row["h"][1]), 0, 1e12),
+        low=within(number(row["l"][1]), 0, 1e12),
+        volume=within(number(row["v"][1]), 0, 1e18),
+        vwap=within(number(row["p"][1]), 0, 1e12),
+        trades=int(number(row["t"][1])),
+    )
+
+
+def sides(name: str) -> tuple[str, str]:
+    """Base and quote of a pair quoted in USD or USDT: `XXBTZUSD` is BTC and USD, `XTZUSD` is XTZ and USD."""
+    quote = "USDT" if name.endswith("USDT") else "USD"
+    base = name.removesuffix(quote)
+    if quote == "USD" and len(base) == 5 and base.endswith("Z") and (name[0] in "XZ" or base == "USDTZ"):
+        base = base[:-1] if base == "USDTZ" else base[1:-1]  # the oldest assets carry a letter for their kind
+    return NAMES.get(base, clean(base, 20)), quote
+
+
+def ohlc_request(query: OhlcQuery, keys: Keys) -> Get:
+    return Get(f"{PUBLIC}/OHLC", params={"pair": "XBTUSD", "interval": str(query.interval_min)})
+
+
+def parse_ohlc(body: Any, query: OhlcQuery) -> tuple[Candle, ...]:
+    """Every row, oldest first; the last one is still open. Beside the pair's rows there is a scalar `last`."""
+    series = [rows for rows in checked(body).values() if isinstance(rows, list)]
+    if not series:
+        raise SourceEmpty("no rows")
+    [rows] = series
+    return tuple(_row(row) for row in rows)
+
+
+def _row(row: list[Any]) -> Candle:
+    start, opened, high, low, close, _, volume = row[:7]
+    return candle(from_epoch(start), opened, high, low, close, volume)
+
+
+TICKER = Source(
+    "Kraken.ticker",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=EXCHANGES,
+    fresh_s=15,
+    keep_s=86400,
+    timeout_s=5,
+    gauge=Gauge(lambda ticker: {f"{ticker.base}-{ticker.quote}": ticker.last}, JUMP),
+    probe="XBTUSD",
+)
+
+
+def _gauged(tickers: tuple[Ticker, ...]) -> dict[str, float]:
+    return {f"{t.base}-USD": t.last for t in tickers if t.quote == "USD" and t.base in ("BTC", "ETH")}
+
+
+TICKER_ALL = Source(
+    "Kraken.ticker_all",
+    request_all,
+    parse_all,
+    licence=LICENCE,
+    hosts=EXCHANGES,
+    fresh_s=60,
+    keep_s=86400,
+    timeout_s=10,
+    least=50,
+    untrusted=True,
+    gauge=Gauge(_gauged, JUMP),
+)
+
+
+def ohlc(interval_min: int) -> Source[OhlcQuery, tuple[Candle, ...]]:
+    """The candles of one length: one public name, and the age that this length allows."""
+    return Source(
+        "Kraken.ohlc",
+        ohlc_request,
+        parse_ohlc,
+        licence=LICENCE,
+        hosts=EXCHANGES,
+        fresh_s=300,
+        keep_s=86400,
+        timeout_s=8,
+        newest=newest,
+        newest_max_s=2 * 60 * interval_min,
+        least=31,
+        probe=OhlcQuery(interval_min),
+    )
+
+
+OHLC_HOUR = ohlc(60)
+OHLC_DAY = ohlc(1440)

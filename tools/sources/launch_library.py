@@ -1,0 +1,199 @@
+"""Launch Library 2 by The Space Devs: launches, people in space, crews of stations (JSON, no key).
+
+LL2_TOKEN raises the budget from 12 to 60 requests an hour.
+
+https://ll.thespacedevs.com/docs/
+"""
+
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from tools.shared.numbers import positive
+from tools.shared.optional import optional
+from tools.shared.text import NAME, clean, clean_or_none, web_url
+from tools.shared.times import from_iso
+from tools.sources.hosts import LL2
+from toolserver.errors import SourceChanged
+from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+
+API = "https://ll.thespacedevs.com/2.3.0"
+LICENCE = Licence("unclear", "The Space Devs (Launch Library 2)", "https://thespacedevs.com/llapi")
+
+Precision = Literal["second", "minute", "hour", "day", "month", "unknown"]
+PRECISIONS: dict[str, Precision] = {"SEC": "second", "MIN": "minute", "HR": "hour", "DAY": "day", "M": "month"}
+
+
+class Launch(NamedTuple):
+    """One launch. `net` is the earliest time it may happen; `date_text` says when, where there is no time yet."""
+
+    id: str
+    name: str
+    provider: str | None
+    vehicle: str | None
+    mission: str | None
+    mission_type: str | None
+    status: str
+    status_code: str | None
+    net: datetime | None
+    precision: Precision
+    window_start: datetime | None
+    window_end: datetime | None
+    pad: str | None
+    location: str | None
+    url: str | None
+    date_text: str | None = None
+    updated_at: datetime | None = None
+
+
+def _asked(path: str, keys: Keys, **params: str) -> Get:
+    token = keys.get("LL2_TOKEN")
+    headers = {"Authorization": f"Token {token}"} if token else {}
+    return Get(f"{API}/{path}/", params=params | {"format": "json"}, headers=headers)
+
+
+def launches_request(query: None, keys: Keys) -> Get:
+    return _asked("launches/upcoming", keys, limit="15", mode="normal", ordering="net")
+
+
+def parse_launches(body: Any, query: None) -> tuple[Launch, ...]:
+    """Every launch of the answer, in its order. Some have flown: they stay listed for a while."""
+    return tuple(_launch(launch) for launch in body["results"])
+
+
+def _launch(launch: dict[str, Any]) -> Launch:
+    mission, pad = launch.get("mission"), launch.get("pad")
+    details = mission if isinstance(mission, dict) else {}
+    place = pad.get("location") if isinstance(pad, dict) else launch.get("location")
+    vehicle = (launch.get("rocket") or {}).get("configuration") or {}
+    return Launch(
+        id=clean(str(launch["id"]), 60),
+        name=clean(launch["name"]),
+        provider=_name(launch.get("launch_service_provider")) or clean_or_none(launch.get("lsp_name"), NAME),
+        vehicle=clean_or_none(vehicle.get("full_name") or vehicle.get("name"), NAME),
+        mission=_name(mission),
+        mission_type=clean_or_none(details.get("type") or launch.get("mission_type"), NAME),
+        status=clean(launch["status"]["name"], NAME),
+        status_code=clean_or_none(launch["status"].get("abbrev"), 40),
+        net=from_iso(launch["net"]),
+        precision=_precision(launch.get("net_precision")),
+        window_start=optional(from_iso, launch.get("window_start")),
+        window_end=optional(from_iso, launch.get("window_end")),
+        pad=_name(pad),
+        location=_name(place),
+        url=web_url(launch.get("url")),
+        updated_at=optional(from_iso, launch.get("last_updated")),
+    )
+
+
+def _name(value: Any) -> str | None:
+    """The name of an object, or a plain string, as the list mode has it."""
+    return clean_or_none(value.get("name") if isinstance(value, dict) else value, NAME)
+
+
+def _precision(value: Any) -> Precision:
+    found = value.get("abbrev") if isinstance(value, dict) else None
+    return PRECISIONS.get(found, "unknown") if isinstance(found, str) else "unknown"
+
+
+LAUNCHES = Source(
+    "LaunchLibrary.upcoming_launches",
+    launches_request,
+    parse_launches,
+    licence=LICENCE,
+    hosts=LL2,
+    fresh_s=600,
+    keep_s=86400,
+    timeout_s=15,
+    max_bytes=4 * MIB,
+    newest=lambda launches: max((launch.updated_at for launch in launches if launch.updated_at), default=None),
+    least=3,
+    untrusted=True,
+)
+
+
+class Astronaut(NamedTuple):
+    """A human in space."""
+
+    id: int
+    name: str
+    agency: str | None
+
+
+def astronauts_request(query: None, keys: Keys) -> Get:
+    return _asked("astronauts", keys, in_space="true", is_human="true", limit="60", mode="normal")
+
+
+def parse_astronauts(body: Any, query: None) -> tuple[Astronaut, ...]:
+    """Everyone in space who is human: a mannequin is listed too."""
+    if body.get("next"):
+        raise SourceChanged(f"more than one page: {body.get('count')!r:.20} people")
+    people = tuple(_astronaut(person) for person in body["results"] if _name(person.get("type")) != "Non-Human")
+    if len(people) > MOST_PEOPLE:
+        raise SourceChanged(f"{len(people)} people")
+    return people
+
+
+LEAST_PEOPLE, MOST_PEOPLE = 3, 30
+
+
+def _astronaut(person: dict[str, Any]) -> Astronaut:
+    agency = person.get("agency")
+    short = clean_or_none(agency.get("abbrev"), NAME) if isinstance(agency, dict) else None
+    return Astronaut(int(positive(person["id"])), clean(person["name"], NAME), short or _name(agency))
+
+
+ASTRONAUTS = Source(
+    "LaunchLibrary.astronauts_in_space",
+    astronauts_request,
+    parse_astronauts,
+    licence=LICENCE,
+    hosts=LL2,
+    fresh_s=21600,
+    keep_s=172800,
+    timeout_s=15,
+    least=LEAST_PEOPLE,
+    untrusted=True,
+)
+
+
+class Expedition(NamedTuple):
+    """A crew on a station, by the ids of its members."""
+
+    name: str
+    station: str
+    started_at: datetime | None
+    crew: frozenset[int]
+
+
+def expeditions_request(query: None, keys: Keys) -> Get:
+    return _asked("expeditions", keys, is_active="true", mode="detailed", limit="10")
+
+
+def parse_expeditions(body: Any, query: None) -> tuple[Expedition, ...]:
+    """Every active expedition that has a crew."""
+    expeditions = (_expedition(expedition) for expedition in body["results"])
+    return tuple(expedition for expedition in expeditions if expedition.crew)
+
+
+def _expedition(expedition: dict[str, Any]) -> Expedition:
+    return Expedition(
+        clean(expedition["name"], NAME),
+        clean(expedition["spacestation"]["name"], NAME),
+        optional(from_iso, expedition.get("start")),
+        frozenset(int(positive(member["astronaut"]["id"])) for member in expedition.get("crew") or []),
+    )
+
+
+EXPEDITIONS = Source(
+    "LaunchLibrary.active_expeditions",
+    expeditions_request,
+    parse_expeditions,
+    licence=LICENCE,
+    hosts=LL2,
+    fresh_s=21600,
+    keep_s=172800,
+    timeout_s=25,
+    max_bytes=8 * MIB,
+    newest=lambda expeditions: max((e.started_at for e in expeditions if e.started_at), default=None),
+    untrusted=True,
+)

@@ -1,0 +1,141 @@
+"""Headlines of eight publishers and, when it is switched on, of a news search (RSS 2.0, no key; display only).
+
+The search is asked only where GOOGLE_NEWS is set to anything.
+
+https://www.rssboard.org/rss-specification
+"""
+
+from datetime import datetime
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+from tools.shared.optional import optional
+from tools.shared.text import clean_or_none, web_url
+from tools.shared.times import from_iso, from_rfc822
+from tools.shared.xml import xml_root
+from tools.sources.hosts import RSS
+from toolserver.errors import SourceChanged
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+SEARCH = "https://news.google.com/rss/search"
+SWITCH = "GOOGLE_NEWS"
+TOPICS = "bitcoin OR ethereum OR crypto OR stocks OR nasdaq"
+DAY = 86400
+
+
+class Headline(NamedTuple):
+    """A title, where it leads, and when it was published."""
+
+    title: str
+    url: str | None
+    at: datetime
+
+
+def parse(body: bytes, query: None) -> tuple[Headline, ...]:
+    """Every item that has a title and a date, in the order of the feed."""
+    channel = xml_root(body).find("channel")
+    if channel is None:
+        raise SourceChanged("no channel")
+    found = (_headline(item) for item in channel.findall("item"))
+    return tuple(headline for headline in found if headline)
+
+
+def _headline(item: Element) -> Headline | None:
+    title, at = clean_or_none(item.findtext("title")), optional(_date, item.findtext("pubDate"))
+    if title is None or at is None:
+        return None
+    return Headline(title, web_url(item.findtext("link")) or web_url(item.findtext("guid")), at)
+
+
+def _date(text: str) -> datetime:
+    """RFC 822, as the format has it, or ISO 8601, as one publisher has it."""
+    text = text.strip()
+    return from_iso(text) if text[:4].isdigit() and text[4:5] == "-" else from_rfc822(text)
+
+
+def newest(headlines: tuple[Headline, ...]) -> datetime | None:
+    return max((headline.at for headline in headlines), default=None)
+
+
+def feed(name: str, url: str, licence: Licence, *, newest_max_s: float = 2 * DAY) -> Source[None, tuple[Headline, ...]]:
+    """The feed of a publisher."""
+    return Source(
+        name,
+        lambda query, keys: Get(url, decode="bytes"),
+        parse,
+        licence=licence,
+        hosts=RSS,
+        fresh_s=300,
+        keep_s=21600,
+        timeout_s=8,
+        conditional=True,
+        newest=newest,
+        newest_max_s=newest_max_s,
+        least=3,
+        key=lambda query: name,
+        untrusted=True,
+    )
+
+
+def _theirs(publisher: str, terms_url: str) -> Licence:
+    return Licence("non_commercial", publisher, terms_url)
+
+
+COINDESK = feed(
+    "CoinDesk.rss",
+    "https://www.coindesk.com/arc/outboundfeeds/rss/",
+    _theirs("CoinDesk", "https://www.coindesk.com/terms"),
+)
+COINTELEGRAPH = feed(
+    "Cointelegraph.rss",
+    "https://cointelegraph.com/rss",
+    _theirs("Cointelegraph", "https://cointelegraph.com/terms-and-privacy"),
+)
+DECRYPT = feed("Decrypt.rss", "https://decrypt.co/feed", _theirs("Decrypt", "https://decrypt.co/terms-of-use"))
+CNBC = feed(
+    "CNBC.top_news_rss",
+    "https://www.cnbc.com/id/100003114/device/rss/rss.html",
+    _theirs("CNBC", "https://www.nbcuniversal.com/terms"),
+)
+MARKETWATCH = feed(
+    "MarketWatch.top_stories_rss",
+    "https://feeds.content.dowjones.io/public/rss/mw_topstories",
+    _theirs("MarketWatch", "https://www.dowjones.com/terms-of-use/"),
+)
+YAHOO_FINANCE = feed(
+    "YahooFinance.news_rss",
+    "https://finance.yahoo.com/news/rssindex",
+    _theirs("Yahoo Finance", "https://legal.yahoo.com/us/en/yahoo/terms/otos/index.html"),
+)
+BBC_BUSINESS = feed(
+    "BBC.business_rss",
+    "https://feeds.bbci.co.uk/news/business/rss.xml",
+    _theirs("BBC News", "https://www.bbc.co.uk/usingthebbc/terms-of-use/"),
+)
+FEDERAL_RESERVE = feed(
+    "FederalReserve.press_rss",
+    "https://www.federalreserve.gov/feeds/press_all.xml",
+    Licence("yes", "Board of Governors of the Federal Reserve System", "https://www.federalreserve.gov/disclaimer.htm"),
+    newest_max_s=21 * DAY,
+)
+
+
+def search_request(query: None, keys: Keys) -> Get | None:
+    if not keys.get(SWITCH):
+        return None
+    params = {"q": f"({TOPICS}) when:1d", "hl": "en-US", "gl": "US", "ceid": "US:en"}
+    return Get(SEARCH, params=params, decode="bytes")
+
+
+GOOGLE_NEWS = Source(
+    "GoogleNews.search_rss",
+    search_request,
+    parse,
+    licence=_theirs("Google News", "https://policies.google.com/terms"),
+    hosts=RSS,
+    fresh_s=900,
+    keep_s=21600,
+    timeout_s=8,
+    newest=newest,
+    untrusted=True,
+)

@@ -1,0 +1,107 @@
+"""NIFC: wildfires in the United States that are being fought, by the agencies' own reports (GeoJSON, no key).
+
+https://data-nifc.opendata.arcgis.com
+"""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import number, number_or_none, within
+from tools.shared.optional import optional
+from tools.shared.text import NAME, clean, clean_or_none
+from tools.shared.times import from_epoch_ms
+from tools.sources.hosts import other
+from toolserver.errors import SourceChanged, SourceLimited
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+QUERY = (
+    "https://services3.arcgis.com/T4QMspbfLg3qTGWY/arcgis/rest/services/"
+    "WFIGS_Incident_Locations_Current/FeatureServer/0/query"
+)
+FIELDS = "IncidentName,IncidentSize,PercentContained,POOState,POOCounty,FireDiscoveryDateTime,ModifiedOnDateTime_dt"
+LICENCE = Licence("attribution", "National Interagency Fire Center (WFIGS)", "https://data-nifc.opendata.arcgis.com")
+OLDEST_YEAR = 2000
+TOO_MANY = (429, 503)
+
+
+class Incident(NamedTuple):
+    """A wildfire. What has not been reported yet is None."""
+
+    name: str
+    state: str | None
+    county: str | None
+    acres: float | None
+    contained_percent: float | None
+    discovered_at: datetime | None
+    modified_at: datetime | None
+
+
+def request(query: None, keys: Keys) -> Get:
+    return Get(
+        QUERY,
+        params={
+            "where": "IncidentTypeCategory='WF'",
+            "outFields": FIELDS,
+            "orderByFields": "IncidentSize DESC",
+            "resultRecordCount": "50",
+            "f": "geojson",
+        },
+    )
+
+
+def parse(body: Any, query: None) -> tuple[Incident, ...]:
+    """Every incident that has a name. An error comes with status 200."""
+    if error := body.get("error"):
+        reason = clean(str(error.get("message")), 60)
+        raise SourceLimited(reason) if error.get("code") in TOO_MANY else SourceChanged(reason)
+    rows = [feature["properties"] for feature in body["features"]]
+    incidents = tuple(_incident(row) for row in rows if row["IncidentName"])
+    if incidents and not any(incident.acres for incident in incidents):
+        raise SourceChanged("nothing has burned")
+    return incidents
+
+
+def _incident(row: dict[str, Any]) -> Incident:
+    state = clean_or_none(row.get("POOState"), 20)
+    acres = number_or_none(row["IncidentSize"])
+    return Incident(
+        name=clean(str(row["IncidentName"]), NAME),
+        state=state.removeprefix("US-") if state else None,
+        county=clean_or_none(row.get("POOCounty"), NAME),
+        acres=within(acres, 0, 1e8) if acres else None,
+        contained_percent=optional(_percent, row.get("PercentContained")),
+        discovered_at=_time(row.get("FireDiscoveryDateTime")),
+        modified_at=_time(row.get("ModifiedOnDateTime_dt")),
+    )
+
+
+def _percent(value: Any) -> float:
+    return within(number(value), 0, 100)
+
+
+def _time(milliseconds: Any) -> datetime | None:
+    """Raises ValueError for a time of another century: it would be no time at all."""
+    if milliseconds is None:
+        return None
+    time = from_epoch_ms(milliseconds)
+    within(time.year, OLDEST_YEAR, 2100)
+    return time
+
+
+def newest(incidents: tuple[Incident, ...]) -> datetime | None:
+    return max((incident.modified_at for incident in incidents if incident.modified_at), default=None)
+
+
+INCIDENTS = Source(
+    "NIFC.wildfire_incidents",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=other("nifc"),
+    fresh_s=900,
+    keep_s=43200,
+    timeout_s=12,
+    newest=newest,
+    least=0,
+    untrusted=True,
+)

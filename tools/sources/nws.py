@@ -1,0 +1,161 @@
+"""Weather alerts of the United States, from the National Weather Service (GeoJSON, no key, public domain).
+
+https://www.weather.gov/documentation/services-web-api
+"""
+
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
+
+from tools.shared.optional import optional
+from tools.shared.text import DESCRIPTION, NAME, clean, clean_or_none, web_url
+from tools.shared.times import from_iso
+from tools.sources.hosts import NOAA
+from toolserver.errors import SourceChanged, SourceEmpty
+from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+
+ACTIVE = "https://api.weather.gov/alerts/active"
+LICENCE = Licence("yes", "NOAA/National Weather Service", "https://www.weather.gov/disclaimer")
+LONGEST_DESCRIPTION = 1000
+
+Severity = Literal["Extreme", "Severe", "Moderate", "Minor", "Unknown"]
+Urgency = Literal["Immediate", "Expected", "Future", "Past", "Unknown"]
+Certainty = Literal["Observed", "Likely", "Possible", "Unlikely", "Unknown"]
+Status = Literal["Actual", "Exercise", "System", "Test", "Draft"]
+
+W = TypeVar("W", bound=str)
+
+
+class AlertQuery(NamedTuple):
+    """Which of the active alerts; None means any. There is no limit to ask for: the service refuses one."""
+
+    area: str | None = None
+    event: str | None = None
+    severity: Severity | None = None
+    urgency: Urgency | None = None
+    status: Status = "Actual"
+
+
+class Alert(NamedTuple):
+    """One message. `references` are the ids of the messages it replaces; `ends` is when the weather ends, if known."""
+
+    id: str
+    event: str
+    severity: Severity
+    urgency: Urgency
+    certainty: Certainty
+    area: str
+    sent: datetime
+    effective: datetime
+    expires: datetime
+    ends: datetime | None
+    message_type: str
+    headline: str | None
+    description: str | None
+    sender: str | None
+    web: str | None
+    url: str | None
+    references: frozenset[str] = frozenset()
+
+
+class AlertList(NamedTuple):
+    """Messages in the order of the service, and when the list last changed."""
+
+    alerts: tuple[Alert, ...]
+    updated: datetime | None
+
+
+ALL = AlertQuery()
+
+
+def request(query: AlertQuery, keys: Keys) -> Get:
+    """The service refuses what it does not know and event names with marks; those are looked for in `parse`."""
+    filters = {
+        "status": query.status.lower(),
+        "area": query.area,
+        "event": query.event if _plain(query.event) else None,
+        "severity": query.severity,
+        "urgency": query.urgency,
+    }
+    return Get(ACTIVE, params={k: v for k, v in filters.items() if v}, headers={"Accept": "application/geo+json"})
+
+
+def parse(body: Any, query: AlertQuery) -> AlertList:
+    """Every message. The United States are never without one, so that an empty unfiltered list is a fault."""
+    if body["type"] != "FeatureCollection":
+        raise SourceChanged(f"type is {body['type']!r:.40}")
+    alerts = tuple(_alert(feature) for feature in body["features"])
+    if not _plain(query.event):
+        alerts = tuple(alert for alert in alerts if alert.event == query.event)
+    if query != ALL:
+        return AlertList(alerts, optional(from_iso, body.get("updated")))
+    if not alerts:
+        raise SourceEmpty("no alert in the whole country")
+    return AlertList(alerts, from_iso(body["updated"]))
+
+
+def _plain(event: str | None) -> bool:
+    """Whether an event's name is only of letters, digits and blanks."""
+    return event is None or all(word.isalnum() for word in event.split())
+
+
+def _alert(feature: dict[str, Any]) -> Alert:
+    properties = feature["properties"]
+    return Alert(
+        id=clean(properties["id"], 200),
+        event=clean(properties["event"], NAME),
+        severity=_word(properties["severity"], get_args(Severity)),
+        urgency=_word(properties["urgency"], get_args(Urgency)),
+        certainty=_word(properties["certainty"], get_args(Certainty)),
+        area=clean(properties["areaDesc"], DESCRIPTION),
+        sent=from_iso(properties["sent"]),
+        effective=from_iso(properties["effective"]),
+        expires=from_iso(properties["expires"]),
+        ends=optional(from_iso, properties.get("ends")),
+        message_type=clean(properties["messageType"], 40),
+        headline=clean_or_none(properties.get("headline")),
+        description=clean_or_none(properties.get("description"), LONGEST_DESCRIPTION),
+        sender=clean_or_none(properties.get("senderName"), NAME),
+        web=web_url(properties.get("web")),
+        url=web_url(feature.get("id")),
+        references=frozenset(filter(None, (optional(_identifier, r) for r in properties.get("references") or ()))),
+    )
+
+
+def _word(given: str, known: tuple[W, ...]) -> W:
+    """The word if it is one of the class; a word we do not know says as much as the class's own Unknown."""
+    return next((word for word in known if word == given), known[-1])
+
+
+def _identifier(reference: dict[str, Any]) -> str:
+    return clean(reference["identifier"], 200)
+
+
+def newest(listed: AlertList) -> datetime | None:
+    return max((alert.sent for alert in listed.alerts), default=None)
+
+
+def _source(**more: Any) -> Source[AlertQuery, AlertList]:
+    return Source(
+        "NWS.alerts_active",
+        request,
+        parse,
+        licence=LICENCE,
+        hosts=NOAA,
+        fresh_s=60,
+        keep_s=21600,
+        timeout_s=10,
+        max_bytes=16 * MIB,
+        conditional=True,
+        newest=newest,
+        least=0,
+        untrusted=True,
+        probe=ALL,
+        **more,
+    )
+
+
+ALERTS = _source(stamp=lambda listed: listed.updated, newest_max_s=1200)
+"""All of the country, to be asked for with `ALL`."""
+
+FILTERED_ALERTS = _source(user_input=True)
+"""What a caller asks for."""

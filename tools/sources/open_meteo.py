@@ -1,0 +1,219 @@
+"""Open-Meteo: weather forecast and air quality for a point (JSON, no key; a paid key lifts the non-commercial limit).
+
+https://open-meteo.com/en/docs
+"""
+
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import number, number_or_none, within
+from tools.shared.optional import optional
+from tools.shared.places import DEFAULT, Place
+from tools.shared.text import clean
+from tools.shared.times import from_iso
+from tools.sources.hosts import OPENMETEO
+from toolserver.errors import SourceChanged, SourceEmpty, SourceLimited
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+KEY = "OPENMETEO_API_KEY"
+FORECAST_LICENCE = Licence(
+    "non_commercial", "Weather data by Open-Meteo.com (CC BY 4.0)", "https://open-meteo.com/en/terms"
+)
+AIR_LICENCE = Licence(
+    "non_commercial", "Air quality by CAMS via Open-Meteo.com (CC BY 4.0)", "https://open-meteo.com/en/terms"
+)
+CURRENT = (
+    "temperature_2m,apparent_temperature,relative_humidity_2m,"
+    "weather_code,wind_speed_10m,wind_direction_10m,precipitation"
+)
+HOURLY = "temperature_2m,relative_humidity_2m,precipitation_probability,weather_code,wind_speed_10m"
+AIR = "us_aqi,european_aqi,pm2_5,pm10,ozone,nitrogen_dioxide,sulphur_dioxide,carbon_monoxide"
+LEAST_HOURS = 24
+
+
+class Conditions(NamedTuple):
+    """The weather at an instant. `precipitation_in` fell in the quarter of an hour before it."""
+
+    time: datetime
+    temperature_f: float
+    wind_speed_mph: float
+    humidity_percent: float
+    apparent_temperature_f: float | None = None
+    wind_direction_deg: float | None = None
+    weather_code: int | None = None
+    precipitation_in: float | None = None
+
+
+class Hour(NamedTuple):
+    """The weather expected at a full hour of local time."""
+
+    time: datetime
+    temperature_f: float
+    wind_speed_mph: float
+    humidity_percent: float | None = None
+    precipitation_probability_percent: float | None = None
+    weather_code: int | None = None
+
+
+class Forecast(NamedTuple):
+    """Three days from the last local midnight, by the hour."""
+
+    timezone: str
+    current: Conditions
+    hourly: tuple[Hour, ...]
+
+
+class AirQuality(NamedTuple):
+    """Concentrations in µg/m³. Any value may be missing, but not both the US index and PM2.5."""
+
+    time: datetime
+    us_aqi: float | None
+    european_aqi: float | None
+    pm2_5: float | None
+    pm10: float | None
+    ozone: float | None
+    nitrogen_dioxide: float | None
+    sulphur_dioxide: float | None
+    carbon_monoxide: float | None
+
+
+def request_forecast(query: Place, keys: Keys) -> Get:
+    params = {
+        "current": CURRENT,
+        "hourly": HOURLY,
+        "temperature_unit": "fahrenheit",
+        "wind_speed_unit": "mph",
+        "precipitation_unit": "inch",
+        "timezone": "auto",
+        "forecast_days": "3",
+    }
+    return _request("api.open-meteo.com/v1/forecast", query, params, keys)
+
+
+def request_air(query: Place, keys: Keys) -> Get:
+    return _request("air-quality-api.open-meteo.com/v1/air-quality", query, {"current": AIR, "timezone": "auto"}, keys)
+
+
+def _request(address: str, place: Place, params: dict[str, str], keys: Keys) -> Get:
+    params = {"latitude": f"{place.lat:.2f}", "longitude": f"{place.lon:.2f}"} | params
+    if KEY in keys:
+        return Get(f"https://customer-{address}", params=params | {"apikey": keys[KEY]})
+    return Get(f"https://{address}", params=params)
+
+
+def parse_forecast(body: Any, query: Place) -> Forecast:
+    """Current conditions and the hours that have a temperature and a wind speed."""
+    _refuse_error(body)
+    offset = timedelta(seconds=within(number(body["utc_offset_seconds"]), -86400, 86400))
+    hourly = _hours(body["hourly"], offset)
+    if len(hourly) < LEAST_HOURS:
+        raise SourceEmpty(f"{len(hourly)} hours")
+    return Forecast(clean(str(body["timezone"]), 60), _conditions(body["current"], offset), hourly)
+
+
+def _conditions(now: dict[str, Any], offset: timedelta) -> Conditions:
+    return Conditions(
+        time=from_iso(now["time"]) - offset,
+        temperature_f=_fahrenheit(now["temperature_2m"]),
+        wind_speed_mph=within(number(now["wind_speed_10m"]), 0, 400),
+        humidity_percent=_humidity(now["relative_humidity_2m"]),
+        apparent_temperature_f=optional(_fahrenheit, now.get("apparent_temperature")),
+        wind_direction_deg=optional(_direction, now.get("wind_direction_10m")),
+        weather_code=optional(_code, now.get("weather_code")),
+        precipitation_in=optional(_amount, now.get("precipitation")),
+    )
+
+
+def _hours(hourly: dict[str, Any], offset: timedelta) -> tuple[Hour, ...]:
+    """Arrays side by side; those of optional members may be absent, but never shorter than the others."""
+    times = hourly["time"]
+    names = ("relative_humidity_2m", "precipitation_probability", "weather_code")
+    optionals = (hourly.get(name) or [None] * len(times) for name in names)
+    rows = zip(times, hourly["temperature_2m"], hourly["wind_speed_10m"], *optionals, strict=True)
+    return tuple(
+        Hour(
+            time=from_iso(time) - offset,
+            temperature_f=_fahrenheit(temperature),
+            wind_speed_mph=within(number(wind), 0, 400),
+            humidity_percent=None if humidity is None else _humidity(humidity),
+            precipitation_probability_percent=optional(_percent, probability),
+            weather_code=optional(_code, code),
+        )
+        for time, temperature, wind, humidity, probability, code in rows
+        if temperature is not None and wind is not None
+    )
+
+
+def parse_air(body: Any, query: Place) -> AirQuality:
+    """The current hour. Zero everywhere is no measurement."""
+    _refuse_error(body)
+    current = body["current"]
+    offset = timedelta(seconds=within(number(body["utc_offset_seconds"]), -86400, 86400))
+    values = {name: number_or_none(current.get(name)) for name in AIR.split(",")}
+    found = {name: None if value is None else within(value, 0, 100_000) for name, value in values.items()}
+    if found["us_aqi"] is None and found["pm2_5"] is None:
+        raise SourceEmpty("neither us_aqi nor pm2_5")
+    if not any(found.values()):
+        raise SourceChanged("every value is 0")
+    return AirQuality(from_iso(current["time"]) - offset, **found)
+
+
+def _refuse_error(body: Any) -> None:
+    """`{"error": true, "reason": …}` stands for everything that went wrong."""
+    if body.get("error"):
+        reason = clean(str(body.get("reason")), 90)
+        raise SourceLimited(reason) if "limit" in reason else SourceChanged(reason)
+
+
+def _fahrenheit(value: Any) -> float:
+    return within(number(value), -130, 140)
+
+
+def _humidity(value: Any) -> float:
+    """Percent. It is never 0 on earth: that would be a document of zeros."""
+    return within(number(value), 0.1, 100)
+
+
+def _bounded(value: Any, *, low: float, high: float) -> float:
+    return within(number(value), low, high)
+
+
+_direction = partial(_bounded, low=0, high=360)
+_percent = partial(_bounded, low=0, high=100)
+_amount = partial(_bounded, low=0, high=100)
+
+
+def _code(value: Any) -> int:
+    return int(within(number(value), 0, 99))
+
+
+FORECAST = Source(
+    "OpenMeteo.forecast",
+    request_forecast,
+    parse_forecast,
+    licence=FORECAST_LICENCE,
+    hosts=OPENMETEO,
+    fresh_s=600,
+    keep_s=21600,
+    timeout_s=8,
+    newest=lambda forecast: forecast.current.time,
+    newest_max_s=7200,
+    user_input=True,
+    probe=DEFAULT,
+)
+
+AIR_QUALITY = Source(
+    "OpenMeteo.air_quality",
+    request_air,
+    parse_air,
+    licence=AIR_LICENCE,
+    hosts=OPENMETEO,
+    fresh_s=1800,
+    keep_s=43200,
+    timeout_s=8,
+    newest=lambda air: air.time,
+    newest_max_s=10800,
+    user_input=True,
+    probe=DEFAULT,
+)

@@ -1,0 +1,33 @@
+"""TCP connection times measured by this server itself; no HTTP, no third party's data.
+
+https://www.rfc-editor.org/rfc/rfc9293
+"""
+
+from typing import Any
+
+from tools.shared.numbers import number, within
+from toolserver.upstream.source import Connect, HostGroup, Keys, Licence, Source
+
+
+def request(host: str, keys: Keys) -> Connect:
+    return Connect(f"tcp://{host}:443")
+
+
+def parse(body: Any, host: str) -> int:
+    """Milliseconds, or -1 for a target that cannot be reached: that is an answer too."""
+    if body.get("unreachable") is True:
+        return -1
+    return int(within(number(body["latency_ms"]), 1, 60_000))
+
+
+TCP_CONNECT = Source(
+    "Probe.tcp_connect",
+    request,
+    parse,
+    licence=Licence("yes", "measured by this service"),
+    hosts=HostGroup("probe", 12, 0, 120, 60),
+    fresh_s=60,
+    keep_s=600,
+    timeout_s=9,
+    probe="1.1.1.1",
+)

@@ -1,0 +1,53 @@
+"""Slack's status page (JSON, no key).
+
+https://docs.slack.dev/reference/slack-status-api
+"""
+
+from typing import Any, Literal, NamedTuple
+
+from tools.shared.text import clean
+from tools.sources.hosts import STATUS
+from toolserver.errors import SourceChanged
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+LICENCE = Licence("unclear", "Slack status page", "https://slack-status.com")
+
+
+class SlackIncident(NamedTuple):
+    """`kind` is Slack's word for it: incident, notice, outage or maintenance."""
+
+    title: str
+    kind: str
+
+
+class SlackStatus(NamedTuple):
+    """`active` is Slack's word for "there is an incident"."""
+
+    status: Literal["ok", "active"]
+    incidents: tuple[SlackIncident, ...]
+
+
+def request(query: None, keys: Keys) -> Get:
+    return Get("https://slack-status.com/api/v2.0.0/current")
+
+
+def parse(body: Any, query: None) -> SlackStatus:
+    """Every active incident."""
+    status = body["status"]
+    if status not in ("ok", "active"):
+        raise SourceChanged(f"status is {status!r:.40}")
+    listed = body.get("active_incidents") or []
+    return SlackStatus(status, tuple(SlackIncident(clean(i["title"]), clean(i["type"], 40)) for i in listed))
+
+
+SLACK_STATUS = Source(
+    "Slack.current_status",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=STATUS,
+    fresh_s=60,
+    keep_s=900,
+    timeout_s=5,
+    untrusted=True,
+)

@@ -1,0 +1,99 @@
+"""The Smithsonian's weekly report on volcanoes (RSS in ISO-8859-1, no key, not for commercial use).
+
+https://volcano.si.edu/reports_weekly.cfm
+"""
+
+import re
+from datetime import datetime
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+from tools.shared.numbers import number, within
+from tools.shared.optional import optional
+from tools.shared.text import DESCRIPTION, clean, clean_or_none, web_url
+from tools.shared.times import from_rfc822
+from tools.shared.xml import xml_root
+from tools.sources.hosts import other
+from toolserver.errors import SourceChanged
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+LICENCE = Licence("non_commercial", "Smithsonian Institution, Global Volcanism Program", "https://volcano.si.edu")
+_TITLE = re.compile(r"(.+?) \((.+?)\) - Report for (.+?)(?: - (.+))?")
+_VNUM = re.compile(r"#vn_(\d{6})$")
+
+
+class VolcanoReport(NamedTuple):
+    """What happened at one volcano in a week. `vnum` is its number in the catalogue of volcanoes."""
+
+    name: str
+    country: str | None
+    period: str | None
+    category: str | None
+    summary: str | None
+    vnum: str | None
+    published_at: datetime
+    lat: float | None
+    lon: float | None
+    link: str | None
+
+
+def request(query: None, keys: Keys) -> Get:
+    return Get("https://volcano.si.edu/news/WeeklyVolcanoRSS.xml", decode="bytes")
+
+
+def parse(body: bytes, query: None) -> tuple[VolcanoReport, ...]:
+    """Every item. They all have the same link; what tells them apart is in `guid`."""
+    channel = xml_root(body).find("channel")
+    if channel is None:
+        raise SourceChanged("no channel")
+    reports = tuple(_report(item) for item in channel.iter("item"))
+    if reports and not any(report.vnum or report.period for report in reports):
+        raise SourceChanged("no item names a volcano")
+    return reports
+
+
+def _report(item: Element) -> VolcanoReport:
+    title = clean(item.findtext("title") or "")
+    match, vnum = _TITLE.fullmatch(title), _VNUM.search((item.findtext("guid") or "").strip())
+    name, country, period, category = match.groups() if match else (title, None, None, None)
+    if not name:
+        raise SourceChanged("an item without a title")
+    position = optional(_position, item.findtext("{http://www.georss.org/georss}point"))
+    return VolcanoReport(
+        name=name,
+        country=country,
+        period=period,
+        category=category,
+        summary=clean_or_none(item.findtext("description"), DESCRIPTION, is_html=True),
+        vnum=vnum[1] if vnum else None,
+        published_at=from_rfc822(item.findtext("pubDate") or ""),
+        lat=position[0] if position else None,
+        lon=position[1] if position else None,
+        link=web_url(item.findtext("link")),
+    )
+
+
+def _position(text: str) -> tuple[float, float]:
+    lat, lon = text.split()
+    return within(number(lat), -90, 90), within(number(lon), -360, 360)
+
+
+def newest(reports: tuple[VolcanoReport, ...]) -> datetime | None:
+    return max((report.published_at for report in reports), default=None)
+
+
+WEEKLY_REPORT = Source(
+    "SmithsonianGVP.weekly_report",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=other("smithsonian"),
+    fresh_s=3600,
+    keep_s=1209600,
+    timeout_s=15,
+    conditional=True,
+    newest=newest,
+    newest_max_s=864000,
+    least=3,
+    untrusted=True,
+)

@@ -1,0 +1,133 @@
+"""Solana over JSON-RPC: throughput and epoch from public nodes, or your own (SOLANA_RPC_URL). Chain data is public.
+
+https://solana.com/docs/rpc/http/getrecentperformancesamples
+"""
+
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import number, number_or_none, positive, within
+from tools.sources.hosts import RPC
+from toolserver.errors import SourceChanged, SourceDown, SourceEmpty, SourceError, SourceLimited, SourceRefused
+from toolserver.upstream.source import Keys, Licence, Post, Source
+
+HOSTS = (
+    "https://solana-rpc.publicnode.com/",
+    "https://api.mainnet-beta.solana.com/",
+    "https://solana.drpc.org/",
+)
+LICENCE = Licence("yes", "Solana (public chain data)")
+ID = 1
+SAMPLES = 3
+LIMITED, UNHEALTHY = {429, -32429}, {-32005, -32004, -32014}  # behind the cluster, or the data not there yet
+
+
+class Sample(NamedTuple):
+    """What the cluster did in a minute that ended at `slot`. Most transactions are votes of validators."""
+
+    slot: int
+    slots: int
+    transactions: int
+    non_vote_transactions: int | None
+    period_s: float
+
+
+class EpochInfo(NamedTuple):
+    """Where the chain is: `slot_index` counts within the epoch."""
+
+    slot: int
+    epoch: int
+    slot_index: int
+    slots_in_epoch: int
+
+
+def ask(keys: Keys, method: str, *params: Any) -> list[Post]:
+    """The same call at every host, in the order in which they are tried."""
+    own = keys.get("SOLANA_RPC_URL")
+    call = {"jsonrpc": "2.0", "id": ID, "method": method, "params": list(params)}
+    return [Post(url, json=call) for url in ((own, *HOSTS) if own else HOSTS)]
+
+
+def result(body: Any) -> Any:
+    """`result` of our own call. Raises SourceError when `error` is set, an object or a text, and for null."""
+    if error := body.get("error"):
+        raise _refusal(error)
+    if body["id"] != ID:
+        raise SourceChanged(f"id is {body['id']!r:.20}")
+    if body["result"] is None:
+        raise SourceEmpty("null")
+    return body["result"]
+
+
+def _refusal(error: Any) -> SourceError:
+    """Never the text itself: a node may quote the key of its URL."""
+    code = error.get("code") if isinstance(error, dict) else None
+    text = str(error).lower()
+    if code in LIMITED or "too many" in text or "rate limit" in text:
+        return SourceLimited(f"RPC error {code}")
+    if code in UNHEALTHY:
+        return SourceDown(f"RPC error {code}", word="refused")
+    return SourceRefused(f"RPC error {code}")
+
+
+def samples_request(query: None, keys: Keys) -> list[Post]:
+    return ask(keys, "getRecentPerformanceSamples", SAMPLES)
+
+
+def parse_samples(body: Any, query: None) -> tuple[Sample, ...]:
+    """The samples, newest first, each of another slot."""
+    read = sorted((_sample(row) for row in result(body)), key=lambda sample: sample.slot, reverse=True)
+    if len({sample.slot for sample in read}) < len(read):
+        raise SourceChanged("two samples of one slot")
+    return tuple(read)
+
+
+def _sample(row: dict[str, Any]) -> Sample:
+    total = int(positive(row["numTransactions"]))
+    own = number_or_none(row.get("numNonVoteTransactions"))
+    return Sample(
+        slot=int(positive(row["slot"])),
+        slots=int(positive(row["numSlots"])),
+        transactions=total,
+        non_vote_transactions=None if own is None else int(within(own, 0, total)),
+        period_s=positive(row["samplePeriodSecs"]),
+    )
+
+
+def epoch_request(query: None, keys: Keys) -> list[Post]:
+    return ask(keys, "getEpochInfo")
+
+
+def parse_epoch(body: Any, query: None) -> EpochInfo:
+    """The place of the newest slot in its epoch."""
+    info = result(body)
+    length = int(positive(info["slotsInEpoch"]))
+    return EpochInfo(
+        slot=int(positive(info["absoluteSlot"])),
+        epoch=int(within(number(info["epoch"]), 0, 1e9)),
+        slot_index=int(within(number(info["slotIndex"]), 0, length)),
+        slots_in_epoch=length,
+    )
+
+
+PERFORMANCE_SAMPLES = Source(
+    "Solana.performance_samples",
+    samples_request,
+    parse_samples,
+    licence=LICENCE,
+    hosts=RPC,
+    fresh_s=20,
+    keep_s=3600,
+    timeout_s=6,
+    least=SAMPLES,
+)
+
+EPOCH_INFO = Source(
+    "Solana.epoch_info",
+    epoch_request,
+    parse_epoch,
+    licence=LICENCE,
+    hosts=RPC,
+    fresh_s=20,
+    keep_s=3600,
+    timeout_s=6,
+)

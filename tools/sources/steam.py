@@ -1,0 +1,110 @@
+"""Steam: the most played games right now, and the names of games (Web API, JSON, no key).
+
+https://partner.steamgames.com/doc/webapi
+"""
+
+import json
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import number, positive
+from tools.shared.optional import optional
+from tools.shared.text import NAME, clean_or_none
+from tools.shared.times import from_epoch
+from tools.sources.hosts import STEAM
+from toolserver.errors import SourceChanged, SourceEmpty
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+API = "https://api.steampowered.com"
+LICENCE = Licence("attribution", "Steam (Valve Corporation)", "https://steamcommunity.com/dev/apiterms")
+LEAST_RANKS = 15
+LEAST_PLAYERS = 50_000  # the most played game never has fewer
+
+
+class Played(NamedTuple):
+    """How many play a game now, and at most so far today."""
+
+    rank: int
+    app_id: int
+    players: int
+    peak: int | None
+
+
+class PlayedList(NamedTuple):
+    """Games in rank order, and when they were counted."""
+
+    games: tuple[Played, ...]
+    counted_at: datetime
+
+
+def players_request(query: None, keys: Keys) -> Get:
+    return Get(f"{API}/ISteamChartsService/GetGamesByConcurrentPlayers/v1/")
+
+
+def parse_players(body: Any, query: None) -> PlayedList:
+    """Every rank of the chart."""
+    chart = body["response"]
+    ranks = chart.get("ranks", [])
+    if len(ranks) < LEAST_RANKS:
+        raise SourceEmpty(f"{len(ranks)} ranks")
+    games = tuple(sorted((_played(rank) for rank in ranks), key=lambda game: game.rank))
+    if games[0].players <= LEAST_PLAYERS:
+        raise SourceChanged(f"the most played game has {games[0].players} players")
+    return PlayedList(games, from_epoch(chart["last_update"]))
+
+
+def _played(rank: dict[str, Any]) -> Played:
+    peak = optional(number, rank.get("peak_in_game"))
+    return Played(
+        rank=int(positive(rank["rank"])),
+        app_id=int(positive(rank["appid"])),
+        players=int(number(rank["concurrent_in_game"])),
+        peak=None if peak is None else int(peak),
+    )
+
+
+PLAYERS = Source(
+    "Steam.concurrent_players",
+    players_request,
+    parse_players,
+    licence=LICENCE,
+    hosts=STEAM,
+    fresh_s=300,
+    keep_s=86400,
+    timeout_s=8,
+    newest=lambda listed: listed.counted_at,
+    newest_max_s=6 * 3600,
+)
+
+
+def names_request(query: tuple[int, ...], keys: Keys) -> Get:
+    asked = {
+        "ids": [{"appid": app_id} for app_id in sorted(query)],
+        "context": {"language": "english", "country_code": "US"},
+        "data_request": {},
+    }
+    return Get(
+        f"{API}/IStoreBrowseService/GetItems/v1/", params={"input_json": json.dumps(asked, separators=(",", ":"))}
+    )
+
+
+def parse_names(body: Any, query: tuple[int, ...]) -> dict[int, str]:
+    """Names by app id. An app that the store does not know is not there."""
+    items = body["response"].get("store_items", [])
+    named = ((int(positive(item["appid"])), clean_or_none(item.get("name"), NAME)) for item in items)
+    return {app_id: name for app_id, name in named if name and app_id in query}
+
+
+STORE_ITEMS = Source(
+    "Steam.store_items",
+    names_request,
+    parse_names,
+    licence=LICENCE,
+    hosts=STEAM,
+    fresh_s=86400,
+    keep_s=2592000,
+    timeout_s=8,
+    key=lambda query: tuple(sorted(query)),
+    untrusted=True,
+    probe=(730,),
+)

@@ -1,0 +1,93 @@
+"""SWE-bench leaderboards: how many real GitHub issues an agent resolves (JSON, no key, not for commercial use).
+
+https://www.swebench.com
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, time
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import number, within
+from tools.shared.optional import optional
+from tools.shared.text import NAME, clean, web_url
+from tools.sources.hosts import RAW
+from toolserver.errors import SourceChanged, SourceEmpty
+from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+
+URL = "https://raw.githubusercontent.com/SWE-bench/swe-bench.github.io/master/data/leaderboards.json"
+LICENCE = Licence("non_commercial", "SWE-bench (CC BY-NC 4.0)", "https://github.com/SWE-bench/swe-bench.github.io")
+VERIFIED, BASH_ONLY = "verified", "bash-only"
+MODEL = "Model:"
+
+
+class Submission(NamedTuple):
+    """One row. `name` says what was run; `models` are those it states, which may be none."""
+
+    name: str
+    models: tuple[str, ...]
+    resolved_percent: float
+    date: date | None
+    checked: bool | None
+    site: str | None
+
+
+class Leaderboards(NamedTuple):
+    """The two boards we show."""
+
+    verified: tuple[Submission, ...]
+    bash_only: tuple[Submission, ...]
+
+
+def request(query: None, keys: Keys) -> Get:
+    return Get(URL)
+
+
+def parse(body: Any, query: None) -> Leaderboards:
+    """Both boards; the other ones are left out, and so is the detail by issue."""
+    boards = {str(board["name"]).lower(): board["results"] for board in body["leaderboards"]}
+    return Leaderboards(_board(boards, VERIFIED), _board(boards, BASH_ONLY))
+
+
+def _board(boards: Mapping[str, Any], name: str) -> tuple[Submission, ...]:
+    if name not in boards:
+        raise SourceChanged(f"no board {name}")
+    found = tuple(_submission(row) for row in boards[name])
+    if not found:
+        raise SourceEmpty(f"board {name}")
+    if not any(submission.resolved_percent for submission in found):
+        raise SourceChanged("every score is 0")
+    return found
+
+
+def _submission(row: dict[str, Any]) -> Submission:
+    checked, site = row.get("checked"), row.get("site")
+    tags = [tag for tag in row.get("tags") or () if isinstance(tag, str)]
+    return Submission(
+        name=clean(str(row["name"]), NAME),
+        models=tuple(clean(tag.removeprefix(MODEL), NAME) for tag in tags if tag.startswith(MODEL)),
+        resolved_percent=within(number(row["resolved"]), 0, 100),
+        date=optional(date.fromisoformat, row.get("date")),
+        checked=checked if isinstance(checked, bool) else None,
+        site=web_url(site[0] if isinstance(site, list) and site else site),
+    )
+
+
+def newest(boards: Leaderboards) -> datetime | None:
+    dates = [submission.date for board in boards for submission in board if submission.date]
+    return datetime.combine(max(dates), time(), UTC) if dates else None
+
+
+LEADERBOARDS = Source(
+    "SWEbench.leaderboards",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=RAW,
+    fresh_s=43200,
+    keep_s=2592000,
+    timeout_s=30,
+    max_bytes=24 * MIB,
+    conditional=True,
+    newest=newest,
+    untrusted=True,
+)

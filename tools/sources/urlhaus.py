@@ -1,0 +1,111 @@
+"""URLhaus: the newest URLs that serve malware (CSV export without a key, API with one).
+
+https://urlhaus.abuse.ch/api/
+"""
+
+import csv
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tools.shared.defang import literal
+from tools.shared.text import NAME, clean, clean_or_none, web_url
+from tools.shared.times import from_iso
+from tools.sources.hosts import ABUSECH
+from toolserver.errors import SourceChanged, SourceEmpty, SourceRefused
+from toolserver.upstream.source import Get, Keys, Licence, Source
+
+EXPORT = "https://urlhaus.abuse.ch/downloads/csv_recent/"
+API = "https://urlhaus-api.abuse.ch/v1/urls/recent/limit/25/"
+LICENCE = Licence("unclear", "URLhaus (abuse.ch)", "https://urlhaus.abuse.ch/api/#tos")
+
+
+class MalwareUrl(NamedTuple):
+    """A live dangerous string: never fetched, shown only defanged."""
+
+    url: str
+    added_at: datetime
+    status: str | None
+    threat: str | None
+    tags: tuple[str, ...]
+    reference: str | None
+
+
+def request(query: None, keys: Keys) -> Get:
+    key = keys.get("ABUSE_CH_AUTH_KEY")
+    return Get(API, headers={"Auth-Key": key}) if key else Get(EXPORT, decode="text")
+
+
+def parse(body: Any, query: None) -> tuple[MalwareUrl, ...]:
+    """Every row of the export, or every URL of the API's answer, newest first."""
+    return _from_csv(body) if isinstance(body, str) else _from_api(body)
+
+
+def _from_csv(text: str) -> tuple[MalwareUrl, ...]:
+    """Lines that begin with `#` are comment; the last of them names the columns."""
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    head = [line for line in lines if line.startswith("#")]
+    columns = next((line.lstrip("# ").split(",") for line in reversed(head) if "," in line), [])
+    if "dateadded" not in columns or "url" not in columns:
+        raise SourceChanged("no column names")
+    rows = csv.DictReader([line for line in lines if line and not line.startswith("#")], columns)
+    return tuple(_from_row(row) for row in rows)
+
+
+def _from_row(row: dict[str, Any]) -> MalwareUrl:
+    tags = row.get("tags") or ""
+    return MalwareUrl(
+        url=literal(row["url"]),
+        added_at=from_iso(row["dateadded"]),
+        status=clean_or_none(row.get("url_status"), 20),
+        threat=clean_or_none(row.get("threat"), NAME),
+        tags=tuple(clean(tag, 60) for tag in tags.split(",") if tag and tag != "None"),
+        reference=own_page(row.get("urlhaus_link")),
+    )
+
+
+def _from_api(body: Any) -> tuple[MalwareUrl, ...]:
+    if "error" in body:
+        raise SourceRefused(clean(str(body["error"]), 60))
+    status = body["query_status"]
+    if status != "ok":
+        raise SourceEmpty(status) if status == "no_results" else SourceChanged(f"query_status is {status!r:.40}")
+    return tuple(_from_entry(entry) for entry in body["urls"])
+
+
+def _from_entry(entry: dict[str, Any]) -> MalwareUrl:
+    return MalwareUrl(
+        url=literal(entry["url"]),
+        added_at=from_iso(entry["date_added"].removesuffix(" UTC")),
+        status=clean_or_none(entry.get("url_status"), 20),
+        threat=clean_or_none(entry.get("threat"), NAME),
+        tags=tuple(tag for value in entry.get("tags") or () if (tag := clean_or_none(value, 60))),
+        reference=own_page(entry.get("urlhaus_reference")),
+    )
+
+
+def own_page(url: object) -> str | None:
+    """The link, if it leads to URLhaus itself."""
+    link = web_url(url)
+    return link if link and link.startswith("https://urlhaus.abuse.ch/") else None
+
+
+def newest(urls: tuple[MalwareUrl, ...]) -> datetime | None:
+    return max((url.added_at for url in urls), default=None)
+
+
+MALWARE_URLS = Source(
+    "URLhaus.recent_urls",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=ABUSECH,
+    fresh_s=300,
+    keep_s=86400,
+    timeout_s=15,
+    max_bytes=256 * 1024,
+    prefix=True,
+    newest=newest,
+    newest_max_s=86400,
+    least=5,
+    untrusted=True,
+)

@@ -1,0 +1,76 @@
+"""Volcanoes of the United States above their usual alert level, from USGS (JSON, no key, public domain).
+
+https://volcanoes.usgs.gov/hans-public/api/volcano/
+"""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tools.shared.text import NAME, clean, clean_or_none, web_url
+from tools.shared.times import from_epoch
+from tools.sources.hosts import USGS
+from tools.sources.usgs import LICENCE
+from toolserver.errors import SourceChanged
+from toolserver.upstream.source import Get, Keys, Source
+
+
+class ElevatedVolcano(NamedTuple):
+    """A volcano and the newest notice about it; `color` is for pilots, `alert` for people on the ground."""
+
+    name: str
+    vnum: str
+    color: str
+    alert: str
+    sent_at: datetime
+    observatory: str | None
+    url: str | None
+
+
+def request(query: None, keys: Keys) -> Get:
+    return Get("https://volcanoes.usgs.gov/hans-public/api/volcano/getElevatedVolcanoes")
+
+
+def parse(body: Any, query: None) -> tuple[ElevatedVolcano, ...]:
+    """Every volcano; none is an answer."""
+    if not isinstance(body, list):
+        raise SourceChanged("not a list")
+    return tuple(_volcano(entry) for entry in body)
+
+
+def _volcano(entry: dict[str, Any]) -> ElevatedVolcano:
+    return ElevatedVolcano(
+        name=clean(entry["volcano_name"], NAME),
+        vnum=_number(entry["vnum"]),
+        color=clean(entry["color_code"], 20),
+        alert=clean(entry["alert_level"], 20),
+        sent_at=from_epoch(entry["sent_unixtime"]),
+        observatory=clean_or_none(entry.get("obs_fullname"), NAME),
+        url=web_url(entry.get("notice_url")),
+    )
+
+
+def _number(vnum: object) -> str:
+    """The volcano's number: digits, as text or not."""
+    text = clean(str(vnum), 20)
+    if not text.strip("0"):
+        raise SourceChanged(f"vnum is {text!r}")
+    return text
+
+
+def newest(volcanoes: tuple[ElevatedVolcano, ...]) -> datetime | None:
+    return max((volcano.sent_at for volcano in volcanoes), default=None)
+
+
+ELEVATED_VOLCANOES = Source(
+    "USGS.elevated_volcanoes",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=USGS,
+    fresh_s=900,
+    keep_s=86400,
+    timeout_s=10,
+    newest=newest,
+    least=0,
+    untrusted=True,
+)

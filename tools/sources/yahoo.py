@@ -1,0 +1,140 @@
+"""Yahoo Finance: closes of several symbols at once, and the chart of one (JSON, no key, redistribution barred).
+
+Unofficial; there is no published documentation.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from tools.shared.numbers import number_or_none, positive
+from tools.shared.optional import optional
+from tools.shared.times import from_epoch
+from tools.sources.cnbc import Quote, Quotes, Symbols, enough, prices
+from tools.sources.hosts import YAHOO
+from toolserver.errors import SourceChanged, SourceEmpty, SourceRefused
+from toolserver.upstream.source import Gauge, Get, Keys, Licence, Source
+
+API = "https://query1.finance.yahoo.com/v8/finance"
+LICENCE = Licence("no", "Yahoo Finance", "https://legal.yahoo.com/us/en/yahoo/terms/otos/index.html")
+INDICES = {"SPX": "^GSPC", "DJI": "^DJI", "IXIC": "^IXIC", "RUT": "^RUT", "VIX": "^VIX"}
+BATCH = 20  # symbols in one request
+
+
+class Chart(NamedTuple):
+    """The last price of a symbol, and its daily closes, oldest first."""
+
+    symbol: str
+    price: float
+    at: datetime
+    currency: str | None
+    closes: tuple[tuple[datetime, float], ...]
+
+    @property
+    def previous_close(self) -> float | None:
+        """The last close that is not of the day the price is of."""
+        before = [close for at, close in self.closes if self.at - at > timedelta(hours=18)]
+        return before[-1] if before else None
+
+
+def theirs(symbol: str) -> str:
+    """A symbol as Yahoo writes it."""
+    return INDICES.get(symbol, symbol.replace(".", "-"))
+
+
+def spark_request(query: Symbols, keys: Keys) -> Get:
+    params = {"symbols": ",".join(map(theirs, query.names)), "range": "5d", "interval": "1d"}
+    return Get(f"{API}/spark", params=params)
+
+
+def parse_spark(body: Any, query: Symbols) -> Quotes:
+    """The last close and the one before it, in either of the two forms; a symbol without both is absent."""
+    closes = _closes(body)
+    found = {}
+    for name in query.names:
+        known = [positive(value) for value in closes.get(theirs(name), []) if value is not None]
+        if len(known) > 1:
+            found[name] = Quote(name, price=known[-1], previous_close=known[-2])
+    return enough(found, query)
+
+
+def _closes(body: dict[str, Any]) -> Mapping[str, list[Any]]:
+    if "finance" in body:
+        raise _error(body["finance"])
+    if "spark" not in body:
+        return {symbol: row["close"] or [] for symbol, row in body.items() if row["timestamp"] is not None}
+    if body["spark"]["result"] is None:
+        return _none_found(body["spark"])
+    return {row["symbol"]: _quote_member(row["response"][0]) for row in body["spark"]["result"]}
+
+
+def _none_found(answer: dict[str, Any]) -> Mapping[str, list[Any]]:
+    """Nothing, if that is what the error says."""
+    if answer["error"]["code"] != "Not Found":
+        raise _error(answer)
+    return {}
+
+
+def chart_request(query: str, keys: Keys) -> Get:
+    return Get(f"{API}/chart/{query}", params={"range": "5d", "interval": "1d"})
+
+
+def parse_chart(body: Any, query: str) -> Chart:
+    """The first result. A range without trading has neither times nor closes."""
+    if "finance" in body:
+        raise _error(body["finance"])
+    if body["chart"]["result"] is None:
+        raise _error(body["chart"])
+    result = body["chart"]["result"][0]
+    meta = result["meta"]
+    if meta["symbol"] != query:
+        raise SourceChanged(f"{meta['symbol']!r:.20} for {query}")
+    closes = zip(result.get("timestamp") or [], _quote_member(result), strict=False)
+    return Chart(
+        symbol=str(meta["symbol"])[:20],
+        price=positive(meta["regularMarketPrice"]),
+        at=from_epoch(meta["regularMarketTime"]),
+        currency=optional(lambda text: str(text)[:8], meta.get("currency")),
+        closes=tuple((from_epoch(at), close) for at, value in closes if (close := number_or_none(value)) is not None),
+    )
+
+
+def _quote_member(result: dict[str, Any]) -> list[Any]:
+    return result["indicators"]["quote"][0].get("close") or []
+
+
+def _error(answer: dict[str, Any]) -> Exception:
+    code = answer["error"]["code"]
+    if code == "Unauthorized":
+        return SourceRefused("unauthorized")
+    return SourceEmpty("no such symbol") if code == "Not Found" else SourceChanged(f"error {code!r:.40}")
+
+
+SPARK = Source(
+    "Yahoo.spark",
+    spark_request,
+    parse_spark,
+    licence=LICENCE,
+    hosts=YAHOO,
+    fresh_s=60,
+    keep_s=86400,
+    timeout_s=8,
+    least=0,
+    also=frozenset({404}),  # none of the symbols exists
+    user_input=True,  # which symbols another provider lacks may depend on what a caller asked for
+    gauge=Gauge(prices, 0.4),
+    probe=Symbols(("SPY",)),
+)
+CHART = Source(
+    "Yahoo.chart",
+    chart_request,
+    parse_chart,
+    licence=LICENCE,
+    hosts=YAHOO,
+    fresh_s=300,
+    keep_s=86400,
+    timeout_s=8,
+    newest=lambda chart: chart.at,
+    newest_max_s=5 * 86400,
+    probe="GC=F",
+)

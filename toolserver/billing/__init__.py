@@ -1,0 +1,1 @@
+"""Credits: who has how many, what a call costs, and proof of it."""

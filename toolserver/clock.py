@@ -1,0 +1,69 @@
+"""Time as an object, so that tests, the demo and the simulated world can move it."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+import anyio
+import anyio.lowlevel
+
+
+class Clock(Protocol):
+    """Wall time for what is shown and stored, monotonic seconds for what is measured."""
+
+    def now(self) -> datetime:
+        """The current time, UTC."""
+        ...
+
+    def time(self) -> float:
+        """The same as epoch seconds."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait so long by this clock."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def time(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await anyio.sleep(seconds)
+
+
+class ManualClock:
+    """A clock that moves only when told to, or when somebody sleeps by it: that takes no real time."""
+
+    def __init__(self, start: datetime) -> None:
+        self._now = start
+        self._monotonic = 1000.0
+
+    def now(self) -> datetime:
+        return self._now
+
+    def time(self) -> float:
+        return self._now.timestamp()
+
+    def monotonic(self) -> float:
+        return self._monotonic
+
+    async def sleep(self, seconds: float) -> None:
+        self.advance(seconds)
+        await anyio.lowlevel.checkpoint()
+
+    def advance(self, seconds: float) -> None:
+        self._now += timedelta(seconds=seconds)
+        self._monotonic += seconds

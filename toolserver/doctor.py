@@ -1,0 +1,142 @@
+"""`toolserver doctor`: every setting and where it came from, storage, and every source asked once."""
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import anyio
+import click
+from pydantic import BaseModel, SecretStr
+
+from toolserver.app import Service
+from toolserver.errors import SourceError
+from toolserver.local import local_service
+from toolserver.settings import KEYS, Settings
+from toolserver.upstream.source import Source
+
+SIDE_BY_SIDE = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One source asked once. `age_s` is that of its newest item."""
+
+    source: str
+    reachable: bool
+    status: str
+    parse: str
+    age_s: int | None
+    latency_ms: int | None
+    licence: str
+    key: str
+    detail: str
+
+
+async def doctor_command(settings: Settings, *, live: bool, as_json: bool) -> int:
+    """Print the findings; 0 when everything that must work does."""
+    async with local_service(settings) as service:
+        probes = await probed(service) if live else []
+        ready = service.ready()
+    table = settings_table(settings)
+    if as_json:
+        click.echo(json.dumps({"settings": table, "ready": ready, "sources": [asdict(p) for p in probes]}, indent=2))
+    else:
+        _print(table, ready, probes)
+    return 0 if all(ready.values()) else 1
+
+
+async def probed(service: Service) -> list[Probe]:
+    """Ask every source of every tool once, some at a time."""
+    found: list[Probe] = []
+    seats = anyio.CapacityLimiter(SIDE_BY_SIDE)
+
+    async def one(source: Source[Any, Any]) -> None:
+        async with seats:
+            found.append(await _probe(service, source))
+
+    async with anyio.create_task_group() as tasks:
+        for source in service.registry.sources:
+            tasks.start_soon(one, source)
+    return sorted(found, key=lambda probe: probe.source)
+
+
+async def _probe(service: Service, source: Source[Any, Any]) -> Probe:
+    licence = source.licence.kind
+    query = source.probe() if callable(source.probe) else source.probe
+    try:
+        fetched = await service.reader.fetch(source, query, {}, None)
+    except SourceError as error:
+        reachable = error.word not in ("connect", "timeout")
+        parse = "changed" if error.word in ("changed", "empty", "frozen") else "-"
+        key = "missing" if error.word == "no_key" else "-"
+        return Probe(source.name, reachable, error.word, parse, None, None, licence, key, error.reason)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        return Probe(
+            source.name, False, "no_probe", "-", None, None, licence, "-", f"needs a query: {type(error).__name__}"
+        )
+    age = int((service.clock.now() - fetched.newest_at).total_seconds()) if fetched.newest_at else None
+    return Probe(source.name, True, "ok", "ok", age, fetched.latency_ms, licence, "-", "")
+
+
+def settings_table(settings: Settings) -> list[dict[str, Any]]:
+    """Every setting: its value (secrets masked) and where it came from."""
+    origins = _origins()
+    rows = []
+    for name, value in _flat(settings):
+        rows.append({"setting": name, "value": _shown(value), "from": origins.get(name, "default")})
+    given = settings.keys
+    rows += [{"setting": f"key {name}", "value": "set" if name in given else "not set", "from": "-"} for name in KEYS]
+    return rows
+
+
+def _flat(model: BaseModel, prefix: str = "") -> list[tuple[str, Any]]:
+    rows: list[tuple[str, Any]] = []
+    for name in type(model).model_fields:
+        value = getattr(model, name)
+        rows += _flat(value, f"{prefix}{name}.") if isinstance(value, BaseModel) else [(prefix + name, value)]
+    return rows
+
+
+def _origins() -> dict[str, str]:
+    """Which settings the environment and the file set, by dotted name."""
+    from pydantic_settings import EnvSettingsSource, TomlConfigSettingsSource
+
+    found: dict[str, str] = {}
+    for label, values in (
+        ("toolserver.toml", TomlConfigSettingsSource(Settings)()),
+        ("environment", EnvSettingsSource(Settings)()),
+    ):
+        found |= dict.fromkeys(_dotted(values), label)
+    return found
+
+
+def _dotted(values: Any, prefix: str = "") -> list[str]:
+    if not isinstance(values, dict):
+        return [prefix[:-1]]
+    return [name for key, value in values.items() for name in _dotted(value, f"{prefix}{key}.")]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, SecretStr):
+        return "********"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}=********" for key in value) or "-"
+    return str(value)
+
+
+def _print(table: list[dict[str, Any]], ready: dict[str, bool], probes: list[Probe]) -> None:
+    for row in table:
+        click.echo(f"{row['setting']:28} {row['value']:40} {row['from']}")
+    click.echo("")
+    for name, ok in ready.items():
+        click.echo(f"{name:28} {'ok' if ok else 'NOT READY'}")
+    if not probes:
+        return
+    click.echo(f"\n{'source':36} {'status':14} {'parse':8} {'newest':>9} {'ms':>6}  {'licence':15} detail")
+    for p in probes:
+        age = "-" if p.age_s is None else f"{p.age_s} s"
+        latency = "-" if p.latency_ms is None else str(p.latency_ms)
+        click.echo(f"{p.source:36} {p.status:14} {p.parse:8} {age:>9} {latency:>6}  {p.licence:15} {p.detail}")
+    good = sum(p.status == "ok" for p in probes)
+    click.echo(f"\n{good} of {len(probes)} sources answered", file=sys.stdout)

@@ -1,0 +1,158 @@
+"""What generated documents share: the facts no registry entry holds, the list of pages, and the form of a document."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import urlsplit
+
+from toolserver.registry import Operation, Registry, Tier
+
+SERVICE = "toolserver"
+JSON = "application/json"
+HTML = "text/html; charset=utf-8"
+MARKDOWN = "text/markdown; charset=utf-8"
+TEXT = "text/plain; charset=utf-8"
+LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
+
+USD_PER_CREDIT = 0.02
+PRICING = {"1 USD": "50 credits"}
+
+FREE_LICENCE = (
+    "Free answers may be used for any purpose, subject to the terms of each source they name in"
+    " `_meta.sources[].licence`; give the credit that `_meta.attribution` asks for."
+)
+PREMIUM_LICENCE = (
+    "Premium answers are licensed for inference and reasoning only: no training, no fine-tuning, no distillation, no"
+    " redistribution. Purchases are final; there is no subscription, and credits do not expire."
+)
+
+
+TIER_HEADINGS = {
+    Tier.FREE: "Free tools",
+    Tier.PREMIUM: "Premium tools",
+    Tier.PAYMENT: "Payment tools",
+    Tier.ACCOUNT: "Account tools",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A finished document, the same bytes for every reader."""
+
+    body: bytes
+    content_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The figures of CONTRACT section 4, as they are set on this server."""
+
+    free_per_day: int = 100_000
+    free_spacing_s: int = 30
+    payment_per_minute: int = 60
+    premium_per_minute: int = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What documents say about this very server. `base_url` is the public one, `source` its host name in answers."""
+
+    base_url: str
+    source: str
+    contact: str | None = None
+    simulated: bool = False
+    ledger: str = "embedded"
+    limits: Limits = field(default_factory=Limits)
+
+    def url(self, path: str) -> str:
+        """The public, absolute URL of a path."""
+        return self.base_url.rstrip("/") + path
+
+    def href(self, path: str) -> str:
+        """The URL of a path for a page's own links: without scheme and host."""
+        return urlsplit(self.base_url).path.rstrip("/") + path
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Text to paste into a host (an MCP client) so that it uses this server. `link` installs it with one click."""
+
+    host: str
+    transport: Literal["http", "stdio"]
+    where: str
+    text: str
+    link: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A document outside the registry. `relation` is how the API catalogue (RFC 9727) refers to it."""
+
+    path: str
+    title: str
+    summary: str
+    media_type: str
+    relation: str | None = None
+
+
+TOOL_FORMATS = ("both", "raw", "openai", "anthropic", "openai-responses", "gemini", "bedrock")
+TOOL_TIERS = (Tier.FREE.value, Tier.PREMIUM.value)  # what `tier` of /api/llm-tools may be
+PAYMENTS = "/docs/payments"
+PAGES = (
+    Page("/", "Home", "What this is, how to connect, every tool at a glance", "text/html"),
+    Page("/docs", "Tool reference", "Arguments, answers and sources of every tool", "text/html", "service-doc"),
+    Page(PAYMENTS, "Credits and payments", "Prices, how credits are bought, when a call is free", "text/html"),
+    Page("/openapi.json", "OpenAPI 3.1", "The whole REST interface, machine-readable", JSON, "service-desc"),
+    Page("/llms.txt", "llms.txt", "A short guide for language models", "text/plain", "describedby"),
+    Page("/llms-full.txt", "llms-full.txt", "The long guide: every tool with its fields", "text/plain", "describedby"),
+    Page("/api/llm-tools", "Tool definitions", "Function-calling definitions in six layouts", JSON, "service-desc"),
+    Page("/api/mcp", "MCP endpoint", "Model Context Protocol over HTTP (POST, JSON-RPC 2.0)", JSON, "item"),
+    Page("/api/meta", "Service facts", "Versions, freshness, sources, licences, limits", JSON, "service-meta"),
+    Page("/problems", "Error codes", "Every error code, what it means and what to do", "text/html"),
+    Page("/changelog", "Changelog", "What changed; deprecations are announced here 90 days ahead", "text/html"),
+    Page("/readyz", "Readiness", "Whether this instance takes calls", JSON, "status"),
+    Page("/.well-known/api-catalog", "API catalogue", "Where everything is (RFC 9727)", "application/linkset+json"),
+    Page("/robots.txt", "robots.txt", "What crawlers should leave alone", "text/plain"),
+)
+
+
+def auth(operation: Operation) -> Literal["none", "bearer"]:
+    """Whether a call needs a token: premium and account tools do, and reading one's balance."""
+    if operation.tier is Tier.PAYMENT:
+        return "bearer" if operation.reads_only else "none"
+    return "none" if operation.tier is Tier.FREE else "bearer"
+
+
+def sells(registry: Registry) -> bool:
+    """Whether any tool here needs a token, so that documents speak of credits at all."""
+    return any(auth(operation) == "bearer" for operation in registry)
+
+
+def pages(registry: Registry) -> list[Page]:
+    """The pages there are: the one about payments only where something is sold."""
+    return [page for page in PAGES if page.path != PAYMENTS or sells(registry)]
+
+
+def price(operation: Operation) -> str:
+    """The price of a call in words."""
+    if not operation.credits:
+        return "free"
+    return f"{operation.credits} credit{'' if operation.credits == 1 else 's'}"
+
+
+_LABEL = re.compile(r"\n(?=(?:Shape|Units|Sources?|Licence|Errors|Args): )")
+
+
+def paragraphs(operation: Operation) -> list[str]:
+    """The docstring for people: its paragraphs, and each labelled line (`Shape: …`, `Source: …`) as one of its own."""
+    blocks = (part for block in operation.text.split("\n\n") for part in _LABEL.split(block))
+    return [" ".join(block.split()) for block in blocks]
+
+
+def duration(seconds: float) -> str:
+    """`90 s`, `5 min`, `12 h`: the largest unit that leaves a whole number."""
+    whole = round(seconds)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if whole >= size and whole % size == 0:
+            return f"{whole // size} {unit}"
+    return f"{whole} s"

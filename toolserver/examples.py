@@ -1,0 +1,135 @@
+"""Example answers: every tool composed on the simulated world at one fixed instant, cut short for reading."""
+
+import base64
+import hashlib
+import importlib
+import json
+import pkgutil
+import tempfile
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from toolserver.answers import Answers
+from toolserver.clock import ManualClock
+from toolserver.errors import NotFound
+from toolserver.host import Host
+from toolserver.registry import Operation, Registry, Tier
+from toolserver.settings import Settings
+from toolserver.upstream.cache import SourceCache
+from toolserver.upstream.reader import Reader
+from toolserver.usage import Usage
+
+if TYPE_CHECKING:
+    import httpx
+
+AT = datetime(2027, 1, 15, 8, tzinfo=UTC)
+ITEMS = 2  # of every list
+
+
+def load_world() -> None:
+    """Import every simulated provider, which fills the table of routes."""
+    import tools.simulated
+
+    for module in pkgutil.iter_modules(tools.simulated.__path__):
+        importlib.import_module(f"tools.simulated.{module.name}")
+
+
+def simulated_transport() -> "httpx.AsyncBaseTransport":
+    """The simulated world without a socket."""
+    import httpx
+
+    from toolserver.world.model import ROUTES, Ask, World
+
+    world = World(1, AT.timestamp())
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        url = request.url
+        if url.path.startswith("/probe/"):
+            return httpx.Response(200, json={"latency_ms": 20})
+        host, _, path = url.path.removeprefix("/u/").partition("/")
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        found = ROUTES.find(Ask(request.method, host, f"/{path}", url.query.decode(), headers, request.content))
+        if found is None:
+            return httpx.Response(501)
+        reply = found[0].handler(world, found[1])
+        return httpx.Response(reply.status, content=reply.body, headers={"content-type": reply.content_type})
+
+    return httpx.MockTransport(answer)
+
+
+class OneCall:
+    """What documents show of calls that were not charged."""
+
+    async def verify(self, given: str | Mapping[str, Any], body_sha256: str | None = None) -> Mapping[str, Any]:
+        raise NotFound("This is an example.")
+
+    async def no_charge(self, day: date) -> Mapping[str, Any]:
+        moment, endpoint = f"{day}T07:12:31.402Z", "/api/pro/macro"
+        event = {"seq": 0, "ts": moment, "reason": "stale_data", "endpoint": endpoint, "credits": 2}
+        root = base64.b64encode(hashlib.sha256(b"an example").digest()).decode()
+        return {
+            "date": day,
+            "count": 1,
+            "credits_skipped": 2,
+            "by_reason": {"stale_data": 1},
+            "by_endpoint": {endpoint: 1},
+            "events": [{**event, "receipt_sha256": hashlib.sha256(b"a receipt").hexdigest()}],
+            "log": {"origin": "data.example/api/payment/no-charge-log", "size": 1, "root": root},
+        }
+
+    async def no_charge_days(self) -> list[tuple[str, int]]:
+        return []
+
+
+async def example_answers(registry: Registry, settings: Settings) -> dict[str, Any]:
+    """An answer to default arguments by tool name, for the tools that only read."""
+    load_world()
+    clock = ManualClock(AT)
+    reader = Reader(clock=clock, keys={}, user_agent="examples", via="http://world", transport=simulated_transport())
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        async with anyio.create_task_group() as tasks:
+            cache = SourceCache(reader, clock=clock, tasks=tasks)
+            targets = settings.probes.targets
+            host = Host(clock, Path(folder), probe_targets=targets, usage=Usage(clock.now), evidence=OneCall())
+            answers = Answers(cache, clock=clock, tasks=tasks, source="data.example", host=host, hedge_after_s=30)
+
+            async def one(operation: Operation) -> None:
+                for source, query in operation.warm:
+                    await cache.fresh(source, query, sla_s=0)
+                rendered = await answers.compose(operation, operation.arguments())
+                found[operation.name] = shortened(json.loads(rendered.payload))
+
+            async with anyio.create_task_group() as composing:
+                for operation in filter(has_example, registry):
+                    composing.start_soon(one, operation)
+            tasks.cancel_scope.cancel()
+    await reader.aclose()
+    return {operation.name: found[operation.name] for operation in registry if operation.name in found}
+
+
+def has_example(operation: Operation) -> bool:
+    """Whether a tool answers without arguments and without changing anything."""
+    required = any(field.is_required() for field in operation.arguments.model_fields.values())
+    return operation.reads_only and not required and operation.tier in (Tier.FREE, Tier.PREMIUM)
+
+
+def shortened(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer with two items of every list, one source, and no latency: that would be another one each time."""
+    cut = {name: _cut(value) for name, value in answer.items() if name != "_meta"}
+    meta = dict(answer["_meta"])
+    meta["sources"] = [{**source, "latency_ms": None} for source in meta["sources"][:1]]
+    meta["attribution"] = meta["attribution"][:ITEMS]
+    return {**cut, "_meta": meta}
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_cut(item) for item in value[:ITEMS]]
+    if isinstance(value, dict):
+        return {name: _cut(inner) for name, inner in value.items()}
+    return value

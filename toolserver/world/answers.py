@@ -1,0 +1,135 @@
+"""What a request to a simulated upstream gets: the provider's answer, or what a fault makes of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+from urllib.parse import unquote
+
+from toolserver.world import stock, transforms
+from toolserver.world.faults import Rule
+from toolserver.world.model import Ask, Handler, Reply, Route, Routes, World
+from toolserver.world.rendering import Page, Renderer
+from toolserver.world.state import WorldState
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How an answer travels."""
+
+    delay_s: float = 0
+    bytes_per_s: float | None = None
+    fraction: float = 1  # of the body, before the connection is closed
+    end: Literal["", "silence", "reset_headers", "reset_body", "not_modified"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`page` is None when nothing is sent at all."""
+
+    page: Page | None
+    source: str | None = None
+    rule: Rule | None = None
+    delivery: Delivery = Delivery()
+
+
+async def answer(state: WorldState, routes: Routes, renderer: Renderer, ask: Ask) -> Answer | None:
+    """The answer to a request, or None when nothing is simulated there."""
+    found = routes.find(replace(ask, path=unquote(ask.path))) or routes.find(ask)
+    if found is None:
+        return None
+    route, ask = found
+    world = state.world()
+    rule = state.faults.fire(route.source, ask, world)
+    handler = state.replays.get(route.source, route.handler)
+    if rule is None:
+        return Answer(await renderer.page(handler, world, ask), route.source)
+    if rule.kind in ("timeout", "reset") and rule.with_.get("at") != "body":
+        end: Any = "silence" if rule.kind == "timeout" else "reset_headers"
+        return Answer(None, route.source, rule, Delivery(end=end))
+    page = await _faulty_page(renderer, rule, route, handler, world, ask)
+    return Answer(page, route.source, rule, delivery(rule, world))
+
+
+def delivery(rule: Rule, world: World) -> Delivery:
+    """How a rule changes the way an answer travels."""
+    given = rule.with_
+    if rule.kind == "latency":
+        jitter = world.u(f"fault.{rule.id}.jitter", rule.seen) * given["jitter_ms"]
+        return Delivery(delay_s=(given["ms"] + jitter) / 1000)
+    if rule.kind == "slow_drip":
+        return Delivery(bytes_per_s=given["bytes_per_s"])
+    if rule.kind == "truncated":
+        return Delivery(fraction=given["fraction"])
+    if rule.kind == "reset":
+        return Delivery(end="reset_body", fraction=0.5)
+    return Delivery(end="not_modified") if rule.kind == "conditional_stuck" else Delivery()
+
+
+async def _faulty_page(renderer: Renderer, rule: Rule, route: Route, handler: Handler, world: World, ask: Ask) -> Page:
+    """The upstream's own form of the fault when it has one, a generic one otherwise."""
+    if rule.kind == "frozen":
+        return await renderer.page(handler, rule.world, ask)
+    if rule.kind == "old":
+        return await renderer.page(handler, world.at(world.now - rule.with_["seconds"]), ask)
+    if (own := _own_form(rule, route)) is not None:
+        page = await renderer.page(own, world, ask)
+        later = rule.with_.get("retry_after")
+        return page if later is None else await renderer.changed(page, lambda reply: _come_back(reply, later))
+    if rule.kind in REFUSALS:
+        return Page.of(REFUSALS[rule.kind](rule))
+    page = await renderer.page(handler, world, ask)
+    change = CHANGES.get(rule.kind)
+    return page if change is None else await renderer.changed(page, lambda reply: change(reply, rule, world.now))
+
+
+def _come_back(reply: Reply, after_s: int) -> Reply:
+    return replace(reply, headers={**reply.headers, "Retry-After": str(after_s)})
+
+
+def _own_form(rule: Rule, route: Route) -> Handler | None:
+    forms, given = route.forms, rule.with_
+    if rule.kind == "status":
+        return forms.get(f"status:{given['code']}")
+    if rule.kind == "drift":
+        form = given["form"]
+        if form in transforms.FORMS and f"drift:{form}" not in forms:
+            return None
+        return forms.get(f"drift:{form}", forms.get("drift"))
+    return forms.get("limited" if rule.kind == "rate_limit" else rule.kind) if rule.kind in OWN_FORMS else None
+
+
+OWN_FORMS = {"error200", "empty", "geo", "auth", "rate_limit"}
+
+REFUSALS: dict[str, Callable[[Rule], Reply]] = {
+    "status": lambda rule: stock.error(rule.with_["code"], rule.with_["retry_after"]),
+    "rate_limit": lambda rule: stock.limited(rule.retry_after_s),
+    "html200": lambda rule: stock.challenge(),
+    "error200": lambda rule: stock.error_in_200(),
+    "geo": lambda rule: stock.barred(rule.with_["code"]),
+    "auth": lambda rule: stock.unauthorized(),
+    "dns": lambda rule: stock.unresolved(),
+}
+
+CHANGES: dict[str, Callable[[Reply, Rule, float], Reply]] = {
+    "malformed": lambda reply, rule, now: transforms.malformed(reply, rule.with_["fraction"]),
+    "empty": lambda reply, rule, now: transforms.empty(reply),
+    "zeros": lambda reply, rule, now: transforms.zeros(reply, now, rule.with_["keep_times"]),
+    "drift": lambda reply, rule, now: transforms.drift(reply, rule.with_["form"]),
+    "jump": lambda reply, rule, now: transforms.jump(reply, now, rule.with_["factor"]),
+    "oversize": lambda reply, rule, now: transforms.oversize(reply, rule.with_["mib"]),
+}
+
+GONE = {"timeout", "reset", "status", "rate_limit", "geo", "auth", "dns", "malformed", "truncated", "html200"}
+PROBED = "Probe.tcp_connect"
+
+
+def probe(state: WorldState, host: str) -> tuple[dict[str, Any], Rule | None]:
+    """How long a connection to a host takes, or that it cannot be made. Pin `probe.<host>` to fix it; -1 is no."""
+    world = state.world()
+    rule = state.faults.fire(PROBED, Ask("CONNECT", host, "/"), world)
+    pinned = world.pinned(f"probe.{host}")
+    if (rule is not None and rule.kind in GONE) or (pinned is not None and pinned < 0):
+        return {"unreachable": True}, rule
+    usual = world.between("probe", host, 4, 160) * (1 + 0.1 * world.noise(f"probe.{host}", world.now / 60))
+    late = delivery(rule, world).delay_s * 1000 if rule is not None else 0
+    return {"latency_ms": max(1, round((usual if pinned is None else pinned) + late))}, rule

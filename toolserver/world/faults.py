@@ -1,0 +1,181 @@
+"""Fault rules: what goes wrong, for whom, how often and for how long."""
+
+import math
+import re
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
+
+from toolserver.world import checked
+from toolserver.world.model import Ask, World
+
+RULES_MOST = 1_000
+MEMBERS = {"id", "match", "kind", "probability", "count", "after", "for_s"}
+
+Check = Callable[[Any, str], Any]
+
+
+def _number(low: float, high: float) -> Check:
+    return partial(checked.number, low=low, high=high)
+
+
+def _whole(low: int, high: int) -> Check:
+    return partial(checked.whole, low=low, high=high)
+
+
+KINDS: dict[str, dict[str, tuple[Check, Any]]] = {  # parameter -> (its check, its default)
+    "latency": {"ms": (_number(0, 600_000), 1000), "jitter_ms": (_number(0, 600_000), 0)},
+    "slow_drip": {"bytes_per_s": (_number(0.1, 1e9), 64)},
+    "timeout": {},
+    "reset": {"at": (partial(checked.choice, options={"headers", "body"}), "headers")},
+    "status": {"code": (_whole(200, 599), 503), "retry_after": (_whole(0, 86_400), None)},
+    "rate_limit": {"n": (_whole(0, 1_000_000), 10), "window_s": (_number(0.001, 1e7), 60)},
+    "malformed": {"fraction": (_number(0, 1), 0.6)},
+    "truncated": {"fraction": (_number(0, 1), 0.6)},
+    "html200": {},
+    "error200": {},
+    "empty": {},
+    "zeros": {"keep_times": (checked.flag, False)},
+    "frozen": {},
+    "old": {"seconds": (_number(0, 1e9), 86_400)},
+    "drift": {"form": (checked.text, None)},
+    "jump": {"factor": (_number(-1e9, 1e9), 1.5)},
+    "oversize": {"mib": (_number(0.001, 128), 32)},
+    "geo": {"code": (_whole(400, 499), 403)},
+    "auth": {},
+    "conditional_stuck": {},
+    "dns": {},
+}
+
+
+@dataclass(slots=True)
+class Rule:
+    """One rule and what became of it. `world` is the world of the moment it was set."""
+
+    id: str
+    match: str
+    kind: str
+    with_: dict[str, Any]
+    world: World
+    probability: float = 1.0
+    count: int | None = None
+    after: int = 0
+    for_s: float | None = None
+    seen: int = 0  # requests it was considered for
+    fired: int = 0
+    retry_after_s: int = 0  # of a rate limit, when it last fired
+    _recent: dict[str, deque[float]] = field(default_factory=dict)  # of a rate limit, by host
+
+    def concerns(self, source: str, host: str, path: str) -> bool:
+        """`match` is a source name (`*` allowed), a host, or a host and the start of a path."""
+        if "/" in self.match:
+            return f"{host}{path}".startswith(self.match)
+        return self.match == host or fnmatchcase(source, self.match)
+
+    def fires(self, ask: Ask, world: World) -> bool:
+        """Whether it strikes this request. Counts it."""
+        if self.for_s is not None and world.now >= self.world.now + self.for_s:
+            return False
+        if self.kind == "conditional_stuck" and not is_conditional(ask):
+            return False
+        self.seen += 1
+        due = self.seen > self.after and (self.count is None or self.fired < self.count)
+        lucky = due and world.u(f"fault.{self.id}", self.seen) < self.probability
+        if not lucky or (self.kind == "rate_limit" and not self._over_limit(ask.host, world.now)):
+            return False
+        self.fired += 1
+        return True
+
+    def _over_limit(self, host: str, now: float) -> bool:
+        """A sliding window per host; refused requests do not count."""
+        limit, window_s = self.with_["n"], self.with_["window_s"]
+        recent = self._recent.setdefault(host, deque())
+        while recent and not now - window_s < recent[0] <= now:
+            recent.popleft()
+        if len(recent) < limit:
+            recent.append(now)
+            return False
+        self.retry_after_s = max(1, math.ceil((recent[0] if recent else now) + window_s - now))
+        return True
+
+    def describe(self) -> dict[str, Any]:
+        """As the control interface shows it."""
+        chance = {"probability": self.probability, "count": self.count, "after": self.after, "for_s": self.for_s}
+        past = {"set_at": self.world.now, "seen": self.seen, "fired": self.fired}
+        return {"id": self.id, "match": self.match, "kind": self.kind} | self.with_ | chance | past
+
+
+def is_conditional(ask: Ask) -> bool:
+    return "if-none-match" in ask.headers or "if-modified-since" in ask.headers
+
+
+class Faults:
+    """The rules in force, in the order they were set; the first that fires decides."""
+
+    def __init__(self) -> None:
+        self.rules: list[Rule] = []
+        self._made = 0
+
+    def clear(self) -> None:
+        self.rules = []
+        self._made = 0
+
+    def add(self, body: Any, world: World) -> Rule:
+        """Set a rule from its JSON; one with the same id is replaced.
+
+        Raises:
+            Refused: the rule is not understood.
+        """
+        kind = checked.choice(checked.an_object(body, "a rule").get("kind"), "kind", KINDS)
+        checked.members(body, MEMBERS | set(KINDS[kind]), f"a rule of kind {kind}")
+        rule = Rule(
+            self._identity(body), checked.text(body.get("match"), "match"), kind, _parameters(kind, body), world
+        )
+        rule.probability = checked.number(body.get("probability", 1), "probability", 0, 1)
+        rule.count = _optional(body, "count", _whole(0, 1_000_000_000))
+        rule.after = checked.whole(body.get("after", 0), "after", 0, 1_000_000_000)
+        rule.for_s = _optional(body, "for_s", _number(0, 1e9))
+        kept = [r for r in self.rules if r.id != rule.id]
+        if len(kept) >= RULES_MOST:
+            raise checked.Refused(f"there are {RULES_MOST} rules already")
+        self.rules = [*kept, rule]
+        return rule
+
+    def _identity(self, body: dict[str, Any]) -> str:
+        if body.get("id") is not None:
+            identity = checked.text(body["id"], "id", 64)
+            if not re.fullmatch(r"[\w.-]+", identity):
+                raise checked.Refused("id may hold letters, digits, '.', '_' and '-'")
+            return identity
+        taken = {rule.id for rule in self.rules}
+        while (made := f"f{self._made + 1}") in taken:
+            self._made += 1
+        self._made += 1
+        return made
+
+    def remove(self, identity: str) -> bool:
+        before = len(self.rules)
+        self.rules = [rule for rule in self.rules if rule.id != identity]
+        return len(self.rules) < before
+
+    def fire(self, source: str, ask: Ask, world: World) -> Rule | None:
+        """The first rule that strikes this request."""
+        for rule in self.rules:
+            if rule.concerns(source, ask.host, ask.path) and rule.fires(ask, world):
+                return rule
+        return None
+
+
+def _parameters(kind: str, body: dict[str, Any]) -> dict[str, Any]:
+    found = {}
+    for name, (check, default) in KINDS[kind].items():
+        given = body.get(name)
+        found[name] = default if given is None else check(given, name)
+    return found
+
+
+def _optional(body: dict[str, Any], name: str, check: Check) -> Any:
+    return None if body.get(name) is None else check(body[name], name)

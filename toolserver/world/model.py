@@ -1,0 +1,224 @@
+"""What a simulated provider is written with: the world at one instant, a request, a reply, a route.
+
+Nothing here changes with time: every value is a pure function of (seed, key, instant), so any instant can
+be asked in any order and two runs agree. What a test adds (pinned values, injected events) is kept in
+`Edits` and shared by all instants.
+"""
+
+import hashlib
+import json as jsonlib
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qsl
+
+
+@dataclass(slots=True)
+class Edits:
+    """What was changed by hand through the control interface."""
+
+    pins: dict[str, list[tuple[float, float, float]]] = field(default_factory=dict)  # key -> [(from, to, value)]
+    events: list[dict[str, Any]] = field(default_factory=list)  # {"kind": …, "at": epoch seconds, …}
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The world at `now` (epoch seconds)."""
+
+    seed: int
+    now: float
+    edits: Edits = field(default_factory=Edits)
+
+    def at(self, now: float) -> "World":
+        """The same world at another instant."""
+        return replace(self, now=now)
+
+    @property
+    def time(self) -> datetime:
+        return datetime.fromtimestamp(self.now, UTC)
+
+    def u(self, key: str, k: object = "") -> float:
+        """A number in [0, 1) fixed by seed, key and k."""
+        digest = hashlib.sha256(f"{self.seed}|{key}|{k}".encode()).digest()
+        return int.from_bytes(digest[:8]) / 2**64
+
+    def noise(self, key: str, x: float) -> float:
+        """Smooth noise in [-1, 1]: linear between random values at whole numbers of x."""
+        low = math.floor(x)
+        a, b = 2 * self.u(key, low) - 1, 2 * self.u(key, low + 1) - 1
+        return a + (b - a) * (x - low)
+
+    def between(self, key: str, k: object, low: float, high: float) -> float:
+        """A number in [low, high) fixed by seed, key and k."""
+        return low + (high - low) * self.u(key, k)
+
+    def pick(self, key: str, k: object, options: Sequence[Any]) -> Any:
+        """One of the options, fixed by seed, key and k."""
+        return options[int(self.u(key, k) * len(options))]
+
+    def pinned(self, key: str, at: float | None = None) -> float | None:
+        """The value pinned to `key` at that instant, if any; the youngest pin wins."""
+        at = self.now if at is None else at
+        for start, end, value in reversed(self.edits.pins.get(key, [])):
+            if start <= at < end:
+                return value
+        return None
+
+    def injected(self, kind: str, since: float = -math.inf) -> list[dict[str, Any]]:
+        """Events of a kind injected by hand with `since` < at <= now, oldest first."""
+        found = [e for e in self.edits.events if e["kind"] == kind and since < e["at"] <= self.now]
+        return sorted(found, key=lambda e: e["at"])
+
+    def slots(
+        self,
+        kind: str,
+        *,
+        since: float,
+        until: float | None = None,
+        slot_s: float,
+        rate: float,
+        at_least_every_s: float = 0,
+    ) -> Iterator[tuple[int, float]]:
+        """A thinned Poisson process: `(slot index, instant)` of each event in (since, until], oldest first.
+
+        A slot of `slot_s` seconds holds an event with probability `rate * slot_s` (rate per second).
+        With `at_least_every_s`, every slot whose index is a multiple of that distance holds one, so
+        that a demo is never empty. Attributes of an event: `world.u(kind + ".what", index)`.
+        """
+        until = self.now if until is None else until
+        step = max(1, int(at_least_every_s / slot_s)) if at_least_every_s else 0
+        for index in range(math.floor(since / slot_s), math.floor(until / slot_s) + 1):
+            forced = bool(step) and index % step == 0
+            if forced or self.u(kind, index) < rate * slot_s:
+                instant = (index + self.u(kind + ".at", index)) * slot_s
+                if since < instant <= until:
+                    yield index, instant
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request as the upstream would see it."""
+
+    method: str
+    host: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)  # lower-case names
+    body: bytes = b""
+    parts: Mapping[str, str] = field(default_factory=dict)  # what the route's {placeholders} matched
+
+    @property
+    def params(self) -> dict[str, str]:
+        """Query parameters; the last one wins."""
+        return dict(parse_qsl(self.query, keep_blank_values=True))
+
+    @property
+    def json(self) -> Any:
+        return jsonlib.loads(self.body)
+
+    def key_ok(self, given: str | None) -> bool:
+        """Whether an API key is accepted here: any key that starts with `sim-`."""
+        return given is not None and given.startswith("sim-")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A response. `last_modified` (epoch seconds) makes the listener answer conditional requests by it too."""
+
+    body: bytes
+    status: int = 200
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    last_modified: float | None = None
+
+    @classmethod
+    def json(cls, value: Any, status: int = 200, **more: Any) -> "Reply":
+        """`value` as compact JSON."""
+        text = jsonlib.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return cls(text.encode(), status, more.pop("content_type", "application/json"), **more)
+
+    @classmethod
+    def text(
+        cls, value: str, status: int = 200, content_type: str = "text/plain; charset=utf-8", **more: Any
+    ) -> "Reply":
+        return cls(value.encode(), status, content_type, **more)
+
+
+Handler = Callable[[World, Ask], Reply]
+
+
+@dataclass(slots=True)
+class Route:
+    """One upstream request shape. `forms` are its own answers to faults: what this very upstream sends.
+
+    Keys of `forms`: `error200`, `empty`, `drift`, `geo`, `auth`, `limited` or `status:<code>`.
+    """
+
+    source: str
+    host: str
+    pattern: re.Pattern[str]
+    handler: Handler
+    methods: tuple[str, ...] = ("GET",)
+    when: Callable[[Ask], bool] | None = None
+    forms: dict[str, Handler] = field(default_factory=dict)
+
+    def form(self, kind: str) -> Callable[[Handler], Handler]:
+        """Decorator: how this upstream answers under a kind of fault."""
+
+        def keep(handler: Handler) -> Handler:
+            self.forms[kind] = handler
+            return handler
+
+        return keep
+
+
+@dataclass(slots=True)
+class Routes:
+    """All that is simulated. One instance is shared by every provider module."""
+
+    all: list[Route] = field(default_factory=list)
+    expectations: dict[str, Callable[[World, Mapping[str, str]], Any]] = field(default_factory=dict)
+
+    def serves(
+        self, source: str, host: str, path: str, *methods: str, when: Callable[[Ask], bool] | None = None
+    ) -> Callable[[Handler], Route]:
+        """Decorator: answer `https://host/path` as `source` does. `{name}` in path matches one segment part.
+
+        `source` is the public name; several routes may share it, and several sources an address: `when` tells
+        their requests apart. The decorated name becomes the Route, whose `form` decorator adds answers to faults.
+        """
+        escaped = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+?)", re.escape(path))
+
+        def keep(handler: Handler) -> Route:
+            route = Route(source, host, re.compile(escaped), handler, methods or ("GET",), when)
+            self.all.append(route)
+            return route
+
+        return keep
+
+    def expects(self, endpoint: str) -> Callable[[Callable[[World, Mapping[str, str]], Any]], Any]:
+        """Decorator: what of an endpoint's payload can be computed from the world, for `/_sim/expect/…`."""
+
+        def keep(function: Callable[[World, Mapping[str, str]], Any]) -> Any:
+            self.expectations[endpoint] = function
+            return function
+
+        return keep
+
+    def find(self, ask: Ask) -> tuple[Route, Ask] | None:
+        """The route for a request, and the request with `parts` filled in."""
+        for route in self.all:
+            if route.host != ask.host or ask.method not in route.methods:
+                continue
+            match = route.pattern.fullmatch(ask.path)
+            if match and (route.when is None or route.when(ask)):
+                return route, replace(ask, parts=match.groupdict())
+        return None
+
+
+ROUTES = Routes()
+serves = ROUTES.serves
+expects = ROUTES.expects

@@ -1,0 +1,88 @@
+"""Replies made ready for the wire, in worker threads, and kept for as long as they cannot change."""
+
+import gzip
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import anyio
+from anyio import to_thread
+
+from toolserver.world.model import Ask, Handler, Reply, World
+
+MOST_BYTES = 64 * 1024 * 1024
+MOST_PAGES = 1_024
+THREADS = 2
+COMPRESSED_FROM = 200
+NOT_SEEN_BY_PROVIDERS = {
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "host",
+    "if-modified-since",
+    "if-none-match",
+    "traceparent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A reply with its validator and its compressed form."""
+
+    reply: Reply
+    etag: str
+    packed: bytes | None
+
+    @classmethod
+    def of(cls, reply: Reply) -> "Page":
+        etag = f'"{hashlib.sha256(reply.body).hexdigest()[:32]}"'
+        packed = gzip.compress(reply.body, 1, mtime=0) if len(reply.body) >= COMPRESSED_FROM else None
+        return cls(reply, etag, packed)
+
+    @property
+    def size(self) -> int:
+        return len(self.reply.body) + len(self.packed or b"")
+
+
+class Renderer:
+    """Asks providers, once for all who want the same, never on the event loop: some bodies take a second to make."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[object, tuple[Page, World]] = OrderedDict()
+        self._bytes = 0
+        self._running: dict[object, anyio.Event] = {}
+        self._threads = anyio.CapacityLimiter(THREADS)
+
+    async def page(self, handler: Handler, world: World, ask: Ask) -> Page:
+        """What a provider says to a request in a world; cheap when it was asked the same before."""
+        headers = tuple(sorted((k, v) for k, v in ask.headers.items() if k not in NOT_SEEN_BY_PROVIDERS))
+        request = (ask.method, ask.host, ask.path, ask.query, ask.body, headers)
+        key = (handler, world.seed, world.now, id(world.edits), request)  # the kept world keeps that id taken
+        while (running := self._running.get(key)) is not None:
+            await running.wait()
+        if (kept := self._kept.get(key)) is not None:
+            self._kept.move_to_end(key)
+            return kept[0]
+        self._running[key] = done = anyio.Event()
+        try:
+            page = await self.run(lambda: Page.of(handler(world, ask)))
+            self._keep(key, page, world)
+            return page
+        finally:
+            del self._running[key]
+            done.set()
+
+    async def changed(self, page: Page, change: Callable[[Reply], Reply]) -> Page:
+        """The page after a fault went over it. Not kept."""
+        return await self.run(lambda: Page.of(change(page.reply)))
+
+    async def run(self, make: Callable[[], Page]) -> Page:
+        return await to_thread.run_sync(make, limiter=self._threads)
+
+    def _keep(self, key: object, page: Page, world: World) -> None:
+        self._kept[key] = (page, world)
+        self._bytes += page.size
+        while len(self._kept) > MOST_PAGES or (self._bytes > MOST_BYTES and len(self._kept) > 1):
+            _, (old, _) = self._kept.popitem(last=False)
+            self._bytes -= old.size

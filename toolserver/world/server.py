@@ -1,0 +1,156 @@
+"""The listener of the simulated world: upstreams under /u/, probes, the control interface and a page."""
+
+import re
+import time
+from email.utils import formatdate
+from urllib.parse import unquote
+
+import anyio
+import h11
+from anyio.abc import SocketAttribute, SocketStream, TaskStatus
+
+from toolserver.world import control, page
+from toolserver.world.answers import PROBED, Answer, answer, probe
+from toolserver.world.faults import is_conditional
+from toolserver.world.model import Ask, Reply, Routes
+from toolserver.world.rendering import Page, Renderer
+from toolserver.world.requests_log import Entry
+from toolserver.world.state import WorldState
+from toolserver.world.wire import BodyTooLarge, Received, Response, Wire, respond
+
+CONNECTIONS_MOST = 512
+BACKLOG = 512
+UNREACHABLE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
+
+
+async def serve_world(
+    state: WorldState,
+    routes: Routes,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    task_status: TaskStatus[int] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve the simulated world until cancelled. Reports its port through `task_status`."""
+    site = Site(state, routes)
+    async with await anyio.create_tcp_listener(local_host=host, local_port=port, backlog=BACKLOG) as listener:
+        task_status.started(listener.extra(SocketAttribute.local_port))
+        await listener.serve(site.connection)
+
+
+class Site:
+    """What answers at each path."""
+
+    def __init__(self, state: WorldState, routes: Routes) -> None:
+        self._state, self._routes = state, routes
+        self._renderer = Renderer()
+        self._connections = 0
+
+    async def connection(self, stream: SocketStream) -> None:
+        """Answer requests until either side closes."""
+        self._connections += 1
+        try:
+            async with stream:
+                wire = Wire(stream)
+                if self._connections > CONNECTIONS_MOST:
+                    await wire.answer(self._error(503, f"more than {CONNECTIONS_MOST} connections"))
+                    await wire.close()
+                else:
+                    await self._requests(wire)
+        except UNREACHABLE:
+            pass  # the other side went away
+        finally:
+            self._connections -= 1
+
+    async def _requests(self, wire: Wire) -> None:
+        try:
+            while (request := await wire.request()) is not None:
+                if not await self._one(wire, request):
+                    break
+        except (h11.RemoteProtocolError, BodyTooLarge) as error:
+            status = 413 if isinstance(error, BodyTooLarge) else getattr(error, "error_status_hint", 400)
+            if wire.can_answer:
+                await wire.answer(self._error(status, str(error)))
+        except h11.LocalProtocolError as error:  # a provider gave a header that cannot be sent
+            self._state.log.miss(self._state.clock.now(), "", "", f"LocalProtocolError: {error}")
+        except TimeoutError:
+            pass  # nothing came for long
+        await wire.close()
+
+    async def _one(self, wire: Wire, request: Received) -> bool:
+        """Answer one request. False when the connection is done with."""
+        if request.path.startswith("/u/"):
+            return await self._upstream(wire, request)
+        if request.path.startswith("/probe/"):
+            return await wire.answer(self._probe(request))
+        if request.path == "/":
+            return await wire.answer(self._plain(page.page(self._state)))
+        if request.path == "/_sim" or request.path.startswith("/_sim/"):
+            return await wire.answer(self._plain(await control.control(self._state, self._routes, request)))
+        return await wire.answer(self._plain(Reply.json({"error": "nothing here", "see": "/"}, 404)))
+
+    async def _upstream(self, wire: Wire, request: Received) -> bool:
+        started = time.perf_counter()
+        ask = asked(request)
+        entry = Entry(
+            round(self._state.clock.now(), 3), None, request.method, url_of(ask), conditional=is_conditional(ask)
+        )
+        self._state.log.add(entry)
+        found = await self._answer(ask)
+        entry.fault = found.rule.id if found.rule else None
+        if found.source:
+            self._state.log.served_by(entry, found.source)
+        await anyio.sleep(found.delivery.delay_s)
+        if found.page is None:
+            await (wire.silence() if found.delivery.end == "silence" else wire.reset())
+            return False
+        unchanged = found.delivery.end == "not_modified"
+        response = respond(found.page, request, self._state.clock.now(), unchanged=unchanged)
+        entry.status, entry.ms = response.status, round((time.perf_counter() - started) * 1000, 1)
+        again = await wire.answer(response, found.delivery)
+        if found.delivery.end == "reset_body":
+            await wire.reset(after_s=0.02)
+        return again
+
+    async def _answer(self, ask: Ask) -> Answer:
+        """The answer; 501 where nothing is simulated, 500 where a provider fails. Both are noted as unmatched."""
+        now = self._state.clock.now()
+        try:
+            found = await answer(self._state, self._routes, self._renderer, ask)
+        except Exception as error:  # a provider's mistake must not take the listener down
+            reason = f"{type(error).__name__}: {error}"
+            self._state.log.miss(now, ask.method, url_of(ask), reason)
+            return Answer(Page.of(Reply.json({"error": "the simulated upstream failed", "reason": reason}, 500)))
+        if found is None:
+            self._state.log.miss(now, ask.method, url_of(ask), "not simulated")
+            return Answer(Page.of(Reply.json({"error": "not simulated", "url": url_of(ask)}, 501)))
+        return found
+
+    def _probe(self, request: Received) -> Response:
+        host = unquote(request.path.removeprefix("/probe/")).lower()
+        if request.method != "GET" or not re.fullmatch(r"[\w.:-]{1,253}", host):
+            return self._plain(Reply.json({"error": "GET /probe/{host}"}, 400))
+        said, rule = probe(self._state, host)
+        entry = Entry(round(self._state.clock.now(), 3), PROBED, "CONNECT", host, 200, 0.0)
+        entry.fault = rule.id if rule else None
+        self._state.log.add(entry)
+        return self._plain(Reply.json(said))
+
+    def _plain(self, reply: Reply) -> Response:
+        date = formatdate(self._state.clock.now(), usegmt=True)
+        headers = {"Date": date, "Content-Type": reply.content_type, "Cache-Control": "no-store"} | dict(reply.headers)
+        return Response(reply.status, headers, reply.body)
+
+    def _error(self, status: int, text: str) -> Response:
+        """The last answer on a connection."""
+        return self._plain(Reply.json({"error": text}, status, headers={"Connection": "close"}))
+
+
+def asked(request: Received) -> Ask:
+    """The request as the upstream would have got it: `/u/{host}{path}?{query}`."""
+    host, slash, path = request.path.removeprefix("/u/").partition("/")
+    return Ask(request.method, host.lower(), slash + path or "/", request.query, request.headers, request.body)
+
+
+def url_of(ask: Ask) -> str:
+    return f"https://{ask.host}{ask.path}" + (f"?{ask.query}" if ask.query else "")

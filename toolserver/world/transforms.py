@@ -1,0 +1,136 @@
+"""What a fault does to a body when the upstream has no form of its own for it."""
+
+import codecs
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from toolserver.world import bodies
+from toolserver.world.model import Reply
+
+KEPT = {"id", "jsonrpc", "status", "status_code", "code", "retcode", "error_code", "version", "api"}
+"""Members that say what an answer is, not what it holds: `zeros` and `jump` leave them alone."""
+
+TIMES_WITHIN_S = 400 * 86_400
+JUNK = b'{,}<"{'  # ends no value of JSON and no cell of a table
+
+
+def zeros(reply: Reply, now: float, keep_times: bool = False) -> Reply:
+    """Every number becomes 0, as some upstreams answer for a symbol they do not know."""
+
+    def change(value: float, name: str) -> float:
+        return value if name.lower() in KEPT or (keep_times and is_time(value, now)) else 0
+
+    return replace(reply, body=bodies.change_numbers(reply.body, change))
+
+
+def jump(reply: Reply, now: float, factor: float) -> Reply:
+    """Every number that is not a time is multiplied."""
+
+    def change(value: float, name: str) -> float:
+        return value if name.lower() in KEPT or is_time(value, now) else value * factor
+
+    return replace(reply, body=bodies.change_numbers(reply.body, change))
+
+
+def is_time(value: float, now: float) -> bool:
+    """Whether a number looks like an instant near now: epoch s, ms, µs or ns."""
+    return any(abs(value / scale - now) < TIMES_WITHIN_S for scale in (1, 1e3, 1e6, 1e9))
+
+
+def empty(reply: Reply) -> Reply:
+    return replace(reply, body=bodies.emptied(reply.body))
+
+
+def malformed(reply: Reply, fraction: float) -> Reply:
+    """Well framed but not well formed: cut, and closed with what fits no syntax."""
+    return replace(reply, body=reply.body[: math.floor(len(reply.body) * fraction)] + JUNK)
+
+
+def oversize(reply: Reply, mib: float) -> Reply:
+    """Padded with blanks, so that size is the only thing wrong with it."""
+    missing = math.ceil(mib * 1024 * 1024) - len(reply.body)
+    return replace(reply, body=reply.body + b" " * max(0, missing))
+
+
+def drift(reply: Reply, form: str | None) -> Reply:
+    """Another wire form of the same facts: `form` is one of FORMS, otherwise members are added and reordered."""
+    return FORMS.get(form or "extra", _extra)(reply)
+
+
+def _json(reply: Reply, change: Callable[[Any], Any]) -> Reply:
+    try:
+        value, dump = bodies.load(reply.body)
+    except bodies.NotJson:
+        return reply
+    return replace(reply, body=dump(change(value)))
+
+
+def _extra(reply: Reply) -> Reply:
+    try:
+        value, dump = bodies.load(reply.body)
+    except bodies.NotJson:
+        markup = bodies.is_markup(reply.body[:200].decode("latin-1"))
+        return replace(reply, body=(bodies.member_added if markup else bodies.columns_moved)(reply.body))
+    return replace(reply, body=dump(_more_members(value)))
+
+
+def _more_members(value: Any) -> Any:
+    """Keys in reverse order and one more in each record. A map (all values alike) gets none: it would be an item."""
+    if isinstance(value, list):
+        return [_more_members(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    turned = {k: _more_members(v) for k, v in reversed(value.items())}
+    return turned if len({type(v) for v in value.values()}) < 2 else turned | {"added_member": "new"}
+
+
+def _strings(value: Any) -> Any:
+    """Numbers written as strings."""
+    if isinstance(value, dict):
+        return {k: _strings(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_strings(v) for v in value]
+    return bodies.compact(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _numbers(value: Any) -> Any:
+    """Numeric strings written as numbers."""
+    if isinstance(value, dict):
+        return {k: _numbers(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_numbers(v) for v in value]
+    if isinstance(value, str) and bodies.NUMBER.fullmatch(value):
+        return float(value) if any(c in value for c in ".eE") else int(value)
+    return value
+
+
+def _renamed(value: Any) -> Any:
+    """Every member under another name: what no reader can know."""
+    if isinstance(value, dict):
+        return {f"{k}_v2": _renamed(v) for k, v in value.items()}
+    return [_renamed(v) for v in value] if isinstance(value, list) else value
+
+
+def _utf16(reply: Reply) -> Reply:
+    try:
+        value, _ = bodies.load(reply.body)
+    except bodies.NotJson:
+        return reply
+    return replace(reply, body=codecs.BOM_UTF16_BE + bodies.compact(value).encode("utf-16-be"))
+
+
+def _bom(reply: Reply) -> Reply:
+    return replace(reply, body=codecs.BOM_UTF8 + reply.body.removeprefix(codecs.BOM_UTF8))
+
+
+FORMS: dict[str, Callable[[Reply], Reply]] = {
+    "extra": _extra,
+    "strings": lambda reply: _json(reply, _strings),
+    "numbers": lambda reply: _json(reply, _numbers),
+    "renamed": lambda reply: _json(reply, _renamed),
+    "columns": lambda reply: replace(reply, body=bodies.columns_moved(reply.body)),
+    "utf16": _utf16,
+    "bom": _bom,
+}
