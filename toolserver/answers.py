@@ -205,8 +205,7 @@ class Answers:
         refreshed = notes.oldest_fetched_at or (None if operation.sources else ctx.now)
         meta = notes.meta(generated_at=ctx.now, stale=stale) | ({"simulated": True} if self._simulated else {})
         fields = payload if payload is not None else dict.fromkeys(operation.result.model_fields)
-        caveats = sorted(notes.warnings, key=lambda caveat: caveat.section)
-        warnings = {"warning": [caveat.as_json() for caveat in caveats]} if caveats else {}
+        warnings = {"warning": [caveat.as_json() for caveat in notes.caveats()]} if notes.warnings else {}
         if operation.personal:
             return {**fields, **warnings}
         if operation.tier is Tier.PREMIUM:

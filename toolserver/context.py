@@ -123,7 +123,7 @@ class ToolContext:
         if missed := race.missed_before(winner):
             source, reason = missed
             notes = [_as_fallback(note, source, reason) for note in notes]
-            names = ", ".join(dict.fromkeys(note.source.name for note in notes if note.used))
+            names = ", ".join(sorted({note.source.name for note in notes if note.used}))
             self.warn(section, "fallback_used", f"{source.name} gave nothing ({reason}); {names} is used.", source.name)
         self.notes.add([*notes, *failed])
         self._warn_stale(section, notes)

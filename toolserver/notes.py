@@ -103,6 +103,10 @@ class Notes:
         if warning not in self.warnings:
             self.warnings.append(warning)
 
+    def caveats(self) -> list[Caveat]:
+        """The warnings by section, and in one order whoever answered first."""
+        return sorted(self.warnings, key=lambda caveat: (caveat.section, caveat.code, caveat.source or ""))
+
     @property
     def used(self) -> list[SourceNote]:
         return [note for note in self.sources if note.used]
@@ -129,10 +133,10 @@ class Notes:
     def meta(self, *, generated_at: datetime, stale: bool) -> dict[str, Any]:
         """The `_meta` object of an answer. It describes this composition and never the moment of a call.
 
-        Sources stand by section, whatever order sections that ran side by side came home in.
+        Sources stand by section and name, whatever order reads that ran side by side came home in.
         """
         return {
-            "sources": [note.as_json() for note in sorted(self.sources, key=lambda n: (n.section, not n.used))],
+            "sources": [note.as_json() for note in sorted(self.sources, key=_place)],
             "attribution": self.attribution,
             "untrusted_text": any(n.source.untrusted for n in self.used),
             "generated_at": iso(generated_at),
@@ -140,6 +144,10 @@ class Notes:
             "oldest_fetched_at": iso_or_none(self.oldest_fetched_at),
             "newest_item_at": iso_or_none(self.newest_item_at),
         }
+
+
+def _place(note: SourceNote) -> tuple[str, bool, str]:
+    return note.section, not note.used, note.source.name
 
 
 _WEIGHT: dict[Status, int] = {"live": 0, "cached": 1, "fallback": 2, "stale": 3, "error": 4}
