@@ -97,7 +97,7 @@ async def running(
         via=settings.upstream.via,
         observe=metrics.fetched,
     )
-    async with opened(settings.data_dir / "answers.sqlite3", MIGRATIONS, synchronous="NORMAL") as db:
+    async with opened(settings.data_dir / "answers.sqlite3", MIGRATIONS) as db:
         store = AnswerFile(db, now=clock.now)
         async with anyio.create_task_group() as writer:
             await writer.start(store.run)

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import anyio
+import pytest
 from anyio.lowlevel import checkpoint
 
 from toolserver.storage.answers import MIGRATIONS, AnswerFile, StoredAnswer
@@ -31,7 +32,7 @@ class Interrupted:
 
 async def test_an_end_in_the_middle_of_writing_loses_nothing(tmp_path, caplog):
     path, begun = tmp_path / "answers.sqlite3", anyio.Event()
-    async with opened(path, MIGRATIONS, synchronous="NORMAL") as db, anyio.create_task_group() as tasks:
+    async with opened(path, MIGRATIONS) as db, anyio.create_task_group() as tasks:
         store = AnswerFile(Interrupted(db, begun), now=lambda: NOW)
         await tasks.start(store.run)
         store.save_answer("one", StoredAnswer(b"1", {}), expires_at=LATER)
@@ -39,7 +40,54 @@ async def test_an_end_in_the_middle_of_writing_loses_nothing(tmp_path, caplog):
         store.save_answer("two", StoredAnswer(b"2", {}), expires_at=LATER)
         tasks.cancel_scope.cancel()
 
-    async with opened(path, MIGRATIONS, synchronous="NORMAL") as db:
+    async with opened(path, MIGRATIONS) as db:
         again = AnswerFile(db, now=lambda: NOW)
         assert [(await again.load_answer(key)).payload for key in ("one", "two")] == [b"1", b"2"]
     assert not caplog.records
+
+
+def cut(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def zeroed(data: bytes) -> bytes:
+    return data[:4096] + bytes(len(data) - 4096)
+
+
+def scribbled(data: bytes) -> bytes:
+    return data[:100] + b"\xff" * 4000 + data[4100:]
+
+
+@pytest.mark.parametrize("damage", [cut, zeroed, scribbled, lambda data: b"no database at all" * 500])
+async def test_a_damaged_file_is_set_aside_and_begun_anew(tmp_path, caplog, damage):
+    path = tmp_path / "answers.sqlite3"
+    await kept(path, "one", b"1" * 100_000)
+    path.write_bytes(damage(path.read_bytes()))
+
+    await kept(path, "two", b"2")
+    async with opened(path, MIGRATIONS) as db:
+        store = AnswerFile(db, now=lambda: NOW)
+        assert (await store.load_answer("two")).payload == b"2"
+        assert await store.load_answer("one") is None
+    assert [record.file for record in caplog.records if record.levelname == "WARNING"] == ["answers.sqlite3.damaged"]
+    assert (tmp_path / "answers.sqlite3.damaged").exists()
+
+
+async def test_what_breaks_while_it_runs_is_a_miss_and_not_an_error(tmp_path, caplog):
+    path = tmp_path / "answers.sqlite3"
+    async with opened(path, MIGRATIONS) as db:
+        store = AnswerFile(db, now=lambda: NOW)
+        await db.execute("DROP TABLE answer")
+        await db.execute("DROP TABLE point")
+        assert await store.load_answer("one") is None
+        assert await store.load_history() == []
+        await store._sweep(LATER)
+    assert len(caplog.records) == 3
+
+
+async def kept(path, key, payload):
+    async with opened(path, MIGRATIONS) as db, anyio.create_task_group() as tasks:
+        store = AnswerFile(db, now=lambda: NOW)
+        await tasks.start(store.run)
+        store.save_answer(key, StoredAnswer(payload, {}), expires_at=LATER)
+        tasks.cancel_scope.cancel()

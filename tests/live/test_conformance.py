@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.live.programs import CLIENTS, NODE, installed, ran, toolserver
+from tests.live.processes import started
+from tests.live.programs import CLIENTS, NODE, installed, ran
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
@@ -31,15 +32,14 @@ GENERIC = {
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("everything")
-    with toolserver("serve", "--everything", data_dir=folder / "data") as ready:
-        yield ready["mcp_url"]
+    with started("serve", "--everything", folder=tmp_path_factory.mktemp("everything")) as program:
+        yield program.ready["mcp_url"]
 
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with toolserver("demo", data_dir=tmp_path_factory.mktemp("real") / "data") as ready:
-        yield ready["mcp_url"]
+    with started("demo", folder=tmp_path_factory.mktemp("real")) as program:
+        yield program.ready["mcp_url"]
 
 
 def run_suite(suite: Path, url: str, output: Path, *arguments: Any) -> tuple[set[str], str]:

@@ -9,7 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.live.programs import CLIENTS, NODE, PYTHON_1, ROOT, TOOLSERVER, installed, ran, told, toolserver
+from tests.live.processes import ROOT, started
+from tests.live.programs import CLIENTS, NODE, PYTHON_1, TOOLSERVER, installed, ran, told
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
@@ -22,8 +23,8 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    with toolserver("demo", data_dir=tmp_path_factory.mktemp("demo") / "data", **SETTINGS) as ready:
-        yield ready
+    with started("demo", folder=tmp_path_factory.mktemp("demo"), **SETTINGS) as program:
+        yield program.ready
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +149,8 @@ def test_a_caller_who_hangs_up_is_not_charged_on_either_server(tmp_path: Path, k
         params = {"name": name, "arguments": arguments}
         return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
 
-    with toolserver("demo", "--server", kind, data_dir=tmp_path / "data", **SETTINGS) as ready:
+    with started("demo", "--server", kind, folder=tmp_path, **SETTINGS) as program:
+        ready = program.ready
         url = f"{ready['mcp_url']}?toolset=all"
         headers = {"Authorization": f"Bearer {ready['token']}"}
         with httpx.Client(headers=headers) as http:

@@ -16,7 +16,7 @@ import msgspec
 from anyio.abc import TaskStatus
 
 from toolserver.history import Point
-from toolserver.storage.db import Connection
+from toolserver.storage.db import Connection, DatabaseError
 from toolserver.upstream.cache import StoredBody
 from toolserver.usage import KEEP_H
 
@@ -68,10 +68,10 @@ class AnswerFile:
     async def load(self, source: str, key: str) -> StoredBody | None:
         """The last good body of a source's query."""
         sql = "SELECT packed, fetched_at, validators FROM body WHERE source=? AND key=?"
-        async with self._db.execute(sql, (source, key)) as cursor:
-            row = await cursor.fetchone()
-        if row is None:
+        rows = await self._read(sql, (source, key))
+        if not rows:
             return None
+        row = rows[0]
         return StoredBody(zlib.decompress(row[0]), datetime.fromtimestamp(row[1], UTC), msgspec.json.decode(row[2]))
 
     def save(self, source: str, key: str, stored: StoredBody, *, keep_s: float) -> None:
@@ -87,11 +87,10 @@ class AnswerFile:
     async def load_answer(self, key: str) -> StoredAnswer | None:
         """A rendered answer that has not expired."""
         sql = "SELECT packed FROM answer WHERE key=? AND expires_at>?"
-        async with self._db.execute(sql, (key, self._now().timestamp())) as cursor:
-            row = await cursor.fetchone()
-        if row is None:
+        rows = await self._read(sql, (key, self._now().timestamp()))
+        if not rows:
             return None
-        facts, _, payload = zlib.decompress(row[0]).partition(b"\n")
+        facts, _, payload = zlib.decompress(rows[0][0]).partition(b"\n")
         return StoredAnswer(payload, msgspec.json.decode(facts))
 
     def save_answer(self, key: str, stored: StoredAnswer, *, expires_at: float) -> None:
@@ -101,8 +100,8 @@ class AnswerFile:
     async def load_history(self) -> list[tuple[str, str, float, float, float]]:
         """What tools remembered: `(series, key, at, value, keep_s)`, oldest first."""
         sql = "SELECT series, key, at, value, keep_s FROM point WHERE at>?1-keep_s ORDER BY at"
-        async with self._db.execute(sql, (self._now().timestamp(),)) as cursor:
-            return [(row[0], row[1], row[2], row[3], row[4]) for row in await cursor.fetchall()]
+        rows = await self._read(sql, (self._now().timestamp(),))
+        return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
 
     def save_point(self, series: str, key: str, point: Point, keep_s: float) -> None:
         at = point.at.timestamp()
@@ -112,8 +111,7 @@ class AnswerFile:
     async def load_usage(self, since_hour: int) -> list[tuple[int, str, int]]:
         """Calls per hour and family of agents."""
         sql = "SELECT hour, family, hits FROM usage WHERE hour>=?"
-        async with self._db.execute(sql, (since_hour,)) as cursor:
-            return [(row[0], row[1], row[2]) for row in await cursor.fetchall()]
+        return [(row[0], row[1], row[2]) for row in await self._read(sql, (since_hour,))]
 
     def save_usage(self, rows: list[tuple[int, str, int]]) -> None:
         for hour, family, hits in rows:
@@ -137,6 +135,15 @@ class AnswerFile:
         finally:
             with anyio.move_on_after(3, shield=True):
                 await self._flush()
+
+    async def _read(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
+        """The rows; none, and a line in the log, where the file is damaged: what is gone is fetched again."""
+        try:
+            async with self._db.execute(sql, values) as cursor:
+                return list(await cursor.fetchall())
+        except DatabaseError as error:
+            log.warning("stored answers could not be read", extra={"error": str(error)})
+            return []
 
     def _soon(self, name: tuple[str, ...], write: _Write) -> None:
         self._waiting.pop(name, None)
@@ -162,10 +169,13 @@ class AnswerFile:
                 await self._db.execute("ROLLBACK")
 
     async def _sweep(self, now: float) -> None:
-        await self._db.execute("DELETE FROM body WHERE drop_at<?", (now,))
-        await self._db.execute("DELETE FROM answer WHERE expires_at<?", (now,))
-        await self._db.execute("DELETE FROM point WHERE at<?1-keep_s", (now,))
-        await self._db.execute("DELETE FROM usage WHERE hour<?", (int(now // 3600) - KEEP_H,))
+        try:
+            await self._db.execute("DELETE FROM body WHERE drop_at<?", (now,))
+            await self._db.execute("DELETE FROM answer WHERE expires_at<?", (now,))
+            await self._db.execute("DELETE FROM point WHERE at<?1-keep_s", (now,))
+            await self._db.execute("DELETE FROM usage WHERE hour<?", (int(now // 3600) - KEEP_H,))
+        except DatabaseError as error:
+            log.warning("old answers could not be removed", extra={"error": str(error)})
 
 
 def _packed(write: _Write) -> _Write:
