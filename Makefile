@@ -2,7 +2,7 @@
 # make test   every test this machine can run; REQUIRE=all fails on anything skipped
 # make serve  the service on live upstreams
 # make lint   style, types, import directions
-# make bench  the hot path against its peers, as tables
+# make bench  the hot path, paid calls and the ledger against their peers, as tables
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
@@ -28,6 +28,7 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	@$(BIN)/python -m bench $(ARGS)
+	@$(BIN)/python -m bench.ledger
 
 clients: $(VENV)/.dev
 	@tests/live/clients/install

@@ -1,67 +1,24 @@
 """`python -m bench [--requests N] [--rounds N] [--json FILE]`: the hot path against its peers, as tables."""
 
 import argparse
-import asyncio
 import json
 import os
 import statistics
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-from bench.load import run
+from bench.paid import TARGETS as PAID_TARGETS
+from bench.paid import paid_calls
 from bench.processes import CORES, Server, first_answer_s, python, started
+from bench.rows import LEGACY, Row, Targets, get, measure, post, show
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "btc_price", "arguments": {}}}
-LEGACY = {
-    "content-type": "application/json",
-    "accept": "application/json, text/event-stream",
-    "mcp-protocol-version": "2025-11-25",
-}
 SERVERS = ("hypercorn", "uvicorn")
 FLAGS = ("--port", "0", "--ready-json")
-
-
-@dataclass
-class Row:
-    """One stack under one server, over the rounds."""
-
-    name: str
-    cpu_us: list[float] = field(default_factory=list)
-    per_s: list[float] = field(default_factory=list)
-
-    @property
-    def cpu(self) -> float:
-        return statistics.median(self.cpu_us)
-
-    @property
-    def rate(self) -> float:
-        return statistics.median(self.per_s)
-
-
-def get(path: str) -> bytes:
-    return f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: */*\r\n\r\n".encode()
-
-
-def post(path: str, message: Any) -> bytes:
-    body = json.dumps(message).encode()
-    head = "".join(f"{name}: {value}\r\n" for name, value in LEGACY.items())
-    return f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n{head}content-length: {len(body)}\r\n\r\n".encode() + body
-
-
-def measure(row: Row, server: Server, request: bytes, requests: int) -> None:
-    """One round: a short warm-up, then so many requests."""
-    asyncio.run(run(server.port, request, total=max(500, requests // 10)))
-    before = server.cpu_us()
-    load = asyncio.run(run(server.port, request, total=requests))
-    if load.bad:
-        raise SystemExit(f"{row.name}: {load.bad} of {load.done} answers were not 200")
-    row.cpu_us.append((server.cpu_us() - before) / load.done)
-    row.per_s.append(load.done / load.seconds)
 
 
 def reply_of(server: Server, request: Request, path: Path) -> None:
@@ -117,30 +74,13 @@ def hot_path(kind: str, *, requests: int, rounds: int) -> dict[str, Row]:
     return rows
 
 
-TARGETS = {  # (ours, peer): the share of the peer's rate or the multiple of it that must be reached, by server
+TARGETS: Targets = {  # (ours, peer): the share of the peer's rate or the multiple of it that must be reached, by server
     ("REST hit", "bare app, the REST bytes"): {"hypercorn": 0.95, "uvicorn": 0.80},
     ("MCP tools/call", "bare app, the MCP bytes"): {"hypercorn": 0.95, "uvicorn": 0.80},
     ("MCP tools/call", "REST hit"): {"hypercorn": 0.80, "uvicorn": 0.80},
     ("MCP tools/call", "python SDK tools/call"): {"hypercorn": 2, "uvicorn": 6},
     ("MCP tools/call", "FastMCP tools/call"): {"hypercorn": 5, "uvicorn": 18},
 }
-
-
-def show(kind: str, rows: dict[str, Row]) -> list[dict[str, Any]]:
-    """Print one server's tables; return the comparisons."""
-    print(f"\n{kind}, one core, 32 connections\n")
-    print(f"{'':28} {'CPU µs/call':>12} {'calls/s':>10}")
-    for row in rows.values():
-        spread = f"[{min(row.cpu_us):.1f}..{max(row.cpu_us):.1f}]"
-        print(f"{row.name:28} {row.cpu:12.1f} {row.rate:10,.0f}   {spread}")
-    print(f"\n{'':52} {'by CPU':>8} {'by calls/s':>11} {'target':>8}")
-    found = []
-    for (ours, peer), target in TARGETS.items():
-        by_cpu, by_rate = rows[peer].cpu / rows[ours].cpu, rows[ours].rate / rows[peer].rate
-        print(f"{ours:16} / {peer:33} {by_cpu:8.2f} {by_rate:11.2f} {target[kind]:8.2f}")
-        named = {"server": kind, "ours": ours, "peer": peer, "target": target[kind]}
-        found.append(named | {"by_cpu": by_cpu, "by_rate": by_rate})
-    return found
 
 
 def start_up(rounds: int) -> dict[str, float]:
@@ -164,7 +104,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     found: dict[str, Any] = {"start": start_up(asked.rounds), "comparisons": []}
     for kind in asked.server or SERVERS:
-        found["comparisons"] += show(kind, hot_path(kind, requests=asked.requests, rounds=asked.rounds))
+        found["comparisons"] += show(kind, hot_path(kind, requests=asked.requests, rounds=asked.rounds), TARGETS)
+        found["comparisons"] += show(
+            kind, paid_calls(kind, requests=asked.requests // 2, rounds=asked.rounds), PAID_TARGETS
+        )
     if asked.json:
         asked.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
 

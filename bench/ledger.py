@@ -108,32 +108,37 @@ async def usual(path: Path, tokens: list[str]) -> AsyncIterator[dict[str, Charge
         turn = asyncio.Lock()
 
         async def charge(token: str) -> object:
-            call_id, hashed, now = ids.call_id(), token_hash(token).hex(), int(time.time() * 1000)
             async with turn:
                 await db.execute("BEGIN IMMEDIATE")
-                found = await (
-                    await db.execute(
-                        """UPDATE account SET debits=debits+?1 WHERE debits+pending+?1<=credits
-                           AND id=(SELECT account FROM token WHERE hash=?2 AND revoked_at IS NULL)
-                           RETURNING id, credits-debits-pending""",
-                        (PRICE, hashed),
-                    )
-                ).fetchone()
-                if found is None:
-                    await db.execute("ROLLBACK")
-                    raise LookupError("no credits")
-                made = await db.execute(
-                    "INSERT INTO transfer(kind, debit, credit, amount, at) VALUES('posted', ?, 2, ?, ?)",
-                    (found[0], PRICE, now),
-                )
-                await db.execute(
-                    "INSERT INTO reservation VALUES(?,?,?,'posted',NULL,?,'',?,0,?)",
-                    (call_id, found[0], PRICE, ENDPOINT, made.lastrowid, now),
-                )
+                left = await usual_charge(db, ids.call_id(), token, PRICE, ENDPOINT)
                 await db.execute("COMMIT")
-            return found[1]
+            return left
 
         yield {"usual": charge}
+
+
+async def usual_charge(db: aiosqlite.Connection, call_id: str, token: str, price: int, endpoint: str) -> int:
+    """The rows of one charge, statement by statement, in an open transaction; what is left. Raises LookupError."""
+    hashed, now = token_hash(token).hex(), int(time.time() * 1000)
+    found = await (
+        await db.execute(
+            """UPDATE account SET debits=debits+?1 WHERE debits+pending+?1<=credits
+               AND id=(SELECT account FROM token WHERE hash=?2 AND revoked_at IS NULL)
+               RETURNING id, credits-debits-pending""",
+            (price, hashed),
+        )
+    ).fetchone()
+    if found is None:
+        await db.execute("ROLLBACK")
+        raise LookupError("no credits")
+    made = await db.execute(
+        "INSERT INTO transfer(kind, debit, credit, amount, at) VALUES('posted', ?, 2, ?, ?)", (found[0], price, now)
+    )
+    await db.execute(
+        "INSERT INTO reservation VALUES(?,?,?,'posted',NULL,?,'',?,0,?)",
+        (call_id, found[0], price, endpoint, made.lastrowid, now),
+    )
+    return int(found[1])
 
 
 async def rounds(folder: Path, *, seconds: float, count: int) -> tuple[list[Row], list[float]]:

@@ -7,8 +7,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 TICK_US = 1_000_000 / os.sysconf("SC_CLK_TCK")
@@ -21,6 +22,7 @@ class Server:
 
     pid: int
     port: int
+    ready: dict[str, Any] = field(default_factory=dict)
 
     def cpu_us(self) -> float:
         """CPU time used so far, user and system, in microseconds (10 ms resolution)."""
@@ -44,7 +46,7 @@ def started(command: list[str], *, core: int | None = None, **environment: str) 
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())
         url = ready.get("base_url") or ready["world_url"]
-        yield Server(process.pid, int(url.rsplit(":", 1)[1]))
+        yield Server(process.pid, int(url.rsplit(":", 1)[1]), ready)
     finally:
         process.terminate()
         process.wait(15)

@@ -11,7 +11,7 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Header: TypeAlias = tuple[bytes, bytes]
 
-_ONCE = {b"authorization", b"content-type", b"idempotency-key", b"content-length"}
+_ONCE = {b"authorization", b"content-type", b"idempotency-key", b"content-length", b"payment-signature"}
 
 
 class InvalidRequest(CallRejected):
@@ -51,6 +51,7 @@ class Asked:
     content_length: bytes | None = None
     idempotency_key: bytes | None = None
     nonce: bytes | None = None
+    payment: bytes | None = None
     origin: bytes | None = None
     twice: bytes | None = None
 
@@ -67,6 +68,7 @@ _FIELDS = {
     b"content-length": "content_length",
     b"idempotency-key": "idempotency_key",
     b"x-agent-nonce": "nonce",
+    b"payment-signature": "payment",
     b"origin": "origin",
 }
 

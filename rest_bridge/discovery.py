@@ -1,4 +1,4 @@
-"""/api/meta, /.well-known/api-catalog and robots.txt: what the service is and where everything stands."""
+"""/api/meta, /api/meta/pro, /.well-known/api-catalog, robots.txt: what the service is and where everything stands."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,10 @@ from toolserver.documents import (
     FREE_LICENCE,
     JSON,
     LINKSET,
+    PAYMENTS,
+    PREMIUM_FACTS,
     PREMIUM_LICENCE,
+    PRICING,
     SERVICE,
     TEXT,
     Document,
@@ -17,7 +20,7 @@ from toolserver.documents import (
     pages,
     sells,
 )
-from toolserver.registry import Operation, Registry
+from toolserver.registry import FREE_SIBLING, Operation, Registry, Tier
 from toolserver.upstream.answer import describe
 
 
@@ -39,15 +42,56 @@ def meta(registry: Registry, facts: Facts) -> dict[str, Any]:
     }
 
 
+def premium(registry: Registry, facts: Facts) -> dict[str, Any]:
+    """What is sold: every premium endpoint with its price, arguments, freshness and the free one nearest to it."""
+    sold = [operation for operation in registry if operation.tier is Tier.PREMIUM]
+    return {
+        "source": facts.source,
+        "service": SERVICE,
+        "api_version": API_VERSION,
+        "count": len(sold),
+        "pricing": PRICING,
+        "payments": facts.url(PAYMENTS),
+        "licence": PREMIUM_LICENCE,
+        "endpoints": [_sold(operation, registry, facts) for operation in sold],
+    }
+
+
+def _sold(operation: Operation, registry: Registry, facts: Facts) -> dict[str, Any]:
+    schema = operation.input_schema
+    required = schema.get("required", [])
+    free = registry.get(operation.tags.get(FREE_SIBLING, ""))
+    return {
+        "tool": operation.name,
+        "title": operation.title,
+        "path": operation.path,
+        "url": facts.url(operation.path),
+        "method": operation.method,
+        "credits": operation.credits,
+        "params": [
+            {"name": name, "required": name in required, "schema": described}
+            for name, described in schema.get("properties", {}).items()
+        ],
+        "free_sibling": {"tool": free.name, "path": free.path} if free else None,
+        "cache_ttl_s": operation.longest_ttl,
+        "sla_s": _stale_after(operation),
+        "docs": facts.url(f"/docs#{operation.name}"),
+    }
+
+
+def _stale_after(operation: Operation) -> float:
+    """The age from which a value counts as stale; an answer with one is not charged."""
+    return operation.sla_s if operation.sla_s is not None else operation.longest_ttl
+
+
 def _freshness(operation: Operation) -> dict[str, Any]:
     """How long an answer is the same, from which age its data count as stale, and who is asked in which order."""
-    sla_s = operation.sla_s if operation.sla_s is not None else operation.longest_ttl
     return {
         "tool": operation.name,
         "endpoint": operation.path,
         "tier": operation.tier.value,
         "cache_ttl_s": operation.longest_ttl,
-        "stale_after_s": sla_s,
+        "stale_after_s": _stale_after(operation),
         "sources": list(dict.fromkeys(source.name for source in operation.sources)),
     }
 
@@ -88,8 +132,10 @@ def robots(facts: Facts) -> str:
 
 
 def documents(registry: Registry, facts: Facts) -> dict[str, Document]:
+    sold = {PREMIUM_FACTS: as_json(premium(registry, facts))} if sells(registry) else {}
     return {
         "/api/meta": as_json(meta(registry, facts)),
+        **sold,
         "/.well-known/api-catalog": as_json(api_catalog(registry, facts), LINKSET),
         "/robots.txt": Document(robots(facts).encode(), TEXT),
     }

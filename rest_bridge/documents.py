@@ -8,10 +8,10 @@ from rest_bridge import discovery
 from rest_bridge.openapi import NO_EXAMPLES, openapi
 from rest_bridge.pages.changelog import changelog, changelog_markdown
 from rest_bridge.pages.home import home
-from rest_bridge.pages.payments import payments
+from rest_bridge.pages.payments import payments, payments_markdown
 from rest_bridge.pages.reference import reference
 from rest_bridge.problems import PROBLEMS, problem_page, problems_page
-from toolserver.documents import PAYMENTS, Document, Facts, Snippet, sells
+from toolserver.documents import PAYMENTS, PAYMENTS_MARKDOWN, Document, Facts, Snippet, sells
 from toolserver.registry import Registry
 
 
@@ -23,8 +23,10 @@ def documents(
     changes: str = "",
     examples: Mapping[str, Any] = NO_EXAMPLES,
 ) -> dict[str, Document]:
-    """Documents by path. `changes` is CHANGELOG.md; `/changelog.md` is what `/changelog` is for who wants Markdown."""
-    paid = {PAYMENTS: payments(registry, facts)} if sells(registry) else {}
+    """Documents by path. `changes` is CHANGELOG.md; what ends in `.md` is a page for whoever wants Markdown."""
+    paid = {}
+    if sells(registry):
+        paid = {PAYMENTS: payments(registry, facts), PAYMENTS_MARKDOWN: payments_markdown(registry, facts)}
     return {
         "/": home(registry, facts, snippets),
         "/docs": reference(registry, facts),

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from rest_bridge import exchange
 from rest_bridge import headers as h
 from rest_bridge.arguments import from_body, from_query
 from rest_bridge.asgi import (
@@ -20,33 +21,22 @@ from rest_bridge.asgi import (
     body_of,
     send,
 )
-from toolserver import ids, problems
+from toolserver import problems
 from toolserver.access import Addresses, Caller, bearer
-from toolserver.answers import key_of
 from toolserver.clock import Clock
 from toolserver.documents import Facts
 from toolserver.errors import CallRejected, InternalError, NotFound, RateLimited
 from toolserver.pipeline import Outcome, Pipeline
 from toolserver.presence import unless_gone
 from toolserver.registry import Operation, Registry, Tier
-from toolserver.rendering import Rendered, json_bytes
+from toolserver.rendering import json_bytes
 
 log = logging.getLogger(__name__)
 
+_LONG_WAY = frozenset({b"idempotency-key", b"payment-signature"})  # what makes a paid call more than a sale
+
 Handler = Callable[[Scope, Asked], Awaitable[Reply]]
 Mounted = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-
-class Endpoint:
-    """One operation at its path, and the key of its answer when no argument is given."""
-
-    __slots__ = ("default_key", "operation")
-
-    def __init__(self, operation: Operation) -> None:
-        self.operation = operation
-        required = any(field.is_required() for field in operation.arguments.model_fields.values())
-        cached = operation.tier is Tier.FREE and operation.reads_only
-        self.default_key = key_of(operation, operation.arguments()) if cached and not required else None
 
 
 class Face:
@@ -73,7 +63,7 @@ class Face:
         self._pages = {path: page for path, page in (pages or {}).items() if not path.endswith("/*")}
         self._under = [(path[:-1], page) for path, page in (pages or {}).items() if path.endswith("/*")]
         self._book = h.HeaderBook(facts)
-        self._gets = {o.path: Endpoint(o) for o in registry if o.method == "GET"}
+        self._gets = {o.path: exchange.Endpoint(o) for o in registry if o.method == "GET"}
         self._others: dict[str, dict[str, Operation]] = {}
         for operation in registry:
             if operation.method != "GET":
@@ -94,7 +84,7 @@ class Face:
             ):
                 return
         found = asked(scope)
-        request_id = _request_id(found.request_id)
+        request_id = exchange.request_id(found.request_id)
         try:
             await self._answer(scope, receive, send_, found, request_id)
         except CallRejected as rejected:
@@ -104,14 +94,18 @@ class Face:
             error = InternalError("Something went wrong on our side; the request id helps us find it.")
             await self._reject(scope, send_, error, request_id)
 
-    async def _at_hand(self, endpoint: Endpoint, scope: Scope, send_: Send) -> bool:
+    async def _at_hand(self, endpoint: exchange.Endpoint, scope: Scope, send_: Send) -> bool:
         """The common call: a free answer that is at hand. False when the long way is needed; nothing was done then."""
         lines = scope["headers"]
         given = dict(lines)
-        if len(given) != len(lines) or b"authorization" in given:
+        if len(given) != len(lines):
+            return False
+        if endpoint.operation.credits:
+            return await self._sold_at_hand(endpoint, scope, given, send_)
+        if b"authorization" in given:
             return False
         now = self._clock.time()
-        request_id = _request_id(given.get(b"x-request-id", b""))
+        request_id = exchange.request_id(given.get(b"x-request-id", b""))
         known = given.get(b"if-none-match")
         try:
             ready = self._pipeline.at_hand(
@@ -119,7 +113,7 @@ class Face:
                 endpoint.default_key,
                 now,
                 self._client(scope, given.get(b"x-forwarded-for")),
-                _same(known),
+                exchange.unchanged(known),
                 given.get(b"user-agent", b"").decode("latin-1"),
             )
         except RateLimited as rejected:
@@ -134,12 +128,40 @@ class Face:
         if standings:
             headers += h.limits(self._pipeline.limits.policy, standings)
         if unchanged:
-            await send(send_, 304, _without_entity(headers), b"")
+            await send(send_, 304, exchange.without_entity(headers), b"")
             return True
         await send_({"type": "http.response.start", "status": 200, "headers": headers})
         await send_(
             {"type": "http.response.body", "body": rendered.variant(encoding) if encoding else rendered.payload}
         )
+        return True
+
+    async def _sold_at_hand(
+        self, endpoint: exchange.Endpoint, scope: Scope, given: Mapping[bytes, bytes], send_: Send
+    ) -> bool:
+        """The common paid call: an answer that is at hand. False when the long way is needed; nothing was done then."""
+        token, arguments = given.get(b"authorization"), endpoint.arguments
+        if token is None or arguments is None or not _LONG_WAY.isdisjoint(given):
+            return False
+        rendered = self._pipeline.owed_at_hand(endpoint.operation, endpoint.default_key, self._clock.time())
+        if rendered is None:
+            return False
+        caller = Caller(
+            client=self._client(scope, given.get(b"x-forwarded-for")),
+            token=bearer(token.decode("latin-1")),
+            agent=given.get(b"user-agent", b"").decode("latin-1"),
+            request_id=exchange.request_id(given.get(b"x-request-id", b"")),
+            nonce=exchange.text(given.get(b"x-agent-nonce")),
+        )
+        try:
+            outcome = await self._pipeline.sell_at_hand(endpoint.operation, arguments, rendered, caller)
+        except CallRejected as rejected:
+            await self._reject(scope, send_, rejected, caller.request_id)
+            return True
+        headers = [*self._book.sold, (b"x-request-id", caller.request_id.encode()), h.digest(rendered)]
+        headers += [*exchange.sold(outcome), (b"content-length", b"%d" % len(rendered.payload))]
+        await send_({"type": "http.response.start", "status": 200, "headers": headers})
+        await send_({"type": "http.response.body", "body": rendered.payload})
         return True
 
     async def _answer(self, scope: Scope, receive: Receive, send_: Send, found: Asked, request_id: str) -> None:
@@ -189,7 +211,7 @@ class Face:
         body = rendered.variant(encoding) if encoding else rendered.payload
         if operation.tier is not Tier.FREE or not operation.reads_only:
             mine += [h.digest(rendered)] if sold else []
-            headers = [h.JSON_TYPE, h.PRIVATE, h.VARY, *self._book.always, *mine, *_paid(outcome)]
+            headers = [h.JSON_TYPE, h.PRIVATE, h.VARY, *self._book.always, *mine, *exchange.sold(outcome)]
             headers += [(b"content-encoding", encoding.encode())] if encoding else []
             headers.append((b"content-length", b"%d" % len(body)))
             await send(send_, 200, headers, body, head=head)
@@ -199,7 +221,7 @@ class Face:
         if found.if_none_match and not rendered.nothing and h.matches(found.if_none_match, rendered):
             if outcome.standings:
                 self._pipeline.give_back(operation, outcome)
-            await send(send_, 304, _without_entity(headers), b"")
+            await send(send_, 304, exchange.without_entity(headers), b"")
             return
         await send(send_, 200, headers, body, head=head)
 
@@ -208,7 +230,7 @@ class Face:
         headers = [*(x for x in self._book.always if x[0] not in own), *reply.headers]
         headers += [(b"x-request-id", request_id.encode()), (b"content-length", b"%d" % len(reply.body))]
         if reply.status == 304:
-            headers = _without_entity(headers)
+            headers = exchange.without_entity(headers)
         await send(send_, reply.status, headers, reply.body, head=scope["method"] == "HEAD" or reply.status == 304)
 
     async def _reject(self, scope: Scope, send_: Send, rejected: CallRejected, request_id: str) -> None:
@@ -251,45 +273,15 @@ class Face:
 
     def _client(self, scope: Scope, forwarded: bytes | None) -> str:
         peer = scope.get("client") or ("unknown", 0)
-        return self._addresses.client(peer[0], _text(forwarded))
+        return self._addresses.client(peer[0], exchange.text(forwarded))
 
     def _caller(self, scope: Scope, found: Asked, request_id: str) -> Caller:
         return Caller(
             client=self._client(scope, found.forwarded),
-            token=bearer(_text(found.authorization)),
-            agent=_text(found.agent) or "",
+            token=bearer(exchange.text(found.authorization)),
+            agent=exchange.text(found.agent) or "",
             request_id=request_id,
-            idempotency_key=_text(found.idempotency_key),
-            nonce=_text(found.nonce),
+            idempotency_key=exchange.text(found.idempotency_key),
+            nonce=exchange.text(found.nonce),
+            payment=exchange.text(found.payment),
         )
-
-
-def _request_id(given: bytes) -> str:
-    """The caller's own request id when it is sane, else a new one."""
-    if given and ids.sane(text := given.decode("latin-1")):
-        return text
-    return ids.request_id()
-
-
-def _text(value: bytes | None) -> str | None:
-    return value.decode("latin-1") if value is not None else None
-
-
-def _same(if_none_match: bytes | None) -> Callable[[Rendered], bool] | None:
-    """The question whether the client has an answer's bytes, or None when it did not say what it has."""
-    return None if if_none_match is None else lambda rendered: h.matches(if_none_match, rendered)
-
-
-def _without_entity(headers: list[Header]) -> list[Header]:
-    """The headers of a 304: those of a 200 but for the body's own."""
-    return [x for x in headers if x[0] not in (b"content-type", b"content-length", b"content-encoding")]
-
-
-def _paid(outcome: Outcome) -> list[Header]:
-    found: list[Header] = []
-    if outcome.credits_remaining is not None:
-        found.append((b"x-credits-remaining", b"%d" % outcome.credits_remaining))
-    if outcome.receipt_id and outcome.receipt:
-        found.append((b"x-service-receipt-id", outcome.receipt_id.encode()))
-        found.append((b"x-service-receipt", outcome.receipt.encode()))
-    return found

@@ -2,18 +2,24 @@
 
 import base64
 from email.utils import formatdate
+from typing import Any
 
 from rest_bridge.asgi import Header
 from toolserver.documents import Facts
 from toolserver.limits import Standing
+from toolserver.payments.x402.headers import header
 from toolserver.rendering import COMPRESS_FROM, ENCODINGS, Rendered
 
 EXPOSED = (
-    "Age, Cache-Status, Content-Digest, Deprecation, ETag, Link, RateLimit, RateLimit-Policy, Retry-After, Sunset, "
+    "Age, Cache-Status, Content-Digest, Deprecation, ETag, Link, Payment-Required, Payment-Response, RateLimit, "
+    "RateLimit-Policy, Retry-After, Sunset, "
     "X-Credits-Remaining, X-Request-Id, X-Service-Deprecation, X-Service-Pricing, "
     "X-Service-Receipt, X-Service-Receipt-Id"
 )
-ALLOWED = "Accept, Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Agent-Nonce, X-Request-Id"
+ALLOWED = (
+    "Accept, Authorization, Content-Type, Idempotency-Key, If-None-Match, Payment-Signature, "
+    "X-Agent-Nonce, X-Request-Id"
+)
 STALE_IF_ERROR_S = 86400
 
 JSON_TYPE: Header = (b"content-type", b"application/json")
@@ -40,6 +46,7 @@ class HeaderBook:
         ]
         if facts.base_url.startswith("https:"):
             self.always.append((b"strict-transport-security", b"max-age=31536000"))
+        self.sold: list[Header] = [JSON_TYPE, PRIVATE, VARY, *self.always]
         self.preflight: list[Header] = [
             ANY_ORIGIN,
             (b"access-control-allow-headers", ALLOWED.encode()),
@@ -84,6 +91,11 @@ class HeaderBook:
 def digest(rendered: Rendered) -> Header:
     """Content-Digest (RFC 9530) of the payload as it is, without any content coding."""
     return b"content-digest", b"sha-256=:%s:" % base64.b64encode(rendered.sha256())
+
+
+def settlement(told: dict[str, Any]) -> Header:
+    """PAYMENT-RESPONSE: what became of a payment (x402)."""
+    return b"payment-response", header(told).encode()
 
 
 def etag(rendered: Rendered, encoding: str | None) -> bytes:

@@ -7,7 +7,7 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from tests.specified import ENDPOINTS, SHAPES
+from tests.specified import ENDPOINTS, PREMIUM, SHAPES
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -46,6 +46,7 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "premium.keys": "The keys are published under /.well-known/.",
         "premium.verifier": "Anyone can have a receipt verified at /api/receipt/verify.",
         "premium.no-charge-log": "Calls that were not charged are public at /api/payment/no-charge-stats.",
+        "purchase.terms": "No subscription, no expiry, purchases are final: and it is said.",
     },
     "SPEC §2.1": {
         "envelope.free": "A free answer holds source, endpoint, updated_at and data.",
@@ -55,6 +56,34 @@ _SENTENCES: dict[str, dict[str, str]] = {
     },
     "SPEC §2.2": {
         "payment-error.body": "A 402 body holds error, signup and pricing; pricing maps 1 USD to 50 credits.",
+        "payment-error.values": "`error` of a 402 is one of the six documented values.",
+    },
+    "SPEC §2.3": {
+        "purchase.request": "buy-credits takes amount_usd, a number of 1 or more.",
+        "purchase.rate": "1 USD is 50 credits.",
+        "purchase.quote": "buy-credits answers wallet, memo, quote with amount_usd, credits and chain, and expires_at.",
+        "purchase.claim": "confirm takes tx_hash and nonce, both required.",
+        "purchase.token": "confirm answers the token, `svc_live_` and 64 hex digits, and the credits minted.",
+        "balance.answer": "balance answers the credits that remain and when the token was issued.",
+    },
+    "SPEC §2.4": {
+        **{f"pro-shape.{name}": f"The premium payload {name} has the documented shape." for name in PREMIUM},
+        "pro.frame": "A premium payload holds source, endpoint, generated_at, and notes of texts.",
+        "pro.values": "Every figure of a premium payload is what its upstreams said.",
+        "pro.history": "Series are there only when history asks for them, and then whole.",
+        "correlation.scipy": "Correlations are Pearson's on daily simple returns aligned by date, with n and method.",
+        "correlation.matrix": "The matrix is symmetric, and pairs stand by the absolute value of r.",
+        "sentiment.mentions": "Sentiment counts each headline of 24 hours once, by a documented lexicon.",
+        "whales.thresholds": "Whales are transfers from the stated thresholds on, of the newest blocks and mempool.",
+        "flows.sums": "Exchange flows are the sums of the scanned blocks, with net and bias.",
+        "velocity.stars-per-day": "Velocity lists repositories by stars, with stars per day and the AI share.",
+        "context.values": "The agent context is the world as data and as a text of about 350 tokens.",
+    },
+    "SPEC §3": {
+        "purchase.expiry": "What was paid before the quote's end is credited, even if it is confirmed later.",
+        "purchase.credited": "A USDC transfer that matches memo and hash becomes credits on a new token.",
+        "purchase.once": "The same nonce or transaction hash never credits twice.",
+        "token.stays-valid": "A token below the cost of a call stays valid.",
     },
     "SPEC §4.1": {
         **{
@@ -71,6 +100,25 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "movers.top-15": "crypto-movers holds the 15 that moved most in 24 hours.",
         "models.top-15": "model-hub-trending holds at most the 15 with the most likes in 7 days.",
     },
+    "SPEC §4.2": {
+        **{
+            f"price.{name}": f"GET /api/pro/{name} costs {row.credits} credit{'s' if row.credits > 1 else ''}, takes"
+            f" ({', '.join(row.parameters)}), and is composed anew after {row.ttl_s} s."
+            for name, row in PREMIUM.items()
+        },
+        "pro.exactly": "The premium endpoints are the ten of the table.",
+        "pro.include": "briefing: include chooses sections; only their sources are asked.",
+        "deltas.since": "world-deltas: since is an hour ago by default and at the earliest, and it says when clamped.",
+        "deltas.merged": "world-deltas: four sources are one stream, sorted by time.",
+        "deltas.severity": "world-deltas: events have type, timestamp, severity and data.",
+        "context.gaps": "agent-context: what no source gave is named as unavailable, never called calm.",
+    },
+    "SPEC §4.3": {
+        "payment.open": "buy-credits and confirm need no token; balance does.",
+        "purchase.flow": "Quote, transfer, confirm, premium call: the token that is bought pays.",
+        "payment.faces": "A purchase is the same over REST and MCP.",
+        "ledger.internal": "validate and commit check and charge credits on the owner of the ledger.",
+    },
     "SPEC §4.5": {
         "definitions.free": "GET /api/llm-tools needs no token and costs nothing.",
         "definitions.formats": "`format` chooses raw, both (the default) or the layout of either large provider.",
@@ -84,6 +132,8 @@ _SENTENCES: dict[str, dict[str, str]] = {
     "SPEC §5": {
         "auth.shape": "A token is `svc_live_` and 64 hexadecimal digits, sent as a bearer.",
         "charge.before-fetch": "Credits are set aside before anything is fetched.",
+        "auth.none": "Free endpoints, buy-credits, confirm, llm-tools and health ask for no token.",
+        "auth.shared": "A token of the sister service is accepted, and the credits are one pool.",
         "charge.partial": "When some sources fail the answer is 200, charged, and `warning` names what is missing.",
         "no-charge.5xx": "A call that ends in a 5xx is not charged.",
         "no-charge.circuit-breaker": "A call that the billing breaker stops is not charged.",
@@ -96,6 +146,7 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "payment-error.insufficient_credits": "With too few credits: 402 insufficient_credits.",
         "payment-error.billing_unavailable": "While the ledger is away: 402 billing_unavailable.",
         "payment-error.expired": "With a revoked token: 402 expired.",
+        "payment-error.payment_required": "With a signed payment that is not accepted: 402 payment_required.",
         "payment-error.pricing-header": "Every 402 has the header X-Service-Pricing with the payment documentation.",
     },
     "SPEC §8": {
@@ -127,6 +178,8 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "answers.updated-at": "`updated_at` is when the oldest part of the data was fetched.",
         "answers.premium-envelope": "A premium answer is source, endpoint, generated_at, payload, notes, captured_at,"
         " stale, _meta, without its receipt.",
+        "pro.captured-at": "captured_at is when the oldest part of a premium payload was fetched.",
+        "pro.same-on-mcp": "Over MCP a premium payload is the same, and costs the same.",
         "answers.meta-sources": "_meta.sources[] names each source with status, times and licence.",
         "answers.source-names": "The names in _meta.sources[] are those of the tool's published list.",
         "answers.warning": "`warning` names what is degraded and is absent when nothing is.",
@@ -184,16 +237,64 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "limits.stdio": "stdio has no limits.",
         "limits.304": "A 304 costs nothing of the spacing.",
     },
+    "CONTRACT §5": {
+        "secrets.nowhere": "No token, memo or key stands in a log, an error, a metric, a public page or a stored file.",
+        "tokens.hashed": "A token is stored only as its SHA-256.",
+        "tokens.fingerprint": "Its owner knows a token by 16 hex digits of its SHA-256; in public nothing names it.",
+        "tokens.revoked": "The operator can revoke a token; a payment that is undone revokes it too.",
+        "tokens.stdio": "stdio takes the token from TOOLSERVER_TOKEN.",
+    },
     "CONTRACT §6": {
         "charge.arguments-first": "Wrong arguments are refused before any credit is touched.",
         "charge.once": "A paid call is charged once.",
         "charge.hang-up": "A caller who hangs up is not charged.",
         "charge.empty": "An empty result is given and not charged.",
         "charge.all-failed": "When all sections failed: 503, not charged.",
+        **{
+            f"sla.{name}": f"A value of /api/pro/{name} counts as stale from {row.sla_s} s on, or as long as its source"
+            " is fresh; before that it is charged, then not."
+            for name, row in PREMIUM.items()
+        },
+        "pro.sections-alone": "A premium section that fails alone is null and named, and changes no other.",
+        "pro.all-down": "With all sources down no premium payload is sold.",
+        "pro.empty": "What is empty for each payload is given and not charged.",
+        "pro.licence": "Sections that the licence policy bars are null, with a warning that names the reason.",
+        "pro.latency": "Latency and status are each exchange's own; what was not asked is not listed.",
+        "pro.cost": "A premium call on warm sources takes less than 15 ms of CPU.",
+        "pro.cold": "On cold sources a premium call takes no longer than its slowest source and 50 ms.",
+        "pro.once": "The ten payloads composed at once ask each source once.",
+        "pro.slow-source": "A source that hangs delays no other section, and the call not beyond its deadline.",
         "charge.idempotent": "The same Idempotency-Key returns the same bytes and receipt without a second charge.",
         "charge.twin": "A concurrent twin waits for the first.",
         "charge.cached": "A premium answer from the cache costs its credits.",
         "charge.remaining": "X-Credits-Remaining is what can be spent after this call.",
+        "charge.delivery": "A call that died with its process is not charged.",
+        "idempotency.scope": "An Idempotency-Key belongs to its token and is kept for 24 hours.",
+        "idempotency.mcp": "On MCP the key is _meta.idempotency_key.",
+    },
+    "CONTRACT §7": {
+        "ledger.durable": "What was acknowledged is on the disk, those who ask together sharing one write.",
+        "ledger.crash": "No kill loses or doubles what was acknowledged.",
+        "ledger.contract": "Every ledger keeps one contract: nothing is spent twice, and a release wins.",
+        "ledger.sums": "Debits equal credits, and every rule of the books can be checked.",
+        "sister.shared": "A token bought at either of two services works at both, and is charged once.",
+        "sister.away": "While the ledger is away a follower answers 402 billing_unavailable, and recovers by itself.",
+        "ledger.follower": "A service can charge the credits of a sister service's ledger, whatever fails on the way.",
+        "ledger.owner": "The owner hears only services that sign, each about its own calls.",
+        "quote.additions": "A quote has payment_uri, memo_commitment, network, token_contract and amount_atomic.",
+        "quote.own-address": "Each quote has an address of its own, derived from the operator's account key.",
+        "quote.shared": "Where the address is shared, a transfer counts with proof of its payer only.",
+        "purchase.finality": "The larger a payment, the older its block has to be; large sums need two servers.",
+        "purchase.undone": "What the chain undoes is taken back as far as it is unspent.",
+        "purchase.lost-answer": "Until it is used, a token whose answer was lost is given again for 15 minutes.",
+        "purchase.refusals": "A refused confirmation has its documented code and status at every door.",
+        "receipt.jws": "A receipt is a compact JWS, EdDSA, over a canonical core that tells all of the call.",
+        "receipt.keys": "The key set is a JWK set with RFC 7638 ids, and retired keys stay in it.",
+        "receipt.stored": "GET /api/receipt/<id> shows a receipt to the bearer that paid.",
+        "receipt.verdict": "The verifier answers 200 with valid and the checks; malformed is 400; it fetches nothing.",
+        "no-charge-log.days": "no-charge-stats tells a day: count, credits, reasons, endpoints, events, the log.",
+        "no-charge-log.proof": "The log is tamper-evident: anyone can rebuild it and prove an entry in it.",
+        "money.apart": "Simulated and real credits never share a directory.",
     },
     "CONTRACT §10": {
         "definitions.layouts": "There are layouts for openai-responses, gemini and bedrock besides.",
@@ -209,6 +310,8 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "discovery.llms": "/llms.txt and /llms-full.txt lead to everything there is.",
         "discovery.changelog": "/changelog is HTML, and Markdown by Accept.",
         "discovery.meta": "/api/meta has service, version, freshness, ledger mode and discovery links.",
+        "discovery.meta-pro": "/api/meta/pro has path, credits, params, free sibling and SLA of what is sold.",
+        "discovery.premium-pages": "Each premium payload has a page with a real example and what to draw of it.",
         "discovery.catalog": "/.well-known/api-catalog is a link set (RFC 9727).",
         "discovery.robots": "/robots.txt asks crawlers to leave the API alone.",
         "discovery.licence": "The licence stands in the description, meta, the reference, llms.txt and a Link header.",

@@ -18,7 +18,7 @@ from toolserver.documents import Document, Facts
 from toolserver.examples import load_world
 from toolserver.host import Host
 from toolserver.protocol.endpoint import McpEndpoint
-from toolserver.registry import Registry, Tier
+from toolserver.registry import Registry
 from toolserver.settings import Settings
 from toolserver.site import pages_of, written
 from toolserver.usage import Usage
@@ -32,7 +32,7 @@ VIA = "http://world.example"
 def all_tools() -> Registry:
     """Every tool there is, loaded once."""
     load_world()
-    return Registry.load("tools", groups=list(Tier))
+    return Registry.load("tools")
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""What the specification says of the free endpoints (SPEC 2.1 and 4.1), as data: nothing here is read from the code."""
+"""What the specification says of the endpoints (SPEC 2.1, 4.1 and 4.2), as data: nothing here is read from the code."""
 
 from typing import Any, NamedTuple
 
@@ -238,4 +238,44 @@ SHAPES: dict[str, Schema] = {
     ),
     "volcanoes": rows(record(name=TEXT, country=TEXT_OR_NULL, summary=TEXT_OR_NULL, link=URL)),
     "harnesses": record(view=one_of("raw", "summary", "gaps", "combined"), benchmarks=rows({"type": "object"})),
+}
+
+
+class Sold(NamedTuple):
+    """One row of the table of premium endpoints. From `sla_s` on a value counts as stale, and the call is free."""
+
+    tool: str
+    credits: int
+    ttl_s: int
+    sla_s: int
+    parameters: tuple[str, ...] = ()
+    good: tuple[str, ...] = ()
+    bad: tuple[str, ...] = ()
+
+
+PREMIUM: dict[str, Sold] = {
+    "briefing": Sold(
+        *("premium_briefing", 1, 60, 300, ("include", "history")),
+        good=("include=btc", "include=fear-greed,earthquakes,tech-news,humans-in-space,predictions", "history=24h"),
+        bad=("include=weather", "include=btc,gold", "history=30d"),
+    ),
+    "macro": Sold(
+        "premium_macro", 2, 300, 1800, ("history",), good=("history=30d",), bad=("history=24h", "history=1y")
+    ),
+    "crypto-deep": Sold(
+        *("premium_crypto_deep", 2, 60, 300, ("coins", "history")),
+        good=("coins=BTC,eth", "history=30d"),
+        bad=("coins=B%20C", f"coins={','.join(f'C{n}' for n in range(21))}", "history=24h"),
+    ),
+    "sentiment": Sold("premium_sentiment", 2, 300, 900),
+    "world-deltas": Sold(
+        *("premium_world_deltas", 2, 60, 300, ("since",)),
+        good=("since=2027-01-15T07:45:00Z", "since=2027-01-15T09:45:00%2B02:00"),
+        bad=("since=2027-01-15T07:45:00", "since=yesterday", "since=2027-01-15T09:00:00Z", "since=1800000000"),
+    ),
+    "agent-context": Sold("premium_agent_context", 2, 300, 600),
+    "correlation-matrix": Sold("premium_correlation_matrix", 2, 1800, 3600),
+    "whales": Sold("premium_whales", 2, 300, 600),
+    "exchange-flows": Sold("premium_exchange_flows", 2, 300, 600),
+    "code-host-velocity": Sold("premium_code_host_velocity", 2, 1800, 3600),
 }

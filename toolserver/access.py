@@ -4,7 +4,7 @@ import hashlib
 import ipaddress
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 TOKEN = re.compile(r"svc_live_[0-9a-f]{64}")
 
@@ -14,13 +14,14 @@ class Caller:
     """One call's origin. `client` is what limits count by; `limited` is False for the owner's own doors."""
 
     client: str
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     agent: str = ""
     door: str = "rest"
     limited: bool = True
     request_id: str = ""
-    idempotency_key: str | None = None
+    idempotency_key: str | None = field(default=None, repr=False)
     nonce: str | None = None
+    payment: str | None = field(default=None, repr=False)  # x402: the header's value, or the JSON object of MCP
 
 
 def token_hash(token: str) -> bytes:

@@ -13,33 +13,38 @@ from urllib.parse import urlsplit
 import anyio
 from anyio.abc import TaskGroup
 
+from rest_bridge import receipts, x402
 from rest_bridge.face import Face
-from toolserver import __version__
+from toolserver import __version__, ids, problems
 from toolserver.access import Addresses
 from toolserver.answers import Answers
-from toolserver.billing.ledger import Ledger, MemoryLedger
 from toolserver.clock import Clock, SystemClock
 from toolserver.documents import Facts
 from toolserver.documents import Limits as LimitFacts
+from toolserver.errors import CallRejected
 from toolserver.following import FollowedClock, follow
 from toolserver.history import History
 from toolserver.host import Host
-from toolserver.idempotency import MemoryIdempotency
-from toolserver.limits import FreeLimits
+from toolserver.limits import FreeLimits, PersonalLimits
 from toolserver.metrics import Metrics
+from toolserver.payments.x402.desk import exact_of, topups_of
 from toolserver.pipeline import Pipeline
 from toolserver.protocol.endpoint import McpEndpoint
 from toolserver.registry import Registry
-from toolserver.settings import Settings
-from toolserver.site import pages_of
+from toolserver.rendering import json_bytes
+from toolserver.settings import Limits, Settings
+from toolserver.site import pages_of, sales_of
 from toolserver.storage.answers import MIGRATIONS, AnswerFile, StoredAnswer
 from toolserver.storage.db import opened
+from toolserver.treasury import Treasury, opened_treasury
 from toolserver.upkeep import follow_asked, keep_usage, keep_warm
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.reader import Reader
 from toolserver.usage import KEEP_H, Usage
 
 log = logging.getLogger(__name__)
+
+TOPUP = "/api/payment/topup"
 
 
 @dataclass(slots=True)
@@ -55,6 +60,7 @@ class Service:
     pipeline: Pipeline
     metrics: Metrics
     store: AnswerFile
+    treasury: Treasury
 
     def ready(self) -> dict[str, bool]:
         """What must hold for this instance to take calls."""
@@ -68,8 +74,38 @@ def facts_of(settings: Settings, base_url: str) -> Facts:
         source=urlsplit(base_url).hostname or "localhost",
         contact=settings.upstream.contact,
         simulated=settings.upstream.via is not None,
-        limits=LimitFacts(free_per_day=settings.limits.daily, free_spacing_s=int(settings.limits.spacing_s)),
+        ledger="embedded" if settings.ledger.url is None else "followed",
+        sales=sales_of(settings),
+        limits=LimitFacts(
+            free_per_day=settings.limits.daily,
+            free_spacing_s=int(settings.limits.spacing_s),
+            payment_per_minute=settings.limits.personal_per_minute,
+            premium_per_minute=settings.limits.premium_per_minute,
+        ),
     )
+
+
+def host_of(settings: Settings, clock: Clock, usage: Usage, treasury: Treasury) -> Host:
+    """What tools may know of this service."""
+    return Host(
+        clock,
+        settings.data_dir,
+        probe_targets=settings.probes.targets,
+        usage=usage,
+        evidence=treasury.evidence,
+        payments=treasury.payments,
+        x402=topups_of(treasury.x402, treasury.ledger),
+    )
+
+
+def limits_of(settings: Limits, clock: Clock) -> dict[str, Any]:
+    """The three limits of the pipeline, as they are set."""
+    shared: dict[str, Any] = {"monotonic": clock.monotonic, "enabled": settings.enabled, "keys": settings.clients}
+    return {
+        "limits": FreeLimits(daily=settings.daily, spacing_s=settings.spacing_s, **shared),
+        "personal": PersonalLimits(per_minute=settings.personal_per_minute, **shared),
+        "premium": PersonalLimits(per_minute=settings.premium_per_minute, name="premium", **shared),
+    }
 
 
 @asynccontextmanager
@@ -79,7 +115,6 @@ async def running(
     base_url: str,
     registry: Registry | None = None,
     clock: Clock | None = None,
-    ledger: Ledger | None = None,
 ) -> AsyncIterator[Service]:
     """A service that runs until the block is left: then what waits is finished and written, in a few seconds."""
     via = settings.upstream.via
@@ -97,7 +132,10 @@ async def running(
         via=settings.upstream.via,
         observe=metrics.fetched,
     )
-    async with opened(settings.data_dir / "answers.sqlite3", MIGRATIONS) as db:
+    async with (
+        opened_treasury(settings, clock=clock, base_url=base_url, service=facts.source) as treasury,
+        opened(settings.data_dir / "answers.sqlite3", MIGRATIONS) as db,
+    ):
         store = AnswerFile(db, now=clock.now)
         async with anyio.create_task_group() as writer:
             await writer.start(store.run)
@@ -114,32 +152,37 @@ async def running(
                     source=facts.source,
                     simulated=facts.simulated,
                     hedge_after_s=settings.upstream.hedge_after_s,
-                    host=Host(clock, settings.data_dir, probe_targets=settings.probes.targets, usage=usage),
+                    host=host_of(settings, clock, usage, treasury),
                     history=history,
                     store=store,
                     pack=StoredAnswer,
                 )
                 pipeline = Pipeline(
                     answers,
-                    ledger=ledger or MemoryLedger(),
-                    limits=FreeLimits(
-                        daily=settings.limits.daily,
-                        spacing_s=settings.limits.spacing_s,
-                        monotonic=clock.monotonic,
-                        enabled=settings.limits.enabled,
-                        keys=settings.limits.clients,
-                    ),
-                    idempotency=MemoryIdempotency(clock),
+                    ledger=treasury.ledger,
+                    idempotency=treasury.idempotency,
                     metrics=metrics,
                     usage=usage,
+                    receipts=treasury.evidence,
+                    counter=treasury.counter,
+                    x402=exact_of(
+                        treasury.x402,
+                        answers=answers,
+                        idempotency=treasury.idempotency,
+                        metrics=metrics,
+                        receipts=treasury.evidence,
+                    ),
+                    **limits_of(settings.limits, clock),
                 )
+                if (ledger := treasury.followed) is not None:
+                    metrics.follow(lambda: ledger.health)
                 tasks.start_soon(keep_usage, usage, store)
                 if followed is not None and via is not None:
                     await tasks.start(follow, followed, via)
                 tasks.start_soon(keep_warm, registry, cache)
                 tasks.start_soon(follow_asked, registry, pipeline, clock)
                 try:
-                    yield Service(settings, registry, facts, clock, tasks, reader, pipeline, metrics, store)
+                    yield Service(settings, registry, facts, clock, tasks, reader, pipeline, metrics, store, treasury)
                 finally:
                     store.save_usage(usage.rows())
                     tasks.cancel_scope.cancel()
@@ -220,6 +263,27 @@ class App:
             clock=service.clock,
             addresses=addresses,
             body_limit=settings.limits.body_bytes,
-            pages=pages_of(service.registry, service.facts, service.clock, service.ready),
-            mounted={"/api/mcp": mcp, "/api/mcp/": mcp},
+            pages={
+                **pages_of(service.registry, service.facts, service.clock, service.ready),
+                **receipts.pages(service.treasury.evidence, limits=service.pipeline.personal, addresses=addresses),
+                **(x402.pages(paid.terms, service.registry) if (paid := service.treasury.x402) else {}),
+            },
+            mounted={"/api/mcp": mcp, "/api/mcp/": mcp, **_passed_on(service)},
         )
+
+
+def _passed_on(service: Service) -> dict[str, Any]:
+    """What the owner of a ledger that is followed answers itself, beyond what its tools can be asked."""
+    if service.treasury.followed is None or service.settings.ledger.public_url is None:
+        return {}
+    from toolserver.payments.elsewhere import Elsewhere, forwarding
+
+    assert isinstance(service.treasury.payments, Elsewhere)
+
+    def refused(rejected: CallRejected) -> tuple[int, bytes]:
+        told = problems.body(
+            rejected.code, rejected.detail, facts=service.facts, request_id=ids.request_id(), **rejected.extra
+        )
+        return rejected.status, json_bytes(told)
+
+    return {TOPUP: forwarding(service.treasury.payments, TOPUP, refused=refused)}

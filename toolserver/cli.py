@@ -11,7 +11,11 @@ from typing import Any, TypeVar
 import click
 
 from toolserver import __version__
+from toolserver.billing.receipt_commands import keys, receipts
 from toolserver.configured import prepared, settings_from
+from toolserver.ledger_cli import db, ledger
+from toolserver.payments.commands import purchases, sweep_plan
+from toolserver.payments.x402.commands import facilitator
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,12 +57,19 @@ def serve(ready_json: bool, everything: bool, **flags: Any) -> None:
 @_listening
 @click.option("--seed", type=int, default=1, show_default=True, help="Which simulated world")
 def demo(ready_json: bool, seed: int, **flags: Any) -> None:
-    """Serve the tools on a simulated world, with a funded token: everything works offline."""
+    """Serve the tools on a simulated world, with a funded token: everything works offline.
+
+    Without --data-dir it leaves nothing behind.
+    """
+    from tempfile import TemporaryDirectory
+
     from toolserver.commands import demo_command
     from toolserver.serving import run_async
 
-    settings = prepared(**flags)
-    run_async(settings, demo_command, settings, seed=seed, ready_json=ready_json)
+    with TemporaryDirectory(prefix="toolserver-demo-") as own:  # play money never stands beside real one
+        flags["data_dir"] = flags["data_dir"] or Path(own)
+        settings = prepared(**flags)
+        run_async(settings, demo_command, settings, seed=seed, ready_json=ready_json)
 
 
 @main.command()
@@ -158,6 +169,10 @@ def doctor(live: bool, as_json: bool) -> None:
     from toolserver.doctor import doctor_command
 
     sys.exit(anyio.run(functools.partial(doctor_command, prepared(), live=live, as_json=as_json)))
+
+
+for command in (ledger, db, keys, receipts, purchases, sweep_plan, facilitator):
+    main.add_command(command)
 
 
 def _names(text: str | None) -> list[str] | None:

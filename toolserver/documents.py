@@ -54,8 +54,36 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """Of purchases by transfer, as they are set here. `shared_wallet`: one address, with proof of the payer."""
+
+    quote_minutes: int = 30
+    grace_minutes: int = 10
+    credits_late: bool = True
+    shared_wallet: bool = False
+    confirmations: int = 3
+    safe_from_usd: int = 100
+    finalized_from_usd: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sales:
+    """How credits can be bought on this server: by a transfer, by x402, or both.
+
+    `terms` is None where a sister service sells, whose terms are not known here. `x402_most_usd` is the largest top-up.
+    """
+
+    transfer: bool = True
+    terms: Terms | None = Terms()
+    x402_most_usd: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
-    """What documents say about this very server. `base_url` is the public one, `source` its host name in answers."""
+    """What documents say about this very server. `base_url` is the public one, `source` its host name in answers.
+
+    `sales` is None where no credits are sold.
+    """
 
     base_url: str
     source: str
@@ -63,6 +91,7 @@ class Facts:
     simulated: bool = False
     ledger: str = "embedded"
     limits: Limits = field(default_factory=Limits)
+    sales: Sales | None = None
 
     def url(self, path: str) -> str:
         """The public, absolute URL of a path."""
@@ -98,16 +127,24 @@ class Page:
 TOOL_FORMATS = ("both", "raw", "openai", "anthropic", "openai-responses", "gemini", "bedrock")
 TOOL_TIERS = (Tier.FREE.value, Tier.PREMIUM.value)  # what `tier` of /api/llm-tools may be
 PAYMENTS = "/docs/payments"
+PAYMENTS_MARKDOWN = f"{PAYMENTS}.md"
+PREMIUM_FACTS = "/api/meta/pro"
 PAGES = (
     Page("/", "Home", "What this is, how to connect, every tool at a glance", "text/html"),
     Page("/docs", "Tool reference", "Arguments, answers and sources of every tool", "text/html", "service-doc"),
-    Page(PAYMENTS, "Credits and payments", "Prices, how credits are bought, when a call is free", "text/html"),
+    Page(
+        PAYMENTS,
+        "Credits and payments",
+        f"Prices, how credits are bought, when a call is free; as Markdown at `{PAYMENTS_MARKDOWN}`",
+        "text/html",
+    ),
     Page("/openapi.json", "OpenAPI 3.1", "The whole REST interface, machine-readable", JSON, "service-desc"),
     Page("/llms.txt", "llms.txt", "A short guide for language models", "text/plain", "describedby"),
     Page("/llms-full.txt", "llms-full.txt", "The long guide: every tool with its fields", "text/plain", "describedby"),
     Page("/api/llm-tools", "Tool definitions", "Function-calling definitions in six layouts", JSON, "service-desc"),
     Page("/api/mcp", "MCP endpoint", "Model Context Protocol over HTTP (POST, JSON-RPC 2.0)", JSON, "item"),
     Page("/api/meta", "Service facts", "Versions, freshness, sources, licences, limits", JSON, "service-meta"),
+    Page(PREMIUM_FACTS, "Premium facts", "Price, arguments, freshness and free sibling of every premium tool", JSON),
     Page("/problems", "Error codes", "Every error code, what it means and what to do", "text/html"),
     Page("/changelog", "Changelog", "What changed; deprecations are announced here 90 days ahead", "text/html"),
     Page("/readyz", "Readiness", "Whether this instance takes calls", JSON, "status"),
@@ -129,8 +166,8 @@ def sells(registry: Registry) -> bool:
 
 
 def pages(registry: Registry) -> list[Page]:
-    """The pages there are: the one about payments only where something is sold."""
-    return [page for page in PAGES if page.path != PAYMENTS or sells(registry)]
+    """The pages there are: those about what is paid for only where something is sold."""
+    return [page for page in PAGES if page.path not in (PAYMENTS, PREMIUM_FACTS) or sells(registry)]
 
 
 def price(operation: Operation) -> str:
@@ -140,7 +177,7 @@ def price(operation: Operation) -> str:
     return f"{operation.credits} credit{'' if operation.credits == 1 else 's'}"
 
 
-_LABEL = re.compile(r"\n(?=(?:Shape|Units|Sources?|Licence|Errors|Args): )")
+_LABEL = re.compile(r"\n(?=(?:Shape|Units|Chart|Sources?|Licence|Errors|Args): )")
 
 
 def paragraphs(operation: Operation) -> list[str]:

@@ -87,8 +87,8 @@ WARNING = _object(
 
 SHARED: dict[str, Schema] = {"SourceUse": SOURCE_USE, "Meta": META, "Warning": WARNING}
 
-_META_NOTE = "Where the answer comes from and how old it is"
-_WARNING_NOTE = "What is missing or older than it should be; absent when nothing is"
+_META_NOTE = "Sources and their ages"
+_WARNING_NOTE = "What is missing or old"
 
 _FULL: Schema = {
     "source": {"type": "string", "description": "The host name of this service"},

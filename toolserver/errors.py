@@ -9,7 +9,8 @@ ToolserverError
 │   ├── PaymentRefused       409, a purchase that is not credited: pending, no match, too little, again, proof
 │   ├── IdempotencyConflict  422
 │   ├── UpstreamUnavailable  503, premium only, not charged
-│   └── ChainUnavailable     503, payment only: nobody can say what was paid
+│   ├── ChainUnavailable     503, payment only: nobody can say what was paid
+│   └── SettlementPending    503, x402 only: the payment may have been made; send it again, do not sign another
 └── SourceError              an upstream gave nothing usable; `reason` goes into `_meta.sources[]`
     ├── SourceDown           no connection, a timeout, a 5xx
     ├── SourceLimited        429, 418, quota text, or our own budget
@@ -122,6 +123,12 @@ class ChainUnavailable(CallRejected):
     """The chain that payments are made on cannot be read. What was paid is not lost."""
 
     code, status, title = "chain_unavailable", 503, "Chain unavailable"
+
+
+class SettlementPending(CallRejected):
+    """Nobody can say yet whether a signed payment was made. The same payment, sent again, is not made twice."""
+
+    code, status, title = "settlement_pending", 503, "Settlement pending"
 
 
 class InternalError(CallRejected):

@@ -85,31 +85,38 @@ class OneCall:
         return []
 
 
+class _Standing(ManualClock):
+    """Its time stands still, so that an example does not depend on who had to wait for whom; waits still pass."""
+
+    def now(self) -> datetime:
+        return AT
+
+    def time(self) -> float:
+        return AT.timestamp()
+
+
 async def example_answers(registry: Registry, settings: Settings) -> dict[str, Any]:
-    """An answer to default arguments by tool name, for the tools that only read."""
+    """An answer to default arguments by tool name, for the tools that only read. One tool's is not another's affair."""
     load_world()
-    clock = ManualClock(AT)
-    reader = Reader(clock=clock, keys={}, user_agent="examples", via="http://world", transport=simulated_transport())
-    found: dict[str, Any] = {}
+    shown = [operation for operation in registry if has_example(operation)]
     with tempfile.TemporaryDirectory() as folder:
-        async with anyio.create_task_group() as tasks:
-            cache = SourceCache(reader, clock=clock, tasks=tasks)
-            targets = settings.probes.targets
-            host = Host(clock, Path(folder), probe_targets=targets, usage=Usage(clock.now), evidence=OneCall())
-            answers = Answers(cache, clock=clock, tasks=tasks, source="data.example", host=host, hedge_after_s=30)
+        return {operation.name: await _example(operation, settings, Path(folder)) for operation in shown}
 
-            async def one(operation: Operation) -> None:
-                for source, query in operation.warm:
-                    await cache.fresh(source, query, sla_s=0)
-                rendered = await answers.compose(operation, operation.arguments())
-                found[operation.name] = shortened(json.loads(rendered.payload))
 
-            async with anyio.create_task_group() as composing:
-                for operation in filter(has_example, registry):
-                    composing.start_soon(one, operation)
-            tasks.cancel_scope.cancel()
+async def _example(operation: Operation, settings: Settings, folder: Path) -> dict[str, Any]:
+    clock = _Standing(AT)
+    reader = Reader(clock=clock, keys={}, user_agent="examples", via="http://world", transport=simulated_transport())
+    targets = settings.probes.targets
+    host = Host(clock, folder, probe_targets=targets, usage=Usage(clock.now), evidence=OneCall())
+    async with anyio.create_task_group() as tasks:
+        cache = SourceCache(reader, clock=clock, tasks=tasks)
+        answers = Answers(cache, clock=clock, tasks=tasks, source="data.example", host=host, hedge_after_s=30)
+        for source, query in operation.warm:
+            await cache.fresh(source, query, sla_s=0)
+        rendered = await answers.compose(operation, operation.arguments())
+        tasks.cancel_scope.cancel()
     await reader.aclose()
-    return {operation.name: found[operation.name] for operation in registry if operation.name in found}
+    return shortened(json.loads(rendered.payload))
 
 
 def has_example(operation: Operation) -> bool:

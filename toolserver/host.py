@@ -37,10 +37,12 @@ class Host:
     data_dir: Path
     version: str = API_VERSION
     probe_targets: Mapping[str, str] = field(default_factory=dict)
+    blocks: int = 5  # of Ethereum, that are looked through for large transfers
     usage: Usage = field(default_factory=Usage)
     started: float = field(default=0.0)
     evidence: Evidence | None = None
     payments: Payments = field(default_factory=Unsold)
+    x402: Any = None  # what sells credits for signed payments, where they are taken
 
     def __post_init__(self) -> None:
         self.started = self.started or self.clock.monotonic()

@@ -59,6 +59,15 @@ class Reading:
         self.asked = before  # it is not what the leg fails for
         return None
 
+    async def at_hand(self, source: Source[Q, R], query: Q = None) -> tuple[R, SourceNote] | None:  # type: ignore[assignment]
+        """What is kept of a source, unless it is stale, without asking it. Whoever uses the value adds its note."""
+        try:
+            found = await self._desk.kept(source, query)
+        except SourceError:
+            return None
+        note = None if found is None else self._note(source, found)
+        return None if found is None or note is None or note.status == "stale" else (found.value, note)
+
     def miss(self, error: SourceError) -> None:
         """Note that the source asked last gave nothing, when the leg goes on without it."""
         if self.asked is not None and not isinstance(error, SourceUnusable):

@@ -158,14 +158,20 @@ class FreeLimits:
 
 
 class PersonalLimits:
-    """What payment and account tools allow a client: so many calls a minute over all of them, and their own quotas."""
+    """What a kind of tools allows a client: so many calls a minute over all of them, and their own quotas."""
 
     def __init__(
-        self, *, per_minute: int = 60, monotonic: Callable[[], float], enabled: bool = True, keys: int = KEYS
+        self,
+        *,
+        per_minute: int = 60,
+        monotonic: Callable[[], float],
+        enabled: bool = True,
+        keys: int = KEYS,
+        name: str = "personal",
     ) -> None:
         self.enabled = enabled
         self._monotonic, self._keys = monotonic, keys
-        self._shared = Bucket(Quota("personal", per_minute, 60), monotonic=monotonic, keys=keys)
+        self._shared = Bucket(Quota(name, per_minute, 60), monotonic=monotonic, keys=keys)
         self._own: dict[Quota, Bucket] = {}
 
     def take(self, client: str, tool: str, quotas: Iterable[tuple[int, float]] = ()) -> None:

@@ -14,6 +14,7 @@ from toolserver.errors import CallRejected
 from toolserver.problems import body as problem_body
 from toolserver.registry import Registry
 from toolserver.settings import Settings
+from toolserver.treasury import OtherWorld
 
 LOCAL = "http://127.0.0.1:8080"
 
@@ -27,8 +28,11 @@ def local_caller(settings: Settings, door: str) -> Caller:
 @asynccontextmanager
 async def local_service(settings: Settings, registry: Registry | None = None) -> AsyncIterator[Service]:
     """The service in this process. Sharing a server's data directory, it shares its fresh answers too."""
-    async with running(settings, base_url=settings.base_url or LOCAL, registry=registry) as service:
-        yield service
+    try:
+        async with running(settings, base_url=settings.base_url or LOCAL, registry=registry) as service:
+            yield service
+    except OtherWorld as error:
+        raise click.ClickException(str(error)) from None
 
 
 async def call_command(settings: Settings, name: str, given: dict[str, Any], *, as_json: bool) -> int:

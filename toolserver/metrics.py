@@ -1,5 +1,7 @@
 """Numbers for operators, in Prometheus' words."""
 
+from collections.abc import Callable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 _LATENCY = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0)
@@ -35,8 +37,19 @@ class Metrics:
         self._up = Gauge(
             "toolserver_source_up", "1 when the last exchange was good", ["source"], registry=self.registry
         )
-        self._children: dict[tuple[str, str], object] = {}
+        self._counted: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
         self._hits: dict[tuple[str, str], int] = {}
+        self._charged: dict[str, int] = {}
+
+    def follow(self, health: Callable[[], tuple[str, int, float, int]]) -> None:
+        """Also tell how it goes with the ledger of a sister service: its state, and how often it was away."""
+
+        def gauge(name: str, about: str, value: Callable[[], float]) -> None:
+            Gauge(name, about, registry=self.registry).set_function(value)
+
+        gauge("toolserver_ledger_up", "1 while the ledger that is followed answers", lambda: health()[0] == "closed")
+        gauge("toolserver_ledger_away", "How often it was given up", lambda: health()[1])
+        gauge("toolserver_ledger_outbox", "Releases that it has not been told of yet", lambda: health()[3])
 
     def hit(self, tool: str, tier: str) -> None:
         """A call answered from the cache: counted cheaply, folded in when metrics are read."""
@@ -44,8 +57,12 @@ class Metrics:
         self._hits[key] = self._hits.get(key, 0) + 1
 
     def called(self, tool: str, tier: str, outcome: str, seconds: float) -> None:
-        self._calls.labels(tool, tier, outcome).inc()
-        self._seconds.labels(tool).observe(seconds)
+        key = (tool, tier, outcome)
+        kept = self._counted.get(key)
+        if kept is None:  # to find a labelled child takes longer than to count
+            kept = self._counted[key] = self._calls.labels(*key), self._seconds.labels(tool)
+        kept[0].inc()
+        kept[1].observe(seconds)
 
     def fetched(self, source: str, outcome: str, seconds: float) -> None:
         self._fetches.labels(source, outcome).inc()
@@ -54,7 +71,7 @@ class Metrics:
 
     def settled(self, tool: str, credits: int, reason: str | None) -> None:
         if reason is None:
-            self._credits.labels(tool).inc(credits)
+            self._charged[tool] = self._charged.get(tool, 0) + credits
         else:
             self._released.labels(reason).inc(credits)
 
@@ -63,4 +80,7 @@ class Metrics:
         hits, self._hits = self._hits, {}
         for (tool, tier), count in hits.items():
             self._calls.labels(tool, tier, "hit").inc(count)
+        charged, self._charged = self._charged, {}
+        for tool, credits in charged.items():
+            self._credits.labels(tool).inc(credits)
         return generate_latest(self.registry)

@@ -9,8 +9,8 @@ That is what makes charging, limits and receipts the same everywhere.
 import logging
 import time
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -34,6 +34,10 @@ from toolserver.rendering import Rendered
 from toolserver.till import OUR_FAULT, Order, Sold, Till, packed, unpacked
 from toolserver.usage import Usage
 
+if TYPE_CHECKING:
+    from toolserver.billing.counter import Counter
+    from toolserver.payments.x402.exact import Exact
+
 log = logging.getLogger(__name__)
 
 
@@ -50,6 +54,7 @@ class Outcome:
     receipt: str | None = None
     hit: bool = False
     client: str | None = None
+    settlement: dict[str, Any] | None = None  # x402: what became of the payment that came with the call
 
 
 class Pipeline:
@@ -66,13 +71,20 @@ class Pipeline:
         usage: Usage | None = None,
         receipts: Receipts | None = None,
         personal: PersonalLimits | None = None,
+        premium: PersonalLimits | None = None,
+        counter: "Counter | None" = None,
+        x402: "Exact | None" = None,
     ) -> None:
         self.answers, self.ledger, self.limits, self.metrics = answers, ledger, limits, metrics
         self.personal = personal or PersonalLimits(monotonic=answers.clock.monotonic, enabled=limits.enabled)
+        self.premium = premium or PersonalLimits(
+            per_minute=600, monotonic=answers.clock.monotonic, enabled=limits.enabled, name="premium"
+        )
         self.usage = usage or Usage()
         self.asked_at: dict[str, float] = {}  # of the tools that are followed, the time of their last call
         self._idempotency = idempotency
-        self._till = Till(answers, ledger, metrics, receipts)
+        self._till = Till(answers, ledger, metrics, receipts, counter)
+        self._x402 = x402
 
     def at_hand(
         self,
@@ -107,6 +119,49 @@ class Pipeline:
         self.usage.count(agent, operation.endpoint, 304 if unchanged else 200, operation.tier, now)
         return rendered, standings, unchanged
 
+    def owed_at_hand(self, operation: Operation, key: Hashable, now: float) -> Rendered | None:
+        """A paid answer that needs no waiting: what `sell_at_hand` sells. None when the call has to go the long way."""
+        return self._till.owed_at_hand(operation, key, now)
+
+    async def sell_at_hand(
+        self, operation: Operation, arguments: BaseModel, rendered: Rendered, caller: Caller
+    ) -> Outcome:
+        """Sell an answer that is at hand to a call without arguments. The caller is not watched: it takes no time.
+
+        Raises:
+            CallRejected: nothing was charged.
+        """
+        started = time.perf_counter()
+        word, status = "error", 500
+        try:
+            token = self._admitted(operation, caller)
+            order = Order(ids.call_id(), operation, arguments, {}, caller, token)
+            outcome = _outcome(await self._till.sell_at_hand(order, rendered))
+            word, status = "ok", 200
+            return outcome
+        except CallRejected as rejected:
+            word, status = rejected.code, rejected.status
+            self._offered(operation, rejected)
+            raise
+        except Exception:
+            log.exception("a call failed", extra={"tool": operation.name, "request_id": caller.request_id})
+            raise InternalError(OUR_FAULT) from None
+        finally:
+            self.metrics.called(operation.name, operation.tier, word, time.perf_counter() - started)
+            self.usage.count(caller.agent, operation.endpoint, status, operation.tier, self.answers.clock.time())
+
+    def _offered(self, operation: Operation, rejected: CallRejected) -> None:
+        """Whoever is refused for want of payment is told how to pay."""
+        if self._x402 is not None and isinstance(rejected, PaymentRequired):
+            self._x402.offered(operation, rejected)
+
+    def _admitted(self, operation: Operation, caller: Caller) -> str:
+        """The token of a caller who may buy now. Raises PaymentRequired, RateLimited."""
+        token = _token(operation, caller)
+        if caller.limited:
+            self.premium.take("token " + fingerprint(token), operation.name)
+        return token
+
     def give_back(self, operation: Operation, outcome: Outcome) -> None:
         """The answer turned out to be one the client has: it costs nothing of the spacing."""
         if outcome.client is not None:
@@ -126,6 +181,7 @@ class Pipeline:
             return outcome
         except CallRejected as rejected:
             word, status = rejected.code, rejected.status
+            self._offered(operation, rejected)
             raise
         except Exception:
             log.exception("a call failed", extra={"tool": operation.name, "request_id": caller.request_id})
@@ -194,12 +250,18 @@ class Pipeline:
         rendered = await self.answers.compose(operation, arguments, caller)
         if rendered.nothing:
             raise InternalError("This took too long; nothing is known to have been done.")
-        return Outcome(rendered, [], remaining)
+        settlement = await self._x402.told(caller.payment) if self._x402 and caller.payment else None
+        return Outcome(rendered, [], remaining, settlement=settlement)
 
     async def _paid(
         self, operation: Operation, arguments: BaseModel, given: Mapping[str, Any], caller: Caller
     ) -> Outcome:
-        token = _token(operation, caller)
+        if caller.payment is not None and self._x402 is not None:
+            if caller.limited:
+                self.premium.take(caller.client, operation.name)
+            sold, settlement = await self._x402.sell(operation, arguments, given, caller)
+            return replace(_outcome(sold), settlement=settlement)
+        token = self._admitted(operation, caller)
 
         async def sell(call_id: str) -> Sold:
             return await self._till.sell(Order(call_id, operation, arguments, given, caller, token))
@@ -211,13 +273,19 @@ class Pipeline:
             sold = await self._idempotency.once(
                 fingerprint(token), caller.idempotency_key, request, sell, pack=packed, unpack=unpacked
             )
-        return Outcome(sold.rendered, [], sold.remaining, sold.charged, sold.reason, sold.receipt_id, sold.receipt)
+        return _outcome(sold)
+
+
+def _outcome(sold: Sold) -> Outcome:
+    return Outcome(sold.rendered, [], sold.remaining, sold.charged, sold.reason, sold.receipt_id, sold.receipt)
 
 
 def _token(operation: Operation, caller: Caller) -> str:
     """The caller's token, well formed. Raises PaymentRequired."""
     if caller.token is None:
-        why = f"costs {operation.credits} credits" if operation.credits else "acts for the owner of a token"
+        why = "acts for the owner of a token"
+        if operation.credits:
+            why = f"costs {operation.credits} credit{'s' if operation.credits > 1 else ''}"
         raise PaymentRequired("missing_token", f"{operation.name} {why}: send a bearer token.")
     if not well_formed(caller.token):
         raise PaymentRequired("invalid_token", "The token is malformed or unknown.")

@@ -66,6 +66,7 @@ _TABLE = (
         "Payment required",
         "The token is good, but holds fewer credits than the call costs.",
         "Buy credits, or call a cheaper or free tool. Nothing was run and nothing charged.",
+        ("required", "credits_remaining"),
     ),
     Problem(
         "billing_unavailable",
@@ -103,7 +104,7 @@ _TABLE = (
         "Payment pending",
         "The transfer is not yet seen, or not yet confirmed often enough.",
         "Wait as long as `Retry-After` says, then confirm again with the same hash and memo.",
-        ("confirmations", "required"),
+        ("confirmations", "required", "retry_after_seconds"),
     ),
     Problem(
         "no_matching_transfer",
@@ -130,8 +131,10 @@ _TABLE = (
         "payer_proof_required",
         409,
         "Proof of the payer required",
-        "The receiving address is shared, so the transfer alone does not show whose purchase it pays.",
-        "Confirm again with `payer_signature`, signed by the account that paid.",
+        "Whoever confirms has not shown whose purchase it is: the receiving address is shared, or the quote was locked"
+        " with `claim_challenge`.",
+        "Confirm again with what `detail` asks for: `payer_signature`, signed by the account that paid, or the"
+        " `claim_verifier` behind the challenge.",
     ),
     Problem(
         "payload_too_large",
@@ -184,6 +187,15 @@ _TABLE = (
         "Chain unavailable",
         "The chain that payments are made on cannot be read at the moment.",
         "Wait as long as `Retry-After` says, then send the same request again. A payment that was made is not lost.",
+        ("retry_after_seconds",),
+    ),
+    Problem(
+        "settlement_pending",
+        503,
+        "Settlement pending",
+        "A signed payment (x402) was handed on, and it is not known yet whether it was made.",
+        "Wait as long as `Retry-After` says, then send the very same `PAYMENT-SIGNATURE` again: it is not made twice."
+        " Do not sign another one.",
         ("retry_after_seconds",),
     ),
 )

@@ -25,6 +25,9 @@ from toolserver.upstream.source import Source
 F = TypeVar("F", bound=Callable[..., Awaitable[BaseModel]])
 Toolset = Literal["core", "all"]
 
+FREE_SIBLING = "free_sibling"
+"""The tag of a premium tool that names the free tool nearest to it."""
+
 _MARK = "__operation__"
 
 
@@ -36,7 +39,6 @@ class Tier(StrEnum):
 
 
 _ORDER = list(Tier)
-GROUPS = (Tier.FREE,)  # the groups that are served; the others join when the ledger is wired to a purchase
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,10 +185,10 @@ class Registry:
             self._add(operation)
 
     @classmethod
-    def load(cls, *packages: str, groups: Iterable[str] = GROUPS) -> "Registry":
+    def load(cls, *packages: str) -> "Registry":
         """Import every module of the packages' tool groups and collect the decorated functions."""
         found: dict[str, Operation] = {}
-        for module in (m for package in packages for m in _tool_modules(package, tuple(groups))):
+        for module in (m for package in packages for m in _tool_modules(package)):
             for value in vars(module).values():
                 operation = getattr(value, _MARK, None)
                 if isinstance(operation, Operation) and operation.function.__module__ == module.__name__:
@@ -241,11 +243,11 @@ class Registry:
         return sorted(found.values(), key=lambda source: source.name)
 
 
-def _tool_modules(package: str, wanted: tuple[str, ...]) -> Iterator[ModuleType]:
+def _tool_modules(package: str) -> Iterator[ModuleType]:
     """The modules of a package's tool groups (`free`, `premium`, …), or of the package itself when it has none."""
     root = importlib.import_module(package)
     found = [tier for tier in Tier if _exists(f"{package}.{tier}")]
-    groups = [f"{package}.{tier}" for tier in found if tier in wanted] if found else [root.__name__]
+    groups = [f"{package}.{tier}" for tier in found] if found else [root.__name__]
     for group in groups:
         module = importlib.import_module(group)
         yield module

@@ -33,7 +33,52 @@ def output_schema(model: type[BaseModel]) -> Schema:
         plain["$defs"] = {
             name: _plain(_inlined(definitions[name], definitions, keep), nullable=True) for name in sorted(keep)
         }
+        plain = _null_told_once(plain)
     return {"type": "object", **plain}
+
+
+def _null_told_once(schema: Schema) -> Schema:
+    """A definition that may be null wherever it is used says so itself, instead of each place that uses it."""
+    every, nullable = Counter(_references([schema, *schema["$defs"].values()])), Counter(_null_or(schema))
+    always = {name for name, times in every.items() if nullable[name] == times and _foldable(schema["$defs"][name])}
+
+    def told(node: Any) -> Any:
+        if isinstance(node, list):
+            return [told(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if (name := _nullable_reference(node)) in always:
+            node = {"$ref": f"#/$defs/{name}"} | {k: v for k, v in node.items() if k != "anyOf"}
+        return {key: told(value) for key, value in node.items()}
+
+    found: Schema = told(schema)
+    for name in always:
+        found["$defs"][name]["type"] = [found["$defs"][name]["type"], "null"]
+    return found
+
+
+def _foldable(definition: Schema) -> bool:
+    """Whether another type can be added to it without changing anything else."""
+    return isinstance(definition.get("type"), str) and "enum" not in definition
+
+
+def _nullable_reference(node: Schema) -> str | None:
+    """The definition that a node refers to with a null arm beside it, as `_without_null_arm` writes it."""
+    match node.get("anyOf"):
+        case [{"$ref": str(ref)}, {"type": "null"}]:
+            return ref.rsplit("/", 1)[1]
+    return None
+
+
+def _null_or(node: Any) -> Iterator[str]:
+    if isinstance(node, list):
+        for item in node:
+            yield from _null_or(item)
+    elif isinstance(node, dict):
+        if (name := _nullable_reference(node)) is not None:
+            yield name
+        for value in node.values():
+            yield from _null_or(value)
 
 
 def _repeated(schema: Schema, definitions: dict[str, Schema]) -> list[str]:
@@ -86,7 +131,7 @@ def _plain(node: Any, *, nullable: bool) -> Any:
         return node
     plain: Schema = {}
     for key, value in node.items():
-        if key == "title" and isinstance(value, str):
+        if (key == "title" and isinstance(value, str)) or (key == "default" and value is None):
             continue
         if key in _MAPS:
             plain[key] = {name: _plain(inner, nullable=nullable) for name, inner in value.items()}
@@ -106,8 +151,6 @@ def _without_null_arm(node: Schema, *, nullable: bool) -> Schema:
     if len(rest) != 1 or len(rest) == len(arms):
         return node
     beside = {k: v for k, v in node.items() if k != "anyOf"}
-    if beside.get("default", ...) is None:
-        del beside["default"]
     arm = rest[0]
     if not nullable:
         return {**arm, **beside}

@@ -1,12 +1,11 @@
 """Every setting, with its default and what it does. Flags win over the environment, it over toolserver.toml."""
 
-import ipaddress
 import os
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -15,20 +14,20 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from toolserver.money_settings import X402, Ledger, Part, Payments, is_loopback
+
+__all__ = ["X402", "Ledger", "Limits", "Payments", "Settings", "Sources", "Upstream", "is_loopback"]
+
 PREFIX = "TOOLSERVER_"
 FILE = "toolserver.toml"
 KEYS = (
     "FINNHUB_API_KEY", "FRED_API_KEY", "BLS_API_KEY", "ETHERSCAN_API_KEY", "ETH_RPC_URL", "SOLANA_RPC_URL",
     "FIRMS_MAP_KEY", "ABUSE_CH_AUTH_KEY", "GITHUB_TOKEN", "COINGECKO_API_KEY", "CMC_API_KEY", "LL2_TOKEN",
-    "OPENMETEO_API_KEY",
+    "OPENMETEO_API_KEY", "GOOGLE_NEWS",
 )  # fmt: skip
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Upstream(_Part):
+class Upstream(Part):
     """How upstreams are asked."""
 
     via: str | None = Field(
@@ -49,7 +48,7 @@ class Upstream(_Part):
         return value
 
 
-class Sources(_Part):
+class Sources(Part):
     """Which sources may be used."""
 
     keys: dict[str, SecretStr] = Field({}, description=f"API keys by name, all optional: {', '.join(KEYS)}")
@@ -58,62 +57,20 @@ class Sources(_Part):
     )
 
 
-class Limits(_Part):
+class Limits(Part):
     """Limits of the free tier and of requests."""
 
     enabled: bool = Field(True, description="Off for benchmarks only")
     daily: int = Field(100_000, ge=1, description="Calls a day and client over all free endpoints")
     spacing_s: float = Field(30, gt=0, description="One call per endpoint and client in so many seconds")
+    personal_per_minute: int = Field(60, ge=1, description="Payment, receipt and account calls a minute and client")
+    premium_per_minute: int = Field(600, ge=1, description="Premium calls a minute and token")
     trusted_proxies: list[str] = Field([], description="Networks whose X-Forwarded-For is believed")
     body_bytes: int = Field(65_536, ge=1024, description="Largest request body")
     clients: int = Field(200_000, ge=100, description="Clients remembered per limit; the oldest are forgotten beyond")
 
 
-class Payments(_Part):
-    """Selling credits for USDC on Base."""
-
-    enabled: bool = Field(False, description="Sell credits; needs rpc_urls and xpub, or shared_wallet")
-    rpc_urls: list[SecretStr] = Field(
-        [], description="JSON-RPC servers of Base (chain 8453), of independent providers; two are needed for large sums"
-    )
-    binding: Literal["deposit", "shared_wallet"] = Field(
-        "deposit", description="deposit: an address of its own for each purchase; shared_wallet: one, with proof"
-    )
-    xpub: SecretStr | None = Field(
-        None, description="Account-level public key (m/44'/60'/n') that deposit addresses are derived from"
-    )
-    shared_wallet: str | None = Field(None, pattern="^0x[0-9a-fA-F]{40}$", description="The one address, if shared")
-    quote_minutes: int = Field(30, ge=5, le=1440, description="How long a quote is good for")
-    grace_minutes: int = Field(10, ge=0, le=1440, description="How much later than that still counts as in time")
-    late: Literal["credit", "reject"] = Field("credit", description="What is done with a payment that comes later")
-    wait_s: float = Field(10, ge=0, le=20, description="How long confirm waits for the chain before it says: pending")
-    confirmations: int = Field(3, ge=1, le=1000, description="Blocks on top of a payment below safe_from_usd")
-    safe_from_usd: int = Field(100, ge=1, description="From here on a payment waits for a safe block (2 minutes)")
-    finalized_from_usd: int = Field(10_000, ge=1, description="From here on for a finalized block (20 minutes)")
-    agree_from_usd: int | None = Field(
-        1000, ge=1, description="From here on two RPC servers have to agree; null: believe one, which is your own"
-    )
-    first_index: int = Field(0, ge=0, lt=2**31, description="First deposit address; go ahead after restoring a backup")
-
-    @field_validator("rpc_urls")
-    @classmethod
-    def _servers(cls, value: list[SecretStr]) -> list[SecretStr]:
-        urls = [each.get_secret_value() for each in value]
-        if any(urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname for url in urls):
-            raise ValueError("each must be an http address")
-        if len(set(urls)) < len(urls):
-            raise ValueError("a server is named twice")
-        return value
-
-    @model_validator(mode="after")
-    def _complete(self) -> "Payments":
-        wallet = self.xpub if self.binding == "deposit" else self.shared_wallet
-        if self.enabled and not (wallet and self.rpc_urls):
-            raise ValueError("to sell credits, set rpc_urls and xpub (or binding and shared_wallet)")
-        return self
-
-
-class Mcp(_Part):
+class Mcp(Part):
     """The MCP endpoint."""
 
     allowed_hosts: list[str] = Field([], description="Host names answered besides base_url's, when bound to loopback")
@@ -123,14 +80,14 @@ class Mcp(_Part):
     strict_versions: bool = Field(False, description="Refuse modern messages under a legacy version header")
 
 
-class Logs(_Part):
+class Logs(Part):
     """Structured logs on stderr."""
 
     level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least severe level written")
     format: Literal["auto", "json", "text"] = Field("auto", description="auto: text on a terminal, JSON elsewhere")
 
 
-class Probes(_Part):
+class Probes(Part):
     """What internet_pulse measures."""
 
     targets: dict[str, str] = Field(
@@ -147,7 +104,13 @@ class Probes(_Part):
     )
 
 
-class MetricsBind(_Part):
+class Onchain(Part):
+    """What is read of Ethereum for premium_whales and premium_exchange_flows."""
+
+    blocks: int = Field(5, ge=1, le=20, description="Newest blocks that are looked through, 12 seconds of chain each")
+
+
+class MetricsBind(Part):
     """Prometheus metrics, on an address of their own."""
 
     enabled: bool = Field(True, description="Serve /metrics")
@@ -174,10 +137,13 @@ class Settings(BaseSettings):
     sources: Sources = Sources()
     limits: Limits = Limits()
     payments: Payments = Payments()
+    x402: X402 = X402()
+    ledger: Ledger = Ledger()
     mcp: Mcp = Mcp()
     logs: Logs = Logs()
     metrics: MetricsBind = MetricsBind()
     probes: Probes = Probes()
+    onchain: Onchain = Onchain()
 
     @field_validator("base_url")
     @classmethod
@@ -220,14 +186,6 @@ class _Environment(EnvSettingsSource):
                 if first not in known:
                     raise ValueError(f"{name} is not a setting")
         return super().__call__()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine's own."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def default_data_dir() -> Path:

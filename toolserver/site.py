@@ -9,10 +9,30 @@ from typing import Any
 from rest_bridge.face import Handler
 from rest_bridge.serving import by_query, fresh, lazy, negotiated
 from toolserver.clock import Clock
-from toolserver.documents import Document, Facts
+from toolserver.documents import PAYMENTS, PAYMENTS_MARKDOWN, PREMIUM_FACTS, Document, Facts, Sales, Terms, sells
 from toolserver.registry import Registry
+from toolserver.settings import Settings
 
 HERE = Path(__file__).resolve().parent
+
+
+def sales_of(settings: Settings) -> Sales | None:
+    """How credits can be bought, as documents say it; None where none can."""
+    own, x402 = settings.payments, settings.x402
+    follows = settings.ledger.url is not None
+    transfer = settings.ledger.public_url is not None if follows else own.enabled
+    if not transfer and not x402.enabled:
+        return None
+    terms = Terms(
+        quote_minutes=own.quote_minutes,
+        grace_minutes=own.grace_minutes,
+        credits_late=own.late == "credit",
+        shared_wallet=own.binding == "shared_wallet",
+        confirmations=own.confirmations,
+        safe_from_usd=own.safe_from_usd,
+        finalized_from_usd=own.finalized_from_usd,
+    )
+    return Sales(transfer, None if follows else terms, x402.most_usd if x402.enabled else None)
 
 
 def changelog_source() -> str:
@@ -34,7 +54,6 @@ def written(registry: Registry, facts: Facts) -> dict[str, Document]:
     """Every document that depends on nothing but the registry and the facts, by path."""
     from catalog import hosts, llms_txt
     from rest_bridge.documents import documents
-    from toolserver.documents import sells
 
     snippets = hosts.snippets(facts, token=sells(registry))
     own = documents(registry, facts, snippets=snippets, changes=changelog_source(), examples=kept_examples())
@@ -63,11 +82,12 @@ def pages_of(
     def document(path: str) -> Handler:
         return lazy(lambda: all_written()[path])
 
+    def either(path: str) -> Handler:
+        return negotiated(lambda: all_written()[path], lambda: all_written()[f"{path}.md"], "text/markdown")
+
     return {
         **{path: document(path) for path in paths(registry)},
-        "/changelog": negotiated(
-            lambda: all_written()["/changelog"], lambda: all_written()["/changelog.md"], "text/markdown"
-        ),
+        **{path: either(path) for path in ("/changelog", PAYMENTS) if path != PAYMENTS or sells(registry)},
         "/api/llm-tools": by_query(tool_definitions),
         "/readyz": fresh(readiness, status=lambda: 200 if all(ready().values()) else 503),
     }
@@ -75,9 +95,9 @@ def pages_of(
 
 def paths(registry: Registry) -> list[str]:
     """Where documents stand, without making them."""
-    from toolserver.documents import PAYMENTS, sells
     from toolserver.problems import PROBLEMS
 
     fixed = ["/", "/docs", "/problems", "/changelog.md", "/openapi.json", "/llms.txt", "/llms-full.txt", "/api/meta"]
-    fixed += ["/.well-known/api-catalog", "/robots.txt", "/style.css", *([PAYMENTS] if sells(registry) else [])]
-    return [*fixed, *(f"/problems/{code}" for code in PROBLEMS)]
+    fixed += ["/.well-known/api-catalog", "/robots.txt", "/style.css"]
+    paid = [PAYMENTS_MARKDOWN, PREMIUM_FACTS] if sells(registry) else []
+    return [*fixed, *paid, *(f"/problems/{code}" for code in PROBLEMS)]

@@ -5,8 +5,8 @@ after being charged gets the credits back, and so does one for whom no receipt c
 """
 
 import logging
-from collections.abc import Awaitable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Awaitable, Hashable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -21,6 +21,9 @@ from toolserver.errors import CallRejected, InternalError, PaymentRequired, Upst
 from toolserver.metrics import Metrics
 from toolserver.registry import Operation
 from toolserver.rendering import Rendered
+
+if TYPE_CHECKING:
+    from toolserver.billing.counter import Counter
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +61,16 @@ class Sold(NamedTuple):
 class Till:
     """Sells answers. `receipts` may be absent in tests."""
 
-    def __init__(self, answers: Answers, ledger: Ledger, metrics: Metrics, receipts: Receipts | None) -> None:
-        self._answers, self._ledger, self._metrics, self._receipts = answers, ledger, metrics, receipts
+    def __init__(
+        self,
+        answers: Answers,
+        ledger: Ledger,
+        metrics: Metrics,
+        receipts: Receipts | None,
+        counter: "Counter | None" = None,
+    ) -> None:
+        self._answers, self._ledger, self._metrics = answers, ledger, metrics
+        self._receipts, self._counter = receipts, counter
 
     async def sell(self, order: Order) -> Sold:
         """Make a paid call. An order whose call_id was used before is not charged again.
@@ -68,14 +79,13 @@ class Till:
             CallRejected: the caller gets no payload, and nothing was charged. If there is a receipt of that, it is in
                 the headers.
         """
-        operation, token, price = order.operation, order.token, order.operation.credits
-        rendered = self._owed_at_hand(order)
+        operation = order.operation
+        rendered = self.owed_at_hand(operation, key_of(operation, order.arguments), self._answers.clock.time())
         if rendered is not None:
-            charge = self._ledger.charge(order.call_id, token, price, endpoint=operation.path)
-            settled = await self._reached(order, charge)
-            self._metrics.settled(operation.name, price, None)
-            return await self._sold(order, rendered, settled)
-        hold = self._ledger.reserve(order.call_id, token, price, endpoint=operation.path, ttl_s=HOLD_S)
+            return await self.sell_at_hand(order, rendered)
+        hold = self._ledger.reserve(
+            order.call_id, order.token, operation.credits, endpoint=operation.path, ttl_s=HOLD_S
+        )
         await self._reached(order, hold)
         rendered = await self._made(order)
         reason = no_charge(rendered)
@@ -85,13 +95,36 @@ class Till:
             raise await self._refused(order, UpstreamUnavailable(told, headers={"Retry-After": "15"}), "5xx", answer)
         return await self._sold(order, rendered, answer, reason)
 
-    def _owed_at_hand(self, order: Order) -> Rendered | None:
+    def owed_at_hand(self, operation: Operation, key: Hashable, now: float) -> Rendered | None:
         """An answer that needs no waiting and is to be paid for: it is charged in one step."""
-        now = self._answers.clock.time()
-        rendered = self._answers.hit(key_of(order.operation, order.arguments), now)
+        rendered = self._answers.hit(key, now)
         if rendered is None or no_charge(rendered) or self._answers.due(rendered, now):
             return None
         return rendered
+
+    async def sell_at_hand(self, order: Order, rendered: Rendered) -> Sold:
+        """Charge for an answer that is there: with its receipt in one go, where both are in one file."""
+        operation, price = order.operation, order.operation.credits
+        if self._counter is None:
+            charge = self._ledger.charge(order.call_id, order.token, price, endpoint=operation.path)
+            settled = await self._reached(order, charge)
+            self._metrics.settled(operation.name, price, None)
+            return await self._sold(order, rendered, settled)
+
+        def sale(settled: Settlement) -> Sale:
+            body = _body(order, rendered, settled)
+            return _sale(order, settled, settled.reason, body=body, captured_at=rendered.oldest_at)
+
+        sold = self._counter.sell(order.call_id, order.token, price, endpoint=operation.path, sale=sale)
+        try:
+            settled, receipt = await self._reached(order, sold)
+        except CallRejected:
+            raise
+        except Exception:
+            log.exception("no receipt could be made, so the call is not charged", extra=self._who(order))
+            raise InternalError(OUR_FAULT) from None
+        self._metrics.settled(operation.name, price, None)
+        return Sold(rendered, settled.charged, settled.remaining, settled.reason, *receipt)
 
     async def _reached(self, order: Order, asked: Awaitable[R]) -> R:
         """The ledger's answer. That it cannot be reached is something the public may know."""
@@ -128,7 +161,7 @@ class Till:
         try:
             with anyio.move_on_after(SETTLE_S, shield=True):
                 settled = await self._ledger.settle(order.call_id, no_charge=reason)
-                self._metrics.settled(order.operation.name, order.operation.credits, reason)
+                self._metrics.settled(order.operation.name, order.operation.credits, settled.reason)
         except PaymentRequired:
             log.warning("the ledger did not say how it settled a call", extra=self._who(order))
         return settled
@@ -146,15 +179,16 @@ class Till:
         charged = settled.charged if settled else 0
         reason = reason or (settled.reason if settled else None)
         if self._receipts is None:
+            self._ledger.delivered(order.call_id)
             return Sold(rendered, charged, remaining, reason)
-        counted = remaining if order.caller.door in _WITH_CREDITS else None
-        body = Body(rendered.sha256(counted).hex(), rendered.size(counted))
+        body = _body(order, rendered, settled)
         try:
             receipt_id, receipt = await self._signed(order, settled, reason, body=body, captured_at=rendered.oldest_at)
         except Exception:
             log.exception("no receipt could be made, so the call is not charged", extra=self._who(order))
             await self._settled(order, "5xx")
             raise InternalError(OUR_FAULT) from None
+        self._ledger.delivered(order.call_id)
         return Sold(rendered, charged, remaining, reason, receipt_id, receipt)
 
     async def _refused(
@@ -176,22 +210,7 @@ class Till:
         self, order: Order, settled: Settlement | None, reason: str | None, **more: Any
     ) -> tuple[str, str]:
         assert self._receipts is not None
-        operation = order.operation
-        sale = Sale(
-            order.call_id,
-            token_hash(order.token).hex(),
-            operation.endpoint,
-            request_text(operation.method, operation.path, order.given),
-            operation.credits,
-            settled.charged if settled else 0,
-            settled.remaining if settled else None,
-            operation.method,
-            reason,
-            sla_s=operation.ttl(order.arguments) if operation.sla_s is None else operation.sla_s,
-            nonce=order.caller.nonce,
-            pending=settled is None,
-            **more,
-        )
+        sale = _sale(order, settled, reason, **more)
         with anyio.fail_after(SETTLE_S, shield=True):
             return await self._receipts.sign(sale)
 
@@ -213,6 +232,32 @@ class Till:
 
     def _who(self, order: Order) -> dict[str, str]:
         return {"tool": order.operation.name, "request_id": order.caller.request_id, "call_id": order.call_id}
+
+
+def _body(order: Order, rendered: Rendered, settled: Settlement | None) -> Body:
+    """What is handed over, by hash and size."""
+    counted = settled.remaining if settled and order.caller.door in _WITH_CREDITS else None
+    return Body(rendered.sha256(counted).hex(), rendered.size(counted))
+
+
+def _sale(order: Order, settled: Settlement | None, reason: str | None, **more: Any) -> Sale:
+    """A call as its receipt tells it. Without a settlement, what was charged is not known yet: it is being released."""
+    operation = order.operation
+    return Sale(
+        order.call_id,
+        token_hash(order.token).hex(),
+        operation.endpoint,
+        request_text(operation.method, operation.path, order.given),
+        operation.credits,
+        settled.charged if settled else 0,
+        settled.remaining if settled else None,
+        operation.method,
+        reason,
+        sla_s=operation.ttl(order.arguments) if operation.sla_s is None else operation.sla_s,
+        nonce=order.caller.nonce,
+        pending=settled is None,
+        **more,
+    )
 
 
 def packed(sold: Sold) -> bytes:

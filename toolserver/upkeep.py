@@ -1,6 +1,8 @@
 """What a running service does by itself: keeps wanted reads at hand, recomposes what is followed, stores its counts."""
 
 import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import anyio
 
@@ -15,6 +17,16 @@ from toolserver.usage import Usage
 log = logging.getLogger(__name__)
 
 WARM_EVERY_S = 600.0
+
+
+async def repeat(what: str, job: Callable[[], Awaitable[Any]], every_s: float) -> None:
+    """Do a chore now and then, until cancelled. One that fails is told of and tried again; the service goes on."""
+    while True:
+        try:
+            await job()
+        except Exception:
+            log.exception("a chore failed", extra={"chore": what})
+        await anyio.sleep(every_s)
 
 
 async def keep_warm(registry: Registry, cache: SourceCache) -> None:

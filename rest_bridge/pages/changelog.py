@@ -7,7 +7,7 @@ from toolserver.registry import Registry
 
 
 def changelog(registry: Registry, facts: Facts, source: str) -> Document:
-    return page(registry, facts, "/changelog", "Changelog", markdown.html(source))
+    return page(registry, facts, "/changelog", "Changelog", markdown.html(source), markdown="/changelog.md")
 
 
 def changelog_markdown(source: str) -> Document:

@@ -6,8 +6,11 @@ from toolserver.documents import HTML, PAYMENTS, SERVICE, Document, Facts, sells
 from toolserver.registry import Registry
 
 
-def page(registry: Registry, facts: Facts, path: str, title: str, *content: object) -> Document:
-    """A whole page. `path` is its own, marked in the navigation."""
+def page(
+    registry: Registry, facts: Facts, path: str, title: str, *content: object, markdown: str | None = None
+) -> Document:
+    """A whole page. `path` is its own, marked in the navigation; `markdown` is where it stands as Markdown."""
+    other = tag("link", rel="alternate", type="text/markdown", href=facts.href(markdown)) if markdown else ""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -17,6 +20,7 @@ def page(registry: Registry, facts: Facts, path: str, title: str, *content: obje
         tag("link", rel="stylesheet", href=facts.href("/style.css")),
         tag("link", rel="canonical", href=facts.url(path)),
         tag("link", rel="service-desc", type="application/json", href=facts.href("/openapi.json")),
+        other,
     )
     skip = tag("a", "Skip to the content", href="#content", class_="skip")
     banner = _simulated() if facts.simulated else ""

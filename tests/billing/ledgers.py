@@ -3,17 +3,31 @@
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from itertools import count
 from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
 
 from tests.engine.parts import START
+from toolserver.billing.follower import HttpLedger, connected
 from toolserver.billing.invariants import Breach, breaches
-from toolserver.billing.ledger import LedgerOwner, MemoryLedger
+from toolserver.billing.ledger import LedgerOwner, MemoryLedger, OpenHold, Standing, Who
+from toolserver.billing.owner_api import internal_app
 from toolserver.billing.sqlite import FILE, SqliteLedger, opened_ledger
 from toolserver.billing.tables import store
 from toolserver.clock import ManualClock
+from toolserver.settings import Ledger as Settings
+from toolserver.storage.durable import durable
 from toolserver.storage.migrate import migrate
 
-KINDS = ("memory", "sqlite")
+KINDS = ("memory", "sqlite", "sister")
+KEY_ID, SECRET, SERVICE = "b-1", "s" * 32, "b"
+OWNER_URL = "http://owner.test"
+FOLLOWS = Settings(url=OWNER_URL, service=SERVICE, key_id=KEY_ID, secret=SECRET)
+FOLLOWED = Settings(port=0, keys={KEY_ID: SECRET}, services={KEY_ID: [SERVICE, "sister"]})
+_followers = count()
 
 
 def token(number: int) -> str:
@@ -26,13 +40,68 @@ async def opened(kind: str, folder: Path, clock: ManualClock | None = None) -> A
     clock = clock or ManualClock(START)
     if kind == "memory":
         yield MemoryLedger(clock)
-    else:
-        async with opened_ledger(folder / FILE, clock) as ledger:
+        return
+    async with opened_ledger(folder / FILE, clock) as ledger:
+        if kind == "sqlite":
             yield ledger
+            return
+        transport = httpx.ASGITransport(internal_app(ledger, FOLLOWED, clock))
+        async with durable(folder / f"follower-{next(_followers)}.sqlite3") as file:  # a new follower each time
+            file._writer._db.execute("PRAGMA synchronous=OFF")  # nobody pulls the plug here
+            follower = connected(FOLLOWS, file, clock, transport=transport)
+            yield Sister(follower, ledger)
+            await follower.owner.aclose()
+
+
+class Sister:
+    """What a follower can do goes to the owner over HTTP, one call after the other; the rest is done at the owner."""
+
+    def __init__(self, follower: HttpLedger, owner: SqliteLedger) -> None:
+        self.follower, self.owner = follower, owner
+        self._turn = anyio.Lock()
+
+    async def _asked(self, method: str, *given: Any, **named: Any) -> Any:
+        async with self._turn:
+            return await getattr(self.follower, method)(*given, **named)
+
+    async def knows(self, token: str) -> bool:
+        return await self._asked("knows", token)
+
+    async def reserve(self, call_id: str, who: Who, credits: int, **named: Any) -> Any:
+        return await self._asked("reserve", call_id, who, credits, **named)
+
+    async def settle(self, call_id: str, *, no_charge: str | None) -> Any:
+        return await self._asked("settle", call_id, no_charge=no_charge)
+
+    async def charge(self, call_id: str, who: Who, credits: int, **named: Any) -> Any:
+        return await self._asked("charge", call_id, who, credits, **named)
+
+    async def balance(self, who: Who) -> int:
+        return await self._asked("balance", who)
+
+    async def mint(self, who: Who, credits: int, *, cause: str) -> Any:
+        self.follower._known.clear()  # else what was unknown a moment ago stays so for some seconds
+        return await self.owner.mint(who, credits, cause=cause)
+
+    async def revoke(self, fingerprint: str, reason: str) -> bool:
+        self.follower._known.clear()
+        return await self.owner.revoke(fingerprint, reason)
+
+    async def standing(self, who: Who) -> Standing:
+        return await self.owner.standing(who)
+
+    async def holds(self, limit: int = 100) -> list[OpenHold]:
+        """In the books a call_id stands behind the name of its service."""
+        return [hold._replace(call_id=hold.call_id.partition(":")[2]) for hold in await self.owner.holds(limit)]
+
+    async def sweep(self) -> int:
+        return await self.owner.sweep()
 
 
 async def faults(ledger: LedgerOwner) -> list[Breach]:
     """What is wrong with the books, by the same queries for every ledger."""
+    if isinstance(ledger, Sister):
+        ledger = ledger.owner
     if isinstance(ledger, SqliteLedger):
         return await ledger.check()
     assert isinstance(ledger, MemoryLedger)

@@ -19,6 +19,7 @@ from tools.payment.no_charge_stats import payment_no_charge_stats
 from tools.payment.receipt_verify import receipt_verify
 from toolserver.access import Addresses
 from toolserver.answers import Answers
+from toolserver.billing.counter import Counter
 from toolserver.billing.evidence import Evidence
 from toolserver.billing.idempotency import DurableIdempotency
 from toolserver.billing.ledger import LedgerOwner
@@ -135,6 +136,7 @@ async def shop(
             idempotency=DurableIdempotency(file, clock),
             metrics=Metrics(),
             receipts=evidence,
+            counter=Counter(ledger, evidence, clock),
         )
         addresses = Addresses([])
         written = pages(evidence, limits=pipeline.personal, addresses=addresses)

@@ -9,6 +9,7 @@ import threading
 import anyio
 import pytest
 
+from tests.requirements import proves
 from toolserver.errors import ToolserverError
 from toolserver.storage import durable as module
 from toolserver.storage.durable import StorageClosed, connect, durable
@@ -50,6 +51,7 @@ async def all_at_once(*awaitables):
     return outcomes
 
 
+@proves("ledger.durable")
 async def test_those_who_ask_at_the_same_time_share_a_transaction_in_their_order(file):
     seen = []
 
@@ -69,6 +71,7 @@ async def test_what_was_acknowledged_is_there_for_everyone_else(file):
     other.close()
 
 
+@proves("ledger.durable")
 async def test_every_commit_is_synced_to_the_disk(file):
     assert await file.alone(lambda db: db.execute("PRAGMA synchronous").fetchone()) == (2,)
     assert await file.alone(lambda db: db.execute("PRAGMA journal_mode").fetchone()) == ("wal",)

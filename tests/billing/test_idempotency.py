@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from tests.engine.parts import START
+from tests.requirements import proves
 from toolserver.billing.idempotency import DurableIdempotency
 from toolserver.clock import ManualClock
 from toolserver.errors import IdempotencyConflict
@@ -61,6 +62,7 @@ async def test_the_second_call_gets_the_first_ones_result(store, work):
     assert len(work.calls) == 1
 
 
+@proves("idempotency.scope")
 async def test_keys_are_the_callers_own(store, work):
     results = [await once(store, work, key, scope=scope) for key, scope in (("k", "s"), ("k", "t"), ("l", "s"))]
     assert results == ["result 1", "result 2", "result 3"]
@@ -128,6 +130,7 @@ async def test_who_hangs_up_leaves_nothing_behind(store, work):
     assert await once(store, work) == "result 2"
 
 
+@proves("idempotency.scope")
 async def test_a_day_later_the_key_is_forgotten(store, work, clock):
     await once(store, work)
     clock.advance(KEEP_S - 1)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.billing.ledgers import token
 from tests.engine.parts import START
+from tests.requirements import proves
 from toolserver.billing.invariants import RULES, breaches, totals
 from toolserver.billing.sqlite import FILE, opened_ledger
 from toolserver.clock import ManualClock
@@ -102,5 +103,6 @@ async def test_damage_is_found(file, rule, damage):
     assert rule in {breach.rule for breach in await file.apart(lambda db: breaches(db, NOW))}
 
 
+@proves("ledger.sums")
 def test_every_rule_is_broken_by_some_damage():
     assert {rule for rule, _ in DAMAGE} >= set(RULES)

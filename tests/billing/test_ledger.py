@@ -6,9 +6,10 @@ import pytest
 from tests.billing.ledgers import KINDS, faults, opened, token
 from tests.engine.parts import START
 from tests.requirements import proves
-from toolserver.billing.ledger import AccountRef, CallReused, CauseReused, MemoryLedger, UnknownCall, keep_swept
+from toolserver.billing.ledger import AccountRef, CallReused, CauseReused, MemoryLedger, UnknownCall
 from toolserver.clock import ManualClock
 from toolserver.errors import PaymentRequired
+from toolserver.upkeep import repeat
 
 RICH, POOR, STRANGER = token(1), token(2), token(3)
 
@@ -72,6 +73,7 @@ async def test_a_reason_nobody_knows_releases_too(ledger, reason):
     assert (settled.charged, settled.remaining, settled.reason) == (0, 10, reason[:64])
 
 
+@proves("ledger.contract")
 @pytest.mark.parametrize(
     ("steps", "charged", "state"),
     [
@@ -232,13 +234,14 @@ async def test_sweeping_goes_on_until_cancelled(ledger, clock):
     await reserve(ledger)
     clock.advance(61)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(lambda: keep_swept(ledger, every_s=0))
+        tasks.start_soon(lambda: repeat("sweep", ledger.sweep, 0))
         with anyio.fail_after(5):
             while await ledger.holds():
                 await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()
 
 
+@proves("ledger.contract")
 async def test_a_crowd_on_one_token_spends_exactly_what_there_is(ledger):
     served, turned_away = [], []
 
@@ -253,6 +256,23 @@ async def test_a_crowd_on_one_token_spends_exactly_what_there_is(ledger):
             tasks.start_soon(one, number)
     assert sorted(served) == [0, 2, 4, 6, 8]
     assert turned_away == ["insufficient_credits"] * 45
+
+
+async def test_a_chore_that_fails_is_told_of_and_tried_again(caplog):
+    tried, done = [], anyio.Event()
+
+    async def chore():
+        tried.append(1)
+        if len(tried) < 3:
+            raise OSError("disk full")
+        done.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(repeat, "sweep", chore, 0)
+        with anyio.fail_after(5):
+            await done.wait()
+        tasks.cancel_scope.cancel()
+    assert [record.getMessage() for record in caplog.records] == ["a chore failed"] * 2
 
 
 async def test_the_ledger_in_memory_can_be_funded_for_a_test():

@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 
 from tests.billing.ledgers import token
+from tests.requirements import proves
 from toolserver.billing import ledger_commands as commands
 from toolserver.billing.sqlite import FILE, opened_ledger
 from toolserver.errors import PaymentRequired
@@ -54,6 +55,7 @@ async def test_a_check_is_ok_or_says_what_is_not(tmp_path, fingerprint):
     assert {"rule": "debits equal credits", "where": "token accounts hold 12, our own say 7"} in told["breaches"]
 
 
+@proves("tokens.revoked")
 async def test_a_revoked_token_is_expired_with_its_reason(tmp_path, fingerprint):
     assert await commands.revoke(tmp_path, fingerprint, "leaked") == {"revoked": True}
     assert await commands.revoke(tmp_path, fingerprint, "again") == {"revoked": False}

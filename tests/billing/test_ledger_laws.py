@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from tests.billing.ledgers import KINDS, faults, opened, token
 from tests.engine.parts import START
+from tests.requirements import proves
 from toolserver.billing.ledger import CauseReused
 from toolserver.clock import ManualClock
 from toolserver.errors import PaymentRequired, ToolserverError
@@ -174,6 +175,7 @@ class Laws(RuleBasedStateMachine):
         assert self.run(faults(self.ledger)) == []
 
 
+@proves("ledger.contract")
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_laws_hold_whatever_happens(kind):
     machine = type(f"Laws of {kind}", (Laws,), {"kind": kind})

@@ -107,6 +107,7 @@ async def test_every_way_a_call_can_be_free_of_charge_is_in_the_account(tmp_path
     }
 
 
+@proves("no-charge-log.days")
 async def test_days_are_told_apart_and_another_day_can_be_asked_for(tmp_path):
     async with shop(tmp_path) as s:
         await fill(s, 2)
@@ -135,6 +136,7 @@ async def test_a_day_shows_its_last_events_only_but_counts_them_all(tmp_path):
     assert len(found["events"]) == EVENTS
 
 
+@proves("no-charge-log.proof")
 async def test_an_auditor_can_rebuild_the_log_from_what_is_public_and_finds_every_event(tmp_path):
     async with shop(tmp_path) as s:
         await fill(s, 700)
@@ -328,6 +330,7 @@ async def test_a_caller_who_hangs_up_is_in_the_account_without_a_receipt(tmp_pat
     assert [(event["reason"], event["receipt_sha256"]) for event in found["events"]] == [("cancelled", None)]
 
 
+@proves("tokens.fingerprint")
 async def test_nothing_public_leads_to_a_token_or_a_caller(tmp_path):
     async with shop(tmp_path) as s:
         await s.buy("/api/pro/broken", x_agent_nonce="my-nonce")

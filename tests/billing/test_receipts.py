@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from joserfc.errors import SecurityWarning
 
 from tests.billing import programs
+from tests.requirements import proves
 from toolserver.billing.keys import b64, made, thumbprint, unb64
 from toolserver.billing.receipts import (
     SAFE,
@@ -61,6 +62,7 @@ def core(**changed):
 JWS, OBJECT = signed(core())
 
 
+@proves("tokens.fingerprint", "receipt.jws")
 def test_the_core_says_everything_about_the_call_and_nothing_but_the_fingerprint_of_the_token():
     assert core() == {
         "v": 1,
@@ -139,6 +141,7 @@ def test_our_json_is_rfc_8785(value):
     assert encode(value) == rfc8785.dumps(value)
 
 
+@proves("receipt.jws")
 @given(
     st.builds(
         SALE._replace,
@@ -166,6 +169,7 @@ def test_every_core_is_canonical_and_its_receipt_valid(sale, service, now):
         assert (answer["valid"], answer["core"]) == (True, found)
 
 
+@proves("receipt.keys")
 def test_key_ids_are_rfc_7638_thumbprints():
     # RFC 8037, appendix A.3
     public = unb64("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo")

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.engine.parts import START
+from tests.requirements import proves
 from toolserver.billing.keys import (
     LOOK_S,
     PUBLISH_AHEAD_S,
@@ -80,6 +81,7 @@ def test_published_keys_have_no_private_half(tmp_path):
     assert unb64(secret) == ring.current().seed
 
 
+@proves("receipt.keys")
 def test_a_new_key_is_published_a_day_before_it_signs_and_the_old_one_for_ever(tmp_path):
     clock, path = ManualClock(START), tmp_path / "keys.json"
     ring = KeyRing(path, clock)

@@ -146,6 +146,7 @@ async def test_a_refused_payment_has_no_receipt(tmp_path):
         assert "x-service-receipt" not in answer.headers
 
 
+@proves("receipt.stored")
 async def test_the_bearer_that_paid_can_read_the_receipt_later_and_nobody_else(tmp_path):
     async with shop(tmp_path) as s:
         bought = await s.buy()
@@ -280,7 +281,7 @@ async def test_a_receipt_that_names_another_place_in_the_log_is_found_out_even_i
     assert [(found["valid"], found["checks"]["in_log"]) for found in verdicts] == [(False, False)] * 2
 
 
-@proves("premium.verifier")
+@proves("premium.verifier", "receipt.verdict")
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -414,7 +415,11 @@ async def test_without_a_receipt_there_is_no_charge(tmp_path, monkeypatch):
         async def broken(sale):
             raise sqlite3.OperationalError("disk I/O error")
 
+        def unwritable(db, drafts):
+            raise OSError("the key file is gone")
+
         monkeypatch.setattr(s.evidence, "sign", broken)
+        monkeypatch.setattr(s.evidence, "write", unwritable)
         for _ in range(2):  # composed, and then at hand
             assert (await s.buy()).status_code == 500
         assert (await s.buy("/api/pro/broken")).status_code == 500

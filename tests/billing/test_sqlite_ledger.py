@@ -10,6 +10,7 @@ import pytest
 
 from tests.billing.ledgers import token
 from tests.engine.parts import START
+from tests.requirements import proves
 from toolserver.billing.rules import Operation
 from toolserver.billing.sqlite import FILE, opened_ledger
 from toolserver.clock import ManualClock
@@ -51,6 +52,7 @@ async def test_the_books_outlive_the_process(tmp_path, clock):
         assert (await ledger.settle("c1", no_charge="cancelled")).remaining == 10
 
 
+@proves("tokens.hashed")
 async def test_a_token_is_nowhere_in_the_file(ledger):
     await ledger.charge("c1", RICH, 3, endpoint="/x")
     dump = await ledger.file.apart(lambda db: "\n".join(str(row) for row in db.iterdump()))
@@ -79,14 +81,14 @@ async def test_who_hangs_up_before_it_is_their_turn_pays_nothing(ledger, ask):
 
 
 async def test_a_charge_nobody_waited_for_is_undone(ledger):
-    begun, go, decided = threading.Event(), threading.Event(), ledger._decided
+    begun, go, decided = threading.Event(), threading.Event(), ledger.decided
 
     def slow(db, operations):
         begun.set()
         go.wait(5)
         return decided(db, operations)
 
-    ledger._decided = slow
+    ledger.decided = slow
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(lambda: ledger.charge("c1", RICH, 3, endpoint="/x"))
         await anyio.to_thread.run_sync(begun.wait)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.spender import PRICE, TTL_S
+from tests.requirements import proves
 from toolserver.billing.sqlite import opened_ledger
 from toolserver.clock import ManualClock, SystemClock
 
@@ -88,6 +89,7 @@ def by_key(path: Path) -> dict[str, int]:
         return dict(db.execute(sql))
 
 
+@proves("ledger.crash")
 @pytest.mark.live
 @pytest.mark.timeout(30 + 4 * ROUNDS)
 async def test_no_kill_loses_or_doubles_what_was_acknowledged(tmp_path):

@@ -194,7 +194,7 @@ def test_a_port_in_use_is_said_in_a_sentence(tmp_path: Path, verb: str) -> None:
 @proves("operating.refusals")
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_service_that_cannot_start_says_why_and_ends(tmp_path: Path, server: str) -> None:
-    (tmp_path / "answers.sqlite3").write_text("this is no database " * 100)
+    (tmp_path / "ledger.sqlite3").write_text("this is no database " * 100)
     done = ran("serve", "--server", server, "--port", "0", "--data-dir", str(tmp_path), folder=tmp_path)
 
     assert done.returncode == 1

@@ -20,6 +20,7 @@ from eth_utils.crypto import keccak
 from toolserver.payments.units import USDC
 
 FOLDER = Path(__file__).parent / "contracts"
+CLIENTS = Path(__file__).parents[1] / "live" / "clients"
 CONTRACTS: dict[str, dict[str, str]] = json.loads((FOLDER / "compiled.json").read_text())["contracts"]
 START = 1_800_000_000  # the first block's time
 ALICE, BOB, MALLORY, RELAY = (bytes.fromhex(a) for a in (  # unlocked, and rich in ether
@@ -34,7 +35,7 @@ def binary() -> str | None:
     """Where anvil is."""
     system = {"Linux": "linux", "Darwin": "darwin"}.get(platform.system(), "win32")
     machine = "arm64" if platform.machine().lower() in ("arm64", "aarch64") else "amd64"
-    packed = FOLDER / f"node_modules/@foundry-rs/anvil-{system}-{machine}/bin/anvil"
+    packed = CLIENTS / f"node_modules/@foundry-rs/anvil-{system}-{machine}/bin/anvil"
     return os.environ.get("ANVIL") or (str(packed) if packed.is_file() else shutil.which("anvil"))
 
 
@@ -43,7 +44,7 @@ def started() -> Iterator[str]:
     """A new chain; its address."""
     program = binary()
     if program is None:
-        pytest.skip("anvil is not on this machine: run tests/payments/contracts/install (needs npm)")
+        pytest.skip("anvil is not on this machine: `make clients` brings it (needs npm)")
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
@@ -136,6 +137,11 @@ class Anvil:
 
     def mine(self, blocks: int = 3) -> None:
         self.rpc("anvil_mine", hex(blocks))
+
+    def reorganise(self, depth: int, *kept: tuple[str, int]) -> None:
+        """Put other blocks in the place of the last ones: empty but for some transactions, each in the block named."""
+        raw = {hash: self.rpc("eth_getRawTransactionByHash", hash) for hash, _ in kept}
+        self.rpc("anvil_reorg", depth, [[raw[hash], block] for hash, block in kept])
 
     def pass_time(self, seconds: int) -> None:
         self.rpc("evm_increaseTime", hex(seconds))

@@ -1,10 +1,15 @@
-"""A chain of one's own for each test."""
+"""A chain of one's own for each test, and a desk that reads it."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from tests.payments.anvil import Anvil, started
+from tests.payments.anvil import START, Anvil, started
+from tests.payments.parts import Desk, desk
+from toolserver.clock import ManualClock
+from toolserver.payments.chain import Node
 
 
 @pytest.fixture
@@ -15,3 +20,16 @@ def anvil() -> Iterator[Anvil]:
         chain.set_up()
         yield chain
         chain.close()
+
+
+@pytest.fixture
+def chain_clock() -> ManualClock:
+    """It shows the time of the chain's first block."""
+    return ManualClock(datetime.fromtimestamp(START, UTC))
+
+
+@pytest.fixture
+async def d(anvil: Anvil, chain_clock: ManualClock, tmp_path: Path) -> AsyncIterator[Desk]:
+    """A desk that reads the local chain."""
+    async with desk(tmp_path, [Node(anvil.url)], clock=chain_clock) as made:
+        yield made

@@ -1,4 +1,5 @@
-"""A JSON-RPC server whose answers are right unless a test makes them wrong."""
+"""A JSON-RPC server whose answers are right unless a test makes them wrong: those of a chain of its own, or of another
+server it stands before."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -6,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from aiohttp import web
+from aiohttp import ClientSession, web
 
 from tests.payments.parts import NOW
 from tools.simulated.base_chain import answer, block_at
@@ -17,9 +18,10 @@ Wrong = Callable[[dict[str, Any], dict[str, Any]], Any]  # (call, right answer) 
 
 @dataclass
 class Fake:
-    """The chain it tells of, and what is wrong with it."""
+    """The chain it tells of, and what is wrong with it. `before`: the server whose answers it passes on."""
 
     url: str = ""
+    before: str | None = None
     now: float = NOW
     events: list[dict[str, Any]] = field(default_factory=list)
     wrong: Wrong | None = None
@@ -44,7 +46,7 @@ class Fake:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         call = await request.json()
         self.asked.append(call["method"])
-        said = answer(World(1, self.now, Edits(events=self.events)), call)
+        said = await self.right(call)
         if self.wrong is not None:
             said = self.wrong(call, said)
             if asyncio.iscoroutine(said):
@@ -53,12 +55,19 @@ class Fake:
             request.transport.abort()
         return said if isinstance(said, web.StreamResponse) else web.json_response(said)
 
+    async def right(self, call: dict[str, Any]) -> dict[str, Any]:
+        if self.before is None:
+            return answer(World(1, self.now, Edits(events=self.events)), call)
+        async with ClientSession() as session, session.post(self.before, json=call) as came:
+            said: dict[str, Any] = await came.json()
+            return said
+
 
 @asynccontextmanager
 async def fake_rpc(**given: Any) -> AsyncIterator[Fake]:
     """A running server."""
     fake = Fake(**given)
-    app = web.Application()
+    app = web.Application(client_max_size=2**16)
     app.router.add_post("/{tail:.*}", fake.handle)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()

@@ -16,10 +16,11 @@ from toolserver.billing.rules import CauseReused
 from toolserver.billing.sqlite import opened_ledger
 from toolserver.clock import ManualClock
 from toolserver.doctor import settings_table
-from toolserver.errors import ChainUnavailable, PaymentRequired
+from toolserver.errors import AlreadyCredited, ChainUnavailable, NoMatchingTransfer, PaymentRequired
 from toolserver.payments import books
 from toolserver.payments.cases import cases
 from toolserver.payments.cashier import opened_payments, rules_of, sweep_plan, terms_of
+from toolserver.payments.confirm import Rules
 from toolserver.payments.deposit import NotAnAccountKey, checksummed
 from toolserver.payments.offers import Claim, Payments, Unsold
 from toolserver.payments.policy import Policy
@@ -150,6 +151,7 @@ async def test_a_sweep_names_what_is_worth_collecting(tmp_path):
         quotes = [await d.quote() for _ in range(3)]
         fake.pay(address_of(quotes[0]), 0.5, TX)
         fake.pay(address_of(quotes[2]), 7, TX2)
+        fake.now += 20
         given = settings(rpc_urls=[fake.url])
         before = await sweep_plan(given, ledger=d.ledger, clock=d.clock, to=SHARED)
         assert before["authorizations"] == []  # not final yet
@@ -165,6 +167,13 @@ async def test_a_sweep_goes_to_an_address(tmp_path, to):
     async with desk(tmp_path, [Server()]) as d:
         with pytest.raises(ValueError, match="0x and 40"):
             await sweep_plan(settings(), ledger=d.ledger, clock=d.clock, to=to)
+
+
+async def test_a_sweep_needs_the_key_that_addresses_come_from(tmp_path):
+    shared = settings(binding="shared_wallet", shared_wallet=SHARED, xpub=None)
+    async with desk(tmp_path, [Server()]) as d:
+        with pytest.raises(ValueError, match=r"payments\.xpub"):
+            await sweep_plan(shared, ledger=d.ledger, clock=d.clock, to=SHARED)
 
 
 async def test_a_sweep_signs_nothing_for_addresses_of_another_key(tmp_path):
@@ -188,7 +197,7 @@ async def test_what_needs_a_person_is_listed(tmp_path):
         quote = await d.quote()
         server.sees(paid(address_of(quote), 5), paid(address_of(quote), 3, tx=TX2))
         token = (await d.confirm(TX, quote.memo)).token
-        with pytest.raises(Exception, match="credited before"):
+        with pytest.raises(AlreadyCredited):
             await d.confirm(TX2, quote.memo)
         await d.ledger.charge("call_1", token, 10, endpoint="/api/pro/x")
         await d.ledger.file.alone(lambda db: books.reverse(db, TX, NOW * 1000 + 5))
@@ -200,6 +209,20 @@ async def test_what_needs_a_person_is_listed(tmp_path):
             **{"reason": "second_transfer", "lost": None, "at": NOW * 1000},
         }
         assert (second["kind"], second["lost"], second["amount"]) == ("undone", 10, 5_000_000)
+
+
+async def test_a_payment_that_was_refused_and_then_credited_needs_nobody(tmp_path):
+    server = Server()
+    async with desk(tmp_path, [server], rules=Rules(wait_s=0, credit_late=False)) as d:
+        quote = await d.quote()
+        server.sees(paid(address_of(quote), 5, at=NOW + 86_400))
+        with pytest.raises(NoMatchingTransfer):
+            await d.confirm(TX, quote.memo)
+        assert [case["reason"] for case in await d.ledger.file.read(cases)] == ["late"]
+    async with desk(tmp_path, [server]) as d:  # the operator has changed the setting
+        server.down = False
+        await d.confirm(TX, quote.memo)
+        assert await d.ledger.file.read(cases) == []
 
 
 async def test_credits_that_were_minted_for_the_same_cause_by_hand_are_not_minted_again(tmp_path):

@@ -1,6 +1,7 @@
 """Real requests to servers that behave as servers do: late, behind, over quota, on another chain, or lying."""
 
 import asyncio
+import json
 import logging
 
 import pytest
@@ -8,6 +9,7 @@ from aiohttp import web
 
 from tests.payments.fake_rpc import fake_rpc
 from tests.payments.parts import NOW, TX, TX2, Server, address_of, desk
+from tests.payments.wrongs import body, hang, only, rpc_error
 from toolserver.errors import ChainUnavailable, NoMatchingTransfer, PaymentPending
 from toolserver.payments.chain import MOST_BYTES, Facts, Node, NodeDown
 from toolserver.payments.confirm import Rules
@@ -15,22 +17,6 @@ from toolserver.payments.matching import paid_to
 
 US = bytes([0xD0]) * 20
 TIMEOUT_S = 0.3
-
-
-async def hang(*_):
-    await asyncio.sleep(5)
-
-
-def rpc_error(code=-32005, message="limit exceeded"):
-    return lambda call, said: {"jsonrpc": "2.0", "id": call["id"], "error": {"code": code, "message": message}}
-
-
-def body(text, status=200, kind="application/json"):
-    return lambda call, said: web.Response(text=text, status=status, content_type=kind)
-
-
-def only(method, wrong):
-    return lambda call, said: wrong(call, said) if call["method"] == method else said
 
 
 UNUSABLE = {
@@ -53,7 +39,7 @@ UNUSABLE = {
     "another kind of result": lambda call, said: said | {"result": 17},
     "a text as result": lambda call, said: said | {"result": "hello"},
     "deep nesting": body("[" * 200_000),
-    "without end": body(" " * (MOST_BYTES + 1)),
+    "right, but without end": lambda call, said: body(json.dumps(said) + " " * MOST_BYTES)(call, said),
 }
 
 
@@ -75,10 +61,29 @@ async def test_an_unusable_answer_is_a_server_that_is_down(wrong, caplog):
     assert "SECRETKEY" not in caplog.text
 
 
+async def test_a_redirection_is_not_followed_even_to_a_server_that_answers():
+    async with fake_rpc() as good, fake_rpc() as bad:
+        bad.wrong = lambda call, said: web.Response(status=307, headers={"Location": good.url})
+        node = Node(bad.url, timeout_s=TIMEOUT_S)
+        with pytest.raises(NodeDown):
+            await node.facts()
+        assert good.asked == []
+        await node.aclose()
+
+
 async def test_a_server_nobody_listens_at_is_down():
     node = Node("http://127.0.0.1:9/", timeout_s=TIMEOUT_S)
     with pytest.raises(NodeDown, match="ClientConnector"):
         await node.facts()
+    await node.aclose()
+
+
+async def test_a_server_that_was_never_asked_has_nothing_to_close():
+    node = Node("http://127.0.0.1:9/")
+    await node.aclose()
+    with pytest.raises(NodeDown):
+        await node.facts()
+    await node.aclose()
     await node.aclose()
 
 
@@ -135,6 +140,9 @@ LIES = {
     "with a number that is none": only("eth_getTransactionReceipt", change(blockNumber="0xzz")),
     "whose transaction is not given": only("eth_getTransactionByHash", body("", 503)),
     "with a time that is none": only("eth_getBlockByNumber", change(timestamp=None)),
+    "with a time that nobody will see": only("eth_getBlockByNumber", change(timestamp=hex(2**60))),
+    "with a height that no chain has": only("eth_getTransactionReceipt", change(blockNumber=hex(2**60))),
+    "on a chain of no height": only("eth_getBlockByNumber", change(number=hex(2**200))),
 }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import httpx
 import pytest
 
@@ -46,8 +47,8 @@ class Demo:
 
 @pytest.fixture
 async def demo(tmp_path: Path) -> AsyncIterator[Demo]:
-    """With the clock stopped at T; whoever sleeps by it sleeps a second for ten minutes."""
-    state = WorldState(clock=SimClock(T, frozen=True, speed=600))
+    """With the clock stopped at T; whoever sleeps by it sleeps a hundredth of a second for a minute."""
+    state = WorldState(clock=SimClock(T, frozen=True, speed=6000))
     clock = SimulatedClock(state.clock)
     async with anyio.create_task_group() as tasks:
         port = await tasks.start(serve_world, state, ROUTES)
@@ -155,11 +156,10 @@ async def test_a_payment_that_is_undone_is_taken_back(demo):
     demo.state.clock.advance(20)
     token = (await demo.payments.confirm(Claim(sent["tx_hash"], quote.memo))).token
     assert (await demo.client.delete(f"/_sim/chain/{sent['tx_hash']}")).status_code == 200
-    for _ in range(100):  # the watch looks once a minute of the world's time
-        demo.state.clock.advance(60)
-        await anyio.sleep(0.1)
-        if (await demo.ledger.standing(token)).revoked:
-            break
+    with anyio.fail_after(20):  # the watch looks once a minute of the world's time
+        while not (await demo.ledger.standing(token)).revoked:
+            demo.state.clock.advance(60)
+            await anyio.lowlevel.checkpoint()
     with pytest.raises(PaymentRequired) as refused:
         await demo.ledger.balance(token)
     assert refused.value.code == "expired"
@@ -192,6 +192,12 @@ async def test_a_transfer_that_makes_no_sense_is_refused(demo, body):
     answer = await demo.client.post("/_sim/chain/transfer", json=body)
     assert answer.status_code == 400
     assert (await demo.client.get("/_sim/chain")).json() == []
+
+
+async def test_a_world_that_is_full_takes_no_more_payments(demo, monkeypatch):
+    monkeypatch.setattr("toolserver.world.state.EDITS_MOST", 1)
+    await demo.pay("0x" + "d0" * 20, 5)
+    assert "too many" in (await demo.pay("0x" + "d0" * 20, 5, status=400))["error"]
 
 
 async def test_what_is_not_there_cannot_be_undone(demo):

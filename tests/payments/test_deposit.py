@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.payments.wallet import XPUB, address, base58check, extended
-from toolserver.payments.deposit import DepositKey, NotAnAccountKey, account_key, checksummed
+from toolserver.payments.deposit import DepositKey, NotAnAccountKey, account_key, address_from, checksummed
 
 ACCOUNT = (44 + 2**31, 60 + 2**31, 2**31)
 KEY = DepositKey(XPUB)
@@ -70,3 +70,34 @@ def test_anything_but_an_account_key_is_refused_without_being_repeated(text):
     with pytest.raises(NotAnAccountKey) as refused:
         DepositKey(text)
     assert len(text) < 8 or text[:8] not in str(refused.value)
+
+
+def test_the_index_that_has_no_key_is_refused(monkeypatch):
+    """One in 2^127: BIP-32 says to take the next one."""
+    monkeypatch.setattr("toolserver.payments.deposit.hmac.digest", lambda *_: b"\xff" * 64)
+    with pytest.raises(ValueError, match="no key"):
+        KEY.address(0)
+
+
+GOOD = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+
+
+@pytest.mark.parametrize("text", [GOOD, GOOD.lower(), f"0x{GOOD[2:].upper()}"])
+def test_an_address_is_the_same_in_every_spelling(text):
+    assert address_from(text) == bytes.fromhex(GOOD[2:])
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (GOOD[2:], "0x and 40"),
+        (GOOD[:-1], "0x and 40"),
+        (f"{GOOD}\n", "0x and 40"),
+        (GOOD.replace("f3", "F3"), "checksum"),
+        (f"{GOOD[:-1]}7", "checksum"),
+    ],
+    ids=["no 0x", "short", "a line", "another case", "another digit"],
+)
+def test_an_address_that_is_mistyped_is_refused(text, why):
+    with pytest.raises(ValueError, match=why):
+        address_from(text)

@@ -12,10 +12,12 @@ import httpx
 import pytest
 
 from rest_bridge.face import Face
-from tests.payments.parts import TX, Desk, Server, paid
+from tests.payments.parts import TX, TX2, Desk, Server, paid
 from tests.payments.test_tools import REGISTRY, shop
+from tests.requirements import proves
 from toolserver.access import Addresses
 from toolserver.documents import Facts
+from toolserver.payments.memos import challenge_of
 from toolserver.protocol.endpoint import McpEndpoint
 
 BASE_URL = "https://data.example"
@@ -110,6 +112,7 @@ async def test_over_mcp(tmp_path):
         assert json.loads(balance["content"][0]["text"]) == balance["structuredContent"]
 
 
+@proves("payment.faces")
 async def test_a_purchase_begun_at_one_door_may_be_finished_at_the_other(tmp_path):
     async with doors(tmp_path) as d:
         quote = await d.buy()
@@ -119,30 +122,159 @@ async def test_a_purchase_begun_at_one_door_may_be_finished_at_the_other(tmp_pat
         assert await d.desk.minted() == 250
 
 
+MEMO = "svc_buy_" + "0" * 32
+NO_HASHES = ["", "0x", "0x12", HEX[:-1], HEX + "0", "0x" + HEX, HEX.replace("1", "g"), "0x" + "٠" * 64, " " * 66]
+NO_MEMOS = ["", "hello", MEMO[:-1], MEMO + "0", MEMO.upper(), MEMO.replace("buy", "live"), f"{MEMO}\n"]
+NO_TEXTS = [5, None, {}, [HEX]]
+
+
 @pytest.mark.parametrize(
-    ("body", "status", "code"),
-    [
-        ({"tx_hash": "0x12", "nonce": "svc_buy_" + "0" * 32}, 400, "invalid_arguments"),
-        ({"tx_hash": HEX, "nonce": "hello"}, 400, "invalid_arguments"),
-        ({"tx_hash": HEX}, 400, "invalid_arguments"),
-        ({"tx_hash": HEX, "nonce": "svc_buy_" + "0" * 32}, 404, "not_found"),
-    ],
+    ("tx_hash", "nonce", "wrong"),
+    [(each, MEMO, "tx_hash") for each in NO_HASHES + NO_TEXTS] + [(HEX, each, "nonce") for each in NO_MEMOS + NO_TEXTS],
 )
-async def test_claims_that_are_none_over_rest(tmp_path, body, status, code):
+async def test_hashes_and_memos_that_are_none_over_rest(tmp_path, tx_hash, nonce, wrong):
     async with doors(tmp_path) as d:
-        answer = await d.rest.post("/api/payment/confirm", json=body)
-        assert (answer.status_code, answer.json()["error"]) == (status, code)
-        assert body.get("nonce", "") == "" or body["nonce"] not in answer.text
+        answer = await d.rest.post("/api/payment/confirm", json={"tx_hash": tx_hash, "nonce": nonce})
+        assert (answer.status_code, answer.json()["error"]) == (400, "invalid_arguments")
+        assert answer.json()["errors"][0]["loc"] == wrong
+        assert MEMO not in answer.text
+        assert d.server.asked == 0
+
+
+async def test_a_claim_without_its_arguments_names_them(tmp_path):
+    async with doors(tmp_path) as d:
+        answer = await d.rest.post("/api/payment/confirm", json={})
+        assert answer.status_code == 400
+        assert {each["loc"] for each in answer.json()["errors"]} == {"tx_hash", "nonce"}
+
+
+async def no_match(d: Doors, quote: Any) -> dict[str, Any]:
+    """Somebody else's payment, as an attacker sees it on the chain."""
+    victim = await d.buy()
+    d.server.sees(paid(wallet(victim), 5))
+    return {}
+
+
+async def their_memo(d: Doors, quote: Any) -> dict[str, Any]:
+    """Somebody else's memo with a payment of one's own."""
+    victim = await d.buy()
+    d.server.sees(paid(wallet(quote), 5))
+    return {"nonce": victim["memo"]}
+
+
+async def their_memo_after_it_was_credited(d: Doors, quote: Any) -> dict[str, Any]:
+    d.server.sees(paid(wallet(quote), 5), paid(wallet(await d.buy()), 5, tx=TX2))
+    await d.confirm(quote["memo"])
+    return {"tx_hash": f"0x{TX2.hex()}"}
+
+
+async def too_little(d: Doors, quote: Any) -> dict[str, Any]:
+    d.server.sees(paid(wallet(quote), 0.999999))
+    return {}
+
+
+async def on_a_fork(d: Doors, quote: Any) -> dict[str, Any]:
+    d.server.sees(paid(wallet(quote), 5, canonical=bytes(32)))
+    return {}
+
+
+async def young(d: Doors, quote: Any) -> dict[str, Any]:
+    d.server.sees(paid(wallet(quote), 5, latest=101))
+    return {}
+
+
+async def spent(d: Doors, quote: Any) -> dict[str, Any]:
+    d.server.sees(paid(wallet(quote), 5))
+    token = (await d.confirm(quote["memo"])).json()["token"]
+    await d.rest.get("/api/payment/balance", headers={"Authorization": f"Bearer {token}"})
+    return {}
+
+
+async def locked(d: Doors, quote: Any) -> dict[str, Any]:
+    body = {"amount_usd": 5, "claim_challenge": challenge_of("v" * 43)}
+    other = (await d.rest.post("/api/payment/buy-credits", json=body)).json()
+    d.server.sees(paid(wallet(other), 5))
+    return {"nonce": other["memo"], "claim_verifier": "w" * 43}
+
+
+async def down(d: Doors, quote: Any) -> dict[str, Any]:
+    d.server.down = True
+    return {}
+
+
+async def another_hash(d: Doors, quote: Any) -> dict[str, Any]:
+    return {"tx_hash": "0x" + "zz" * 32}
+
+
+async def another_memo(d: Doors, quote: Any) -> dict[str, Any]:
+    return {"nonce": "svc_buy_" + "0" * 32}
+
+
+PENDING = {"confirmations": 0, "required": 3, "retry_after_seconds": 3}
+REFUSALS: dict[Any, tuple[int, str, dict[str, Any], str | None]] = {
+    another_hash: (400, "invalid_arguments", {}, None),
+    another_memo: (404, "not_found", {}, None),
+    no_match: (409, "no_matching_transfer", {}, None),
+    their_memo: (409, "no_matching_transfer", {}, None),
+    their_memo_after_it_was_credited: (409, "already_credited", {}, None),
+    too_little: (409, "below_minimum", {}, None),
+    on_a_fork: (409, "payment_pending", PENDING, "3"),
+    young: (409, "payment_pending", PENDING | {"confirmations": 1}, "3"),
+    spent: (409, "already_credited", {}, None),
+    locked: (409, "payer_proof_required", {}, None),
+    down: (503, "chain_unavailable", {"retry_after_seconds": 10}, "10"),
+}
+
+
+@proves("purchase.refusals")
+@pytest.mark.parametrize(
+    ("arranged", "status", "code", "members", "retry_after"),
+    [(arranged, *expected) for arranged, expected in REFUSALS.items()],
+    ids=[arranged.__name__ for arranged in REFUSALS],
+)
+async def test_each_refusal_is_the_same_at_both_doors(tmp_path, arranged, status, code, members, retry_after):
+    async with doors(tmp_path) as d:
+        quote = await d.buy()
+        claim = {"tx_hash": HEX, "nonce": quote["memo"]} | await arranged(d, quote)
+        before = await d.desk.minted()
+        answer = await d.rest.post("/api/payment/confirm", json=claim)
+        told = json.loads((result := await d.tell("payment_confirm", claim))["content"][0]["text"])
+        assert (answer.status_code, answer.headers.get("retry-after")) == (status, retry_after)
+        assert answer.headers["content-type"] == "application/problem+json"
+        for body in (answer.json(), told):
+            assert (body["error"], body["status"]) == (code, status)
+            assert body["type"] == f"{BASE_URL}/problems/{code}"
+            assert {name: body.get(name) for name in members} == members
+            assert body["detail"]
+            assert claim["nonce"] not in json.dumps(body)
+        assert result["isError"] is True
+        assert await d.desk.minted() == before
+
+
+async def test_text_that_cannot_be_encoded_is_an_argument_that_is_wrong(tmp_path):
+    """Half of a surrogate pair: JSON can write it, UTF-8 cannot."""
+    async with doors(tmp_path) as d:
+        body = {"amount_usd": 5, "claim_challenge": challenge_of("v" * 43)}
+        memo = (await d.rest.post("/api/payment/buy-credits", json=body)).json()["memo"]
+        good = {"tx_hash": HEX, "nonce": memo, "claim_verifier": "v" * 43}
+        for name in good:
+            text = json.dumps(good | {name: "\ud800" * 43})
+            headers = {"content-type": "application/json"}
+            answer = await d.rest.post("/api/payment/confirm", content=text, headers=headers)
+            assert (answer.status_code, name) == (400, name)
 
 
 @pytest.mark.parametrize(
-    "text", ['{"amount_usd": 1e309}', '{"amount_usd": NaN}', '{"amount_usd": -0}', '{"amount_usd": 1.0000001}', "{}"]
+    "amount",
+    ["1e309", "-1e309", "NaN", "Infinity", "-0", "0", "-5", "0.999999", "1.0000001", '"1e309"', "null", "true"],
 )
-async def test_amounts_that_are_none_over_rest(tmp_path, text):
+async def test_amounts_that_are_none_over_rest(tmp_path, amount):
     async with doors(tmp_path) as d:
         headers = {"content-type": "application/json"}
-        answer = await d.rest.post("/api/payment/buy-credits", content=text, headers=headers)
+        content = f'{{"amount_usd": {amount}}}'
+        answer = await d.rest.post("/api/payment/buy-credits", content=content, headers=headers)
         assert answer.status_code == 400
+        assert answer.json()["error"] in ("invalid_arguments", "invalid_json")
         assert await d.desk.rows("SELECT * FROM purchase") == []
 
 

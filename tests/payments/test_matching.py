@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.payments.parts import OTHER, PAYER, receipt, transfer_log, word
 from toolserver.payments.matching import (
     AUTHORIZATION_USED,
+    MOST,
     TRANSFER,
     TRANSFER_SELECTOR,
     Log,
@@ -87,7 +88,7 @@ def test_the_sum_is_that_of_the_right_logs_and_of_no_others(drawn):
         Log(token, (TRANSFER, word(PAYER), word(to)), amount.to_bytes(32, "big"), i)
         for i, (to, token, amount) in enumerate(drawn)
     ]
-    right = [amount for to, token, amount in drawn if (to, token) == (US, USDC)]
+    right = [amount for to, token, amount in drawn if (to, token) == (US, USDC) and amount <= MOST]
     found = paid_to(receipt(*logs), US)
     assert (found.amount if found else None) == (sum(right) if right else None)
 
@@ -132,6 +133,7 @@ def test_a_call_that_carries_the_commitment_is_proof():
     [
         call(tail=commitment("svc_buy_" + "00" * 16)),
         call(tail=b""),
+        call(tail=MARK + b"more"),
         call(to=OTHER),
         call(token=OTHER),
         Transaction(USDC, b"\0\0\0\0" + call().data[4:]),
@@ -141,6 +143,7 @@ def test_a_call_that_carries_the_commitment_is_proof():
     ids=[
         "another commitment",
         "none",
+        "not at the end",
         "another recipient",
         "another token",
         "another call",
@@ -158,6 +161,13 @@ def test_a_commitment_in_a_call_says_nothing_about_several_payers():
     assert with_proof(GOOD, theirs, authorization(), sent=call()) == 5_000_000
 
 
+def test_more_than_there_is_was_not_sent():
+    """Nor could it be stored."""
+    most = Log(USDC, (TRANSFER, word(PAYER), word(US)), MOST.to_bytes(32, "big"), 0)
+    assert paid_to(receipt(most), US).amount == MOST
+    assert paid_to(receipt(most._replace(data=(MOST + 1).to_bytes(32, "big"))), US) is None
+
+
 # --- the memo is a secret
 
 
@@ -167,6 +177,7 @@ def test_a_commitment_in_a_call_says_nothing_about_several_payers():
         (call().data, False),
         (call(tail=MEMO.encode()).data, True),
         (call(tail=MEMO[8:].encode()).data, True),
+        (call(tail=MEMO.upper().encode()).data, True),
         (call(tail=bytes.fromhex(MEMO[8:])).data, True),
         (b"", False),
     ],

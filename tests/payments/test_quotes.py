@@ -10,6 +10,7 @@ import pytest
 
 from tests.payments.parts import KEY, NOW, Server, desk
 from tests.payments.wallet import address
+from tests.requirements import proves
 from toolserver.errors import ChainUnavailable, InvalidArguments
 from toolserver.payments.deposit import checksummed
 from toolserver.payments.memos import MEMO, memo_hash
@@ -17,6 +18,7 @@ from toolserver.payments.memos import MEMO, memo_hash
 SHARED = bytes([0xD0]) * 20
 
 
+@proves("quote.additions", "purchase.rate")
 async def test_a_quote_says_what_to_pay_where_and_until_when(tmp_path):
     async with desk(tmp_path, [Server()]) as d:
         quote = await d.quote("12.34")
@@ -32,6 +34,7 @@ async def test_a_quote_says_what_to_pay_where_and_until_when(tmp_path):
         assert quote.memo[8:] not in quote.commitment
 
 
+@proves("quote.own-address")
 async def test_quotes_made_at_once_have_addresses_of_their_own_in_order(tmp_path):
     async with desk(tmp_path, [Server()]) as d:
         made = []

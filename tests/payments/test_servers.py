@@ -81,6 +81,18 @@ async def test_a_server_that_keeps_failing_rests_and_is_tried_again():
     assert good.asked == before
 
 
+async def test_failures_between_answers_do_not_add_up():
+    server = seeing(SEEN)
+    chain = servers(server)
+    for _ in range(FAILURES):
+        server.down = True
+        for _ in range(FAILURES - 1):
+            with pytest.raises(ChainDown, match="no server answered"):
+                await chain.sight(TX)
+        server.down = False
+        assert await chain.sight(TX) == SEEN
+
+
 # --- two voices
 
 

@@ -2,52 +2,28 @@
 
 import hashlib
 import json
-from datetime import UTC, datetime
 
 import anyio
 import pytest
-from eth_account import Account
-from eth_account.messages import encode_defunct, encode_typed_data
 
-from tests.payments.anvil import ALICE, BOB, FOLDER, MALLORY, RELAY, START, called, transfer_call
-from tests.payments.parts import KEY, Desk, address_of, desk
-from tests.payments.wallet import private_key
-from toolserver.clock import ManualClock
+from tests.payments.anvil import ALICE, BOB, FOLDER, RELAY, called, transfer_call
+from tests.payments.onchain import confirmed, execute, wallet
+from tests.payments.parts import desk
 from toolserver.errors import (
     AlreadyCredited,
     BelowMinimum,
     NoMatchingTransfer,
     PayerProofRequired,
     PaymentPending,
-    PaymentRequired,
 )
 from toolserver.payments.chain import Node
 from toolserver.payments.confirm import Rules
 from toolserver.payments.memos import challenge_of
-from toolserver.payments.sweep_plan import DOMAIN, TYPES, calldata, funded, plan
 from toolserver.payments.units import USDC
-from toolserver.payments.watch import LOOK_S
 
 pytestmark = pytest.mark.live
+
 TX_OF_NOBODY = "0x" + "99" * 32
-
-
-@pytest.fixture
-async def d(anvil, tmp_path):
-    """A desk that reads the local chain, at the time of its first block."""
-    clock = ManualClock(datetime.fromtimestamp(START, UTC))
-    async with desk(tmp_path, [Node(anvil.url)], clock=clock) as made:
-        yield made
-
-
-def wallet(quote) -> bytes:
-    return address_of(quote)
-
-
-async def confirmed(d: Desk, anvil, tx: str, memo: str, **more):
-    """The claim, with three blocks on top of the payment."""
-    anvil.mine(3)
-    return await d.confirm(tx, memo, **more)
 
 
 # --- a payment like any other
@@ -138,10 +114,6 @@ async def test_a_payer_whom_usdc_blocks_has_not_paid(d, anvil, block):
 # --- several transfers in a transaction, smart accounts
 
 
-def execute(*calls):
-    return called("execute((address,bytes)[])", list(calls))
-
-
 async def test_a_smart_account_may_pay_in_parts_and_only_what_reached_us_in_usdc_counts(d, anvil):
     quote = await d.quote()
     account, forger = anvil.deploy("SmartWallet", ALICE), anvil.deploy("Forger")
@@ -166,15 +138,18 @@ async def test_an_account_that_swallows_a_failing_transfer_has_not_paid(d, anvil
         await confirmed(d, anvil, tx, quote.memo)
 
 
-async def test_one_transaction_for_two_purchases_credits_one(d, anvil):
+async def test_one_transaction_for_two_purchases_credits_one_and_the_rest_is_remembered(d, anvil):
     first, second = await d.quote(), await d.quote()
     account = anvil.deploy("SmartWallet", ALICE)
     anvil.pay(account, 100)
-    tx = anvil.send(ALICE, account, execute(*((USDC, transfer_call(wallet(q), 5)) for q in (first, second))))
+    calls = ((USDC, transfer_call(wallet(quote), usd)) for quote, usd in ((first, 5), (second, 3), (second, 4)))
+    tx = anvil.send(ALICE, account, execute(*calls))
     assert (await confirmed(d, anvil, tx, first.memo)).credits == 250
+    remembered = [(2, 7_000_000, "transaction_used")]
+    assert await d.rows("SELECT purchase, amount, reason FROM unapplied_payment") == remembered
     with pytest.raises(AlreadyCredited):
         await d.confirm(tx, second.memo)
-    assert await d.rows("SELECT amount, reason FROM unapplied_payment") == [(5_000_000, "transaction_used")]
+    assert await d.rows("SELECT purchase, amount, reason FROM unapplied_payment") == remembered
 
 
 # --- too little, too much, twice, with a fee
@@ -227,9 +202,8 @@ async def test_a_late_payment_is_credited_and_says_so(d, anvil):
     assert (bought.credits, bought.late) == (250, True)
 
 
-async def test_a_late_payment_is_refused_where_the_operator_wants_that(anvil, tmp_path):
-    clock = ManualClock(datetime.fromtimestamp(START, UTC))
-    async with desk(tmp_path, [Node(anvil.url)], clock=clock, rules=Rules(wait_s=0, credit_late=False)) as d:
+async def test_a_late_payment_is_refused_where_the_operator_wants_that(anvil, chain_clock, tmp_path):
+    async with desk(tmp_path, [Node(anvil.url)], clock=chain_clock, rules=Rules(wait_s=0, credit_late=False)) as d:
         quote = await d.quote()
         anvil.pass_time(3600)
         with pytest.raises(NoMatchingTransfer, match="after the end"):
@@ -257,61 +231,6 @@ async def test_four_spellings_twenty_times_at_once_are_one_mint(d, anvil):
     assert await d.minted() == 250
 
 
-# --- a reorganised chain
-
-
-async def test_what_a_reorganisation_undoes_is_taken_back(d, anvil):
-    quote = await d.quote()
-    tx = anvil.pay(wallet(quote), 5)
-    token = (await confirmed(d, anvil, tx, quote.memo)).token
-    await d.ledger.charge("call_1", token, 10, endpoint="/api/pro/x")
-    anvil.rpc("anvil_reorg", 4, [])
-    anvil.mine(3)
-    for _ in range(2):
-        await d.watch.look()
-        d.clock.advance(LOOK_S)
-    with pytest.raises(PaymentRequired) as refused:
-        await d.ledger.balance(token)
-    assert refused.value.code == "expired"
-    assert await d.rows("SELECT credits, taken_back, lost FROM tx_reversal") == [(250, 240, 10)]
-    with pytest.raises(PaymentPending):
-        await d.confirm(tx, quote.memo)
-
-
-async def test_a_reorganisation_before_the_claim_leaves_it_pending(d, anvil):
-    quote = await d.quote()
-    tx = anvil.pay(wallet(quote), 5)
-    anvil.rpc("anvil_reorg", 1, [])
-    with pytest.raises(PaymentPending):
-        await confirmed(d, anvil, tx, quote.memo)
-    assert await d.minted() == 0
-
-
-async def test_a_payment_that_a_reorganisation_spares_stays_and_becomes_final(d, anvil):
-    quote = await d.quote()
-    tx = anvil.pay(wallet(quote), 5)
-    token = (await confirmed(d, anvil, tx, quote.memo)).token
-    anvil.rpc("anvil_reorg", 2, [])
-    anvil.mine(3)
-    await d.watch.look()
-    assert await d.rows("SELECT count(*) FROM tx_credit WHERE final_at IS NOT NULL") == [(1,)]
-    assert await d.ledger.balance(token) == 250
-
-
-async def test_larger_payments_wait_for_safe_and_for_final_blocks(anvil, tmp_path):
-    """Here, safe is one block behind and final two: what is asked for shows in which one is waited for."""
-    clock = ManualClock(datetime.fromtimestamp(START, UTC))
-    async with desk(tmp_path, [Node(anvil.url), Node(anvil.url)], clock=clock) as d:
-        for usd, blocks in ((500, 1), (20_000, 2)):
-            quote = await d.quote()
-            tx = anvil.pay(wallet(quote), usd)
-            for _ in range(blocks):
-                with pytest.raises(PaymentPending):
-                    await d.confirm(tx, quote.memo)
-                anvil.mine(1)
-            assert (await d.confirm(tx, quote.memo)).credits == usd * 50
-
-
 # --- a memo on the chain
 
 
@@ -330,116 +249,3 @@ async def test_a_verifier_protects_even_then(d, anvil):
     with pytest.raises(PayerProofRequired):
         await confirmed(d, anvil, tx, quote.memo)
     assert (await d.confirm(tx, quote.memo, verifier="v" * 43)).credits == 250
-
-
-# --- one address for all
-
-
-SHARED = bytes([0xD0]) * 20
-
-
-@pytest.fixture
-async def sharing(anvil, tmp_path):
-    clock = ManualClock(datetime.fromtimestamp(START, UTC))
-    rules = Rules(wait_s=0, shared=True, host="data.example")
-    async with desk(tmp_path, [Node(anvil.url)], clock=clock, rules=rules, wallet=SHARED) as made:
-        yield made
-
-
-def signature(index: int, memo: str, tx: str) -> str:
-    text = f"data.example confirm {memo} {tx} chain 8453"
-    signed = Account.from_key(private_key(index, 0)).sign_message(encode_defunct(text=text))
-    return "0x" + bytes(signed.signature).hex()
-
-
-async def test_the_commitment_behind_a_call_binds_it_to_its_purchase(sharing, anvil):
-    quote, thief = await sharing.quote(), await sharing.quote()
-    tx = anvil.pay(SHARED, 5, tail=bytes.fromhex(quote.commitment[2:]))
-    with pytest.raises(PayerProofRequired):
-        await confirmed(sharing, anvil, tx, thief.memo)
-    assert (await sharing.confirm(tx, quote.memo)).credits == 250
-
-
-def authorization(index: int, to: bytes, amount: int, nonce: str):
-    """What a payer signs, and the call that anybody may submit."""
-    account = Account.from_key(private_key(index, 0))
-    message = {"from": account.address, "to": f"0x{to.hex()}", "value": amount, "validAfter": 0}
-    message |= {"validBefore": START + 10**6, "nonce": nonce}
-    typed = {"types": TYPES, "primaryType": "TransferWithAuthorization", "domain": DOMAIN, "message": message}
-    signed = account.sign_message(encode_typed_data(full_message=typed))
-    return calldata(message, bytes(signed.signature))
-
-
-async def test_an_authorization_under_the_commitment_binds_whoever_submits_it(sharing, anvil):
-    quote, thief = await sharing.quote(), await sharing.quote()
-    call = authorization(0, SHARED, 5_000_000, quote.commitment)
-    tx = anvil.send(MALLORY, USDC, call)
-    with pytest.raises(PayerProofRequired):
-        await confirmed(sharing, anvil, tx, thief.memo)
-    assert (await sharing.confirm(tx, quote.memo)).credits == 250
-    anvil.send(MALLORY, USDC, call, fails=True)  # it cannot be used again
-
-
-async def test_the_payers_signature_binds_and_a_thiefs_does_not(sharing, anvil):
-    quote, thief = await sharing.quote(), await sharing.quote()
-    tx = anvil.pay(SHARED, 5)  # from ALICE, whose key is number 0
-    for memo, signed in (
-        (quote.memo, None),
-        (thief.memo, signature(2, thief.memo, tx)),
-        (thief.memo, signature(0, quote.memo, tx)),
-    ):
-        with pytest.raises(PayerProofRequired):
-            await confirmed(sharing, anvil, tx, memo, signature=signed)
-    assert (await sharing.confirm(tx, quote.memo, signature=signature(0, quote.memo, tx))).credits == 250
-
-
-async def test_a_smart_account_signs_by_its_owner(sharing, anvil):
-    quote = await sharing.quote()
-    account = anvil.deploy("SmartWallet", ALICE)
-    anvil.pay(account, 100)
-    tx = anvil.send(ALICE, account, execute((USDC, transfer_call(SHARED, 5))))
-    with pytest.raises(PayerProofRequired):
-        await confirmed(sharing, anvil, tx, quote.memo, signature=signature(2, quote.memo, tx))
-    assert (await sharing.confirm(tx, quote.memo, signature=signature(0, quote.memo, tx))).credits == 250
-
-
-async def test_in_a_batch_of_several_payers_each_gets_what_is_proved(sharing, anvil):
-    quote = await sharing.quote()
-    account = anvil.deploy("SmartWallet", ALICE)
-    anvil.pay(account, 100)
-    calls = [
-        (USDC, authorization(1, SHARED, 3_000_000, quote.commitment)),
-        (USDC, transfer_call(SHARED, 40)),
-    ]
-    tx = anvil.send(ALICE, account, execute(*calls))
-    assert (await confirmed(sharing, anvil, tx, quote.memo)).credits == 150
-
-
-# --- collecting it
-
-
-@pytest.mark.parametrize("size", [0, 64, 66])
-def test_a_signature_of_another_length_is_never_sent(size):
-    with pytest.raises(ValueError, match="65 bytes"):
-        calldata({}, bytes(size))
-
-
-async def test_deposits_are_swept_by_signatures_from_addresses_without_ether(d, anvil):
-    quotes = [await d.quote() for _ in range(5)]
-    for number, quote in enumerate(quotes[:4], 1):
-        anvil.pay(wallet(quote), number)
-    anvil.mine(3)
-    known = await d.rows("SELECT hd_index, address FROM purchase ORDER BY hd_index")
-    deposits = await funded(known, d.chain.balance)
-    assert [deposit.amount for deposit in deposits] == [1_000_000, 2_000_000, 3_000_000, 4_000_000]
-    treasury = bytes([0x77]) * 20
-    made = json.loads(json.dumps(plan(deposits[2:], treasury, KEY, now=START)))
-    assert (made["total"], [one["path"] for one in made["authorizations"]]) == (7_000_000, ["0/2", "0/3"])
-    before = anvil.balance(treasury)
-    for one in made["authorizations"]:  # offline, from the seed
-        signer = Account.from_key(private_key(one["index"]))
-        signed = signer.sign_message(encode_typed_data(full_message=one["typed_data"]))
-        assert signer.address == one["typed_data"]["message"]["from"]
-        anvil.send(RELAY, USDC, calldata(one["typed_data"]["message"], bytes(signed.signature)))
-    assert anvil.balance(treasury) - before == 7_000_000
-    assert anvil.balance(wallet(quotes[3])) == 0

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from tests.engine.parts import engine
 from tests.payments.parts import TX, Desk, Server, desk, paid
+from tests.requirements import proves
 from tools.payment.balance import payment_balance
 from tools.payment.buy_credits import payment_buy_credits
 from tools.payment.confirm import payment_confirm
@@ -66,6 +67,7 @@ async def bought(s: Shop, usd: float = 5) -> tuple[dict[str, Any], dict[str, Any
     return quote, await s.call("payment_confirm", {**ARGUMENTS, "nonce": quote["memo"]})
 
 
+@proves("purchase.quote", "balance.answer", "quote.additions")
 async def test_credits_are_bought_in_three_calls(tmp_path):
     async with shop(tmp_path) as s:
         quote, token = await bought(s)
@@ -131,6 +133,7 @@ WRONG = [
 ]
 
 
+@proves("purchase.request")
 @pytest.mark.parametrize("amount", WRONG, ids=[str(each)[:12] for each in WRONG])
 async def test_an_amount_that_is_none_is_refused_before_anything_happens(tmp_path, amount):
     async with shop(tmp_path) as s:
@@ -154,6 +157,7 @@ async def test_an_amount_is_taken_to_the_last_decimal(tmp_path, amount, atomic):
             assert f"uint256={atomic}" in quote["payment_uri"]
 
 
+@proves("purchase.claim")
 async def test_confirm_needs_both_arguments(tmp_path):
     async with shop(tmp_path) as s:
         for given in ({}, ARGUMENTS, {"nonce": "svc_buy_" + "0" * 32}, {"tx_hash": 5, "nonce": 6}):

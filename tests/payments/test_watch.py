@@ -5,6 +5,7 @@ import anyio.lowlevel
 import pytest
 
 from tests.payments.parts import TX, Server, address_of, block_hash, desk, paid, receipt, sighting, transfer_log
+from tests.requirements import proves
 from toolserver.errors import AlreadyCredited, PaymentPending, PaymentRequired
 from toolserver.payments.confirm import Rules
 from toolserver.payments.policy import Policy
@@ -52,6 +53,7 @@ async def test_a_payment_is_watched_until_its_block_is_final(tmp_path):
         assert await d.ledger.balance(token) == 250
 
 
+@proves("purchase.undone", "tokens.revoked")
 async def test_a_payment_that_is_gone_is_taken_back_at_the_second_look(tmp_path, caplog):
     server = Server()
     async with desk(tmp_path, [server]) as d:
@@ -100,6 +102,7 @@ async def test_the_watch_goes_on_after_a_failure_of_our_own(tmp_path, caplog):
         tasks.cancel_scope.cancel()
 
 
+@proves("purchase.undone")
 async def test_what_was_spent_is_recorded_as_lost_and_no_balance_goes_below_zero(tmp_path):
     server = Server()
     async with desk(tmp_path, [server]) as d:
@@ -158,6 +161,17 @@ async def test_a_payment_that_is_missing_for_a_moment_is_left_alone(tmp_path):
             server.sees(paid(address_of(quote), 5, latest=500))
             server.blocks = {}
             await looks(d)
+        assert await d.ledger.balance(token) == 250
+
+
+async def test_a_receipt_of_a_fork_makes_nothing_final_and_takes_nothing_back(tmp_path):
+    server = Server()
+    async with desk(tmp_path, [server]) as d:
+        quote, token = await bought(d, server)
+        server.sees(paid(address_of(quote), 5, canonical=NEW, latest=900, safe=800, finalized=700))
+        server.blocks = {100: NEW}
+        await looks(d, 3)
+        assert await watched(d) == 1
         assert await d.ledger.balance(token) == 250
 
 

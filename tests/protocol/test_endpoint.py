@@ -582,7 +582,7 @@ async def test_a_paid_result_but_for_the_credits_is_the_rest_payload(http: httpx
     assert structured == json.loads(outcome.rendered.payload)
 
 
-@proves("mcp.charges", "charge.idempotent")
+@proves("mcp.charges", "charge.idempotent", "idempotency.mcp")
 async def test_an_idempotency_key_in_meta_is_charged_once(http: httpx.AsyncClient, service: Service) -> None:
     headers = JSON | {"authorization": f"Bearer {TOKEN}"}
     message = asked("tools/call", {"name": "oracle", "_meta": {"idempotency_key": "k1"}})

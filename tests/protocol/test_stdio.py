@@ -124,7 +124,7 @@ async def test_both_eras_may_alternate() -> None:
     assert [(answer["id"], answer["error"]["code"]) for answer in answers] == [(n, -32602) for n in range(4)]
 
 
-@proves("limits.stdio")
+@proves("limits.stdio", "tokens.stdio")
 async def test_a_paid_call_uses_the_token_of_the_environment_and_no_limit_applies() -> None:
     async with program() as host:
         paid = [await host.ask(asked("tools/call", {"name": "oracle"})) for _ in range(3)]

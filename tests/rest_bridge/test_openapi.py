@@ -227,7 +227,7 @@ def test_the_402_body_is_the_one_of_the_specification():
     }
 
 
-@proves("version.openapi")
+@proves("version.openapi", "auth.none", "payment.open")
 def test_only_calls_that_need_a_token_ask_for_one():
     assert DOCUMENT["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
     asked = {

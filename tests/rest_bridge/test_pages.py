@@ -198,7 +198,7 @@ def test_the_table_holds_every_code_of_the_contract():
         " rate_limited missing_token invalid_token expired insufficient_credits billing_unavailable"
         " payment_required payment_pending"
         " no_matching_transfer below_minimum already_credited payer_proof_required idempotency_conflict"
-        " upstream_unavailable chain_unavailable internal_error".split()
+        " upstream_unavailable chain_unavailable settlement_pending internal_error".split()
     )
 
 

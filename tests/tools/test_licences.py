@@ -24,7 +24,7 @@ from toolserver.world.model import ROUTES, Ask
 load_world()
 TOOLS = Registry(
     operation
-    for operation in Registry.load("tools", groups=list(Tier))
+    for operation in Registry.load("tools")
     if operation.function.__module__.startswith(("tools.free.", "tools.premium."))
 )
 FREE = [operation for operation in TOOLS if operation.tier is Tier.FREE]

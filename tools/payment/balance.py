@@ -12,7 +12,7 @@ class CreditBalance(TopLevel):
     issued_at: Timestamp = Field(description="When the token was issued")
 
 
-@tool(path="/api/payment/balance", title="Credit balance", tier=Tier.PAYMENT)
+@tool(path="/api/payment/balance", title="Credit balance", tier=Tier.PAYMENT, toolset="core")
 async def payment_balance(ctx: ToolContext) -> CreditBalance:
     """The credits left on the bearer token that this call is made with, and when the token was issued. Free of charge.
 

@@ -53,6 +53,7 @@ class BuyCredits(TopLevel):
     method="POST",
     title="Buy credits",
     tier=Tier.PAYMENT,
+    toolset="core",
     quotas=((10, 60), (200, 1800)),
 )
 async def payment_buy_credits(

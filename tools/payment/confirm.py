@@ -16,7 +16,14 @@ class ConfirmPayment(TopLevel):
     late: bool = Field(description="Paid after the quote's end, and credited all the same")
 
 
-@tool(path="/api/payment/confirm", method="POST", title="Confirm a payment", tier=Tier.PAYMENT, deadline_s=30)
+@tool(
+    path="/api/payment/confirm",
+    method="POST",
+    title="Confirm a payment",
+    tier=Tier.PAYMENT,
+    toolset="core",
+    deadline_s=30,
+)
 async def payment_confirm(
     ctx: ToolContext,
     tx_hash: Annotated[str, Field(max_length=80, description="Hash of the USDC transfer on Base, 64 hex digits")],

@@ -22,7 +22,7 @@ from tools.sources.launch_library import Launch
 from tools.sources.nyfed import EFFR
 from toolserver.context import Leg, ToolContext, via
 from toolserver.payloads import TopLevel
-from toolserver.registry import Tier, tool
+from toolserver.registry import FREE_SIBLING, Tier, tool
 
 BTC, FOREX = "context.markets.btc", "context.markets.forex_usd_base"
 MOOD, VIX, FED = ("context.markets." + name for name in ("crypto_fear_greed", "vix", "fed_funds_rate"))
@@ -52,7 +52,8 @@ class AgentContext(TopLevel):
     credits=2,
     ttl_s=300,
     sla_s=600,
-    toolset="all",
+    toolset="core",
+    tags={FREE_SIBLING: "briefing"},
     sources=(
         *BTC_SPOT_SOURCES,
         *FEAR_GREED_SOURCES,
@@ -75,6 +76,7 @@ async def premium_agent_context(ctx: ToolContext) -> AgentContext:
 
     Shape: a value or list whose sources are all down is null, and the text names it as unavailable; a list is empty
     only when its source said so. Titles, places and questions are third-party text, quoted in the text.
+    Chart: none of its own, it is made to be read; the values of `context.markets` fit tiles, each with its time.
     Source: those of btc_price, fear_greed, forex, launches, tech_news, predictions and service_status; CNBC, Yahoo or
     Cboe for the VIX; New York Fed or FRED; USGS, or EMSC, which has no flags.
     Errors: 503 when nobody answers, not charged.

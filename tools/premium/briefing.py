@@ -18,7 +18,7 @@ from tools.sources.polymarket import Bet
 from tools.sources.usgs import QuakeList
 from toolserver.context import Leg, ToolContext
 from toolserver.payloads import Payload, Sparse, TopLevel
-from toolserver.registry import Tier, tool
+from toolserver.registry import FREE_SIBLING, Tier, tool
 
 HOURS, SHOWN = 24, 5
 LEGS: dict[str, Callable[[ToolContext], tuple[Leg[Any], ...]]] = {
@@ -134,7 +134,8 @@ class PremiumBriefing(TopLevel, Sparse):
     credits=1,
     ttl_s=60,
     sla_s=300,
-    toolset="all",
+    toolset="core",
+    tags={FREE_SIBLING: "briefing"},
     sources=(
         *BTC_SPOT_SOURCES,
         *FEAR_GREED_SOURCES,
@@ -158,6 +159,8 @@ async def premium_briefing(
 
     Shape: a section that was not asked for is absent; one whose sources are all down is null, with a warning. An
     hour without trade is left out of `series.btc_24h`, never filled.
+    Chart: `series.btc_24h`, with history=24h, as a line: x `ts` (Unix ms), y `price` (USD), an hour apart;
+    `sections.predictions.top` as bars of `volume_24hr` by `question`.
     Source: those of btc_price, fear_greed, earthquakes, tech_news, humans_in_space and predictions; candles of
     Coinbase, Kraken or Binance. Only the sources of the sections asked for are asked.
     Errors: 400 for an unknown section; 503 when no source of any section answers. Neither is charged.

@@ -25,7 +25,7 @@ from tools.sources.github import ACTIVE_LLM, NEW, Repo, RepoQuery
 from toolserver.context import ToolContext
 from toolserver.errors import SourceError
 from toolserver.payloads import Payload, Timestamp, TopLevel
-from toolserver.registry import Tier, tool
+from toolserver.registry import FREE_SIBLING, Tier, tool
 
 NEW_DAYS, ACTIVE_DAYS = 7, 30
 TRENDING, ACTIVE, TOPICS, TOP_TOPICS = 30, 15, 10, 20
@@ -120,6 +120,7 @@ class Moment(NamedTuple):
     ttl_s=1800,
     sla_s=3600,
     toolset="all",
+    tags={FREE_SIBLING: "code_host_trending"},
     sources=(WITH_TOKEN, ANONYMOUS),
 )
 async def premium_code_host_velocity(ctx: ToolContext) -> PremiumCodeHostVelocity:
@@ -129,6 +130,8 @@ async def premium_code_host_velocity(ctx: ToolContext) -> PremiumCodeHostVelocit
 
     Shape: a list whose search failed is null, with a warning, and so is what is counted from it. stars_24h is null
     until a repository was counted a day before.
+    Chart: `trending_repos` as bars of `stars_per_day` by `full_name`, or as points of `age_days` and `stars`;
+    `by_language` as a pie of `count`.
     Source: two GitHub searches, with the token when one is set; star counts kept by the hour for 30 days.
     Errors: 503 when both searches fail. Nothing is charged then, nor when both lists are empty.
     """

@@ -17,7 +17,7 @@ from tools.shared.series import Series
 from tools.sources.treasury import PAR_YIELDS
 from toolserver.context import ToolContext
 from toolserver.payloads import Payload, TopLevel
-from toolserver.registry import Tier, tool
+from toolserver.registry import FREE_SIBLING, Tier, tool
 
 AssetClass = Literal["commodity", "rates", "fx"]
 SPAN = dt.timedelta(days=75)
@@ -96,7 +96,8 @@ class CorrelationMatrix(TopLevel):
     credits=2,
     ttl_s=1800,
     sla_s=3600,
-    toolset="all",
+    toolset="core",
+    tags={FREE_SIBLING: "economic_data"},
     sources=tuple(dict.fromkeys((*OIL_SERIES_SOURCES, PAR_YIELDS, *DOLLAR_SOURCES))),
 )
 async def premium_correlation_matrix(ctx: ToolContext) -> CorrelationMatrix:
@@ -106,6 +107,8 @@ async def premium_correlation_matrix(ctx: ToolContext) -> CorrelationMatrix:
 
     Shape: four assets, six pairs; a pair with fewer than ten common returns is left out and null in the matrix, with
     a warning. An asset that nobody has stands with 0 observations.
+    Chart: `matrix` as a heat map: a row and a column for each symbol, from -1 to 1, null left blank; `pairs` as bars of
+    `pearson_r`, as they come.
     Source: EIA by way of FRED or DataHub, U.S. Treasury, the Federal Reserve's H.10 release by way of FRED or itself.
     Errors: 503 when nobody answers, not charged; an answer without any pair is not charged either.
     """

@@ -20,7 +20,7 @@ from tools.sources.coinlore import TICKERS as COINLORE
 from tools.sources.coinpaprika import TICKERS as COINPAPRIKA
 from toolserver.context import Leg, ToolContext, via
 from toolserver.payloads import Payload, Sparse, TopLevel
-from toolserver.registry import Tier, tool
+from toolserver.registry import FREE_SIBLING, Tier, tool
 
 COINS, PAIRS, DAYS, MOST = 50, 20, 30, 20
 SYMBOL = re.compile(r"[A-Z0-9][A-Z0-9.$*+_\-]{0,19}")
@@ -88,7 +88,8 @@ class PremiumCryptoDeep(TopLevel, Sparse):
     credits=2,
     ttl_s=60,
     sla_s=300,
-    toolset="all",
+    toolset="core",
+    tags={FREE_SIBLING: "crypto_movers"},
     sources=(
         *COIN_SOURCES,
         *exchange_list.LIST_SOURCES,
@@ -114,6 +115,8 @@ async def premium_crypto_deep(
 
     Shape: with `coins` both lists hold those symbols only, out of the 100 largest coins and all pairs of the exchange.
     Part of a payload that no source gave is null, with a warning; a day without a candle is left out, never filled.
+    Chart: with history=30d `series.btc_30d` as candles: x `ts` (Unix ms, a UTC day), `open`, `high`, `low`, `close` in
+    USD, `volume` in BTC; `coins_top50` as bars of `change_24h_percent` by `symbol`, or as a map sized by `market_cap`.
     Source: CoinGecko, Coinlore or CoinPaprika; Binance, Kraken or OKX; mempool.space, Blockstream or Blockchain.com; an
     Ethereum node, Blockscout or Etherscan; candles of Coinbase, Kraken or Binance.
     Errors: 400 for more than 20 symbols; 503 when nobody answers. Nothing is charged then, nor when `coins` finds none.

@@ -16,7 +16,7 @@ from tools.sources.ethereum import Block, Transfer
 from toolserver.context import ToolContext
 from toolserver.errors import SourceError
 from toolserver.payloads import Payload, Timestamp, TopLevel
-from toolserver.registry import Tier, tool
+from toolserver.registry import FREE_SIBLING, Tier, tool
 
 FOLLOW_S = 30.0
 MOST = 20
@@ -29,8 +29,8 @@ NAMES = sorted(set(EXCHANGES.values()))
 BALANCED_RULE = "balanced when |net_flow_eth| is below the larger of 10 ETH and a tenth of inflow plus outflow"
 RATIONALE = "Leaves out the many small payments of customers and keeps what weighs on an exchange's stock."
 NOTES = {
-    "scope": "About a minute of chain, native Ether, hot wallets only: deposit addresses, of which each customer has"
-    " one, are not known, so inflows are seen when they are collected.",
+    "scope": "The blocks scanned, 12 seconds of chain each; native Ether, hot wallets only: deposit addresses, of which"
+    " each customer has one, are not known, so inflows are seen when they are collected.",
     "labels": f"{len(EXCHANGES)} wallets on which two public label lists agree, checked {CHECKED_ON}.",
     "inter_exchange": "Transfers between two exchanges are in recent_transfers and inter_exchange_count only; inside"
     " one exchange they are left out.",
@@ -122,7 +122,8 @@ class Sides(NamedTuple):
     ttl_s=300,
     sla_s=600,
     follow_s=FOLLOW_S,
-    toolset="all",
+    toolset="core",
+    tags={FREE_SIBLING: "gas"},
     sources=(*onchain.PRICE_SOURCES, *onchain.CHAIN_SOURCES),
 )
 async def premium_exchange_flows(ctx: ToolContext) -> PremiumExchangeFlows:
@@ -132,13 +133,15 @@ async def premium_exchange_flows(ctx: ToolContext) -> PremiumExchangeFlows:
     Shape: transfers of 5 ETH or more in about a minute of chain. An exchange without any has measured zeros. Transfers
     between two exchanges are listed and counted apart, those within one are left out.
     Units: ETH with four decimals; dollar values are null without a price.
+    Chart: `flows_by_exchange` as bars to both sides: x `exchange`, up `inflow_eth`, down `outflow_eth`, a mark at
+    `net_eth`.
     Source: a public Ethereum node, wallets on which two public label lists agree; price of Coinbase, Kraken or
     Chainlink. Looked at every 30 seconds while somebody asks.
     Errors: 503 without blocks. Nothing is charged then, nor when no transfer was seen or the chain stands still.
     """
     spot_usd, chain = await gather(
         ctx.section("spot_eth_usd", *in_time(onchain.price_legs("ETH"))),
-        attempt(ctx, BLOCKS, *in_time((onchain.newest_blocks,))),
+        attempt(ctx, BLOCKS, *in_time(onchain.block_legs(ctx))),
     )
     if isinstance(chain, SourceError):
         raise chain

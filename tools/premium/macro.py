@@ -18,7 +18,7 @@ from tools.shared.series import newest
 from tools.sources.freddiemac import PMMS_30Y
 from toolserver.context import Leg, ToolContext
 from toolserver.payloads import Payload, Sparse, Timestamp, TopLevel
-from toolserver.registry import Tier, tool
+from toolserver.registry import FREE_SIBLING, Tier, tool
 
 LONGEST = 30  # observations of a series
 CODES = ("EUR", "JPY", "GBP", "CHF")
@@ -129,7 +129,8 @@ SOURCES = tuple(
     credits=2,
     ttl_s=300,
     sla_s=1800,
-    toolset="all",
+    toolset="core",
+    tags={FREE_SIBLING: "economic_data"},
     sources=SOURCES,
 )
 async def premium_macro(
@@ -143,6 +144,8 @@ async def premium_macro(
 
     Shape: what no provider gave is null, with a warning. A series has its own frequency: 30 observations of a monthly
     figure are 30 months. Values are as published; a value that was never published is a gap. Silver is always null.
+    Chart: with history=30d every `economic.*.series` and `forex.series.*` as a line: x `date`, y `value` in the
+    figure's `unit`, oldest first; without it `markets` as bars of `change_percent`.
     Source: New York Fed, BLS, BEA, Treasury and FRED; ECB; Gold-API, Kraken, Chainlink, EIA by way of FRED or DataHub;
     CNBC, Yahoo and Cboe. Each figure names its own in `source`.
     Errors: 503 when nobody answers, not charged.

@@ -13,17 +13,19 @@ from tools.shared.mood import FEAR_GREED_SOURCES, IndexName, Mood, fear_greed_le
 from tools.shared.sections import read_sections
 from tools.shared.sentiment import Confidence, Label, Mention, Signal, Talk, VixLabel
 from tools.shared.tickers import BY_SYMBOL, AssetClass
+from tools.sources import reddit
 from tools.sources.polymarket import Bet
 from toolserver.context import Leg, ToolContext
 from toolserver.errors import SourceEmpty
 from toolserver.payloads import Payload, TopLevel
-from toolserver.registry import Tier, tool
+from toolserver.registry import FREE_SIBLING, Tier, tool
 
 MOOD, VIX = "market_indices.crypto_fear_greed", "market_indices.stocks_vix"
 TRENDING, SIGNALS = "trending", "prediction_markets_signals"
 SHOWN, MARKETS_SHOWN = 15, 5
 LEAST_FEEDS, LEAST_HEADLINES = 3, 100
 WINDOW_H = 24
+FOLLOW_S = 100.0  # a board of Reddit a composition: each of the four comes round before its word is stale
 
 
 class FearGreedIndex(Payload):
@@ -96,7 +98,10 @@ class PremiumSentiment(TopLevel):
     credits=2,
     ttl_s=300,
     sla_s=900,
-    toolset="all",
+    follow_s=FOLLOW_S,
+    warm=tuple((board, None) for board in reddit.HOT),
+    toolset="core",
+    tags={FREE_SIBLING: "fear_greed"},
     sources=(*FEAR_GREED_SOURCES, *VIX_SOURCES, *headlines.SOURCES, *bets.SOURCES),
 )
 async def premium_sentiment(ctx: ToolContext) -> PremiumSentiment:
@@ -106,6 +111,8 @@ async def premium_sentiment(ctx: ToolContext) -> PremiumSentiment:
 
     Shape: a part whose sources are all down is null, with a warning; `trending` also when fewer than 3 feeds or 100
     headlines were read. Titles and questions are third-party text.
+    Chart: `trending` as bars: x `symbol`, y `mention_count_24h`, coloured by `sentiment_score` from -1 to 1;
+    `market_indices.crypto_fear_greed.value` as a gauge from 0 to 100.
     Source: Hacker News Search, Reddit, news feeds of eight publishers; alternative.me or CoinMarketCap; CNBC, Yahoo or
     Cboe; Polymarket, else Kalshi.
     Errors: 503 when nobody answers, not charged; nor is an answer without tickers and without indices.
@@ -113,7 +120,7 @@ async def premium_sentiment(ctx: ToolContext) -> PremiumSentiment:
     chains: dict[str, tuple[Leg[Any], ...]] = {
         MOOD: fear_greed_legs(),
         VIX: vix_legs(),
-        TRENDING: headlines.headline_legs(ctx.now),
+        TRENDING: headlines.headline_legs(ctx),
         SIGNALS: bets.markets(),
     }
     found = await read_sections(ctx, chains)
@@ -161,6 +168,7 @@ def enough(ctx: ToolContext, collected: Collected | None, items: Sequence[Item])
     if collected.answered >= LEAST_FEEDS and len(items) >= LEAST_HEADLINES:
         return True
     text = f"{len(items)} headlines of {collected.answered} feeds; {LEAST_HEADLINES} of {LEAST_FEEDS} are needed."
+    text += f" The licence policy bars {collected.barred} feeds." if collected.barred else ""
     ctx.warn(TRENDING, "insufficient_sample", text)
     return False
 
@@ -211,8 +219,9 @@ def _notes(indices: MarketIndices) -> dict[str, str]:
         "scoring": "Each title: (positive - negative) / (positive + negative) words of lexicon 1, turned round within 3"
         " words after a negator, 0 without any; per ticker the mean.",
         "window": "Headlines published in the past 24 hours; undated ones are left out, a story is counted once.",
-        "mention_sources": "Hacker News stories with 2 points or more, hot posts of four boards of Reddit, feeds of"
-        " CoinDesk, Cointelegraph, Decrypt, CNBC, MarketWatch, Yahoo Finance, BBC and the Federal Reserve.",
+        "mention_sources": "Hacker News stories with 2 points or more, hot posts of four boards of Reddit, asked in"
+        " turn, feeds of CoinDesk, Cointelegraph, Decrypt, CNBC, MarketWatch, Yahoo Finance, BBC and the Federal"
+        " Reserve.",
         "fear_greed_source": f"Index of {fear.source}; other indices differ by several points."
         if fear
         else "Unavailable.",

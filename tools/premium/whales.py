@@ -15,7 +15,7 @@ from tools.shared.wallets import CHECKED_ON, EXCHANGES
 from tools.sources.ethereum import Block, Transfer
 from toolserver.context import Leg, ToolContext
 from toolserver.payloads import Payload, Timestamp, TopLevel
-from toolserver.registry import Tier, tool
+from toolserver.registry import FREE_SIBLING, Tier, tool
 
 FOLLOW_S = 30.0
 MOST_BTC, MOST_ETH = 25, 50
@@ -114,7 +114,8 @@ class Moved(NamedTuple):
     ttl_s=300,
     sla_s=600,
     follow_s=FOLLOW_S,
-    toolset="all",
+    toolset="core",
+    tags={FREE_SIBLING: "btc_price"},
     sources=(*onchain.PRICE_SOURCES, *btc_whales.UNCONFIRMED_SOURCES, *onchain.CHAIN_SOURCES),
 )
 async def premium_whales(ctx: ToolContext) -> PremiumWhales:
@@ -125,6 +126,8 @@ async def premium_whales(ctx: ToolContext) -> PremiumWhales:
     Shape: bitcoin from a sample of the last half hour, Ether from the five newest blocks. A list is null when nobody
     gave what it takes, empty when there was nothing that large. Dollar values are null without a price.
     Units: fee_sats in satoshi for the whole transaction.
+    Chart: `btc_whales_unconfirmed` as bubbles: x `first_seen`, y `value_btc`; `eth_whales_latest_block` by `block_time`
+    and `value_eth`, coloured by `from_label` and `to_label`.
     Source: Blockchain.com, else mempool.space or Blockstream (totals only); a public Ethereum node; prices of Coinbase,
     Kraken or Chainlink. Looked at every 30 seconds while somebody asks.
     Errors: 503 when nobody answers. Nothing is charged then, nor when both lists are empty or the chain stands still.
@@ -133,7 +136,7 @@ async def premium_whales(ctx: ToolContext) -> PremiumWhales:
         "spot_prices.btc_usd": onchain.price_legs("BTC"),
         "spot_prices.eth_usd": onchain.price_legs("ETH"),
         BTC: btc_whales.seen_legs(ctx.now),
-        ETH: (onchain.newest_blocks,),
+        ETH: onchain.block_legs(ctx),
     }
     found = await read_sections(ctx, chains)
     found.require_any()

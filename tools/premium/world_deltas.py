@@ -17,7 +17,7 @@ from tools.sources.usgs import Quake
 from toolserver.context import Leg, ToolContext
 from toolserver.errors import InvalidArguments
 from toolserver.payloads import Payload, Timestamp, TopLevel
-from toolserver.registry import Tier, tool
+from toolserver.registry import FREE_SIBLING, Tier, tool
 
 TYPES = ("earthquake", "tech_news_story", "prediction_market_update", "space_launch")
 AHEAD_OF_US = timedelta(seconds=60)  # a caller's clock may be that much fast
@@ -132,7 +132,8 @@ class PremiumWorldDeltas(TopLevel):
     ttl_s=60,
     sla_s=300,
     follow_s=60.0,
-    toolset="all",
+    toolset="core",
+    tags={FREE_SIBLING: "earthquakes"},
     sources=deltas.SOURCES,
 )
 async def premium_world_deltas(ctx: ToolContext, since: Since = None) -> PremiumWorldDeltas:
@@ -141,6 +142,7 @@ async def premium_world_deltas(ctx: ToolContext, since: Since = None) -> Premium
     with `since` for what is new; for the state of the world use premium_agent_context.
 
     Shape: latest first. A type whose sources failed is absent from `counts`, and a warning says so.
+    Chart: `events` on a line of time: x `timestamp`, a lane for each `type`, sized by `severity`; `counts` as bars.
     Source: USGS, else EMSC; Hacker News Search; Polymarket, else Kalshi; Launch Library, else RocketLaunch.Live. Looked
     at every minute while somebody asks.
     Errors: 400 for a `since` without offset or more than a minute ahead; 503 when nobody answers. Nothing is charged
@@ -207,9 +209,9 @@ def events_of(ctx: ToolContext, found: Sections) -> dict[EventType, list[Event]]
 
 
 def in_order(events: Iterable[Event]) -> list[Event]:
-    """Each event once, the latest first; of the same time, in the order of the types."""
+    """Each event once, the latest first; of the same second, which is all that is shown, in the order of the types."""
     once = {(event.type, event.data.id): event for event in events}
-    return sorted(once.values(), key=lambda event: (-event.timestamp.timestamp(), TYPES.index(event.type)))
+    return sorted(once.values(), key=lambda event: (-int(event.timestamp.timestamp()), TYPES.index(event.type)))
 
 
 def quake(found: Quake, magnitude: float) -> Event:

@@ -4,13 +4,16 @@ import datetime as dt
 from typing import Literal
 
 from pydantic import Field
+from typing_extensions import TypeAliasType
 
 from tools.shared.indices import Freshness
 from tools.shared.mood import IndexName
 from tools.sources.launch_library import Precision
 from toolserver.payloads import Payload, Timestamp
 
-Word = Literal["operational", "minor issues", "major issues", "critical", "maintenance", "unknown"]
+Word = TypeAliasType(
+    "Word", Literal["operational", "minor issues", "major issues", "critical", "maintenance", "unknown"]
+)
 """The state of a service."""
 
 

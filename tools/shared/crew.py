@@ -4,10 +4,13 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
+import anyio
+
 from tools.shared.patience import patiently
 from tools.sources.corquaid import PEOPLE, Traveller, newest
 from tools.sources.launch_library import ASTRONAUTS, EXPEDITIONS, Astronaut, Expedition
 from toolserver.context import Leg, Reading, via
+from toolserver.errors import SourceError
 
 SOURCES = (ASTRONAUTS, EXPEDITIONS, PEOPLE)
 PACED_S = 6.0  # a request to Launch Library may have to wait for the one before it
@@ -38,9 +41,26 @@ def crew() -> tuple[Leg[Crew], ...]:
 
 
 async def roster(reading: Reading) -> Crew:
-    """The roster and, if it comes soon, the length of the other list."""
-    astronauts = await reading.read(ASTRONAUTS)
-    others = await reading.attempt(PEOPLE, within_s=CHECK_S)
+    """The roster and, if it comes soon, the length of the other list, asked at the same time."""
+    astronauts: tuple[Astronaut, ...] = ()
+    others: tuple[Traveller, ...] | None = None
+    failed: list[SourceError] = []
+
+    async def compare() -> None:
+        nonlocal others
+        others = await reading.attempt(PEOPLE, within_s=CHECK_S)
+        reading.asked = ASTRONAUTS  # should this leg be overtaken, it is for want of the roster
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(compare)
+        try:
+            astronauts = await reading.read(ASTRONAUTS)
+        except SourceError as error:
+            failed.append(error)
+            tasks.cancel_scope.cancel()
+    if failed:
+        reading.asked = ASTRONAUTS
+        raise failed[0]
     return Crew(tuple(map(from_astronaut, astronauts)), len(others) if others else None)
 
 

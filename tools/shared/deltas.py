@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from tools.shared import launches as flights
 from tools.shared.quakes import earthquakes_of
+from tools.shared.together import any_of
 from tools.sources.emsc import QUAKES_QUERY
 from tools.sources.emsc import CatalogueQuery as EmscQuery
 from tools.sources.hackernews import Story
@@ -72,11 +73,8 @@ def quake_legs(now: datetime) -> tuple[Leg[tuple[QuakeList, ...]], ...]:
     catalogue = CatalogueQuery(QUAKE_FLOOR, 2, minute)  # the window is cut to the hour afterwards
 
     async def usgs(reading: Reading) -> tuple[QuakeList, ...]:
-        feed = await reading.attempt(QUAKES_HOUR, QuakeQuery("2.5", "hour"))
-        if feed is None:
-            return (await reading.read(CATALOGUE_QUAKES, catalogue),)
-        late = await reading.attempt(CATALOGUE_QUAKES, catalogue)
-        return (feed,) if late is None else (feed, late)
+        lists = await any_of(reading, (QUAKES_HOUR, QuakeQuery("2.5", "hour")), (CATALOGUE_QUAKES, catalogue))
+        return tuple(listed for listed in lists if listed is not None)
 
     return usgs, via(QUAKES_QUERY, EmscQuery(QUAKE_FLOOR, 2, minute), lambda listed: (listed,))
 

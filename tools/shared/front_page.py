@@ -6,6 +6,7 @@ from contextlib import suppress
 import anyio
 from pydantic import Field
 
+from tools.shared.together import all_of
 from tools.sources.hackernews import ITEM, TOP_IDS, Story
 from tools.sources.hackernews_algolia import FRONT_PAGE
 from toolserver.context import Leg, Reading, via
@@ -37,8 +38,7 @@ def front_page() -> tuple[Leg[tuple[StoryItem, ...]], ...]:
 
 async def found_and_ordered(reading: Reading) -> tuple[StoryItem, ...]:
     """The stories as search holds them, in the order of the page."""
-    ids = await reading.read(TOP_IDS)
-    stories = await reading.read(FRONT_PAGE)
+    ids, stories = await all_of(reading, (TOP_IDS, None), (FRONT_PAGE, None))
     try:
         return in_order(ids, stories)
     except SourceEmpty as error:

@@ -1,10 +1,11 @@
 """The headlines of a day from many feeds: read side by side, without undated ones, and each story once."""
 
+import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode
 
 import anyio
 
@@ -12,14 +13,16 @@ from tools.sources import news_feeds, reddit
 from tools.sources.hackernews import Story
 from tools.sources.hackernews_algolia import STORIES_24H, Recent
 from tools.sources.news_feeds import GOOGLE_NEWS
-from toolserver.context import Leg, Reading
-from toolserver.errors import SourceDown, SourceError, SourceUnusable
+from toolserver.context import Leg, Reading, ToolContext
+from toolserver.errors import SourceDown, SourceError, SourceExcluded, SourceLimited, SourceUnusable
 from toolserver.notes import SourceNote
 from toolserver.upstream.source import Source
 
 DAY = timedelta(hours=24)
 PATIENCE_S = 8.0  # for all feeds together; who is later answers the next call
-PACED_S = 4.0  # for boards of Reddit, which are asked ten seconds apart by our own choice: a board a call is enough
+PACED_S = 4.0  # for the board of Reddit whose turn it is
+DUE = 0.8  # of the time that a board is fresh: from then on reading it has it asked anew
+TURNS = "headlines.turns"
 NEWS: dict[str, tuple[Source[Any, Any], ...]] = {
     "hacker_news": (STORIES_24H,),
     "reddit": reddit.HOT,
@@ -55,44 +58,112 @@ class Item(NamedTuple):
 
 
 class Collected(NamedTuple):
-    """What the feeds gave, how many of them answered, and which did not."""
+    """What the feeds gave, how many of them answered, and which did not; how many of those may not be asked."""
 
     items: tuple[Item, ...]
     answered: int
     missing: tuple[str, ...]
+    barred: int
 
 
-def headline_legs(now: datetime) -> tuple[Leg[Collected], ...]:
+class _Round:
+    """One round of all feeds, for one leg: what they gave, and who gave nothing."""
+
+    def __init__(self, ctx: ToolContext, reading: Reading) -> None:
+        self._ctx, self._reading = ctx, reading
+        self.found: dict[tuple[str, str], tuple[Item, ...]] = {}
+        self.errors: dict[Source[Any, Any], SourceError] = {}
+
+    async def ask(
+        self, publisher: str, source: Source[Any, Any], patience_s: float, query: Any = None
+    ) -> SourceError | None:
+        """Read a feed. Why it gave nothing, if it did not."""
+        failure: SourceError
+        try:
+            with anyio.fail_after(patience_s):
+                self.take(publisher, source, await self._reading.read(source, query))
+            return None
+        except TimeoutError:
+            failure = SourceDown(f"no answer in {patience_s:g} s", word="timeout")
+        except SourceError as error:
+            failure = error
+        self.miss(source, failure)
+        return failure
+
+    async def boards(self) -> None:
+        """Boards of Reddit may be asked ten seconds apart, so one is asked: of those that are due, the next in turn.
+
+        The others say what they last said, as long as that is not stale.
+        """
+        kept = {board: await self._reading.at_hand(board) for board in reddit.HOT}
+        turn = self._turn(kept)
+        unasked: SourceError = SourceLimited("boards are asked in turn, ten seconds apart", word="budget")
+        if turn is not None:
+            failure = await self.ask("reddit", turn, PACED_S)
+            if failure is None:
+                del kept[turn]
+            elif isinstance(failure, SourceExcluded):
+                unasked = failure  # what bars one of them bars them all
+        for board, known in kept.items():
+            if known is not None:
+                self.errors.pop(board, None)
+                self.take("reddit", board, known[0])
+                self._reading.notes.append(known[1])
+            elif board is not turn:
+                self.miss(board, unasked)
+
+    def _turn(self, kept: Mapping[Source[Any, Any], tuple[Any, SourceNote] | None]) -> Source[Any, Any] | None:
+        """The board to ask now: of those whose word is growing old, the one that was asked longest ago."""
+        now, history = self._ctx.now, self._ctx.history
+
+        def due(board: Source[Any, Any]) -> bool:
+            at = known[1].fetched_at if (known := kept[board]) else None
+            return at is None or (now - at).total_seconds() > DUE * board.fresh_s
+
+        def asked(board: Source[Any, Any]) -> float:
+            last = history.last(TURNS, board.name)
+            return last.at.timestamp() if last else 0.0
+
+        turn = min(filter(due, kept), key=asked, default=None)
+        if turn is not None:
+            history.note(TURNS, turn.name, 1, now, keep_s=DAY.total_seconds())
+        return turn
+
+    def take(self, publisher: str, source: Source[Any, Any], value: Any) -> None:
+        self.found[publisher, source.name] = items_of(publisher, value)
+
+    def miss(self, source: Source[Any, Any], error: SourceError) -> None:
+        if not isinstance(error, SourceUnusable):
+            self.errors[source] = error
+
+    def collected(self, pairs: Sequence[tuple[str, Source[Any, Any]]]) -> Collected:
+        """What came of it. Raises the first error when nobody gave anything."""
+        for source, error in self.errors.items():
+            self._reading.notes.append(SourceNote(source, self._reading.section, "error", reason=error.reason))
+        if not self.found:
+            self._ctx.notes.add(self._reading.notes)  # of a leg that fails only one source would be listed
+            source, error = next(iter(self.errors.items()), (STORIES_24H, SourceDown("no feed")))
+            self._reading.asked = source
+            raise error
+        in_order = ((publisher, source.name) for publisher, source in pairs)  # not that of arrival
+        items = tuple(item for key in in_order for item in self.found.get(key, ()))
+        barred = sum(isinstance(error, SourceExcluded) for error in self.errors.values())
+        return Collected(items, len(self.found), tuple(s.name for _, s in pairs if s in self.errors), barred)
+
+
+def headline_legs(ctx: ToolContext) -> tuple[Leg[Collected], ...]:
     """All feeds at once; those that do not answer are left out. Raises the first error when none does."""
+    pairs = [(publisher, source) for publisher, sources in NEWS.items() for source in sources]
 
     async def collect(reading: Reading) -> Collected:
-        found: dict[tuple[str, str], tuple[Item, ...]] = {}
-        errors: dict[str, SourceError] = {}
-
-        async def read(publisher: str, source: Source[Any, Any]) -> None:
-            query = Recent(now) if source is STORIES_24H else None
-            patience = PACED_S if publisher == "reddit" else PATIENCE_S
-            try:
-                with anyio.fail_after(patience):
-                    found[publisher, source.name] = items_of(publisher, await reading.read(source, query))
-                return
-            except TimeoutError:
-                error: SourceError = SourceDown(f"no answer in {patience:g} s", word="timeout")
-            except SourceError as failure:
-                error = failure
-            if not isinstance(error, SourceUnusable):
-                errors[source.name] = error
-                reading.notes.append(SourceNote(source, reading.section, "error", reason=error.reason))
-
-        pairs = [(publisher, source) for publisher, sources in NEWS.items() for source in sources]
+        round_ = _Round(ctx, reading)
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(round_.boards)
             for publisher, source in pairs:
-                tasks.start_soon(read, publisher, source)
-        if not found:
-            raise next(iter(errors.values()), SourceDown("no feed"))
-        in_order = ((publisher, source.name) for publisher, source in pairs)  # not that of arrival
-        items = tuple(item for key in in_order for item in found.get(key, ()))
-        return Collected(items, len(found), tuple(source.name for _, source in pairs if source.name in errors))
+                if source not in reddit.HOT:
+                    query = Recent(ctx.now) if source is STORIES_24H else None
+                    tasks.start_soon(round_.ask, publisher, source, PATIENCE_S, query)
+        return round_.collected(pairs)
 
     return (collect,)
 
@@ -133,16 +204,20 @@ def of_the_day(items: Iterable[Item], now: datetime) -> list[Item]:
     return kept
 
 
+@functools.lru_cache(4096)
 def canonical(url: str | None) -> str:
     """The address without scheme, `www.`, `utm_*` and fragment; empty for none."""
     if url is None:
         return ""
-    parts = urlsplit(url)
-    query = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name[:4] != "utm_"]
-    host = (parts.hostname or "").removeprefix("www.")
-    return f"{host}{parts.path.rstrip('/')}?{urlencode(query)}"
+    address, _, query = url.partition("#")[0].partition("://")[2].partition("?")
+    host, _, path = address.partition("/")
+    if "utm_" in query:
+        named = parse_qsl(query, keep_blank_values=True)
+        query = urlencode([(name, value) for name, value in named if name[:4] != "utm_"])
+    return f"{host.lower().removeprefix('www.')}/{path}".rstrip("/") + f"?{query}"
 
 
+@functools.lru_cache(4096)
 def folded(title: str) -> str:
     """The letters and digits of a title, without case."""
-    return "".join(character for character in title.casefold() if character.isalnum())
+    return "".join(filter(str.isalnum, title.casefold()))

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tools.shared.quakes import earthquakes_of
+from tools.shared.together import all_of
 from tools.sources.emsc import QUAKES_QUERY, CatalogueQuery
 from tools.sources.usgs import QUAKES_DAY, Quake, QuakeList, QuakeQuery
 from toolserver.context import Leg, Reading, via
@@ -26,8 +27,8 @@ def large_quake_legs(now: dt.datetime) -> tuple[Leg[LargeQuakes], ...]:
     minute = now.replace(second=0, microsecond=0)
 
     async def usgs(reading: Reading) -> LargeQuakes:
-        flagged = await reading.read(QUAKES_DAY, QuakeQuery("significant", "day"))
-        strong = await reading.read(QUAKES_DAY, QuakeQuery("4.5", "day"))
+        questions = (QUAKES_DAY, QuakeQuery("significant", "day")), (QUAKES_DAY, QuakeQuery("4.5", "day"))
+        flagged, strong = await all_of(reading, *questions)
         return LargeQuakes(_largest([*earthquakes_of(flagged, ANY), *earthquakes_of(strong, LARGE)]), flagged=True)
 
     def from_emsc(listed: QuakeList) -> LargeQuakes:

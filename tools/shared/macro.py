@@ -9,6 +9,7 @@ from datetime import date, datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
 from tools.shared.series import Series, newest, series, spread
+from tools.shared.together import all_of
 from tools.sources import bls
 from tools.sources.bls import TIMESERIES, Labour, Years
 from tools.sources.dbnomics import REAL_GDP_GROWTH
@@ -22,6 +23,7 @@ from toolserver.errors import SourceEmpty
 SOURCES = (EFFR, TIMESERIES, REAL_GDP_GROWTH, PAR_YIELDS, PMMS_30Y, OBSERVATIONS, GRAPH_CSV)
 
 ENOUGH_ROWS, LEAST_ROWS = 45, 20  # of a year's yields: below the first, the year before is read too
+YOUNG_MONTHS = 2  # of a year, in which it cannot have so many rates: both years are asked for at once
 FIRST_RATES_BY = 7  # of January
 PERCENT, INDEX, GROWTH, POINTS = "percent", "index 1982-84=100", "percent, quarterly annualised", "percentage points"
 
@@ -109,8 +111,7 @@ def _yield_curve(today: date) -> Legs:
     """10 years less 2 years, both of one provider and one day."""
 
     async def by_key(reading: Reading) -> Sourced:
-        ten = await reading.read(OBSERVATIONS, ObservationsQuery("DGS10"))
-        two = await reading.read(OBSERVATIONS, ObservationsQuery("DGS2"))
+        ten, two = await all_of(reading, *((OBSERVATIONS, ObservationsQuery(name)) for name in ("DGS10", "DGS2")))
         return _steepness(ten["DGS10"], two["DGS2"])
 
     return (
@@ -144,11 +145,13 @@ def _treasury(today: date, then: Callable[[YieldCurve], Sourced]) -> Leg[Sourced
     """The yields of this year, and of the last one while this one is young."""
 
     async def leg(reading: Reading) -> Sourced:
-        curve = await reading.read(PAR_YIELDS, YieldYear(today.year))
+        this, last = YieldYear(today.year), YieldYear(today.year - 1, past=True)
+        questions = [(PAR_YIELDS, this), (PAR_YIELDS, last)] if today.month <= YOUNG_MONTHS else [(PAR_YIELDS, this)]
+        curve, *before = await all_of(reading, *questions)
         if not curve.ten_year and today > date(today.year, 1, FIRST_RATES_BY):
             raise SourceEmpty("the year has no rates yet")
         if len(curve.ten_year) < ENOUGH_ROWS:
-            curve = _joined(await reading.read(PAR_YIELDS, YieldYear(today.year - 1, past=True)), curve)
+            curve = _joined(before[0] if before else await reading.read(PAR_YIELDS, last), curve)
         if len(curve.ten_year) < LEAST_ROWS:
             raise SourceEmpty(f"{len(curve.ten_year)} days")
         return then(curve)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Literal, NamedTuple
 
 import anyio
@@ -46,8 +47,13 @@ class Chain(NamedTuple):
         return ((block, transfer) for block in self.blocks for transfer in block.transfers)
 
 
-async def newest_blocks(reading: Reading) -> Chain:
-    """A leg: the five newest blocks, three at a time. Raises SourceError when not one of them can be had."""
+def block_legs(ctx: ToolContext) -> tuple[Leg[Chain], ...]:
+    """The only leg there is, for as many blocks as the service is set to look at."""
+    return (partial(newest_blocks, count=ctx.host.blocks if ctx.host else BLOCKS),)
+
+
+async def newest_blocks(reading: Reading, count: int = BLOCKS) -> Chain:
+    """A leg: the newest blocks, three at a time. Raises SourceError when not one of them can be had."""
     head = await reading.read(BLOCK_NUMBER)
     seats = anyio.CapacityLimiter(AT_ONCE)
     found: list[Block] = []
@@ -61,7 +67,7 @@ async def newest_blocks(reading: Reading) -> Chain:
                 failed.append(error)
 
     async with anyio.create_task_group() as tasks:
-        for number in range(head, head - BLOCKS, -1):
+        for number in range(head, head - count, -1):
             tasks.start_soon(one, number)
     if not found:
         raise failed[0]

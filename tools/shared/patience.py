@@ -11,17 +11,18 @@ T = TypeVar("T")
 
 def patiently(first: Leg[T], second: Leg[T], wait_s: float) -> tuple[Leg[T], Leg[T]]:
     """The two legs; when the second is started because the first is slow, it waits that much longer for it to end."""
-    ended = anyio.Event()
+    failed = anyio.Event()  # once the first has answered nobody needs the second: it waits until it is told to go
 
     async def one(reading: Reading) -> T:
         try:
             return await first(reading)
-        finally:
-            ended.set()
+        except BaseException:
+            failed.set()
+            raise
 
     async def other(reading: Reading) -> T:
         with anyio.move_on_after(wait_s):
-            await ended.wait()
+            await failed.wait()
         return await second(reading)
 
     return one, other

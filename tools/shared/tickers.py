@@ -1,5 +1,6 @@
 """Twenty-six tickers and the titles that name them. Words that are also plain English need more than themselves."""
 
+import functools
 import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
@@ -94,13 +95,16 @@ class _Matcher:
         return context and self._symbol is not None and self._symbol.search(title) is not None
 
 
-_ANY = _whole((w for t in TICKERS for w in (*t.symbols, *t.names, *t.unclear_symbols, *t.unclear_names)), "", "")
+_OWNER = {w: t.symbol for t in TICKERS for w in (*t.symbols, *t.names, *t.unclear_symbols, *t.unclear_names)}
+_ANY = re.compile("|".join(map(re.escape, sorted(_OWNER, key=len, reverse=True))))
 _MATCHERS = {ticker.symbol: _Matcher(ticker) for ticker in TICKERS}
 
 
+@functools.lru_cache(4096)
 def named(title: str, *, finance: bool = False) -> tuple[str, ...]:
     """The symbols of the tickers a title names. `finance`: it is of a finance feed, where Apple is the company."""
-    if _ANY is None or _ANY.search(title) is None:  # most titles name nothing, and this is quick to see
+    maybe = {_OWNER[word] for word in _ANY.findall(title)}  # of most titles none, and this is quick to see
+    if not maybe:
         return ()
     context = _CONTEXT.search(title) is not None
-    return tuple(symbol for symbol, matches in _MATCHERS.items() if matches(title, context, finance))
+    return tuple(s for s, matches in _MATCHERS.items() if s in maybe and matches(title, context, finance))

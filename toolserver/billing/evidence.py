@@ -52,7 +52,7 @@ class Evidence:
 
     async def sign(self, sale: Sale) -> tuple[str, str]:
         """The receipt of a settled call, stored. The same call again gives the same receipt."""
-        stored = await self._file.together(self._write, Draft(sale, self._clock.time()))
+        stored = await self._file.together(self.write, Draft(sale, self._clock.time()))
         return Signed(stored.id, stored.jws)
 
     async def unheard(self, reason: NoCharge, owner: str, endpoint: str, credits: int) -> None:
@@ -60,13 +60,13 @@ class Evidence:
         if self.log.first_this_minute(reason, owner, endpoint):
             await self.log.record(Event(self._clock.time(), reason, endpoint, credits))
 
-    def _write(self, db: sqlite3.Connection, drafts: Sequence[Draft]) -> list[Stored | Exception]:
+    def write(self, db: sqlite3.Connection, drafts: Sequence[Draft]) -> list[Stored | Exception]:
         """Sign and store receipts and what the log gets of them, within the writer's transaction.
 
         Signing lets go of the interpreter: done by the event loop, it would wait for it again after every call.
         """
         known = found(db, [receipt_id(draft.sale.call_id) for draft in drafts])
-        size = nocharge.size_of(db)
+        size, key = nocharge.size_of(db), self._ring.current()
         told: list[Stored | Exception] = []
         new: list[Stored] = []
         events: list[Event] = []
@@ -75,7 +75,7 @@ class Evidence:
             if before is not None and before.fits(draft.sale):
                 told.append(before)
                 continue
-            receipt = self._signed(draft, size + len(events), again=before is not None)
+            receipt = self._signed(draft, key, size + len(events), again=before is not None)
             if draft.sale.reason is not None:
                 events.append(_event(draft, receipt))
             known[receipt.id] = receipt
@@ -86,21 +86,20 @@ class Evidence:
             nocharge.append(db, events, size)
         return told
 
-    def _signed(self, draft: Draft, seq: int, *, again: bool) -> Stored:
+    def _signed(self, draft: Draft, key: Key, seq: int, *, again: bool) -> Stored:
         """A new receipt. If a process died after signing one, the answer is another one now, and so is the id."""
-        sale, key = draft.sale, self._ring.current()
+        sale = draft.sale
         id = f"rcpt_{secrets.token_hex(16)}" if again else receipt_id(sale.call_id)
         place = None if sale.reason is None else {"origin": self.log.origin, "index": seq}
         core = encode(core_of(sale, service=self._service, now=draft.now, log=place, id=id))
-        signatures = key.sign(signing_input(key.kid, core)), key.sign(core)
-        return Stored(id, sale.owner, core, key.kid, *signatures, int(draft.now * 1000))
+        return Stored(id, sale.owner, core, key.kid, key.sign(signing_input(key.kid, core)), int(draft.now * 1000))
 
     async def receipt(self, id: str, token: str) -> dict[str, Any] | None:
         """A receipt for the bearer that paid, with the proof that the log has it if it should; None for anyone else."""
         stored = await self._file.read(lambda db: one(db, id))
         if stored is None or not hmac.compare_digest(stored.owner, token_hash(token).hex()):
             return None
-        core = stored.shown
+        core = stored.shown(self._ring.find(stored.key))
         told = {"receipt": core, "jws": stored.jws}
         place = core["log"]
         return told if place is None else {**told, "log_proof": await self._log_proof(place["index"])}

@@ -6,7 +6,9 @@
 A call that is still on the way when its process dies was not delivered: it is released at the next start.
 """
 
+import json
 import sqlite3
+from collections.abc import Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -15,6 +17,7 @@ from toolserver.clock import Clock
 from toolserver.storage.durable import Durable
 
 Step = Literal["reserving", "committing", "committed"]
+State = Literal["reserving", "committing", "committed", "releasing"]
 
 FIRST_WAIT_MS = 1000
 LONGEST_WAIT_MS = 300_000
@@ -28,23 +31,39 @@ class Release(NamedTuple):
     tries: int
 
 
+class Waiting(NamedTuple):
+    """Releases that wait; `next_s` is None when there is none."""
+
+    size: int
+    next_s: float | None
+
+
 class Journal:
     """The follower's calls on the way, and the outbox of its releases."""
 
     def __init__(self, file: Durable, clock: Clock) -> None:
         self._file, self._now = file, milliseconds(clock)
 
-    async def note(self, call_id: str, step: Step) -> None:
-        """The call is about to be reserved or committed, or was. A call to be released stays so."""
-        await self._file.alone(partial(_noted, call_id, step))
+    async def note(self, call_id: str, step: Step) -> State | None:
+        """The call is about to be reserved or committed, or was. A call to be released stays so. What it was before."""
+        return await self._file.alone(partial(_noted, call_id, step))
 
-    async def release(self, call_id: str, reason: str) -> None:
-        """The call is to be released, whatever the owner knows of it; until `done`."""
-        await self._file.alone(partial(_released, call_id, reason, self._now()))
+    async def release(self, call_id: str, reason: str, *, wait_s: float = 0.0) -> None:
+        """The call is to be released, whatever the owner knows of it; until `done`. It is due after so many seconds."""
+        await self._file.alone(partial(_released, call_id, reason, self._now() + int(wait_s * 1000)))
 
     async def done(self, call_id: str) -> None:
         """The answer was sent, or the release acknowledged."""
         await self._file.alone(partial(_done, call_id))
+
+    async def delivered(self, call_ids: Sequence[str]) -> None:
+        """These answers were sent. Calls that are to be released all the same stay so."""
+        await self._file.alone(partial(_delivered, json.dumps(call_ids)))
+
+    async def waiting(self) -> Waiting:
+        """How many releases wait, and until when the next one does."""
+        size, next_at = await self._file.read(_waiting)
+        return Waiting(size, None if next_at is None else max(0.0, (next_at - self._now()) / 1000))
 
     async def due(self, limit: int = 100) -> list[Release]:
         """Releases to be sent now, the longest waiting first."""
@@ -60,10 +79,12 @@ class Journal:
         return await self._file.alone(partial(_recovered, self._now()))
 
 
-def _noted(call_id: str, step: Step, db: sqlite3.Connection) -> None:
+def _noted(call_id: str, step: Step, db: sqlite3.Connection) -> State | None:
+    before = db.execute("SELECT state FROM journal WHERE call_id=?", (call_id,)).fetchone()
     sql = """INSERT INTO journal(call_id, state, next_at) VALUES(?, ?, 0)
       ON CONFLICT DO UPDATE SET state=excluded.state WHERE state<>'releasing'"""
     db.execute(sql, (call_id, step))
+    return before[0] if before else None
 
 
 def _released(call_id: str, reason: str, now: int, db: sqlite3.Connection) -> None:
@@ -75,6 +96,18 @@ def _released(call_id: str, reason: str, now: int, db: sqlite3.Connection) -> No
 
 def _done(call_id: str, db: sqlite3.Connection) -> None:
     db.execute("DELETE FROM journal WHERE call_id=?", (call_id,))
+
+
+def _delivered(call_ids: str, db: sqlite3.Connection) -> None:
+    sql = """DELETE FROM journal WHERE call_id IN (SELECT value FROM json_each(?))
+      AND state IN ('committing', 'committed')"""
+    db.execute(sql, (call_ids,))
+
+
+def _waiting(db: sqlite3.Connection) -> tuple[int, int | None]:
+    sql = "SELECT count(*), min(next_at) FROM journal WHERE state='releasing'"
+    found: tuple[int, int | None] = db.execute(sql).fetchone()
+    return found
 
 
 def _due(now: int, limit: int, db: sqlite3.Connection) -> list[Release]:

@@ -9,8 +9,6 @@ import secrets
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeVar
 
-import anyio
-
 from toolserver.billing.books import (
     AccountRef,
     Books,
@@ -59,7 +57,6 @@ __all__ = [
 
 R = TypeVar("R")
 
-SWEEP_S = 30.0
 FINGERPRINT = 16  # hex digits of a token's SHA-256 that name it to its owner
 
 
@@ -108,6 +105,10 @@ class Ledger(Protocol):
         """Reserve and settle in one step, for an answer that is at hand. Raises as `reserve` does."""
         ...
 
+    def delivered(self, call_id: str) -> None:
+        """The answer of a call that was charged is being handed over now."""
+        ...
+
     async def balance(self, who: Who) -> int:
         """What can be spent. Raises PaymentRequired: invalid_token or expired."""
         ...
@@ -140,13 +141,6 @@ class LedgerOwner(Ledger, Protocol):
     async def sweep(self) -> int:
         """Void every reservation whose time is over; how many. Nothing is ever lost to a caller by expiry."""
         ...
-
-
-async def keep_swept(ledger: LedgerOwner, *, every_s: float = SWEEP_S) -> None:
-    """Sweep now and then, until cancelled. Also what a crash left open is voided so, once its time is over."""
-    while True:
-        await ledger.sweep()
-        await anyio.sleep(every_s)
 
 
 def milliseconds(clock: Clock) -> Callable[[], int]:
@@ -212,6 +206,9 @@ class MemoryLedger:
 
     async def balance(self, who: Who) -> int:
         return self.books.valid(key_of(who))[1].spendable
+
+    def delivered(self, call_id: str) -> None:
+        """Nothing to remember."""
 
     async def mint(self, who: Who, credits: int, *, cause: str) -> Minted:
         return self._do(Mint(key_of(who), credits, cause, new_ref()))

@@ -9,7 +9,7 @@ import hashlib
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import quote
 
@@ -145,12 +145,18 @@ def core_of(
         "balance_after": sale.remaining,
         "settlement": "pending" if sale.pending else "charged" if charged else "released",
         "no_charge_reason": sale.reason,
-        "captured_at": None if sale.captured_at is None else iso(datetime.fromtimestamp(sale.captured_at, UTC)),
+        "captured_at": None if sale.captured_at is None else _second(sale.captured_at),
         "freshness_sla_s": None if sale.sla_s is None else round(sale.sla_s),
         "agent_nonce": echoed(sale.nonce),
         "log": None if log is None else dict(log),
         "issued_at": moment(now),
     }
+
+
+@lru_cache(256)
+def _second(at: float) -> str:
+    """The time an answer is of: the same one for every call while it is kept."""
+    return iso(datetime.fromtimestamp(at, UTC))
 
 
 @cache

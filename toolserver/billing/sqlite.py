@@ -42,7 +42,7 @@ class SqliteLedger:
     def __init__(self, file: Durable, clock: Clock) -> None:
         self.file = file
         self._now = milliseconds(clock)
-        self._decided = partial(decided, self._now)
+        self.decided = partial(decided, self._now)
         self._known: TTLCache[str, bool] = TTLCache(KNOWN, KNOWN_S, timer=clock.monotonic)
 
     async def knows(self, token: str) -> bool:
@@ -72,6 +72,9 @@ class SqliteLedger:
     async def balance(self, who: Who) -> int:
         key = key_of(who)
         return await self._read(lambda db: read_valid(db, key))
+
+    def delivered(self, call_id: str) -> None:
+        """Nothing to remember: what was charged is on the disk."""
 
     async def mint(self, who: Who, credits: int, *, cause: str) -> Minted:
         return await self._write(Mint(key_of(who), credits, cause, new_ref()))
@@ -108,23 +111,24 @@ class SqliteLedger:
         try:
             return await self._write(operation)
         except asyncio.CancelledError:
-            self.file.soon(self._decided, Settle(call_id, no_charge))
+            self.file.soon(self.decided, Settle(call_id, no_charge))
             raise
 
     async def _write(self, operation: Operation[R]) -> R:
         try:
-            return await self.file.together(self._decided, operation)
+            return await self.file.together(self.decided, operation)
         except (sqlite3.Error, StorageClosed) as failure:
-            raise _unavailable(failure) from failure
+            raise unavailable(failure) from failure
 
     async def _read(self, job: Job[R]) -> R:
         try:
             return await self.file.read(job)
         except (sqlite3.Error, StorageClosed) as failure:
-            raise _unavailable(failure) from failure
+            raise unavailable(failure) from failure
 
 
-def _unavailable(failure: Exception) -> PaymentRequired:
+def unavailable(failure: Exception) -> PaymentRequired:
+    """What callers are told when the books cannot be used."""
     log.error("the ledger cannot be used: %s", failure)
     return PaymentRequired(
         "billing_unavailable",

@@ -6,35 +6,38 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from toolserver.billing.keys import Key
 from toolserver.billing.receipts import Sale, compact, shown
 from toolserver.storage.rows import insert
 
-_COLUMNS = "id, owner, core, key, jws_signature, signature, at"
+_COLUMNS = "id, owner, core, key, signature, at"
 
 
 class Stored(NamedTuple):
-    """A receipt as it is kept: `core` and what is signed over it, with the name of the key."""
+    """A receipt as it is kept: `core` and the JWS's signature over it, with the name of the key."""
 
     id: str
     owner: str
     core: bytes
     key: str
-    jws_signature: bytes
     signature: bytes
     at: int
 
     @property
     def jws(self) -> str:
-        return compact(self.key, self.core, self.jws_signature)
+        return compact(self.key, self.core, self.signature)
 
-    @property
-    def shown(self) -> dict[str, Any]:
-        return shown(msgspec.json.decode(self.core), self.key, self.signature)
+    def shown(self, key: Key | None) -> dict[str, Any]:
+        """The core as an object, signed over its own bytes where the key that signed it can still sign."""
+        core = msgspec.json.decode(self.core)
+        return core if key is None or key.seed is None else shown(core, self.key, key.sign(self.core))
 
     def fits(self, sale: Sale) -> bool:
-        """Whether it is about the answer of this sale, and not about one that was made for the same call before."""
-        about = msgspec.json.decode(self.core)["response_sha256"]
-        return bool(about == (sale.body.sha256 if sale.body else None))
+        """Whether it tells of this sale, and not of another answer to the same call or of a charge since reversed."""
+        about = msgspec.json.decode(self.core)
+        charged = 0 if sale.pending else sale.charged
+        body = sale.body.sha256 if sale.body else None
+        return bool(about["response_sha256"] == body and about["credits_charged"] == charged)
 
 
 def found(db: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Stored]:

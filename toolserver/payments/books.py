@@ -6,6 +6,7 @@ nothing of what it wrote remains.
 
 import json
 import sqlite3
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -13,7 +14,7 @@ from toolserver.billing.ledger import new_ref
 from toolserver.billing.rules import ISSUED, Books, Mint, Needs, Operation, Revoke
 from toolserver.billing.tables import decided
 from toolserver.errors import ToolserverError
-from toolserver.payments.matching import Paid
+from toolserver.payments.matching import Paid, transfers
 from toolserver.payments.policy import Finality, Sighting
 from toolserver.payments.units import CHAIN_ID
 
@@ -145,6 +146,8 @@ def credit(db: sqlite3.Connection, given: Credit, now: int) -> int:
     cause = f"eip155:{CHAIN_ID}:0x{given.tx_hash.hex()}:{before}"
     _do(db, Mint(given.token, credits, cause, new_ref()), now)
     _insert(db, given, credits, now)
+    for purchase, amount in _beside(db, given).items():
+        unapplied(db, given.tx_hash, purchase, amount, "transaction_used", now)
     return int(credits)
 
 
@@ -170,6 +173,19 @@ def _insert(db: sqlite3.Connection, given: Credit, credits: int, now: int) -> No
     }
     marks = ", ".join(f":{name}" for name in row)
     db.execute(f"INSERT INTO tx_credit({', '.join(row)}) VALUES({marks})", row)
+
+
+def _beside(db: sqlite3.Connection, given: Credit) -> Counter[int]:
+    """What the same transaction brought us beside what was counted, by purchase: it can buy nothing any more."""
+    (own,) = db.execute("SELECT address FROM purchase WHERE id=?", (given.purchase,)).fetchone()
+    found: Counter[int] = Counter()
+    for transfer in transfers(given.seen.receipt):
+        if transfer.amount and transfer.log_index not in given.paid.indexes:
+            sql = "SELECT id FROM purchase WHERE address=? AND hd_index IS NOT NULL"
+            row = (given.purchase,) if transfer.payee == own else db.execute(sql, (transfer.payee,)).fetchone()
+            if row is not None:
+                found[row[0]] += transfer.amount
+    return found
 
 
 def _do(db: sqlite3.Connection, operation: Operation[Any], now: int) -> Any:

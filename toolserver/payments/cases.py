@@ -5,7 +5,8 @@ from typing import Any
 
 _UNAPPLIED = """
     SELECT 'unapplied' AS kind, u.tx_hash AS tx, p.address AS wallet, u.amount, u.reason, NULL AS lost, u.seen_at AS at
-    FROM unapplied_payment u JOIN purchase p ON p.id = u.purchase"""
+    FROM unapplied_payment u JOIN purchase p ON p.id = u.purchase
+    WHERE NOT EXISTS (SELECT 1 FROM tx_credit c WHERE c.tx_hash = u.tx_hash AND c.purchase = u.purchase)"""
 _UNDONE = """
     SELECT 'undone', r.tx_hash, p.address, r.amount, NULL, r.lost, r.at
     FROM tx_reversal r JOIN purchase p ON p.id = r.purchase"""

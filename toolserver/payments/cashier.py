@@ -2,7 +2,6 @@
 
 import importlib
 import logging
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -192,16 +191,17 @@ async def sweep_plan(settings: Settings, *, ledger: OwnBooks, clock: Clock, to: 
     """What has to be signed offline to collect every deposit of at least so much: see `sweep_plan.plan`.
 
     Raises:
-        ValueError: `to` is no address, or a deposit belongs to another account key.
+        ValueError: there is no account key, `to` is no address, or a deposit belongs to another account key.
         ChainDown: no server answers.
     """
     from toolserver.payments import books, sweep_plan
-    from toolserver.payments.deposit import DepositKey
+    from toolserver.payments.deposit import DepositKey, address_from
     from toolserver.payments.units import ATOMIC
 
-    if not re.fullmatch("0x[0-9a-fA-F]{40}", to):
-        raise ValueError("the address to collect at is 0x and 40 hexadecimal digits")
-    key = DepositKey(settings.xpub.get_secret_value() if settings.xpub else "")
+    collector = address_from(to)
+    if settings.xpub is None:
+        raise ValueError("there is nothing to collect without payments.xpub, which deposit addresses come from")
+    key = DepositKey(settings.xpub.get_secret_value())
     chain = _servers(settings, clock)
     try:
         await chain.ready()
@@ -209,4 +209,4 @@ async def sweep_plan(settings: Settings, *, ledger: OwnBooks, clock: Clock, to: 
         deposits = await sweep_plan.funded(known, chain.balance, least=least_usd * ATOMIC)
     finally:
         await chain.aclose()
-    return sweep_plan.plan(deposits, bytes.fromhex(to[2:]), key, now=int(clock.time()))
+    return sweep_plan.plan(deposits, collector, key, now=int(clock.time()))

@@ -62,8 +62,8 @@ class _Provider(AsyncHTTPProvider):
     def __init__(self, url: str, timeout_s: float) -> None:
         super().__init__(url, exception_retry_configuration=None)
         self._url = url
-        self._timeout = ClientTimeout(total=timeout_s)
-        self._session: ClientSession | None = None
+        connector, timeout = TCPConnector(limit=8), ClientTimeout(total=timeout_s)
+        self._session = ClientSession(raise_for_status=True, connector=connector, timeout=timeout)
 
     async def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
         sent = self.encode_rpc_request(method, params)
@@ -81,8 +81,6 @@ class _Provider(AsyncHTTPProvider):
         return await self._posted(request_data)
 
     async def _posted(self, data: bytes) -> bytes:
-        if self._session is None:
-            self._session = ClientSession(raise_for_status=True, connector=TCPConnector(limit=8), timeout=self._timeout)
         body, headers = bytearray(), self.get_request_headers()
         async with self._session.post(self._url, data=data, headers=headers, allow_redirects=False) as answer:
             async for part in answer.content.iter_chunked(65_536):
@@ -92,9 +90,8 @@ class _Provider(AsyncHTTPProvider):
         return bytes(body)
 
     async def disconnect(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            await anyio.lowlevel.checkpoint()  # sockets are closed by the event loop, in its next turn
+        await self._session.close()
+        await anyio.lowlevel.checkpoint()  # sockets are closed by the event loop, in its next turn
 
 
 class Node:
@@ -195,7 +192,7 @@ class Node:
             receipt,
             Transaction(_address(sent["to"]) if sent["to"] else None, bytes(sent["input"])),
             _bytes(block["hash"], 32),
-            int(block["timestamp"]),
+            _count(block["timestamp"]),
             *(found[name] for name in ("latest", "safe", "finalized")),
         )
 
@@ -207,7 +204,7 @@ class Node:
 async def _height(web3: "AsyncWeb3[Any]", tag: BlockIdentifier) -> int:
     """The number of the newest block of that kind; 0 where a server knows no such kind."""
     try:
-        return int((await web3.eth.get_block(tag))["number"])
+        return _count((await web3.eth.get_block(tag))["number"])
     except (Web3RPCError, BlockNotFound):
         if tag == "latest":
             raise
@@ -221,7 +218,7 @@ def _receipt(said: Any, tx_hash: bytes) -> Receipt | None:
     if said["blockHash"] is None or said["blockNumber"] is None:
         return None
     logs = tuple(_log(each) for each in said["logs"] if not each.get("removed"))
-    return Receipt(tx_hash, int(said["status"]), int(said["blockNumber"]), _bytes(said["blockHash"], 32), logs)
+    return Receipt(tx_hash, int(said["status"]), _count(said["blockNumber"]), _bytes(said["blockHash"], 32), logs)
 
 
 def _log(said: Any) -> Log:
@@ -237,6 +234,14 @@ def _bytes(value: Any, length: int) -> bytes:
     found = bytes(value)
     if len(found) != length:
         raise ValueError(f"not {length} bytes")
+    return found
+
+
+def _count(value: Any) -> int:
+    """A height or a time, as far as they can be stored in milliseconds."""
+    found = int(value)
+    if not 0 <= found < 2**53 // 1000:
+        raise ValueError("no such number")
     return found
 
 

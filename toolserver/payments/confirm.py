@@ -151,14 +151,14 @@ class Confirmations:
         """The payment as it is now; None when it is not seen. Raises PaymentRefused for what waiting will not mend."""
         policy = self._rules.policy
         seen = await self._chain.sight(case.tx_hash)
-        if seen is None:
+        if seen is None or not seen.settled:  # what a fork says is neither a payment nor a refusal
             return None
         paid = await self._paid(case, seen)
         progress = policy.progress(seen, paid.amount)
         if not progress.enough or not policy.needs_agreement(paid.amount):
             return _Found(seen, paid, progress)
         agreed = await self._chain.sight(case.tx_hash, voices=2)
-        if agreed is None:
+        if agreed is None or not agreed.settled:
             return _Found(seen, paid, Progress(progress.confirmations, progress.confirmations + 1, False))
         paid = await self._paid(case, agreed)
         return _Found(agreed, paid, policy.progress(agreed, paid.amount))

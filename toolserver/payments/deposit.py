@@ -6,6 +6,7 @@ Never give out the private key of one of the addresses: together with this key i
 
 import hashlib
 import hmac
+import re
 from typing import NamedTuple
 
 from eth_keys.backends.native.jacobian import fast_add, fast_multiply
@@ -14,6 +15,7 @@ from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
 
 VERSION, ACCOUNT_DEPTH, HARDENED = bytes.fromhex("0488b21e"), 3, 2**31
+_ADDRESS = re.compile("0x[0-9a-fA-F]{40}")
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
@@ -76,6 +78,16 @@ def account_key(xpub: str) -> PublicKey:
 def checksummed(address: bytes) -> str:
     """The address as people see it (EIP-55)."""
     return str(to_checksum_address(address))
+
+
+def address_from(text: str) -> bytes:
+    """An address as people write it; in mixed case its checksum must be right. Raises ValueError."""
+    if not _ADDRESS.fullmatch(text):
+        raise ValueError("an address is 0x and 40 hexadecimal digits")
+    address, digits = bytes.fromhex(text[2:]), text[2:]
+    if digits not in (digits.lower(), digits.upper()) and checksummed(address) != text:
+        raise ValueError("the address has a wrong checksum: a character is mistyped")
+    return address
 
 
 def _base58check(text: str) -> bytes:

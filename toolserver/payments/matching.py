@@ -15,6 +15,7 @@ from toolserver.payments.units import CHAIN_ID, USDC
 TRANSFER = keccak(text="Transfer(address,address,uint256)")
 AUTHORIZATION_USED = keccak(text="AuthorizationUsed(address,bytes32)")
 TRANSFER_SELECTOR = keccak(text="transfer(address,uint256)")[:4]
+MOST = 2**53  # 9 billion USDC in one transfer, more than there are on Base: a server that says so is wrong
 
 
 class Log(NamedTuple):
@@ -104,7 +105,7 @@ def paid_with_proof(receipt: Receipt, transaction: Transaction, address: bytes, 
 def says_memo(transaction: Transaction, memo: str) -> bool:
     """Whether the memo itself was written on the chain, where everybody can read it."""
     digits = memo.removeprefix("svc_buy_")
-    return digits.encode() in transaction.data or bytes.fromhex(digits) in transaction.data
+    return digits.encode() in transaction.data.lower() or bytes.fromhex(digits) in transaction.data
 
 
 def _is_transfer(log: Log) -> bool:
@@ -113,6 +114,7 @@ def _is_transfer(log: Log) -> bool:
         and len(log.topics) == 3
         and log.topics[0] == TRANSFER
         and len(log.data) == 32
+        and int.from_bytes(log.data, "big") <= MOST
         and _is_address(log.topics[1:])
     )
 

@@ -67,7 +67,8 @@ class Conversation:
             return None
         caller = replace(self._caller, request_id=ids.request_id())
         if params.meta is not UNSET:
-            caller = replace(caller, idempotency_key=params.meta.idempotency_key, nonce=params.meta.agent_nonce)
+            meta = params.meta
+            caller = replace(caller, idempotency_key=meta.idempotency_key, nonce=meta.agent_nonce, payment=meta.paid)
         return await self._fast.call(route, params, given, caller)
 
     async def _by_sdk(self, line: bytes, found: dict[str, Any]) -> bytes | None:

@@ -173,7 +173,9 @@ class McpEndpoint:
     async def _call(self, post: Post, message: Message, route: Route, given: dict[str, Any]) -> Result | None:
         """The result of a call. A paid call is given up, and not charged, when its caller hangs up: then None."""
         meta = message.params.meta
-        caller = self._caller(post) if meta is UNSET else self._caller(post, meta.idempotency_key, meta.agent_nonce)
+        caller = self._caller(post)
+        if meta is not UNSET:
+            caller = self._caller(post, meta.idempotency_key, meta.agent_nonce, meta.paid)
 
         async def work() -> Result:
             return await self._fast.call(route, message.params, given, caller)
@@ -223,7 +225,9 @@ class McpEndpoint:
         forwarded = post.headers.get(b"x-forwarded-for")
         return self._addresses.client(peer[0], None if forwarded is None else forwarded.decode("latin-1"))
 
-    def _caller(self, post: Post, idempotency_key: str | None = None, nonce: str | None = None) -> Caller:
+    def _caller(
+        self, post: Post, idempotency_key: str | None = None, nonce: str | None = None, payment: str | None = None
+    ) -> Caller:
         given = {name: post.headers[name].decode("latin-1") for name in _OURS if name in post.headers}
         return Caller(
             client=self._client(post),
@@ -233,6 +237,7 @@ class McpEndpoint:
             request_id=post.request_id,
             idempotency_key=idempotency_key,
             nonce=nonce or given.get(b"x-agent-nonce"),
+            payment=payment,
         )
 
 

@@ -6,6 +6,7 @@ from toolserver import problems
 from toolserver.documents import Facts
 from toolserver.envelopes import BARE, frame_of
 from toolserver.errors import CallRejected
+from toolserver.payments.x402.headers import META_RESPONSE, REQUIRED, RESPONSE, unheader
 from toolserver.pipeline import Outcome
 from toolserver.protocol import wire
 from toolserver.protocol.wire import encode
@@ -27,10 +28,8 @@ class Result(NamedTuple):
         return wire.end_with(self.meta, modern=modern) if self.meta else wire.end(modern=modern)
 
 
-def _content(escaped: bytes, payload: bytes) -> bytes:
-    return b"".join(
-        (b'{"content":[{"type":"text","text":', escaped, b'}],"structuredContent":', payload, b',"isError":false')
-    )
+def _content(escaped: bytes, payload: bytes, end: bytes = b',"isError":false') -> bytes:
+    return b"".join((b'{"content":[{"type":"text","text":', escaped, b'}],"structuredContent":', payload, end))
 
 
 def core_of(rendered: Rendered) -> bytes:
@@ -44,7 +43,11 @@ def core_of(rendered: Rendered) -> bytes:
 def result_of(operation: Operation, outcome: Outcome) -> Result:
     """The result of a call. The credits left stand in both copies of the payload and in the result's own `_meta`."""
     rendered, remaining = outcome.rendered, outcome.credits_remaining
-    signed = {"receipt": outcome.receipt, "receipt_id": outcome.receipt_id} if outcome.receipt_id else {}
+    signed: dict[str, Any] = {}
+    if outcome.receipt_id:
+        signed = {"receipt": outcome.receipt, "receipt_id": outcome.receipt_id}
+    if outcome.settlement is not None:
+        signed[META_RESPONSE] = outcome.settlement
     if remaining is None:
         return Result(core_of(rendered), signed)
     if frame_of(operation) is BARE:
@@ -56,8 +59,16 @@ def result_of(operation: Operation, outcome: Outcome) -> Result:
 
 
 def refused(rejected: CallRejected, facts: Facts, request_id: str) -> Result:
-    """A failure of a call: REST's body as text. No structured content: clients would hold it against the schema."""
+    """A failure of a call: REST's body as text. No structured content, which clients would hold against the schema;
+    only an offer to pay (x402) has to be there too, where it is one object with the error.
+    """
     body = problems.body(rejected.code, rejected.detail, facts=facts, request_id=request_id, **rejected.extra)
+    told = rejected.headers
+    meta: dict[str, Any] = {name: told[header] for name, header in _SIGNED.items() if header in told}
+    if RESPONSE in told:
+        meta[META_RESPONSE] = unheader(told[RESPONSE])
+    if REQUIRED in told:
+        written = encode(unheader(told[REQUIRED]) | body)
+        return Result(_content(encode(written.decode()), written, b',"isError":true'), meta, True)
     text = encode(encode(body).decode())
-    meta = {name: rejected.headers[header] for name, header in _SIGNED.items() if header in rejected.headers}
     return Result(b'{"content":[{"type":"text","text":' + text + b'}],"isError":true', meta, True)

@@ -16,6 +16,7 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult, Lis
 
 from toolserver import API_VERSION, ids
 from toolserver.access import Caller
+from toolserver.payments.x402.headers import META_PAYMENT
 from toolserver.protocol import wire
 from toolserver.protocol.definitions import Choice
 from toolserver.protocol.fast import Fast
@@ -66,7 +67,8 @@ class RegistryTools:
         if not isinstance(key, str | None) or not isinstance(nonce, str | None):
             raise MCPError(code=INVALID_PARAMS, message="`_meta` `idempotency_key` and `agent_nonce` are strings.")
         request_id = caller.request_id or ids.request_id()
-        return replace(caller, idempotency_key=key, nonce=nonce, request_id=request_id)
+        payment = wire.paid(wire.encode(meta.get(META_PAYMENT)))
+        return replace(caller, idempotency_key=key, nonce=nonce, request_id=request_id, payment=payment)
 
 
 def build(tools: RegistryTools) -> Server[Any]:

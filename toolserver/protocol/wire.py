@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from toolserver import API_VERSION
+from toolserver.payments.x402.headers import META_PAYMENT
 
 MODERN = "2026-07-28"
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -68,7 +69,12 @@ class Capabilities(msgspec.Struct, frozen=True):
     tasks: dict[str, Any] | None = None
 
 
-_ENVELOPE = {"version": VERSION_KEY, "capabilities": CAPABILITIES_KEY, "client": CLIENT_KEY}
+_ENVELOPE = {
+    "version": VERSION_KEY,
+    "capabilities": CAPABILITIES_KEY,
+    "client": CLIENT_KEY,
+    "payment": META_PAYMENT,
+}
 
 
 class Meta(msgspec.Struct, frozen=True, rename=_ENVELOPE):
@@ -80,6 +86,12 @@ class Meta(msgspec.Struct, frozen=True, rename=_ENVELOPE):
     progressToken: Id | msgspec.UnsetType = UNSET
     idempotency_key: str | None = None
     agent_nonce: str | None = None
+    payment: msgspec.Raw | msgspec.UnsetType = UNSET
+
+    @property
+    def paid(self) -> str | None:
+        """The payment that was sent along (x402), as JSON."""
+        return None if self.payment is UNSET else paid(bytes(self.payment))
 
 
 class Params(msgspec.Struct, frozen=True, rename={"meta": "_meta"}):
@@ -113,6 +125,11 @@ class Message(msgspec.Struct, frozen=True):
     method: str
     id: Id | msgspec.UnsetType = UNSET
     params: Params = NO_PARAMS
+
+
+def paid(payment: bytes) -> str | None:
+    """A member of `_meta` as the payment of a call; null is none."""
+    return None if payment == b"null" else payment.decode()
 
 
 _decode_message = msgspec.json.Decoder(Message).decode

@@ -35,11 +35,7 @@ async def opened(path: Path, migrations: tuple[str, ...]) -> AsyncIterator[Conne
             if isinstance(error, aiosqlite.OperationalError):  # busy, full or read-only: not the file's fault
                 raise
             await stack.aclose()
-            aside = path.with_name(f"{path.name}.damaged")
-            for end in ("-wal", "-shm"):
-                path.with_name(path.name + end).unlink(missing_ok=True)
-            path.replace(aside)
-            log.warning("a damaged file was set aside", extra={"file": aside.name, "error": str(error)})
+            log.warning("a damaged file was set aside", extra={"file": _set_aside(path), "error": str(error)})
             db = await stack.enter_async_context(_open(path, migrations))
         yield db
 
@@ -62,6 +58,13 @@ async def _check(db: Connection) -> None:
         row = await cursor.fetchone()
     if row is None or row[0] != "ok":
         raise DatabaseError(row[0] if row else "the check says nothing")
+
+
+def _set_aside(path: Path) -> str:
+    """Take a file out of the way, without the side files that belong to it; its new name."""
+    for end in ("-wal", "-shm"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
+    return path.replace(path.with_name(f"{path.name}.damaged")).name
 
 
 def _private(path: Path) -> None:

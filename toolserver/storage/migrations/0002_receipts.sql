@@ -6,8 +6,7 @@ CREATE TABLE receipt(
   owner         TEXT NOT NULL CHECK (length(owner) = 64),  -- SHA-256 of the token that paid, hex
   core          BLOB NOT NULL,                             -- what is signed, as RFC 8785 writes it
   key           TEXT NOT NULL,                             -- which key signed
-  jws_signature BLOB NOT NULL,                             -- over the JWS signing input
-  signature     BLOB NOT NULL,                             -- over the core's own bytes
+  signature     BLOB NOT NULL,                             -- over the JWS signing input
   at            INTEGER NOT NULL
 ) STRICT;
 CREATE TRIGGER receipt_is_never_changed BEFORE UPDATE ON receipt

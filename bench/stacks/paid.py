@@ -1,0 +1,111 @@
+"""Serve paid calls: `python -m bench.stacks.paid WAY SERVER DATA_DIR`, on the world at TOOLSERVER_UPSTREAM__VIA.
+
+Ways: `ours`; `unbooked`, the same but for the books: the receipt is signed, nothing is charged or stored; `usual`, the
+books as one would write them with aiosqlite: a transaction for each call, each statement awaited. The token that has
+credits is in the ready line.
+"""
+
+import asyncio
+import secrets
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+import anyio
+
+from bench.ledger import usual_charge
+from toolserver.app import App, Service
+from toolserver.billing.books import Settlement
+from toolserver.billing.evidence import Evidence
+from toolserver.billing.receipts import Sale, Signed, core_of, encode, receipt_id, signing_input
+from toolserver.billing.stored import Stored
+from toolserver.serving import announce, bound, run_async, serve, settled
+from toolserver.settings import Settings
+
+CREDITS = 1_000_000_000
+Made = Callable[[Settlement], Sale]
+
+
+class Signing:
+    """A receipt made as ours is, and kept nowhere."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._ring = evidence._ring
+
+    def __call__(self, sale: Sale) -> Stored:
+        key, now = self._ring.current(), time.time()
+        core = encode(core_of(sale, service="bench", now=now))
+        signature = key.sign(signing_input(key.kid, core))
+        return Stored(receipt_id(sale.call_id), sale.owner, core, key.kid, signature, int(now * 1000))
+
+
+class Unbooked:
+    """A counter without books."""
+
+    def __init__(self, sign: Signing) -> None:
+        self._sign = sign
+
+    async def sell(self, call_id: str, token: str, credits: int, *, endpoint: str, sale: Made) -> Any:
+        told = Settlement(call_id, credits, CREDITS, None, "posted")
+        receipt = self._sign(sale(told))
+        return told, Signed(receipt.id, receipt.jws)
+
+
+class Usual:
+    """A counter over aiosqlite: charge and receipt in one transaction a call, under a lock."""
+
+    def __init__(self, sign: Signing, db: aiosqlite.Connection) -> None:
+        self._sign, self._db, self._turn = sign, db, asyncio.Lock()
+
+    async def sell(self, call_id: str, token: str, credits: int, *, endpoint: str, sale: Made) -> Any:
+        async with self._turn:
+            await self._db.execute("BEGIN IMMEDIATE")
+            remaining = await usual_charge(self._db, call_id, token, credits, endpoint)
+            told = Settlement(call_id, credits, remaining, None, "posted")
+            receipt = self._sign(sale(told))
+            await self._db.execute(
+                "INSERT INTO receipt(id, owner, core, key, signature, at) VALUES(?,?,?,?,?,?)", tuple(receipt)
+            )
+            await self._db.execute("COMMIT")
+        return told, Signed(receipt.id, receipt.jws)
+
+
+@asynccontextmanager
+async def counter(way: str, service: Service, path: Path) -> AsyncIterator[Any]:
+    sign = Signing(service.treasury.evidence)
+    if way == "unbooked":
+        yield Unbooked(sign)
+        return
+    async with aiosqlite.connect(path, isolation_level=None) as db:
+        await db.execute("PRAGMA synchronous=FULL")
+        await db.execute("PRAGMA foreign_keys=ON")
+        yield Usual(sign, db)
+
+
+async def main(way: str, settings: Settings) -> None:
+    sock, stop = bound("127.0.0.1", 0), anyio.Event()
+    token = f"svc_live_{secrets.token_hex(32)}"
+    async with anyio.create_task_group() as tasks:
+
+        async def ready(service: Service) -> None:
+            await service.treasury.ledger.mint(token, CREDITS, cause="bench")
+            if way != "ours":
+                tasks.start_soon(other, service)
+            settled()
+            announce(base_url=f"http://127.0.0.1:{sock.getsockname()[1]}", token=token)
+
+        async def other(service: Service) -> None:
+            async with counter(way, service, settings.data_dir / "ledger.sqlite3") as made:
+                service.pipeline._till._counter = made
+                await anyio.sleep_forever()
+
+        await serve(App(settings, base_url="http://127.0.0.1", on_ready=ready), sock, settings, stop=stop)
+
+
+if __name__ == "__main__":
+    asked = Settings(server=sys.argv[2], port=0, data_dir=Path(sys.argv[3]))  # type: ignore[arg-type]
+    run_async(asked, main, sys.argv[1], asked)

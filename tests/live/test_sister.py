@@ -1,0 +1,140 @@
+"""Two programs, one ledger: what is bought at one is spent at the other, and no failure between them costs anybody."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.live.processes import UNLIMITED, Program, control, ran, started
+from tests.requirements import proves
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(150)]
+
+SECRET = "0123456789abcdef" * 4
+BRIEFING, MACRO = "/api/pro/briefing", "/api/pro/macro"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+class Sisters:
+    """An owner, which can be taken away and put back, and its follower."""
+
+    def __init__(self, folder: Path, world: str) -> None:
+        self._folder, self.world, self._ports = folder, world, (free_port(), free_port())
+        self._owner = ExitStack()
+        self.shared = {**UNLIMITED, "TOOLSERVER_UPSTREAM__VIA": world}
+        self.owner: Program
+
+    def come(self) -> None:
+        keys = {"TOOLSERVER_LEDGER__KEYS": json.dumps({"b-1": SECRET}), "TOOLSERVER_LEDGER__SERVICES": '{"b-1": ["b"]}'}
+        chain = json.dumps([f"{self.world}/u/mainnet.base.org/", f"{self.world}/u/base-rpc.publicnode.com/"])
+        sells = {"ENABLED": "true", "RPC_URLS": chain, "XPUB": xpub()}
+        selling = {f"TOOLSERVER_PAYMENTS__{name}": value for name, value in sells.items()}
+        flags = ("--port", str(self._ports[0]), "--data-dir", str(self._folder / "owner"))
+        inner = {"TOOLSERVER_LEDGER__PORT": str(self._ports[1])}
+        environment = {**self.shared, **keys, **inner, **selling}
+        self.owner = self._owner.enter_context(started("serve", *flags, folder=self._folder, **environment))
+
+    def go(self) -> None:
+        self._owner.close()
+
+    @property
+    def follows(self) -> dict[str, str]:
+        own = {
+            "URL": f"http://127.0.0.1:{self._ports[1]}",
+            "PUBLIC_URL": f"http://127.0.0.1:{self._ports[0]}",
+            "SERVICE": "b",
+            "KEY_ID": "b-1",
+            "SECRET": SECRET,
+        }
+        return self.shared | {f"TOOLSERVER_LEDGER__{name}": value for name, value in own.items()}
+
+
+def xpub() -> str:
+    from toolserver.payments.demo import XPUB
+
+    return XPUB
+
+
+@pytest.fixture(scope="module")
+def sisters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sisters, Program]]:
+    folder = tmp_path_factory.mktemp("sisters")
+    with started("world", folder=folder) as world:
+        pair = Sisters(folder, world.url)
+        pair.come()
+        with started("serve", folder=folder, **pair.follows) as follower:
+            yield pair, follower
+        pair.go()
+
+
+def bought(at: Program, world: str) -> str:
+    """A token, bought at one of them."""
+    quote = httpx.post(f"{at.url}/api/payment/buy-credits", json={"amount_usd": 2}, trust_env=False).json()
+    with control(world) as sim:
+        sim.put("clock", {"speed": 30})
+        paid = sim._client.post("chain/transfer", json={"to": quote["wallet"], "amount_usd": 2}).json()
+        claim = {"tx_hash": paid["tx_hash"], "nonce": quote["memo"]}
+        answer = httpx.post(f"{at.url}/api/payment/confirm", json=claim, timeout=30, trust_env=False)
+        sim.put("clock", {"speed": 1})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["token"])
+
+
+def call(at: Program, path: str, token: str, **headers: str) -> httpx.Response:
+    auth = {"Authorization": f"Bearer {token}", **headers}
+    return httpx.get(f"{at.url}{path}", headers=auth, timeout=30, trust_env=False)
+
+
+def balance(at: Program, token: str) -> Any:
+    return call(at, "/api/payment/balance", token).json().get("credits")
+
+
+@proves("sister.shared")
+def test_a_token_bought_at_either_works_at_both_and_is_charged_once(sisters: tuple[Sisters, Program]) -> None:
+    pair, follower = sisters
+    for at, other in ((pair.owner, follower), (follower, pair.owner)):
+        token = bought(at, pair.world)
+        spent = [call(other, BRIEFING, token), call(at, BRIEFING, token)]
+        assert [answer.status_code for answer in spent] == [200, 200]
+        assert [int(answer.headers["x-credits-remaining"]) for answer in spent] == [99, 98]
+        assert balance(at, token) == balance(other, token) == 98
+    core = call(
+        follower, f"/api/receipt/{call(follower, BRIEFING, token).headers['x-service-receipt-id']}", token
+    ).json()
+    assert (core["receipt"]["credits_charged"], core["receipt"]["balance_after"]) == (1, 97)
+
+
+@proves("sister.away")
+def test_while_the_ledger_is_away_nothing_is_sold_and_afterwards_it_goes_on_by_itself(
+    sisters: tuple[Sisters, Program],
+) -> None:
+    pair, follower = sisters
+    token = bought(pair.owner, pair.world)
+    assert call(follower, BRIEFING, token).status_code == 200
+    pair.go()
+
+    refused = [call(follower, BRIEFING, token) for _ in range(8)]
+    assert {(answer.status_code, answer.json()["error"]) for answer in refused} == {(402, "billing_unavailable")}
+    assert all(int(answer.headers["retry-after"]) > 0 for answer in refused)
+    free = httpx.get(f"{follower.url}/api/btc-price", trust_env=False)
+    assert free.status_code == 200
+    assert "toolserver_ledger_up 0.0" in httpx.get(follower.ready["metrics_url"], trust_env=False).text
+
+    pair.come()
+    until = time.monotonic() + 75
+    while (again := call(follower, BRIEFING, token)).status_code != 200:
+        assert time.monotonic() < until, follower.said
+        time.sleep(0.5)
+    assert int(again.headers["x-credits-remaining"]) == 98  # 100 less the two that were answered
+    assert balance(pair.owner, token) == 98
+    checked = ran("ledger", "check", "--json", "--data-dir", str(pair._folder / "owner"), folder=pair._folder)
+    assert json.loads(checked.stdout)["ok"]

@@ -1,0 +1,172 @@
+"""x402 version 2 as it travels: JSON objects, in HTTP as base64 in three headers. Pure.
+
+What comes from outside is read into a `Payment` of our own values and written anew before it is passed on: nothing
+that we did not understand reaches the facilitator.
+"""
+
+import base64
+import hashlib
+import re
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toolserver.errors import ToolserverError
+from toolserver.payments.deposit import checksummed
+from toolserver.payments.x402.headers import (
+    META_PAYMENT,
+    META_RESPONSE,
+    REQUIRED,
+    RESPONSE,
+    SIGNATURE,
+    header,
+    unheader,
+)
+
+__all__ = [
+    "META_PAYMENT",
+    "META_RESPONSE",
+    "REQUIRED",
+    "RESPONSE",
+    "SIGNATURE",
+    "Malformed",
+    "Payment",
+    "header",
+    "read",
+    "settlement",
+    "tx_hash",
+    "unheader",
+    "written",
+]
+
+VERSION = 2
+SCHEME = "exact"
+MOST_BYTES = 8192
+LARGEST = 2**256
+_ADDRESS, _HASH = re.compile(r"0x[0-9a-fA-F]{40}"), re.compile(r"0x[0-9a-fA-F]{64}")
+_NUMBER, _SIGNED = re.compile(r"[0-9]{1,78}"), re.compile(r"0x(?:[0-9a-fA-F]{2}){65,2048}")
+
+
+class Malformed(ToolserverError):
+    """Not an x402 payment of version 2. The text says what is wrong and repeats nothing of it."""
+
+
+class _Authorization(msgspec.Struct, frozen=True, rename="camel"):
+    from_: str = msgspec.field(name="from")
+    to: str
+    value: str
+    valid_after: str
+    valid_before: str
+    nonce: str
+
+
+class _Signed(msgspec.Struct, frozen=True):
+    signature: str
+    authorization: _Authorization
+
+
+class Accepted(msgspec.Struct, frozen=True, rename="camel"):
+    """The offer that the payer says to accept."""
+
+    scheme: str
+    network: str
+    asset: str
+    amount: str
+    pay_to: str
+
+
+class _Payload(msgspec.Struct, frozen=True):
+    x402Version: int
+    payload: _Signed
+    accepted: Accepted
+
+
+class Payment(NamedTuple):
+    """A signed authorisation to move USDC, well formed and not yet believed. `id` names it in whatever spelling."""
+
+    id: bytes
+    payer: bytes
+    payee: bytes
+    amount: int
+    valid_after: int
+    valid_before: int
+    nonce: bytes
+    signature: bytes
+    accepted: Accepted
+
+    @property
+    def shown_payer(self) -> str:
+        return checksummed(self.payer)
+
+    def authorization(self) -> dict[str, str]:
+        """The authorisation as it travels."""
+        return {
+            "from": self.shown_payer,
+            "to": checksummed(self.payee),
+            "value": str(self.amount),
+            "validAfter": str(self.valid_after),
+            "validBefore": str(self.valid_before),
+            "nonce": f"0x{self.nonce.hex()}",
+        }
+
+
+def read(text: str) -> Payment:
+    """The payment in a header (base64) or in MCP's `_meta` (JSON). Raises Malformed."""
+    if len(text) > MOST_BYTES:
+        raise Malformed(f"longer than {MOST_BYTES} characters")
+    try:
+        raw = text.encode() if text.startswith("{") else base64.b64decode(text.strip(), validate=True)
+        found = msgspec.json.decode(raw, type=_Payload)
+    except msgspec.ValidationError as error:
+        raise Malformed(str(error)[:200]) from None
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise Malformed("not base64 of a JSON object") from None
+    if found.x402Version != VERSION:
+        raise Malformed(f"x402Version is not {VERSION}")
+    return _payment(found)
+
+
+def _payment(found: _Payload) -> Payment:
+    given, signature = found.payload.authorization, _bytes("signature", found.payload.signature, _SIGNED)
+    payment = Payment(
+        b"",
+        _bytes("from", given.from_, _ADDRESS),
+        _bytes("to", given.to, _ADDRESS),
+        _number("value", given.value),
+        _number("validAfter", given.valid_after),
+        _number("validBefore", given.valid_before),
+        _bytes("nonce", given.nonce, _HASH),
+        signature,
+        found.accepted,
+    )
+    said = msgspec.json.encode([*payment.authorization().values(), signature.hex()])
+    return payment._replace(id=hashlib.sha256(said).digest())
+
+
+def _bytes(name: str, text: str, form: re.Pattern[str]) -> bytes:
+    if not form.fullmatch(text):
+        raise Malformed(f"`{name}` is not what it should be: 0x and hexadecimal digits")
+    return bytes.fromhex(text[2:])
+
+
+def _number(name: str, text: str) -> int:
+    if not _NUMBER.fullmatch(text) or int(text) >= LARGEST:
+        raise Malformed(f"`{name}` is not a whole number in decimal digits")
+    return int(text)
+
+
+def written(payment: Payment, requirement: dict[str, Any], resource: dict[str, str]) -> dict[str, Any]:
+    """The payment for the facilitator, as paying exactly what we asked for."""
+    signed = {"signature": f"0x{payment.signature.hex()}", "authorization": payment.authorization()}
+    return {"x402Version": VERSION, "resource": resource, "accepted": requirement, "payload": signed}
+
+
+def tx_hash(text: object) -> bytes | None:
+    """A transaction's hash, or None for what is none."""
+    return bytes.fromhex(text[2:]) if isinstance(text, str) and _HASH.fullmatch(text) else None
+
+
+def settlement(payer: str, network: str, *, tx: bytes | None, reason: str | None = None) -> dict[str, Any]:
+    """What PAYMENT-RESPONSE says: settled, or why not."""
+    told: dict[str, Any] = {"success": reason is None} | ({"errorReason": reason} if reason else {})
+    return {**told, "transaction": f"0x{tx.hex()}" if tx else "", "network": network, "payer": payer}
