@@ -181,8 +181,9 @@ async def test_a_sweep_signs_nothing_for_addresses_of_another_key(tmp_path):
     async with fake_rpc() as fake, desk(tmp_path, [Server()]) as d:
         fake.pay(address_of(await d.quote()), 7, TX)
         fake.now += 2000
-        with pytest.raises(ValueError, match="another account key"):
-            await sweep_plan(settings(rpc_urls=[fake.url], xpub=other), ledger=d.ledger, clock=d.clock, to=SHARED)
+        made = await sweep_plan(settings(rpc_urls=[fake.url], xpub=other), ledger=d.ledger, clock=d.clock, to=SHARED)
+    assert (made["total"], made["authorizations"]) == (0, [])
+    assert [(one["index"], one["value"]) for one in made["of_other_keys"]] == [(0, 7_000_000)]
 
 
 async def test_a_sweep_needs_the_chain(tmp_path):

@@ -121,15 +121,7 @@ async def premium_crypto_deep(
     Ethereum node, Blockscout or Etherscan; candles of Coinbase, Kraken or Binance.
     Errors: 400 for more than 20 symbols; 503 when nobody answers. Nothing is charged then, nor when `coins` finds none.
     """
-    chains: dict[str, tuple[Leg[Any], ...]] = {
-        "coins_top50": tuple(via(source, None, ranked) for source in COIN_SOURCES),
-        "exchange_top20_usdt": exchange_list.list_legs(),
-        **network_chains("network_btc"),
-        "eth_gas": gas_legs(),
-    }
-    if history:
-        chains["series.btc_30d"] = candles.btc_days(DAYS)
-    found = await read_sections(ctx, chains)
+    found = await read_sections(ctx, _chains(history))
     found.require_any()
     asked = frozenset(coins.split(",")) if coins else frozenset()
     top, pairs = found.get("coins_top50", coin_rows(asked)), found.get("exchange_top20_usdt", pair_rows(ctx, asked))
@@ -144,6 +136,18 @@ async def premium_crypto_deep(
         **series,
         notes=_notes(found, history),
     )
+
+
+def _chains(history: str | None) -> dict[str, tuple[Leg[Any], ...]]:
+    """Every section by its path; daily candles only when asked for."""
+    days = {"series.btc_30d": candles.btc_days(DAYS)} if history else {}
+    return {
+        "coins_top50": tuple(via(source, None, ranked) for source in COIN_SOURCES),
+        "exchange_top20_usdt": exchange_list.list_legs(),
+        **network_chains("network_btc"),
+        "eth_gas": gas_legs(),
+        **days,
+    }
 
 
 def ranked(listed: Sequence[Coin]) -> list[tuple[int, Coin]]:

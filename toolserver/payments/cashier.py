@@ -191,7 +191,7 @@ async def sweep_plan(settings: Settings, *, ledger: OwnBooks, clock: Clock, to: 
     """What has to be signed offline to collect every deposit of at least so much: see `sweep_plan.plan`.
 
     Raises:
-        ValueError: there is no account key, `to` is no address, or a deposit belongs to another account key.
+        ValueError: there is no account key, or `to` is no address.
         ChainDown: no server answers.
     """
     from toolserver.payments import books, sweep_plan

@@ -46,10 +46,6 @@ class Deposit(NamedTuple):
     amount: int
 
 
-class ForeignAddress(ValueError):
-    """An address was not derived from this key."""
-
-
 async def funded(
     known: Iterable[tuple[int, bytes]], balance: Callable[[bytes], Awaitable[int]], *, least: int = 1
 ) -> list[Deposit]:
@@ -63,21 +59,22 @@ def plan(
 ) -> dict[str, Any]:
     """What has to be signed to move everything to one address: a document for the offline signer.
 
-    `path` is the key to sign with, below m/44'/60'/account'; `typed_data` is what wallets sign (EIP-712).
-
-    Raises:
-        ForeignAddress: a deposit belongs to another key, so that nobody signs for what cannot be checked.
+    `path` is the key to sign with, below m/44'/60'/account'; `typed_data` is what wallets sign (EIP-712). Deposits of
+    another account key, one that was in use before, are named apart: nobody is to sign for what cannot be checked.
     """
-    listed = list(deposits)
-    for deposit in listed:
-        if key.address(deposit.hd_index) != deposit.address:
-            raise ForeignAddress(f"index {deposit.hd_index} is of another account key")
+    own: list[Deposit] = []
+    others: list[Deposit] = []
+    for deposit in deposits:
+        (own if key.address(deposit.hd_index) == deposit.address else others).append(deposit)
     return {
         "chain_id": CHAIN_ID,
         "token": checksummed(USDC),
         "to": checksummed(to),
-        "total": sum(deposit.amount for deposit in listed),
-        "authorizations": [_authorization(deposit, to, now + valid_s) for deposit in listed],
+        "total": sum(deposit.amount for deposit in own),
+        "authorizations": [_authorization(deposit, to, now + valid_s) for deposit in own],
+        "of_other_keys": [
+            {"index": one.hd_index, "address": checksummed(one.address), "value": one.amount} for one in others
+        ],
     }
 
 
