@@ -94,6 +94,7 @@ def host_of(settings: Settings, clock: Clock, usage: Usage, treasury: Treasury) 
         usage=usage,
         evidence=treasury.evidence,
         payments=treasury.payments,
+        blocks=settings.onchain.blocks,
         x402=topups_of(treasury.x402, treasury.ledger),
     )
 
