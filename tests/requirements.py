@@ -279,6 +279,7 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "ledger.sums": "Debits equal credits, and every rule of the books can be checked.",
         "sister.shared": "A token bought at either of two services works at both, and is charged once.",
         "sister.away": "While the ledger is away a follower answers 402 billing_unavailable, and recovers by itself.",
+        "log.verified-by-others": "A verifier that others wrote finds the log of uncharged calls in order.",
         "ledger.follower": "A service can charge the credits of a sister service's ledger, whatever fails on the way.",
         "ledger.owner": "The owner hears only services that sign, each about its own calls.",
         "quote.additions": "A quote has payment_uri, memo_commitment, network, token_contract and amount_atomic.",
