@@ -175,8 +175,8 @@ def _failures(operation: Operation) -> list[int]:
     pays = posts and operation.tier is Tier.PAYMENT
     possible = {
         400: True,
-        402: auth(operation) == "bearer",
-        404: bool(_placeholders(operation)),
+        402: pays or auth(operation) == "bearer",
+        404: pays or bool(_placeholders(operation)),
         409: pays,
         413: posts,
         415: posts,

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+KEY_LENGTH = 255
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -266,6 +268,8 @@ class Pipeline:
         async def sell(call_id: str) -> Sold:
             return await self._till.sell(Order(call_id, operation, arguments, given, caller, token))
 
+        if caller.idempotency_key is not None and not 1 <= len(caller.idempotency_key) <= KEY_LENGTH:
+            raise InvalidArguments(f"An Idempotency-Key has 1 to {KEY_LENGTH} characters.", errors=[])
         if caller.idempotency_key is None:
             sold = await sell(ids.call_id())
         else:

@@ -160,6 +160,11 @@ class Sim:
     def fault(self, match: str, kind: str, **parameters: Any) -> None:
         self._client.post("faults", json={"match": match, "kind": kind, **parameters}).raise_for_status()
 
+    def paid(self, wallet: str, usd: int) -> str:
+        """Pay on the simulated chain; the transaction's hash."""
+        answer = self._client.post("chain/transfer", json={"to": wallet, "amount_usd": usd}).raise_for_status()
+        return str(answer.json()["tx_hash"])
+
     def reset(self) -> None:
         self._client.post("reset").raise_for_status()
 

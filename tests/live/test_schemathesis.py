@@ -12,7 +12,6 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     allow_header_conformance,
     content_type_conformance,
-    ignored_auth,
     missing_required_header,
     negative_data_rejection,
     positive_data_acceptance,
@@ -23,6 +22,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from rest_bridge.openapi import openapi
+from tests.live.buying import bought
 from tests.live.processes import Program
 from tests.requirements import proves
 from toolserver.documents import Facts
@@ -36,6 +36,12 @@ STRICTER = {  # what a schema cannot say in words that every client understands
     "/api/climate/weather-alerts",  # which two letters are a state
     "/api/exposure-lookup",  # which addresses are public
     "/api/mcp",  # which names are tools
+    "/api/payment/buy-credits",  # how many decimals
+    "/api/payment/topup",  # how many decimals
+    "/api/payment/confirm",  # what a hash and a memo look like
+    "/api/pro/briefing",  # a list inside a text
+    "/api/pro/crypto-deep",  # a list inside a text
+    "/api/pro/world-deltas",  # which times are past
     "/api/stocks",  # a list inside a text
     "/api/weather",  # both coordinates or neither
 }
@@ -50,7 +56,6 @@ CHECKS = [
     missing_required_header,
     negative_data_rejection,
     positive_data_acceptance,
-    ignored_auth,
 ]
 
 
@@ -59,18 +64,28 @@ OPERATIONS = [(path, method) for path, item in DESCRIBED.items() for method in i
 
 
 @pytest.fixture(scope="module")
-def api(demo: Program) -> schemathesis.BaseSchema:
+def auth(demo: Program) -> dict[str, str]:
+    """The header of a token that can pay for every example."""
+    return {"Authorization": f"Bearer {bought(demo, demo.ready['world_url'], usd=99)}"}
+
+
+@pytest.fixture(scope="module")
+def api(demo: Program, auth: dict[str, str]) -> schemathesis.BaseSchema:
     """The description. Every answer is composed once before, all side by side: some upstreams are asked slowly."""
-    with httpx.Client(base_url=demo.url, timeout=60) as client, ThreadPoolExecutor(16) as pool:
+    with httpx.Client(base_url=demo.url, timeout=60, headers=auth) as client, ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda operation: client.get(operation[0]), OPERATIONS))
-    return schemathesis.openapi.from_url(f"{demo.url}/openapi.json", timeout=20)
+    described = schemathesis.openapi.from_url(f"{demo.url}/openapi.json", timeout=20)
+    checks = described.config.checks
+    checks.negative_data_rejection.expected_statuses.append("402")  # what is wrong is the token
+    checks.positive_data_acceptance.expected_statuses.append("422")  # a key that another example had
+    return described
 
 
 @proves("discovery.openapi", "errors.codes")
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["good", "bad"])
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_every_operation_keeps_what_the_description_says(
-    api: schemathesis.BaseSchema, demo: Program, path: str, method: str, mode: GenerationMode
+    api: schemathesis.BaseSchema, demo: Program, auth: dict[str, str], path: str, method: str, mode: GenerationMode
 ) -> None:
     operation = api[path][method]
     varied = bool(operation.query or operation.path_parameters or operation.body)
@@ -89,9 +104,26 @@ def test_every_operation_keeps_what_the_description_says(
         suppress_health_check=list(HealthCheck),
     )
     def holds(case: schemathesis.Case) -> None:
-        case.call_and_validate(base_url=demo.url, checks=checks, timeout=30)
+        paying = auth if mode is GenerationMode.POSITIVE else None  # a bad call is refused before it is to be paid
+        case.call_and_validate(base_url=demo.url, checks=checks, timeout=30, headers=paying)
 
     holds()
+
+
+SECURED = [
+    (path, method)
+    for path, method in OPERATIONS
+    if (needed := DESCRIBED[path][method].get("security")) and {} not in needed
+]
+
+
+@pytest.mark.parametrize("token", [None, "Bearer svc_live_" + "0" * 64, "Bearer x", "Basic eDp5"])
+@pytest.mark.parametrize(("path", "method"), SECURED)
+def test_what_is_described_as_secured_is_refused_without_a_valid_token(
+    demo: Program, path: str, method: str, token: str | None
+) -> None:
+    answer = httpx.request(method, demo.url + path, headers={"Authorization": token} if token else {})
+    assert answer.status_code == 402
 
 
 @proves("discovery.openapi")

@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.live.processes import UNLIMITED, Program, control, ran, started
+from tests.live.buying import bought
+from tests.live.processes import UNLIMITED, Program, ran, started
 from tests.requirements import proves
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(150)]
@@ -74,19 +75,6 @@ def sisters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sisters,
         with started("serve", folder=folder, **pair.follows) as follower:
             yield pair, follower
         pair.go()
-
-
-def bought(at: Program, world: str) -> str:
-    """A token, bought at one of them."""
-    quote = httpx.post(f"{at.url}/api/payment/buy-credits", json={"amount_usd": 2}, trust_env=False).json()
-    with control(world) as sim:
-        sim.put("clock", {"speed": 30})
-        paid = sim._client.post("chain/transfer", json={"to": quote["wallet"], "amount_usd": 2}).json()
-        claim = {"tx_hash": paid["tx_hash"], "nonce": quote["memo"]}
-        answer = httpx.post(f"{at.url}/api/payment/confirm", json=claim, timeout=30, trust_env=False)
-        sim.put("clock", {"speed": 1})
-    assert answer.status_code == 200, answer.text
-    return str(answer.json()["token"])
 
 
 def call(at: Program, path: str, token: str, **headers: str) -> httpx.Response:

@@ -16,7 +16,7 @@ from toolserver.billing.rules import CauseReused
 from toolserver.billing.sqlite import opened_ledger
 from toolserver.clock import ManualClock
 from toolserver.doctor import settings_table
-from toolserver.errors import AlreadyCredited, ChainUnavailable, NoMatchingTransfer, PaymentRequired
+from toolserver.errors import AlreadyCredited, ChainUnavailable, NoMatchingTransfer, NotFound, PaymentRequired
 from toolserver.payments import books
 from toolserver.payments.cases import cases
 from toolserver.payments.cashier import opened_payments, rules_of, sweep_plan, terms_of
@@ -101,14 +101,14 @@ async def test_a_wrong_key_keeps_the_service_from_starting(tmp_path):
 
 async def test_where_nothing_is_sold_nothing_of_the_chain_is_needed(tmp_path):
     made = await opened(tmp_path, Settings())
-    with pytest.raises(ChainUnavailable, match="sells no credits"):
+    with pytest.raises(NotFound, match="sells no credits"):
         await made.quote(Decimal(5))
-    with pytest.raises(ChainUnavailable, match="sells no credits"):
+    with pytest.raises(NotFound, match="sells no credits"):
         await made.confirm(Claim("", ""))
 
 
 async def test_before_anything_is_set_up_not_even_balances_are_told():
-    with pytest.raises(ChainUnavailable):
+    with pytest.raises(NotFound):
         await Unsold().balance("svc_live_" + "0" * 64)
 
 

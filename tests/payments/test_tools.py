@@ -20,7 +20,7 @@ from tools.payment.buy_credits import payment_buy_credits
 from tools.payment.confirm import payment_confirm
 from toolserver.access import Caller
 from toolserver.envelopes import answer_schema
-from toolserver.errors import CallRejected, ChainUnavailable, InvalidArguments, PaymentRequired, RateLimited
+from toolserver.errors import CallRejected, InvalidArguments, NotFound, PaymentRequired, RateLimited
 from toolserver.host import Host
 from toolserver.payments.cashier import Cashier, Closed
 from toolserver.pipeline import Outcome, Pipeline
@@ -169,7 +169,7 @@ async def test_confirm_needs_both_arguments(tmp_path):
 async def test_where_nothing_is_sold_that_is_what_is_said(tmp_path, name):
     arguments = {"amount_usd": 5} if name == "payment_buy_credits" else {**ARGUMENTS, "nonce": "svc_buy_" + "0" * 32}
     async with shop(tmp_path, closed=True) as s:
-        with pytest.raises(ChainUnavailable, match="sells no credits"):
+        with pytest.raises(NotFound, match="sells no credits"):
             await s.call(name, arguments)
 
 

@@ -164,7 +164,7 @@ async def test_amounts_that_are_not_sold(tmp_path, usd):
 async def test_with_x402_off_nothing_of_it_is_there(tmp_path):
     async with doors(tmp_path, on=False) as d:
         call, topup = await d.buy(signed()), await d.topup(signed(TWO))
-        assert (call.status_code, call.json()["error"], topup.status_code) == (402, "missing_token", 503)
+        assert (call.status_code, call.json()["error"], topup.status_code) == (402, "missing_token", 404)
         assert "payment-required" not in call.headers
         assert (await d.rest.get("/.well-known/x402.json")).status_code == 404
         assert "structuredContent" not in await d.tell("premium_report")

@@ -71,7 +71,7 @@ async def payment_buy_credits(
     you pay. After paying, call payment_confirm with the transaction hash and the memo to get a token.
 
     Shape: each quote has an address of its own. What arrives is credited, be it more or less than quoted.
-    Errors: chain_unavailable when payments cannot be checked at the moment, or none are taken here.
+    Errors: chain_unavailable when payments cannot be checked at the moment, not_found where none are taken.
     """
     quote = await ctx.host.payments.quote(amount_usd, challenge=claim_challenge)
     return BuyCredits(

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from tools.payment.buy_credits import NETWORK, Amount
 from toolserver.context import ToolContext
-from toolserver.errors import ChainUnavailable
+from toolserver.errors import NotFound
 from toolserver.payloads import TopLevel
 from toolserver.payments.units import atomic
 from toolserver.registry import Tier, tool
@@ -39,11 +39,10 @@ async def payment_topup(
 
     Shape: called without a payment it fails with payment_required and says what to sign. Each payment counts once.
     Errors: payment_required, settlement_pending (send the same payment again), payer_proof_required, already_credited,
-    chain_unavailable when payments cannot be made at the moment, or none are taken here.
+    chain_unavailable when payments cannot be made at the moment, not_found where none are taken.
     """
     topups = getattr(ctx.host, "x402", None)  # not every host takes such payments
     if topups is None:
-        why = "This server takes no x402 payments."
-        raise ChainUnavailable(why, headers={"Retry-After": "3600"}, retry_after_seconds=3600)
+        raise NotFound("This server takes no x402 payments.")
     bought = await topups.buy(atomic(amount_usd), ctx.caller, signature=payer_signature)
     return TopUp(token=bought.token, credits=bought.credits, transaction=f"0x{bought.tx.hex()}", network=NETWORK)

@@ -7,7 +7,6 @@ A server may be slow, behind, on another chain, or lie: whatever is not exactly 
 import contextlib
 import json
 import logging
-import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,15 +14,18 @@ import anyio
 import anyio.lowlevel
 from aiohttp import ClientError, ClientSession, ClientTimeout, ServerDisconnectedError, TCPConnector
 from hexbytes import HexBytes
-from web3 import AsyncHTTPProvider, AsyncWeb3
-from web3.exceptions import BlockNotFound, ContractLogicError, TransactionNotFound, Web3Exception, Web3RPCError
-from web3.types import BlockIdentifier, RPCEndpoint, RPCResponse, TxParams
 
 from toolserver.errors import ToolserverError
+from toolserver.payments.calm import recursion_limit_kept
 from toolserver.payments.deposit import checksummed
 from toolserver.payments.matching import Log, Receipt, Transaction
 from toolserver.payments.policy import Sighting
 from toolserver.payments.units import USDC
+
+with recursion_limit_kept():
+    from web3 import AsyncHTTPProvider, AsyncWeb3
+    from web3.exceptions import BlockNotFound, ContractLogicError, TransactionNotFound, Web3Exception, Web3RPCError
+    from web3.types import BlockIdentifier, RPCEndpoint, RPCResponse, TxParams
 
 T = TypeVar("T")
 
@@ -35,7 +37,6 @@ _UNUSABLE = (
     *(ValueError, TypeError, LookupError, AttributeError, RuntimeError),
 )
 
-sys.setrecursionlimit(1000)  # importing web3 raises it a hundredfold: deep JSON from outside could then end the process
 for _name in ("web3", "aiohttp"):
     logging.getLogger(_name).setLevel(logging.WARNING)  # below it they write addresses, and keys are part of these
 

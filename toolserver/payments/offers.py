@@ -4,7 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
-from toolserver.errors import ChainUnavailable
+from toolserver.errors import NotFound
 
 
 class Quote(NamedTuple):
@@ -64,7 +64,7 @@ class Payments(Protocol):
 
 
 class Unsold:
-    """Where nothing is sold."""
+    """Where nothing is sold: every method raises NotFound."""
 
     async def quote(self, amount_usd: Decimal, *, challenge: str | None = None) -> Quote:
         raise _unsold()
@@ -76,6 +76,5 @@ class Unsold:
         raise _unsold()
 
 
-def _unsold() -> ChainUnavailable:
-    why = "This server sells no credits: payments are not set up."
-    return ChainUnavailable(why, headers={"Retry-After": "3600"}, retry_after_seconds=3600)
+def _unsold() -> NotFound:
+    return NotFound("This server sells no credits: payments are not set up.")

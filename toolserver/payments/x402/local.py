@@ -7,7 +7,6 @@ nothing but its fees. What the official code does is blocking, so it is done in 
 import importlib
 import logging
 import stat
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from toolserver.payments.calm import recursion_limit_kept
 from toolserver.payments.units import NETWORK
 
 log = logging.getLogger(__name__)
@@ -50,12 +50,12 @@ def key_from(path: Path) -> str:
 def official(rpc: str, key: str) -> Any:
     """The official facilitator for `exact` on Base. Raises NotInstalled."""
     try:
-        x402: Any = importlib.import_module("x402")
-        evm: Any = importlib.import_module("x402.mechanisms.evm")
-        exact: Any = importlib.import_module("x402.mechanisms.evm.exact")
+        with recursion_limit_kept():
+            x402: Any = importlib.import_module("x402")
+            evm: Any = importlib.import_module("x402.mechanisms.evm")
+            exact: Any = importlib.import_module("x402.mechanisms.evm.exact")
     except ImportError:
         raise NotInstalled("the facilitator needs the extra: pip install 'toolserver[x402]'") from None
-    sys.setrecursionlimit(1000)  # importing web3 raises it a hundredfold: deep JSON could then end the process
     signer = evm.FacilitatorWeb3Signer(private_key=key, rpc_url=rpc, confirmation_timeout_seconds=CONFIRM_S)
     facilitator = x402.x402FacilitatorSync()
     facilitator.register([NETWORK], exact.ExactEvmFacilitatorScheme(signer))
