@@ -8,7 +8,7 @@ That is what makes charging, limits and receipts the same everywhere.
 
 import logging
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -133,24 +133,16 @@ class Pipeline:
         Raises:
             CallRejected: nothing was charged.
         """
-        started = time.perf_counter()
-        word, status = "error", 500
-        try:
-            token = self._admitted(operation, caller)
-            order = Order(ids.call_id(), operation, arguments, {}, caller, token)
-            outcome = _outcome(await self._till.sell_at_hand(order, rendered))
-            word, status = "ok", 200
-            return outcome
-        except CallRejected as rejected:
-            word, status = rejected.code, rejected.status
-            self._offered(operation, rejected)
-            raise
-        except Exception:
-            log.exception("a call failed", extra={"tool": operation.name, "request_id": caller.request_id})
-            raise InternalError(OUR_FAULT) from None
-        finally:
-            self.metrics.called(operation.name, operation.tier, word, time.perf_counter() - started)
-            self.usage.count(caller.agent, operation.endpoint, status, operation.tier, self.answers.clock.time())
+        return await self._counted(operation, caller, self._sold_at_hand(operation, arguments, rendered, caller))
+
+    async def _sold_at_hand(
+        self, operation: Operation, arguments: BaseModel, rendered: Rendered, caller: Caller
+    ) -> Outcome:
+        token = self._admitted(operation, caller)
+        if operation.follow_s is not None:
+            self.asked_at[operation.name] = self.answers.clock.monotonic()
+        order = Order(ids.call_id(), operation, arguments, {}, caller, token)
+        return _outcome(await self._till.sell_at_hand(order, rendered))
 
     def _offered(self, operation: Operation, rejected: CallRejected) -> None:
         """Whoever is refused for want of payment is told how to pay."""
@@ -175,10 +167,14 @@ class Pipeline:
         Raises:
             CallRejected: the caller gets no payload; nothing was charged.
         """
+        return await self._counted(operation, caller, self._call(operation, given, caller))
+
+    async def _counted(self, operation: Operation, caller: Caller, made: Awaitable[Outcome]) -> Outcome:
+        """What the call comes to; how it ended, and how long it took, is counted whatever happens."""
         started = time.perf_counter()
         word, status = "error", 500
         try:
-            outcome = await self._call(operation, given, caller)
+            outcome = await made
             word, status = ("stale" if outcome.rendered.stale else "ok"), 200
             return outcome
         except CallRejected as rejected:
