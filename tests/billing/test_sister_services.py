@@ -26,7 +26,7 @@ from toolserver.billing.idempotency import DurableIdempotency
 from toolserver.billing.owner_api import internal_app
 from toolserver.billing.wire import COMMIT
 from toolserver.documents import Facts
-from toolserver.errors import ChainUnavailable, PaymentRequired
+from toolserver.errors import NotFound, PaymentRequired
 from toolserver.host import Host
 from toolserver.metrics import Metrics
 from toolserver.payments.elsewhere import opened_sales
@@ -205,7 +205,7 @@ async def test_where_nothing_is_sold_balances_are_told_all_the_same(tmp_path):
     async with two(tmp_path) as s, opened_sales(FOLLOWS, s.ledger) as sales:
         token = await s.token(s.a.rest)
         assert await sales.balance(token) == (250, s.clock.now())
-        with pytest.raises(ChainUnavailable):
+        with pytest.raises(NotFound):
             await sales.quote(5)
         with pytest.raises(PaymentRequired):
             await sales.balance("svc_live_" + "0" * 64)
