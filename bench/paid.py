@@ -12,7 +12,7 @@ from bench.rows import Row, Targets, get, measure, paid
 WAYS = {"paid call": "ours", "the same, no books": "unbooked", "the same, aiosqlite": "usual"}
 TARGETS: Targets = {
     ("paid call", "the same, no books"): {"hypercorn": 0.80, "uvicorn": 0.55},
-    ("paid call", "free call"): {"hypercorn": 0.80, "uvicorn": 0.55},
+    ("paid call", "free call"): {"hypercorn": 0.80},
     ("paid call", "the same, aiosqlite"): {"hypercorn": 3, "uvicorn": 6},
 }
 PAID, FREE = "/api/pro/briefing", "/api/briefing"

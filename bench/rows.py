@@ -72,7 +72,8 @@ def show(kind: str, rows: dict[str, Row], targets: Targets) -> list[dict[str, An
     found = []
     for (ours, peer), target in targets.items():
         by_cpu, by_rate = rows[peer].cpu / rows[ours].cpu, rows[ours].rate / rows[peer].rate
-        print(f"{ours:16} / {peer:33} {by_cpu:8.2f} {by_rate:11.2f} {target[kind]:8.2f}")
-        named = {"server": kind, "ours": ours, "peer": peer, "target": target[kind]}
+        wanted = f"{target[kind]:8.2f}" if kind in target else f"{'-':>8}"
+        print(f"{ours:16} / {peer:33} {by_cpu:8.2f} {by_rate:11.2f} {wanted}")
+        named = {"server": kind, "ours": ours, "peer": peer, "target": target.get(kind)}
         found.append(named | {"by_cpu": by_cpu, "by_rate": by_rate})
     return found
