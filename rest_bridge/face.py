@@ -211,7 +211,7 @@ class Face:
         body = rendered.variant(encoding) if encoding else rendered.payload
         if operation.tier is not Tier.FREE or not operation.reads_only:
             mine += [h.digest(rendered)] if sold else []
-            headers = [h.JSON_TYPE, h.PRIVATE, h.VARY, *self._book.always, *mine, *exchange.sold(outcome)]
+            headers = [*self._book.sold, *mine, *exchange.sold(outcome)]
             headers += [(b"content-encoding", encoding.encode())] if encoding else []
             headers.append((b"content-length", b"%d" % len(body)))
             await send(send_, 200, headers, body, head=head)

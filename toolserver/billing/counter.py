@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from toolserver.access import token_hash
+from toolserver.billing.books import key_of
 from toolserver.billing.evidence import Draft, Evidence
 from toolserver.billing.ledger import Settlement
 from toolserver.billing.receipts import Sale, Signed, receipt_id
@@ -38,7 +38,7 @@ class Counter:
             PaymentRequired: the token cannot pay, or the books cannot be written.
             Exception: no receipt could be made, so nothing was charged.
         """
-        asked = _Asked(Charge(call_id, token_hash(token).hex(), credits, endpoint, ""), sale, self._clock.time())
+        asked = _Asked(Charge(call_id, key_of(token), credits, endpoint, ""), sale, self._clock.time())
         try:
             return await self._ledger.file.together(self._sold, asked)
         except asyncio.CancelledError:
