@@ -1,15 +1,21 @@
 # make demo   the whole service on a simulated world, with a funded token; ARGS="--port 9000" passes flags on
-# make test   every test this machine can run; REQUIRE=all fails on anything skipped
+# make test   the fast set, under four minutes; REQUIRE=all: every test, and anything skipped is a failure;
+#             ARGS="tests/calls -x" passes paths and flags to pytest, WORKERS=0 runs in one process
+# make mutants  faults put into the code one by one: each must turn the test file of its module red
 # make serve  the service on live upstreams
-# make lint   style, types, import directions
+# make lock   the lock files anew, after a change of dependencies
+# make lint   style, types, import directions, known unsafe code
 # make bench  the hot path, paid calls and the ledger against their peers, as tables
 
+WORKERS ?= auto
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
+        -c constraints.txt pyproject.toml
 
-.PHONY: demo test serve lint bench clients clean
+.PHONY: demo test mutants serve lint lock bench clients clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/toolserver demo $(ARGS)
@@ -17,14 +23,25 @@ demo: $(VENV)/.runtime
 serve: $(VENV)/.runtime
 	@$(BIN)/toolserver serve $(ARGS)
 
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8
+
+# Where everything is required, tests that measure time run by themselves, after the others.
 test: $(VENV)/.dev
-	@$(BIN)/python -m pytest $(ARGS)
+ifeq ($(REQUIRE)$(ARGS),all)
+	@$(PYTEST) -m "not alone" && $(PYTEST) -n 0 -m alone
+else
+	@$(PYTEST) $(ARGS)
+endif
+
+mutants: $(VENV)/.dev
+	@WORKERS=$(WORKERS) $(BIN)/python -m tests.mutants $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive toolserver tools rest_bridge catalog
 
 bench: $(VENV)/.dev
 	@$(BIN)/python -m bench $(ARGS)
@@ -40,13 +57,21 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed")'
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.runtime: $(VENV)/bin/python pyproject.toml constraints.txt
+# Every dependency is checked against the hash in a lock file; then the project itself, which brings none.
+$(VENV)/.runtime: $(VENV)/bin/python pyproject.toml requirements.txt
 	@echo "setting up, a minute or so …"
-	@$(PIP) -e .
+	@$(PIP) --require-hashes -r requirements.txt
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q toolserver tools rest_bridge catalog
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.runtime
+$(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
 	@echo "setting up for development, another minute …"
-	@$(PIP) -e '.[dev]'
+	@$(PIP) --require-hashes -r requirements-dev.txt
 	@touch $@
+
+# After a change of dependencies: write both lock files anew from the versions in constraints.txt.
+lock: $(VENV)/bin/python
+	@$(PIP) -c constraints.txt uv
+	@$(LOCK) --extra build -o requirements.txt
+	@$(LOCK) --extra dev -o requirements-dev.txt

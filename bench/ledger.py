@@ -23,8 +23,8 @@ from pathlib import Path
 import aiosqlite
 
 from toolserver import ids
-from toolserver.access import token_hash
-from toolserver.billing.sqlite import opened_ledger
+from toolserver.core.caller import token_hash
+from toolserver.ledger.sqlite import open_ledger
 
 CALLERS = (1, 8, 64, 256)
 TOKENS = 1000
@@ -83,7 +83,7 @@ def fsyncs(folder: Path, count: int = 200) -> list[float]:
 
 @asynccontextmanager
 async def ours(path: Path, tokens: list[str]) -> AsyncIterator[dict[str, Charge]]:
-    async with opened_ledger(path) as ledger:
+    async with open_ledger(path) as ledger:
         await asyncio.gather(*(ledger.mint(token, PLENTY, cause=token[-16:]) for token in tokens))
 
         async def charge(token: str) -> object:
@@ -100,7 +100,7 @@ async def ours(path: Path, tokens: list[str]) -> AsyncIterator[dict[str, Charge]
 @asynccontextmanager
 async def usual(path: Path, tokens: list[str]) -> AsyncIterator[dict[str, Charge]]:
     """The same tables and rows by aiosqlite: begin, ask, write, commit, each awaited, under a lock."""
-    async with opened_ledger(path) as ledger:
+    async with open_ledger(path) as ledger:
         await asyncio.gather(*(ledger.mint(token, PLENTY, cause=token[-16:]) for token in tokens))
     async with aiosqlite.connect(path, isolation_level=None) as db:
         await db.execute("PRAGMA synchronous=FULL")

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from toolserver.documents import Facts, auth
-from toolserver.envelopes import answer_schema
-from toolserver.registry import Operation
+from toolserver.registry.registry import Operation
+from toolserver.registry.response_schema import answer_schema
+from toolserver.registry.site_facts import SiteFacts, auth
 
 Definition = dict[str, Any]
 
@@ -12,12 +12,12 @@ _MAPS = {"properties", "$defs"}  # members whose keys are names
 _VALUES = {"default", "enum"}  # members that hold values, not schemas
 _GEMINI_KEYWORDS = frozenset(
     "type format title description default items minItems maxItems enum properties required minProperties maxProperties"
-    " minimum maximum minLength maxLength pattern additionalProperties anyOf uniqueItems $ref $defs oneOf".split()
+    " minimum maximum minLength maxLength pattern anyOf uniqueItems $ref $defs oneOf".split()
 )
 
 
-def raw(operation: Operation, facts: Facts) -> Definition:
-    """Everything about the tool in our own words, for whoever builds their own layout or calls REST directly."""
+def raw(operation: Operation, facts: SiteFacts) -> Definition:
+    """Everything about the tool in our own words, for clients that build their own layout or call REST."""
     return {
         "name": operation.name,
         "title": operation.title,

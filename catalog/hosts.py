@@ -6,7 +6,7 @@ import shlex
 from typing import Any, Literal
 from urllib.parse import quote
 
-from toolserver.documents import SERVICE, Facts, Snippet
+from toolserver.registry.site_facts import SERVICE, SiteFacts, Snippet
 
 TOKEN = "svc_live_YOUR_TOKEN"  # what to replace; an unknown token is ignored by free tools
 _ASKED = "${input:token}"  # VS Code asks for it and keeps it out of the file
@@ -19,7 +19,7 @@ _SHELL = "run in a shell"
 _CONNECTORS = "Settings, Connectors, Add custom connector (the address must be reachable from the internet; no token)"
 
 
-def snippets(facts: Facts, *, token: bool = False) -> tuple[Snippet, ...]:
+def snippets(facts: SiteFacts, *, token: bool = False) -> tuple[Snippet, ...]:
     """One snippet per host and transport. With `token`, they hold the place where the buyer's token goes.
 
     Local ones start the installed command: no program that fetches packages by name, which may be anybody's.
@@ -39,7 +39,7 @@ def snippets(facts: Facts, *, token: bool = False) -> tuple[Snippet, ...]:
     )
 
 
-def _remote(key: str, facts: Facts, token: bool, value: str = TOKEN) -> Config:
+def _remote(key: str, facts: SiteFacts, token: bool, value: str = TOKEN) -> Config:
     headers = {"headers": {"Authorization": f"Bearer {value}"}} if token else {}
     return {key: facts.url("/api/mcp"), **headers}
 

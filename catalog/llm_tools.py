@@ -7,10 +7,11 @@ from typing import Any
 
 from catalog import definitions
 from catalog.definitions import Definition
-from toolserver.documents import TOOL_FORMATS, TOOL_TIERS, Facts, sells
+from toolserver.core.models import iso
 from toolserver.errors import InvalidArguments
-from toolserver.payloads import iso
-from toolserver.registry import Operation, Registry
+from toolserver.registry.registry import Operation, Registry
+from toolserver.registry.site_facts import TOOL_FORMATS, TOOL_TIERS, SiteFacts, sells
+from toolserver.registry.spelling import find_word
 
 _LAYOUTS: dict[str, Callable[[Operation], Definition]] = {
     "openai": definitions.openai,
@@ -23,7 +24,7 @@ _LAYOUTS: dict[str, Callable[[Operation], Definition]] = {
 
 def llm_tools(
     registry: Registry,
-    facts: Facts,
+    facts: SiteFacts,
     *,
     format: str = "both",
     tier: str | None = None,
@@ -36,10 +37,10 @@ def llm_tools(
     Raises:
         InvalidArguments: an unknown format or tier; the message names the valid ones.
     """
-    _check("format", format, TOOL_FORMATS)
+    format = _spell("format", format, TOOL_FORMATS)
     if tier is not None:
-        _check("tier", tier, TOOL_TIERS)
-    chosen = [operation for operation in registry if tier in (None, operation.tier)]
+        tier = _spell("tier", tier, TOOL_TIERS)
+    chosen = [operation for operation in registry.listed if tier in (None, operation.tier)]
     layouts: dict[str, Callable[[Operation], Definition]] = {**_LAYOUTS, "raw": partial(definitions.raw, facts=facts)}
     names = ("openai", "anthropic") if format == "both" else (format,)
     return {
@@ -52,14 +53,16 @@ def llm_tools(
     }
 
 
-def _check(name: str, value: str, valid: Sequence[str]) -> None:
-    if value not in valid:
+def _spell(name: str, value: str, valid: Sequence[str]) -> str:
+    found = find_word(value, valid)
+    if found is None:
         message = f"must be one of {', '.join(valid)}"
         errors = [{"loc": name, "msg": message, "type": "enum"}]
         raise InvalidArguments(f"{name} {message}, not {value[:40]!r}", errors=errors)
+    return found
 
 
-def _auth(facts: Facts, *, paid: bool) -> dict[str, str]:
+def _auth(facts: SiteFacts, *, paid: bool) -> dict[str, str]:
     """How a caller of these tools shows who it is."""
     if not paid:
         return {"type": "none", "note": "Every tool here is free and needs no token."}

@@ -1,13 +1,13 @@
 """The registry as Markdown files: one page per tool, and the table of sources."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolserver.documents import auth, duration, price
-from toolserver.envelopes import frame_of
-from toolserver.fields import Row, payload_rows, rows
-from toolserver.registry import Operation, Registry, Tier
+from toolserver.registry.field_table import Row, payload_rows, rows
+from toolserver.registry.registry import Operation, Registry, Tier
+from toolserver.registry.response_schema import frame_of
+from toolserver.registry.site_facts import TIER_HEADINGS, auth, duration, price
 from toolserver.upstream.source import Source
 
 _KINDS = {
@@ -49,6 +49,31 @@ def _page(operation: Operation, example: dict[str, Any] | None) -> Iterator[str]
     yield from _errors(operation)
 
 
+def tools_page(registry: Registry) -> str:
+    """Every tool in one table for each tier, in registry order."""
+    return "\n".join([*_tools(registry), ""])
+
+
+def _tools(registry: Registry) -> Iterator[str]:
+    yield "# Tools\n"
+    yield "A tool is called over MCP by its name, and over REST by its path. The price is that of one call; every"
+    yield "caller gets the same answer for the time under `cache`. An agent sees the tools marked `*` by default, the"
+    yield "others with `toolset=all`."
+    for tier, heading in TIER_HEADINGS.items():
+        listed = [operation for operation in registry if operation.tier is tier]
+        if listed:
+            yield f"\n## {heading}\n"
+            yield "| tool | REST | price | cache | what |\n|---|---|---|---|---|"
+            yield from map(_tool_row, listed)
+
+
+def _tool_row(operation: Operation) -> str:
+    core = " *" if operation.toolset == "core" else ""
+    cached = duration(operation.longest_ttl) if operation.longest_ttl else "none"
+    name, call = operation.name, f"`{operation.method} {operation.path}`"
+    return f"| [`{name}`](tools/{name}.md){core} | {call} | {price(operation)} | {cached} | {operation.title} |"
+
+
 def _table(heading: str, listed: list[Row], *, required: bool, note: str = "") -> Iterator[str]:
     yield f"\n## {heading}\n"
     if note:
@@ -72,7 +97,7 @@ def _errors(operation: Operation) -> Iterator[str]:
         if operation.sources:
             yield (
                 "- When a source is down: the next one, else the last good answer with `stale: true`,"
-                " else null with a `warning`; never a 5xx."
+                " else null with a `warning`. The status is 200 in each case."
             )
     if operation.tier is Tier.PREMIUM:
         yield "- The [402 codes](../errors.md) without a token or credits."
@@ -99,7 +124,7 @@ def _sources(registry: Registry) -> Iterator[str]:
         yield f"| `{source.name}` | {source.licence.attribution} | {linked} | {fresh} | {kept} | {named} |"
 
 
-def errors_page(problems: dict[str, Any]) -> str:
+def errors_page(problems: Mapping[str, Any]) -> str:
     """Every error code."""
     lines = ["# Errors", "", "Bodies are RFC 9457 problem documents; `error` holds the code.", ""]
     lines += ["| code | status | meaning | what to do |", "|---|---|---|---|"]

@@ -5,13 +5,13 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from rest_bridge.asgi import InvalidJson, InvalidRequest, UnsupportedMediaType
+from toolserver.errors import InvalidArguments, InvalidJson, UnsupportedMediaType
 
 MOST_PARAMETERS = 50
 
 
 def from_query(query: bytes) -> dict[str, str]:
-    """Query parameters by name. Raises InvalidRequest for what is not UTF-8, repeated, or far too much."""
+    """Query parameters by name. Raises InvalidArguments for what is not UTF-8, repeated, or far too much."""
     if not query:
         return {}
     try:
@@ -19,7 +19,7 @@ def from_query(query: bytes) -> dict[str, str]:
             query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MOST_PARAMETERS
         )
     except (UnicodeDecodeError, ValueError) as error:
-        raise InvalidRequest(
+        raise InvalidArguments(
             "The query string is not URL-encoded UTF-8 or has too many parameters.", errors=[]
         ) from error
     found = dict(pairs)
@@ -27,8 +27,20 @@ def from_query(query: bytes) -> dict[str, str]:
         names = [name for name, _ in pairs]
         repeated = sorted({name for name in names if names.count(name) > 1})
         errors = [{"loc": name, "msg": "given more than once", "type": "repeated"} for name in repeated]
-        raise InvalidRequest("A parameter is given more than once.", errors=errors)
+        raise InvalidArguments("A parameter is given more than once.", errors=errors)
     return found
+
+
+def take_short_meta(given: dict[str, str]) -> bool:
+    """Whether `meta=short` is among the query parameters, which it is taken from: it is no argument of any tool.
+
+    Raises InvalidArguments for another word than `short` and `full`.
+    """
+    word = given.pop("meta", "full")
+    if word not in ("short", "full"):
+        error = {"loc": "meta", "msg": "Give short or full", "type": "literal_error"}
+        raise InvalidArguments("`meta` is short or full.", errors=[error])
+    return word == "short"
 
 
 def from_body(body: bytes, content_type: bytes | None) -> dict[str, Any]:

@@ -4,40 +4,18 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from toolserver.errors import CallRejected
+from toolserver.errors import InvalidJson, PayloadTooLarge
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Header: TypeAlias = tuple[bytes, bytes]
 
-_ONCE = {b"authorization", b"content-type", b"idempotency-key", b"content-length", b"payment-signature"}
-
-
-class InvalidRequest(CallRejected):
-    """The request itself, not an argument, is malformed."""
-
-    code, status, title = "invalid_arguments", 400, "Invalid arguments"
-
-
-class InvalidJson(CallRejected):
-    code, status, title = "invalid_json", 400, "Invalid JSON"
-
-
-class UnsupportedMediaType(CallRejected):
-    code, status, title = "unsupported_media_type", 415, "Unsupported media type"
-
-
-class PayloadTooLarge(CallRejected):
-    code, status, title = "payload_too_large", 413, "Payload too large"
-
-
-class MethodNotAllowed(CallRejected):
-    code, status, title = "method_not_allowed", 405, "Method not allowed"
+_ONCE = {b"authorization", b"content-type", b"idempotency-key", b"content-length", b"payment-signature", b"x-payment"}
 
 
 @dataclass(slots=True)
-class Asked:
+class ParsedRequest:
     """The request headers that anything here depends on, as one pass over them found them."""
 
     accept: bytes = b""
@@ -69,28 +47,33 @@ _FIELDS = {
     b"idempotency-key": "idempotency_key",
     b"x-agent-nonce": "nonce",
     b"payment-signature": "payment",
+    b"x-payment": "payment",  # the same in version 1 of x402
     b"origin": "origin",
 }
 
 
-def asked(scope: Scope) -> Asked:
+def parse_request(scope: Scope) -> ParsedRequest:
     """One pass over the request headers. Repeated Accept, If-None-Match and X-Forwarded-For are joined."""
-    found = Asked()
+    found = ParsedRequest()
     for name, value in scope["headers"]:
         attribute = _FIELDS.get(name)
         if attribute is None:
             continue
         before = getattr(found, attribute)
         if before:
-            if name in _ONCE:
+            if name in _ONCE:  # two payments are two, in whatever version
                 found.twice = name
             value = before + b", " + value
         setattr(found, attribute, value)
     return found
 
 
-async def body_of(receive: Receive, found: Asked, limit: int) -> bytes:
-    """The request body. Raises PayloadTooLarge beyond the limit, before reading it all."""
+async def body_of(receive: Receive, found: ParsedRequest, limit: int) -> bytes:
+    """Return the request body.
+
+    Raises PayloadTooLarge beyond the limit, before reading it all, and InvalidJson when the client ends the connection
+    before the body is complete: half of a request is never carried out.
+    """
     too_large = PayloadTooLarge(f"The body may have {limit} bytes.", limit_bytes=limit)
     if found.content_length and found.content_length.isdigit() and int(found.content_length[:20]) > limit:
         raise too_large
@@ -98,7 +81,7 @@ async def body_of(receive: Receive, found: Asked, limit: int) -> bytes:
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            return body
+            raise InvalidJson("The connection ended before the whole body had arrived.")
         body += message.get("body") or b""
         if len(body) > limit:
             raise too_large
@@ -107,7 +90,7 @@ async def body_of(receive: Receive, found: Asked, limit: int) -> bytes:
 
 
 @dataclass(slots=True)
-class Reply:
+class PlainReply:
     """A response that is not on the hot path."""
 
     status: int

@@ -1,30 +1,34 @@
-"""/api/meta, /api/meta/pro, /.well-known/api-catalog, robots.txt: what the service is and where everything stands."""
+"""/api/meta, /api/meta/pro, /api/sources, the API catalogue, robots.txt: what the service is and where things stand."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from toolserver import API_VERSION, __version__
-from toolserver.documents import (
+from toolserver.core.credit_price import PRICING
+from toolserver.registry.registry import FREE_SIBLING, Operation, Registry, Tier
+from toolserver.registry.site_facts import (
+    API_CATALOG,
     FREE_LICENCE,
     JSON,
     LINKSET,
     PAYMENTS,
     PREMIUM_FACTS,
     PREMIUM_LICENCE,
-    PRICING,
+    RECEIPT_KEY,
+    RECEIPT_KEYS,
     SERVICE,
+    SOURCES,
     TEXT,
     Document,
-    Facts,
+    SiteFacts,
     pages,
     sells,
 )
-from toolserver.registry import FREE_SIBLING, Operation, Registry, Tier
-from toolserver.upstream.answer import describe
+from toolserver.registry.source_list import list_sources, write_source_list
 
 
-def meta(registry: Registry, facts: Facts) -> dict[str, Any]:
+def meta(registry: Registry, facts: SiteFacts) -> dict[str, Any]:
     """The service in one JSON object. It changes only with a release or a setting."""
     return {
         "source": facts.source,
@@ -34,15 +38,28 @@ def meta(registry: Registry, facts: Facts) -> dict[str, Any]:
         "simulated": facts.simulated,
         "contact": facts.contact,
         "freshness": [_freshness(operation) for operation in registry if operation.longest_ttl],
-        "sources": _sources(registry),
+        "sources": list_sources(registry),
         "licence": {"free": FREE_LICENCE, **({"premium": PREMIUM_LICENCE} if sells(registry) else {})},
         "limits": _limits(registry, facts),
         "ledger": {"mode": facts.ledger} if sells(registry) else None,
+        "receipts": _receipts(facts) if sells(registry) else None,
         "discovery": {page.path: facts.url(page.path) for page in pages(registry)},
+        "api_catalog": facts.url(API_CATALOG),
     }
 
 
-def premium(registry: Registry, facts: Facts) -> dict[str, Any]:
+def _receipts(facts: SiteFacts) -> dict[str, str]:
+    """Where the keys that sign receipts are, and where receipts are verified and the uncharged calls recorded."""
+    return {
+        "format": "JWS (EdDSA)",
+        "key_set": facts.url(RECEIPT_KEYS),
+        "key": facts.url(RECEIPT_KEY),
+        "verify": facts.url("/api/receipt/verify"),
+        "log": facts.url("/api/payment/no-charge-log/checkpoint"),
+    }
+
+
+def premium(registry: Registry, facts: SiteFacts) -> dict[str, Any]:
     """What is sold: every premium endpoint with its price, arguments, freshness and the free one nearest to it."""
     sold = [operation for operation in registry if operation.tier is Tier.PREMIUM]
     return {
@@ -57,7 +74,7 @@ def premium(registry: Registry, facts: Facts) -> dict[str, Any]:
     }
 
 
-def _sold(operation: Operation, registry: Registry, facts: Facts) -> dict[str, Any]:
+def _sold(operation: Operation, registry: Registry, facts: SiteFacts) -> dict[str, Any]:
     schema = operation.input_schema
     required = schema.get("required", [])
     free = registry.get(operation.tags.get(FREE_SIBLING, ""))
@@ -96,16 +113,7 @@ def _freshness(operation: Operation) -> dict[str, Any]:
     }
 
 
-def _sources(registry: Registry) -> list[dict[str, Any]]:
-    """Every source once by public name; several request shapes may share a name."""
-    found = {source.name: source for source in reversed(registry.sources)}
-    return [
-        {"name": name, "licence": describe(source), "fresh_s": source.fresh_s, "kept_s": source.keep_s}
-        for name, source in sorted(found.items())
-    ]
-
-
-def _limits(registry: Registry, facts: Facts) -> dict[str, Any]:
+def _limits(registry: Registry, facts: SiteFacts) -> dict[str, Any]:
     limits = facts.limits
     free = {"calls_per_day": limits.free_per_day, "seconds_between_calls_per_endpoint": limits.free_spacing_s}
     if not sells(registry):
@@ -114,7 +122,7 @@ def _limits(registry: Registry, facts: Facts) -> dict[str, Any]:
     return {"free": free, "payment": payment, "premium": {"calls_per_minute_and_token": limits.premium_per_minute}}
 
 
-def api_catalog(registry: Registry, facts: Facts) -> dict[str, Any]:
+def api_catalog(registry: Registry, facts: SiteFacts) -> dict[str, Any]:
     """RFC 9727: one link set for the API, and the MCP endpoint as an API of its own."""
     links: dict[str, list[dict[str, str]]] = {}
     for page in pages(registry):
@@ -122,21 +130,22 @@ def api_catalog(registry: Registry, facts: Facts) -> dict[str, Any]:
             target = {"href": facts.url(page.path), "type": page.media_type, "title": page.title}
             links.setdefault(page.relation, []).append(target)
     items = [{"href": facts.url(page.path)} for page in pages(registry) if page.relation == "item"]
-    catalogue = {"anchor": facts.url("/.well-known/api-catalog"), "item": [{"href": facts.url("/")}, *items]}
+    catalogue = {"anchor": facts.url(API_CATALOG), "item": [{"href": facts.url("/")}, *items]}
     return {"linkset": [catalogue, {"anchor": facts.url("/"), **links}]}
 
 
-def robots(facts: Facts) -> str:
+def robots(facts: SiteFacts) -> str:
     """Pages are for everybody; the API is for those who call it."""
     return f"User-agent: *\nAllow: /\nDisallow: {facts.href('/api/')}\n"
 
 
-def documents(registry: Registry, facts: Facts) -> dict[str, Document]:
+def documents(registry: Registry, facts: SiteFacts) -> dict[str, Document]:
     sold = {PREMIUM_FACTS: as_json(premium(registry, facts))} if sells(registry) else {}
     return {
         "/api/meta": as_json(meta(registry, facts)),
+        SOURCES: Document(write_source_list(registry), JSON),
         **sold,
-        "/.well-known/api-catalog": as_json(api_catalog(registry, facts), LINKSET),
+        API_CATALOG: as_json(api_catalog(registry, facts), LINKSET),
         "/robots.txt": Document(robots(facts).encode(), TEXT),
     }
 

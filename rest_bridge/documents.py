@@ -10,23 +10,27 @@ from rest_bridge.pages.changelog import changelog, changelog_markdown
 from rest_bridge.pages.home import home
 from rest_bridge.pages.payments import payments, payments_markdown
 from rest_bridge.pages.reference import reference
-from rest_bridge.problems import PROBLEMS, problem_page, problems_page
-from toolserver.documents import PAYMENTS, PAYMENTS_MARKDOWN, Document, Facts, Snippet, sells
-from toolserver.registry import Registry
+from rest_bridge.problems import problem_page, problems_page
+from toolserver.registry.error_codes import PROBLEMS
+from toolserver.registry.licence_table import LicenceTable
+from toolserver.registry.registry import Registry
+from toolserver.registry.site_facts import PAYMENTS, PAYMENTS_MARKDOWN, Document, SiteFacts, Snippet, sells
 
 
 def documents(
     registry: Registry,
-    facts: Facts,
+    facts: SiteFacts,
     *,
     snippets: Sequence[Snippet] = (),
     changes: str = "",
     examples: Mapping[str, Any] = NO_EXAMPLES,
+    licences: LicenceTable = NO_EXAMPLES,
 ) -> dict[str, Document]:
-    """Documents by path. `changes` is CHANGELOG.md; what ends in `.md` is a page for whoever wants Markdown."""
+    """Documents by path. `changes` is CHANGELOG.md; what ends in `.md` is the same page as Markdown."""
     paid = {}
     if sells(registry):
-        paid = {PAYMENTS: payments(registry, facts), PAYMENTS_MARKDOWN: payments_markdown(registry, facts)}
+        page, markdown = payments(registry, facts, licences), payments_markdown(registry, facts, licences)
+        paid = {PAYMENTS: page, PAYMENTS_MARKDOWN: markdown}
     return {
         "/": home(registry, facts, snippets),
         "/docs": reference(registry, facts),

@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 from rest_bridge import headers as h
 from rest_bridge.asgi import Header
+from rest_bridge.etag import answer_etag, holds_etag
 from toolserver import ids
-from toolserver.answers import key_of
-from toolserver.pipeline import Outcome
-from toolserver.registry import Operation, Tier
-from toolserver.rendering import Rendered
+from toolserver.calls.pipeline import Outcome
+from toolserver.calls.response import RenderedResponse
+from toolserver.calls.response_cache import build_cache_key
+from toolserver.registry.registry import Operation, Tier
 
 
 class Endpoint:
@@ -21,7 +22,7 @@ class Endpoint:
         required = any(field.is_required() for field in operation.arguments.model_fields.values())
         cached = operation.tier in (Tier.FREE, Tier.PREMIUM) and operation.reads_only
         self.arguments = operation.arguments() if cached and not required else None
-        self.default_key = key_of(operation, self.arguments) if self.arguments is not None else None
+        self.default_key = build_cache_key(operation, self.arguments) if self.arguments is not None else None
 
 
 def request_id(given: bytes) -> str:
@@ -36,9 +37,19 @@ def text(value: bytes | None) -> str | None:
     return value.decode("latin-1") if value is not None else None
 
 
-def unchanged(if_none_match: bytes | None) -> Callable[[Rendered], bool] | None:
-    """The question whether the client has an answer's bytes, or None when it did not say what it has."""
-    return None if if_none_match is None else lambda rendered: h.matches(if_none_match, rendered)
+def match_etag(if_none_match: bytes | None, accept: bytes | None) -> Callable[[RenderedResponse], bool] | None:
+    """A function that says whether the client has the bytes that would be sent, given its Accept-Encoding.
+
+    None when the client did not say what it has.
+    """
+    if if_none_match is None:
+        return None
+
+    def has(rendered: RenderedResponse) -> bool:
+        encoding = h.choose_encoding(accept, len(rendered.payload)) if accept else None
+        return holds_etag(if_none_match, answer_etag(rendered, encoding))
+
+    return has
 
 
 def without_entity(headers: list[Header]) -> list[Header]:
@@ -46,7 +57,7 @@ def without_entity(headers: list[Header]) -> list[Header]:
     return [x for x in headers if x[0] not in (b"content-type", b"content-length", b"content-encoding")]
 
 
-def sold(outcome: Outcome) -> list[Header]:
+def paid_headers(outcome: Outcome) -> list[Header]:
     """What a paid answer says of the credits, its receipt and the payment that came with it."""
     found: list[Header] = []
     if outcome.credits_remaining is not None:

@@ -1,56 +1,58 @@
 """The registry as REST: one ASGI callable, a dict lookup by path, and the same pipeline as every other face."""
 
-import difflib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rest_bridge import exchange
 from rest_bridge import headers as h
-from rest_bridge.arguments import from_body, from_query
+from rest_bridge.arguments import from_body, from_query, take_short_meta
 from rest_bridge.asgi import (
-    Asked,
     Header,
-    InvalidRequest,
-    MethodNotAllowed,
+    ParsedRequest,
+    PlainReply,
     Receive,
-    Reply,
     Scope,
     Send,
-    asked,
     body_of,
+    parse_request,
     send,
 )
-from toolserver import problems
-from toolserver.access import Addresses, Caller, bearer
+from rest_bridge.routes import Handler, Mounted, RouteTable
+from toolserver.calls.disconnect import run_unless_disconnected
+from toolserver.calls.pipeline import Outcome, Pipeline
+from toolserver.calls.response import json_bytes
 from toolserver.clock import Clock
-from toolserver.documents import Facts
-from toolserver.errors import CallRejected, InternalError, NotFound, RateLimited
-from toolserver.pipeline import Outcome, Pipeline
-from toolserver.presence import unless_gone
-from toolserver.registry import Operation, Registry, Tier
-from toolserver.rendering import json_bytes
+from toolserver.core.caller import Addresses, Caller, bearer
+from toolserver.errors import (
+    CallRejected,
+    InternalError,
+    InvalidArguments,
+    MethodNotAllowed,
+    NotFound,
+    RateLimited,
+)
+from toolserver.registry import error_codes
+from toolserver.registry.registry import Operation, Registry, Tier
+from toolserver.registry.site_facts import SiteFacts
+from toolserver.x402.headers import REQUIRED, offer_version_1, unheader
 
 log = logging.getLogger(__name__)
 
-_LONG_WAY = frozenset({b"idempotency-key", b"payment-signature"})  # what makes a paid call more than a sale
-
-Handler = Callable[[Scope, Asked], Awaitable[Reply]]
-Mounted = Callable[[Scope, Receive, Send], Awaitable[None]]
+_LONG_WAY = frozenset(
+    {b"idempotency-key", b"payment-signature", b"x-payment"}
+)  # what makes a paid call more than a sale
 
 
 class Face:
-    """Answers HTTP. `pages` are plain handlers by path, `mounted` whole ASGI callables (MCP) by path.
-
-    A page whose path ends in `/*` answers every longer path that nothing else answers.
-    """
+    """Answers HTTP. `pages` are plain handlers by path, `mounted` whole ASGI callables (MCP) by path."""
 
     def __init__(
         self,
         registry: Registry,
         pipeline: Pipeline,
         *,
-        facts: Facts,
+        facts: SiteFacts,
         clock: Clock,
         addresses: Addresses,
         body_limit: int = 65_536,
@@ -59,31 +61,24 @@ class Face:
     ) -> None:
         self._pipeline, self._facts, self._clock, self._addresses = pipeline, facts, clock, addresses
         self._body_limit = body_limit
-        self._mounted = dict(mounted or {})
-        self._pages = {path: page for path, page in (pages or {}).items() if not path.endswith("/*")}
-        self._under = [(path[:-1], page) for path, page in (pages or {}).items() if path.endswith("/*")]
+        self._routes = RouteTable(registry, pages or {}, mounted or {})
         self._book = h.HeaderBook(facts)
-        self._gets = {o.path: exchange.Endpoint(o) for o in registry if o.method == "GET"}
-        self._others: dict[str, dict[str, Operation]] = {}
-        for operation in registry:
-            if operation.method != "GET":
-                self._others.setdefault(operation.path, {})[operation.method] = operation
 
     async def __call__(self, scope: Scope, receive: Receive, send_: Send) -> None:
         path: str = scope["path"]
-        mounted = self._mounted.get(path)
+        mounted = self._routes.mounted.get(path)
         if mounted is not None:
             await mounted(scope, receive, send_)
             return
         if scope["method"] == "GET" and not scope["query_string"]:
-            endpoint = self._gets.get(path)
+            endpoint = self._routes.gets.get(path)
             if (
                 endpoint is not None
                 and endpoint.default_key is not None
-                and await self._at_hand(endpoint, scope, send_)
+                and await self._answer_from_cache(endpoint, scope, send_)
             ):
                 return
-        found = asked(scope)
+        found = parse_request(scope)
         request_id = exchange.request_id(found.request_id)
         try:
             await self._answer(scope, receive, send_, found, request_id)
@@ -94,26 +89,26 @@ class Face:
             error = InternalError("Something went wrong on our side; the request id helps us find it.")
             await self._reject(scope, send_, error, request_id)
 
-    async def _at_hand(self, endpoint: exchange.Endpoint, scope: Scope, send_: Send) -> bool:
-        """The common call: a free answer that is at hand. False when the long way is needed; nothing was done then."""
+    async def _answer_from_cache(self, endpoint: exchange.Endpoint, scope: Scope, send_: Send) -> bool:
+        """Answer a free call from the cache. Returns False, with nothing done, when the full path is needed."""
         lines = scope["headers"]
         given = dict(lines)
         if len(given) != len(lines):
             return False
         if endpoint.operation.credits:
-            return await self._sold_at_hand(endpoint, scope, given, send_)
+            return await self._charge_cached(endpoint, scope, given, send_)
         if b"authorization" in given:
             return False
         now = self._clock.time()
         request_id = exchange.request_id(given.get(b"x-request-id", b""))
-        known = given.get(b"if-none-match")
+        accept = given.get(b"accept-encoding")
         try:
-            ready = self._pipeline.at_hand(
+            ready = self._pipeline.answer_from_cache(
                 endpoint.operation,
                 endpoint.default_key,
                 now,
                 self._client(scope, given.get(b"x-forwarded-for")),
-                exchange.unchanged(known),
+                exchange.match_etag(given.get(b"if-none-match"), accept),
                 given.get(b"user-agent", b"").decode("latin-1"),
             )
         except RateLimited as rejected:
@@ -121,12 +116,14 @@ class Face:
             return True
         if ready is None:
             return False
-        rendered, standings, unchanged = ready
-        accept = given.get(b"accept-encoding")
+        rendered, limit_states, unchanged = ready
         encoding = h.choose_encoding(accept, len(rendered.payload)) if accept else None
-        headers = [*self._book.free(rendered, encoding, now, hit=True), (b"x-request-id", request_id.encode())]
-        if standings:
-            headers += h.limits(self._pipeline.limits.policy, standings)
+        headers = [
+            *self._book.free(endpoint.operation, rendered, encoding, now, hit=True),
+            (b"x-request-id", request_id.encode()),
+        ]
+        if limit_states:
+            headers += h.limits(self._pipeline.limits.policy, limit_states)
         if unchanged:
             await send(send_, 304, exchange.without_entity(headers), b"")
             return True
@@ -136,14 +133,14 @@ class Face:
         )
         return True
 
-    async def _sold_at_hand(
+    async def _charge_cached(
         self, endpoint: exchange.Endpoint, scope: Scope, given: Mapping[bytes, bytes], send_: Send
     ) -> bool:
-        """The common paid call: an answer that is at hand. False when the long way is needed; nothing was done then."""
+        """Charge for a cached answer and send it. Returns False, with nothing done, when the full path is needed."""
         token, arguments = given.get(b"authorization"), endpoint.arguments
         if token is None or arguments is None or not _LONG_WAY.isdisjoint(given):
             return False
-        rendered = self._pipeline.owed_at_hand(endpoint.operation, endpoint.default_key, self._clock.time())
+        rendered = self._pipeline.find_billable(endpoint.operation, endpoint.default_key, self._clock.time())
         if rendered is None:
             return False
         caller = Caller(
@@ -154,22 +151,26 @@ class Face:
             nonce=exchange.text(given.get(b"x-agent-nonce")),
         )
         try:
-            outcome = await self._pipeline.sell_at_hand(endpoint.operation, arguments, rendered, caller)
+            outcome = await self._pipeline.charge_cached(endpoint.operation, arguments, rendered, caller)
         except CallRejected as rejected:
             await self._reject(scope, send_, rejected, caller.request_id)
             return True
-        headers = [*self._book.sold, (b"x-request-id", caller.request_id.encode()), h.digest(rendered)]
-        headers += [*exchange.sold(outcome), (b"content-length", b"%d" % len(rendered.payload))]
+        headers = [
+            *self._book.sold(endpoint.operation),
+            (b"x-request-id", caller.request_id.encode()),
+            h.digest(rendered),
+        ]
+        headers += [*exchange.paid_headers(outcome), (b"content-length", b"%d" % len(rendered.payload))]
         await send_({"type": "http.response.start", "status": 200, "headers": headers})
         await send_({"type": "http.response.body", "body": rendered.payload})
         return True
 
-    async def _answer(self, scope: Scope, receive: Receive, send_: Send, found: Asked, request_id: str) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send_: Send, found: ParsedRequest, request_id: str) -> None:
         """Everything else: other methods, arguments, tokens, pages, refusals."""
-        method, path = scope["method"], scope["path"]
+        method, (path, named) = scope["method"], self._routes.match(scope["path"])
         if found.twice is not None:
-            raise InvalidRequest(f"The header {found.twice.decode()} is given more than once.", errors=[])
-        allowed = self._allowed(path)
+            raise InvalidArguments(f"The header {found.twice.decode()} is given more than once.", errors=[])
+        allowed = self._routes.methods(path)
         if not allowed:
             raise self._not_found(path)
         if method == "OPTIONS":
@@ -178,54 +179,86 @@ class Face:
             return
         if method not in allowed:
             raise MethodNotAllowed(f"{path} answers {', '.join(allowed)}.", headers={"Allow": ", ".join(allowed)})
-        if method in ("GET", "HEAD") and (page := self._page(path)) is not None:
+        if method in ("GET", "HEAD") and (page := self._routes.page(path)) is not None:
             await self._send_page(scope, send_, await page(scope, found), request_id)
             return
-        operation = self._operation(path, method)
-        given = await self._given(scope, receive, found)
-        caller = self._caller(scope, found, request_id)
+        operation = self._routes.operation(path, method)
+        query = from_query(scope["query_string"])
+        short_meta = not operation.personal and take_short_meta(query)
+        given = await self._given(scope, receive, found, named, query)
+        caller = self._caller(scope, found, request_id, short_meta=short_meta)
 
+        if method == "HEAD" and operation.tier is Tier.PREMIUM:
+            await self._send_check(send_, operation, given, caller)
+        else:
+            await self._send_call(scope, receive, send_, found, operation, given, caller)
+
+    async def _send_check(self, send_: Send, operation: Operation, given: Mapping[str, Any], caller: Caller) -> None:
+        """Whether a paid call would be made, without making it."""
+        left = await self._pipeline.check(operation, given, caller)
+        about = [(b"x-credits-remaining", b"%d" % left), (b"x-request-id", caller.request_id.encode())]
+        await send(send_, 200, [*self._book.sold(operation), *about], b"", head=True)
+
+    async def _send_call(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send_: Send,
+        found: ParsedRequest,
+        operation: Operation,
+        given: Mapping[str, Any],
+        caller: Caller,
+    ) -> None:
         async def call() -> Outcome:
             return await self._pipeline.call(operation, given, caller)
 
-        outcome = await (unless_gone(receive, call) if operation.credits else call())
+        outcome = await (run_unless_disconnected(receive, call) if operation.credits else call())
         if outcome is not None:
-            await self._send_outcome(scope, send_, operation, outcome, found, request_id)
+            await self._send_outcome(scope, send_, operation, outcome, found, caller.request_id)
 
-    async def _given(self, scope: Scope, receive: Receive, found: Asked) -> dict[str, Any]:
-        """The arguments: query parameters, and the members of the body where there is one."""
-        given = from_query(scope["query_string"])
-        if scope["method"] not in ("POST", "DELETE"):
-            return dict(given)
-        body = await body_of(receive, found, self._body_limit)
-        return {**given, **from_body(body, found.content_type)}
+    async def _given(
+        self,
+        scope: Scope,
+        receive: Receive,
+        found: ParsedRequest,
+        named: Mapping[str, str],
+        query: Mapping[str, str],
+    ) -> dict[str, Any]:
+        """The arguments: those in the path, query parameters, and the members of the body where there is one."""
+        given: dict[str, Any] = dict(query)
+        if scope["method"] in ("POST", "DELETE", "PATCH"):
+            given |= from_body(await body_of(receive, found, self._body_limit), found.content_type)
+        if not named.keys().isdisjoint(given):
+            raise InvalidArguments(f"{', '.join(named)} stands in the path and nowhere else.", errors=[])
+        return {**given, **named}
 
     async def _send_outcome(
-        self, scope: Scope, send_: Send, operation: Operation, outcome: Outcome, found: Asked, request_id: str
+        self, scope: Scope, send_: Send, operation: Operation, outcome: Outcome, found: ParsedRequest, request_id: str
     ) -> None:
         rendered, head = outcome.rendered, scope["method"] == "HEAD"
         sold = operation.tier is Tier.PREMIUM  # sent as it was signed: no coding that client or proxy would undo
         encoding = None if sold else h.choose_encoding(found.accept_encoding, len(rendered.payload))
         mine: list[Header] = [(b"x-request-id", request_id.encode())]
-        mine += h.limits(self._pipeline.limits.policy, outcome.standings)
+        mine += h.limits(self._pipeline.limits.policy, outcome.limit_states)
         body = rendered.variant(encoding) if encoding else rendered.payload
         if operation.tier is not Tier.FREE or not operation.reads_only:
             mine += [h.digest(rendered)] if sold else []
-            headers = [*self._book.sold, *mine, *exchange.sold(outcome)]
+            headers = [*self._book.sold(operation), *mine, *exchange.paid_headers(outcome)]
             headers += [(b"content-encoding", encoding.encode())] if encoding else []
             headers.append((b"content-length", b"%d" % len(body)))
-            await send(send_, 200, headers, body, head=head)
+            await send(send_, operation.status, headers, body, head=head)
             return
         now = self._clock.time()
-        headers = [*self._book.free(rendered, encoding, now, hit=outcome.hit), *mine]
-        if found.if_none_match and not rendered.nothing and h.matches(found.if_none_match, rendered):
-            if outcome.standings:
+        headers = [*self._book.free(operation, rendered, encoding, now, hit=outcome.hit), *mine]
+        has = exchange.match_etag(found.if_none_match, found.accept_encoding)
+        if has is not None and not rendered.nothing and has(rendered):
+            if outcome.limit_states:
                 self._pipeline.give_back(operation, outcome)
             await send(send_, 304, exchange.without_entity(headers), b"")
             return
         await send(send_, 200, headers, body, head=head)
 
-    async def _send_page(self, scope: Scope, send_: Send, reply: Reply, request_id: str) -> None:
+    async def _send_page(self, scope: Scope, send_: Send, reply: PlainReply, request_id: str) -> None:
         own = {name for name, _ in reply.headers}
         headers = [*(x for x in self._book.always if x[0] not in own), *reply.headers]
         headers += [(b"x-request-id", request_id.encode()), (b"content-length", b"%d" % len(reply.body))]
@@ -235,9 +268,12 @@ class Face:
 
     async def _reject(self, scope: Scope, send_: Send, rejected: CallRejected, request_id: str) -> None:
         """A failure as problem+json, or in the shape the specification gives to payment failures."""
-        body = json_bytes(
-            problems.body(rejected.code, rejected.detail, facts=self._facts, request_id=request_id, **rejected.extra)
+        told = error_codes.body(
+            rejected.code, rejected.detail, facts=self._facts, request_id=request_id, **rejected.extra
         )
+        if (offer := rejected.headers.get(REQUIRED)) is not None:
+            told |= offer_version_1(unheader(offer))
+        body = json_bytes(told)
         headers = [h.PROBLEM_TYPE, h.NO_STORE, *self._book.always, (b"x-request-id", request_id.encode())]
         headers += [(name.lower().encode(), value.encode()) for name, value in rejected.headers.items()]
         if rejected.status == 402:
@@ -247,35 +283,18 @@ class Face:
         headers.append((b"content-length", b"%d" % len(body)))
         await send(send_, rejected.status, headers, body, head=scope["method"] == "HEAD")
 
-    def _allowed(self, path: str) -> list[str]:
-        methods = ["GET", "HEAD"] if path in self._gets or self._page(path) is not None else []
-        methods += sorted(self._others.get(path, {}))
-        return [*methods, "OPTIONS"] if methods else []
-
-    def _page(self, path: str) -> Handler | None:
-        """The handler of a page, or of what stands above it. Operations come first."""
-        page = self._pages.get(path)
-        if page is not None or path in self._gets or path in self._others:
-            return page
-        return next((page for above, page in self._under if path.startswith(above) and len(path) > len(above)), None)
-
-    def _operation(self, path: str, method: str) -> Operation:
-        if method in ("GET", "HEAD"):
-            return self._gets[path].operation
-        return self._others[path][method]
-
     def _not_found(self, path: str) -> NotFound:
-        paths = [*self._gets, *self._others, *self._pages, *self._mounted]
-        near = difflib.get_close_matches(path[:200], paths, n=3, cutoff=0.6)
         return NotFound(
-            "There is nothing at this address.", did_you_mean=near, catalog=self._facts.url("/api/llm-tools")
+            "There is nothing at this address.",
+            did_you_mean=self._routes.similar(path),
+            catalog=self._facts.url("/api/llm-tools"),
         )
 
     def _client(self, scope: Scope, forwarded: bytes | None) -> str:
         peer = scope.get("client") or ("unknown", 0)
         return self._addresses.client(peer[0], exchange.text(forwarded))
 
-    def _caller(self, scope: Scope, found: Asked, request_id: str) -> Caller:
+    def _caller(self, scope: Scope, found: ParsedRequest, request_id: str, *, short_meta: bool) -> Caller:
         return Caller(
             client=self._client(scope, found.forwarded),
             token=bearer(exchange.text(found.authorization)),
@@ -283,5 +302,6 @@ class Face:
             request_id=request_id,
             idempotency_key=exchange.text(found.idempotency_key),
             nonce=exchange.text(found.nonce),
+            short_meta=short_meta,
             payment=exchange.text(found.payment),
         )

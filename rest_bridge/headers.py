@@ -5,10 +5,13 @@ from email.utils import formatdate
 from typing import Any
 
 from rest_bridge.asgi import Header
-from toolserver.documents import Facts
-from toolserver.limits import Standing
-from toolserver.payments.x402.headers import header
-from toolserver.rendering import COMPRESS_FROM, ENCODINGS, Rendered
+from rest_bridge.etag import answer_etag
+from toolserver.calls.quotas import LimitState
+from toolserver.calls.response import COMPRESS_FROM, ENCODINGS, RenderedResponse
+from toolserver.registry.deprecations import find_deprecations, write_headers
+from toolserver.registry.registry import Operation
+from toolserver.registry.site_facts import SiteFacts, link_header
+from toolserver.x402.headers import header
 
 EXPOSED = (
     "Age, Cache-Status, Content-Digest, Deprecation, ETag, Link, Payment-Required, Payment-Response, RateLimit, "
@@ -18,7 +21,7 @@ EXPOSED = (
 )
 ALLOWED = (
     "Accept, Authorization, Content-Type, Idempotency-Key, If-None-Match, Payment-Signature, "
-    "X-Agent-Nonce, X-Request-Id"
+    "X-Agent-Nonce, X-Payment, X-Request-Id"
 )
 STALE_IF_ERROR_S = 86400
 
@@ -33,20 +36,18 @@ VARY: Header = (b"vary", b"Accept-Encoding")
 class HeaderBook:
     """The headers of every answer of one server."""
 
-    def __init__(self, facts: Facts) -> None:
-        describes = f'<{facts.url("/openapi.json")}>; rel="service-desc"'
-        licence = f'<{facts.url("/docs")}#licence>; rel="license"'
+    def __init__(self, facts: SiteFacts) -> None:
         self.always: list[Header] = [
             ANY_ORIGIN,
             (b"access-control-expose-headers", EXPOSED.encode()),
             (b"x-content-type-options", b"nosniff"),
             (b"referrer-policy", b"no-referrer"),
             (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-            (b"link", f"{describes}, {licence}".encode()),
+            (b"link", link_header(facts).encode()),
         ]
         if facts.base_url.startswith("https:"):
             self.always.append((b"strict-transport-security", b"max-age=31536000"))
-        self.sold: list[Header] = [JSON_TYPE, PRIVATE, VARY, *self.always]
+        self._sold: dict[str, list[Header]] = {}
         self.preflight: list[Header] = [
             ANY_ORIGIN,
             (b"access-control-allow-headers", ALLOWED.encode()),
@@ -54,7 +55,21 @@ class HeaderBook:
         ]
         self.pricing: Header = (b"x-service-pricing", facts.url("/docs/payments").encode())
 
-    def free(self, rendered: Rendered, encoding: str | None, now: float, *, hit: bool) -> list[Header]:
+    def sold(self, operation: Operation) -> list[Header]:
+        """The headers of every answer that is for its caller alone. Not to be changed by the caller."""
+        found = self._sold.get(operation.name)
+        if found is None:
+            found = self._sold[operation.name] = [JSON_TYPE, PRIVATE, VARY, *self.always, *self._announce(operation)]
+        return found
+
+    def _announce(self, operation: Operation) -> list[Header]:
+        """What of a tool is about to go."""
+        told = write_headers(find_deprecations(operation))
+        return [(name.lower().encode(), value.encode("latin-1")) for name, value in told.items()]
+
+    def free(
+        self, operation: Operation, rendered: RenderedResponse, encoding: str | None, now: float, *, hit: bool
+    ) -> list[Header]:
         """The headers of a free answer but those that belong to this very request. Not to be changed by the caller."""
         second = int(now)
         slot = ("headers", encoding, hit)
@@ -62,6 +77,7 @@ class HeaderBook:
         if kept is not None and kept[0] == second:
             return kept[1]  # type: ignore[no-any-return]
         headers = [JSON_TYPE, *self._caching(rendered, encoding, now, hit), VARY, *self.always]
+        headers += self._announce(operation)
         if encoding:
             headers.append((b"content-encoding", encoding.encode()))
         size = len(rendered.variant(encoding) if encoding else rendered.payload)
@@ -69,7 +85,7 @@ class HeaderBook:
         rendered.memo[slot] = (second, headers)
         return headers
 
-    def _caching(self, rendered: Rendered, encoding: str | None, now: float, hit: bool) -> list[Header]:
+    def _caching(self, rendered: RenderedResponse, encoding: str | None, now: float, hit: bool) -> list[Header]:
         left = rendered.left(now)
         if not rendered.keepable:
             return [NO_STORE, (b"cache-status", b"toolserver; fwd=bypass")]
@@ -82,41 +98,27 @@ class HeaderBook:
         return [
             (b"cache-control", f"public, max-age={left}, stale-if-error={STALE_IF_ERROR_S}".encode()),
             (b"age", b"%d" % rendered.age(now)),
-            (b"etag", etag(rendered, encoding)),
+            (b"etag", answer_etag(rendered, encoding)),
             (b"last-modified", formatdate(at, usegmt=True).encode()),
             (b"cache-status", f"toolserver; {how}; ttl={left}".encode()),
         ]
 
 
-def digest(rendered: Rendered) -> Header:
+def digest(rendered: RenderedResponse) -> Header:
     """Content-Digest (RFC 9530) of the payload as it is, without any content coding."""
     return b"content-digest", b"sha-256=:%s:" % base64.b64encode(rendered.sha256())
 
 
 def settlement(told: dict[str, Any]) -> Header:
-    """PAYMENT-RESPONSE: what became of a payment (x402)."""
+    """PAYMENT-RESPONSE: how an x402 payment ended."""
     return b"payment-response", header(told).encode()
 
 
-def etag(rendered: Rendered, encoding: str | None) -> bytes:
-    """A strong validator of these bytes: each encoding is another representation."""
-    return f'"{rendered.etag}-{encoding}"'.encode() if encoding else f'"{rendered.etag}"'.encode()
-
-
-def matches(if_none_match: bytes, rendered: Rendered) -> bool:
-    """Whether the client has these bytes already, in whatever encoding."""
-    if if_none_match.strip() == b"*":
-        return True
-    tags = (tag.strip().removeprefix(b"W/").strip(b'"') for tag in if_none_match.split(b","))
-    own = rendered.etag.encode()
-    return any(tag == own or tag.rpartition(b"-")[0] == own for tag in tags)
-
-
-def limits(policy: str, standings: list[Standing]) -> list[Header]:
+def limits(policy: str, limit_states: list[LimitState]) -> list[Header]:
     """RateLimit-Policy and RateLimit, or nothing where no limit was looked at."""
-    if not standings:
+    if not limit_states:
         return []
-    left = ", ".join(standing.header for standing in standings)
+    left = ", ".join(standing.header for standing in limit_states)
     return [(b"ratelimit-policy", policy.encode()), (b"ratelimit", left.encode())]
 
 

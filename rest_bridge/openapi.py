@@ -5,30 +5,34 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from rest_bridge.openapi_documents import document_paths
-from rest_bridge.openapi_parts import FRAMES, PARAMETERS, anchored, components, failure, head, headers, ref
+from rest_bridge.openapi_documents import describe_pages
+from rest_bridge.openapi_parts import FRAMES, PARAMETERS, anchor_schema, components, failure, head, headers, ref
+from rest_bridge.openapi_receipts import describe_receipt_paths, describe_stored_verdict
+from rest_bridge.openapi_webhooks import describe_deliveries
+from rest_bridge.receipts import VERIFY
 from toolserver import API_VERSION
-from toolserver.documents import (
+from toolserver.registry.deprecations import find_deprecations
+from toolserver.registry.json_schema import Schema
+from toolserver.registry.registry import Operation, Registry, Tier
+from toolserver.registry.response_schema import SHARED, answer_schema, frame_of, frame_schema
+from toolserver.registry.site_facts import (
     FREE_LICENCE,
     JSON,
     PREMIUM_LICENCE,
     SERVICE,
     TIER_HEADINGS,
-    Facts,
+    SiteFacts,
     auth,
     price,
     sells,
 )
-from toolserver.envelopes import SHARED, answer_schema, frame_of, frame_schema
-from toolserver.registry import Operation, Registry, Tier
-from toolserver.schemas import Schema
 
 NO_EXAMPLES: Mapping[str, Any] = MappingProxyType({})
 
 _LICENCES = {Tier.FREE: "permissive, with the attribution each source asks for", Tier.PREMIUM: "inference-only"}
 
 
-def openapi(registry: Registry, facts: Facts, examples: Mapping[str, Any] = NO_EXAMPLES) -> dict[str, Any]:
+def openapi(registry: Registry, facts: SiteFacts, examples: Mapping[str, Any] = NO_EXAMPLES) -> dict[str, Any]:
     """The description. `examples`: answers by tool name, shown where they are given."""
     shared = components(facts)
     schemas = {name: schema for operation in registry for name, schema in _schemas(operation).items()}
@@ -38,13 +42,14 @@ def openapi(registry: Registry, facts: Facts, examples: Mapping[str, Any] = NO_E
         "servers": [{"url": facts.url("")}],
         "externalDocs": {"url": facts.url("/docs"), "description": "The same for people"},
         "tags": _tags(registry),
-        "paths": {**_paths(registry, facts, examples), **document_paths(registry)},
+        "paths": {**_paths(registry, facts, examples), **describe_pages(registry)},
+        **describe_deliveries(registry),
         "components": {**shared, "schemas": {**shared["schemas"], **schemas}},
         "x-license": _licence_texts(registry),
     }
 
 
-def _info(registry: Registry, facts: Facts) -> dict[str, Any]:
+def _info(registry: Registry, facts: SiteFacts) -> dict[str, Any]:
     simulated = " This server answers from a simulated world: every value is invented." if facts.simulated else ""
     contact = {"contact": {"name": facts.contact}} if facts.contact else {}
     return {
@@ -68,7 +73,7 @@ def _tags(registry: Registry) -> list[Schema]:
     return [*tiers, {"name": "service", "description": "Discovery, MCP and readiness"}]
 
 
-def _paths(registry: Registry, facts: Facts, examples: Mapping[str, Any]) -> dict[str, Schema]:
+def _paths(registry: Registry, facts: SiteFacts, examples: Mapping[str, Any]) -> dict[str, Schema]:
     paths: dict[str, Schema] = {}
     for operation in registry:
         described = _operation(operation, facts, examples)
@@ -76,10 +81,13 @@ def _paths(registry: Registry, facts: Facts, examples: Mapping[str, Any]) -> dic
         item[operation.method.lower()] = described
         if operation.method == "GET":
             item["head"] = head(described)
+    if sells(registry):
+        paths.setdefault(VERIFY, {}).update(describe_stored_verdict())
+        paths.update(describe_receipt_paths())
     return paths
 
 
-def _operation(operation: Operation, facts: Facts, examples: Mapping[str, Any]) -> Schema:
+def _operation(operation: Operation, facts: SiteFacts, examples: Mapping[str, Any]) -> Schema:
     return {
         "operationId": operation.name,
         "tags": [operation.tier.value],
@@ -87,6 +95,7 @@ def _operation(operation: Operation, facts: Facts, examples: Mapping[str, Any]) 
         "description": operation.text,
         "externalDocs": {"url": facts.url(f"/docs#{operation.name}")},
         "security": [{"bearer": []}] if auth(operation) == "bearer" else [],
+        **({"deprecated": True} if any(each.kind in ("path", "tool") for each in find_deprecations(operation)) else {}),
         **_request(operation),
         "responses": _responses(operation, examples),
         "x-credits": operation.credits,
@@ -101,19 +110,30 @@ def _operation(operation: Operation, facts: Facts, examples: Mapping[str, Any]) 
 
 
 def _request(operation: Operation) -> Schema:
-    """Arguments: in the path where it names them, in the body of a POST, else in the query."""
+    """Arguments: in the path where it names them, in the body of a POST or PATCH, else in the query."""
     properties, required = operation.input_schema["properties"], operation.input_schema.get("required", [])
     in_path = [name for name in _placeholders(operation) if name in properties]
     rest = [name for name in properties if name not in in_path]
-    in_query = [] if operation.method == "POST" else rest
+    in_query = [] if operation.takes_body else rest
     parameters = [_parameter(name, "path", properties[name], required=True) for name in in_path]
     parameters += [_parameter(name, "query", properties[name], required=name in required) for name in in_query]
+    parameters += [] if operation.personal else [ref("parameters", PARAMETERS["meta"]["name"])]
     parameters += [ref("parameters", name) for name in _request_headers(operation)]
     found: Schema = {"parameters": parameters} if parameters else {}
-    if operation.method == "POST":
+    if operation.takes_body and (rest or not in_path):
         schema = ref("schemas", f"{operation.name}.arguments")
-        found["requestBody"] = {"required": bool(required), "content": {JSON: {"schema": schema}}}
+        found["requestBody"] = {"required": bool(set(required) & set(rest)), "content": {JSON: {"schema": schema}}}
     return found
+
+
+def _body_schema(operation: Operation) -> Schema:
+    """The arguments that stand in a body: all but those of the path."""
+    schema, in_path = operation.input_schema, set(_placeholders(operation))
+    if not in_path:
+        return schema
+    kept = {name: field for name, field in schema["properties"].items() if name not in in_path}
+    required = [name for name in schema.get("required", []) if name not in in_path]
+    return {**schema, "properties": kept, "required": required}
 
 
 def _placeholders(operation: Operation) -> list[str]:
@@ -138,7 +158,7 @@ def _parameter(name: str, where: str, schema: Schema, *, required: bool) -> Sche
 
 def _revalidates(operation: Operation) -> bool:
     """Whether its answers are cacheable and have an ETag."""
-    return operation.tier is Tier.FREE and operation.reads_only
+    return operation.tier is Tier.FREE and operation.reads_only and operation.longest_ttl > 0
 
 
 _FRESHNESS = ("Cache-Control", "Age", "ETag", "Last-Modified", "Cache-Status")
@@ -149,8 +169,9 @@ _LIMITS = ("RateLimit-Policy", "RateLimit")
 def _answer_headers(operation: Operation) -> list[str]:
     if operation.tier is Tier.PREMIUM:
         return [*_RECEIPT, "X-Request-Id"]
-    fresh = _FRESHNESS if _revalidates(operation) else ("Cache-Control",)
-    return [*fresh, *(_LIMITS if operation.tier is Tier.FREE else ()), "X-Request-Id"]
+    fresh = _FRESHNESS if _revalidates(operation) else ("Cache-Control", "Cache-Status")
+    limited = operation.tier is Tier.FREE and operation.spaced
+    return [*fresh, *(_LIMITS if limited else ()), "X-Request-Id"]
 
 
 def _responses(operation: Operation, examples: Mapping[str, Any]) -> Schema:
@@ -158,7 +179,7 @@ def _responses(operation: Operation, examples: Mapping[str, Any]) -> Schema:
     if operation.name in examples:
         content["example"] = examples[operation.name]
     found: Schema = {
-        "200": {
+        str(operation.status): {
             "description": operation.title,
             "headers": headers(_answer_headers(operation)),
             "content": {JSON: content},
@@ -171,18 +192,19 @@ def _responses(operation: Operation, examples: Mapping[str, Any]) -> Schema:
 
 def _failures(operation: Operation) -> list[int]:
     """The statuses a call of this operation can fail with."""
-    posts, premium = operation.method == "POST", operation.tier is Tier.PREMIUM
+    posts, premium = operation.takes_body, operation.tier is Tier.PREMIUM
     pays = posts and operation.tier is Tier.PAYMENT
     possible = {
         400: True,
         402: pays or auth(operation) == "bearer",
         404: pays or bool(_placeholders(operation)),
-        409: pays,
+        409: pays or (posts and operation.tier is Tier.ACCOUNT),
         413: posts,
         415: posts,
         422: premium,
         429: True,
         500: True,
+        501: operation.tier is Tier.ACCOUNT,  # where a sister service keeps the ledger and cannot do it
         503: premium or pays,
     }
     return [status for status, can_be in possible.items() if can_be]
@@ -197,9 +219,9 @@ def _schemas(operation: Operation) -> dict[str, Schema]:
     schema = answer_schema(operation, full=True)
     models = {prefix + name: model for name, model in schema.pop("$defs", {}).items() if name not in SHARED}
     found = {operation.name: _around_payload(operation, schema), **models}
-    if operation.method == "POST":
-        found[prefix + "arguments"] = operation.input_schema
-    return {name: anchored(model, prefix) for name, model in found.items()}
+    if operation.takes_body and (not _placeholders(operation) or _body_schema(operation)["properties"]):
+        found[prefix + "arguments"] = _body_schema(operation)
+    return {name: anchor_schema(model, prefix) for name, model in found.items()}
 
 
 def _around_payload(operation: Operation, schema: Schema) -> Schema:

@@ -3,12 +3,10 @@
 from typing import Any
 
 from rest_bridge.openapi_parts import failure, head, headers
-from toolserver.documents import HTML, JSON, PAYMENTS, TOOL_FORMATS, TOOL_TIERS, Page, pages
-from toolserver.problems import PROBLEMS
-from toolserver.registry import Registry
-from toolserver.schemas import Schema
-
-_NOT_DESCRIBED = {"/", "/docs", PAYMENTS, "/problems", "/robots.txt"}  # for people
+from toolserver.registry.error_codes import PROBLEMS
+from toolserver.registry.json_schema import Schema
+from toolserver.registry.registry import Registry
+from toolserver.registry.site_facts import HTML, JSON, READYZ, TOOL_FORMATS, TOOL_TIERS, SitePage, pages
 
 _LIST: Schema = {"type": "array", "items": {"type": "object"}}
 _BODIES: dict[str, Schema] = {
@@ -24,7 +22,7 @@ _BODIES: dict[str, Schema] = {
         },
         "required": ["source", "generated_at", "docs", "auth", "count"],
     },
-    "/readyz": {
+    READYZ: {
         "type": "object",
         "properties": {
             "ready": {"type": "boolean"},
@@ -35,20 +33,20 @@ _BODIES: dict[str, Schema] = {
 }
 
 
-def document_paths(registry: Registry) -> dict[str, Schema]:
-    """Path items by path."""
-    described = {page.path: _item(page) for page in pages(registry) if page.path not in _NOT_DESCRIBED}
+def describe_pages(registry: Registry) -> dict[str, Schema]:
+    """The path items of the pages that the API description covers, by path."""
+    described = {page.path: _item(page, registry) for page in pages(registry) if page.described}
     return {**described, "/problems/{code}": _problem_page()}
 
 
-def _item(page: Page) -> Schema:
+def _item(page: SitePage, registry: Registry) -> Schema:
     if page.path == "/api/mcp":
-        return {"post": _mcp_post(), "get": _mcp_get(page)}
+        return {"post": _mcp_post([operation.name for operation in registry]), "get": _mcp_get(page)}
     get = _get(page)
     return {"get": get, "head": head(get)}
 
 
-def _get(page: Page) -> Schema:
+def _get(page: SitePage) -> Schema:
     found: Schema = {
         "operationId": _identifier(page.path),
         "tags": ["service"],
@@ -59,7 +57,7 @@ def _get(page: Page) -> Schema:
     if page.path == "/api/llm-tools":
         found["parameters"] = [_choice("format", TOOL_FORMATS, "both"), _choice("tier", TOOL_TIERS)]
         found["responses"]["400"] = failure(400)
-    if page.path == "/readyz":
+    if page.path == READYZ:
         found["responses"]["503"] = {**_ok(page), "description": "Not ready"}
     return found
 
@@ -69,9 +67,9 @@ def _identifier(path: str) -> str:
     return "_".join("".join(c if c.isalnum() else " " for c in path.removeprefix("/api")).split())
 
 
-def _ok(page: Page) -> Schema:
+def _ok(page: SitePage) -> Schema:
     content = _content(page.media_type)
-    if page.path == "/changelog":
+    if page.markdown:
         content |= _content("text/markdown")
     if page.path in _BODIES:
         content = {JSON: {"schema": _BODIES[page.path]}}
@@ -103,13 +101,13 @@ def _problem_page() -> Schema:
     return {"get": get, "head": head(get)}
 
 
-def _mcp_post() -> Schema:
+def _mcp_post(tools: list[str]) -> Schema:
     identifier = {"type": ["string", "integer", "null"]}
     request = {
         "type": "object",
         "properties": {
             "jsonrpc": {"type": "string", "enum": ["2.0"]},
-            "id": identifier,
+            "id": {"type": ["string", "integer"]},
             "method": {"type": "string", "examples": ["tools/call"]},
             "params": {"type": "object"},
         },
@@ -133,11 +131,19 @@ def _mcp_post() -> Schema:
         "summary": "Model Context Protocol",
         "description": "JSON-RPC 2.0; no handshake or session is needed. Failures of tools are results with `isError`."
         " A token in the Authorization header pays for premium tools. `?toolset=core|all` or `?tools=a,b` narrows the"
-        " list, `?output_schema=off` shortens it.",
+        " list, `?output_schema=off` shortens it, `?meta=short` shortens `_meta` of answers.",
         "parameters": [
             _choice("toolset", ("core", "all"), "core"),
-            {"name": "tools", "in": "query", "schema": {"type": "string"}, "description": "Tool names, with commas"},
+            {
+                "name": "tools",
+                "in": "query",
+                "style": "form",
+                "explode": False,
+                "schema": {"type": "array", "items": {"type": "string", "enum": tools}, "minItems": 1},
+                "description": "Tool names, with commas",
+            },
             _choice("output_schema", ("on", "off"), "on"),
+            _choice("meta", ("full", "short"), "full"),
         ],
         "security": [{}, {"bearer": []}],
         "requestBody": {"required": True, "content": {JSON: {"schema": request, "examples": {"list": listing}}}},
@@ -153,7 +159,7 @@ def _mcp_post() -> Schema:
     }
 
 
-def _mcp_get(page: Page) -> Schema:
+def _mcp_get(page: SitePage) -> Schema:
     return {
         "operationId": "mcp_description",
         "tags": ["service"],

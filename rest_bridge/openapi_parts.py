@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
 
-from toolserver import problems
-from toolserver.documents import PRICING, Facts
-from toolserver.envelopes import FREE, PREMIUM, SHARED, Frame, frame_schema
-from toolserver.problems import PROBLEMS
-from toolserver.schemas import Schema
+from toolserver.core.credit_price import PRICING
+from toolserver.registry import error_codes
+from toolserver.registry.error_codes import PROBLEMS
+from toolserver.registry.json_schema import Schema
+from toolserver.registry.response_schema import FREE, PREMIUM, SHARED, Frame, frame_schema
+from toolserver.registry.site_facts import SiteFacts
 
 PROBLEM_JSON = "application/problem+json"
 REQUEST_ID = "3f0c9c52-6f0e-4b0a-9d0b-6f3f4c1f2a77"  # in examples
@@ -20,14 +21,14 @@ _HEADERS: dict[str, tuple[str, str, Any]] = {
     "Age": ("Seconds since the oldest part of the answer was fetched", "integer", 12),
     "Allow": ("The methods of this address", "string", "GET, HEAD"),
     "Cache-Control": ("How long the answer may be kept", "string", "public, max-age=108, stale-if-error=86400"),
-    "Cache-Status": ("Whether the answer was at hand (RFC 9211)", "string", "toolserver; hit; ttl=108"),
+    "Cache-Status": ("Whether the answer came from the cache (RFC 9211)", "string", "toolserver; hit; ttl=108"),
     "Content-Digest": ("SHA-256 of the body (RFC 9530); the receipt signs the same", "string", "sha-256=:…:"),
     "ETag": ("Strong; send it back in If-None-Match", "string", '"5d41402abc4b2a76"'),
     "Last-Modified": ("When the data were refreshed", "string", "Fri, 15 Jan 2027 08:00:00 GMT"),
-    "RateLimit": ("What is left (draft-ietf-httpapi-ratelimit-headers)", "string", '"daily";r=99871;t=43210'),
-    "RateLimit-Policy": ("The limits", "string", '"daily";q=100000;w=86400, "spacing";q=1;w=30'),
-    "Retry-After": ("Seconds to wait", "integer", 18),
-    "X-Credits-Remaining": ("What can still be spent, after this call", "integer", 48),
+    "RateLimit": ("Remaining calls (draft-ietf-httpapi-ratelimit-headers)", "string", '"daily";r=99871;t=43210'),
+    "RateLimit-Policy": ("The limits of free calls", "string", '"daily";q=100000;w=86400, "spacing";q=1;w=30'),
+    "Retry-After": ("Seconds to wait before the next call", "integer", 18),
+    "X-Credits-Remaining": ("Credits that can still be spent after this call", "integer", 48),
     "X-Request-Id": ("Identifies the call; yours is kept if you sent one", "string", REQUEST_ID),
     "X-Service-Pricing": ("Address of the payment documentation", "string", "https://…/docs/payments"),
     "X-Service-Receipt": ("The signed receipt of the call (JWS, EdDSA)", "string", "eyJ…"),
@@ -35,6 +36,12 @@ _HEADERS: dict[str, tuple[str, str, Any]] = {
 }
 
 PARAMETERS: dict[str, Schema] = {
+    "meta": {
+        "name": "meta",
+        "in": "query",
+        "description": "short: `_meta` keeps only attribution, untrusted_text, stale and simulated",
+        "schema": {"type": "string", "enum": ["full", "short"], "default": "full"},
+    },
     "If-None-Match": {
         "name": "If-None-Match",
         "in": "header",
@@ -55,7 +62,7 @@ _EXTRA = {
     429: ("Retry-After", "RateLimit-Policy", "RateLimit"),
     503: ("Retry-After",),
 }
-FAILURES = (400, 402, 404, 409, 413, 415, 422, 429, 500, 503)
+FAILURES = (400, 402, 404, 409, 413, 415, 422, 429, 500, 501, 503)
 
 
 def ref(kind: str, name: str) -> Schema:
@@ -85,7 +92,7 @@ def head(get: Schema) -> Schema:
     return {**named, **kept, "responses": {**get["responses"], "200": ok}}
 
 
-def components(facts: Facts) -> dict[str, Schema]:
+def components(facts: SiteFacts) -> dict[str, Schema]:
     """Everything under `components` that does not come from a tool."""
     return {
         "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": "svc_live_<64 hex>"}},
@@ -96,19 +103,19 @@ def components(facts: Facts) -> dict[str, Schema]:
         "parameters": PARAMETERS,
         "responses": {_name(status): _failure(status, facts) for status in FAILURES},
         "schemas": {
-            **{name: anchored(frame_schema(frame)) for name, frame in FRAMES.items()},
-            **{name: anchored(schema) for name, schema in SHARED.items()},
+            **{name: anchor_schema(frame_schema(frame)) for name, frame in FRAMES.items()},
+            **{name: anchor_schema(schema) for name, schema in SHARED.items()},
             "Problem": _problem(),
             "PremiumPaymentRequired": _payment_required(),
         },
     }
 
 
-def _failure(status: int, facts: Facts) -> Schema:
-    listed = problems.with_status(status)
+def _failure(status: int, facts: SiteFacts) -> Schema:
+    listed = error_codes.with_status(status)
     lines = [f"- `{problem.code}`: {problem.meaning}" for problem in listed]
     schema = ref("schemas", "PremiumPaymentRequired" if status == 402 else "Problem")
-    shown = {p.code: {"value": problems.example(p, facts=facts, request_id=REQUEST_ID)} for p in listed}
+    shown = {p.code: {"value": error_codes.example(p, facts=facts, request_id=REQUEST_ID)} for p in listed}
     return {
         "description": "\n".join(lines),
         "headers": headers(["X-Request-Id", *_EXTRA.get(status, ())]),
@@ -153,23 +160,25 @@ def _payment_required() -> Schema:
         "type": "object",
         "description": "A premium call that was not accepted. Nothing was run and nothing charged.",
         "properties": {
-            "error": {"type": "string", "enum": [problem.code for problem in problems.with_status(402)]},
+            "error": {"type": "string", "enum": [problem.code for problem in error_codes.with_status(402)]},
             "signup": {"type": "string", "format": "uri", "description": "The payment documentation"},
             "pricing": {"type": "object", "additionalProperties": {"type": "string"}, "examples": [PRICING]},
             "detail": {"type": "string"},
             "request_id": {"type": "string"},
+            "x402Version": {"type": "integer", "const": 1, "description": "Where x402 payments are taken"},
+            "accepts": {"type": "array", "items": {"type": "object"}, "description": "The offer in x402 version 1"},
         },
         "required": ["error", "signup", "pricing"],
     }
 
 
-def anchored(node: Any, prefix: str = "") -> Any:
+def anchor_schema(node: Any, prefix: str = "") -> Any:
     """A schema whose references lead to components: shared ones by their name, others by `prefix` and name."""
     if isinstance(node, list):
-        return [anchored(item, prefix) for item in node]
+        return [anchor_schema(item, prefix) for item in node]
     if not isinstance(node, dict):
         return node
-    found = {key: anchored(value, prefix) for key, value in node.items()}
+    found = {key: anchor_schema(value, prefix) for key, value in node.items()}
     target = node.get("$ref")
     if isinstance(target, str) and target.startswith("#/$defs/"):
         name = target.rsplit("/", 1)[1]

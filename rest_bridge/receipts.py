@@ -3,21 +3,24 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from rest_bridge import headers as h
 from rest_bridge.arguments import from_query
-from rest_bridge.asgi import Asked, Header, InvalidRequest, Reply, Scope
-from rest_bridge.face import Handler
-from toolserver.access import Addresses, bearer, well_formed
-from toolserver.billing.evidence import LOG_PATH, Evidence
-from toolserver.billing.tlog import tile_at
-from toolserver.errors import NotFound, PaymentRequired
-from toolserver.limits import PersonalLimits
+from rest_bridge.asgi import Header, ParsedRequest, PlainReply, Scope
+from rest_bridge.etag import etag_of, holds_etag
+from rest_bridge.routes import Handler
+from toolserver.calls.rate_limit import PersonalLimits
+from toolserver.core.caller import Addresses, bearer, well_formed
+from toolserver.errors import InvalidArguments, InvalidToken, MissingToken, NotFound
+from toolserver.receipts.merkle import tile_at
+from toolserver.receipts.service import LOG_PATH, ReceiptService
+from toolserver.registry.site_facts import RECEIPT_KEY, RECEIPT_KEYS
 
-KEY_SET = "/.well-known/service-receipt-keys.json"
-KEY = "/.well-known/service-receipt-key.json"
+TokenCheck = Callable[[str], Awaitable[object]]
+
+KEY_SET, KEY = RECEIPT_KEYS, RECEIPT_KEY
 RECEIPT = "/api/receipt/"
 VERIFY = "/api/receipt/verify"
 
@@ -32,10 +35,16 @@ _TEXT: Header = (b"content-type", b"text/plain; charset=utf-8")
 
 
 def pages(
-    evidence: Evidence, *, limits: PersonalLimits | None = None, addresses: Addresses | None = None
+    evidence: ReceiptService,
+    limits: PersonalLimits | None = None,
+    addresses: Addresses | None = None,
+    check_token: TokenCheck | None = None,
 ) -> dict[str, Handler]:
-    """Handlers by path. Reading receipts counts with the payment tools; keys and tiles are for everyone, always."""
-    of = _Pages(evidence, limits, addresses or Addresses([]))
+    """Handlers by path. Reading receipts counts with the payment tools; keys and tiles are for everyone, always.
+
+    `check_token` raises PaymentRequired for a token that the ledger does not know.
+    """
+    of = _Pages(evidence, limits, addresses or Addresses([]), check_token)
     return {
         KEY_SET: of.key_set,
         KEY: of.key,
@@ -49,25 +58,32 @@ def pages(
 
 
 class _Pages:
-    def __init__(self, evidence: Evidence, limits: PersonalLimits | None, addresses: Addresses) -> None:
+    def __init__(
+        self,
+        evidence: ReceiptService,
+        limits: PersonalLimits | None,
+        addresses: Addresses,
+        check_token: TokenCheck | None,
+    ) -> None:
         self._evidence, self._limits, self._addresses = evidence, limits, addresses
+        self._check_token = check_token
 
-    def _count(self, scope: Scope, found: Asked) -> None:
+    def _count(self, scope: Scope, found: ParsedRequest) -> None:
         """Raises RateLimited."""
         if self._limits is not None:
             peer = scope.get("client") or ("unknown", 0)
             forwarded = found.forwarded.decode("latin-1") if found.forwarded else None
             self._limits.take(self._addresses.client(peer[0], forwarded), "receipt")
 
-    async def key_set(self, scope: Scope, found: Asked) -> Reply:
+    async def key_set(self, scope: Scope, found: ParsedRequest) -> PlainReply:
         """Every key that ever signed a receipt."""
         return _keys(self._evidence.key_set(), found)
 
-    async def key(self, scope: Scope, found: Asked) -> Reply:
+    async def key(self, scope: Scope, found: ParsedRequest) -> PlainReply:
         """The key in use."""
         return _keys(self._evidence.key_in_use(), found)
 
-    async def verify(self, scope: Scope, found: Asked) -> Reply:
+    async def verify(self, scope: Scope, found: ParsedRequest) -> PlainReply:
         """The verdict on a stored receipt, by `?id=`. What the receipt says is not shown."""
         self._count(scope, found)
         verdict = await self._evidence.verify_stored(_id(from_query(scope["query_string"]).get("id", "")))
@@ -75,61 +91,65 @@ class _Pages:
             raise _nothing()
         return _json(verdict, h.NO_STORE)
 
-    async def receipt(self, scope: Scope, found: Asked) -> Reply:
-        """A stored receipt, for the bearer that paid. To anyone else there is none."""
+    async def receipt(self, scope: Scope, found: ParsedRequest) -> PlainReply:
+        """A stored receipt, for the bearer that paid, also when the token has expired since. To anyone else there is
+        none, and a token that nobody has is refused.
+        """
         self._count(scope, found)
         token = bearer(found.authorization.decode("latin-1") if found.authorization else None)
         if token is None:
-            raise PaymentRequired("missing_token", "A receipt is shown to the bearer that paid: send the token.")
+            raise MissingToken("A receipt is shown to the bearer that paid: send the token.")
         if not well_formed(token):
-            raise PaymentRequired("invalid_token", "The token is malformed or unknown.")
+            raise InvalidToken("The token is malformed or unknown.")
         receipt = await self._evidence.receipt(scope["path"].removeprefix(RECEIPT), token)
         if receipt is None:
+            if self._check_token is not None:
+                await self._check_token(token)
             raise _nothing()
         return _json(receipt, h.PRIVATE)
 
-    async def checkpoint(self, scope: Scope, found: Asked) -> Reply:
+    async def checkpoint(self, scope: Scope, found: ParsedRequest) -> PlainReply:
         """The signed state of the log."""
         signed = await self._evidence.log.checkpoint()
-        return Reply(200, signed.note.encode(), [_TEXT, (b"cache-control", _SECONDS)])
+        return PlainReply(200, signed.note.encode(), [_TEXT, (b"cache-control", _SECONDS)])
 
-    async def tile(self, scope: Scope, found: Asked) -> Reply:
+    async def tile(self, scope: Scope, found: ParsedRequest) -> PlainReply:
         """A part of the tree or of the entries. What was once served never changes."""
         tile = tile_at(scope["path"].removeprefix(LOG_PATH + "/tile/"))
         body = await self._evidence.log.tile(tile) if tile is not None else None
         if tile is None or body is None:
             raise NotFound("The log has no such tile.")
-        return Reply(200, body, [_BYTES, (b"cache-control", _FOREVER if tile.full else _A_WHILE)])
+        return PlainReply(200, body, [_BYTES, (b"cache-control", _FOREVER if tile.full else _A_WHILE)])
 
-    async def inclusion(self, scope: Scope, found: Asked) -> Reply:
+    async def inclusion(self, scope: Scope, found: ParsedRequest) -> PlainReply:
         """The proof that the log of one size has a leaf."""
         index, size = _numbers(scope, "index", "size")
         path = await self._evidence.log.inclusion(index, size)
         return _proof({"index": index, "size": size}, path)
 
-    async def consistency(self, scope: Scope, found: Asked) -> Reply:
+    async def consistency(self, scope: Scope, found: ParsedRequest) -> PlainReply:
         """The proof that the log of one size is the beginning of that of another."""
         first, second = _numbers(scope, "first", "second")
         path = await self._evidence.log.consistency(first, second)
         return _proof({"first": first, "second": second}, path)
 
 
-def _keys(document: Mapping[str, Any], found: Asked) -> Reply:
+def _keys(document: Mapping[str, Any], found: ParsedRequest) -> PlainReply:
     body = _body(document)
-    tag = b'"%s"' % hashlib.sha256(body).hexdigest()[:32].encode()
+    tag = etag_of(hashlib.sha256(body).hexdigest()[:32], None)
     headers = [h.JSON_TYPE, (b"cache-control", _KEYS_FOR), (b"etag", tag)]
-    same = found.if_none_match is not None and tag in found.if_none_match
-    return Reply(304, b"", headers) if same else Reply(200, body, headers)
+    same = found.if_none_match is not None and holds_etag(found.if_none_match, tag)
+    return PlainReply(304, b"", headers) if same else PlainReply(200, body, headers)
 
 
-def _proof(about: Mapping[str, int], path: list[bytes] | None) -> Reply:
+def _proof(about: Mapping[str, int], path: list[bytes] | None) -> PlainReply:
     if path is None:
         raise NotFound("The log has no such state.")
     return _json({**about, "path": [step.hex() for step in path]}, (b"cache-control", _FOREVER))
 
 
-def _json(value: Mapping[str, Any], caching: Header) -> Reply:
-    return Reply(200, _body(value), [h.JSON_TYPE, caching])
+def _json(value: Mapping[str, Any], caching: Header) -> PlainReply:
+    return PlainReply(200, _body(value), [h.JSON_TYPE, caching])
 
 
 def _body(value: Mapping[str, Any]) -> bytes:
@@ -150,8 +170,8 @@ def _numbers(scope: Scope, *names: str) -> list[int]:
     return [int(given[name]) for name in names]
 
 
-def _invalid(name: str, what: str) -> InvalidRequest:
-    return InvalidRequest(f"{name}: {what}", errors=[{"loc": name, "msg": what, "type": "value_error"}])
+def _invalid(name: str, what: str) -> InvalidArguments:
+    return InvalidArguments(f"{name}: {what}", errors=[{"loc": name, "msg": what, "type": "value_error"}])
 
 
 def _nothing() -> NotFound:

@@ -1,14 +1,15 @@
 """Documents as HTTP handlers: content negotiation, validators, compression; each document made once."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from rest_bridge import headers as h
 from rest_bridge.arguments import from_query
-from rest_bridge.asgi import Asked, Header, Reply, Scope
-from rest_bridge.face import Handler
-from toolserver.documents import Document
-from toolserver.rendering import compressed
+from rest_bridge.asgi import Header, ParsedRequest, PlainReply, Scope
+from rest_bridge.etag import etag_of, holds_etag
+from rest_bridge.routes import Handler
+from toolserver.calls.response import compress
+from toolserver.registry.site_facts import Document
 
 MAX_AGE_S = 300
 PAGE_POLICY = (
@@ -22,34 +23,36 @@ class _Served:
 
     def __init__(self, document: Document) -> None:
         self._body, self._type = document.body, document.content_type.encode()
-        self._tag = hashlib.sha256(document.body).hexdigest()[:32]
+        self._digest = hashlib.sha256(document.body).hexdigest()[:32]
         self._packed: dict[str, bytes] = {}
 
-    def reply(self, found: Asked, *, max_age_s: int = MAX_AGE_S, vary: bytes = b"Accept-Encoding") -> Reply:
+    def reply(
+        self, found: ParsedRequest, *, max_age_s: int = MAX_AGE_S, vary: bytes = b"Accept-Encoding"
+    ) -> PlainReply:
         encoding = h.choose_encoding(found.accept_encoding, len(self._body))
-        tag = f'"{self._tag}-{encoding}"' if encoding else f'"{self._tag}"'
+        tag = etag_of(self._digest, encoding)
         headers: list[Header] = [
             (b"content-type", self._type),
             (b"cache-control", b"public, max-age=%d" % max_age_s),
-            (b"etag", tag.encode()),
+            (b"etag", tag),
             (b"vary", vary),
         ]
         if self._type.startswith(b"text/html"):
             headers.append(PAGE_POLICY)
-        if found.if_none_match and self._tag.encode() in found.if_none_match:
-            return Reply(304, b"", headers)
+        if found.if_none_match and holds_etag(found.if_none_match, tag):
+            return PlainReply(304, b"", headers)
         if encoding is None:
-            return Reply(200, self._body, headers)
+            return PlainReply(200, self._body, headers)
         if encoding not in self._packed:
-            self._packed[encoding] = compressed(self._body, encoding)
-        return Reply(200, self._packed[encoding], [*headers, (b"content-encoding", encoding.encode())])
+            self._packed[encoding] = compress(self._body, encoding)
+        return PlainReply(200, self._packed[encoding], [*headers, (b"content-encoding", encoding.encode())])
 
 
-def fixed(document: Document) -> Handler:
+def serve_fixed(document: Document) -> Handler:
     """Serves one document that never changes while the service runs."""
     served = _Served(document)
 
-    async def handler(scope: Scope, found: Asked) -> Reply:
+    async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
         return served.reply(found)
 
     return handler
@@ -59,7 +62,7 @@ def lazy(make: Callable[[], Document]) -> Handler:
     """The same for a document made when it is first asked for."""
     made: list[_Served] = []
 
-    async def handler(scope: Scope, found: Asked) -> Reply:
+    async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
         if not made:
             made.append(_Served(make()))
         return made[0].reply(found)
@@ -67,11 +70,11 @@ def lazy(make: Callable[[], Document]) -> Handler:
     return handler
 
 
-def negotiated(html: Callable[[], Document], other: Callable[[], Document], media_type: str) -> Handler:
+def negotiate(html: Callable[[], Document], other: Callable[[], Document], media_type: str) -> Handler:
     """HTML, or another form for clients whose Accept names it and not HTML."""
     made: dict[bool, _Served] = {}
 
-    async def handler(scope: Scope, found: Asked) -> Reply:
+    async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
         wants_other = media_type.encode() in found.accept and b"text/html" not in found.accept
         if wants_other not in made:
             made[wants_other] = _Served((other if wants_other else html)())
@@ -84,7 +87,7 @@ def by_query(make: Callable[[Mapping[str, str]], Document], *, most: int = 64) -
     """A document made from query parameters, kept for each choice. `make` raises CallRejected for a wrong one."""
     made: dict[tuple[tuple[str, str], ...], _Served] = {}
 
-    async def handler(scope: Scope, found: Asked) -> Reply:
+    async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
         given = from_query(scope["query_string"])
         choice = tuple(sorted(given.items()))
         served = made.get(choice) or _Served(make(given))
@@ -95,11 +98,11 @@ def by_query(make: Callable[[Mapping[str, str]], Document], *, most: int = 64) -
     return handler
 
 
-def fresh(make: Callable[[], Document], *, status: Callable[[], int] = lambda: 200) -> Handler:
-    """A document made anew for every request, never stored."""
+def fresh(make: Callable[[], Awaitable[tuple[Document, int]]]) -> Handler:
+    """A document made anew for every request, with its status, and never stored."""
 
-    async def handler(scope: Scope, found: Asked) -> Reply:
-        document = make()
-        return Reply(status(), document.body, [(b"content-type", document.content_type.encode()), h.NO_STORE])
+    async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
+        document, status = await make()
+        return PlainReply(status, document.body, [(b"content-type", document.content_type.encode()), h.NO_STORE])
 
     return handler

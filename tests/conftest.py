@@ -9,17 +9,23 @@ from typing import Any
 
 import pytest
 
-from tests import desk
+from tests.idle_time import IdleLoop
+from tests.size import EVERYTHING
+from tests.tools import desk
+from toolserver.settings import KEYS
+
+pytest_plugins = ["tests.sets"]
 
 SHARED = Path(os.environ.get("UPSTREAM_SAMPLES", Path(__file__).resolve().parents[2] / "shared" / "upstreams"))
-EVERYTHING = os.environ.get("REQUIRE") == "all"
 RECURSION = sys.getrecursionlimit()
+for name in KEYS:  # the keys of the person who runs the tests would change what upstreams are asked
+    os.environ.pop(name, None)
 REASONS_SHOWN = 12
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    return "asyncio", {"loop_factory": IdleLoop}
 
 
 @pytest.fixture
@@ -36,7 +42,7 @@ def sample() -> Callable[[str], bytes]:
 
 @pytest.fixture
 def compose() -> Callable[..., object]:
-    """Runs a tool function against the simulated world; see tests/desk.py."""
+    """Runs a tool function against the simulated world; see tests/tools/desk.py."""
     return desk.compose
 
 
@@ -61,7 +67,7 @@ def skipped(config: pytest.Config) -> dict[str, list[str]]:
     """The tests that were skipped, by reason."""
     found: dict[str, list[str]] = defaultdict(list)
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-    for report in reporter.stats.get("skipped", ()):
+    for report in reporter.stats.get("skipped", ()) if reporter else ():  # a worker process has none
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         found[reason.removeprefix("Skipped: ")].append(report.nodeid)
     return found

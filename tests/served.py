@@ -4,41 +4,35 @@ import functools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
 
-from rest_bridge.face import Face
-from tests.engine.parts import START, Engine, engine
+from tests.arranged import FACTS, client_of
+from tests.calls.parts import START, Engine, engine
 from tests.internet import Internet
-from toolserver.access import Addresses
+from toolserver.app import write_site_documents
 from toolserver.clock import ManualClock
-from toolserver.documents import Document, Facts
-from toolserver.examples import load_world
-from toolserver.host import Host
-from toolserver.protocol.endpoint import McpEndpoint
-from toolserver.registry import Registry
-from toolserver.settings import Settings
-from toolserver.site import pages_of, written
-from toolserver.usage import Usage
+from toolserver.registry.registry import Registry
+from toolserver.registry.site_facts import Document, SiteFacts
+from toolserver.settings import UpstreamSettings, WebhookSettings
 from toolserver.world.model import World
+from toolserver.world.providers import load_providers
 
-FACTS = Facts(base_url="https://data.example", source="data.example")
 VIA = "http://world.example"
 
 
 @functools.cache
 def all_tools() -> Registry:
     """Every tool there is, loaded once."""
-    load_world()
+    load_providers()
     return Registry.load("tools")
 
 
 @functools.cache
 def documents() -> dict[str, Document]:
     """The documents about them, made once."""
-    return written(all_tools(), FACTS)
+    return write_site_documents(all_tools(), FACTS)
 
 
 class Upstreams(Internet):
@@ -80,33 +74,22 @@ class Served:
 
 @asynccontextmanager
 async def served(
-    registry: Registry | None = None, *, limits: bool = False, peer: str = "192.0.2.1", facts: Facts = FACTS
+    registry: Registry | None = None, *, limits: bool = False, peer: str = "192.0.2.1", facts: SiteFacts = FACTS
 ) -> AsyncIterator[Served]:
     """A running service with all tools, or those of a registry, and a client of it."""
-    registry = registry or all_tools()
     clock = ManualClock(START)
-    upstreams, addresses = Upstreams(clock), Addresses(())
-    async with engine(registry, internet=upstreams, clock=clock, limits=limits, via=VIA) as e:
-        e.answers._host = Host(clock, Path(), probe_targets=Settings().probes.targets, usage=Usage(clock.now))
-        e.answers._source = facts.source
-        mcp = McpEndpoint(
-            registry,
-            e.pipeline,
-            tasks=e.tasks,
-            addresses=addresses,
-            base_url=facts.base_url,
-            source_name=facts.source,
-        )
-        face = Face(
-            registry,
-            e.pipeline,
-            facts=facts,
+    upstreams, via = Upstreams(clock), UpstreamSettings(via=VIA)
+    async with (
+        engine(
+            registry or all_tools(),
+            internet=upstreams,
             clock=clock,
-            addresses=addresses,
-            pages=pages_of(registry, facts, clock, lambda: {"storage": True}),
-            mounted={"/api/mcp": mcp},
-        )
-        transport = httpx.ASGITransport(app=face, client=(peer, 1))
-        async with httpx.AsyncClient(transport=transport, base_url=facts.base_url) as client:
-            client.headers["accept-encoding"] = "identity"
-            yield Served(client, e, upstreams)
+            limits=limits,
+            facts=facts,
+            upstream=via,
+            webhooks=WebhookSettings(),
+        ) as e,
+        client_of(e.service.web_app(), facts.base_url, peer=peer) as client,
+    ):
+        client.headers["accept-encoding"] = "identity"
+        yield Served(client, e, upstreams)

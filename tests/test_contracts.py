@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from tests.requirements import proves
-from toolserver.protocol.definitions import definition
-from toolserver.registry import Operation, Registry, Tier
+from toolserver.mcp.definitions import definition
+from toolserver.registry.registry import Operation, Registry, Tier
+from toolserver.registry.response_schema import answer_schema
 
 FOLDER = Path(__file__).parent / "contracts"
 REGISTRY = Registry.load("tools")
+MEND = "this writes it: UPDATE_CONTRACTS=1 make test ARGS=tests/test_contracts.py"
 SECRETS = re.compile(r"key|secret|password|token|credential", re.IGNORECASE)
 
 
@@ -24,6 +26,7 @@ def contract(operation: Operation) -> dict[str, Any]:
     """What callers may rely on."""
     return {
         **definition(operation),
+        "outputSchema": answer_schema(operation),
         "rest": f"{operation.method} {operation.path}",
         "tier": operation.tier,
         "credits": operation.credits,
@@ -41,8 +44,8 @@ def test_a_tool_is_what_its_contract_says(operation):
     text = json.dumps(contract(operation), indent=2, ensure_ascii=False) + "\n"
     if os.environ.get("UPDATE_CONTRACTS"):
         path.write_text(text, encoding="utf-8")
-    assert path.is_file(), f"{path.name} is missing: write it with UPDATE_CONTRACTS=1"
-    assert path.read_text(encoding="utf-8") == text
+    assert path.is_file(), f"tests/contracts/{path.name} is missing; {MEND}"
+    assert path.read_text(encoding="utf-8") == text, f"tests/contracts/{path.name} says otherwise; {MEND}"
 
 
 def test_no_contract_is_left_of_a_tool_that_is_gone():

@@ -2,12 +2,14 @@
 
 import os
 import re
+import shlex
 import subprocess
 import tomllib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import click
 import httpx
@@ -16,17 +18,19 @@ from pydantic import BaseModel
 
 from rest_bridge import headers as h
 from rest_bridge.headers import HeaderBook
-from tests.engine.parts import RICH
-from tests.engine.toy import FIRST, REGISTRY, SECOND
+from tests.calls.parts import RICH
+from tests.calls.toy import FIRST, REGISTRY, SECOND
 from tests.served import FACTS, Served, served
-from toolserver import written
-from toolserver.cli import main
-from toolserver.fields import Row, rows
-from toolserver.metrics import Metrics
-from toolserver.problems import PROBLEMS
-from toolserver.registry import Registry
+from toolserver.cli import generate_docs
+from toolserver.cli.main import main
+from toolserver.core.credit_price import CREDITS_PER_USD
+from toolserver.core.metrics import Metrics
+from toolserver.registry.error_codes import PROBLEMS
+from toolserver.registry.field_table import Row, rows
+from toolserver.registry.registry import Registry
+from toolserver.registry.site_facts import LimitFacts
+from toolserver.server.packaged_texts import read_examples, read_licence_table
 from toolserver.settings import FILE, KEYS, PREFIX, Settings
-from toolserver.site import kept_examples
 
 ROOT = Path(__file__).resolve().parent.parent
 OPERATING = ROOT / "docs" / "operating.md"
@@ -187,11 +191,105 @@ def test_every_request_header_a_page_may_send_is_described():
     assert [name for name in h.ALLOWED.lower().split(", ") if f"`{name}`" not in table] == []
 
 
+# --- what the documents claim is so ---
+
+
+def shell_blocks(text: str) -> list[str]:
+    """The commands of a page, one each; a line that ends in a backslash goes on."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return [line for block in blocks for line in block.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+def request_of(command: str) -> dict[str, Any]:
+    """The request that a `curl` line sends, for httpx."""
+    words = iter(shlex.split(command.replace("$TOKEN", RICH))[1:])
+    request: dict[str, Any] = {"method": "GET", "headers": {}}
+    for word in words:
+        if word == "-H":
+            name, _, value = next(words).partition(": ")
+            request["headers"][name] = value
+        elif word == "-d":
+            request |= {"method": "POST", "content": next(words)}
+        elif not word.startswith("-"):
+            request["url"] = word.removeprefix("http://").replace("localhost:8080", FACTS.base_url)
+    return request
+
+
+SELLS_NOTHING_HERE = "/api/payment/buy-credits"  # the service of the tests sells no credits; the demo does
+
+
+async def test_every_curl_of_the_readme_is_answered_as_it_stands():
+    asked = [request_of(line) for line in shell_blocks(read(ROOT / "README.md")) if line.startswith("curl ")]
+    assert len(asked) == 5
+    async with served() as s:
+        found = {request["url"]: (await s.client.request(**request)) for request in asked}
+
+    statuses = {url.removeprefix(FACTS.base_url): answer.status_code for url, answer in found.items()}
+    assert statuses.pop(SELLS_NOTHING_HERE) in (200, 404)
+    assert set(statuses.values()) == {200}, statuses
+    assert all("error" not in answer.json() for url, answer in found.items() if not url.endswith(SELLS_NOTHING_HERE))
+
+
+def test_the_readme_fits_on_a_page_or_two_and_names_the_prices_of_the_registry():
+    text = " ".join(read(ROOT / "README.md").split())
+    prices = sorted({operation.credits for operation in Registry.load("tools") if operation.credits})
+
+    assert len(read(ROOT / "README.md").splitlines()) < 130
+    assert f"cost {prices[0]} or {prices[1]} credits a call" in text
+    assert len(prices) == 2
+    assert f"1 USD buys {CREDITS_PER_USD} credits" in text
+    assert f"one call per endpoint and {LimitFacts().free_spacing_s} seconds" in text
+
+
+@pytest.mark.parametrize("parameter", ["format=openai", "format=raw", "format=gemini", "format=bedrock"])
+async def test_the_definitions_that_the_readme_names_are_served(parameter):
+    async with served(REGISTRY) as s:
+        assert (await s.client.get(f"/api/llm-tools?{parameter}")).status_code == 200
+
+
+def test_every_command_in_the_documents_exists():
+    known = {tuple(verb.split()[1:]) for verb in verbs(main)}
+    groups = {verb[0] for verb in known}
+    said = re.findall(r"`(?:\.venv/bin/)?toolserver ([a-z-]+)(?: ([a-z-]+))?", texts())
+
+    assert len(said) > 20
+    assert [words for words in said if words[0] not in groups] == []
+
+
+@pytest.mark.parametrize("name", ["reading-the-code.md", "architecture.md"])
+def test_every_file_that_a_guide_leads_to_is_there(name):
+    paths = set(re.findall(r"`((?:toolserver|tools|rest_bridge|catalog|tests)/[\w/.]*)`", read(ROOT / "docs" / name)))
+
+    assert len(paths) >= 5
+    assert sorted(path for path in paths if not (ROOT / path).exists()) == []
+
+
+def test_the_glossary_has_at_most_25_words_each_of_them_once():
+    words = re.findall(r"^\| ([\w ]+) \|", read(ROOT / "docs" / "glossary.md"), re.MULTILINE)[1:]
+
+    assert 15 <= len(words) <= 25
+    assert len(words) == len(set(words))
+
+
+def test_the_index_leads_to_every_document():
+    linked = LINK.findall(read(ROOT / "docs" / "README.md"))
+
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"} <= set(linked)
+
+
+def test_no_document_installs_a_package_of_somebody_else():
+    """The name `toolserver` on the public index is not ours."""
+    pages = [name for name in tracked() if name.endswith(".md")]
+    found = [name for name in pages if re.search(r"(pip install|uvx|pipx run) '?toolserver", read(ROOT / name))]
+
+    assert found == []
+
+
 # --- what is generated is current ---
 
 
 def test_the_generated_pages_say_what_the_tools_say():
-    wanted = written.generated(Registry.load("tools"), kept_examples(), ROOT)
+    wanted = generate_docs.generate(Registry.load("tools"), read_examples(), read_licence_table(), ROOT)
     outdated = [str(path) for path, text in wanted.items() if not is_current(ROOT / path, text)]
 
     assert not outdated, "`toolserver docs` brings them up to date: " + ", ".join(outdated)
@@ -211,7 +309,7 @@ def test_no_page_or_example_is_left_of_a_tool_that_is_gone():
 @pytest.mark.live
 @pytest.mark.timeout(120)
 def test_the_examples_are_what_the_tools_answer_today():
-    outdated = written.write_documents(Settings(tools=["tools"]), check=True, root=ROOT)
+    outdated = generate_docs.write_documents(Settings(tools=["tools"]), check=True, root=ROOT)
 
     assert not outdated, "`toolserver docs` brings them up to date: " + ", ".join(map(str, outdated))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tests.test_docs import ROOT, read
 from tests.test_requirements import modules
-from toolserver.registry import Operation, Registry
+from toolserver.registry.registry import Operation, Registry
 
 ROW = re.compile(r"^\| (?!threat |whom |---)(.+) \|$", re.MULTILINE)
 TEST = re.compile(r"`(test_\w+)`")
@@ -46,8 +46,11 @@ def addresses(operation: Operation) -> list[str]:
     return [name for name, about in properties.items() if FETCHED.search(name) or "uri" in str(about.get("format"))]
 
 
-def test_no_tool_takes_an_address_to_fetch():
+GUARDED = {"webhook_subscribe": ["webhook_url"]}  # goes through the egress guard of toolserver/webhooks
+
+
+def test_no_tool_takes_an_address_to_fetch_but_the_one_that_is_guarded():
     found = {operation.name: addresses(operation) for operation in Registry.load("tools")}
 
     assert len(found) > 40
-    assert {name: listed for name, listed in found.items() if listed} == {}
+    assert {name: listed for name, listed in found.items() if listed} == GUARDED

@@ -52,6 +52,7 @@ def test_a_run_names_each_reason_once_with_its_count(folder):
     assert "1 elsewhere (test_none.py)".split() in lines
 
 
+@pytest.mark.slow("it starts pytest")
 def test_where_everything_is_required_a_skipped_test_is_a_failure(folder):
     done = ran(folder, REQUIRE="all")
 
@@ -59,6 +60,7 @@ def test_where_everything_is_required_a_skipped_test_is_a_failure(folder):
     assert "skipped, 9 - with REQUIRE=all that is a failure:" in done.stdout
 
 
+@pytest.mark.slow("it starts pytest")
 def test_where_nothing_is_skipped_nothing_is_said_and_nothing_fails(folder):
     done = ran(folder, "-k", "good", "test_one.py", REQUIRE="all")
 

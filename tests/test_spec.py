@@ -10,22 +10,22 @@ import httpx
 import jsonschema
 import pytest
 
-from tests.engine.parts import RICH, START
-from tests.engine.toy import FIRST, REGISTRY, SECOND
+from tests.calls.parts import RICH, START
+from tests.calls.toy import FIRST, REGISTRY, SECOND
 from tests.requirements import named, proves
 from tests.served import FACTS, Served, all_tools, documents, served
 from tests.specified import ENDPOINTS, SHAPES
 from tools.payment.receipt_verify import receipt_verify
-from toolserver.access import Addresses, Caller
-from toolserver.app import running
+from toolserver.app import Service, ServiceParts
 from toolserver.clock import ManualClock
-from toolserver.registry import Registry, operation_of
-from toolserver.settings import Settings, Upstream
+from toolserver.core.caller import Addresses, Caller
+from toolserver.registry.registry import Registry, operation_of
+from toolserver.settings import Settings, UpstreamSettings
 
 ABOUT_CALLS = {"payment/no-charge-stats", "receipt/verify"}  # free too, but about the service's own calls
 CORE = "briefing btc_price fear_greed crypto_movers predictions earthquakes service_status economic_data forex".split()
 UNCACHED = {"health"}
-SHIPPED = {"Bundled.terminal_bench"}
+ADDED = {"limit", "cursor", "place"}  # by us: wherever there is a list, and where a city is easier to name
 OWN = {"health", "ai-stats"}  # made of nothing but the service itself
 endpoints = pytest.mark.parametrize("name", ENDPOINTS)
 
@@ -66,7 +66,8 @@ async def test_an_endpoint_takes_its_arguments_and_is_cached_as_long_as_document
     parameters = [p for p in described.get("parameters", []) if p.get("in") == "query"]
 
     assert plain.status_code == 200
-    assert tuple(p["name"] for p in parameters) == row.parameters
+    names = [p["name"] for p in parameters]
+    assert tuple(name for name in names if name in row.parameters or name not in ADDED) == row.parameters
     assert not any(p["required"] for p in parameters)
     kept = re.search(r"max-age=(\d+)", example.headers["cache-control"])
     kept_s = int(kept[1]) if kept else 0  # what is made anew for every call is not to be stored
@@ -90,8 +91,8 @@ async def test_what_is_out_of_range_or_not_in_the_list_is_400_and_asks_nobody(se
 async def test_the_free_endpoints_are_those_of_the_table(service):
     free = {o.endpoint for o in service.engine.registry if o.tier == "free"}
 
-    assert len(ENDPOINTS) == 34
-    assert free - ABOUT_CALLS == set(ENDPOINTS)
+    assert len([row for row in ENDPOINTS.values() if not row.ours]) == 34
+    assert free - ABOUT_CALLS == set(ENDPOINTS), "every free endpoint has a row in ENDPOINTS of tests/specified.py"
 
 
 @proves("endpoints.period-ttl")
@@ -193,10 +194,14 @@ async def test_anyone_may_call_from_anywhere_and_a_second_call_asks_nobody(servi
     assert first.content == second.content or name in UNCACHED
 
 
-def longest_fresh_s(name: str) -> float:
-    """From then on neither the answer nor any of its sources is fresh any more."""
+PASSING = ("launches", "climate/earthquakes")  # rows of a list leave by themselves when their time is over
+
+
+def longest_fresh_s(name: str, used: set[str]) -> float:
+    """From then on neither the answer nor any of the sources that it was made of is fresh any more."""
     operation = all_tools().by_route["GET", f"/api/{name}"]
-    return max([operation.longest_ttl, operation.sla_s or 0, *(source.fresh_s for source in operation.sources)])
+    fresh = [source.fresh_s for source in operation.sources if source.name in used]
+    return max([operation.longest_ttl, operation.sla_s or 0, *fresh])
 
 
 def said(body: dict[str, Any]) -> Any:
@@ -214,7 +219,8 @@ async def test_when_the_upstreams_fail_the_last_good_answer_is_given_as_stale(se
     query = ENDPOINTS[name].example
     before = (await service.get(name, query)).json()
     service.upstreams.down = True
-    service.engine.clock.advance(longest_fresh_s(name) + 1)
+    used = {source["name"] for source in before["_meta"]["sources"]}
+    service.engine.clock.advance(longest_fresh_s(name, used) + 1)
     after = await service.get(name, query)
     body = after.json()
 
@@ -224,9 +230,29 @@ async def test_when_the_upstreams_fail_the_last_good_answer_is_given_as_stale(se
     elif name == "internet-pulse":
         assert {target["latency_ms"] for target in body["data"]} <= {20, -1}  # unreachable is what it measures
     else:
-        assert said(body) == said(before)
+        if name in PASSING:  # what has passed makes room for the next
+            left = [row for row in said(before) if row in said(body)]
+            assert left
+            assert said(body)[: len(left)] == left
+        else:
+            assert said(body) == said(before)
         assert (body["stale"], body["updated_at"]) == (True, before["updated_at"])
         assert body["warning"]
+
+
+@proves("free.stale")
+@pytest.mark.parametrize("name", ["weather", "air-quality"])
+async def test_a_place_that_was_found_within_the_week_is_answered_for_in_an_outage(service, name):
+    before = (await service.get(name, "place=Berlin")).json()
+    service.upstreams.down = True
+    service.engine.clock.advance(5 * 3600)  # the weather is kept for six hours, and where the place is for weeks
+    after = (await service.get(name, "place=Berlin")).json()
+    service.engine.clock.advance(500_000)
+    late = (await service.get(name, "place=Berlin")).json()
+
+    assert after["data"] | {"hourly": None} == before["data"] | {"hourly": None}  # the hours that have passed go
+    assert (after["data"]["place"], after["stale"]) == ("Berlin, State of Berlin, Germany", True)
+    assert (late["data"], late["stale"]) == (None, True)
 
 
 @proves("answers.nothing-ever", "answers.never-5xx", "answers.never-invented", "answers.warning")
@@ -248,14 +274,14 @@ async def test_with_nothing_ever_fetched_an_answer_says_so_and_claims_nothing(se
 @proves("answers.meta-sources", "answers.source-names", "operating.via")
 @endpoints
 async def test_each_source_is_named_as_published_with_its_times_and_licence(service, name):
-    published = {source["name"] for source in json.loads(documents()["/api/meta"].body)["sources"]}
+    licences = {s["name"]: s["licence"] for s in json.loads(documents()["/api/sources"].body)["sources"]}
     used = (await service.get(name)).json()["_meta"]["sources"]
 
-    assert {source["name"] for source in used} <= published | SHIPPED
+    assert {source["name"] for source in used} <= licences.keys()
     assert bool(used) != (name in OWN)
     for source in used:
         assert source["status"] in ("live", "cached", "fallback"), source
-        assert source["licence"]["class"]
+        assert licences[source["name"]]["class"]
         assert "fetched_at" in source
     assert all(str(request.url).startswith("https://") for request in service.upstreams.asked)
 
@@ -561,9 +587,10 @@ async def test_a_host_header_changes_no_url_that_is_given_out():
 
 @proves("operating.via")
 async def test_a_service_on_a_simulated_world_says_so(tmp_path):
-    settings = Settings(data_dir=tmp_path, upstream=Upstream(via="http://127.0.0.1:9"))
+    settings = Settings(data_dir=tmp_path, upstream=UpstreamSettings(via="http://127.0.0.1:9"))
     registry = Registry([all_tools()["health"]])
-    async with running(settings, base_url=FACTS.base_url, registry=registry, clock=ManualClock(START)) as service:
+    parts = ServiceParts(base_url=FACTS.base_url, registry=registry, clock=ManualClock(START))
+    async with Service.build(settings, parts) as service:
         outcome = await service.pipeline.call(registry["health"], {}, Caller("192.0.2.1"))
 
     assert json.loads(outcome.rendered.payload)["_meta"]["simulated"] is True

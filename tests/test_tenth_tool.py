@@ -7,18 +7,14 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-import httpx
 import pytest
 
 from catalog.llm_tools import llm_tools
-from rest_bridge.face import Face
-from tests.engine.parts import engine
+from tests.arranged import FACTS, client_of
+from tests.calls.parts import engine
 from tests.requirements import proves
-from toolserver.access import Addresses
-from toolserver.documents import Facts
-from toolserver.protocol.endpoint import McpEndpoint
-from toolserver.registry import Registry
-from toolserver.site import written
+from toolserver.app import write_site_documents
+from toolserver.registry.registry import Registry
 
 SOURCE = '''
 """Tides of one harbour (test)."""
@@ -45,9 +41,9 @@ TOOL = '''
 from pydantic import Field
 
 from more_tools.sources.harbour import TIDE
-from toolserver.context import ToolContext, via
-from toolserver.payloads import Payload
-from toolserver.registry import tool
+from toolserver.context.context import ToolContext, via
+from toolserver.core.models import Payload
+from toolserver.registry.registry import tool
 
 
 class Tide(Payload):
@@ -62,7 +58,6 @@ async def tide(ctx: ToolContext) -> Tide:
     """
     return Tide(level_m=await ctx.first("data", via(TIDE)))
 '''
-FACTS = Facts(base_url="https://data.example", source="data.example")
 
 
 @pytest.fixture
@@ -86,20 +81,9 @@ def package(tmp_path, monkeypatch) -> Path:
 
 @asynccontextmanager
 async def served(registry: Registry):
-    async with engine(registry) as e:
+    async with engine(registry) as e, client_of(e.service.web_app()) as client:
         e.internet.serves("https://tides.example/now", {"level_m": 2.5})
-        addresses = Addresses(())
-        mcp = McpEndpoint(
-            registry,
-            e.pipeline,
-            tasks=e.tasks,
-            addresses=addresses,
-            base_url=FACTS.base_url,
-            source_name=FACTS.source,
-        )
-        face = Face(registry, e.pipeline, facts=FACTS, clock=e.clock, addresses=addresses, mounted={"/api/mcp": mcp})
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=face), base_url=FACTS.base_url) as client:
-            yield client
+        yield client
 
 
 @proves("operations.one-registry", "mcp.structured-equals-text")
@@ -119,7 +103,7 @@ async def test_a_new_tool_is_found_on_every_face(package):
     for form in ("raw", "both", "openai", "anthropic", "openai-responses", "gemini", "bedrock"):
         document = llm_tools(registry, format=form, facts=FACTS, generated_at=datetime.now(UTC))
         assert '"tide"' in json.dumps(document), form
-    documents = written(registry, FACTS)
+    documents = write_site_documents(registry, FACTS)
     for path in ("/", "/docs", "/llms.txt", "/llms-full.txt", "/openapi.json"):
         assert b"tide" in documents[path].body, path
     assert b"Harbour.tide" in documents["/api/meta"].body

@@ -1,1 +1,1 @@
-"""The data: sources, tools and their simulated twins. Knows no transport and no billing."""
+"""The data: sources, tools and simulated providers. It knows no transport and no billing."""

@@ -1,4 +1,136 @@
-"""The engine: knows how a tool is registered, run, cached, charged and shown, and no particular tool."""
+"""The engine, and at this address all that a package of tools is written with.
+
+    from toolserver import Get, HostGroup, Licence, Payload, Source, ToolContext, tool
+
+- Tools: `tool` makes an async function a tool, of a `Tier`; it is given a `ToolContext`. A premium tool names the free
+  tool next to it by the tag `FREE_SIBLING`.
+- Answers: models derive from `Payload` (or `TopLevel`, `Sparse`); times are `Timestamp`, written by `iso`.
+- Fallbacks: `via` makes a `Fallback`, one way to get a value, of a source; a fallback of your own is given a
+  `FallbackReader`, of which `read_all`, `read_any` and `read_beside` read several sources. `convert_fallback`,
+  `delay_second` and `limit_time` change fallbacks. `read_sections` reads `Sections` side by side. `SourceNote` is an
+  entry of `_meta.sources[]`.
+- Memory: `ctx.history` is a `TimeSeriesStore`, which also holds `Ring`s.
+- Sources: a `Source` has a request (`Get`, `Post` or `Connect`, or a function that is given the `Keys` that are set),
+  a `Licence`, a `HostGroup`, perhaps a `Gauge`, and a `Proof` of life where it may be empty; sizes are in
+  `MIB`. A parser of a list passes its rows through `read_rows`, which leaves out and counts what cannot be read.
+- Errors of a source derive from `SourceError`: `SourceChanged`, `SourceDown`, `SourceEmpty`, `SourceExcluded`,
+  `SourceFrozen`, `SourceLimited`, `SourceRefused`, `SourceUnproved`, `SourceUnusable`.
+- Lists: a tool that has one takes a `limit`, bounded by `up_to`, and where it is long a `Cursor`; `ctx.page` cuts it.
+- A call is refused by raising `InvalidArguments` or `NotFound`; `is_public` judges an IP address that a caller names,
+  and `find_word` finds a name that a caller spelled in another case.
+- Sales, for the payment tools: a `Claim`, `atomic` units of USDC, and `CREDIT_PRICE`, the price of a credit in words.
+- Allowances, for the account tools: an `AllowanceWish` becomes one, shown as `AllowanceDetails`.
+- Statements, for the account tools: a `StatementRange` is read as `StatementLine`s.
+- Webhooks, for the account tools: a `SubscriptionRequest` with its `ConditionInput` becomes a `WebhookSubscription`,
+  each delivery of which is a `WebhookFire`.
+
+A simulated provider also imports `toolserver.world.model`. Every other module is internal and may change at any time.
+The names are loaded at their first use, so that `import toolserver` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolserver.calls.allowances import AllowanceDetails as AllowanceDetails
+    from toolserver.calls.allowances import AllowanceWish as AllowanceWish
+    from toolserver.context.context import Fallback as Fallback
+    from toolserver.context.context import FallbackReader as FallbackReader
+    from toolserver.context.context import ToolContext as ToolContext
+    from toolserver.context.context import via as via
+    from toolserver.context.gather import convert_fallback as convert_fallback
+    from toolserver.context.gather import delay_second as delay_second
+    from toolserver.context.gather import limit_time as limit_time
+    from toolserver.context.gather import read_all as read_all
+    from toolserver.context.gather import read_any as read_any
+    from toolserver.context.gather import read_beside as read_beside
+    from toolserver.context.paging import Cursor as Cursor
+    from toolserver.context.paging import up_to as up_to
+    from toolserver.context.provenance import SourceNote as SourceNote
+    from toolserver.context.sections import Sections as Sections
+    from toolserver.context.sections import read_sections as read_sections
+    from toolserver.context.time_series import Ring as Ring
+    from toolserver.context.time_series import TimeSeriesStore as TimeSeriesStore
+    from toolserver.core.account_statement import StatementLine as StatementLine
+    from toolserver.core.account_statement import StatementRange as StatementRange
+    from toolserver.core.credit_price import CREDIT_PRICE as CREDIT_PRICE
+    from toolserver.core.credit_sales import Claim as Claim
+    from toolserver.core.models import Payload as Payload
+    from toolserver.core.models import Sparse as Sparse
+    from toolserver.core.models import Timestamp as Timestamp
+    from toolserver.core.models import TopLevel as TopLevel
+    from toolserver.core.models import iso as iso
+    from toolserver.core.public_address import is_public as is_public
+    from toolserver.errors import InvalidArguments as InvalidArguments
+    from toolserver.errors import NotFound as NotFound
+    from toolserver.purchases.units import atomic as atomic
+    from toolserver.registry.registry import FREE_SIBLING as FREE_SIBLING
+    from toolserver.registry.registry import Tier as Tier
+    from toolserver.registry.registry import tool as tool
+    from toolserver.registry.spelling import find_word as find_word
+    from toolserver.upstream.proof import Proof as Proof
+    from toolserver.upstream.rows import read_rows as read_rows
+    from toolserver.upstream.source import MIB as MIB
+    from toolserver.upstream.source import Connect as Connect
+    from toolserver.upstream.source import Gauge as Gauge
+    from toolserver.upstream.source import Get as Get
+    from toolserver.upstream.source import HostGroup as HostGroup
+    from toolserver.upstream.source import Keys as Keys
+    from toolserver.upstream.source import Licence as Licence
+    from toolserver.upstream.source import Post as Post
+    from toolserver.upstream.source import Source as Source
+    from toolserver.upstream.source_errors import SourceChanged as SourceChanged
+    from toolserver.upstream.source_errors import SourceDown as SourceDown
+    from toolserver.upstream.source_errors import SourceEmpty as SourceEmpty
+    from toolserver.upstream.source_errors import SourceError as SourceError
+    from toolserver.upstream.source_errors import SourceExcluded as SourceExcluded
+    from toolserver.upstream.source_errors import SourceFrozen as SourceFrozen
+    from toolserver.upstream.source_errors import SourceLimited as SourceLimited
+    from toolserver.upstream.source_errors import SourceRefused as SourceRefused
+    from toolserver.upstream.source_errors import SourceUnproved as SourceUnproved
+    from toolserver.upstream.source_errors import SourceUnusable as SourceUnusable
+    from toolserver.webhooks.conditions import ConditionInput as ConditionInput
+    from toolserver.webhooks.records import SubscriptionRequest as SubscriptionRequest
+    from toolserver.webhooks.records import WebhookFire as WebhookFire
+    from toolserver.webhooks.records import WebhookSubscription as WebhookSubscription
 
 __version__ = "0.1.0"
 API_VERSION = "1.15.0"  # the version of the public API, not of this package
+
+_HOME = {
+    "toolserver.calls.allowances": "AllowanceDetails AllowanceWish",
+    "toolserver.context.context": "Fallback FallbackReader ToolContext via",
+    "toolserver.context.gather": "convert_fallback delay_second limit_time read_all read_any read_beside",
+    "toolserver.context.sections": "Sections read_sections",
+    "toolserver.context.paging": "Cursor up_to",
+    "toolserver.context.provenance": "SourceNote",
+    "toolserver.context.time_series": "Ring TimeSeriesStore",
+    "toolserver.core.account_statement": "StatementLine StatementRange",
+    "toolserver.core.credit_price": "CREDIT_PRICE",
+    "toolserver.core.credit_sales": "Claim",
+    "toolserver.core.models": "Payload Sparse Timestamp TopLevel iso",
+    "toolserver.core.public_address": "is_public",
+    "toolserver.errors": "InvalidArguments NotFound",
+    "toolserver.upstream.source_errors": "SourceChanged SourceDown SourceEmpty SourceError SourceExcluded SourceFrozen "
+    "SourceLimited SourceRefused SourceUnproved SourceUnusable",
+    "toolserver.purchases.units": "atomic",
+    "toolserver.registry.registry": "FREE_SIBLING Tier tool",
+    "toolserver.registry.spelling": "find_word",
+    "toolserver.webhooks.conditions": "ConditionInput",
+    "toolserver.webhooks.records": "SubscriptionRequest WebhookFire WebhookSubscription",
+    "toolserver.upstream.proof": "Proof",
+    "toolserver.upstream.rows": "read_rows",
+    "toolserver.upstream.source": "MIB Connect Gauge Get HostGroup Keys Licence Post Source",
+}
+_MODULES = {name: module for module, names in _HOME.items() for name in names.split()}
+
+if not TYPE_CHECKING:  # a type checker must not take every name for one of ours
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted([*globals(), *_MODULES])

@@ -1,5 +1,5 @@
 """`python -m toolserver`."""
 
-from toolserver.cli import main
+from toolserver.cli.main import main
 
 main()

@@ -1,199 +1,221 @@
 """The composition root: from settings to a running service, and from that to an ASGI callable.
 
-Only this module and the command line know everyone.
+`Service.build` is the only place where the parts of a service are put together: `serve`, `demo`, `stdio`, `call`,
+`doctor` and the tests all use it. Nothing below this module imports it, and only it imports the faces.
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
-import anyio
 from anyio.abc import TaskGroup
 
 from rest_bridge import receipts, x402
 from rest_bridge.face import Face
-from toolserver import __version__, ids, problems
-from toolserver.access import Addresses
-from toolserver.answers import Answers
+from rest_bridge.site import site_handlers
+from toolserver import ids
+from toolserver.calls.pipeline import Pipeline
+from toolserver.calls.response import json_bytes
+from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import Clock, SystemClock
-from toolserver.documents import Facts
-from toolserver.documents import Limits as LimitFacts
+from toolserver.context.service_info import ServiceInfo
+from toolserver.context.time_series import TimeSeriesStore
+from toolserver.core.caller import Addresses
+from toolserver.core.metrics import Metrics
+from toolserver.core.usage_stats import Usage
 from toolserver.errors import CallRejected
-from toolserver.following import FollowedClock, follow
-from toolserver.history import History
-from toolserver.host import Host
-from toolserver.limits import FreeLimits, PersonalLimits
-from toolserver.metrics import Metrics
-from toolserver.payments.x402.desk import exact_of, topups_of
-from toolserver.pipeline import Pipeline
-from toolserver.protocol.endpoint import McpEndpoint
-from toolserver.registry import Registry
-from toolserver.rendering import json_bytes
-from toolserver.settings import Limits, Settings
-from toolserver.site import pages_of, sales_of
-from toolserver.storage.answers import MIGRATIONS, AnswerFile, StoredAnswer
-from toolserver.storage.db import opened
-from toolserver.treasury import Treasury, opened_treasury
-from toolserver.upkeep import follow_asked, keep_usage, keep_warm
+from toolserver.mcp.endpoint import McpEndpoint
+from toolserver.registry import error_codes
+from toolserver.registry.registry import Registry
+from toolserver.registry.site_facts import Document, SiteFacts, sells
+from toolserver.registry.source_list import digest_source_list
+from toolserver.registry.tool_packages import tool_packages
+from toolserver.server.assembly import (
+    build_pipeline,
+    describe_service,
+    make_readiness,
+    open_allowances,
+    open_fetcher,
+    open_store,
+    open_tasks,
+    restore_history,
+)
+from toolserver.server.background_tasks import follow_asked, keep_usage, keep_warm
+from toolserver.server.money import MoneyParts, memory_money, open_money
+from toolserver.server.packaged_texts import read_changelog, read_examples, read_licence_table
+from toolserver.server.public_facts import read_public_facts
+from toolserver.server.readiness import Readiness
+from toolserver.server.webhooks import open_service_webhooks
+from toolserver.settings import Settings
+from toolserver.storage.persistent_cache import PersistentCache, StoredAnswer
 from toolserver.upstream.cache import SourceCache
-from toolserver.upstream.reader import Reader
-from toolserver.usage import KEEP_H, Usage
+from toolserver.upstream.fetcher import Fetcher
+from toolserver.upstream.reading import SourceReader
+from toolserver.world.remote_clock import FollowedClock, follow
 
 log = logging.getLogger(__name__)
 
+LOCAL = "http://127.0.0.1:8080"
 TOPUP = "/api/payment/topup"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceParts:
+    """Parts that take the place of those a service makes from its settings. Each is optional.
+
+    A test of a face, for example, gives a registry of its own, a `ManualClock`, an httpx transport that answers from
+    memory, and `in_memory=True, background=False`.
+    """
+
+    base_url: str | None = None
+    """The public address, where it is known only once a port is bound."""
+    facts: SiteFacts | None = None
+    """What documents say about this server, in place of what the settings and `base_url` say."""
+    registry: Registry | None = None
+    clock: Clock | None = None
+    transport: Any = None
+    """An `httpx.AsyncBaseTransport` that all requests to upstreams go through."""
+    reader: SourceReader | None = None
+    """Takes the place of the source cache, and so of everything that would ask an upstream."""
+    money: MoneyParts | None = None
+    """Opened and closed by the caller. None opens those of the data directory, or those of `memory_money`."""
+    in_memory: bool = False
+    """Whether nothing is stored: no answers on disk, and a ledger that ends with the process."""
+    deliver: bool = False
+    """Whether due webhooks are delivered, which only a server does."""
+    is_stopping: Callable[[], bool] = lambda: False
+    """Whether the server is being stopped, so that `/readyz` says so."""
+    background: bool = True
+    """Whether sources are kept warm, followed tools composed again and usage counts stored by themselves."""
 
 
 @dataclass(slots=True)
 class Service:
-    """One running instance, without a face."""
+    """One running instance. Its faces are made by `web_app`; `stdio` and the command line use the pipeline itself."""
 
     settings: Settings
     registry: Registry
-    facts: Facts
+    facts: SiteFacts
     clock: Clock
     tasks: TaskGroup
-    reader: Reader
+    fetcher: Fetcher
+    cache: SourceCache
     pipeline: Pipeline
     metrics: Metrics
-    store: AnswerFile
-    treasury: Treasury
+    money: MoneyParts
+    info: ServiceInfo
+    readiness: Readiness = field(init=False)
 
-    def ready(self) -> dict[str, bool]:
-        """What must hold for this instance to take calls."""
-        return {"storage": self.settings.data_dir.is_dir()}
+    @classmethod
+    @asynccontextmanager
+    async def build(cls, settings: Settings, parts: "ServiceParts | None" = None) -> AsyncIterator["Service"]:
+        """A service that runs until the block is left; what is under way is then finished and stored within seconds.
 
+        Raises:
+            OtherWorld, LedgerLost, NewerDatabase, ForeignDatabase, MigrationChanged, KeyFileBroken, NotAnAccountKey,
+            StorageFailed: the data directory cannot be used; nothing in it was changed.
+        """
+        parts = parts or ServiceParts()
+        clock = parts.clock or (FollowedClock() if settings.upstream.via else SystemClock())
+        registry = parts.registry or Registry.load(*tool_packages(settings.tools))
+        facts = parts.facts or read_public_facts(settings, parts.base_url or settings.base_url or LOCAL)
+        metrics, usage, history = Metrics(), Usage(clock.now), TimeSeriesStore()
+        async with AsyncExitStack() as stack:
+            open_ = stack.enter_async_context
+            money = await open_(_open_money(settings, parts, clock, facts))
+            store = None if parts.in_memory else await open_(open_store(settings, clock))
+            if store is not None:
+                history = await restore_history(store, usage, clock)
+            fetcher = await open_(open_fetcher(settings, facts, clock, metrics, parts.transport))
+            tasks = await open_(open_tasks())
+            cache = SourceCache(fetcher, clock=clock, tasks=tasks, store=store)
+            info = describe_service(settings, clock, usage, money)
+            registry = await open_allowances(registry, money, clock, info)
+            answers = ResponseCache(
+                parts.reader or cache,
+                clock=clock,
+                tasks=tasks,
+                source=facts.source,
+                simulated=facts.simulated,
+                sources_digest=digest_source_list(registry),
+                hedge_after_s=settings.upstream.hedge_after_s,
+                host=info,
+                history=history,
+                store=store,
+                pack=StoredAnswer,
+            )
+            pipeline = build_pipeline(settings.limits, answers, money, metrics, usage)
+            await open_(open_service_webhooks(settings, registry, pipeline, money, info, deliver=parts.deliver))
+            service = cls(settings, registry, facts, clock, tasks, fetcher, cache, pipeline, metrics, money, info)
+            await service._start(store, parts)
+            try:
+                yield service
+            finally:
+                if store is not None:
+                    store.save_usage(usage.rows())
 
-def facts_of(settings: Settings, base_url: str) -> Facts:
-    """What documents say about this server."""
-    return Facts(
-        base_url=base_url,
-        source=urlsplit(base_url).hostname or "localhost",
-        contact=settings.upstream.contact,
-        simulated=settings.upstream.via is not None,
-        ledger="embedded" if settings.ledger.url is None else "followed",
-        sales=sales_of(settings),
-        limits=LimitFacts(
-            free_per_day=settings.limits.daily,
-            free_spacing_s=int(settings.limits.spacing_s),
-            payment_per_minute=settings.limits.personal_per_minute,
-            premium_per_minute=settings.limits.premium_per_minute,
-        ),
-    )
+    async def _start(self, store: PersistentCache | None, parts: ServiceParts) -> None:
+        """Start what the service does by itself."""
+        self.readiness = make_readiness(self.settings, self.money, self.clock, parts.is_stopping)
+        self.money.add_gauges(self.metrics)
+        if isinstance(self.clock, FollowedClock) and self.settings.upstream.via is not None:
+            await self.tasks.start(follow, self.clock, self.settings.upstream.via)
+        if not parts.background:
+            return
+        if store is not None:
+            self.tasks.start_soon(keep_usage, self.info.usage, store)
+        self.tasks.start_soon(keep_warm, self.registry, self.cache)
+        self.tasks.start_soon(follow_asked, self.registry, self.pipeline, self.clock)
 
+    async def ready(self) -> dict[str, bool]:
+        """The conditions for taking calls, by name, and whether each holds now."""
+        return await self.readiness.check()
 
-def host_of(settings: Settings, clock: Clock, usage: Usage, treasury: Treasury) -> Host:
-    """What tools may know of this service."""
-    return Host(
-        clock,
-        settings.data_dir,
-        probe_targets=settings.probes.targets,
-        usage=usage,
-        evidence=treasury.evidence,
-        payments=treasury.payments,
-        blocks=settings.onchain.blocks,
-        x402=topups_of(treasury.x402, treasury.ledger),
-    )
+    def mcp_endpoint(self, *, everything: bool = False) -> McpEndpoint:
+        """MCP over HTTP as one ASGI callable. `everything` adds the MCP conformance fixtures."""
+        return McpEndpoint(
+            self.registry,
+            self.pipeline,
+            tasks=self.tasks,
+            addresses=Addresses(self.settings.limits.trusted_proxies),
+            base_url=self.facts.base_url,
+            source_name=self.facts.source,
+            body_limit=self.settings.limits.body_bytes,
+            everything=everything,
+            **self.settings.mcp.model_dump(),
+        )
 
-
-def limits_of(settings: Limits, clock: Clock) -> dict[str, Any]:
-    """The three limits of the pipeline, as they are set."""
-    shared: dict[str, Any] = {"monotonic": clock.monotonic, "enabled": settings.enabled, "keys": settings.clients}
-    return {
-        "limits": FreeLimits(daily=settings.daily, spacing_s=settings.spacing_s, **shared),
-        "personal": PersonalLimits(per_minute=settings.personal_per_minute, **shared),
-        "premium": PersonalLimits(per_minute=settings.premium_per_minute, name="premium", **shared),
-    }
+    def web_app(self, *, everything: bool = False) -> Face:
+        """REST, MCP over HTTP and the pages as one ASGI callable. `everything` adds the MCP conformance fixtures."""
+        addresses = Addresses(self.settings.limits.trusted_proxies)
+        mcp = self.mcp_endpoint(everything=everything)
+        return Face(
+            self.registry,
+            self.pipeline,
+            facts=self.facts,
+            clock=self.clock,
+            addresses=addresses,
+            body_limit=self.settings.limits.body_bytes,
+            pages=_page_handlers(self, addresses),
+            mounted={"/api/mcp": mcp, "/api/mcp/": mcp, **_forwarded_paths(self)},
+        )
 
 
 @asynccontextmanager
-async def running(
-    settings: Settings,
-    *,
-    base_url: str,
-    registry: Registry | None = None,
-    clock: Clock | None = None,
-) -> AsyncIterator[Service]:
-    """A service that runs until the block is left: then what waits is finished and written, in a few seconds."""
-    via = settings.upstream.via
-    followed = FollowedClock() if via and clock is None else None
-    clock = clock or followed or SystemClock()
-    registry = registry or Registry.load(*settings.tools)
-    facts = facts_of(settings, base_url)
-    metrics = Metrics()
-    contact = f"; {settings.upstream.contact}" if settings.upstream.contact else ""
-    reader = Reader(
-        clock=clock,
-        keys=settings.keys,
-        user_agent=f"toolserver/{__version__} (+{base_url}{contact})",
-        licence_policy=settings.sources.licence_policy,
-        via=settings.upstream.via,
-        observe=metrics.fetched,
-    )
-    async with (
-        opened_treasury(settings, clock=clock, base_url=base_url, service=facts.source) as treasury,
-        opened(settings.data_dir / "answers.sqlite3", MIGRATIONS) as db,
-    ):
-        store = AnswerFile(db, now=clock.now)
-        async with anyio.create_task_group() as writer:
-            await writer.start(store.run)
-            history = History(store.save_point)
-            history.restore(await store.load_history())
-            usage = Usage(clock.now)
-            usage.restore(await store.load_usage(int(clock.time() // 3600) - KEEP_H))
-            async with anyio.create_task_group() as tasks:
-                cache = SourceCache(reader, clock=clock, tasks=tasks, store=store)
-                answers = Answers(
-                    cache,
-                    clock=clock,
-                    tasks=tasks,
-                    source=facts.source,
-                    simulated=facts.simulated,
-                    hedge_after_s=settings.upstream.hedge_after_s,
-                    host=host_of(settings, clock, usage, treasury),
-                    history=history,
-                    store=store,
-                    pack=StoredAnswer,
-                )
-                pipeline = Pipeline(
-                    answers,
-                    ledger=treasury.ledger,
-                    idempotency=treasury.idempotency,
-                    metrics=metrics,
-                    usage=usage,
-                    receipts=treasury.evidence,
-                    counter=treasury.counter,
-                    x402=exact_of(
-                        treasury.x402,
-                        answers=answers,
-                        idempotency=treasury.idempotency,
-                        metrics=metrics,
-                        receipts=treasury.evidence,
-                    ),
-                    **limits_of(settings.limits, clock),
-                )
-                if (ledger := treasury.followed) is not None:
-                    metrics.follow(lambda: ledger.health)
-                tasks.start_soon(keep_usage, usage, store)
-                if followed is not None and via is not None:
-                    await tasks.start(follow, followed, via)
-                tasks.start_soon(keep_warm, registry, cache)
-                tasks.start_soon(follow_asked, registry, pipeline, clock)
-                try:
-                    yield Service(settings, registry, facts, clock, tasks, reader, pipeline, metrics, store, treasury)
-                finally:
-                    store.save_usage(usage.rows())
-                    tasks.cancel_scope.cancel()
-            with anyio.move_on_after(2, shield=True):
-                await reader.aclose()
-            writer.cancel_scope.cancel()
+async def _open_money(
+    settings: Settings, parts: ServiceParts, clock: Clock, facts: SiteFacts
+) -> AsyncIterator[MoneyParts]:
+    if parts.money is not None or parts.in_memory:
+        yield parts.money or memory_money(clock)
+        return
+    async with open_money(settings, clock=clock, base_url=facts.base_url, service=facts.source) as money:
+        yield money
 
 
 class App:
-    """The ASGI callable: starts the service with the server's lifespan, then hands every request to the REST face.
+    """The ASGI callable: builds the service with the server's lifespan, then hands every request to its web app.
 
     `failure` says why the service could not be started.
     """
@@ -201,14 +223,12 @@ class App:
     def __init__(
         self,
         settings: Settings,
+        parts: ServiceParts | None = None,
         *,
-        base_url: str,
         everything: bool = False,
         on_ready: Callable[[Service], Awaitable[None]] | None = None,
-        **parts: Any,
     ) -> None:
-        self._settings, self._base_url, self._everything = settings, base_url, everything
-        self._on_ready, self._parts = on_ready, parts
+        self._settings, self._parts, self._everything, self._on_ready = settings, parts, everything, on_ready
         self._face: Face | None = None
         self.failure: str | None = None
 
@@ -216,17 +236,17 @@ class App:
         if scope["type"] == "http" and self._face is not None:
             await self._face(scope, receive, send)
         elif scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._run_lifespan(receive, send)
         elif scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.close", "code": 1000})
 
-    async def _live(self, receive: Any, send: Any) -> None:
+    async def _run_lifespan(self, receive: Any, send: Any) -> None:
         await receive()
         started = False
         try:
-            async with running(self._settings, base_url=self._base_url, **self._parts) as service:
-                self._face = self._faces(service)
+            async with Service.build(self._settings, self._parts) as service:
+                self._face = service.web_app(everything=self._everything)
                 if self._on_ready is not None:
                     await self._on_ready(service)
                 started = True
@@ -241,50 +261,60 @@ class App:
             return
         await send({"type": "lifespan.shutdown.complete"})
 
-    def _faces(self, service: Service) -> Face:
-        settings = service.settings
-        addresses = Addresses(settings.limits.trusted_proxies)
-        mcp = McpEndpoint(
-            service.registry,
-            service.pipeline,
-            tasks=service.tasks,
-            addresses=addresses,
-            base_url=service.facts.base_url,
-            source_name=service.facts.source,
-            allowed_hosts=settings.mcp.allowed_hosts,
-            allowed_origins=settings.mcp.allowed_origins,
-            strict_versions=settings.mcp.strict_versions,
-            body_limit=settings.limits.body_bytes,
-            everything=self._everything,
-        )
-        return Face(
-            service.registry,
-            service.pipeline,
-            facts=service.facts,
-            clock=service.clock,
-            addresses=addresses,
-            body_limit=settings.limits.body_bytes,
-            pages={
-                **pages_of(service.registry, service.facts, service.clock, service.ready),
-                **receipts.pages(service.treasury.evidence, limits=service.pipeline.personal, addresses=addresses),
-                **(x402.pages(paid.terms, service.registry) if (paid := service.treasury.x402) else {}),
-            },
-            mounted={"/api/mcp": mcp, "/api/mcp/": mcp, **_passed_on(service)},
-        )
+
+def write_site_documents(registry: Registry, facts: SiteFacts) -> dict[str, Document]:
+    """Every document that depends on nothing but the registry and the facts, by path."""
+    from catalog import hosts, llms_txt
+    from rest_bridge.documents import documents
+
+    snippets = hosts.snippets(facts, token=sells(registry))
+    texts: dict[str, Any] = {"changes": read_changelog(), "examples": read_examples(), "licences": read_licence_table()}
+    return documents(registry, facts, snippets=snippets, **texts) | llms_txt.documents(registry, facts)
 
 
-def _passed_on(service: Service) -> dict[str, Any]:
-    """What the owner of a ledger that is followed answers itself, beyond what its tools can be asked."""
-    if service.treasury.followed is None or service.settings.ledger.public_url is None:
+def write_openapi(settings: Settings, base_url: str) -> dict[str, Any]:
+    """The OpenAPI description as a server at this public address gives it, but for the examples."""
+    from rest_bridge.openapi import openapi
+
+    return openapi(Registry.load(*tool_packages(settings.tools)), read_public_facts(settings, base_url))
+
+
+def _page_handlers(service: Service, addresses: Addresses) -> dict[str, Any]:
+    """Every page and document of a service, by path."""
+    registry, facts, money = service.registry, service.facts, service.money
+
+    def tool_definitions(given: Mapping[str, str]) -> Document:
+        from catalog.llm_tools import llm_tools
+        from rest_bridge.discovery import as_json
+
+        chosen = {name: given[name] for name in ("format", "tier") if name in given}
+        return as_json(llm_tools(registry, facts=facts, generated_at=service.clock.now(), **chosen))
+
+    found = site_handlers(
+        registry,
+        documents=lambda: write_site_documents(registry, facts),
+        tool_definitions=tool_definitions,
+        ready=service.ready,
+    )
+    if money.evidence is not None:
+        found |= receipts.pages(money.evidence, service.pipeline.personal, addresses, money.ledger.balance)
+    if money.x402 is not None:
+        found |= x402.pages(money.x402.terms, registry)
+    return found
+
+
+def _forwarded_paths(service: Service) -> dict[str, Any]:
+    """The paths that the owner of a followed ledger answers itself, beyond what its tools can be asked."""
+    if service.money.followed is None or service.settings.ledger.public_url is None:
         return {}
-    from toolserver.payments.elsewhere import Elsewhere, forwarding
+    from toolserver.purchases.remote import RemotePurchases, forward_to
 
-    assert isinstance(service.treasury.payments, Elsewhere)
+    assert isinstance(service.money.payments, RemotePurchases)
 
     def refused(rejected: CallRejected) -> tuple[int, bytes]:
-        told = problems.body(
+        problem = error_codes.body(
             rejected.code, rejected.detail, facts=service.facts, request_id=ids.request_id(), **rejected.extra
         )
-        return rejected.status, json_bytes(told)
+        return rejected.status, json_bytes(problem)
 
-    return {TOPUP: forwarding(service.treasury.payments, TOPUP, refused=refused)}
+    return {TOPUP: forward_to(service.money.payments, TOPUP, refused=refused)}

@@ -1,6 +1,7 @@
-"""Every setting, with its default and what it does. Flags win over the environment, it over toolserver.toml."""
+"""Every setting, with its default and its meaning. Flags win over the environment, which wins over toolserver.toml."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -14,9 +15,20 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from toolserver.money_settings import X402, Ledger, Part, Payments, is_loopback
+from toolserver.settings_money import LedgerSettings, PaymentSettings, SettingsPart, X402Settings, is_loopback
 
-__all__ = ["X402", "Ledger", "Limits", "Payments", "Settings", "Sources", "Upstream", "is_loopback"]
+__all__ = [
+    "LedgerSettings",
+    "LimitSettings",
+    "PaymentSettings",
+    "Settings",
+    "SourceSettings",
+    "StorageSettings",
+    "UpstreamSettings",
+    "WebhookSettings",
+    "X402Settings",
+    "is_loopback",
+]
 
 PREFIX = "TOOLSERVER_"
 FILE = "toolserver.toml"
@@ -27,68 +39,83 @@ KEYS = (
 )  # fmt: skip
 
 
-class Upstream(Part):
-    """How upstreams are asked."""
+class UpstreamSettings(SettingsPart):
+    """How upstreams are requested."""
 
     via: str | None = Field(
         None, description="Send every upstream request to this address instead (the simulated world)"
     )
     contact: str | None = Field(
-        None, description="An address the User-Agent names; some public services refuse without"
+        None, description="Contact address in the User-Agent; some public services refuse requests without one"
     )
     hedge_after_s: float = Field(
-        2.5, gt=0, description="Start the next source when the first has not answered for so long"
+        2.5, gt=0, description="Seconds without an answer after which the next source is asked too"
     )
 
     @field_validator("via")
     @classmethod
     def _plain(cls, value: str | None) -> str | None:
         if value is not None and urlsplit(value).scheme not in ("http", "https"):
-            raise ValueError("must be an http address")
+            raise ValueError("must be an http or https URL")
         return value
 
 
-class Sources(Part):
+class SourceSettings(SettingsPart):
     """Which sources may be used."""
 
     keys: dict[str, SecretStr] = Field({}, description=f"API keys by name, all optional: {', '.join(KEYS)}")
     licence_policy: Literal["any", "no_forbidden", "commercial"] = Field(
-        "any", description="any: all; no_forbidden: not those that bar redistribution; commercial: only the free ones"
+        "any", description="any: all; no_forbidden: without those that bar redistribution; commercial: free use only"
     )
 
 
-class Limits(Part):
+class LimitSettings(SettingsPart):
     """Limits of the free tier and of requests."""
 
-    enabled: bool = Field(True, description="Off for benchmarks only")
-    daily: int = Field(100_000, ge=1, description="Calls a day and client over all free endpoints")
-    spacing_s: float = Field(30, gt=0, description="One call per endpoint and client in so many seconds")
-    personal_per_minute: int = Field(60, ge=1, description="Payment, receipt and account calls a minute and client")
-    premium_per_minute: int = Field(600, ge=1, description="Premium calls a minute and token")
-    trusted_proxies: list[str] = Field([], description="Networks whose X-Forwarded-For is believed")
-    body_bytes: int = Field(65_536, ge=1024, description="Largest request body")
-    clients: int = Field(200_000, ge=100, description="Clients remembered per limit; the oldest are forgotten beyond")
+    enabled: bool = Field(True, description="Whether limits apply; switch off for benchmarks only")
+    daily: int = Field(100_000, ge=1, description="Calls per day and client over all free endpoints")
+    spacing_s: float = Field(
+        30, gt=0, description="Seconds between two calls of one client to one endpoint; see spacing_scope"
+    )
+    spacing_scope: Literal["endpoint", "question"] = Field(
+        "endpoint",
+        description="What spacing counts for callers without a token: calls of an endpoint, or calls with the same"
+        " arguments. Callers with a token are spaced by arguments, at most 12 different ones in the same time",
+    )
+    personal_per_minute: int = Field(60, ge=1, description="Payment, receipt and account calls per minute and client")
+    premium_per_minute: int = Field(600, ge=1, description="Premium calls per minute and token")
+    trusted_proxies: list[str] = Field([], description="Networks of proxies whose X-Forwarded-For is trusted")
+    body_bytes: int = Field(65_536, ge=1024, description="Largest request body in bytes")
+    connections: int = Field(4096, ge=8, description="Most open connections; file descriptors may allow fewer")
+    connections_per_client: int = Field(
+        256, ge=1, description="Most open connections per client, except for trusted proxies"
+    )
+    head_s: float = Field(10, gt=0, description="Seconds for a request line and its headers to arrive")
+    body_s: float = Field(20, gt=0, description="Seconds for a request body to arrive")
+    idle_s: float = Field(75, gt=0, description="Seconds that a connection stays open between requests")
+    write_s: float = Field(60, gt=0, description="Seconds for a client to read what was sent to it")
+    clients: int = Field(200_000, ge=100, description="Clients counted per limit; beyond, the oldest is dropped")
 
 
-class Mcp(Part):
+class McpSettings(SettingsPart):
     """The MCP endpoint."""
 
-    allowed_hosts: list[str] = Field([], description="Host names answered besides base_url's, when bound to loopback")
-    allowed_origins: list[str] = Field(
-        [], description="Browser origins answered besides base_url's, when bound to loopback"
-    )
+    allowed_hosts: list[str] = Field([], description="Further Host names that are answered on loopback")
+    allowed_origins: list[str] = Field([], description="Further browser origins that are answered on loopback")
     strict_versions: bool = Field(False, description="Refuse modern messages under a legacy version header")
 
 
-class Logs(Part):
+class LogSettings(SettingsPart):
     """Structured logs on stderr."""
 
-    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least severe level written")
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Least severe level that is written"
+    )
     format: Literal["auto", "json", "text"] = Field("auto", description="auto: text on a terminal, JSON elsewhere")
 
 
-class Probes(Part):
-    """What internet_pulse measures."""
+class ProbeSettings(SettingsPart):
+    """The hosts that internet_pulse measures."""
 
     targets: dict[str, str] = Field(
         {
@@ -100,22 +127,46 @@ class Probes(Part):
             "Google DNS": "8.8.8.8",
         },
         max_length=12,
-        description="Hosts whose TCP port 443 is connected to, by the name they are shown under",
+        description="Hosts whose TCP port 443 is probed, by display name",
     )
 
 
-class Onchain(Part):
-    """What is read of Ethereum for premium_whales and premium_exchange_flows."""
+class OnchainSettings(SettingsPart):
+    """How much of Ethereum premium_whales and premium_exchange_flows read."""
 
-    blocks: int = Field(5, ge=1, le=20, description="Newest blocks that are looked through, 12 seconds of chain each")
+    blocks: int = Field(5, ge=1, le=20, description="How many of the newest blocks are read, 12 seconds each")
 
 
-class MetricsBind(Part):
+class WebhookSettings(SettingsPart):
+    """Push delivery of premium payloads."""
+
+    enabled: bool = Field(True, description="Take subscriptions and deliver them")
+    allow_loopback: bool = Field(
+        False, description="For development: also deliver to this machine, at any port and without TLS"
+    )
+
+
+class MetricsSettings(SettingsPart):
     """Prometheus metrics, on an address of their own."""
 
     enabled: bool = Field(True, description="Serve /metrics")
     host: str = Field("127.0.0.1", description="Address for /metrics")
-    port: int = Field(0, ge=0, le=65535, description="Port for /metrics; 0 picks a free one, named in the ready line")
+    port: int = Field(
+        0, ge=0, le=65535, description="Port for /metrics; 0 picks a free one, which the ready line names"
+    )
+
+
+class StorageSettings(SettingsPart):
+    """The disk that the data directory is on."""
+
+    least_free_mb: float = Field(
+        4, ge=0, description="Megabytes that must be free on the disk; with less nothing is sold and /readyz says 503"
+    )
+
+    @property
+    def least_free_bytes(self) -> int:
+        """The same in bytes."""
+        return int(self.least_free_mb * 1_000_000)
 
 
 class Settings(BaseSettings):
@@ -127,30 +178,30 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="Address to listen on")
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 picks a free one")
-    base_url: str | None = Field(None, description="Public address; every URL we give out starts with it")
+    base_url: str | None = Field(None, description="Public address, with which every URL in answers starts")
     server: Literal["hypercorn", "uvicorn"] = Field("hypercorn", description="uvicorn needs the extra 'fast'")
-    workers: int = Field(1, ge=1, description="Processes; more than one needs PostgreSQL and Redis")
-    data_dir: Path = Field(default_factory=lambda: default_data_dir(), description="Where keys and databases live")
-    tools: list[str] = Field(["tools"], description="Packages whose tools are served")
-    token: SecretStr | None = Field(None, description="Bearer token used by stdio and call")
-    upstream: Upstream = Upstream()
-    sources: Sources = Sources()
-    limits: Limits = Limits()
-    payments: Payments = Payments()
-    x402: X402 = X402()
-    ledger: Ledger = Ledger()
-    mcp: Mcp = Mcp()
-    logs: Logs = Logs()
-    metrics: MetricsBind = MetricsBind()
-    probes: Probes = Probes()
-    onchain: Onchain = Onchain()
+    workers: int = Field(1, ge=1, description="Processes; only 1 is possible with SQLite")
+    data_dir: Path = Field(default_factory=lambda: default_data_dir(), description="Directory of keys and databases")
+    tools: list[str] = Field(["tools"], description="Packages whose tools are served, besides installed entry points")
+    token: SecretStr | None = Field(None, description="Bearer token that stdio and call pay with")
+    upstream: UpstreamSettings = UpstreamSettings()
+    sources: SourceSettings = SourceSettings()
+    limits: LimitSettings = LimitSettings()
+    payments: PaymentSettings = PaymentSettings()
+    x402: X402Settings = X402Settings()
+    ledger: LedgerSettings = LedgerSettings()
+    storage: StorageSettings = StorageSettings()
+    mcp: McpSettings = McpSettings()
+    logs: LogSettings = LogSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    webhooks: WebhookSettings = WebhookSettings()
+    probes: ProbeSettings = ProbeSettings()
+    onchain: OnchainSettings = OnchainSettings()
 
     @field_validator("base_url")
     @classmethod
     def _absolute(cls, value: str | None) -> str | None:
-        if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).netloc):
-            raise ValueError("must be an absolute http address")
-        return value.rstrip("/") if value else None
+        return normalize_base_url(value) if value else None
 
     @classmethod
     def settings_customise_sources(
@@ -165,7 +216,7 @@ class Settings(BaseSettings):
 
     @property
     def keys(self) -> dict[str, str]:
-        """The API keys that are set: from `sources.keys`, else from the environment under their own names."""
+        """The API keys that are set: from `sources.keys`, else from the environment by their own names."""
         named = {name.upper(): secret.get_secret_value() for name, secret in self.sources.keys.items()}
         return {k: v for k in KEYS if (v := named.get(k) or os.environ.get(k, ""))}
 
@@ -176,7 +227,7 @@ class Settings(BaseSettings):
 
 
 class _Environment(EnvSettingsSource):
-    """The environment, in which a name we do not know is an error rather than a setting that does nothing."""
+    """The environment, in which an unknown name is an error rather than a setting that does nothing."""
 
     def __call__(self) -> dict[str, Any]:
         known = {name.upper() for name in self.settings_cls.model_fields}
@@ -188,8 +239,32 @@ class _Environment(EnvSettingsSource):
         return super().__call__()
 
 
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*|\[[0-9A-Fa-f:.]+\]")
+_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]+)*/?")
+
+
+def normalize_base_url(given: str) -> str:
+    """Return a public address with scheme and host in lower case and without a last slash.
+
+    Raises:
+        ValueError: it is not http or https, or has anything but a host, a port and a plain path. It is not repeated.
+    """
+    parts = urlsplit(given)
+    host, _, _ = parts.netloc.rpartition(":") if re.search(r":\d*$", parts.netloc) else (parts.netloc, "", "")
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise ValueError("must be an absolute http or https URL")
+    if "@" in parts.netloc or "?" in given or "#" in given:
+        raise ValueError("must have neither a user nor a query nor a fragment")
+    if not _HOST.fullmatch(host) or parts.hostname is None or parts.port == 0 or parts.netloc.endswith(":"):
+        raise ValueError("must name a host, and perhaps a port; names in other scripts are written as xn--…")
+    if not _PATH.fullmatch(parts.path) or given.lower() != f"{parts.scheme}://{parts.netloc}{parts.path}".lower():
+        raise ValueError("must have a plain path, or none: letters, digits, and - . _ ~ between slashes")
+    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
+
+
 def default_data_dir() -> Path:
-    """The platform's place for an application's data."""
+    """Return the platform's directory for an application's data."""
     if os.name == "nt":
         return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "toolserver"
     if os.uname().sysname == "Darwin":

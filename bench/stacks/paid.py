@@ -18,12 +18,12 @@ import aiosqlite
 import anyio
 
 from bench.ledger import usual_charge
-from toolserver.app import App, Service
-from toolserver.billing.books import Settlement
-from toolserver.billing.evidence import Evidence
-from toolserver.billing.receipts import Sale, Signed, core_of, encode, receipt_id, signing_input
-from toolserver.billing.stored import Stored
-from toolserver.serving import announce, bound, run_async, serve, settled
+from toolserver.app import App, Service, ServiceParts
+from toolserver.ledger.state import Settlement
+from toolserver.receipts.issue import StoredReceipt
+from toolserver.receipts.service import ReceiptService
+from toolserver.receipts.sign import Sale, SignedReceipt, core_of, encode, receipt_id, signing_input
+from toolserver.server.listen import announce, bind_socket, freeze_startup, run_async, serve
 from toolserver.settings import Settings
 
 CREDITS = 1_000_000_000
@@ -33,14 +33,14 @@ Made = Callable[[Settlement], Sale]
 class Signing:
     """A receipt made as ours is, and kept nowhere."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: ReceiptService) -> None:
         self._ring = evidence._ring
 
-    def __call__(self, sale: Sale) -> Stored:
+    def __call__(self, sale: Sale) -> StoredReceipt:
         key, now = self._ring.current(), time.time()
         core = encode(core_of(sale, service="bench", now=now))
         signature = key.sign(signing_input(key.kid, core))
-        return Stored(receipt_id(sale.call_id), sale.owner, core, key.kid, signature, int(now * 1000))
+        return StoredReceipt(receipt_id(sale.call_id), sale.owner, core, key.kid, signature, int(now * 1000))
 
 
 class Unbooked:
@@ -52,7 +52,7 @@ class Unbooked:
     async def sell(self, call_id: str, token: str, credits: int, *, endpoint: str, sale: Made) -> Any:
         told = Settlement(call_id, credits, CREDITS, None, "posted")
         receipt = self._sign(sale(told))
-        return told, Signed(receipt.id, receipt.jws)
+        return told, SignedReceipt(receipt.id, receipt.jws)
 
 
 class Usual:
@@ -71,12 +71,12 @@ class Usual:
                 "INSERT INTO receipt(id, owner, core, key, signature, at) VALUES(?,?,?,?,?,?)", tuple(receipt)
             )
             await self._db.execute("COMMIT")
-        return told, Signed(receipt.id, receipt.jws)
+        return told, SignedReceipt(receipt.id, receipt.jws)
 
 
 @asynccontextmanager
 async def counter(way: str, service: Service, path: Path) -> AsyncIterator[Any]:
-    sign = Signing(service.treasury.evidence)
+    sign = Signing(service.money.evidence)
     if way == "unbooked":
         yield Unbooked(sign)
         return
@@ -87,15 +87,15 @@ async def counter(way: str, service: Service, path: Path) -> AsyncIterator[Any]:
 
 
 async def main(way: str, settings: Settings) -> None:
-    sock, stop = bound("127.0.0.1", 0), anyio.Event()
+    sock, stop = bind_socket("127.0.0.1", 0), anyio.Event()
     token = f"svc_live_{secrets.token_hex(32)}"
     async with anyio.create_task_group() as tasks:
 
         async def ready(service: Service) -> None:
-            await service.treasury.ledger.mint(token, CREDITS, cause="bench")
+            await service.money.ledger.mint(token, CREDITS, cause="bench")
             if way != "ours":
                 tasks.start_soon(other, service)
-            settled()
+            freeze_startup()
             announce(base_url=f"http://127.0.0.1:{sock.getsockname()[1]}", token=token)
 
         async def other(service: Service) -> None:
@@ -103,7 +103,7 @@ async def main(way: str, settings: Settings) -> None:
                 service.pipeline._till._counter = made
                 await anyio.sleep_forever()
 
-        await serve(App(settings, base_url="http://127.0.0.1", on_ready=ready), sock, settings, stop=stop)
+        await serve(App(settings, ServiceParts(base_url="http://127.0.0.1"), on_ready=ready), sock, settings, stop=stop)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 
-from toolserver.serving import announce, bound, serve
+from toolserver.server.listen import announce, bind_socket, serve
 from toolserver.settings import Settings
 
 
@@ -92,7 +92,7 @@ def sdk() -> Any:
 
 async def main(stack: str, server: str) -> None:
     settings = Settings(server=server, port=0)  # type: ignore[arg-type]
-    sock = bound("127.0.0.1", 0)
+    sock = bind_socket("127.0.0.1", 0)
     port = sock.getsockname()[1]
     stop = anyio.Event()
     app = {"bare": bare, "fastmcp": fastmcp, "sdk": sdk}[stack]()
@@ -107,6 +107,6 @@ async def main(stack: str, server: str) -> None:
 
 
 if __name__ == "__main__":
-    from toolserver.serving import run_async
+    from toolserver.server.listen import run_async
 
     run_async(Settings(server=sys.argv[2], port=0), main, sys.argv[1], sys.argv[2])  # type: ignore[arg-type]

@@ -1,14 +1,30 @@
-"""/changelog: CHANGELOG.md for people and, by Accept, as it is."""
+"""/changelog: what is about to go and CHANGELOG.md, as a page for people, and as Markdown for clients that ask."""
 
-from rest_bridge.pages import markdown
-from rest_bridge.pages.layout import page
-from toolserver.documents import MARKDOWN, Document, Facts
-from toolserver.registry import Registry
+from rest_bridge.pages.render import render_page
+from toolserver.registry.deprecations import write_table
+from toolserver.registry.registry import Registry
+from toolserver.registry.site_facts import MARKDOWN, Document, SiteFacts
 
 
-def changelog(registry: Registry, facts: Facts, source: str) -> Document:
-    return page(registry, facts, "/changelog", "Changelog", markdown.html(source), markdown="/changelog.md")
+def changelog(registry: Registry, facts: SiteFacts, source: str) -> Document:
+    """The page for people."""
+    return render_page(
+        "markdown.html",
+        registry,
+        facts,
+        path="/changelog",
+        title="Changelog",
+        markdown_path="/changelog.md",
+        text=_with_deprecations(source),
+    )
 
 
 def changelog_markdown(source: str) -> Document:
-    return Document(source.encode(), MARKDOWN)
+    """The same as Markdown."""
+    return Document(_with_deprecations(source).encode(), MARKDOWN)
+
+
+def _with_deprecations(source: str) -> str:
+    """The file, with what is about to go before its first version."""
+    head, mark, rest = source.partition("## [")
+    return head + write_table() + mark + rest

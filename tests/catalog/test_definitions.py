@@ -22,9 +22,7 @@ from catalog.llm_tools import llm_tools
 from tests.catalog.portability import faults
 from tests.catalog.tiny import FACTS, TINY
 from tests.requirements import proves
-from toolserver.documents import TOOL_FORMATS
-from toolserver.errors import InvalidArguments
-from toolserver.registry import Registry
+from toolserver.registry.registry import Registry
 
 PROJECT = Registry.load("tools")
 ALL = [*PROJECT, *TINY]
@@ -122,23 +120,6 @@ def test_strict_is_left_out_where_it_is_off_by_itself_and_off_where_it_is_not():
     assert asked("openai-responses")["openai_responses"][0]["strict"] is False
 
 
-@proves("definitions.formats", "definitions.body")
-def test_both_means_openai_and_anthropic_and_is_the_default():
-    document = llm_tools(TINY, FACTS, generated_at=NOW)
-    assert document == asked("both")
-    assert document.keys() == {"source", "generated_at", "docs", "auth", "count", "openai", "anthropic"}
-    assert document["generated_at"] == "2027-01-15T08:00:00Z"
-
-
-@proves("definitions.formats", "definitions.body")
-@pytest.mark.parametrize("format", [format for format in TOOL_FORMATS if format != "both"])
-def test_each_format_has_one_list_of_its_name_with_every_tool(format):
-    document = asked(format)
-    listed = document[format.replace("-", "_")]
-    assert len(listed) == document["count"] == len(TINY)
-    assert [key for key in document if isinstance(document[key], list)] == [format.replace("-", "_")]
-
-
 def test_the_raw_layout_says_where_how_and_for_how_much():
     found = {item["name"]: item for item in asked("raw")["raw"]}
     assert found["premium_deep"] | {"parameters": 0, "returns": 0, "description": 0} == {
@@ -162,26 +143,6 @@ def test_the_raw_layout_says_where_how_and_for_how_much():
         "payment_balance": "bearer",
         "webhook_unsubscribe": "bearer",
     }
-
-
-@proves("definitions.tier")
-def test_a_tier_narrows_the_list():
-    assert [item["name"] for item in asked("raw", tier="premium")["raw"]] == ["premium_deep"]
-    assert {item["name"] for item in asked("raw", tier="free")["raw"]} == {"digest", "sights"}
-
-
-@pytest.mark.parametrize(
-    ("argument", "valid"), [({"format": "xml"}, "openai-responses"), ({"tier": "gold"}, "premium")]
-)
-def test_an_unknown_format_or_tier_is_refused_with_the_valid_ones_named(argument, valid):
-    with pytest.raises(InvalidArguments, match=valid) as caught:
-        llm_tools(TINY, FACTS, **{"format": "both", **argument}, generated_at=NOW)
-    assert caught.value.extra["errors"][0]["loc"] in argument
-
-
-def test_a_server_that_sells_nothing_says_that_no_token_is_needed():
-    free = Registry([TINY["digest"]])
-    assert llm_tools(free, FACTS, generated_at=NOW)["auth"]["type"] == "none"
 
 
 def test_every_description_is_one_line_of_prose():

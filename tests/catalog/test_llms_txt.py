@@ -10,8 +10,8 @@ from catalog.llms_txt import documents, llms_full_txt, llms_txt
 from rest_bridge.documents import documents as pages
 from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.requirements import proves
-from toolserver.problems import PROBLEMS
-from toolserver.registry import Registry
+from toolserver.registry.error_codes import PROBLEMS
+from toolserver.registry.registry import Registry
 
 PROJECT = Registry.load("tools")
 BY_OTHERS = {"/api/llm-tools", "/api/mcp", "/readyz"}  # answered by the application itself

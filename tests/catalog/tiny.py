@@ -4,13 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from toolserver.context import ToolContext
-from toolserver.documents import Facts
-from toolserver.payloads import Payload, Timestamp, TopLevel
-from toolserver.registry import Registry, Tier, operation_of, tool
+from toolserver.context.context import ToolContext
+from toolserver.core.models import Payload, Timestamp, TopLevel
+from toolserver.registry.registry import Registry, Tier, operation_of, tool
+from toolserver.registry.site_facts import SiteFacts
 from toolserver.upstream.source import Get, HostGroup, Licence, Source
 
-FACTS = Facts("https://data.example", "data.example", contact="ops@data.example")
+FACTS = SiteFacts("https://data.example", "data.example", contact="ops@data.example")
 
 PLACE = Source(
     "Sample.place",

@@ -2,10 +2,10 @@
 
 import httpx
 
-from toolserver.examples import load_world
-from toolserver.world.answers import Answer, answer
+from toolserver.world.answers import SimulatedAnswer, answer
 from toolserver.world.clock import SimClock
 from toolserver.world.model import ROUTES, Ask
+from toolserver.world.providers import load_providers
 from toolserver.world.rendering import Renderer
 from toolserver.world.state import WorldState
 from toolserver.world.wire import Received, respond
@@ -17,7 +17,7 @@ class FaultyWorld:
     """One world that stands still until its clock is set. `rendered` may be shared by several of one seed."""
 
     def __init__(self, now: float, rendered: Renderer | None = None) -> None:
-        load_world()
+        load_providers()
         self.state = WorldState(clock=SimClock(now, frozen=True))
         self.asked: list[str] = []
         self.transport = httpx.MockTransport(self._handle)
@@ -32,7 +32,7 @@ class FaultyWorld:
         self.asked.append(found.source or "")
         return self._delivered(found, Received(request.method, target, headers, request.content), request)
 
-    def _delivered(self, found: Answer, received: Received, request: httpx.Request) -> httpx.Response:
+    def _delivered(self, found: SimulatedAnswer, received: Received, request: httpx.Request) -> httpx.Response:
         given = found.delivery
         if given.end == "silence":
             raise httpx.ReadTimeout("no answer", request=request)

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from toolserver.context import ToolContext
-from toolserver.payloads import Payload
-from toolserver.registry import tool
+from toolserver.context.context import ToolContext
+from toolserver.core.models import Payload
+from toolserver.registry.registry import tool
 
 
 class Posted(Payload):

@@ -1,8 +1,8 @@
 """A tool behind POST, so that request bodies can be tried on a running server."""
 
-from toolserver.context import ToolContext
-from toolserver.payloads import Payload
-from toolserver.registry import tool
+from toolserver.context.context import ToolContext
+from toolserver.core.models import Payload
+from toolserver.registry.registry import tool
 
 
 class Posted(Payload):

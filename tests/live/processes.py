@@ -19,7 +19,7 @@ from toolserver.settings import KEYS, PREFIX
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "toolserver")
-START_S, STOP_S = 30.0, 10.0
+START_S, STOP_S = 60.0, 10.0
 
 CORE = (
     "briefing", "btc_price", "crypto_movers", "earthquakes", "economic_data", "fear_greed", "forex", "predictions",
@@ -84,19 +84,23 @@ def environment(more: dict[str, str]) -> dict[str, str]:
     return kept | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1"} | more
 
 
-def command(verb: str, flags: Sequence[str], folder: Path) -> list[str]:
-    """The words of a long-running verb on a free port."""
+def command(verb: str, flags: Sequence[str], folder: Path, module: str = "toolserver") -> list[str]:
+    """The words of a long-running verb on a free port, of our program or of a module that stands in for it."""
     own = ["--port", "0"] if verb == "world" else ["--port", "0", "--ready-json", "--data-dir", str(folder / "data")]
-    return [*COMMAND, verb, *own, *flags]
+    return [sys.executable, "-m", module, verb, *own, *flags]
 
 
 @contextmanager
-def started(verb: str, *flags: str, folder: Path, **more: str) -> Iterator[Program]:
+def started(verb: str, *flags: str, folder: Path, module: str = "toolserver", **more: str) -> Iterator[Program]:
     """`toolserver serve|demo|world`, ready. When the block ends it is stopped, and must have ended well and quietly."""
     log = folder / f"{verb}.{time.monotonic_ns()}.log"
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            command(verb, flags, folder), stdout=subprocess.PIPE, stderr=errors, env=environment(more), cwd=folder
+            command(verb, flags, folder, module),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment(more),
+            cwd=folder,
         )
     try:
         program = Program(process, _ready_line(process, log), log)

@@ -5,9 +5,9 @@ from typing import Annotated
 import anyio
 from pydantic import Field
 
-from toolserver.context import ToolContext
-from toolserver.payloads import Payload
-from toolserver.registry import Tier, tool
+from toolserver.context.context import ToolContext
+from toolserver.core.models import Payload
+from toolserver.registry.registry import Tier, tool
 
 
 class Said(Payload):

@@ -12,10 +12,11 @@ from collections.abc import Awaitable
 from pathlib import Path
 
 from toolserver import ids
-from toolserver.billing.idempotency import DurableIdempotency
-from toolserver.billing.sqlite import SqliteLedger, opened_ledger
+from toolserver.calls.idempotency import Idempotency
+from toolserver.calls.idempotency_store import SqliteIdempotencyStore
 from toolserver.clock import SystemClock
 from toolserver.errors import PaymentRequired
+from toolserver.ledger.sqlite import SqliteLedger, open_ledger
 
 CALLERS = 24
 TOKENS = 6
@@ -36,7 +37,7 @@ class Spender:
 
     def __init__(self, ledger: SqliteLedger, name: str) -> None:
         self.ledger, self.name = ledger, name
-        self.once = DurableIdempotency(ledger.file, SystemClock())
+        self.once = Idempotency(SqliteIdempotencyStore(ledger.file, SystemClock()))
 
     async def settle(self, call_id: str, reason: str | None) -> None:
         say("asks", call_id, reason or "charge")
@@ -93,7 +94,7 @@ class Spender:
 
 
 async def main(path: str, name: str, keys: list[str]) -> None:
-    async with opened_ledger(Path(path)) as ledger:
+    async with open_ledger(Path(path)) as ledger:
         spender = Spender(ledger, name)
         for number in range(TOKENS):
             await ledger.mint(token(number), 500, cause=f"first {number}")

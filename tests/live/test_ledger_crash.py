@@ -1,6 +1,5 @@
 """The process is killed again and again in the middle of spending: the books never lie about what was acknowledged."""
 
-import os
 import random
 import signal
 import sqlite3
@@ -15,11 +14,12 @@ import pytest
 
 from tests.live.spender import PRICE, TTL_S
 from tests.requirements import proves
-from toolserver.billing.sqlite import opened_ledger
+from tests.size import sized
 from toolserver.clock import ManualClock, SystemClock
+from toolserver.ledger.sqlite import open_ledger
 
 ROOT = Path(__file__).resolve().parents[2]
-ROUNDS = 200 if os.environ.get("REQUIRE") == "all" else 20
+ROUNDS = sized(200, fast=20)
 
 # What may be found in the books after a crash, by what the caller was told last and what it had asked for since.
 MAY_BE = {
@@ -113,7 +113,7 @@ async def test_no_kill_loses_or_doubles_what_was_acknowledged(tmp_path):
     assert acknowledged > ROUNDS
     assert done
     clock = ManualClock(SystemClock().now())
-    async with opened_ledger(path, clock) as ledger:
+    async with open_ledger(path, clock) as ledger:
         assert await ledger.check() == []
         still_open = list(states(path).values()).count("open")
         clock.advance(TTL_S + 1)

@@ -220,6 +220,7 @@ async def test_python_sdk_2_over_stdio(
     assert free.structured_content["_meta"]["simulated"] is True
 
 
+@pytest.mark.alone
 def test_stdio_answers_initialize_quickly(tmp_path: Path) -> None:
     """From the start of the program to the first answer, as a host sees it."""
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}

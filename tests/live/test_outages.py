@@ -14,9 +14,9 @@ import pytest
 
 from tests.live.processes import CORE, PATHS, UNLIMITED, Program, Sim, control, started
 from tests.requirements import proves
-from toolserver.registry import Registry
+from toolserver.registry.registry import Registry
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.live, pytest.mark.alone, pytest.mark.timeout(300)]
 
 REGISTRY = Registry.load("tools")
 CALLERS = 1000
@@ -59,11 +59,16 @@ def used(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [source for source in body["_meta"]["sources"] if source["status"] != "error"]
 
 
+def troubles(body: dict[str, Any]) -> set[str]:
+    """The codes of its warnings, but for that of a list which is longer than what is shown."""
+    return {warning["code"] for warning in body.get("warning", ())} - {"truncated"}
+
+
 @proves("answers.stale-survives-restart", "answers.never-5xx", "answers.stale", "answers.keep-limit")
 def test_after_a_restart_without_any_upstream_the_last_good_answers_are_given_and_marked(upstreams: Upstreams) -> None:
     with upstreams.server() as server:
         good = {name: answer.json() for name, answer in ask(server, CORE).items()}
-    assert not [name for name, body in good.items() if body["stale"] or "warning" in body]
+    assert not [name for name, body in good.items() if body["stale"] or troubles(body)]
 
     upstreams.later(15 * MINUTES)
     upstreams.sim.scenario("all_down")
@@ -91,7 +96,7 @@ def assert_stale(name: str, answer: httpx.Response, good: dict[str, Any]) -> Non
     if name != "briefing":
         assert body["updated_at"] == good["updated_at"], name
     assert without_times(body) == without_times(good), name
-    assert {warning["code"] for warning in body["warning"]} == {"stale_data"}, name
+    assert troubles(body) == {"stale_data"}, name
     assert answer.headers["cache-status"].startswith("toolserver; fwd=stale"), name
     assert int(answer.headers["age"]) >= 15 * MINUTES - 5, name
     assert took_s(answer) <= REGISTRY[name].deadline_s + LATE_S, name
@@ -226,7 +231,7 @@ def test_in_a_sound_world_every_answer_is_what_the_world_says(upstreams: Upstrea
         bodies = {name: answer.json() for name, answer in ask(server, CORE).items()}
     for name, body in bodies.items():
         endpoint = PATHS[name].removeprefix("/api/")
-        assert "warning" not in body, name
+        assert not troubles(body), name
         if endpoint in upstreams.sim.get("")["expectations"]:
             assert_holds(body.get("data", body), upstreams.sim.get(f"expect/{endpoint}"), endpoint)
     assert upstreams.sim.get("unmatched") == []

@@ -10,9 +10,9 @@ import pytest
 
 from tests.live.processes import COMMAND, CORE, PATHS, STOP_S, UNLIMITED, Program, control, environment, ran
 from tests.requirements import proves
-from toolserver.protocol.wire import CAPABILITIES_KEY, MODERN, VERSION_KEY
+from toolserver.mcp.messages import CAPABILITIES_KEY, MODERN, VERSION_KEY
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
 LEGACY = "2025-11-25"
 ENVELOPE = {VERSION_KEY: MODERN, CAPABILITIES_KEY: {}}

@@ -91,7 +91,8 @@ class Day:
         """What is left behind: the log, and the files but for those that hold the keys."""
         self.http.close()
         for path in sorted((self.data / "keys").glob("*.json")):
-            halves = [key["d"] for key in json.loads(path.read_text())["keys"] if "d" in key]
+            kept = json.loads(path.read_text())  # a set of keys, one key, or numbers, which are no secret
+            halves = [key[half] for key in kept.get("keys", [kept]) for half in ("d", "k") if half in key]
             self.secrets |= {f"{path.name} {number}": half for number, half in enumerate(halves)}
         for path in sorted(self.data.rglob("*")):
             if path.is_file() and path.parent.name != "keys":

@@ -17,7 +17,7 @@ import pytest
 from tests.live.processes import COMMAND, PATHS, STOP_S, UNLIMITED, Program, control, environment, ran, started
 from tests.requirements import proves
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.live, pytest.mark.alone, pytest.mark.timeout(180)]
 
 SERVERS = ("hypercorn", "uvicorn")
 PUBLIC = "https://data.example/tools"
@@ -266,12 +266,12 @@ def test_an_idle_server_is_small(tmp_path: Path, server: str) -> None:
 IDLE = """
 import sys
 import anyio
-from toolserver.app import App
+from toolserver.app import App, ServiceParts
 from toolserver.settings import Settings
-import toolserver.commands, hypercorn.asyncio
+import toolserver.cli.serve, hypercorn.asyncio
 
 async def main():
-    app = App(Settings(data_dir=sys.argv[1]), base_url="http://127.0.0.1:1")
+    app = App(Settings(data_dir=sys.argv[1]), ServiceParts(base_url="http://127.0.0.1:1"))
     begin, end = anyio.Event(), anyio.Event()
     asked = iter([begin, end])
     async def receive():
@@ -301,7 +301,7 @@ def test_nothing_heavy_is_loaded_before_it_is_needed(tmp_path: Path) -> None:
 @proves("operating.data-dir")
 def test_what_is_kept_can_be_read_by_the_owner_only(tmp_path: Path) -> None:
     with started("serve", folder=tmp_path) as program:
-        assert httpx.get(f"{program.url}/readyz").json() == {"ready": True, "checks": {"storage": True}}
+        assert httpx.get(f"{program.url}/readyz").json()["ready"] is True
         folder = tmp_path / "data"
         assert folder.stat().st_mode & 0o777 == 0o700
         assert {f.stat().st_mode & 0o777 for f in folder.iterdir() if f.is_file()} == {0o600}

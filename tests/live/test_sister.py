@@ -1,6 +1,7 @@
 """Two programs, one ledger: what is bought at one is spent at the other, and no failure between them costs anybody."""
 
 import json
+import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 
 from tests.live.buying import bought
 from tests.live.processes import UNLIMITED, Program, ran, started
+from tests.live.test_webhooks import Inbox
 from tests.requirements import proves
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(150)]
@@ -32,7 +34,7 @@ class Sisters:
     def __init__(self, folder: Path, world: str) -> None:
         self._folder, self.world, self._ports = folder, world, (free_port(), free_port())
         self._owner = ExitStack()
-        self.shared = {**UNLIMITED, "TOOLSERVER_UPSTREAM__VIA": world}
+        self.shared = {**UNLIMITED, "TOOLSERVER_UPSTREAM__VIA": world, "TOOLSERVER_SOURCES__LICENCE_POLICY": "any"}
         self.owner: Program
 
     def come(self) -> None:
@@ -61,7 +63,7 @@ class Sisters:
 
 
 def xpub() -> str:
-    from toolserver.payments.demo import XPUB
+    from toolserver.purchases.demo import XPUB
 
     return XPUB
 
@@ -126,3 +128,41 @@ def test_while_the_ledger_is_away_nothing_is_sold_and_afterwards_it_goes_on_by_i
     assert balance(pair.owner, token) == 98
     checked = ran("ledger", "check", "--json", "--data-dir", str(pair._folder / "owner"), folder=pair._folder)
     assert json.loads(checked.stdout)["ok"]
+
+
+@proves("webhook.followed")
+def test_webhooks_of_a_follower_are_charged_at_the_owner_once_even_when_it_is_killed(
+    sisters: tuple[Sisters, Program], tmp_path: Path
+) -> None:
+    pair, _ = sisters
+    token, inbox = bought(pair.owner, pair.world), Inbox()
+    follows = pair.follows | {"TOOLSERVER_WEBHOOKS__ALLOW_LOOPBACK": "true"}
+    with pytest.raises(AssertionError, match="ended with -9"):
+        deliver_and_kill(pair, follows, token, inbox, tmp_path)
+    with started("serve", folder=tmp_path, **follows) as again:
+        assert balance(again, token) == balance(pair.owner, token) == 99, "what was delivered stays charged"
+    inbox.close()
+
+
+def deliver_and_kill(pair: Sisters, follows: dict[str, str], token: str, inbox: Inbox, folder: Path) -> None:
+    """A follower that is killed as soon as one delivery was taken and charged."""
+    with started("serve", folder=folder, **follows) as follower:
+        when = {"path": "sections.btc.price_usd", "above": 1}
+        asked = {"endpoint": "briefing", "webhook_url": inbox.url, "when": when}
+        auth = {"Authorization": f"Bearer {token}"}
+        made = httpx.post(f"{follower.url}/api/pro/subscribe", json=asked, headers=auth, timeout=30)
+        assert made.status_code == 201, made.text
+        ((headers, body),) = inbox.wait(1)
+        assert json.loads(body)["condition"]["state"] == "fired"
+        receipt = wait_for_receipt(follower, token, headers["x-service-receipt-id"])
+        assert (receipt["kind"], receipt["credits_charged"], receipt["balance_after"]) == ("webhook", 1, 99)
+        assert balance(pair.owner, token) == 99
+        follower.stop(signal.SIGKILL)
+
+
+def wait_for_receipt(at: Program, token: str, id: str) -> Any:
+    until = time.monotonic() + 20
+    while (answer := call(at, f"/api/receipt/{id}", token)).status_code != 200:
+        assert time.monotonic() < until, answer.text
+        time.sleep(0.1)
+    return answer.json()["receipt"]

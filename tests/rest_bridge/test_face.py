@@ -1,6 +1,8 @@
 """The HTTP manners of the REST face."""
 
+import base64
 import gzip
+import hashlib
 from contextlib import asynccontextmanager
 
 import brotli
@@ -8,22 +10,19 @@ import httpx
 import pytest
 import zstandard
 
-from rest_bridge.face import Face
-from tests.engine.parts import POOR, RICH, engine
-from tests.engine.toy import FIRST, REGISTRY, SECOND
+from tests.calls.parts import POOR, RICH, engine
+from tests.calls.toy import FIRST, REGISTRY, SECOND
 from tests.requirements import proves
-from toolserver.access import Addresses
-from toolserver.documents import Facts
+from toolserver.settings import LimitSettings
 
 
 @asynccontextmanager
 async def face(*, limits=False, proxies=(), peer=("192.0.2.1", 1)):
-    async with engine(REGISTRY, limits=limits) as e:
+    chosen = LimitSettings(enabled=limits, trusted_proxies=list(proxies))
+    async with engine(REGISTRY, limits=chosen) as e:
         e.internet.serves(FIRST, {"value": 3})
         e.internet.serves(SECOND, {"value": 4})
-        facts = Facts(base_url="https://data.example", source="data.example")
-        app = Face(REGISTRY, e.pipeline, facts=facts, clock=e.clock, addresses=Addresses(proxies))
-        transport = httpx.ASGITransport(app=app, client=peer)
+        transport = httpx.ASGITransport(app=e.service.web_app(), client=peer)
         async with httpx.AsyncClient(transport=transport, base_url="http://any.example") as client:
             client.headers["accept-encoding"] = "identity"
             yield client, e
@@ -62,6 +61,30 @@ async def test_a_client_that_has_the_bytes_gets_304_in_every_encoding():
     assert again.content == b""
     assert again.headers["etag"] == plain.headers["etag"]
     assert after.status_code == 200  # composed anew: generated_at differs
+
+
+@pytest.mark.parametrize("query", ["", "?add=1"], ids=["from the cache", "the long way"])
+async def test_only_the_etag_of_the_encoding_that_would_be_sent_gets_a_304(query, monkeypatch):
+    monkeypatch.setattr("rest_bridge.headers.COMPRESS_FROM", 100)
+    async with face() as (client, _):
+        plain = await client.get(f"/api/number{query}", headers={"accept-encoding": "identity"})
+        packed = await client.get(f"/api/number{query}", headers={"accept-encoding": "gzip"})
+        found = {
+            (accept, tag): (
+                await client.get(
+                    f"/api/number{query}", headers={"accept-encoding": accept, "if-none-match": answer.headers["etag"]}
+                )
+            ).status_code
+            for accept in ("identity", "gzip")
+            for tag, answer in (("plain", plain), ("packed", packed))
+        }
+
+    assert found == {
+        ("identity", "plain"): 304,
+        ("identity", "packed"): 200,
+        ("gzip", "plain"): 200,
+        ("gzip", "packed"): 304,
+    }
 
 
 @proves("headers.compression")
@@ -207,7 +230,7 @@ async def test_a_premium_answer_is_private_and_says_what_is_left():
     ("headers", "code"),
     [
         ({}, "missing_token"),
-        ({"authorization": "Basic abc"}, "missing_token"),
+        ({"authorization": "Basic abc"}, "invalid_token"),
         ({"authorization": "Bearer nonsense"}, "invalid_token"),
         ({"authorization": f"Bearer {POOR}"}, "insufficient_credits"),
     ],
@@ -248,3 +271,32 @@ async def test_a_header_that_must_be_single_is_refused_when_repeated():
         twice = [("authorization", f"Bearer {RICH}"), ("authorization", "Bearer x")]
         bad = await client.get("/api/pro/report", headers=twice)
     assert bad.status_code == 400
+
+
+async def test_with_meta_short_an_answer_keeps_little_of_its_meta_and_counts_as_the_same_call():
+    async with face() as (client, e):
+        whole = await client.get("/api/number")
+        short = await client.get("/api/number", params={"meta": "short"})
+        full = await client.get("/api/number", params={"meta": "full"})
+        again = await client.get("/api/number?meta=short", headers={"if-none-match": short.headers["etag"]})
+        wrong = await client.get("/api/number", params={"meta": "long"})
+
+    assert short.json()["_meta"].keys() == {"attribution", "untrusted_text", "stale"}
+    assert {k: v for k, v in short.json().items() if k != "_meta"} == {
+        k: v for k, v in whole.json().items() if k != "_meta"
+    }
+    assert full.content == whole.content
+    assert short.headers["etag"] != whole.headers["etag"]
+    assert again.status_code == 304
+    assert len(e.internet.asked) == 1
+    assert (wrong.status_code, wrong.json()["errors"][0]["loc"]) == (400, "meta")
+
+
+async def test_a_paid_answer_with_little_meta_is_what_its_digest_covers():
+    async with face() as (client, _):
+        token = {"authorization": f"Bearer {RICH}"}
+        for _ in range(2):  # made, and then sold from the cache
+            sold = await client.get("/api/pro/report?meta=short", headers=token)
+            digest = base64.b64encode(hashlib.sha256(sold.content).digest()).decode()
+            assert sold.json()["_meta"].keys() == {"attribution", "untrusted_text", "stale"}
+            assert sold.headers["content-digest"] == f"sha-256=:{digest}:"

@@ -5,7 +5,6 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -13,30 +12,28 @@ import anyio.to_thread
 import jsonschema
 import pytest
 
-from tests.engine.parts import Engine, engine
+from tests.calls.parts import Engine, engine
 from tests.specified import ENDPOINTS, SHAPES
 from tests.tools.faulty.skipping import LoopClock, SkippingLoop
 from tests.tools.faulty.upstreams import EDITS, VIA, Pages, Upstreams
-from toolserver.envelopes import answer_schema
-from toolserver.examples import load_world
-from toolserver.host import Host
-from toolserver.registry import Registry
-from toolserver.settings import Settings
-from toolserver.usage import Usage
+from toolserver.registry.registry import Registry
+from toolserver.registry.response_schema import answer_schema
+from toolserver.settings import Settings, UpstreamSettings
 from toolserver.world.answers import probe
 from toolserver.world.clock import SimClock
 from toolserver.world.model import ROUTES, World
+from toolserver.world.providers import load_providers
 from toolserver.world.state import WorldState
 
-load_world()
+load_providers()
 FREE = Registry(o for o in Registry.load("tools") if o.function.__module__.startswith("tools.free."))
 BY_ENDPOINT = {operation.endpoint: operation for operation in FREE}
 T = 1_800_000_000  # a Friday morning; the world stands still for the minute that begins here
 WORLD = World(1, T, EDITS)
 TARGETS = Settings().probes.targets
 OURS_S = {"gas": 15, "model-hub-trending": 600, "chain-network": 30}  # where the specification lists no seconds
-STRUCTURAL: dict[str, set[str]] = {}
-"""Warnings that an endpoint has even when all is well, by their codes."""
+LONG = {"earthquake", "climate/earthquakes", "climate/weather-alerts", "harnesses"}
+"""Endpoints whose lists are cut when there is much: that is all that they may warn of when all is well."""
 
 OF_ITSELF = {"health", "ai-stats"}  # nothing that the world could say
 CALLS = [(name, query) for name, row in ENDPOINTS.items() for query in dict.fromkeys(("", row.example, *row.good))]
@@ -68,8 +65,7 @@ async def service(pages: Pages) -> AsyncIterator[tuple[Engine, Upstreams]]:
     """A service with all free tools and no key, which has been up for as long as it takes to warm up."""
     clock = LoopClock(datetime.fromtimestamp(T, UTC))
     upstreams = Upstreams(clock, pages)
-    async with engine(FREE, internet=upstreams, clock=clock, via=VIA, keys={}) as e:
-        e.answers._host = Host(clock, Path(), probe_targets=TARGETS, usage=Usage(clock.now))
+    async with engine(FREE, internet=upstreams, clock=clock, upstream=UpstreamSettings(via=VIA)) as e:
         for source, query in (read for operation in FREE for read in operation.warm):
             await e.cache.fresh(source, query, sla_s=0)
         yield e, upstreams
@@ -82,7 +78,7 @@ async def said(e: Engine, endpoint: str, query: str = "") -> bytes:
 
 
 def test_the_endpoints_are_those_of_the_specification():
-    assert set(BY_ENDPOINT) == set(ENDPOINTS)
+    assert set(BY_ENDPOINT) == set(ENDPOINTS), "every free endpoint has a row in ENDPOINTS of tests/specified.py"
     assert len(BY_ENDPOINT) == 34
 
 
@@ -92,7 +88,9 @@ async def test_an_answer_is_whole_and_says_what_the_world_says(pages, endpoint, 
         answer = json.loads(await said(e, endpoint, query))
 
     assert upstreams.unmatched == []
-    assert {warning["code"] for warning in answer.get("warning", [])} == STRUCTURAL.get(endpoint, set())
+    codes = {warning["code"] for warning in answer.get("warning", [])}
+    nowhere = endpoint in ("weather", "air-quality") and answer["data"]["default_location"]
+    assert codes - ({"truncated"} if endpoint in LONG else set()) == ({"default_location"} if nowhere else set())
     assert answer["stale"] is False
     assert {s["status"] for s in answer["_meta"]["sources"]} <= {"live", "cached"}
     assert answer["endpoint"] == endpoint
@@ -111,6 +109,7 @@ def expected(endpoint: str, query: str) -> Any:
     params = dict(parse_qsl(query))
     if endpoint == "air-quality":
         params = {k: v for k, v in params.items() if "lat" in params and "lon" in params}  # half a place is none
+    assert endpoint in ROUTES.expectations, f'a provider in tools/simulated says what to expect: @expects("{endpoint}")'
     found = ROUTES.expectations[endpoint](WORLD, params)
     return found if endpoint in ("briefing", *BESIDE_DATA) else {"data": found}
 
@@ -159,7 +158,7 @@ async def test_an_answer_is_the_same_bytes_as_long_as_it_is_said_to_be(pages, en
         assert await said(e, endpoint, row.example) == first
         await anyio.sleep(1)
         later = json.loads(await said(e, endpoint, row.example))
-    assert later["_meta"]["generated_at"] > json.loads(first)["_meta"]["generated_at"]
+    assert later != json.loads(first)
 
 
 async def test_the_same_world_makes_the_same_answers(pages):
@@ -167,12 +166,5 @@ async def test_the_same_world_makes_the_same_answers(pages):
     for _ in range(2):
         async with service(pages) as (e, _):
             answers = [json.loads(await said(e, endpoint)) for endpoint in ENDPOINTS]
-        whole.append([without_latency(answer) for answer in answers])
+        whole.append(answers)
     assert whole[0] == whole[1]
-
-
-def without_latency(answer: dict[str, Any]) -> dict[str, Any]:
-    """The answer without the one thing that is measured in real time."""
-    for source in answer["_meta"]["sources"]:
-        source["latency_ms"] = None
-    return answer

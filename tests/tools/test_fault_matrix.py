@@ -1,7 +1,7 @@
 """Every source of every free tool, every kind of fault, with and without a kept answer: the real engine each time.
 
 Each cell is an engine of its own on the simulated world, in simulated time, with the fault done by the world's own
-code to one source. REQUIRE=all runs every cell; otherwise the two tools with the most sources of one kind are sampled.
+code to one source. REQUIRE=all runs every cell; otherwise every four hundredth, another one for each source.
 """
 
 import logging
@@ -13,22 +13,27 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
-import toolserver.answers
-import toolserver.upstream.reader
+import toolserver.calls.response_cache
+import toolserver.upstream.fetcher
 import toolserver.world.rendering
+from tests.size import sized
 from tests.tools.faulty.cells import Bench, Situation, situation
 from tests.tools.faulty.judging import Cell, Judge, faults_of
 from tests.tools.faulty.reading import parsed_once
 from tests.tools.faulty.skipping import SkippingLoop
-from toolserver.examples import load_world
-from toolserver.registry import Operation, Registry
+from toolserver.registry.registry import Operation, Registry
+from toolserver.world.providers import load_providers
 
-load_world()
+load_providers()
 FREE = Registry(o for o in Registry.load("tools") if o.function.__module__.startswith("tools.free."))
 TOOLS = [operation for operation in FREE if operation.sources]
-SAMPLED = {} if os.environ.get("REQUIRE") == "all" else {"briefing": 7, "service_status": 5}
+WHOLE = os.environ.get("FAULTS") == "all"  # every cell: a quarter of an hour of two cores
+STEP = 1 if WHOLE else sized(9, fast=400)
 COUNTED: Counter[str] = Counter()
 EXCUSED: set[tuple[str, str]] = set()
+
+ASKED_FOR = {"OpenMeteo.geocoding": (("place", "Berlin"),)}
+"""The arguments without which a source is not asked."""
 
 LEGITIMATE = {
     ("Probe.tcp_connect", "*"): "it sends no HTTP: that a host cannot be reached, or late, is what it measures",
@@ -39,13 +44,15 @@ LEGITIMATE = {
     ("Etherscan.gas_oracle", "drift"): "the older form has whole numbers",
     ("InternetDB.host", "empty"): "that nothing is known of an address is an answer",
     ("FRED.observations", "jump"): "only interest rates have a limit on how far they may move",
+    ("FRED.graph_csv", "old"): "each of its figures carries its own date, and two days of a market may be alike",
     ("FRED.graph_csv", "jump"): "only interest rates have a limit on how far they may move",
     ("HackerNews.top_ids", "jump"): "when the page and the search do not match, the search is named",
+    ("HuggingFace.models_liked_7d", "old"): "the list by score, asked next, carries no times of change",
+    ("Coinbase.candles", "jump"): "when the candles and the statistics do not match, the statistics are named",
     ("NASA.firms_viirs_24h", "empty"): "without fires in Alaska, which may be, the mainland's are those of before",
     ("NASA.firms_viirs_24h", "old"): "Alaska's file may be old, since there may be no fires: the mainland's is kept",
     ("NIFC.wildfire_incidents", "empty"): "there may be no large fire",
     ("SWPC.alerts", "old"): "there may be no alert for a day",
-    ("Kraken.ticker", "old"): "a ticker without a time, and candles of now",
     ("Cboe.delayed_quote", "latency of 3 s"): "few quotes come in time; a warning counts those that do not",
     ("Finnhub.quote", "latency of 3 s"): "few quotes come in time; a warning counts those that do not",
     ("Finnhub.quote", "slow_drip"): "few quotes come in time; a warning counts those that do not",
@@ -68,9 +75,9 @@ def bench() -> Bench:
 def _in_simulated_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No time may pass while a thread works: what is for threads is done at once. What is read twice is parsed once."""
     monkeypatch.setattr(anyio.to_thread, "run_sync", at_once)
-    monkeypatch.setattr(toolserver.answers, "LARGE", 1 << 60)  # nobody wants it compressed here
+    monkeypatch.setattr(toolserver.calls.response_cache, "LARGE", 1 << 60)  # nobody wants it compressed here
     monkeypatch.setattr(toolserver.world.rendering, "COMPRESSED_FROM", 1 << 60)
-    monkeypatch.setattr(toolserver.upstream.reader, "parsed", parsed_once)
+    monkeypatch.setattr(toolserver.upstream.fetcher, "read_body", parsed_once)
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
@@ -80,12 +87,13 @@ async def at_once(function: Callable[..., Any], *args: Any, **how: Any) -> Any:
     return function(*args)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("operation", TOOLS, ids=lambda operation: operation.name)
 async def test_no_fault_of_a_source_makes_a_tool_lie_or_hide_it_or_come_late(bench: Bench, operation: Operation):
     wrong = []
     for name in dict.fromkeys(source.name for source in operation.sources):
-        plain, keyed = Situation(operation, name), Situation(operation, name, keyed=True)
+        asked = ASKED_FOR.get(name, ())
+        plain, keyed = Situation(operation, name, asked), Situation(operation, name, asked, keyed=True)
         at = await situation(bench, plain) or await situation(bench, keyed)
         assert at is not None, f"{name} never serves {operation.name}"
         judge = Judge(bench, at)
@@ -97,11 +105,10 @@ async def test_no_fault_of_a_source_makes_a_tool_lie_or_hide_it_or_come_late(ben
 
 
 def cells_of(at: Situation) -> list[Cell]:
-    """All cells of a source, or every so many of them, others for each source."""
+    """All cells of a source, or every so many of them, other ones for each source."""
     cells = [Cell(at, kind, fault, warm) for kind, fault in faults_of(at) for warm in (True, False)]
     names = list(dict.fromkeys(source.name for source in at.operation.sources))
-    step = SAMPLED.get(at.operation.name, 1)
-    return cells[names.index(at.name) % step :: step]
+    return cells[names.index(at.name) % STEP :: STEP]
 
 
 def excused(cell: Cell) -> bool:
@@ -112,8 +119,8 @@ def excused(cell: Cell) -> bool:
 
 def test_the_matrix_is_as_large_as_it_is_said_to_be():
     print(f"\n{sum(COUNTED.values())} cells, {len(COUNTED)} kinds of fault, {len(TOOLS)} tools")
-    if sum(COUNTED.values()) < 2000:
-        return  # only some of the tools were run
+    if not WHOLE:
+        return  # a part of the cells is judged as they are, and counts nothing
     assert len(COUNTED) >= 30
     assert min(COUNTED.values()) >= 2 * len(TOOLS)
     assert set(LEGITIMATE) - EXCUSED == set()

@@ -12,11 +12,18 @@ import tools.simulated.bybit
 import tools.simulated.dydx
 import tools.simulated.hyperliquid
 import tools.simulated.okx_funding  # noqa: F401 - they register their routes
-from tests.desk import NOW, ask, fetch
-from tools.shared.funding import Funding, VenueFundings
+from tests.tools.desk import NOW, ask, fetch
+from tools.parsing.funding import Funding, VenueFundings
 from tools.simulated.funding import perpetuals
 from tools.sources import binance_futures, bybit, dydx, hyperliquid, okx_funding
-from toolserver.errors import SourceChanged, SourceDown, SourceEmpty, SourceError, SourceLimited, SourceRefused
+from toolserver.upstream.source_errors import (
+    SourceChanged,
+    SourceDown,
+    SourceEmpty,
+    SourceError,
+    SourceLimited,
+    SourceRefused,
+)
 from toolserver.world.model import World
 
 WORLD = World(1, NOW)
@@ -282,6 +289,6 @@ def test_the_twins_faults_are_errors(source, form, error):
 def test_the_twins_have_every_member_of_the_recorded_bodies(sample, recorded, source, member):
     real = json.loads(sample(recorded))
     real_row = real if "symbol" in real else member(real)[0]
-    made_row = member(json.loads(fetch(WORLD, source.request(None, {})).body))[0]
+    made_row = member(json.loads(fetch(WORLD, source.plan(None, {})).body))[0]
     kinds = {name: type(value) for name, value in real_row.items()}
     assert kinds == {name: type(made_row[name]) for name in kinds}

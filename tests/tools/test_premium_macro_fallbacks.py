@@ -56,7 +56,7 @@ async def test_a_currency_that_is_not_quoted_is_left_out_and_said_to_be_missing(
     def less(rates):
         return {code: rate for code, rate in rates.items() if code != "JPY"}
 
-    monkeypatch.setattr(fx, "usd_legs", lambda today: (without_yen,))
+    monkeypatch.setattr(fx, "usd_fallbacks", lambda today: (without_yen,))
     made = await compose(premium_macro, {"history": "30d"})
 
     assert set(made.json["forex"]["rates"]) == set(made.json["forex"]["series"]) == {"EUR", "GBP", "CHF"}

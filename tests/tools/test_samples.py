@@ -19,10 +19,10 @@ from tests.tools.recorded import earth, exchanges, money, services, unread
 from tests.tools.recorded.rows import Read, Refused, Unread
 from tools import sources
 from tools.sources.news_feeds import parse as headlines
-from toolserver.errors import SourceError
-from toolserver.payloads import iso
-from toolserver.upstream.bodies import parsed
+from toolserver.core.models import iso
+from toolserver.upstream.decode import parse_body
 from toolserver.upstream.source import Get, Source
+from toolserver.upstream.source_errors import SourceError
 from toolserver.world.replay import shifted
 
 ROWS = (*exchanges.ROWS, *money.ROWS, *earth.ROWS, *services.ROWS, *unread.ROWS)
@@ -45,7 +45,7 @@ def recorded(name: str) -> bytes:
 def asked(source: Source[Any, Any], query: Any) -> Get:
     """The request whose answer the body would be; one for JSON where there is no query at hand to ask with."""
     try:
-        plan = source.request(query, KEYS)
+        plan = source.plan(query, KEYS)
     except (AttributeError, TypeError):
         plan = Get("")
     return plan if isinstance(plan, Get) else plan[0] if plan else Get("")
@@ -53,9 +53,9 @@ def asked(source: Source[Any, Any], query: Any) -> Get:
 
 def read(row: Read | Refused) -> Any:
     """What the engine would make of the body, from the checks before parsing to those after it."""
-    source = replace(row.source, least=0) if isinstance(row, Read) and row.cut else row.source
+    source = replace(row.source, least=1) if isinstance(row, Read) and row.cut else row.source
     given = row.given if isinstance(row, Read) else bytes
-    return parsed(source, asked(source, row.query), row.query, given(recorded(row.file)))
+    return parse_body(source, asked(source, row.query), row.query, given(recorded(row.file)))
 
 
 def at(result: Any, path: str) -> Any:
@@ -157,7 +157,7 @@ def test_no_other_source_takes_a_recorded_body_for_an_answer(sample, row):
     for source in all_sources():
         query = source.probe() if callable(source.probe) else source.probe
         with suppress(SourceError):
-            parsed(source, asked(source, query), query, body)
+            parse_body(source, asked(source, query), query, body)
             if source.parse is not headlines:  # any feed of titles and dates is one of headlines
                 taken.append(source.name)
     assert [name for name in taken if not alike(name, own)] == []

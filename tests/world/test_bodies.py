@@ -166,7 +166,7 @@ values = st.recursive(
 @given(values, st.floats(0, 1))
 def test_a_malformed_body_is_never_json(value, fraction):
     with pytest.raises(ValueError):  # noqa: PT011 - any of the decoder's
-        json.loads(transforms.malformed(of(value), fraction).body)
+        json.loads(transforms.damage(of(value), fraction).body)
 
 
 @given(values)

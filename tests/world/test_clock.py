@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.world.toy import T
 from toolserver.clock import Clock
-from toolserver.world.clock import SimClock, SimulatedClock
+from toolserver.world.clock import SharedSimClock, SimClock
 
 
 def test_it_starts_at_its_epoch_and_runs_with_real_time(ticks):
@@ -81,7 +81,7 @@ def test_an_instant_nobody_can_live_in_is_refused(wrong):
 
 def test_a_service_reads_it_as_its_own_clock(ticks):
     sim = SimClock(T, monotonic=ticks)
-    clock: Clock = SimulatedClock(sim)
+    clock: Clock = SharedSimClock(sim)
     before = clock.monotonic()
     sim.advance(60)
     assert clock.now() == datetime(2027, 1, 15, 8, 1, tzinfo=UTC)

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.world.toy import T
-from toolserver.world.checked import Refused
 from toolserver.world.faults import KINDS, Faults
 from toolserver.world.model import Ask, World
+from toolserver.world.request_checks import ControlRefused
 
 WORLD = World(1, T)
 ASK = Ask("GET", "api.toy.example", "/v1/quote/ABC")
@@ -113,7 +113,7 @@ def test_a_rate_limit_equals_counting_by_hand(gaps, n, window):
     ],
 )
 def test_a_rule_that_is_not_understood_is_refused_with_the_reason(wrong, text):
-    with pytest.raises(Refused, match=text):
+    with pytest.raises(ControlRefused, match=text):
         rules(wrong)
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.world.toy import T
-from toolserver.world.checked import Refused
-from toolserver.world.replay import recorded, shifted
+from toolserver.world.replay import read_recorded, shifted
+from toolserver.world.request_checks import ControlRefused
 
 ISO = "2026-07-01T12:00:00Z"
 AT = datetime.fromisoformat(ISO).timestamp()
@@ -112,7 +112,7 @@ def test_order_and_distances_of_items_never_change(times):
 def test_a_file_is_read_with_the_status_and_type_its_name_tells(recordings):
     (recordings / "toy" / "error-418-ip-ban.json").write_text('{"code":-1003}')
     (recordings / "toy" / "rows.csv").write_text("a,b\n")
-    error, rows = (recorded(recordings, f"toy/{n}", False) for n in ("error-418-ip-ban.json", "rows.csv"))
+    error, rows = (read_recorded(recordings, f"toy/{n}", False) for n in ("error-418-ip-ban.json", "rows.csv"))
     assert (error.status, error.content_type) == (418, "application/json")
     assert (rows.status, rows.content_type) == (200, "text/csv")
 
@@ -120,13 +120,13 @@ def test_a_file_is_read_with_the_status_and_type_its_name_tells(recordings):
 @pytest.mark.parametrize("name", ["../secret.txt", "toy/../../secret.txt", "/etc/hostname", "toy", "none.json", "a\0b"])
 def test_nothing_outside_the_folder_is_read(recordings, name):
     (recordings.parent / "secret.txt").write_text("no")
-    with pytest.raises(Refused, match=re.escape("there is no recorded body")):
-        recorded(recordings, name, False)
+    with pytest.raises(ControlRefused, match=re.escape("there is no recorded body")):
+        read_recorded(recordings, name, False)
 
 
 def test_without_a_folder_there_is_nothing_to_replay():
-    with pytest.raises(Refused, match="no folder"):
-        recorded(None, "toy/a.json", False)
+    with pytest.raises(ControlRefused, match="no folder"):
+        read_recorded(None, "toy/a.json", False)
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ import httpx
 import pytest
 
 from tests.live.processes import ROOT, environment
-from tests.payments.anvil import Anvil, binary
+from tests.purchases.anvil import Anvil, binary
 
 PAYER_KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"  # of every local chain: BOB's
 POOR_KEY = "0x8b3a350cf5c34c9194ca85829a2df0ec3153be0318b5e2d3348e872092edffba"  # an account without USDC
 FEES_KEY = "47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a"
-FACILITATOR = "from toolserver.payments.x402.commands import facilitator; facilitator()"
+FACILITATOR = "from toolserver.cli.facilitator import facilitator; facilitator()"
 
 
 class Pay(NamedTuple):

@@ -2,41 +2,63 @@
 
 import hashlib
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import msgspec
 
-from tests.billing.shop import premium_broken, premium_liar, premium_void
-from tests.engine.parts import Engine, engine
-from tests.engine.toy import FIRST, SECOND, premium_report
-from toolserver.access import Caller
-from toolserver.billing.evidence import Evidence
-from toolserver.billing.idempotency import DurableIdempotency
-from toolserver.billing.sqlite import SqliteLedger, opened_ledger
+from tests.calls.parts import Engine, engine
+from tests.calls.shop import premium_broken, premium_liar, premium_void
+from tests.calls.toy import FIRST, SECOND, number, premium_report
+from tools.payment.balance import payment_balance
+from tools.payment.topup import payment_topup
+from toolserver.calls.idempotency import Idempotency
+from toolserver.calls.idempotency_store import SqliteIdempotencyStore
+from toolserver.calls.sale import PaymentSale
 from toolserver.clock import ManualClock
-from toolserver.payments.deposit import checksummed
-from toolserver.payments.units import ATOMIC, NETWORK, USDC
-from toolserver.payments.x402 import wire
-from toolserver.payments.x402.exact import Bought, Exact
-from toolserver.payments.x402.facilitator import Facilitator
-from toolserver.payments.x402.offers import Terms
-from toolserver.payments.x402.settling import Seen, Settling
-from toolserver.payments.x402.topup import Toppedup, Topups
-from toolserver.registry import Registry, operation_of
+from toolserver.core.caller import Caller
+from toolserver.core.credit_price import ATOMIC
+from toolserver.errors import CallRejected
+from toolserver.ledger.sqlite import SqliteLedger, open_ledger
+from toolserver.purchases.ceilings import Ceilings, SalesCeilings
+from toolserver.purchases.deposit import checksum_address
+from toolserver.purchases.policy import Policy
+from toolserver.purchases.rpc_pool import RpcPool
+from toolserver.purchases.service import ClosedPurchases
+from toolserver.purchases.sqlite_review import SqliteReview
+from toolserver.purchases.units import NETWORK, USDC
+from toolserver.receipts.service import ReceiptService
+from toolserver.receipts.sqlite import SqliteReceiptStore
+from toolserver.registry.registry import Registry, operation_of
+from toolserver.registry.site_facts import SiteFacts
+from toolserver.server.money import MoneyParts
+from toolserver.x402 import wire
+from toolserver.x402.facilitator import Facilitator
+from toolserver.x402.finality import PaymentFinality
+from toolserver.x402.offers import X402Terms
+from toolserver.x402.settlement import AuthorisationState, Handover, SettlementService
+from toolserver.x402.sqlite_confirmations import SqliteConfirmations
+from toolserver.x402.sqlite_store import SqlitePaymentStore
+from toolserver.x402.topup import ToppedUp
 
 NOW = 1_800_000_000
 PAYER = bytes.fromhex("70997970c51812dc3a010c7d01b50e0d17dc79c8")
+PAYER_TEXT = checksum_address(PAYER)
 PAY_TO = bytes.fromhex("90f79bf6eb2c4f870365e785982e1f101e93b906")
 REPORT = 40_000  # what the report costs: two credits
 BASE_URL = "https://data.example"
-TERMS = Terms(PAY_TO, 120, 1000 * ATOMIC, BASE_URL, "data.example")
-REGISTRY = Registry([operation_of(f) for f in (premium_report, premium_broken, premium_liar, premium_void)])
+TERMS = X402Terms(PAY_TO, 120, 1000 * ATOMIC, BASE_URL, "data.example")
+TOOLS = (
+    *(number, premium_report, premium_broken, premium_liar, premium_void),
+    *(payment_topup, payment_balance),
+)
+REGISTRY = Registry([operation_of(function) for function in TOOLS])
 _numbers = itertools.count(1)
 
 
@@ -44,8 +66,8 @@ def payload(amount: int = REPORT, **changed: Any) -> dict[str, Any]:
     """A payment as a client writes it; `changed` names members of the authorisation, the offer, or the whole."""
     number = next(_numbers)
     authorization = {
-        "from": checksummed(PAYER),
-        "to": checksummed(PAY_TO),
+        "from": checksum_address(PAYER),
+        "to": checksum_address(PAY_TO),
         "value": str(amount),
         "validAfter": "0",
         "validBefore": str(NOW + 120),
@@ -54,9 +76,9 @@ def payload(amount: int = REPORT, **changed: Any) -> dict[str, Any]:
     accepted = {
         "scheme": "exact",
         "network": NETWORK,
-        "asset": checksummed(USDC),
+        "asset": checksum_address(USDC),
         "amount": str(amount),
-        "payTo": checksummed(PAY_TO),
+        "payTo": checksum_address(PAY_TO),
         "maxTimeoutSeconds": 120,
         "extra": {"name": "USD Coin", "version": "2"},
     }
@@ -118,6 +140,11 @@ class Script:
         return self.asked.count("settle")
 
 
+def response_of(rejected: CallRejected) -> dict[str, Any]:
+    """What PAYMENT-RESPONSE of a refusal says."""
+    return wire.unheader(rejected.headers[wire.RESPONSE])
+
+
 def payer_of(said: dict[str, Any]) -> str:
     return str(said["paymentPayload"]["payload"]["authorization"]["from"])
 
@@ -129,12 +156,17 @@ def failed(reason: str, tx: str = "") -> httpx.Response:
 
 @dataclass
 class Chain:
-    """A witness that has seen what it was told; None: it cannot tell."""
+    """A look at the chain with a fixed result; None: it cannot tell."""
 
-    seen: Seen | None = None
+    seen: AuthorisationState | None = None
 
-    async def __call__(self, payment: wire.Payment, /) -> Seen | None:
+    height: int | None = None
+
+    async def __call__(self, payment: wire.Payment, since: Handover, /) -> AuthorisationState | None:
         return self.seen
+
+    async def find_height(self) -> int | None:
+        return self.height
 
 
 @dataclass
@@ -145,21 +177,23 @@ class Desk:
     clock: ManualClock
     script: Script
     chain: Chain
-    settling: Settling
-    exact: Exact
-    topups: Topups
-    evidence: Evidence
+    settling: SettlementService
+    exact: Any
+    topups: Any
+    evidence: ReceiptService
     engine: Engine
 
-    async def buy(self, payment: str | None, name: str = "premium_report", **arguments: Any) -> Bought:
+    async def buy(
+        self, payment: str | None, name: str = "premium_report", *, key: str | None = None, **arguments: Any
+    ) -> PaymentSale:
         """A call with a payment."""
         operation = REGISTRY[name]
-        caller = Caller("192.0.2.1", payment=payment, request_id="req_1")
+        caller = Caller("192.0.2.1", payment=payment, request_id="req_1", idempotency_key=key)
         return await self.exact.sell(operation, operation.arguments.model_validate(arguments), arguments, caller)
 
     async def topup(
         self, payment: str | None, usd: int = 2, *, token: str | None = None, key: str | None = None, **more: Any
-    ) -> Toppedup:
+    ) -> ToppedUp:
         caller = Caller("192.0.2.1", payment=payment, token=token, idempotency_key=key)
         return await self.topups.buy(usd * ATOMIC, caller, **more)
 
@@ -175,6 +209,10 @@ class Desk:
         return int((await self.rows(sql))[0][0])
 
 
+def _itself(server: Any) -> Any:
+    return server
+
+
 @asynccontextmanager
 async def desk(
     folder: Path,
@@ -184,29 +222,49 @@ async def desk(
     limits: bool = False,
     clock: Any = None,
     facilitator: Facilitator | None = None,
-    terms: Terms = TERMS,
+    terms: X402Terms = TERMS,
+    on: bool = True,
+    servers: Sequence[Any] = (),
+    ceilings: Ceilings | None = None,
+    policy: Policy | None = None,
 ) -> AsyncIterator[Desk]:
-    """A desk whose books are right at the end. Opened again in the same folder, it has kept them."""
+    """A desk whose books are right at the end. Opened again in the same folder, it has kept them.
+
+    It takes payments unless `on` is False: then `exact` and `topups` are None.
+    """
     clock, script = clock or ManualClock(datetime.fromtimestamp(NOW, UTC)), script or Script()
     facilitator = facilitator or Facilitator("https://pay.example/x", transport=httpx.MockTransport(script))
-    async with (
-        opened_ledger(folder / "ledger.sqlite3", clock) as ledger,
-        engine(REGISTRY, clock=clock, limits=limits) as e,
-    ):
-        e.internet.serves(FIRST, {"value": 1})
-        e.internet.serves(SECOND, {"value": 2})
-        evidence = Evidence(ledger.file, folder, clock=clock, base_url=BASE_URL, service="data.example")
-        settling = Settling(ledger.file, facilitator, terms, clock, chain)
-        exact = Exact(
-            settling,
-            answers=e.answers,
-            idempotency=DurableIdempotency(ledger.file, clock),
-            metrics=e.pipeline.metrics,
-            receipts=evidence,
+    async with open_ledger(folder / "ledger.sqlite3", clock) as ledger:
+        evidence = ReceiptService(
+            SqliteReceiptStore(ledger.file), folder, clock=clock, base_url=BASE_URL, service="data.example"
         )
-        topups = Topups(settling, ledger)
-        try:
-            yield Desk(ledger, clock, script, chain or Chain(), settling, exact, topups, evidence, e)
-            assert await ledger.check() == []
-        finally:
-            await facilitator.aclose()
+        pool = RpcPool([partial(_itself, server) for server in servers], monotonic=clock.monotonic)
+        finality = PaymentFinality(
+            SqliteConfirmations(ledger.file), pool, clock, policy or Policy(), pay_to=PAY_TO, wait_s=0
+        )
+        settling = SettlementService(
+            SqlitePaymentStore(ledger.file),
+            facilitator,
+            terms,
+            clock,
+            chain,
+            finality=finality if servers else None,
+            ceilings=SalesCeilings(ceilings or Ceilings(), SqliteReview(ledger.file), clock),
+        )
+        money = MoneyParts(
+            ledger,
+            Idempotency(SqliteIdempotencyStore(ledger.file, clock)),
+            ClosedPurchases(ledger),
+            evidence,
+            x402=settling if on else None,
+        )
+        facts = SiteFacts(terms.base_url, "data.example")
+        async with engine(REGISTRY, clock=clock, limits=limits, money=money, facts=facts, data_dir=folder) as e:
+            e.internet.serves(FIRST, {"value": 1})
+            e.internet.serves(SECOND, {"value": 2})
+            exact, topups = e.pipeline._x402, e.service.info.x402
+            try:
+                yield Desk(ledger, clock, script, chain or Chain(), settling, exact, topups, evidence, e)
+                assert await ledger.check() == []
+            finally:
+                await facilitator.aclose()

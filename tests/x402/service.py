@@ -6,27 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import anyio
 import httpx
 
 from rest_bridge.face import Face
-from rest_bridge.x402 import pages
-from tests.engine.toy import number, premium_report
-from tests.x402.parts import BASE_URL, TERMS, Chain, Desk, Script, desk, premium_broken, premium_void
-from tools.payment.balance import payment_balance
-from tools.payment.topup import payment_topup
-from toolserver.access import Addresses
-from toolserver.documents import Facts
-from toolserver.host import Host
-from toolserver.idempotency import MemoryIdempotency
-from toolserver.payments.cashier import Closed
-from toolserver.pipeline import Pipeline
-from toolserver.protocol.endpoint import McpEndpoint
-from toolserver.registry import Registry, operation_of
+from tests.arranged import FACTS, client_of
+from tests.x402.parts import REGISTRY, TERMS, Chain, Desk, Script, desk
 
-FACTS = Facts(BASE_URL, "data.example")
-TOOLS = (number, premium_report, premium_broken, premium_void, payment_topup, payment_balance)
-SERVED = Registry([operation_of(function) for function in TOOLS])
+SERVED = REGISTRY
 
 
 @dataclass
@@ -56,13 +42,6 @@ class Doors:
         return answer.json()["result"]
 
 
-@dataclass(slots=True)
-class Paid(Host):
-    """A host where top-ups are sold."""
-
-    x402: Any = None
-
-
 @asynccontextmanager
 async def doors(
     folder: Path,
@@ -70,37 +49,13 @@ async def doors(
     script: Script | None = None,
     chain: Chain | None = None,
     limited: bool = False,
-    on: bool = True,
     **parts: Any,
 ) -> AsyncIterator[Doors]:
-    addresses = Addresses([])
-    async with (
-        desk(folder, script=script, chain=chain, limits=limited, **parts) as d,
-        anyio.create_task_group() as tasks,
-    ):
-        e = d.engine
-        e.answers._host = Paid(d.clock, folder, payments=Closed(d.ledger), x402=d.topups if on else None)
-        pipeline = Pipeline(
-            e.answers,
-            ledger=d.ledger,
-            limits=e.limits,
-            idempotency=MemoryIdempotency(d.clock),
-            metrics=e.pipeline.metrics,
-            receipts=d.evidence,
-            x402=d.exact if on else None,
-        )
-        found = pages(d.settling.terms, SERVED) if on else {}
-        facts = Facts(d.settling.terms.base_url, "data.example")
-        face = Face(SERVED, pipeline, facts=facts, clock=d.clock, addresses=addresses, pages=found)
-        mcp = McpEndpoint(
-            SERVED, pipeline, tasks=tasks, addresses=addresses, base_url=facts.base_url, source_name="data.example"
-        )
-        async with (
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=face), base_url=facts.base_url) as rest,
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=mcp), base_url=facts.base_url) as over_mcp,
-        ):
-            yield Doors(rest, over_mcp, face, d)
-        tasks.cancel_scope.cancel()
+    """A running service on the desk; `parts` are those of `desk`."""
+    async with desk(folder, script=script, chain=chain, limits=limited, **parts) as d:
+        face = d.engine.service.web_app()
+        async with client_of(face, d.settling.terms.base_url) as client:
+            yield Doors(client, client, face, d)
 
 
 __all__ = ["FACTS", "SERVED", "TERMS", "Doors", "doors"]

@@ -11,13 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from x402.http.utils import decode_payment_required_header, decode_payment_response_header
 from x402.schemas import PaymentRequired
+from x402.schemas.v1 import PaymentRequiredV1
 
-from tests.engine.toy import FIRST, SECOND
+from tests.calls.toy import FIRST, SECOND
 from tests.requirements import proves
+from tests.size import sized
 from tests.x402.parts import NOW, payload, signed
 from tests.x402.service import doors
-from toolserver.payments.units import ATOMIC
-from toolserver.payments.x402 import wire
+from toolserver.core.credit_price import ATOMIC
+from toolserver.x402 import wire
 
 TWO = 2 * ATOMIC
 UNKNOWN = f"Bearer svc_live_{'0' * 64}"
@@ -36,7 +38,7 @@ async def test_every_premium_402_says_how_to_pay_and_keeps_its_body(tmp_path, be
         answer = await d.buy(None, **({"authorization": bearer} if bearer else {}))
 
         assert answer.status_code == 402
-        assert set(answer.json()) == {"error", "signup", "pricing", "detail", "request_id"}
+        assert set(answer.json()) == {"error", "signup", "pricing", "detail", "request_id", "x402Version", "accepts"}
         assert answer.json()["error"] == code
         offer = decode_payment_required_header(answer.headers["payment-required"])
         assert (offer.error, offer.accepts[0].amount) == (code, "40000")
@@ -56,6 +58,40 @@ async def test_a_token_that_does_not_suffice_is_told_how_to_pay(tmp_path):
         paid = await d.buy(signed(), authorization=f"Bearer {token}")
         assert (paid.status_code, "x-credits-remaining" in paid.headers) == (200, False)
         assert await d.desk.ledger.balance(token) == 1
+
+
+async def test_a_client_of_version_1_reads_the_offer_in_the_body_and_pays(tmp_path):
+    async with doors(tmp_path) as d:
+        offer = PaymentRequiredV1.model_validate((await d.buy(None)).json())
+        (accepted,) = offer.accepts
+        assert (accepted.scheme, accepted.network, accepted.max_amount_required) == ("exact", "base", "40000")
+        assert accepted.resource == "https://data.example/api/pro/report"
+        assert accepted.extra == {"name": "USD Coin", "version": "2"}
+        whole = payload()
+        first = {"x402Version": 1, "scheme": "exact", "network": "base", "payload": whole["payload"]}
+        paid = await d.rest.get("/api/pro/report", headers={"x-payment": wire.header(first)})
+        assert (paid.status_code, d.desk.script.settlements) == (200, 1)
+        again = await d.buy(wire.header(whole))
+        assert (again.content, d.desk.script.settlements) == (paid.content, 1)
+        topup = {**first, "payload": payload(TWO)["payload"]}
+        bought = await d.rest.post(
+            "/api/payment/topup", json={"amount_usd": 2}, headers={"x-payment": wire.header(topup)}
+        )
+        assert (bought.status_code, bought.json()["credits"]) == (200, 100)
+        both = {"x-payment": wire.header(first), "payment-signature": signed()}
+        assert (await d.rest.get("/api/pro/report", headers=both)).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [({"network": "base-sepolia"}, "invalid_network"), ({"scheme": "upto"}, "invalid_scheme"), ({}, "value_mismatch")],
+)
+async def test_a_payment_of_version_1_for_anything_else_is_refused(tmp_path, changed, reason):
+    whole = {"x402Version": 1, "scheme": "exact", "network": "base", "payload": payload(20_000)["payload"]}
+    async with doors(tmp_path) as d:
+        answer = await d.rest.get("/api/pro/report", headers={"x-payment": wire.header(whole | changed)})
+        assert (answer.status_code, reason in answer.json()["detail"]) == (402, True)
+        assert d.desk.script.asked == []
 
 
 async def test_a_free_tool_takes_no_payment(tmp_path):
@@ -187,6 +223,7 @@ async def test_what_can_be_paid_for_is_listed(tmp_path):
         assert {path: offer["amount"] for path, offer in prices.items()} == {
             "/api/pro/report": "40000",
             "/api/pro/broken": "60000",
+            "/api/pro/liar": "60000",
             "/api/pro/void": "60000",
             "/api/payment/topup": "1000000",
         }
@@ -213,7 +250,7 @@ WRONG = st.sampled_from(["", "0x", "-1", "9" * 78, "x" * 64, "é", "\0", None, 5
 
 
 @given(GARBAGE, st.sampled_from(["from", "to", "value", "validAfter", "validBefore", "nonce"]), WRONG)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sized(60, fast=10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_garbage_is_never_a_5xx(tmp_path_factory, text, name, value):
     whole = payload()
     whole["payload"]["authorization"][name] = value

@@ -13,25 +13,27 @@ import pytest
 from eth_account import Account
 from x402 import x402Client
 from x402.http.clients import x402HttpxClient
+from x402.http.clients.httpx import x402AsyncTransport
 from x402.mechanisms.evm.exact import register_exact_evm_client
 from x402.schemas import PaymentRequired
 
 from tests.live.programs import CLIENTS, NODE, installed, told
-from tests.payments.anvil import called
+from tests.purchases.anvil import called
 from tests.x402.chain import PAYER_KEY, POOR_KEY, Pay, anvil, facilitating
 from tests.x402.parts import PAY_TO, PAYER, REPORT, TERMS, desk
 from tests.x402.service import Doors, doors
 from toolserver.clock import SystemClock
 from toolserver.errors import ChainUnavailable, SettlementPending
-from toolserver.payments.deposit import checksummed
-from toolserver.payments.units import USDC
-from toolserver.payments.x402 import wire
-from toolserver.payments.x402.facilitator import Facilitator
-from toolserver.payments.x402.settling import Seen
-from toolserver.payments.x402.witness import ChainWitness
-from toolserver.serving import address_of, bound, serve
+from toolserver.purchases.deposit import checksum_address
+from toolserver.purchases.units import USDC
+from toolserver.server.listen import address_of, bind_socket, serve
 from toolserver.settings import Settings
+from toolserver.x402 import wire
+from toolserver.x402.chain_lookup import ChainLookup
+from toolserver.x402.facilitator import Facilitator
+from toolserver.x402.settlement import AuthorisationState, Handover
 
+SINCE = Handover(0, 0.0)
 pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
 
 
@@ -83,17 +85,31 @@ class Running:
     doors: Doors
 
 
+def with_lifespan(face: Any) -> Any:
+    """The face as a whole application, which starts and stops with its server."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "lifespan":
+            await face(scope, receive, send)
+            return
+        for event in ("startup", "shutdown"):
+            await receive()
+            await send({"type": f"lifespan.{event}.complete"})
+
+    return app
+
+
 @asynccontextmanager
 async def running(folder: Path, pay: Pay, **parts: Any) -> AsyncIterator[Running]:
     """A service that takes payments, on a port of its own."""
-    sock, stop = bound("127.0.0.1", 0), anyio.Event()
+    sock, stop = bind_socket("127.0.0.1", 0), anyio.Event()
     url = address_of(sock, "127.0.0.1")
     facilitator, terms = Facilitator(pay.url), replace(TERMS, base_url=url)
     async with (
-        doors(folder, clock=SystemClock(), facilitator=facilitator, terms=terms, **parts) as d,
+        doors(folder, facilitator=facilitator, terms=terms, **({"clock": SystemClock()} | parts)) as d,
         anyio.create_task_group() as tasks,
     ):
-        tasks.start_soon(lambda: serve(d.face, sock, Settings(), stop=stop))
+        tasks.start_soon(lambda: serve(with_lifespan(d.face), sock, Settings(), stop=stop))
         yield Running(url, d)
         stop.set()
 
@@ -109,7 +125,7 @@ async def test_the_official_python_client_pays_for_a_call_and_a_top_up(tmp_path,
         assert call.status_code == 200, call.text
         settlement = wire.unheader(call.headers["payment-response"])
         assert pay.chain.receipt(settlement["transaction"])["status"] == "0x1"
-        assert settlement["payer"] == checksummed(PAYER)
+        assert settlement["payer"] == checksum_address(PAYER)
         assert paid(pay) - before == REPORT
         verdict = await s.doors.desk.evidence.verify(call.headers["x-service-receipt"])
         assert (verdict["valid"], verdict["core"]["credits_charged"]) == (True, 2)
@@ -142,6 +158,73 @@ async def test_the_official_typescript_client_pays_for_a_call_and_a_top_up(tmp_p
         assert paid(pay) - before == REPORT + 1_000_000
 
 
+class LaterClock(SystemClock):
+    """The clock of this machine, set forward."""
+
+    ahead_s = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead_s
+
+
+async def paid_by_python(s: "Running", pay: Pay) -> dict[str, Any]:
+    """A call and a top-up by the official Python client; the bodies, and the payments that were sent."""
+    sent: list[str] = []
+
+    class Noting(httpx.AsyncHTTPTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            if "payment-signature" in request.headers:
+                sent.append(request.headers["payment-signature"])
+            return await super().handle_async_request(request)
+
+    paying = x402AsyncTransport(wallet(), transport=Noting())
+    async with httpx.AsyncClient(transport=paying, base_url=s.url, timeout=30) as client:
+        call = await client.get("/api/pro/report?history=30d")
+        topup = await client.post("/api/payment/topup", json={"amount_usd": 1})
+    assert len(sent) == 2
+    return {
+        "call": {"body": call.json(), "payment": sent[0], "receipt": call.headers["x-service-receipt"]},
+        "topup": {"body": topup.json(), "payment": sent[1]},
+    }
+
+
+async def paid_by_typescript(s: "Running", pay: Pay) -> dict[str, Any]:
+    """The same by the official TypeScript client."""
+    installed(NODE, CLIENTS / "node_modules" / "@x402" / "fetch")
+    return await anyio.to_thread.run_sync(lambda: told(NODE, "x402.mjs", s.url, PAYER_KEY, timeout=30))
+
+
+@pytest.mark.parametrize("client", [paid_by_python, paid_by_typescript])
+async def test_what_an_official_client_paid_for_is_known_when_it_is_sent_again(tmp_path, pay, client):
+    """After 1 s, 3 minutes, an hour, each time after a restart: one payment, one credit, no second offer."""
+    clock = LaterClock()
+    before = paid(pay)
+    async with running(tmp_path, pay, clock=clock) as s:
+        found = await client(s, pay)
+    assert paid(pay) - before == REPORT + 1_000_000
+    call, topup = found["call"], found["topup"]
+    path, body = "/api/pro/report?history=30d", {"amount_usd": 1}
+    for ahead_s, is_answered in ((1, True), (180, True), (3600, False), (100_000, False)):
+        clock.ahead_s = ahead_s
+        async with running(tmp_path, pay, clock=clock) as s, httpx.AsyncClient(base_url=s.url, timeout=30) as again:
+            answer = await again.get(path, headers={"payment-signature": call["payment"]})
+            assert "payment-required" not in answer.headers
+            if is_answered:
+                assert (answer.status_code, answer.json()) == (200, call["body"])
+                assert answer.headers["x-service-receipt"] == call["receipt"]
+            else:
+                assert (answer.status_code, answer.json()["error"]) == (409, "payment_used")
+            stranger = await again.post(
+                "/api/payment/topup", json=body, headers={"payment-signature": topup["payment"]}
+            )
+            assert (stranger.status_code, stranger.json()["error"]) == (409, "payer_proof_required")
+            assert "was used for 50 credits" in stranger.json()["detail"]
+            assert "payment-required" not in stranger.headers
+            assert topup["body"]["token"] not in stranger.text
+            assert await s.doors.desk.minted() == 50
+    assert paid(pay) - before == REPORT + 1_000_000
+
+
 async def test_a_payment_by_the_official_client_over_mcp(tmp_path, pay):
     async with running(tmp_path, pay) as s:
         unpaid = await s.doors.tell("premium_report")
@@ -168,37 +251,37 @@ async def test_a_wallet_without_money_is_refused_and_nothing_runs(tmp_path, pay)
 
 
 async def test_a_settlement_nobody_heard_of_is_found_on_the_chain(tmp_path, pay):
-    transport, witness = Deaf(), ChainWitness([pay.chain.url])
+    transport, lookup = Deaf(), ChainLookup([pay.chain.url])
     facilitator = Facilitator(pay.url, transport=transport)
     async with desk(tmp_path, clock=SystemClock(), facilitator=facilitator) as d:
         offer = d.topups.offer(1_000_000).required("x")
         payment, before = wire.header(await signed(offer)), paid(pay)
         with pytest.raises(SettlementPending):
             await d.topup(payment, 1, key="a-long-idempotency-key")
-        d.settling._witness = witness
+        d.settling._lookup = lookup
         bought = await d.topup(payment, 1, key="a-long-idempotency-key")
 
         assert (await d.ledger.balance(bought.token), await d.minted()) == (50, 50)
         assert paid(pay) - before == 1_000_000
         assert pay.chain.receipt(f"0x{bought.tx.hex()}")["status"] == "0x1"
-    await witness.aclose()
+    await lookup.aclose()
 
 
 async def test_the_chain_says_paid_void_or_unused(pay):
-    witness = ChainWitness(["http://127.0.0.1:1", pay.chain.url])
+    lookup = ChainLookup(["http://127.0.0.1:1", pay.chain.url])
     offer = {"x402Version": 2, "accepts": [TERMS.requirement(REPORT)], "resource": TERMS.resource("/x", "x")}
-    payment = wire.read(wire.header(await signed(offer)))
-    unused = await witness(payment)
+    payment = wire.read_payment(wire.header(await signed(offer)))
+    unused = await lookup(payment, SINCE)
     assert unused is not None
     assert (unused.state, unused.tx) == ("unused", None)
     assert unused.at > 1_700_000_000
     pay.chain.send(PAYER, USDC, spent(payment))
-    seen = await witness(payment)
+    seen = await lookup(payment, SINCE)
     assert seen is not None
     assert seen.state == "paid"
-    assert await witness(payment._replace(amount=REPORT + 1)) == Seen("void")
-    assert await witness(payment._replace(payee=PAYER)) == Seen("void")
-    await witness.aclose()
+    assert await lookup(payment._replace(amount=REPORT + 1), SINCE) == AuthorisationState("void")
+    assert await lookup(payment._replace(payee=PAYER), SINCE) == AuthorisationState("void")
+    await lookup.aclose()
 
 
 def spent(payment: wire.Payment) -> bytes:
@@ -208,33 +291,6 @@ def spent(payment: wire.Payment) -> bytes:
     times = (payment.valid_after, payment.valid_before)
     parts = (signature[64], signature[:32], signature[32:64])
     return called(name, payment.payer, payment.payee, payment.amount, *times, payment.nonce, *parts)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        httpx.Response(200, html="<p>"),
-        httpx.Response(429),
-        httpx.Response(200, json={"id": 2, "result": "0x1"}),
-        httpx.Response(200, json={"id": 1, "error": {"code": 1}}),
-        httpx.Response(200, json={"id": 1, "result": "x"}),
-        httpx.Response(200, json={"id": 1, "result": {"number": "0x1", "timestamp": []}}),
-        httpx.Response(200, json=[]),
-        httpx.Response(200, content=b"[" * 100_000),
-        httpx.ConnectError("refused"),
-    ],
-)
-async def test_a_server_that_makes_no_sense_cannot_tell(answer):
-    async def respond(request: httpx.Request) -> httpx.Response:
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    offer = {"x402Version": 2, "accepts": [TERMS.requirement(REPORT)], "resource": TERMS.resource("/x", "x")}
-    payment = wire.read(wire.header(await signed(offer)))
-    witness = ChainWitness(["https://rpc.example"], transport=httpx.MockTransport(respond))
-    assert await witness(payment) is None
-    await witness.aclose()
 
 
 async def test_the_local_facilitator_refuses_what_is_no_payment(pay):

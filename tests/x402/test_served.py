@@ -11,8 +11,8 @@ from tests.live.processes import UNLIMITED, Program, started
 from tests.x402.chain import PAYER_KEY, anvil, facilitating
 from tests.x402.parts import PAY_TO
 from tests.x402.test_live import wallet
-from toolserver.payments.deposit import checksummed
-from toolserver.payments.x402 import wire
+from toolserver.purchases.deposit import checksum_address
+from toolserver.x402 import wire
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
 
@@ -24,9 +24,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     with anvil() as chain, facilitating(chain.url, folder) as url, started("world", folder=folder) as world:
         settings = {
             "TOOLSERVER_UPSTREAM__VIA": world.url,
+            "TOOLSERVER_SOURCES__LICENCE_POLICY": "any",
             "TOOLSERVER_X402__ENABLED": "true",
             "TOOLSERVER_X402__FACILITATOR_URL": url,
-            "TOOLSERVER_X402__PAY_TO": checksummed(PAY_TO),
+            "TOOLSERVER_X402__PAY_TO": checksum_address(PAY_TO),
             "TOOLSERVER_PAYMENTS__RPC_URLS": f'["{chain.url}"]',
         }
         with started("serve", folder=folder, **UNLIMITED, **settings) as program:

@@ -1,25 +1,29 @@
 """Credits for a signed payment: once, on the right token, and to nobody but whoever paid."""
 
+from dataclasses import replace
+
 import anyio
 import httpx
 import pytest
 from eth_account import Account
 from eth_account.messages import encode_defunct
 
-from tests.x402.parts import PAYER, REPORT, Chain, Desk, Script, desk, signed
-from toolserver.access import Caller, token_hash
+from tests.x402.parts import PAYER, REPORT, TERMS, Chain, Desk, Script, desk, signed
+from toolserver.core.caller import Caller, token_hash
+from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import (
     AlreadyCredited,
     ChainUnavailable,
+    IdempotencyConflict,
     InvalidArguments,
     PayerProofRequired,
     PaymentRequired,
+    PaymentUsed,
     SettlementPending,
 )
-from toolserver.payments.units import ATOMIC
-from toolserver.payments.x402 import books, wire
-from toolserver.payments.x402.books import Credit, NonceUsed
-from toolserver.payments.x402.settling import Seen
+from toolserver.x402 import wire
+from toolserver.x402.settlement import AuthorisationState
+from toolserver.x402.store import NonceUsed, TopupCredit
 
 TWO = 2 * ATOMIC
 KEY = "a-long-idempotency-key"
@@ -29,7 +33,7 @@ PAYERS_KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d
 
 def proof(payment: str) -> str:
     """The signature of whoever paid."""
-    text = f"data.example top-up {wire.read(payment).id.hex()} chain 8453"
+    text = f"data.example top-up {wire.read_payment(payment).id.hex()} chain 8453"
     return "0x" + Account.sign_message(encode_defunct(text=text), PAYERS_KEY).signature.hex()
 
 
@@ -140,7 +144,7 @@ async def test_the_key_of_the_first_request_gets_the_same_token_even_after_a_res
 
 
 @pytest.mark.parametrize("key", [None, "another-long-idempotency-key", "short"])
-async def test_whoever_only_saw_the_payment_gets_no_token(tmp_path, key):
+async def test_a_stranger_who_saw_the_payment_gets_no_token(tmp_path, key):
     """After settlement all of it stands on the chain."""
     payment = signed(TWO)
     async with desk(tmp_path) as d:
@@ -169,17 +173,70 @@ async def test_a_stranger_cannot_have_a_payment_put_on_a_token_of_theirs(tmp_pat
         assert await d.ledger.balance(theirs.token) == 100
 
 
-@pytest.mark.parametrize("when", ["used", "later"])
-async def test_the_token_is_not_given_out_once_it_was_used_or_for_long(tmp_path, when):
-    payment = signed(TWO, validBefore="1900000000")
+@pytest.mark.parametrize("after_s", [1, 180, 3600, 86_400])
+@pytest.mark.parametrize("is_used", [False, True])
+async def test_the_key_of_the_first_request_gets_the_token_again_for_a_day_and_nothing_is_credited_twice(
+    tmp_path, after_s, is_used
+):
+    payment = signed(TWO)
     async with desk(tmp_path) as d:
         first = await d.topup(payment, key=KEY)
-        if when == "used":
+        if is_used:
             await d.ledger.charge("call_1", first.token, 2, endpoint="/api/pro/x")
-        else:
-            d.clock.advance(16 * 60)
-        with pytest.raises(AlreadyCredited if when == "used" else PayerProofRequired):
+        d.clock.advance(after_s)
+        assert await d.topup(payment, key=KEY) == first
+        assert (await d.minted(), d.script.settlements) == (100, 1)
+
+
+@pytest.mark.parametrize("is_used", [False, True])
+async def test_after_a_day_the_key_is_forgotten_and_the_credits_stand(tmp_path, is_used):
+    payment = signed(TWO)
+    async with desk(tmp_path) as d:
+        first = await d.topup(payment, key=KEY)
+        if is_used:
+            await d.ledger.charge("call_1", first.token, 2, endpoint="/api/pro/x")
+        d.clock.advance(86_401)
+        with pytest.raises(AlreadyCredited if is_used else PayerProofRequired, match="was used for 100 credits"):
             await d.topup(payment, key=KEY)
+        assert await d.ledger.balance(first.token) == (98 if is_used else 100)
+
+
+@pytest.mark.parametrize("after_s", [1, 180, 3600, 100_000])
+async def test_a_stranger_who_rebuilds_a_payment_from_the_chain_gets_neither_token_nor_offer(tmp_path, after_s):
+    payment = signed(TWO)
+    async with desk(tmp_path) as d:
+        first = await d.topup(payment)
+        theirs = await d.topup(signed(TWO))
+        d.clock.advance(after_s)
+        with pytest.raises(PayerProofRequired, match="was used for 100 credits") as refused:
+            await d.topup(payment)
+        with pytest.raises(AlreadyCredited, match="was used for 100 credits on another token") as other:
+            await d.topup(payment, token=theirs.token)
+        for caught in (refused, other):
+            assert wire.REQUIRED not in caught.value.headers
+            assert first.token not in str(caught.value)
+        with pytest.raises(PaymentRequired):
+            await d.topup(signed(TWO, nonce=f"0x{wire.read_payment(payment).nonce.hex()}", validBefore="1"))
+        assert await d.minted() == 200
+
+
+@pytest.mark.parametrize("after_s", [1, 180, 3600, 100_000])
+async def test_a_top_up_of_a_known_token_is_confirmed_again_without_end(tmp_path, after_s):
+    payment = signed(TWO)
+    async with desk(tmp_path) as d:
+        token = (await d.topup(signed(TWO))).token
+        first = await d.topup(payment, token=token)
+        d.clock.advance(after_s)
+        assert await d.topup(payment, 3, token=token) == first
+        assert await d.ledger.balance(token) == 200
+
+
+async def test_a_known_payment_is_answered_whatever_may_be_bought_by_now(tmp_path):
+    payment = signed(TWO)
+    async with desk(tmp_path) as d:
+        first = await d.topup(payment, key=KEY)
+    async with desk(tmp_path, terms=replace(TERMS, most=ATOMIC)) as d:
+        assert await d.topup(payment, key=KEY) == first
 
 
 async def test_whoever_paid_gets_a_new_token_for_one_that_never_came(tmp_path):
@@ -204,7 +261,7 @@ async def test_another_signature_proves_nothing(tmp_path, signature):
         lost = await d.topup(payment)
         with pytest.raises(PayerProofRequired) as caught:
             await d.topup(payment, signature=proof(signed(TWO)) if signature == "other" else signature)
-        assert wire.read(payment).id.hex() in str(caught.value)
+        assert wire.read_payment(payment).id.hex() in str(caught.value)
         assert await d.ledger.balance(lost.token) == 100
 
 
@@ -213,9 +270,9 @@ async def test_a_payment_for_a_call_is_no_top_up_and_the_other_way_round(tmp_pat
     async with desk(tmp_path) as d:
         await d.buy(call)
         await d.topup(topup)
-        with pytest.raises(PaymentRequired, match="value_mismatch"):
+        with pytest.raises(AlreadyCredited, match="was used for GET /api/pro/report"):
             await d.topup(call)
-        with pytest.raises(PaymentRequired, match="value_mismatch"):
+        with pytest.raises(IdempotencyConflict, match="was used for a top-up"):
             await d.buy(topup)
         assert d.script.settlements == 2
 
@@ -262,39 +319,9 @@ async def test_a_top_up_that_was_settled_unheard_is_found_on_the_chain(tmp_path)
         d.script.loses = httpx.ReadTimeout("slow")
         with pytest.raises(SettlementPending):
             await d.topup(payment, key=KEY)
-        chain.seen = Seen("paid", TX)
+        chain.seen = AuthorisationState("paid", TX)
         assert (await d.topup(payment, key=KEY)).tx == TX
         assert await d.minted() == 100
-
-
-@pytest.mark.parametrize("seen", [Seen("unused", None, 0.0), Seen("void")])
-async def test_a_settlement_that_the_chain_does_not_have_is_not_credited(tmp_path, seen):
-    chain = Chain(seen)
-    payment = signed(TWO)
-    async with desk(tmp_path, chain=chain) as d:
-        with pytest.raises(SettlementPending):
-            await d.topup(payment, key=KEY)
-        assert (await d.minted(), await d.states()) == (0, ["settling"])
-        chain.seen = Seen("paid", TX)
-        assert (await d.topup(payment, key=KEY)).tx == TX
-
-
-async def test_a_chain_that_lags_is_given_some_seconds(tmp_path):
-    chain = Chain(Seen("unused", None, 0.0))
-    async with desk(tmp_path, chain=chain) as d:
-        sleep = d.clock.sleep
-
-        async def later(seconds: float) -> None:
-            chain.seen = Seen("paid", TX)
-            await sleep(seconds)
-
-        d.clock.sleep = later
-        assert (await d.topup(signed(TWO))).credits == 100
-
-
-async def test_when_the_chain_cannot_tell_the_facilitator_is_believed(tmp_path):
-    async with desk(tmp_path, chain=Chain(None)) as d:
-        assert (await d.topup(signed(TWO))).credits == 100
 
 
 async def test_a_facilitator_that_is_down_takes_nothing(tmp_path):
@@ -332,7 +359,7 @@ async def test_a_token_that_is_revoked_while_it_is_paid_for_gets_nothing(tmp_pat
             return await real(*given)
 
         real, d.settling.settle = d.settling.settle, settle
-        with pytest.raises(PaymentRequired):
+        with pytest.raises(PaymentUsed, match="its token was revoked"):
             await d.topup(payment, token=token)
         assert revoked == [True]
         assert "could not be credited" in caplog.text
@@ -342,13 +369,13 @@ async def test_a_token_that_is_used_while_it_is_replaced_stays(tmp_path, monkeyp
     payment = signed(TWO)
     async with desk(tmp_path) as d:
         first = await d.topup(payment)
-        kept = await d.settling.kept(wire.read(payment))
+        kept = await d.settling.find_stored(wire.read_payment(payment))
         await d.ledger.charge("call_1", first.token, 2, endpoint="/api/pro/x")
 
         async def before(payment: wire.Payment) -> object:
             return kept
 
-        monkeypatch.setattr(d.settling, "kept", before)
+        monkeypatch.setattr(d.settling, "find_stored", before)
         with pytest.raises(AlreadyCredited):
             await d.topup(payment, signature=proof(payment))
         assert await d.ledger.balance(first.token) == 98
@@ -358,8 +385,8 @@ async def test_a_payment_is_credited_once_whoever_asks(tmp_path):
     payment = signed(TWO)
     async with desk(tmp_path) as d:
         bought = await d.topup(payment)
-        credit = Credit(wire.read(payment).id, bought.tx, "a" * 64, 100, None, None)
+        credit = TopupCredit(wire.read_payment(payment).id, bought.tx, "a" * 64, 100, None, None, 0)
         for given in (credit, credit._replace(payload=bytes(32))):
             with pytest.raises(NonceUsed):
-                await d.ledger.file.alone(lambda db, given=given: books.credit(db, given, 0))
+                await d.settling.store.credit_topup(given)
         assert await d.minted() == 100

@@ -5,7 +5,7 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from x402.http.utils import (
     decode_payment_required_header,
@@ -15,9 +15,10 @@ from x402.http.utils import (
 from x402.schemas import PaymentPayload
 
 from tests.x402.parts import NOW, PAY_TO, PAYER, REPORT, TERMS, payload, signed
-from toolserver.payments.units import NETWORK
-from toolserver.payments.x402 import wire
-from toolserver.payments.x402.offers import PRICE, Offer, misfit
+from toolserver.core.credit_price import ATOMIC_PER_CREDIT
+from toolserver.purchases.units import NETWORK
+from toolserver.x402 import wire
+from toolserver.x402.offers import Offer, misfit
 
 SPECIFIED = """
 eyJ4NDAyVmVyc2lvbiI6MiwicmVzb3VyY2UiOnsidXJsIjoiaHR0cHM6Ly9hcGkuZXhhbXBsZS5jb20vcHJlbWl1bS1kYXRhIiwiZGVzY3JpcHRpb24i
@@ -35,7 +36,7 @@ OFFER = Offer(TERMS.requirement(REPORT), TERMS.resource("/api/pro/report", "A re
 
 
 def test_the_example_of_the_specification_is_read():
-    payment = wire.read(SPECIFIED)
+    payment = wire.read_payment(SPECIFIED)
 
     assert payment.shown_payer == "0x857b06519E91e3A54538791bDbb0E22373e36b66"
     assert (payment.amount, payment.valid_after, payment.valid_before) == (10_000, 1_740_672_089, 1_740_672_154)
@@ -45,7 +46,7 @@ def test_the_example_of_the_specification_is_read():
 
 
 def test_a_credit_costs_two_cents():
-    assert PRICE == 20_000
+    assert ATOMIC_PER_CREDIT == 20_000
 
 
 def test_official_code_reads_our_offer():
@@ -69,8 +70,8 @@ def test_official_code_reads_our_settlement(tx, reason):
 
 def test_we_read_what_official_code_writes_and_it_reads_what_we_pass_on():
     text = encode_payment_signature_header(PaymentPayload.model_validate(payload()))
-    payment = wire.read(text)
-    passed_on = PaymentPayload.model_validate(wire.written(payment, OFFER.requirement, OFFER.resource))
+    payment = wire.read_payment(text)
+    passed_on = PaymentPayload.model_validate(wire.write_payment(payment, OFFER.requirement, OFFER.resource))
 
     assert (payment.payer, payment.payee, payment.amount) == (PAYER, PAY_TO, REPORT)
     assert misfit(payment, OFFER.requirement, NOW) is None
@@ -86,8 +87,8 @@ def test_one_payment_has_one_name_however_it_is_written():
     authorization["value"] = "00" + authorization["value"]
     upper["resource"] = {"url": "https://else.example"}
 
-    assert wire.read(wire.header(given)).id == wire.read(json.dumps(upper)).id
-    assert wire.read(wire.header(given)).id != wire.read(signed()).id
+    assert wire.read_payment(wire.header(given)).id == wire.read_payment(json.dumps(upper)).id
+    assert wire.read_payment(wire.header(given)).id != wire.read_payment(signed()).id
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_one_payment_has_one_name_however_it_is_written():
 )
 def test_what_is_no_payment(changed):
     with pytest.raises(wire.Malformed):
-        wire.read(signed(**changed))
+        wire.read_payment(signed(**changed))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,7 @@ def test_what_is_no_payment(changed):
 )
 def test_what_is_not_even_an_object(text):
     with pytest.raises(wire.Malformed):
-        wire.read(text)
+        wire.read_payment(text)
 
 
 @pytest.mark.parametrize(
@@ -139,14 +140,13 @@ def test_what_is_not_even_an_object(text):
     ],
 )
 def test_a_payment_for_something_else(changed, reason):
-    assert misfit(wire.read(signed(**changed)), OFFER.requirement, NOW) == reason
+    assert misfit(wire.read_payment(signed(**changed)), OFFER.requirement, NOW) == reason
 
 
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda b: base64.b64encode(b).decode()))
-@settings(max_examples=300, deadline=None)
 def test_anything_is_read_or_malformed(text):
     with contextlib.suppress(wire.Malformed):
-        wire.read(text)
+        wire.read_payment(text)
 
 
 JSON = st.recursive(
@@ -157,11 +157,10 @@ JSON = st.recursive(
 
 
 @given(st.sampled_from(["payload", "accepted", "x402Version", "signature", "from", "value", "nonce", "payTo"]), JSON)
-@settings(max_examples=300, deadline=None)
 def test_a_payment_with_one_wrong_member_is_read_or_malformed(name, value):
     whole = payload()
     for part in (whole, whole["payload"], whole["payload"]["authorization"], whole["accepted"]):
         if name in part:
             part[name] = value
     with contextlib.suppress(wire.Malformed):
-        wire.read(wire.header(whole))
+        wire.read_payment(wire.header(whole))

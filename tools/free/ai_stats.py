@@ -1,12 +1,10 @@
 """GET /api/ai-stats."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from toolserver.context import ToolContext
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
+from toolserver import Payload, Timestamp, ToolContext, tool, up_to
 
 SHOWN = 20
 
@@ -34,7 +32,7 @@ class AiStats(Payload):
 
 
 @tool(path="/api/ai-stats", title="Who calls this service", ttl_s=30)
-async def ai_stats(ctx: ToolContext) -> AiStats:
+async def ai_stats(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> AiStats:
     """How often this service was called in the past 24 hours, by which families of agents, and the last calls. Use it
     to see who uses the service; it says nothing about the world outside.
 
@@ -42,11 +40,13 @@ async def ai_stats(ctx: ToolContext) -> AiStats:
     Source: this service's own counters, kept in hours so that a restart does not reset them.
     """
     counted = ctx.host.usage.counted()
+    recent = ctx.page(counted.recent, limit, "data.recent_calls")
+    agents = ctx.page(list(counted.agents.items())[:SHOWN], limit, "data.agents")
     return AiStats(
         window="24h",
         total_hits=counted.total,
         unique_agents=len(counted.agents),
-        agents=[Agent(name=name, hits=hits) for name, hits in list(counted.agents.items())[:SHOWN]],
-        recent_calls=[RecentCall(**call._asdict()) for call in counted.recent],
+        agents=[Agent(name=name, hits=hits) for name, hits in agents],
+        recent_calls=[RecentCall(**call._asdict()) for call in recent],
         since=counted.since,
     )

@@ -7,15 +7,15 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
+from tools.parsing.numbers import number, within
+from tools.parsing.optional import optional
+from tools.parsing.places import DEFAULT, Latitude, Longitude, Place, two_decimals
 from tools.shared.air import Band, Near, aqi_band, nearest
-from tools.shared.numbers import number, within
-from tools.shared.optional import optional
-from tools.shared.places import DEFAULT, Latitude, Longitude, Place, two_decimals
+from tools.shared.geocoding import ChosenPlace, PlaceName, choose_place
 from tools.sources.airnow import REPORTING_AREAS
 from tools.sources.open_meteo import AIR_QUALITY, AirQuality
-from toolserver.context import ToolContext, via
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
+from tools.sources.open_meteo_geocoding import GEOCODING
+from toolserver import Payload, Timestamp, ToolContext, tool, via
 
 
 class Station(Payload):
@@ -27,6 +27,7 @@ class Station(Payload):
 class AirQualityHere(Payload):
     lat: float
     lon: float
+    place: str | None = Field(description="The place that a name was found to be")
     default_location: bool
     time: Timestamp | None
     us_aqi: int | None
@@ -42,7 +43,7 @@ class AirQualityHere(Payload):
     station: Station | None = Field(description="Only when measured there instead of modelled here")
 
 
-class Reading(NamedTuple):
+class AirReading(NamedTuple):
     """What one provider says of the air; concentrations only where it models them."""
 
     time: datetime | None
@@ -60,7 +61,13 @@ def coordinate(limit: float) -> Callable[[Any], float | None]:
     return lambda given: optional(degrees, given)
 
 
-@tool(path="/api/air-quality", title="Air quality", ttl_s=1800, sources=(AIR_QUALITY, REPORTING_AREAS))
+@tool(
+    path="/api/air-quality",
+    title="Air quality",
+    ttl_s=1800,
+    sources=(AIR_QUALITY, REPORTING_AREAS, GEOCODING),
+    distinct=(("lat", "lon", "place"), 60, 3600),
+)
 async def air_quality(
     ctx: ToolContext,
     lat: Annotated[
@@ -73,37 +80,39 @@ async def air_quality(
         BeforeValidator(coordinate(180)),
         Field(description="Longitude", json_schema_extra={"default": DEFAULT.lon}),
     ] = None,
+    place: PlaceName | None = None,
 ) -> AirQualityHere:
-    """Air quality at a point: US and European index, PM2.5, PM10, ozone, NO2, SO2, CO. Use it for "is the air good
-    here?". Without valid coordinates it answers for Los Angeles and says `default_location`.
+    """Air quality at a place: US and European index, PM2.5, PM10, ozone, NO2, SO2, CO. Use it for "is the air good
+    here?". Give `place`, or `lat` and `lon`; without them it answers for Los Angeles and says `default_location`.
 
     Shape: coordinates are rounded to two decimals; a missing or invalid one replaces both by the default. Values that
     the provider does not have are null. `station` is set when the index is that of the nearest U.S. reporting area,
     at most 60 km away: then there are no concentrations.
     Source: CAMS model by Open-Meteo, refreshed every 30 minutes; EPA AirNow when it is down.
     """
-    given = lat is not None and lon is not None
-    place = Place(lat, lon) if lat is not None and lon is not None else DEFAULT
+    point = None if lat is None or lon is None else Place(lat, lon)
+    chosen = await choose_place(ctx, point, place)
     found = await ctx.first(
         "data",
-        via(AIR_QUALITY, place, lambda air: Reading(air.time, air.us_aqi, air, None)),
-        via(REPORTING_AREAS, None, partial(_measured, place=place)),
+        via(AIR_QUALITY, chosen.place, lambda air: AirReading(air.time, air.us_aqi, air, None)),
+        via(REPORTING_AREAS, None, partial(_measured, place=chosen.place)),
     )
-    return _shown(found, place, default_location=not given)
+    return _shown(found, chosen)
 
 
-def _measured(areas: Any, place: Place) -> Reading:
+def _measured(areas: Any, place: Place) -> AirReading:
     near = nearest(areas, place)
-    return Reading(near.area.time, near.area.aqi, None, near)
+    return AirReading(near.area.time, near.area.aqi, None, near)
 
 
-def _shown(found: Reading, place: Place, *, default_location: bool) -> AirQualityHere:
+def _shown(found: AirReading, chosen: ChosenPlace) -> AirQualityHere:
     aqi = _whole(found.us_aqi)
     air, near = found.modelled, found.near
     return AirQualityHere(
-        lat=place.lat,
-        lon=place.lon,
-        default_location=default_location,
+        lat=chosen.place.lat,
+        lon=chosen.place.lon,
+        place=chosen.name,
+        default_location=chosen.by_default,
         time=found.time,
         us_aqi=aqi,
         us_aqi_band=None if aqi is None else aqi_band(aqi),

@@ -1,25 +1,21 @@
 """GET /api/briefing."""
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from anyio import gather
 from pydantic import Field
 
+from tools.parsing.earthquakes import QuakeList
+from tools.parsing.numbers import percent, price
 from tools.shared import bets, front_page
-from tools.shared.attempts import attempt
 from tools.shared.bets import BetItem
 from tools.shared.front_page import StoryItem
-from tools.shared.mood import FEAR_GREED_SOURCES, Mood, fear_greed_legs
-from tools.shared.numbers import percent, price
-from tools.shared.quakes import QUAKE_SOURCES, earthquakes_of, quake_day_legs
-from tools.shared.spot import BTC_SPOT_SOURCES, Spot, btc_spot_legs
+from tools.shared.mood import FEAR_GREED_SOURCES, Mood, fear_greed_fallbacks
+from tools.shared.quakes import QUAKE_SOURCES, earthquakes_of, quake_day_fallbacks
+from tools.shared.spot import BTC_SPOT_SOURCES, Spot, btc_spot_fallbacks
 from tools.shared.status import MAJOR_SOURCES, MAJORS, ServiceItem, check_pages
-from tools.sources.usgs import QuakeList
-from toolserver.context import ToolContext
-from toolserver.errors import SourceError
-from toolserver.payloads import Payload, Timestamp, TopLevel
-from toolserver.registry import tool
+from toolserver import Payload, SourceError, Timestamp, ToolContext, TopLevel, tool, up_to
 
 T = TypeVar("T")
 
@@ -53,7 +49,7 @@ class QuakeSection(Payload):
     latest: LatestQuake | None
 
 
-class Sections(Payload):
+class FreeBriefingSections(Payload):
     crypto: CryptoSection | None
     fear_greed: MoodSection | None
     earthquakes: QuakeSection | None
@@ -65,7 +61,7 @@ class Sections(Payload):
 class Briefing(TopLevel):
     generated_at: Timestamp
     summary: str = Field(max_length=LONGEST)
-    sections: Sections
+    sections: FreeBriefingSections
 
 
 @tool(
@@ -82,7 +78,7 @@ class Briefing(TopLevel):
         *MAJOR_SOURCES,
     ),
 )
-async def briefing(ctx: ToolContext) -> Briefing:
+async def briefing(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> Briefing:
     """The state of the world in one call: bitcoin price, crypto fear & greed, earthquakes, prediction markets, tech
     news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; use the
     tool of one topic for more of it.
@@ -91,23 +87,26 @@ async def briefing(ctx: ToolContext) -> Briefing:
     Source: those of btc_price, fear_greed, earthquakes, predictions, tech_news and service_status.
     """
     parts = await gather(
-        attempt(ctx, "sections.crypto", *btc_spot_legs()),
-        attempt(ctx, "sections.fear_greed", *fear_greed_legs()),
-        attempt(ctx, "sections.earthquakes", *quake_day_legs(ctx.now)),
-        attempt(ctx, "sections.predictions", *bets.markets()),
-        attempt(ctx, "sections.news", *front_page.front_page()),
+        ctx.attempt("sections.crypto", *btc_spot_fallbacks()),
+        ctx.attempt("sections.fear_greed", *fear_greed_fallbacks()),
+        ctx.attempt("sections.earthquakes", *quake_day_fallbacks(ctx.now)),
+        ctx.attempt("sections.predictions", *bets.markets()),
+        ctx.attempt("sections.news", *front_page.front_page()),
         _services(ctx),
     )
     errors = [part for part in parts if isinstance(part, SourceError)]
     if len(errors) == len(parts):
         raise errors[0]
     crypto, mood, quakes, markets, stories, services = parts
-    sections = Sections(
+    sections = FreeBriefingSections(
         crypto=_shown(crypto, lambda spot: _crypto(ctx, spot)),
         fear_greed=_shown(mood, _mood),
         earthquakes=_shown(quakes, _earthquakes),
-        predictions=_shown(markets, lambda found: [bets.shown(bet) for bet in found[:SHOWN]]),
-        news=_shown(stories, lambda found: list(found[:SHOWN])),
+        predictions=_shown(
+            markets,
+            lambda found: [bets.show_bet(bet) for bet in ctx.page(found[:SHOWN], limit, "sections.predictions")],
+        ),
+        news=_shown(stories, lambda found: ctx.page(found[:SHOWN], limit, "sections.news")),
         services=_shown(services, list),
     )
     return Briefing(generated_at=ctx.now, summary=summary(sections), sections=sections)
@@ -150,13 +149,13 @@ def _earthquakes(listed: QuakeList) -> QuakeSection:
     return QuakeSection(count=len(found), latest=latest)
 
 
-def summary(sections: Sections) -> str:
+def summary(sections: FreeBriefingSections) -> str:
     """The sections in words, at most 400 characters. What is missing is said to be missing."""
     written = (_written(sections, cap) for cap in CAPS)
     return next((text for text in written if len(text) <= LONGEST), None) or _cut(_written(sections, 15), LONGEST)
 
 
-def _written(sections: Sections, cap: int) -> str:
+def _written(sections: FreeBriefingSections, cap: int) -> str:
     return " ".join(
         (
             _say_crypto(sections.crypto),

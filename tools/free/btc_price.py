@@ -4,11 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from tools.shared.numbers import percent, price
-from tools.shared.spot import BTC_SPOT_SOURCES, Spot, btc_spot_legs
-from toolserver.context import ToolContext
-from toolserver.payloads import Payload
-from toolserver.registry import tool
+from tools.parsing.numbers import percent, price
+from tools.shared.spot import BTC_SPOT_SOURCES, Spot, btc_spot_fallbacks
+from toolserver import Payload, ToolContext, tool
 
 
 class BtcPrice(Payload):
@@ -36,7 +34,7 @@ async def btc_price(ctx: ToolContext) -> BtcPrice:
     Source: Coinbase, refreshed every 30 seconds; when it is down the first that answers of Kraken, Binance, OKX,
     CoinGecko, Coinlore and Chainlink.
     """
-    spot = await ctx.first("data", *btc_spot_legs())
+    spot = await ctx.first("data", *btc_spot_fallbacks())
     if spot.missing:
         ctx.warn("data", "field_missing", f"{', '.join(spot.missing)}: not known from {spot.venue}.")
     return shown(spot)

@@ -1,19 +1,18 @@
 """GET /api/chain-network."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from pydantic import Field
 
-from tools.sources.solana import EPOCH_INFO, PERFORMANCE_SAMPLES, EpochInfo, Sample
-from toolserver.context import Reading, ToolContext
-from toolserver.errors import SourceFrozen
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
+from tools.sources.solana import EPOCH_INFO, PERFORMANCE_SAMPLES, SLOT_TIME, EpochInfo, Sample, SlotTime
+from toolserver import FallbackReader, Payload, SourceFrozen, Timestamp, ToolContext, tool
 
 AVERAGED = 3
 FARTHEST_SLOTS = 5000
+SKIPPED = 8  # slots are skipped by fours
+OLDEST = timedelta(minutes=4)  # samples are a minute long
 
 
 class ChainNetwork(Payload):
@@ -31,7 +30,7 @@ class ChainNetwork(Payload):
 
 
 class Heard(NamedTuple):
-    """What one node says, and when the older half of it was obtained."""
+    """What one node says, and when its newest sample ended."""
 
     epoch: EpochInfo
     samples: Sequence[Sample]
@@ -42,7 +41,7 @@ class Heard(NamedTuple):
     path="/api/chain-network",
     title="Solana network",
     ttl_s=30,
-    sources=(PERFORMANCE_SAMPLES, EPOCH_INFO),
+    sources=(PERFORMANCE_SAMPLES, EPOCH_INFO, SLOT_TIME),
 )
 async def chain_network(ctx: ToolContext) -> ChainNetwork:
     """Solana's throughput right now: transactions a second, slot time, current slot, epoch and how far it is.
@@ -55,9 +54,9 @@ async def chain_network(ctx: ToolContext) -> ChainNetwork:
     newest = heard.samples[0]
     votes = any(sample.non_vote_transactions is None for sample in heard.samples)
     if votes:
-        ctx.warn(
-            "data.tps", "degraded_fallback", "The node does not tell votes from user transactions; tps counts both."
-        )
+        for field in ("tps", "tpsAvg"):
+            said = f"The node does not tell votes from user transactions; {field} counts both."
+            ctx.warn(f"data.{field}", "degraded_fallback", said)
     return ChainNetwork(
         tps=rate([newest], votes=votes),
         tpsAvg=rate(heard.samples, votes=votes),
@@ -71,13 +70,31 @@ async def chain_network(ctx: ToolContext) -> ChainNetwork:
     )
 
 
-async def _node(reading: Reading) -> Heard:
+async def _node(reading: FallbackReader) -> Heard:
     """Both answers, of nodes that agree on where the chain is."""
     samples = await reading.read(PERFORMANCE_SAMPLES)
     epoch = await reading.read(EPOCH_INFO)
     if abs(epoch.slot - samples[0].slot) > FARTHEST_SLOTS:
         raise SourceFrozen(f"{PERFORMANCE_SAMPLES.name} ends at slot {samples[0].slot}, the chain is at {epoch.slot}")
-    return Heard(epoch, samples[:AVERAGED], min(note.fetched_at for note in reading.notes if note.fetched_at))
+    known = await _any_slot_time(reading, samples[0].slot)
+    fetched_at = min(note.fetched_at for note in reading.notes[:2] if note.fetched_at)
+    return Heard(epoch, samples[:AVERAGED], _time_of(samples[0], known, fetched_at))
+
+
+async def _any_slot_time(reading: FallbackReader, newest: int) -> SlotTime:
+    """The time of a recent slot; of one before if that was skipped."""
+    for slot in (newest, newest - SKIPPED):
+        if found := await reading.attempt(SLOT_TIME, slot):
+            return found
+    return await reading.read(SLOT_TIME, newest - 2 * SKIPPED)
+
+
+def _time_of(sample: Sample, known: SlotTime, now: datetime) -> datetime:
+    """When the newest sample ended: slots follow each other as fast as in it. Raises SourceFrozen."""
+    at = known.time + timedelta(seconds=(sample.slot - known.slot) * sample.period_s / sample.slots)
+    if now - at > OLDEST:
+        raise SourceFrozen(f"the newest sample is of {at:%Y-%m-%d %H:%M}")
+    return min(at, now)
 
 
 def rate(samples: Sequence[Sample], *, votes: bool) -> float:

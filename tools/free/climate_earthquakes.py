@@ -5,20 +5,31 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from tools.shared.quakes import LEAST_A_DAY
-from tools.shared.text import clean_or_none
-from tools.sources.emsc import QUAKES_QUERY, CatalogueQuery
-from tools.sources.usgs import QUAKES, Magnitude, Period, Quake, QuakeList, QuakeQuery
-from toolserver.context import Leg, ToolContext, via
-from toolserver.payloads import Payload, Timestamp, TopLevel
-from toolserver.registry import tool
+from tools.parsing.earthquakes import Quake, QuakeList
+from tools.parsing.text import clean_or_none
+from tools.shared.quakes import FLOOR, LEAST_A_DAY, is_significant, living_day
+from tools.sources.emsc import QUAKES_QUERY, EmscQuery
+from tools.sources.usgs import QUAKES, Magnitude, Period, QuakeQuery
+from toolserver import Cursor, Fallback, Payload, SourceUnproved, Timestamp, ToolContext, TopLevel, tool, up_to, via
 
 TTL_S: dict[Period, float] = {"hour": 60, "day": 120, "week": 300, "month": 900}
 HOURS: dict[Period, int] = {"hour": 1, "day": 24, "week": 7 * 24, "month": 30 * 24}
+WIDER: dict[QuakeQuery, QuakeQuery] = {
+    QuakeQuery("significant", "hour"): QuakeQuery("2.5", "day"),
+    QuakeQuery("4.5", "hour"): QuakeQuery("2.5", "day"),
+    QuakeQuery("2.5", "hour"): QuakeQuery("2.5", "day"),
+    QuakeQuery("1.0", "hour"): QuakeQuery("1.0", "day"),
+    QuakeQuery("all", "hour"): QuakeQuery("all", "day"),
+    QuakeQuery("significant", "day"): QuakeQuery("2.5", "day"),
+    QuakeQuery("4.5", "day"): QuakeQuery("2.5", "day"),
+    QuakeQuery("significant", "week"): QuakeQuery("4.5", "week"),
+    QuakeQuery("significant", "month"): QuakeQuery("4.5", "month"),
+}
+"""Feeds that may be empty, and the feed that is not, of which they are cut."""
 FLOORS: dict[Magnitude, float] = {"significant": 6.0, "4.5": 4.5, "2.5": 2.5, "1.0": 1.0, "all": 0.0}
 EMSC_MOST = 1000
+SHOWN, MOST = 60, 500
 LENIENT = timedelta(days=3)  # a kept list may be a day old, and a month has 31
-ROUNDING = 0.11  # feeds choose by magnitudes before they are rounded
 
 
 class CatalogueEvent(Payload):
@@ -42,12 +53,13 @@ class CatalogueFilters(Payload):
 
 
 class CatalogueEvents(TopLevel):
-    data: list[CatalogueEvent] = Field(description="Newest first")
-    count: int = Field(ge=0)
+    data: list[CatalogueEvent] = Field(max_length=MOST, description="Newest first")
+    count: int = Field(ge=0, description="All matching events; the list may be cut")
+    next_cursor: str | None = Field(description="For `cursor`: where the list goes on")
     filters: CatalogueFilters
 
 
-class Found(NamedTuple):
+class QuakeFeed(NamedTuple):
     """A list, and whether EMSC gave it."""
 
     quakes: tuple[Quake, ...]
@@ -59,50 +71,85 @@ class Found(NamedTuple):
     title="Earthquake catalogue",
     ttl_s=lambda arguments: TTL_S[arguments.period],
     sources=(*QUAKES.values(), QUAKES_QUERY),
+    distinct=(("magnitude", "period"), 12, 600),
 )
 async def climate_earthquakes(
     ctx: ToolContext,
     magnitude: Annotated[Magnitude, Field(description="Smallest magnitude; significant: as judged by USGS")] = "2.5",
     period: Annotated[Period, Field(description="The past hour, day, week or month")] = "day",
+    limit: Annotated[int, up_to(MOST)] = SHOWN,
+    cursor: Cursor | None = None,
 ) -> CatalogueEvents:
     """Earthquakes and blasts worldwide by smallest magnitude and period, from the past hour to the past month, newest
     first. Use it for any magnitude or period other than "2.5 and above today", which earthquakes answers.
 
-    Shape: nothing is cut: all events of a month are several thousand. Quarry blasts and events without a magnitude are
-    listed too; `type` tells them apart.
+    Shape: 60 events are listed unless `limit` says otherwise; `count` counts all, several thousand in a month, and
+    `next_cursor` leads to the next ones. Quarry blasts and events without a magnitude are listed too; see `type`.
     Source: USGS, refreshed every 1 to 15 minutes by period; EMSC when USGS is down: at most 1,000 events, no tsunami
     flag, and magnitude 6 and above in place of `significant`.
     """
-    found = await ctx.first("data", *_legs(QuakeQuery(magnitude, period), ctx.now))
+    found = await ctx.first("data", *_fallbacks(QuakeQuery(magnitude, period), ctx.now))
     if found.from_emsc:
         _warn(ctx, magnitude, len(found.quakes))
-    events = [_event(quake) for quake in sorted(found.quakes, key=lambda q: q.time, reverse=True)]
-    return CatalogueEvents(data=events, count=len(events), filters=CatalogueFilters(magnitude=magnitude, period=period))
+    newest_first = sorted(found.quakes, key=lambda q: q.time, reverse=True)
+    page = ctx.page_from(newest_first, limit, cursor, lambda quake: quake.id)
+    return CatalogueEvents(
+        data=[_event(quake) for quake in page.items],
+        count=page.total,
+        next_cursor=page.next_cursor,
+        filters=CatalogueFilters(magnitude=magnitude, period=period),
+    )
 
 
-def _legs(query: QuakeQuery, now: datetime) -> tuple[Leg[Found], ...]:
-    """The feed of USGS, or the catalogue of EMSC."""
+def _fallbacks(query: QuakeQuery, now: datetime) -> tuple[Fallback[QuakeFeed], ...]:
+    """The feed of USGS, or the catalogue of EMSC; what may be empty is cut from what never is."""
+    wide = WIDER.get(query, query)
 
-    def of_usgs(listed: QuakeList) -> Found:
-        return Found(_plausible(listed.quakes, query, now))
+    def of_usgs(listed: QuakeList) -> QuakeFeed:
+        return QuakeFeed(_cut(_alive(listed, wide, now), query, listed.generated or now))
 
-    def of_emsc(listed: QuakeList) -> Found:
-        return Found(_plausible(listed.quakes, query, now), from_emsc=True)
+    def of_emsc(listed: QuakeList) -> QuakeFeed:
+        alive = _alive(living_day(listed, now) if wide.period == "day" else listed, wide, now)
+        return QuakeFeed(_cut(alive, query, now), from_emsc=True)
 
     minute = now.replace(second=0, microsecond=0)
-    other = CatalogueQuery(FLOORS[query.magnitude], HOURS[query.period], minute, EMSC_MOST)
-    return via(QUAKES[query.period], query, of_usgs), via(QUAKES_QUERY, other, of_emsc)
+    floor = FLOOR if wide.period == "day" else FLOORS[wide.magnitude]
+    most = EmscQuery._field_defaults["limit"] if wide.period == "day" else EMSC_MOST
+    other = EmscQuery(floor, HOURS[wide.period], minute, most)
+    return via(QUAKES[wide.period], wide, of_usgs), via(QUAKES_QUERY, other, of_emsc)
 
 
-def _plausible(quakes: tuple[Quake, ...], query: QuakeQuery, now: datetime) -> tuple[Quake, ...]:
-    """The events, unless one of them is far older or smaller than was asked for: then something else was answered."""
-    since = now - timedelta(hours=HOURS[query.period]) - LENIENT
-    floor = -10.0 if query.magnitude in ("significant", "all") else FLOORS[query.magnitude] - ROUNDING
-    if any(q.time < since or (q.magnitude is not None and q.magnitude < floor) for q in quakes):
+def _alive(listed: QuakeList, wide: QuakeQuery, now: datetime) -> tuple[Quake, ...]:
+    """The events of a feed that is never empty.
+
+    Raises:
+        ValueError: one of them is far older than was asked for: then something else was answered.
+        SourceUnproved: there are too few.
+    """
+    since = now - timedelta(hours=HOURS[wide.period]) - LENIENT
+    if any(quake.time < since for quake in listed.quakes):
         raise ValueError("events that were not asked for")
-    if query.magnitude in ("2.5", "1.0", "all") and query.period != "hour" and len(quakes) < LEAST_A_DAY:
-        raise ValueError(f"{len(quakes)} events in a {query.period}")
-    return quakes
+    if len(listed.quakes) < LEAST_A_DAY and wide.magnitude != "4.5":
+        raise SourceUnproved(f"{len(listed.quakes)} events in a {wide.period}")
+    return listed.quakes
+
+
+def _cut(quakes: tuple[Quake, ...], query: QuakeQuery, now: datetime) -> tuple[Quake, ...]:
+    """The events that were asked for, of a list that may be wider; a period ends `now`, when the list was made."""
+    if query not in WIDER:
+        return quakes
+    narrower = WIDER[query].period != query.period
+    since = now - timedelta(hours=HOURS[query.period])
+    return tuple(q for q in quakes if (q.time > since or not narrower) and _is_of(q, query.magnitude))
+
+
+def _is_of(quake: Quake, magnitude: Magnitude) -> bool:
+    """Whether an event is of the feed: by USGS's measure of significance where it has one, by magnitude otherwise."""
+    if magnitude == "significant" and quake.significance is not None:
+        return is_significant(quake)
+    if magnitude in ("1.0", "all"):
+        return True
+    return quake.magnitude is not None and quake.magnitude >= FLOORS[magnitude]
 
 
 def _warn(ctx: ToolContext, magnitude: Magnitude, count: int) -> None:

@@ -1,39 +1,33 @@
 """GET /api/climate/weather-alerts."""
 
-from collections.abc import Callable
-from typing import Annotated, Any, get_args
+from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from tools.shared.alert_names import find_event, spell_event
+from tools.shared.alerts import in_force
 from tools.sources.nws import ALERTS, ALL, FILTERED_ALERTS, Alert, AlertQuery, Certainty, Severity, Status, Urgency
-from toolserver.context import ToolContext
-from toolserver.payloads import Payload, Timestamp, TopLevel
-from toolserver.registry import tool
+from toolserver import Cursor, Payload, Timestamp, ToolContext, TopLevel, find_word, tool, up_to
 
 LAND = (
     "AL AK AS AR AZ CA CO CT DE DC FL GA GU HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH"
     " OK OR PA PR RI SC SD TN TX UT VT VI VA WA WV WI WY MP PW FM MH"
 )
+TEXTS, LEAST_TEXT = 15_000, 250  # characters of all descriptions of an answer, and of one
 SEA = "AM AN GM LC LE LH LM LO LS PH PK PM PS PZ SL"
 AREAS = frozenset(f"{LAND} {SEA}".split())
 
 
 def known_area(given: str) -> str:
     """The area's code in capitals, if the NWS knows it."""
-    if given.upper() in AREAS:
-        return given.upper()
+    if (found := find_word(given, AREAS)) is not None:
+        return found
     raise PydanticCustomError("unknown_area", "not a two-letter state, territory or marine area of the NWS")
 
 
-def spelled(kind: Any) -> Callable[[Any], Any]:
-    """Turns a word of the class into the class's own spelling, whatever its case."""
-    words: dict[str, str] = {word.lower(): word for word in get_args(kind)}
-    return lambda given: words.get(given.lower(), given) if isinstance(given, str) else given
-
-
-Area = Annotated[str, Field(pattern="^[A-Za-z]{2}$"), AfterValidator(known_area)]
-Event = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ()\-]{0,79}$")]
+Area = Annotated[str, AfterValidator(known_area), WithJsonSchema({"type": "string", "enum": sorted(AREAS)})]
+Event = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ()\-]{0,79}$"), AfterValidator(spell_event)]
 
 
 class WeatherAlert(Payload):
@@ -67,6 +61,7 @@ class WeatherAlerts(TopLevel):
     data: list[WeatherAlert] = Field(max_length=100, description="Newest first")
     count: int = Field(ge=0, description="Alerts listed")
     total_matching: int = Field(ge=0, description="Alerts that match; `limit` cuts the list")
+    next_cursor: str | None = Field(description="For `cursor`: where the list goes on")
     filters: AlertFilters = Field(description="As understood; null: any")
 
 
@@ -75,39 +70,79 @@ class WeatherAlerts(TopLevel):
     title="Weather alerts in the US",
     ttl_s=60,
     sources=(ALERTS, FILTERED_ALERTS),
+    distinct=(("status",), 5, 3600),
 )
 async def climate_weather_alerts(
     ctx: ToolContext,
     area: Annotated[
         Area | None, Field(description="State, territory or marine area of the US", examples=["CA"])
     ] = None,
-    event: Annotated[Event | None, Field(description="Exact name of the event", examples=["Tornado Warning"])] = None,
-    severity: Annotated[Severity | None, BeforeValidator(spelled(Severity))] = None,
-    urgency: Annotated[Urgency | None, BeforeValidator(spelled(Urgency))] = None,
-    status: Annotated[
-        Status, BeforeValidator(spelled(Status)), Field(description="Actual, or one of those not to be acted on")
-    ] = "Actual",
-    limit: Annotated[int, Field(ge=1, le=100, description="Most alerts to list")] = 50,
+    event: Annotated[
+        Event | None, Field(description="Name of an event of the NWS", examples=["Tornado Warning"])
+    ] = None,
+    severity: Severity | None = None,
+    urgency: Urgency | None = None,
+    status: Annotated[Status, Field(description="Actual, or one of those not to be acted on")] = "Actual",
+    limit: Annotated[int, up_to(100)] = 50,
+    cursor: Cursor | None = None,
 ) -> WeatherAlerts:
-    """Weather alerts that the US National Weather Service lists as active, with full text, filtered by state, exact
+    """Weather alerts that the US National Weather Service lists as active, with their text, filtered by state,
     event name, severity, urgency or status. Use severe_weather for a ranking of the gravest; this one for a place.
 
-    Shape: newest first. The list is the service's own: it may hold messages that are cancelled, replaced by a newer
-    one or over, as `message_type` and the times say. None is an answer.
-    Source: the National Weather Service, refreshed every minute for each set of filters; there is no second source.
+    Shape: newest first, in pages of `limit`. Texts are cut where there are many: with `limit` 10 each has up to 1,500
+    characters. Messages that are over, cancelled or replaced by a newer one are left out. None is an answer:
+    it is cut from the list of the whole country, which is never empty.
+    Source: the National Weather Service, refreshed every minute; there is no second source.
+    Errors: an event that the service does not know is `invalid_arguments`, with the nearest names.
     """
+    listed = await _listed(ctx, status)
+    if event is not None:
+        event = find_event(event, (alert.event for alert in listed))
     query = AlertQuery(area, event, severity, urgency, status)
-    listed = await ctx.read(ALERTS if query == ALL else FILTERED_ALERTS, query)
-    found = sorted(listed.alerts, key=lambda alert: alert.sent, reverse=True)
+    matching = [alert for alert in listed if _matches(alert, query)]
+    found = sorted(in_force(matching, ctx.now), key=lambda alert: alert.sent, reverse=True)
+    page = ctx.page_from(found, limit, cursor, lambda alert: alert.id)
+    room = _room_for_text(ctx, page.items)
     return WeatherAlerts(
-        data=[_item(alert) for alert in found[:limit]],
-        count=min(limit, len(found)),
-        total_matching=len(found),
+        data=[_item(alert, room) for alert in page.items],
+        count=len(page.items),
+        total_matching=page.total,
+        next_cursor=page.next_cursor,
         filters=AlertFilters(area=area, event=event, severity=severity, urgency=urgency, status=status, limit=limit),
     )
 
 
-def _item(alert: Alert) -> WeatherAlert:
+async def _listed(ctx: ToolContext, status: Status) -> tuple[Alert, ...]:
+    """The messages of the whole country; those of another status are asked for by themselves."""
+    if status == "Actual":
+        return (await ctx.read(ALERTS, ALL)).alerts
+    return (await ctx.read(FILTERED_ALERTS, AlertQuery(status=status))).alerts
+
+
+def _matches(alert: Alert, query: AlertQuery) -> bool:
+    asked = (
+        (query.event, alert.event),
+        (query.severity, alert.severity),
+        (query.urgency, alert.urgency),
+    )
+    return all(wanted is None or wanted == given for wanted, given in asked) and (
+        query.area is None or query.area in alert.states
+    )
+
+
+def _room_for_text(ctx: ToolContext, alerts: list[Alert]) -> int:
+    """The characters that each description may have; a warning says so when it cuts one."""
+    room = max(LEAST_TEXT, TEXTS // max(1, len(alerts)))
+    if any(len(alert.description or "") > room for alert in alerts):
+        ctx.warn("data.description", "truncated", f"Descriptions are cut at {room} characters; fewer alerts have more.")
+    return room
+
+
+def _cut(text: str | None, room: int) -> str | None:
+    return text if text is None or len(text) <= room else f"{text[: room - 1].rstrip()}…"
+
+
+def _item(alert: Alert, room: int) -> WeatherAlert:
     return WeatherAlert(
         id=alert.id,
         event=alert.event,
@@ -116,7 +151,7 @@ def _item(alert: Alert) -> WeatherAlert:
         certainty=alert.certainty,
         message_type=alert.message_type,
         headline=alert.headline,
-        description=alert.description,
+        description=_cut(alert.description, room),
         areaDesc=alert.area,
         sent=alert.sent,
         effective=alert.effective,

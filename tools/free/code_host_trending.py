@@ -7,10 +7,7 @@ from pydantic import ConfigDict, Field, RootModel
 
 from tools.sources.github import NEW, REPOSITORIES, Repo, RepoList, RepoQuery
 from tools.sources.github_trending import TRENDING, TrendingRepo
-from toolserver.context import ToolContext, via
-from toolserver.errors import SourceEmpty
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
+from toolserver import Payload, SourceEmpty, Timestamp, ToolContext, tool, up_to, via
 
 SHOWN = 15
 TOPICS = 10
@@ -37,7 +34,7 @@ class CodeHostTrending(RootModel[Annotated[list[RepoItem], Field(max_length=SHOW
     model_config = ConfigDict(frozen=True)
 
 
-class Found(NamedTuple):
+class TrendingList(NamedTuple):
     """What one of the two sources gave."""
 
     items: list[RepoItem]
@@ -52,7 +49,7 @@ class Found(NamedTuple):
     toolset="all",
     sources=(REPOSITORIES, TRENDING),
 )
-async def code_host_trending(ctx: ToolContext) -> CodeHostTrending:
+async def code_host_trending(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> CodeHostTrending:
     """The GitHub repositories created in the past 7 days that have the most stars, with language, topics, licence and
     stars per day. Use it for "what is new and popular on GitHub?".
 
@@ -69,21 +66,21 @@ async def code_host_trending(ctx: ToolContext) -> CodeHostTrending:
         ctx.warn("data", "partial", "GitHub stopped before its search was complete.", REPOSITORIES.name)
     if found.names_only:
         ctx.warn("data", "degraded_fallback", "Only names of trending repositories are known.", TRENDING.name)
-    return CodeHostTrending(found.items)
+    return CodeHostTrending(ctx.page(found.items, limit))
 
 
-def most_starred(listed: RepoList, now: datetime) -> Found:
+def most_starred(listed: RepoList, now: datetime) -> TrendingList:
     """Own and living repositories, most stars first. Raises SourceEmpty when there is none."""
     own = [repo for repo in listed.repos if not (repo.fork or repo.archived)]
     if not own:
         raise SourceEmpty("nothing but forks and archives")
     best = sorted(own, key=lambda repo: repo.stars, reverse=True)[:SHOWN]
-    return Found([shown(repo, now) for repo in best], incomplete=listed.incomplete)
+    return TrendingList([shown(repo, now) for repo in best], incomplete=listed.incomplete)
 
 
-def names_only(listed: tuple[TrendingRepo, ...]) -> Found:
+def names_only(listed: tuple[TrendingRepo, ...]) -> TrendingList:
     """Names and links in the order of the feed, nothing else."""
-    return Found([_named(repo) for repo in listed[:SHOWN]], names_only=True)
+    return TrendingList([_named(repo) for repo in listed[:SHOWN]], names_only=True)
 
 
 def age_days(repo: Repo, now: datetime) -> float:

@@ -1,15 +1,15 @@
 """GET /api/crypto-movers."""
 
+from typing import Annotated
+
 from pydantic import Field, RootModel
 
-from tools.shared.coins import Moved, movers
-from tools.shared.numbers import percent, price
+from tools.parsing.coins import MovedCoin, movers
+from tools.parsing.numbers import percent, price
 from tools.sources.coingecko import COINS_MARKETS
 from tools.sources.coinlore import TICKERS as COINLORE
 from tools.sources.coinpaprika import TICKERS as COINPAPRIKA
-from toolserver.context import ToolContext, via
-from toolserver.payloads import Payload
-from toolserver.registry import tool
+from toolserver import Payload, ToolContext, tool, up_to, via
 
 
 class Mover(Payload):
@@ -34,7 +34,7 @@ class Movers(RootModel[list[Mover]]):
     toolset="core",
     sources=(COINS_MARKETS, COINLORE, COINPAPRIKA),
 )
-async def crypto_movers(ctx: ToolContext) -> Movers:
+async def crypto_movers(ctx: ToolContext, limit: Annotated[int, up_to(15)] = 15) -> Movers:
     """The 15 coins, of the 100 largest, whose price moved most in the past 24 hours, up or down, biggest move first.
     Use it for "what is moving in crypto?"; for bitcoin alone use btc_price.
 
@@ -42,11 +42,12 @@ async def crypto_movers(ctx: ToolContext) -> Movers:
     and coins with less than 1,000,000 USD of trading a day.
     Source: CoinGecko, refreshed every 90 seconds; Coinlore, then CoinPaprika when it is down (without images).
     """
-    legs = [via(source, None, movers) for source in (COINS_MARKETS, COINLORE, COINPAPRIKA)]
-    return Movers([_shown(moved) for moved in await ctx.first("data", *legs)])
+    fallbacks = [via(source, None, movers) for source in (COINS_MARKETS, COINLORE, COINPAPRIKA)]
+    found = await ctx.first("data", *fallbacks)
+    return Movers([_shown(moved) for moved in ctx.page(found, limit)])
 
 
-def _shown(moved: Moved) -> Mover:
+def _shown(moved: MovedCoin) -> Mover:
     coin = moved.coin
     return Mover(
         symbol=coin.symbol,

@@ -2,22 +2,18 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, time
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from anyio import gather
 from pydantic import Field, RootModel
 
-from tools.shared.attempts import attempt
-from tools.shared.defang import defanged
+from tools.parsing.defang import defang
 from tools.sources.cisa import KNOWN_EXPLOITED, ExploitedVulnerability
 from tools.sources.feodo import COMMAND_SERVERS, CommandServer
 from tools.sources.openphish import PHISHING_URLS
-from tools.sources.threatfox import INDICATORS, Indicator
+from tools.sources.threatfox import INDICATORS, ThreatIndicator
 from tools.sources.urlhaus import MALWARE_URLS, MalwareUrl
-from toolserver.context import Leg, ToolContext, via
-from toolserver.errors import SourceError
-from toolserver.payloads import Payload, iso
-from toolserver.registry import tool
+from toolserver import Fallback, Payload, SourceError, ToolContext, iso, tool, up_to, via
 
 EACH = 5
 KEV = "https://www.cisa.gov/known-exploited-vulnerabilities-catalog?search_api_fulltext="
@@ -51,7 +47,7 @@ class Dated(NamedTuple):
     ttl_s=60,
     sources=(MALWARE_URLS, INDICATORS, KNOWN_EXPLOITED, COMMAND_SERVERS, PHISHING_URLS),
 )
-async def cyber_threats(ctx: ToolContext) -> Threats:
+async def cyber_threats(ctx: ToolContext, limit: Annotated[int, up_to(25)] = 25) -> Threats:
     """The newest malware URLs, indicators of compromise, exploited vulnerabilities (CISA KEV), botnet command servers
     and phishing pages, defanged. Use it for "what attacks are going on?"; for one address use exposure_lookup.
 
@@ -59,11 +55,12 @@ async def cyber_threats(ctx: ToolContext) -> Threats:
     strings are written `hxxp` and `[.]` and are never links. Feodo Tracker may have nothing to list.
     Source: URLhaus, ThreatFox and Feodo Tracker (abuse.ch), CISA, OpenPhish, refreshed every 5 to 60 minutes.
     """
-    parts = await gather(*(attempt(ctx, f"data.{section}", leg) for section, leg in FEEDS.items()))
+    parts = await gather(*(ctx.attempt(f"data.{section}", fallback) for section, fallback in FEEDS.items()))
     found = [dated for part in parts if not isinstance(part, SourceError) for dated in part]
     if not found:
         raise next(part for part in parts if isinstance(part, SourceError))
-    return Threats([dated.item for dated in sorted(found, key=lambda dated: dated.at, reverse=True)])
+    newest_first = sorted(found, key=lambda dated: dated.at, reverse=True)
+    return Threats([dated.item for dated in ctx.page(newest_first, limit)])
 
 
 def from_urlhaus(urls: tuple[MalwareUrl, ...]) -> list[Dated]:
@@ -73,7 +70,7 @@ def from_urlhaus(urls: tuple[MalwareUrl, ...]) -> list[Dated]:
             Threat(
                 source="URLhaus",
                 type="malware_url",
-                indicator=defanged(url.url),
+                indicator=defang(url.url),
                 ioc_type="url",
                 threat=url.threat,
                 date=iso(url.added_at),
@@ -85,14 +82,14 @@ def from_urlhaus(urls: tuple[MalwareUrl, ...]) -> list[Dated]:
     ]
 
 
-def from_threatfox(indicators: tuple[Indicator, ...]) -> list[Dated]:
+def from_threatfox(indicators: tuple[ThreatIndicator, ...]) -> list[Dated]:
     return [
         Dated(
             found.first_seen_at,
             Threat(
                 source="ThreatFox",
                 type="ioc",
-                indicator=defanged(found.value),
+                indicator=defang(found.value),
                 ioc_type=found.kind,
                 threat=_note(found.malware, found.threat),
                 date=iso(found.first_seen_at),
@@ -135,7 +132,7 @@ def from_feodo(servers: tuple[CommandServer, ...]) -> list[Dated]:
             Threat(
                 source="Feodo Tracker",
                 type="c2_server",
-                indicator=defanged(f"{server.ip}:{server.port}"),
+                indicator=defang(f"{server.ip}:{server.port}"),
                 ioc_type="ip:port",
                 threat=server.malware,
                 date=iso(server.first_seen_at),
@@ -156,7 +153,7 @@ def from_openphish(urls: tuple[str, ...]) -> list[Dated]:
             Threat(
                 source="OpenPhish",
                 type="phishing_url",
-                indicator=defanged(url),
+                indicator=defang(url),
                 ioc_type="url",
                 threat="phishing",
                 date=None,
@@ -168,7 +165,7 @@ def from_openphish(urls: tuple[str, ...]) -> list[Dated]:
     ]
 
 
-FEEDS: dict[str, Leg[list[Dated]]] = {
+FEEDS: dict[str, Fallback[list[Dated]]] = {
     "urlhaus": via(MALWARE_URLS, None, from_urlhaus),
     "threatfox": via(INDICATORS, None, from_threatfox),
     "cisa_kev": via(KNOWN_EXPLOITED, None, from_cisa),

@@ -6,14 +6,10 @@ from typing import Annotated, Literal, cast
 from anyio import gather
 from pydantic import ConfigDict, Field, RootModel
 
-from tools.shared.attempts import attempt
-from tools.shared.disasters import EONET_LEG, GDACS_SOURCES, KINDS, gdacs_legs, only_in_eonet
+from tools.shared.disasters import EONET_FALLBACK, GDACS_SOURCES, KINDS, gdacs_fallbacks, only_in_eonet
 from tools.sources.eonet import EVENTS, NaturalEvent
 from tools.sources.gdacs import Disaster
-from toolserver.context import ToolContext
-from toolserver.errors import SourceError
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
+from toolserver import Payload, SourceError, Timestamp, ToolContext, tool, up_to
 
 SHOWN = 20
 RECENT = timedelta(hours=48)
@@ -43,7 +39,7 @@ class DisasterAlerts(RootModel[Annotated[list[DisasterItem], Field(max_length=SH
 
 
 @tool(path="/api/disaster-alerts", title="Disaster alerts", ttl_s=300, sources=(*GDACS_SOURCES, EVENTS))
-async def disaster_alerts(ctx: ToolContext) -> DisasterAlerts:
+async def disaster_alerts(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> DisasterAlerts:
     """Natural disasters that are going on or ended within 48 hours, worldwide: earthquakes, cyclones, floods,
     volcanoes, wildfires and droughts with GDACS's alert colour. Use it for "any disasters now?"; for all earthquakes
     use earthquakes.
@@ -53,8 +49,8 @@ async def disaster_alerts(ctx: ToolContext) -> DisasterAlerts:
     does not list are added from NASA EONET. Refreshed every 5 to 15 minutes.
     """
     gdacs, eonet = await gather(
-        attempt(ctx, "data.gdacs", *gdacs_legs(ctx.now)),
-        attempt(ctx, "data.eonet", EONET_LEG),
+        ctx.attempt("data.gdacs", *gdacs_fallbacks(ctx.now)),
+        ctx.attempt("data.eonet", EONET_FALLBACK),
     )
     if isinstance(gdacs, SourceError) and isinstance(eonet, SourceError):
         raise gdacs
@@ -64,7 +60,7 @@ async def disaster_alerts(ctx: ToolContext) -> DisasterAlerts:
     events = () if isinstance(eonet, SourceError) else eonet
     items = [item for d in disasters if matters(d, ctx.now) and (item := from_gdacs(d))]
     items += [from_eonet(kind, event) for kind, event in only_in_eonet(events, disasters)]
-    return DisasterAlerts(sorted(items, key=_rank)[:SHOWN])
+    return DisasterAlerts(ctx.page(sorted(items, key=_rank)[:SHOWN], limit))
 
 
 def matters(disaster: Disaster, now: datetime) -> bool:

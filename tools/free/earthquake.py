@@ -1,14 +1,14 @@
 """GET /api/earthquake."""
 
+from typing import Annotated
+
 from pydantic import Field
 
-from tools.shared.quakes import QUAKE_SOURCES, earthquakes_of, quake_day_legs
-from tools.sources.usgs import Quake
-from toolserver.context import ToolContext
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
+from tools.parsing.earthquakes import Quake
+from tools.shared.quakes import QUAKE_SOURCES, earthquakes_of, quake_day_fallbacks
+from toolserver import Payload, Timestamp, ToolContext, tool, up_to
 
-SHOWN = 100
+SHOWN, MOST = 80, 300
 
 
 class EarthquakeItem(Payload):
@@ -24,7 +24,7 @@ class EarthquakeItem(Payload):
 
 class Earthquakes(Payload):
     count: int = Field(ge=0, description="All matching events; the list may be cut")
-    earthquakes: list[EarthquakeItem] = Field(max_length=SHOWN, description="Newest first")
+    earthquakes: list[EarthquakeItem] = Field(max_length=MOST, description="Newest first")
 
 
 @tool(
@@ -34,15 +34,17 @@ class Earthquakes(Payload):
     toolset="core",
     sources=QUAKE_SOURCES,
 )
-async def earthquakes(ctx: ToolContext) -> Earthquakes:
+async def earthquakes(ctx: ToolContext, limit: Annotated[int, up_to(MOST)] = SHOWN) -> Earthquakes:
     """Earthquakes of magnitude 2.5 and above in the past 24 hours, worldwide, newest first, with place, depth
     and coordinates. Use it for "any earthquakes today?".
 
-    Shape: at most 100 events are listed, `count` counts all. Quarry blasts and events without a magnitude are left out.
+    Shape: 80 events are listed unless `limit` says otherwise, `count` counts all. Quarry blasts and events without a
+    magnitude are left out.
     Source: USGS, refreshed every 2 minutes; EMSC when USGS is down.
     """
-    found = earthquakes_of(await ctx.first("data", *quake_day_legs(ctx.now)))
-    return Earthquakes(count=len(found), earthquakes=[_item(quake, magnitude) for quake, magnitude in found[:SHOWN]])
+    found = earthquakes_of(await ctx.first("data", *quake_day_fallbacks(ctx.now)))
+    shown = ctx.page(found, limit, "data.earthquakes")
+    return Earthquakes(count=len(found), earthquakes=[_item(quake, magnitude) for quake, magnitude in shown])
 
 
 def _item(quake: Quake, magnitude: float) -> EarthquakeItem:

@@ -5,13 +5,10 @@ import datetime as dt
 import anyio
 from pydantic import Field
 
-from tools.shared.macro import INDICATORS, SOURCES, Indicator, Sourced, new_york_date
-from tools.shared.numbers import percent, significant
-from tools.shared.series import newest, previous, year_over_year_percent
-from toolserver.context import ToolContext
-from toolserver.errors import SourceEmpty
-from toolserver.payloads import Payload
-from toolserver.registry import tool
+from tools.parsing.numbers import percent, significant
+from tools.parsing.series import newest, previous, year_over_year_percent
+from tools.shared.macro import INDICATORS, SOURCES, MacroIndicator, Sourced, new_york_date
+from toolserver import Payload, SourceEmpty, ToolContext, tool
 
 
 class Figure(Payload):
@@ -54,8 +51,8 @@ async def economic_data(ctx: ToolContext) -> EconomicData:
     found: dict[str, Figure | None] = dict.fromkeys(INDICATORS)
     today = new_york_date(ctx.now)
 
-    async def read(name: str, indicator: Indicator) -> None:
-        sourced = await ctx.section(f"data.{name}", *indicator.legs(today))
+    async def read(name: str, indicator: MacroIndicator) -> None:
+        sourced = await ctx.section(f"data.{name}", *indicator.fallbacks(today))
         found[name] = figure(name, indicator.unit, sourced) if sourced else None
 
     async with anyio.create_task_group() as tasks:

@@ -1,17 +1,14 @@
 """GET /api/exposure-lookup."""
 
 from datetime import datetime
-from ipaddress import AddressValueError, IPv4Address, IPv4Network
+from ipaddress import AddressValueError, IPv4Address
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from tools.sources.internetdb import ASKED_HOST, LISTED_HOST, HostExposure
-from toolserver.context import ToolContext, via
-from toolserver.errors import SourceDown
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
+from toolserver import Payload, SourceDown, Timestamp, ToolContext, is_public, tool, via
 
 CURATED = {
     "1.1.1.1": "Cloudflare DNS",
@@ -20,30 +17,28 @@ CURATED = {
     "208.67.222.222": "OpenDNS",
     "140.82.114.4": "GitHub",
     "151.101.1.69": "Fastly",
+    "1.0.0.1": "Cloudflare DNS",
+    "8.8.4.4": "Google DNS",
+    "149.112.112.112": "Quad9 DNS",
+    "208.67.220.220": "OpenDNS",
+    "140.82.121.4": "GitHub",
+    "151.101.65.140": "Fastly",
+    "94.140.14.14": "AdGuard DNS",
+    "76.76.2.0": "Control D",
+    "64.6.64.6": "UltraDNS",
+    "77.88.8.8": "Yandex DNS",
+    "185.199.108.153": "GitHub Pages",
+    "104.16.132.229": "Cloudflare",
+    "185.228.168.9": "CleanBrowsing",
+    "74.82.42.42": "Hurricane Electric DNS",
+    "84.200.69.80": "DNS.WATCH",
+    "198.41.0.4": "a.root-servers.net",
+    "193.0.14.129": "k.root-servers.net",
+    "199.7.83.42": "l.root-servers.net",
 }
+"""Well-known resolvers and hosts, in the order in which they come round: so many an hour."""
+SHOWN, HOUR_S = 6, 3600
 RETRY_S = 15
-NOT_PUBLIC = tuple(
-    IPv4Network(network)
-    for network in (
-        "0.0.0.0/8",
-        "10.0.0.0/8",
-        "100.64.0.0/10",
-        "127.0.0.0/8",
-        "169.254.0.0/16",
-        "172.16.0.0/12",
-        "192.0.0.0/24",
-        "192.0.2.0/24",
-        "192.31.196.0/24",
-        "192.52.193.0/24",
-        "192.88.99.0/24",
-        "192.168.0.0/16",
-        "192.175.48.0/24",
-        "198.18.0.0/15",
-        "198.51.100.0/24",
-        "203.0.113.0/24",
-        "224.0.0.0/3",
-    )
-)
 
 
 def public_ipv4(text: str) -> str:
@@ -52,7 +47,7 @@ def public_ipv4(text: str) -> str:
         address = IPv4Address(text)
     except AddressValueError:
         raise PydanticCustomError("invalid_or_private_ip", "not an IPv4 address in dotted decimal form") from None
-    if any(address in network for network in NOT_PUBLIC):
+    if not is_public(address):
         raise PydanticCustomError("invalid_or_private_ip", "not a public IPv4 address")
     return text
 
@@ -78,9 +73,9 @@ class Exposures(Payload):
     path="/api/exposure-lookup",
     title="Exposure lookup",
     ttl_s=3600,
-    sla_s=2 * 3600,
+    sla_s=6 * 3600,
     sources=(ASKED_HOST, LISTED_HOST),
-    distinct=("ip", 20, 3600),
+    distinct=(("ip",), 20, 3600),
     warm=tuple((LISTED_HOST, known) for known in CURATED),
 )
 async def exposure_lookup(
@@ -88,36 +83,45 @@ async def exposure_lookup(
     ip: Annotated[
         str | None,
         AfterValidator(lambda given: None if given is None else public_ipv4(given)),
-        Field(description="A public IPv4 address", examples=["1.1.1.1"]),
+        Field(description="A public IPv4 address", examples=["1.1.1.1"], json_schema_extra={"format": "ipv4"}),
     ] = None,
 ) -> Exposures:
     """Open ports, known vulnerabilities (CVE), host names, tags and products (CPE) that a weekly Internet-wide scan saw
-    on a public IPv4 address. Without `ip`, six well-known resolvers and hosts. Nothing is scanned by asking.
+    on a public IPv4 address. Without `ip`, six of 24 well-known resolvers and hosts, others every hour. Nothing is
+    scanned by asking.
 
     Shape: `results` holds one address, or those of the six that could be read. `indexed` false with empty lists is
     an answer: nothing was seen there. CVEs are derived from product versions, not verified.
-    Source: Shodan InternetDB; the six are read again by the service itself, one every ten minutes.
+    Source: Shodan InternetDB; while somebody asks, the 24 are read again by the service, one every ten minutes.
     Errors: anything but a public IPv4 address is `invalid_arguments` with type `invalid_or_private_ip`.
     """
     if ip is not None:
-        found = await ctx.read(ASKED_HOST, ip)
-        return Exposures(mode="single", results=[_shown(found, _checked_at(ctx, "data"))])
-    at_hand: dict[str, HostExposure | None] = {}
-    for known in CURATED:
+        host = await ctx.read(ASKED_HOST, ip)
+        return Exposures(mode="single", results=[_shown(host, _checked_at(ctx, "data"))])
+    found: dict[str, HostExposure | None] = {}
+    for known in addresses_of_the_hour(ctx.now):
         kept = await ctx.kept(LISTED_HOST, known, section=f"data.{known}")
-        at_hand[known] = kept
-    missing = [known for known, host in at_hand.items() if host is None]
+        found[known] = kept
+    ctx.shorten(HOUR_S - ctx.now.timestamp() % HOUR_S)
+    missing = [known for known, host in found.items() if host is None]
     if missing:  # the service has not yet read them all: ask for one, and try again soon
         asked = await ctx.section(f"data.{missing[0]}", via(LISTED_HOST, missing[0]))
-        at_hand[missing[0]] = asked
+        found[missing[0]] = asked
         ctx.shorten(RETRY_S)
-    hosts = [host for host in at_hand.values() if host is not None]
+    hosts = [host for host in found.values() if host is not None]
     if not hosts:
         raise SourceDown("none of the curated addresses could be read")
-    if len(hosts) < len(CURATED):
-        left_out = ", ".join(known for known, host in at_hand.items() if host is None)
+    if len(hosts) < len(found):
+        left_out = ", ".join(known for known, host in found.items() if host is None)
         ctx.warn("data", "partial", f"Not read so far: {left_out}.", LISTED_HOST.name)
     return Exposures(mode="curated", results=[_shown(host, _checked_at(ctx, f"data.{host.ip}")) for host in hosts])
+
+
+def addresses_of_the_hour(now: datetime) -> list[str]:
+    """The next six of the curated addresses; after as many hours as it takes they begin anew."""
+    listed = list(CURATED)
+    first = int(now.timestamp() // HOUR_S) * SHOWN % len(listed)
+    return listed[first : first + SHOWN]
 
 
 def _shown(host: HostExposure, checked_at: datetime) -> Exposure:

@@ -2,10 +2,8 @@
 
 from pydantic import Field
 
-from tools.shared.mood import FEAR_GREED_SOURCES, IndexName, fear_greed_legs
-from toolserver.context import ToolContext
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
+from tools.shared.mood import FEAR_GREED_SOURCES, IndexName, fear_greed_fallbacks
+from toolserver import Payload, Timestamp, ToolContext, tool
 
 
 class FearGreedIndex(Payload):
@@ -32,7 +30,7 @@ async def fear_greed(ctx: ToolContext) -> FearGreedIndex:
     `next_update_at` are null where the publisher does not say.
     Source: alternative.me, one value a day; CoinMarketCap with a key when alternative.me is down.
     """
-    mood = await ctx.first("data", *fear_greed_legs())
+    mood = await ctx.first("data", *fear_greed_fallbacks())
     return FearGreedIndex(
         value=mood.value,
         label=mood.label,

@@ -5,12 +5,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from tools.shared.fx import SOURCES, FxRates, usd_legs
-from tools.shared.numbers import change_percent, significant
-from tools.sources.frankfurter import FxDay
-from toolserver.context import ToolContext
-from toolserver.payloads import Payload
-from toolserver.registry import tool
+from tools.parsing.exchange_rates import FxDay
+from tools.parsing.numbers import change_percent, significant
+from tools.shared.fx import SOURCES, FxRates, usd_fallbacks
+from toolserver import Payload, ToolContext, tool
 
 
 class PublishedRates(Payload):
@@ -41,7 +39,7 @@ async def forex(ctx: ToolContext) -> Forex:
     Shape: a currency the provider does not quote is left out, with a warning.
     Source: ECB reference rates from Frankfurter or the ECB itself; mid-market rates (`kind`) when both are down.
     """
-    found = await ctx.first("data", *usd_legs(ctx.now.date()))
+    found = await ctx.first("data", *usd_fallbacks(ctx.now.date()))
     if found.missing:
         ctx.warn("data.rates", "field_missing", f"No rate was published for {', '.join(found.missing)}.")
     if found.previous is None:

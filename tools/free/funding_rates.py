@@ -1,22 +1,33 @@
 """GET /api/funding-rates."""
 
 from collections.abc import Sequence
-from typing import Literal
+from datetime import datetime
+from typing import Annotated, Literal
 
 from anyio import Event, gather
 from pydantic import Field
 
-from tools.shared.funding import Funding, Venue, VenueFundings, largest
-from tools.shared.numbers import percent, price, significant
+from tools.parsing.funding import Funding, Venue, VenueFundings, largest, list_disagreeing
+from tools.parsing.numbers import percent, price, significant
 from tools.sources import binance_futures, okx_funding
 from tools.sources.bybit import LINEAR_TICKERS
 from tools.sources.dydx import PERPETUAL_MARKETS
 from tools.sources.hyperliquid import ASSET_CONTEXTS, PREDICTED_FUNDINGS
-from toolserver.context import Leg, Reading, ToolContext, via
-from toolserver.errors import SourceEmpty, SourceError, SourceUnusable
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
-from toolserver.upstream.source import Source
+from toolserver import (
+    Fallback,
+    FallbackReader,
+    Payload,
+    Source,
+    SourceEmpty,
+    SourceError,
+    SourceUnproved,
+    SourceUnusable,
+    Timestamp,
+    ToolContext,
+    tool,
+    up_to,
+    via,
+)
 
 SHOWN = 20
 FEWEST_VENUES = 2
@@ -60,7 +71,7 @@ class FundingRates(Payload):
         PREDICTED_FUNDINGS,
     ),
 )
-async def funding_rates(ctx: ToolContext) -> FundingRates:
+async def funding_rates(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> FundingRates:
     """The 20 perpetual crypto futures with the largest funding rates, annualized, across Binance, Bybit, Hyperliquid
     and dYdX. Use it for "where is leverage most one-sided?" or to compare carry; for spot prices use crypto_movers.
 
@@ -70,11 +81,24 @@ async def funding_rates(ctx: ToolContext) -> FundingRates:
     """
     asked = await _ask_venues(ctx)
     found = [venue for venue in asked if venue is not None]
+    for venue in list_disagreeing(found):
+        said = "Its prices are not those of the other venues, so that its rates are of another time; it is left out."
+        ctx.warn(f"data.venues.{venue.venue}", "disagreement", f"{venue.venue}: {said}")
+        found.remove(venue)
+    asked = [venue if venue in found else None for venue in asked]
     if len(found) < FEWEST_VENUES:
         raise SourceEmpty(f"{len(found)} of {len(NAMES)} venues answered")
+    if not any(is_of_now(funding, ctx.now) for venue in found for funding in venue.fundings):
+        raise SourceUnproved("no venue that tells its time answered")
     if any(venue.venue == "okx" and not any(f.mark_price for f in venue.fundings) for venue in found):
         ctx.warn("data.top", "field_missing", "OKX gave rates without mark prices.", okx_funding.MARK_PRICES.name)
-    return FundingRates(top=[_row(*pair) for pair in largest(found, SHOWN)], venues=_states(asked))
+    top = ctx.page(largest(found, SHOWN), limit, "data.top")
+    return FundingRates(top=[_row(*pair) for pair in top], venues=_states(asked))
+
+
+def is_of_now(funding: Funding, now: datetime) -> bool:
+    """Whether a time proves it: that of the rate, or that of the settlement to come."""
+    return funding.at is not None or (funding.next_at is not None and funding.next_at > now)
 
 
 async def _ask_venues(ctx: ToolContext) -> Sequence[VenueFundings | None]:
@@ -89,7 +113,7 @@ async def _ask_venues(ctx: ToolContext) -> Sequence[VenueFundings | None]:
             settled.set()
         return first[0]
 
-    async def okx_if_free(reading: Reading) -> VenueFundings:
+    async def okx_if_free(reading: FallbackReader) -> VenueFundings:
         await settled.wait()
         if any(found and found.venue == "okx" for found in first):
             raise SourceUnusable("OKX replaces Binance already")
@@ -103,17 +127,17 @@ async def _ask_venues(ctx: ToolContext) -> Sequence[VenueFundings | None]:
     )
 
 
-def _own(name: Venue, source: Source[None, tuple[Funding, ...]]) -> Leg[VenueFundings]:
+def _own(name: Venue, source: Source[None, tuple[Funding, ...]]) -> Fallback[VenueFundings]:
     return via(source, None, lambda fundings: VenueFundings(name, fundings))
 
 
-async def _binance(reading: Reading) -> VenueFundings:
+async def _binance(reading: FallbackReader) -> VenueFundings:
     premiums = await reading.read(binance_futures.PREMIUMS)
     intervals = await reading.read(binance_futures.INTERVALS)
     return VenueFundings("binance", binance_futures.fundings(premiums, intervals))
 
 
-async def _okx(reading: Reading) -> VenueFundings:
+async def _okx(reading: FallbackReader) -> VenueFundings:
     fundings = await reading.read(okx_funding.FUNDING_RATES)
     try:
         marks = await reading.read(okx_funding.MARK_PRICES)
@@ -122,7 +146,7 @@ async def _okx(reading: Reading) -> VenueFundings:
     return VenueFundings("okx", okx_funding.with_marks(fundings, marks))
 
 
-def _forecast(name: Venue) -> Leg[VenueFundings]:
+def _forecast(name: Venue) -> Fallback[VenueFundings]:
     def of_venue(venues: tuple[VenueFundings, ...]) -> VenueFundings:
         found = {venue.venue: venue for venue in venues}[name]
         if not found.fundings:

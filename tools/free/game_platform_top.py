@@ -6,9 +6,7 @@ from pydantic import ConfigDict, Field, RootModel
 
 from tools.sources.steam import PLAYERS, STORE_ITEMS, PlayedList
 from tools.sources.steamspy import TOP100, YesterdaysPeak
-from toolserver.context import Leg, ToolContext, via
-from toolserver.payloads import Payload
-from toolserver.registry import tool
+from toolserver import Fallback, Payload, ToolContext, tool, up_to, via
 
 SHOWN = 15
 
@@ -44,7 +42,7 @@ class Game(NamedTuple):
     toolset="all",
     sources=(PLAYERS, STORE_ITEMS, TOP100),
 )
-async def game_platform_top(ctx: ToolContext) -> GamePlatformTop:
+async def game_platform_top(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> GamePlatformTop:
     """The 15 most played games on Steam right now, with how many play at this moment and today's peak. Use it for
     "what is everybody playing?".
 
@@ -52,11 +50,12 @@ async def game_platform_top(ctx: ToolContext) -> GamePlatformTop:
     A game without a public store page is called "app <id>".
     Source: Steam, refreshed every 10 minutes; SteamSpy when Steam is down.
     """
-    games = await ctx.first("data", via(PLAYERS, None, from_steam), via(TOP100, None, from_steamspy))
+    listed = await ctx.first("data", via(PLAYERS, None, from_steam), via(TOP100, None, from_steamspy))
+    games = ctx.page(listed, limit)
     if games[0].now is None:
         ctx.warn("data", "degraded_fallback", "Counts are yesterday's peaks, not players now.", TOP100.name)
         return GamePlatformTop([shown(rank, game, game.name) for rank, game in enumerate(games, 1)])
-    ask_names: Leg[dict[int, str]] = via(STORE_ITEMS, tuple(game.app_id for game in games))
+    ask_names: Fallback[dict[int, str]] = via(STORE_ITEMS, tuple(game.app_id for game in listed))
     names = await ctx.section("data.name", ask_names) or {}
     return GamePlatformTop([shown(rank, game, names.get(game.app_id)) for rank, game in enumerate(games, 1)])
 

@@ -4,11 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from tools.shared.gas import GAS_SOURCES, Method, gas_legs
-from tools.shared.numbers import significant
-from toolserver.context import ToolContext
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
+from tools.parsing.numbers import significant
+from tools.shared.gas import GAS_SOURCES, Method, gas_fallbacks
+from toolserver import Payload, Timestamp, ToolContext, tool
 
 DECIMALS = 4
 
@@ -38,7 +36,7 @@ async def gas(ctx: ToolContext) -> Gas:
     Source: fees of the 20 newest blocks from a public node, refreshed every 15 seconds; Blockscout, then Etherscan
     with a key, when no node answers.
     """
-    price = await ctx.first("data", *gas_legs())
+    price = await ctx.first("data", *gas_fallbacks())
     return Gas(
         low=gwei(price.low_gwei),
         standard=gwei(price.standard_gwei),

@@ -4,9 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from toolserver.context import ToolContext
-from toolserver.payloads import Payload, TopLevel
-from toolserver.registry import tool
+from toolserver import Payload, ToolContext, TopLevel, tool
 
 Status = Literal["ok", "degraded"]
 

@@ -2,16 +2,14 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from tools.shared.crew import SOURCES, Crew, Person, aboard, crew
 from tools.sources.corquaid import PEOPLE
 from tools.sources.launch_library import ASTRONAUTS, EXPEDITIONS, Expedition
-from toolserver.context import Leg, ToolContext, via
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
+from toolserver import Fallback, Payload, Timestamp, ToolContext, tool, up_to, via
 
 UNKNOWN = "unknown"
 Kind = Literal["checked", "newest_launch"]
@@ -38,7 +36,7 @@ class HumansInSpace(Payload):
     sources=SOURCES,
     deadline_s=30,  # the crews of the stations are a large and slow document
 )
-async def humans_in_space(ctx: ToolContext) -> HumansInSpace:
+async def humans_in_space(ctx: ToolContext, limit: Annotated[int, up_to(50)] = 50) -> HumansInSpace:
     """Everyone who is in space right now, with craft and agency. Use it for "how many people are in space?".
 
     Shape: craft is ISS, Tiangong, a spacecraft, or "unknown". `as_of` is when the roster was checked or, from the
@@ -47,12 +45,12 @@ async def humans_in_space(ctx: ToolContext) -> HumansInSpace:
     """
     found = await ctx.first("data", *crew())
     if found.newest_launch:
-        return _listed(found.people, found.newest_launch, "newest_launch")
+        return _listed(ctx, found.people, limit, found.newest_launch, "newest_launch")
     _compare(ctx, found)
-    crews: Leg[tuple[Expedition, ...]] = via(EXPEDITIONS)
+    crews: Fallback[tuple[Expedition, ...]] = via(EXPEDITIONS)
     people = aboard(found.people, await ctx.section("data.craft", crews) or ())
     checked_at = next(n.fetched_at for n in ctx.notes.used if n.source is ASTRONAUTS and n.fetched_at)
-    return _listed(people, checked_at, "checked")
+    return _listed(ctx, people, limit, checked_at, "checked")
 
 
 def _compare(ctx: ToolContext, found: Crew) -> None:
@@ -62,9 +60,10 @@ def _compare(ctx: ToolContext, found: Crew) -> None:
         ctx.warn("data", "disagreement", message, PEOPLE.name)
 
 
-def _listed(people: Iterable[Person], as_of: datetime, kind: Kind) -> HumansInSpace:
+def _listed(ctx: ToolContext, people: Iterable[Person], limit: int, as_of: datetime, kind: Kind) -> HumansInSpace:
     items = sorted(map(_shown, people), key=lambda item: (item.craft, item.name))
-    return HumansInSpace(count=len(items), people=items, as_of=as_of, as_of_kind=kind)
+    shown = ctx.page(items, limit, "data.people")
+    return HumansInSpace(count=len(items), people=shown, as_of=as_of, as_of_kind=kind)
 
 
 def _shown(person: Person) -> PersonItem:

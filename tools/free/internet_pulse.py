@@ -1,13 +1,12 @@
 """GET /api/internet-pulse."""
 
+from typing import Annotated
+
 import anyio
 from pydantic import Field, RootModel
 
 from tools.sources.probe import TCP_CONNECT
-from toolserver.context import ToolContext, via
-from toolserver.errors import SourceDown
-from toolserver.payloads import Payload
-from toolserver.registry import tool
+from toolserver import Payload, SourceDown, ToolContext, tool, up_to, via
 
 
 class Target(Payload):
@@ -20,7 +19,7 @@ class InternetPulse(RootModel[list[Target]]):
 
 
 @tool(path="/api/internet-pulse", title="Internet pulse", ttl_s=60, sources=(TCP_CONNECT,))
-async def internet_pulse(ctx: ToolContext) -> InternetPulse:
+async def internet_pulse(ctx: ToolContext, limit: Annotated[int, up_to(6)] = 6) -> InternetPulse:
     """How long this server takes to open a TCP connection to four cloud regions and two public DNS anycast addresses.
     Use it for "is the internet slow?"; for outages of named services use service_status.
 
@@ -42,4 +41,5 @@ async def internet_pulse(ctx: ToolContext) -> InternetPulse:
         raise SourceDown("no target could be measured")
     if all(latency == -1 for latency in measured.values()):
         ctx.warn("data", "own_network_suspect", "No target answered: this server's own network is the likely cause.")
-    return InternetPulse([Target(name=name, latency_ms=measured[name]) for name in targets if name in measured])
+    known = [name for name in targets if name in measured]
+    return InternetPulse([Target(name=name, latency_ms=measured[name]) for name in ctx.page(known, limit)])

@@ -5,9 +5,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, RootModel
 
 from tools.sources.huggingface import MODELS_LIKED_7D, Model
-from toolserver.context import ToolContext
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
+from toolserver import Payload, Timestamp, ToolContext, tool, up_to
 
 SHOWN = 15
 
@@ -34,7 +32,7 @@ class ModelHubTrending(RootModel[Annotated[list[ModelItem], Field(max_length=SHO
     toolset="all",
     sources=(MODELS_LIKED_7D,),
 )
-async def model_hub_trending(ctx: ToolContext) -> ModelHubTrending:
+async def model_hub_trending(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> ModelHubTrending:
     """The AI models on Hugging Face that gained the most likes in the past 7 days, in that order, with downloads and
     what they are for. Use it for "which models are popular right now?".
 
@@ -45,7 +43,7 @@ async def model_hub_trending(ctx: ToolContext) -> ModelHubTrending:
     listed = await ctx.read(MODELS_LIKED_7D)
     if listed.by_score:
         ctx.warn("data", "degraded_fallback", "The order is the hub's trending score, not likes of 7 days.")
-    return ModelHubTrending([shown(model) for model in listed.models[:SHOWN]])
+    return ModelHubTrending([shown(model) for model in ctx.page(listed.models[:SHOWN], limit)])
 
 
 def shown(model: Model) -> ModelItem:

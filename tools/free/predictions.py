@@ -4,9 +4,8 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, RootModel
 
-from tools.shared.bets import SOURCES, BetItem, markets, shown
-from toolserver.context import ToolContext
-from toolserver.registry import tool
+from tools.shared.bets import SOURCES, BetItem, markets, show_bet
+from toolserver import ToolContext, tool, up_to
 
 SHOWN = 15
 
@@ -16,7 +15,7 @@ class Predictions(RootModel[Annotated[list[BetItem], Field(max_length=SHOWN, des
 
 
 @tool(path="/api/predictions", title="Prediction markets", ttl_s=60, toolset="core", sources=SOURCES)
-async def predictions(ctx: ToolContext) -> Predictions:
+async def predictions(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> Predictions:
     """The prediction markets most traded in the past 24 hours, with the probability of yes and no in percent and how
     it moved. Use it for "what are the odds that …?".
 
@@ -25,4 +24,4 @@ async def predictions(ctx: ToolContext) -> Predictions:
     Source: Polymarket, refreshed every minute; Kalshi when Polymarket is down.
     """
     bets = await ctx.first("data", *markets())
-    return Predictions([shown(bet) for bet in bets[:SHOWN]])
+    return Predictions([show_bet(bet) for bet in ctx.page(bets[:SHOWN], limit)])

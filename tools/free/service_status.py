@@ -1,10 +1,11 @@
 """GET /api/service-status."""
 
+from typing import Annotated
+
 from pydantic import RootModel
 
 from tools.shared.status import PAGES, STATUS_SOURCES, ServiceItem, check_pages
-from toolserver.context import ToolContext
-from toolserver.registry import tool
+from toolserver import ToolContext, tool, up_to
 
 
 class Services(RootModel[list[ServiceItem]]):
@@ -19,7 +20,7 @@ class Services(RootModel[list[ServiceItem]]):
     stale_share=0.25,
     sources=STATUS_SOURCES,
 )
-async def service_status(ctx: ToolContext) -> Services:
+async def service_status(ctx: ToolContext, limit: Annotated[int, up_to(15)] = 15) -> Services:
     """Whether 15 cloud and developer services are up right now, by their own status pages: GitHub, Cloudflare, OpenAI,
     Anthropic, Vercel, Discord, Atlassian, Reddit, Stripe, Zoom, Datadog, Slack, AWS, Google Cloud and Azure.
     Use it for "is GitHub down?".
@@ -29,4 +30,4 @@ async def service_status(ctx: ToolContext) -> Services:
     `degraded` is also any open event that the page does not call an outage.
     Source: the status pages themselves, asked at most once a minute.
     """
-    return Services(await check_pages(ctx, PAGES, "data"))
+    return Services(ctx.page(await check_pages(ctx, PAGES, "data"), limit))

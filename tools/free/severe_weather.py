@@ -1,16 +1,13 @@
 """GET /api/severe-weather."""
 
-from typing import get_args
+from typing import Annotated, get_args
 
 from pydantic import Field
 
-from tools.shared.alerts import ALERT_SOURCES, RankedAlert, Ranking, alert_legs, category
+from tools.shared.alerts import ALERT_SOURCES, RankedAlert, Ranking, alert_fallbacks, category
 from tools.sources.noaa import WATCH_WARNING_MAP
 from tools.sources.nws import Certainty, Severity, Urgency
-from toolserver.context import ToolContext
-from toolserver.errors import SourceEmpty
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
+from toolserver import Payload, SourceEmpty, Timestamp, ToolContext, tool, up_to
 
 SHOWN = 15
 
@@ -47,7 +44,7 @@ class SevereWeather(Payload):
 
 
 @tool(path="/api/severe-weather", title="Severe weather in the US", ttl_s=60, sources=ALERT_SOURCES)
-async def severe_weather(ctx: ToolContext) -> SevereWeather:
+async def severe_weather(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> SevereWeather:
     """The 15 gravest weather alerts now in force in the United States, ranked by severity x urgency x certainty, and
     how many there are of each severity. Use it for "any dangerous weather?"; to filter by state or event use
     climate_weather_alerts.
@@ -56,21 +53,21 @@ async def severe_weather(ctx: ToolContext) -> SevereWeather:
     Source: the National Weather Service, refreshed every minute. When it is down, NOAA's map of warnings: it has no
     severity, urgency and certainty, so that they are `Unknown` and warnings come before watches and advisories.
     """
-    ranking = await ctx.first("data", *alert_legs(ctx.now))
+    ranking = await ctx.first("data", *alert_fallbacks(ctx.now))
     _admit(ctx, ranking)
     severities = [alert.severity for alert in ranking.alerts]
     return SevereWeather(
         total_active=len(ranking.alerts),
         counts_by_severity=SeverityCounts(**{name: severities.count(name) for name in get_args(Severity)}),
-        top=[_item(alert) for alert in ranking.alerts[:SHOWN]],
+        top=[_item(alert) for alert in ctx.page(ranking.alerts[:SHOWN], limit, "data.top")],
     )
 
 
 def _admit(ctx: ToolContext, ranking: Ranking) -> None:
     """Say what the ranking does not know. Raises SourceEmpty when it says nothing any more."""
     if not ranking.alerts and ctx.notes.stale():
-        ctx.warn("data", "section_unavailable", "Every alert at hand has ended, and newer ones could not be had.")
-        raise SourceEmpty("every alert at hand has ended")
+        ctx.warn("data", "section_unavailable", "Every known alert has ended, and newer ones could not be read.")
+        raise SourceEmpty("every known alert has ended")
     if not ranking.classed:
         ctx.warn(
             "data.top",

@@ -1,10 +1,12 @@
 """GET /api/space-weather."""
 
 from datetime import datetime
+from typing import Annotated
 
 from anyio import gather
 from pydantic import Field
 
+from tools.parsing.kp_index import KpReading
 from tools.shared.space_weather import FlareLetter, StormLevel, flare_class, flare_letter, in_force, storm_level
 from tools.sources import gfz
 from tools.sources.gfz import KpWindow
@@ -17,14 +19,10 @@ from tools.sources.swpc import (
     XRAY_FLUX,
     Bulletin,
     Kind,
-    KpReading,
     SolarWind,
     XrayPeak,
 )
-from toolserver.context import Leg, ToolContext, via
-from toolserver.errors import SourceDown
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
+from toolserver import Fallback, Payload, SourceDown, Timestamp, ToolContext, tool, up_to, via
 
 SHOWN = 5
 
@@ -33,14 +31,14 @@ def _last(readings: tuple[KpReading, ...]) -> KpReading:
     return readings[-1]
 
 
-KP: Leg[KpReading] = via(KP_INDEX, None, _last)
-ESTIMATE: Leg[KpReading] = via(KP_ESTIMATE)
-WIND: tuple[Leg[SolarWind], ...] = (via(SOLAR_WIND), via(PROPAGATED_WIND))
-FLARE: tuple[Leg[XrayPeak], ...] = (via(XRAY_FLUX, "primary"), via(XRAY_FLUX, "secondary"))
-BULLETINS: Leg[tuple[Bulletin, ...]] = via(ALERTS)
+KP: Fallback[KpReading] = via(KP_INDEX, None, _last)
+ESTIMATE: Fallback[KpReading] = via(KP_ESTIMATE)
+WIND: tuple[Fallback[SolarWind], ...] = (via(SOLAR_WIND), via(PROPAGATED_WIND))
+FLARE: tuple[Fallback[XrayPeak], ...] = (via(XRAY_FLUX, "primary"), via(XRAY_FLUX, "secondary"))
+BULLETINS: Fallback[tuple[Bulletin, ...]] = via(ALERTS)
 
 
-def _gfz(now: datetime) -> Leg[KpReading]:
+def _gfz(now: datetime) -> Fallback[KpReading]:
     return via(gfz.KP_INDEX, KpWindow(now), _last)
 
 
@@ -74,7 +72,7 @@ class SpaceWeather(Payload):
     ttl_s=300,
     sources=(KP_INDEX, gfz.KP_INDEX, KP_ESTIMATE, SOLAR_WIND, PROPAGATED_WIND, XRAY_FLUX, ALERTS),
 )
-async def space_weather(ctx: ToolContext) -> SpaceWeather:
+async def space_weather(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> SpaceWeather:
     """Space weather now: geomagnetic activity (Kp and storm level), solar wind speed and density, the strongest solar
     flare of the past 24 hours, alerts in force. Use it for auroras, radio blackouts, satellites.
 
@@ -91,7 +89,8 @@ async def space_weather(ctx: ToolContext) -> SpaceWeather:
     )
     if all(group is None for group in (kp, estimate, wind, flare, bulletins)):
         raise SourceDown("no group could be read")
-    return _shown(kp, estimate, wind, flare, bulletins, ctx.now)
+    alerts = None if bulletins is None else in_force(bulletins, ctx.now)[:SHOWN]
+    return _shown(kp, estimate, wind, flare, alerts and ctx.page(alerts, limit, "data.active_alerts"))
 
 
 def _shown(
@@ -99,8 +98,7 @@ def _shown(
     estimate: KpReading | None,
     wind: SolarWind | None,
     flare: XrayPeak | None,
-    bulletins: tuple[Bulletin, ...] | None,
-    now: datetime,
+    alerts: list[Bulletin] | None,
 ) -> SpaceWeather:
     return SpaceWeather(
         kp_index=kp and round(kp.kp, 2),
@@ -113,7 +111,7 @@ def _shown(
         flare_peak_class_24h=flare and flare_class(flare.flux_wm2),
         flare_class_letter=flare and flare_letter(flare.flux_wm2),
         flare_peak_time=flare and flare.time,
-        active_alerts=None if bulletins is None else [_alert(b) for b in in_force(bulletins, now)[:SHOWN]],
+        active_alerts=None if alerts is None else [_alert(b) for b in alerts],
     )
 
 

@@ -6,15 +6,15 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from tools.shared import numbers
-from tools.shared.quotes import DEFAULTS, QUOTE_SOURCES, SHARES, Board, read_board
+from tools.parsing import numbers
+from tools.shared.quotes import DEFAULTS, QUOTE_SOURCES, SHARES, QuoteBoard, read_board
 from tools.sources.cnbc import INDICES
-from toolserver.context import ToolContext
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
+from toolserver import Payload, Timestamp, ToolContext, tool, up_to
 
-SYMBOL = re.compile(r"[A-Z][A-Z0-9.\-]{0,9}")
 MOST, SHOWN = 35, 5
+SYMBOL = re.compile(r"[A-Z][A-Z0-9.\-]{0,9}")
+_ONE = " *[A-Za-z][A-Za-z0-9.-]{0,9} *"
+SYMBOLS = f"^{_ONE}(,{_ONE}){{0,{MOST - 1}}}$"
 
 
 def canonical(text: str) -> str:
@@ -52,14 +52,20 @@ class Stocks(Payload):
     toolset="all",
     stale_share=0.25,
     sources=QUOTE_SOURCES,
+    distinct=(("symbols",), 60, 3600),
 )
 async def stocks(
     ctx: ToolContext,
     symbols: Annotated[
         str | None,
-        Field(description="Tickers separated by commas, 1-35; default: 31 widely held ones", examples=["AAPL,BRK.B"]),
+        Field(
+            pattern=SYMBOLS,
+            description="Tickers separated by commas, 1-35; default: 31 widely held ones",
+            examples=["AAPL,BRK.B"],
+        ),
         AfterValidator(lambda text: None if text is None else canonical(text)),
     ] = None,
+    limit: Annotated[int, up_to(MOST)] = MOST,
 ) -> Stocks:
     """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main
     indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers.
@@ -75,22 +81,22 @@ async def stocks(
     if lost:
         ctx.warn("data.quotes", "missing_symbols", f"{len(lost)} without a quote: {', '.join(lost)}.")
     quotes = shown(board, universe, ctx.now)
-    most = None if symbols else SHOWN
+    most = limit if symbols else min(limit, SHOWN)
     return Stocks(
         gainers=sorted((q for q in quotes if q.change_percent > 0), key=lambda q: -q.change_percent)[:most],
         losers=sorted((q for q in quotes if q.change_percent < 0), key=lambda q: q.change_percent)[:most],
         indices=shown(board, INDICES, ctx.now),
-        quotes=quotes,
+        quotes=ctx.page(quotes, limit, "data.quotes"),
         unknown_symbols=unknown,
     )
 
 
-def shown(board: Board, symbols: tuple[str, ...], now: datetime) -> list[Quote]:
+def shown(board: QuoteBoard, symbols: tuple[str, ...], now: datetime) -> list[Quote]:
     """The quotes there are, in the order of the symbols."""
     return [quoted(board, symbol, now) for symbol in symbols if symbol in board.quotes]
 
 
-def quoted(board: Board, symbol: str, now: datetime) -> Quote:
+def quoted(board: QuoteBoard, symbol: str, now: datetime) -> Quote:
     """Changes are always computed: providers' own contradict their prices at times."""
     quote = board.quotes[symbol]
     change = quote.price - quote.previous_close

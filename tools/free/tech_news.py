@@ -5,8 +5,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, RootModel
 
 from tools.shared.front_page import SHOWN, SOURCES, StoryItem, front_page
-from toolserver.context import ToolContext
-from toolserver.registry import tool
+from toolserver import ToolContext, tool, up_to
 
 
 class TechNews(RootModel[Annotated[list[StoryItem], Field(max_length=SHOWN, description="In page order")]]):
@@ -14,11 +13,11 @@ class TechNews(RootModel[Annotated[list[StoryItem], Field(max_length=SHOWN, desc
 
 
 @tool(path="/api/tech-news", title="Tech news front page", ttl_s=60, toolset="all", sources=SOURCES)
-async def tech_news(ctx: ToolContext) -> TechNews:
+async def tech_news(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> TechNews:
     """The stories on the front page of Hacker News right now, in page order, with score, number of comments and
     links. Use it for "what is the tech world talking about?".
 
     Shape: 10 to 30 stories; jobs and polls are left out. When only search answers, the order is by score.
     Source: Hacker News, through Algolia search and the item API, refreshed every minute.
     """
-    return TechNews(list(await ctx.first("data", *front_page())))
+    return TechNews(ctx.page(await ctx.first("data", *front_page()), limit))

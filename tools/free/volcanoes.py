@@ -1,27 +1,34 @@
 """GET /api/volcanoes."""
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from anyio import gather
 from pydantic import ConfigDict, Field, RootModel
 
-from tools.shared.attempts import attempt
-from tools.shared.disasters import EONET_LEG, GDACS_SOURCES, gdacs_legs, only_in_eonet
+from tools.shared.disasters import EONET_FALLBACK, GDACS_SOURCES, gdacs_fallbacks, only_in_eonet
 from tools.sources.eonet import EVENTS, NaturalEvent
 from tools.sources.gdacs import Disaster
 from tools.sources.smithsonian import WEEKLY_REPORT, VolcanoReport
 from tools.sources.usgs_volcanoes import ELEVATED_VOLCANOES, ElevatedVolcano
-from toolserver.context import Leg, Reading, ToolContext, via
-from toolserver.errors import SourceEmpty, SourceError
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
+from toolserver import (
+    Fallback,
+    FallbackReader,
+    Payload,
+    SourceEmpty,
+    SourceError,
+    Timestamp,
+    ToolContext,
+    tool,
+    up_to,
+    via,
+)
 
 T = TypeVar("T")
 
 SHOWN = 40
 SUMMARY = 400
 PAGE = "https://volcano.si.edu/volcano.cfm?vn="
-ELEVATED: Leg[tuple[ElevatedVolcano, ...]] = via(ELEVATED_VOLCANOES)
+ELEVATED: Fallback[tuple[ElevatedVolcano, ...]] = via(ELEVATED_VOLCANOES)
 REPORTS = "https://volcano.si.edu/reports_weekly.cfm"
 
 
@@ -45,13 +52,20 @@ class Volcanoes(RootModel[Annotated[list[VolcanoItem], Field(max_length=SHOWN, d
     model_config = ConfigDict(frozen=True)
 
 
+class Listed(NamedTuple):
+    """Volcanoes, and whether the list is the weekly report, which has all of them."""
+
+    items: list[VolcanoItem]
+    complete: bool
+
+
 @tool(
     path="/api/volcanoes",
     title="Volcanoes",
     ttl_s=3600,
     sources=(WEEKLY_REPORT, ELEVATED_VOLCANOES, EVENTS, *GDACS_SOURCES),
 )
-async def volcanoes(ctx: ToolContext) -> Volcanoes:
+async def volcanoes(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> Volcanoes:
     """Volcanoes that erupt or are restless this week, worldwide, with a summary of what happened, and the alert level
     and aviation colour of those in the United States. Use it for "which volcanoes are erupting?".
 
@@ -60,15 +74,24 @@ async def volcanoes(ctx: ToolContext) -> Volcanoes:
     Source: the Smithsonian's weekly report with USGS alert levels; when the report is missing, the eruptions that
     NASA EONET and GDACS list, without summaries. Refreshed every hour.
     """
-    legs: tuple[Leg[list[VolcanoItem]], ...] = (via(WEEKLY_REPORT, None, from_reports), eruptions_elsewhere(ctx))
+    fallbacks: tuple[Fallback[Listed], ...] = (
+        via(WEEKLY_REPORT, None, lambda reports: Listed(from_reports(reports), complete=True)),
+        eruptions_elsewhere(ctx),
+    )
     reports, elevated = await gather(
-        attempt(ctx, "data.reports", *legs),
-        attempt(ctx, "data.us", ELEVATED),
+        ctx.attempt("data.reports", *fallbacks),
+        ctx.attempt("data.us", ELEVATED),
     )
     if isinstance(reports, SourceError) and isinstance(elevated, SourceError):
         raise reports
-    listed: list[VolcanoItem] = [] if isinstance(reports, SourceError) else reports
-    return Volcanoes(merged(listed, () if isinstance(elevated, SourceError) else elevated)[:SHOWN])
+    if isinstance(reports, SourceError):
+        ctx.warn("data", "partial", "No list of the world answered: these are volcanoes of the United States.")
+    elif not reports.complete:
+        message = "The weekly report is missing; NASA EONET and GDACS list fewer volcanoes."
+        ctx.warn("data", "degraded_fallback", message, WEEKLY_REPORT.name)
+    listed: list[VolcanoItem] = [] if isinstance(reports, SourceError) else reports.items
+    found = merged(listed, () if isinstance(elevated, SourceError) else elevated)
+    return Volcanoes(ctx.page(found[:SHOWN], limit))
 
 
 def from_reports(reports: tuple[VolcanoReport, ...]) -> list[VolcanoItem]:
@@ -114,12 +137,12 @@ def _from_usgs(volcano: ElevatedVolcano) -> VolcanoItem:
     return _with_level(item, volcano)
 
 
-def eruptions_elsewhere(ctx: ToolContext) -> Leg[list[VolcanoItem]]:
+def eruptions_elsewhere(ctx: ToolContext) -> Fallback[Listed]:
     """What NASA EONET and GDACS list; one of them is enough."""
 
-    async def leg(reading: Reading) -> list[VolcanoItem]:
-        events = await _or_error(reading, EONET_LEG)
-        disasters = await _or_error(reading, *gdacs_legs(ctx.now))
+    async def fallback(reading: FallbackReader) -> Listed:
+        events = await _or_error(reading, EONET_FALLBACK)
+        disasters = await _or_error(reading, *gdacs_fallbacks(ctx.now))
         if isinstance(events, SourceError) and isinstance(disasters, SourceError):
             raise events
         erupting = () if isinstance(disasters, SourceError) else tuple(d for d in disasters if d.kind == "VO")
@@ -127,19 +150,19 @@ def eruptions_elsewhere(ctx: ToolContext) -> Leg[list[VolcanoItem]]:
         items = [_from_gdacs(d) for d in erupting] + [_from_eonet(event) for kind, event in others if kind == "VO"]
         if not items:
             raise SourceEmpty("no volcano in either list")
-        return sorted(items, key=lambda item: item.published_at or ctx.now, reverse=True)
+        return Listed(sorted(items, key=lambda item: item.published_at or ctx.now, reverse=True), complete=False)
 
-    return leg
+    return fallback
 
 
-async def _or_error(reading: Reading, *legs: Leg[T]) -> T | SourceError:
-    """The first leg's value, or the last error."""
-    failure: SourceError = SourceEmpty("no leg")
-    for leg in legs:
+async def _or_error(reading: FallbackReader, *fallbacks: Fallback[T]) -> T | SourceError:
+    """The first fallback's value, or the last error."""
+    failure: SourceError = SourceEmpty("no fallback")
+    for fallback in fallbacks:
         try:
-            return await leg(reading)
+            return await fallback(reading)
         except SourceError as error:
-            reading.miss(error)
+            reading.note_failure(error)
             failure = error
     return failure
 

@@ -5,14 +5,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from tools.shared.places import DEFAULT, Latitude, Longitude, Place, two_decimals
+from tools.parsing.places import Latitude, Longitude, Place, two_decimals
+from tools.shared.geocoding import ChosenPlace, PlaceName, choose_place
 from tools.shared.weather import Weather, condition, from_met_norway, from_open_meteo
 from tools.sources.met_norway import LOCATION_FORECAST
 from tools.sources.open_meteo import FORECAST, Conditions, Hour
-from toolserver.context import ToolContext, via
-from toolserver.errors import InvalidArguments
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
+from tools.sources.open_meteo_geocoding import GEOCODING
+from toolserver import InvalidArguments, Payload, Timestamp, ToolContext, tool, via
 
 UNITS = {"temperature": "°F", "wind_speed": "mph", "humidity": "%", "precipitation": "inch"}
 
@@ -42,6 +41,7 @@ class HourlyWeather(Payload):
 class LocalWeather(Payload):
     lat: float
     lon: float
+    place: str | None = Field(description="The place that a name was found to be")
     timezone: str = Field(description="Of the place, by name; UTC when not known. All times are UTC")
     default_location: bool
     current: CurrentWeather
@@ -54,38 +54,49 @@ def rounded(degrees: float | None) -> float | None:
     return None if degrees is None else two_decimals(degrees)
 
 
-@tool(path="/api/weather", title="Weather", ttl_s=600, sources=(FORECAST, LOCATION_FORECAST))
+@tool(
+    path="/api/weather",
+    title="Weather",
+    ttl_s=600,
+    sources=(FORECAST, LOCATION_FORECAST, GEOCODING),
+    distinct=(("lat", "lon", "place"), 60, 3600),
+)
 async def weather(
     ctx: ToolContext,
     lat: Annotated[Latitude | None, AfterValidator(rounded), Field(description="Latitude", examples=[40.71])] = None,
     lon: Annotated[Longitude | None, AfterValidator(rounded), Field(description="Longitude", examples=[-74.01])] = None,
+    place: PlaceName | None = None,
 ) -> LocalWeather:
-    """Current weather at a point anywhere on earth, and the next 24 hours: temperature in Fahrenheit, wind in mph,
-    humidity, condition. Give `lat` and `lon` together. For warnings use climate_weather_alerts.
+    """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit, wind in mph, humidity,
+    condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts.
 
-    Shape: coordinates are rounded to two decimals. Without them the place is Los Angeles, with `default_location`.
+    Shape: coordinates are rounded to two decimals. Without any the place is Los Angeles, with `default_location` and
+    a warning of that name.
     Source: Open-Meteo, refreshed every 10 minutes; MET Norway when Open-Meteo is down (then no apparent temperature,
     no probability of precipitation and no time zone).
-    Errors: one coordinate without the other, or one out of range, is `invalid_arguments`.
+    Errors: one coordinate without the other, one out of range, a name that no place has or several have (they are
+    listed) is `invalid_arguments`.
     """
     if (lat is None) != (lon is None):
         missing = {"loc": "lat" if lat is None else "lon", "msg": "Field required", "type": "missing"}
         raise InvalidArguments("lat and lon belong together: give both or neither.", errors=[missing])
-    place = DEFAULT if lat is None or lon is None else Place(lat, lon)
+    point = None if lat is None or lon is None else Place(lat, lon)
+    chosen = await choose_place(ctx, point, place)
     found = await ctx.first(
         "data",
-        via(FORECAST, place, partial(from_open_meteo, now=ctx.now)),
-        via(LOCATION_FORECAST, place, partial(from_met_norway, now=ctx.now)),
+        via(FORECAST, chosen.place, partial(from_open_meteo, now=ctx.now)),
+        via(LOCATION_FORECAST, chosen.place, partial(from_met_norway, now=ctx.now)),
     )
-    return _shown(found, place, default_location=lat is None)
+    return _shown(found, chosen)
 
 
-def _shown(found: Weather, place: Place, *, default_location: bool) -> LocalWeather:
+def _shown(found: Weather, chosen: ChosenPlace) -> LocalWeather:
     return LocalWeather(
-        lat=place.lat,
-        lon=place.lon,
+        lat=chosen.place.lat,
+        lon=chosen.place.lon,
+        place=chosen.name,
         timezone=found.timezone or "UTC",
-        default_location=default_location,
+        default_location=chosen.by_default,
         current=_current(found.current),
         hourly=[_hour(hour) for hour in found.hourly],
         units=UNITS,

@@ -4,20 +4,27 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from anyio import gather, to_thread
 from pydantic import Field
 
-from tools.shared.attempts import attempt
 from tools.shared.fires import distinct, recent
 from tools.shared.states import state_of
 from tools.sources.firms import FILES, FIRES_AREA, MAINLAND, REGIONS, Confidence, Detection, FireFile
 from tools.sources.nifc import INCIDENTS, Incident
-from toolserver.context import Leg, Reading, ToolContext, via
-from toolserver.errors import SourceError, SourceFrozen
-from toolserver.payloads import Payload, Timestamp
-from toolserver.registry import tool
+from toolserver import (
+    Fallback,
+    FallbackReader,
+    Payload,
+    SourceError,
+    SourceFrozen,
+    Timestamp,
+    ToolContext,
+    tool,
+    up_to,
+    via,
+)
 
 SHOWN, SHOWN_INCIDENTS = 25, 10
 
@@ -49,7 +56,7 @@ class Wildfires(Payload):
     incidents: list[FireIncident] | None = Field(max_length=SHOWN_INCIDENTS, description="Largest first")
 
 
-class Seen(NamedTuple):
+class SeenFires(NamedTuple):
     """Detections, the satellites they are of, and the files that could not be read, each with the reason's word."""
 
     detections: tuple[Detection, ...]
@@ -64,7 +71,7 @@ class Seen(NamedTuple):
     deadline_s=25,  # six files, two at a time
     sources=(FIRES_AREA, *REGIONS.values(), INCIDENTS),
 )
-async def wildfires(ctx: ToolContext) -> Wildfires:
+async def wildfires(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> Wildfires:
     """Fires burning in the United States in the past 24 hours as satellites see them, strongest first, and the largest
     wildfire incidents with acres and containment. For disasters worldwide use disaster_alerts.
 
@@ -73,9 +80,7 @@ async def wildfires(ctx: ToolContext) -> Wildfires:
     agencies' list could not be read. A detection is a hot spot, not always a wildfire.
     Source: NASA FIRMS (VIIRS), refreshed every 10 minutes, some hours behind the satellites; incidents by NIFC.
     """
-    seen, incidents = await gather(
-        attempt(ctx, "data", _area(ctx.now), _files), ctx.section("data.incidents", REPORTED)
-    )
+    seen, incidents = await gather(ctx.attempt("data", _area(ctx.now), _files), ctx.section("data.incidents", REPORTED))
     if isinstance(seen, SourceError):
         raise seen
     for file, reason in seen.missing.items():
@@ -87,23 +92,23 @@ async def wildfires(ctx: ToolContext) -> Wildfires:
         window_hours=24,
         total_detections=len(fires),
         by_satellite={name: counts[name] for name in sorted({*seen.satellites, *counts})},
-        top=[_fire(fire) for fire in fires[:SHOWN]],
+        top=[_fire(fire) for fire in ctx.page(fires[:SHOWN], limit, "data.top")],
         incidents=None if incidents is None else [_incident(i) for i in _largest(incidents)],
     )
 
 
-def _area(now: datetime) -> Leg[Seen]:
+def _area(now: datetime) -> Fallback[SeenFires]:
     """What one satellite saw all over North America, where something burns every day."""
 
-    def seen(found: tuple[Detection, ...]) -> Seen:
+    def seen(found: tuple[Detection, ...]) -> SeenFires:
         if not recent(found, now):
             raise SourceFrozen("no fire of the past 24 hours")
-        return Seen(found, ("NOAA-20",))
+        return SeenFires(found, ("NOAA-20",))
 
     return via(FIRES_AREA, None, seen)
 
 
-async def _files(reading: Reading) -> Seen:
+async def _files(reading: FallbackReader) -> SeenFires:
     """The regional files of every satellite. A satellite counts when its file of the mainland is there: one must be."""
     wanted = [FireFile(satellite, region) for region in REGIONS for satellite in FILES]
     parts = dict(zip(wanted, await gather(*(_file(reading, file) for file in wanted)), strict=True))
@@ -112,21 +117,21 @@ async def _files(reading: Reading) -> Seen:
     if not satellites:
         raise missing[wanted[0]]
     read = (part for file, part in parts.items() if file.satellite in satellites and not isinstance(part, SourceError))
-    return Seen(
+    return SeenFires(
         tuple(fire for part in read for fire in part),
         tuple(satellites),
         {file: error.word for file, error in missing.items()},
     )
 
 
-async def _file(reading: Reading, file: FireFile) -> tuple[Detection, ...] | SourceError:
+async def _file(reading: FallbackReader, file: FireFile) -> tuple[Detection, ...] | SourceError:
     try:
         return await reading.read(REGIONS[file.region], file)
     except SourceError as error:
         return error
 
 
-REPORTED: Leg[tuple[Incident, ...]] = via(INCIDENTS)
+REPORTED: Fallback[tuple[Incident, ...]] = via(INCIDENTS)
 
 
 def _largest(incidents: tuple[Incident, ...]) -> list[Incident]:

@@ -1,1 +1,1 @@
-"""Tools around credits: buying them, and seeing what became of them."""
+"""Tools around credits: buying them, and checking the balance and the receipts."""

@@ -2,9 +2,7 @@
 
 from pydantic import Field
 
-from toolserver.context import ToolContext
-from toolserver.payloads import Timestamp, TopLevel
-from toolserver.registry import Tier, tool
+from toolserver import Tier, Timestamp, ToolContext, TopLevel, tool
 
 
 class CreditBalance(TopLevel):

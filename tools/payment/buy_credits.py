@@ -6,9 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from toolserver.context import ToolContext
-from toolserver.payloads import Payload, Timestamp, TopLevel
-from toolserver.registry import Tier, tool
+from toolserver import CREDIT_PRICE, Payload, Tier, Timestamp, ToolContext, TopLevel, tool
 
 MOST_USD = 1_000_000
 NETWORK, TOKEN = "eip155:8453", "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
@@ -37,7 +35,7 @@ class CreditQuote(Payload):
 
 class BuyCredits(TopLevel):
     wallet: str = Field(description="Send USDC here, in one transfer", examples=[f"0x{'0' * 36}1234"])
-    memo: str = Field(description="A secret: whoever has it can claim the token. Never put it on the chain")
+    memo: str = Field(description="A secret: it claims the token. Never put it on the chain")
     quote: CreditQuote
     expires_at: Timestamp
     network: Literal["eip155:8453"]
@@ -46,6 +44,9 @@ class BuyCredits(TopLevel):
     payment_uri: str = Field(description="The payment for wallets (EIP-681)")
     memo_commitment: str = Field(description="A note to the payment, if you want one: this and not the memo")
     instructions: str
+    review: str | None = Field(
+        None, description="Why a person would have to approve the payment: it exceeds what is sold in an hour or a day"
+    )
 
 
 @tool(
@@ -58,7 +59,7 @@ class BuyCredits(TopLevel):
 )
 async def payment_buy_credits(
     ctx: ToolContext,
-    amount_usd: Annotated[Amount, Field(description="US dollars to convert, at most 6 decimals; 1 USD = 50 credits")],
+    amount_usd: Annotated[Amount, Field(description=f"US dollars to convert, at most 6 decimals; {CREDIT_PRICE}")],
     claim_challenge: Annotated[
         str | None,
         Field(
@@ -70,7 +71,8 @@ async def payment_buy_credits(
     """A quote for credits: the address to send USDC to on Base, and the memo that claims them. Nothing is charged until
     you pay. After paying, call payment_confirm with the transaction hash and the memo to get a token.
 
-    Shape: each quote has an address of its own. What arrives is credited, be it more or less than quoted.
+    Shape: each quote has an address of its own. The amount that arrives is credited, whether more or less
+    than was quoted.
     Errors: chain_unavailable when payments cannot be checked at the moment, not_found where none are taken.
     """
     quote = await ctx.host.payments.quote(amount_usd, challenge=claim_challenge)
@@ -87,4 +89,5 @@ async def payment_buy_credits(
         instructions=f"Send {quote.amount / 1_000_000:.6f} USDC on Base in one transfer to {quote.wallet}. Keep the "
         "memo secret and off the chain. Then call payment_confirm (POST /api/payment/confirm) with the transaction's "
         "hash as tx_hash and the memo as nonce.",
+        review=quote.review,
     )

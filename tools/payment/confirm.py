@@ -1,13 +1,17 @@
 """POST /api/payment/confirm."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from toolserver.context import ToolContext
-from toolserver.payloads import TopLevel
-from toolserver.payments.offers import Claim
-from toolserver.registry import Tier, tool
+from toolserver import Claim, Tier, ToolContext, TopLevel, tool
+
+HASH, MEMO, SIGNATURE = "^(0[xX])?[0-9a-fA-F]{64}$", "^svc_buy_[0-9a-f]{32}$", "^0x([0-9a-fA-F]{2}){65,2048}$"
+
+
+def shaped(pattern: str) -> Any:
+    """Tells callers what a text looks like; it is judged where it is read, with a refusal that says what is wrong."""
+    return Field(json_schema_extra={"pattern": pattern})
 
 
 class ConfirmPayment(TopLevel):
@@ -26,13 +30,15 @@ class ConfirmPayment(TopLevel):
 )
 async def payment_confirm(
     ctx: ToolContext,
-    tx_hash: Annotated[str, Field(max_length=80, description="Hash of the USDC transfer on Base, 64 hex digits")],
-    nonce: Annotated[str, Field(max_length=80, description="The memo from payment_buy_credits")],
+    tx_hash: Annotated[str, Field(description="Hash of the USDC transfer on Base"), shaped(HASH)],
+    nonce: Annotated[str, Field(description="The memo from payment_buy_credits"), shaped(MEMO)],
     claim_verifier: Annotated[
         str | None, Field(max_length=128, description="Only if the quote was asked for with claim_challenge")
     ] = None,
     payer_signature: Annotated[
-        str | None, Field(max_length=4100, description="Only if payer_proof_required asked for it; 0x and hex digits")
+        str | None,
+        Field(max_length=4100, description="Only if payer_proof_required asked for it"),
+        shaped(SIGNATURE),
     ] = None,
 ) -> ConfirmPayment:
     """Turn a payment into a bearer token with credits: call it after sending USDC to the address of a quote. Waits some

@@ -6,10 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from toolserver.context import ToolContext
-from toolserver.errors import NotFound
-from toolserver.payloads import Payload, TopLevel
-from toolserver.registry import tool
+from toolserver import NotFound, Payload, ToolContext, TopLevel, tool
 
 EVENTS, DAYS = 200, 1000
 

@@ -3,14 +3,18 @@
 import json
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
-from toolserver.context import ToolContext
-from toolserver.errors import InvalidArguments, NotFound
-from toolserver.payloads import Payload, Sparse, TopLevel
-from toolserver.registry import tool
+from toolserver import InvalidArguments, NotFound, Payload, Sparse, ToolContext, TopLevel, tool
 
 MOST_BYTES = 16_384
+TEXT = {"type": "string"}
+SIGNED_TEXT = TEXT | {"maxLength": MOST_BYTES, "pattern": r"^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$"}
+SIGNED_OBJECT = {
+    "type": "object",
+    "properties": {"signature": TEXT, "key_id": TEXT},
+    "required": ["signature", "key_id"],
+}
 
 
 class ReceiptChecks(Payload):
@@ -41,6 +45,7 @@ async def receipt_verify(
     ctx: ToolContext,
     receipt: Annotated[
         str | dict[str, Any],
+        WithJsonSchema({"anyOf": [SIGNED_TEXT, SIGNED_OBJECT]}),
         Field(description="The JWS of the header or of `_meta`, or the object with `signature` and `key_id`"),
     ],
     body_sha256: Annotated[
@@ -51,7 +56,8 @@ async def receipt_verify(
     """Whether the receipt of a paid call is genuine, what it says, and whether it belongs to the body you have. Nothing
     is fetched: keys come from a fixed list. Use payment_no_charge_stats for all calls of a day.
 
-    Shape: a receipt that is not one, or not genuine, is an answer with `valid` false, not an error.
+    Shape: a receipt that is not genuine is an answer with `valid` false, not an error.
+    Errors: 400 for what is not a receipt at all.
     """
     evidence = ctx.host.evidence
     if evidence is None:
@@ -60,7 +66,11 @@ async def receipt_verify(
         message = f"must have at most {MOST_BYTES} bytes"
         errors = [{"loc": "receipt", "msg": message, "type": "too_long"}]
         raise InvalidArguments(f"receipt: {message}", errors=errors)
-    return ReceiptVerdict.model_validate(await evidence.verify(receipt, body_sha256))
+    verdict = ReceiptVerdict.model_validate(await evidence.verify(receipt, body_sha256))
+    if not verdict.checks.format:
+        errors = [{"loc": "receipt", "msg": str(verdict.error), "type": "value_error"}]
+        raise InvalidArguments(f"receipt: {verdict.error}", errors=errors)
+    return verdict
 
 
 def _size(receipt: str | dict[str, Any]) -> int:

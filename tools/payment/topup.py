@@ -5,11 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from tools.payment.buy_credits import NETWORK, Amount
-from toolserver.context import ToolContext
-from toolserver.errors import NotFound
-from toolserver.payloads import TopLevel
-from toolserver.payments.units import atomic
-from toolserver.registry import Tier, tool
+from toolserver import CREDIT_PRICE, NotFound, Tier, ToolContext, TopLevel, atomic, tool
 
 
 class TopUp(TopLevel):
@@ -29,7 +25,7 @@ class TopUp(TopLevel):
 )
 async def payment_topup(
     ctx: ToolContext,
-    amount_usd: Annotated[Amount, Field(description="US dollars to convert, at most 6 decimals; 1 USD = 50 credits")],
+    amount_usd: Annotated[Amount, Field(description=f"US dollars to convert, at most 6 decimals; {CREDIT_PRICE}")],
     payer_signature: Annotated[
         str | None, Field(max_length=140, description="Only if payer_proof_required asked for it; 0x and hex digits")
     ] = None,

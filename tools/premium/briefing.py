@@ -5,47 +5,59 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from tools.parsing.candles import Candle
+from tools.parsing.earthquakes import QuakeList
+from tools.parsing.numbers import percent, price
+from tools.parsing.prediction_markets import Bet
 from tools.shared import bets, candles, front_page
 from tools.shared import crew as roster
 from tools.shared.crew import Crew
-from tools.shared.mood import FEAR_GREED_SOURCES, IndexName, Mood, fear_greed_legs
-from tools.shared.numbers import percent, price
-from tools.shared.quakes import QUAKE_SOURCES, earthquakes_of, quake_day_legs
-from tools.shared.sections import Sections, read_sections
-from tools.shared.spot import BTC_SPOT_SOURCES, Spot, btc_spot_legs
-from tools.sources.coinbase import Candle
-from tools.sources.polymarket import Bet
-from tools.sources.usgs import QuakeList
-from toolserver.context import Leg, ToolContext
-from toolserver.payloads import Payload, Sparse, TopLevel
-from toolserver.registry import FREE_SIBLING, Tier, tool
+from tools.shared.mood import FEAR_GREED_SOURCES, IndexName, Mood, fear_greed_fallbacks
+from tools.shared.quakes import QUAKE_SOURCES, earthquakes_of, quake_day_fallbacks
+from tools.shared.spot import BTC_SPOT_SOURCES, Spot, btc_spot_fallbacks
+from toolserver import (
+    FREE_SIBLING,
+    Fallback,
+    Payload,
+    Sections,
+    Sparse,
+    Tier,
+    ToolContext,
+    TopLevel,
+    read_sections,
+    tool,
+)
 
 HOURS, SHOWN = 24, 5
-LEGS: dict[str, Callable[[ToolContext], tuple[Leg[Any], ...]]] = {
-    "btc": lambda ctx: btc_spot_legs(),
-    "fear-greed": lambda ctx: fear_greed_legs(),
-    "earthquakes": lambda ctx: quake_day_legs(ctx.now),
+FALLBACKS: dict[str, Callable[[ToolContext], tuple[Fallback[Any], ...]]] = {
+    "btc": lambda ctx: btc_spot_fallbacks(),
+    "fear-greed": lambda ctx: fear_greed_fallbacks(),
+    "earthquakes": lambda ctx: quake_day_fallbacks(ctx.now),
     "tech-news": lambda ctx: front_page.front_page(),
     "humans-in-space": lambda ctx: roster.crew(),
     "predictions": lambda ctx: bets.markets(),
 }
 """What may be included, in the order of the payload, and how it is read."""
-ALL = ",".join(LEGS)
+ALL = ",".join(FALLBACKS)
 
 
 def canonical(given: Any) -> str:
-    """The names asked for, each once and in our order; all of them when none is given. Raises ValueError."""
-    names = given if isinstance(given, list | tuple) else str(given or "").split(",")
+    """The names asked for, each once and in our order. Raises ValueError, also when there is none."""
+    names = given if isinstance(given, list | tuple) else str(given).split(",")
     asked = {str(name).strip().casefold() for name in names} - {""}
-    if not asked <= LEGS.keys():
+    if not asked or not asked <= FALLBACKS.keys():
         raise ValueError(f"give any of {ALL.replace(',', ', ')}, separated by commas")
-    return ",".join(name for name in LEGS if name in asked) or ALL
+    return ",".join(name for name in FALLBACKS if name in asked)
 
 
 Include = Annotated[
     str,
     BeforeValidator(canonical),
-    Field(description=f"Sections, separated by commas: {ALL.replace(',', ', ')}", examples=["btc,earthquakes"]),
+    Field(
+        description="Sections, separated by commas",
+        examples=["btc,earthquakes"],
+        json_schema_extra={"pattern": "^({0})(,({0}))*$".format("|".join(FALLBACKS))},
+    ),
 ]
 
 
@@ -59,21 +71,21 @@ class BtcSection(Payload):
     quote: Literal["USD", "USDT"] = Field(description="USDT is not converted")
 
 
-class MoodSection(Payload):
+class PremiumMoodSection(Payload):
     value: int = Field(ge=0, le=100, description="0 extreme fear, 100 extreme greed")
     label: str
     source: IndexName
 
 
-class LatestQuake(Payload):
+class PremiumLatestQuake(Payload):
     magnitude: float
     place: str
     time: int = Field(description="Unix ms")
 
 
-class QuakeSection(Payload):
+class PremiumQuakeSection(Payload):
     count: int = Field(ge=0, description="Of M2.5 and above in 24 hours")
-    latest: LatestQuake | None
+    latest: PremiumLatestQuake | None
 
 
 class NewsSection(Payload):
@@ -85,7 +97,7 @@ class CrewSection(Payload):
     names: list[str]
 
 
-class Outcome(Payload):
+class SectionOutcome(Payload):
     name: str
     price: float = Field(ge=0, le=1, description="Probability")
 
@@ -93,7 +105,7 @@ class Outcome(Payload):
 class MarketItem(Payload):
     question: str
     volume_24hr: float = Field(ge=0, description="USD")
-    outcomes: list[Outcome]
+    outcomes: list[SectionOutcome]
 
 
 class MarketSection(Payload):
@@ -105,8 +117,8 @@ class BriefingSections(Sparse):
     """Absent: not asked for. Null: no source answered."""
 
     btc: BtcSection | None = None
-    fear_greed: MoodSection | None = None
-    earthquakes: QuakeSection | None = None
+    fear_greed: PremiumMoodSection | None = None
+    earthquakes: PremiumQuakeSection | None = None
     tech_news: NewsSection | None = None
     humans_in_space: CrewSection | None = None
     predictions: MarketSection | None = None
@@ -166,7 +178,7 @@ async def premium_briefing(
     Errors: 400 for an unknown section; 503 when no source of any section answers. Neither is charged.
     """
     asked = include.split(",")
-    chains = {_path(name): LEGS[name](ctx) for name in asked}
+    chains = {_path(name): FALLBACKS[name](ctx) for name in asked}
     if history:
         chains["series.btc_24h"] = candles.btc_hours(HOURS)
     found = await read_sections(ctx, chains)
@@ -212,17 +224,19 @@ def btc(ctx: ToolContext, spot: Spot) -> BtcSection:
     )
 
 
-def mood(found: Mood) -> MoodSection:
-    return MoodSection(value=found.value, label=found.label, source=found.index_name)
+def mood(found: Mood) -> PremiumMoodSection:
+    return PremiumMoodSection(value=found.value, label=found.label, source=found.index_name)
 
 
-def earthquakes(listed: QuakeList) -> QuakeSection:
+def earthquakes(listed: QuakeList) -> PremiumQuakeSection:
     found = earthquakes_of(listed)
     if not found:
-        return QuakeSection(count=0, latest=None)
+        return PremiumQuakeSection(count=0, latest=None)
     quake, magnitude = found[0]
     at = round(quake.time.timestamp() * 1000)
-    return QuakeSection(count=len(found), latest=LatestQuake(magnitude=round(magnitude, 1), place=quake.place, time=at))
+    return PremiumQuakeSection(
+        count=len(found), latest=PremiumLatestQuake(magnitude=round(magnitude, 1), place=quake.place, time=at)
+    )
 
 
 def humans(ctx: ToolContext, crew: Crew) -> CrewSection:
@@ -238,7 +252,7 @@ def predictions(found: tuple[Bet, ...]) -> MarketSection:
 
 
 def market(bet: Bet) -> MarketItem:
-    outcomes = [Outcome(name=n, price=round(p, 4)) for n, p in zip(bet.outcomes, bet.prices, strict=True)]
+    outcomes = [SectionOutcome(name=n, price=round(p, 4)) for n, p in zip(bet.outcomes, bet.prices, strict=True)]
     return MarketItem(question=bet.question, volume_24hr=round(bet.volume_24h_usd, 2), outcomes=outcomes)
 
 

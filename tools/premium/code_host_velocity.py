@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from anyio import gather
 from pydantic import Field
 
-from tools.shared.attempts import attempt
 from tools.shared.repositories import (
     ANONYMOUS,
     WITH_TOKEN,
@@ -17,15 +16,22 @@ from tools.shared.repositories import (
     is_ai_ml,
     most_starred,
     remember,
-    search_legs,
+    search_fallbacks,
     stars_24h,
 )
-from tools.shared.sections import in_time
 from tools.sources.github import ACTIVE_LLM, NEW, Repo, RepoQuery
-from toolserver.context import ToolContext
-from toolserver.errors import SourceError
-from toolserver.payloads import Payload, Timestamp, TopLevel
-from toolserver.registry import FREE_SIBLING, Tier, tool
+from toolserver import (
+    FREE_SIBLING,
+    Payload,
+    SourceError,
+    Tier,
+    Timestamp,
+    ToolContext,
+    TopLevel,
+    limit_time,
+    tool,
+    up_to,
+)
 
 NEW_DAYS, ACTIVE_DAYS = 7, 30
 TRENDING, ACTIVE, TOPICS, TOP_TOPICS = 30, 15, 10, 20
@@ -46,7 +52,7 @@ NOTES = {
 }
 
 
-class Window(Payload):
+class VelocityWindow(Payload):
     created_within_days: int
     active_within_days: int
 
@@ -69,7 +75,7 @@ class VelocityRepo(Payload):
     is_ai_ml: bool
 
 
-class TrendingRepo(VelocityRepo):
+class NewRepo(VelocityRepo):
     age_days: float = Field(ge=1)
     stars_per_day: float
 
@@ -96,8 +102,8 @@ class VelocityTotals(Payload):
 
 
 class PremiumCodeHostVelocity(TopLevel):
-    window: Window
-    trending_repos: list[TrendingRepo] | None = Field(max_length=TRENDING, description="Most stars first")
+    window: VelocityWindow
+    trending_repos: list[NewRepo] | None = Field(max_length=TRENDING, description="Most stars first")
     ai_ml_repos_active_30d: list[VelocityRepo] | None = Field(max_length=ACTIVE, description="Most stars first")
     by_language: list[LanguageCount] | None = Field(description="Of trending_repos")
     by_topic: list[TopicCount] | None = Field(max_length=TOP_TOPICS, description="Of trending_repos")
@@ -105,7 +111,7 @@ class PremiumCodeHostVelocity(TopLevel):
     notes: dict[str, str]
 
 
-class Moment(NamedTuple):
+class RepositoryMoment(NamedTuple):
     """What a repository is shown by: the context's memory, and the time its stars are of."""
 
     ctx: ToolContext
@@ -123,7 +129,9 @@ class Moment(NamedTuple):
     tags={FREE_SIBLING: "code_host_trending"},
     sources=(WITH_TOKEN, ANONYMOUS),
 )
-async def premium_code_host_velocity(ctx: ToolContext) -> PremiumCodeHostVelocity:
+async def premium_code_host_velocity(
+    ctx: ToolContext, limit: Annotated[int, up_to(TRENDING)] = TRENDING
+) -> PremiumCodeHostVelocity:
     """What gains stars on GitHub: the 30 most starred repositories of the past week with stars per day and in the last
     24 hours, the 15 most starred active LLM repositories, and counts by language, topic and AI share. For a plain
     list use code_host_trending.
@@ -140,19 +148,23 @@ async def premium_code_host_velocity(ctx: ToolContext) -> PremiumCodeHostVelocit
         LIVELY: RepoQuery(ACTIVE_LLM, (ctx.now - timedelta(days=ACTIVE_DAYS)).date()),
     }
     new, active = await gather(
-        *(attempt(ctx, section, *in_time(search_legs(query), BUDGET_S)) for section, query in queries.items())
+        *(ctx.attempt(section, *limit_time(search_fallbacks(query), BUDGET_S)) for section, query in queries.items())
     )
     if isinstance(new, SourceError) and isinstance(active, SourceError):
         raise new
     fresh, lively = (usable(ctx, name, found) for name, found in ((NEWEST, new), (LIVELY, active)))
-    trending = fresh and [trending_repo(repo, Moment(ctx, fresh.at)) for repo in most_starred(fresh.listed, TRENDING)]
-    llms = lively and [velocity_repo(repo, Moment(ctx, lively.at)) for repo in most_starred(lively.listed, ACTIVE)]
+    trending = fresh and [
+        trending_repo(repo, RepositoryMoment(ctx, fresh.at)) for repo in most_starred(fresh.listed, TRENDING)
+    ]
+    llms = lively and [
+        velocity_repo(repo, RepositoryMoment(ctx, lively.at)) for repo in most_starred(lively.listed, ACTIVE)
+    ]
     if not (trending or llms):
         ctx.mark_empty()
     return PremiumCodeHostVelocity(
-        window=Window(created_within_days=NEW_DAYS, active_within_days=ACTIVE_DAYS),
-        trending_repos=trending,
-        ai_ml_repos_active_30d=llms,
+        window=VelocityWindow(created_within_days=NEW_DAYS, active_within_days=ACTIVE_DAYS),
+        trending_repos=trending and ctx.page(trending, limit, NEWEST),
+        ai_ml_repos_active_30d=llms and ctx.page(llms, limit, LIVELY),
         by_language=None if trending is None else by_language(trending),
         by_topic=None if trending is None else by_topic(trending),
         aggregate=totals(trending, llms, authenticated=all(f.authenticated for f in (fresh, lively) if f)),
@@ -171,7 +183,7 @@ def usable(ctx: ToolContext, section: str, found: Searched | SourceError) -> Sea
     return found
 
 
-def velocity_repo(repo: Repo, moment: Moment) -> VelocityRepo:
+def velocity_repo(repo: Repo, moment: RepositoryMoment) -> VelocityRepo:
     return VelocityRepo(
         full_name=repo.full_name,
         description=repo.description,
@@ -191,16 +203,16 @@ def velocity_repo(repo: Repo, moment: Moment) -> VelocityRepo:
     )
 
 
-def trending_repo(repo: Repo, moment: Moment) -> TrendingRepo:
+def trending_repo(repo: Repo, moment: RepositoryMoment) -> NewRepo:
     age = age_days(repo, moment.at)
-    return TrendingRepo(**dict(velocity_repo(repo, moment)), age_days=age, stars_per_day=round(repo.stars / age, 1))
+    return NewRepo(**dict(velocity_repo(repo, moment)), age_days=age, stars_per_day=round(repo.stars / age, 1))
 
 
 def owner_type(text: str | None) -> OwnerType | None:
     return "User" if text == "User" else "Organization" if text == "Organization" else None
 
 
-def by_language(repos: Sequence[TrendingRepo]) -> list[LanguageCount]:
+def by_language(repos: Sequence[NewRepo]) -> list[LanguageCount]:
     """The language most repositories are in first, of equal ones the more starred."""
     counts, stars = Counter[str](), Counter[str]()
     for repo in repos:
@@ -210,7 +222,7 @@ def by_language(repos: Sequence[TrendingRepo]) -> list[LanguageCount]:
     return [LanguageCount(language=name, count=counts[name], total_stars=stars[name]) for name in order]
 
 
-def by_topic(repos: Sequence[TrendingRepo]) -> list[TopicCount]:
+def by_topic(repos: Sequence[NewRepo]) -> list[TopicCount]:
     """The topics of most repositories first."""
     counts = Counter(topic for repo in repos for topic in dict.fromkeys(repo.topics))
     order = sorted(counts, key=lambda topic: (-counts[topic], topic))
@@ -218,7 +230,7 @@ def by_topic(repos: Sequence[TrendingRepo]) -> list[TopicCount]:
 
 
 def totals(
-    trending: Sequence[TrendingRepo] | None, active: Sequence[VelocityRepo] | None, *, authenticated: bool
+    trending: Sequence[NewRepo] | None, active: Sequence[VelocityRepo] | None, *, authenticated: bool
 ) -> VelocityTotals:
     """Counts of what is listed; null for a list that failed, and a share of nothing is null too."""
     ai = None if trending is None else sum(repo.is_ai_ml for repo in trending)

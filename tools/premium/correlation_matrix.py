@@ -7,17 +7,14 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
+from tools.parsing.series import Series
 from tools.shared import correlation
-from tools.shared.commodities import OIL_SERIES_SOURCES, oil_series_legs
+from tools.shared.commodities import OIL_SERIES_SOURCES, oil_series_fallbacks
 from tools.shared.correlation import LEAST, RETURNS, Direction, Relationship, Step, difference, simple_return
-from tools.shared.indices import DOLLAR_SOURCES, dollar_index_legs
-from tools.shared.macro import INDICATORS, Legs, Sourced, new_york_date
-from tools.shared.sections import read_sections
-from tools.shared.series import Series
+from tools.shared.indices import DOLLAR_SOURCES, dollar_index_fallbacks
+from tools.shared.macro import INDICATORS, Fallbacks, Sourced, new_york_date
 from tools.sources.treasury import PAR_YIELDS
-from toolserver.context import ToolContext
-from toolserver.payloads import Payload, TopLevel
-from toolserver.registry import FREE_SIBLING, Tier, tool
+from toolserver import FREE_SIBLING, Payload, Tier, ToolContext, TopLevel, read_sections, tool
 
 AssetClass = Literal["commodity", "rates", "fx"]
 SPAN = dt.timedelta(days=75)
@@ -33,7 +30,7 @@ class Asset(NamedTuple):
     """What is compared: its class, and its chain on a day."""
 
     asset_class: AssetClass
-    legs: Callable[[dt.date], Legs]
+    fallbacks: Callable[[dt.date], Fallbacks]
 
     @property
     def step(self) -> Step:
@@ -42,10 +39,10 @@ class Asset(NamedTuple):
 
 
 ASSETS = {
-    "OIL_WTI": Asset("commodity", oil_series_legs),
-    "TREASURY_10Y": Asset("rates", INDICATORS["treasury_10y"].legs),
-    "TREASURY_2Y": Asset("rates", INDICATORS["treasury_2y"].legs),
-    "USD_INDEX": Asset("fx", dollar_index_legs),
+    "OIL_WTI": Asset("commodity", oil_series_fallbacks),
+    "TREASURY_10Y": Asset("rates", INDICATORS["treasury_10y"].fallbacks),
+    "TREASURY_2Y": Asset("rates", INDICATORS["treasury_2y"].fallbacks),
+    "USD_INDEX": Asset("fx", dollar_index_fallbacks),
 }
 
 
@@ -113,7 +110,7 @@ async def premium_correlation_matrix(ctx: ToolContext) -> CorrelationMatrix:
     Errors: 503 when nobody answers, not charged; an answer without any pair is not charged either.
     """
     today = new_york_date(ctx.now)
-    found = await read_sections(ctx, {f"assets.{name}": asset.legs(today) for name, asset in ASSETS.items()})
+    found = await read_sections(ctx, {f"assets.{name}": asset.fallbacks(today) for name, asset in ASSETS.items()})
     found.require_any()
     series = {name: found.get(f"assets.{name}", lambda read: _recent(read, today)) for name in ASSETS}
     pairs = compared(ctx, {name: read.series for name, read in series.items() if read is not None})
@@ -158,7 +155,7 @@ def compared(ctx: ToolContext, series: dict[str, Series]) -> list[PairItem]:
 
 def compare(a: str, b: str, one: Series, other: Series) -> PairItem | None:
     """Two assets side by side; None when there is too little to compare."""
-    pair = correlation.aligned(one, other)
+    pair = correlation.align(one, other)
     returns = correlation.steps(pair)
     r = correlation.pearson(returns)
     if r is None:

@@ -2,28 +2,40 @@
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from tools.parsing.candles import Candle
+from tools.parsing.coins import Coin
+from tools.parsing.numbers import percent, price, significant
 from tools.shared import bitcoin_network, candles, exchange_list
 from tools.shared.bitcoin_network import BitcoinNetwork, network, network_chains
-from tools.shared.coins import Coin
 from tools.shared.exchange_list import Pair, PairFigures
-from tools.shared.gas import GAS_SOURCES, GasPrice, gas_legs
-from tools.shared.numbers import percent, price, significant
-from tools.shared.sections import Sections, read_sections
-from tools.sources.coinbase import Candle
+from tools.shared.gas import GAS_SOURCES, GasPrice, gas_fallbacks
 from tools.sources.coingecko import COINS_MARKETS
 from tools.sources.coinlore import TICKERS as COINLORE
 from tools.sources.coinpaprika import TICKERS as COINPAPRIKA
-from toolserver.context import Leg, ToolContext, via
-from toolserver.payloads import Payload, Sparse, TopLevel
-from toolserver.registry import FREE_SIBLING, Tier, tool
+from toolserver import (
+    FREE_SIBLING,
+    Fallback,
+    Payload,
+    Sections,
+    Sparse,
+    Tier,
+    ToolContext,
+    TopLevel,
+    read_sections,
+    tool,
+    up_to,
+    via,
+)
 
 COINS, PAIRS, DAYS, MOST = 50, 20, 30, 20
 SYMBOL = re.compile(r"[A-Z0-9][A-Z0-9.$*+_\-]{0,19}")
+_ONE = " *[A-Za-z0-9][A-Za-z0-9.$*+_-]{0,19} *"
+SYMBOLS = f"^{_ONE}(,{_ONE}){{0,{MOST - 1}}}$"
 COIN_SOURCES = (COINS_MARKETS, COINLORE, COINPAPRIKA)
 
 
@@ -34,6 +46,17 @@ def canonical(given: Any) -> str | None:
     if len(names) > MOST or not all(SYMBOL.fullmatch(name) for name in names):
         raise ValueError(f"give at most {MOST} symbols separated by commas, like BTC,ETH")
     return ",".join(names) or None
+
+
+Coins = Annotated[
+    str | None,
+    BeforeValidator(canonical),
+    Field(
+        description="Only these symbols, separated by commas, at most 20",
+        examples=["BTC,ETH,SOL"],
+        json_schema_extra={"pattern": SYMBOLS},
+    ),
+]
 
 
 class CoinFigures(Payload):
@@ -100,14 +123,11 @@ class PremiumCryptoDeep(TopLevel, Sparse):
 )
 async def premium_crypto_deep(
     ctx: ToolContext,
-    coins: Annotated[
-        str | None,
-        BeforeValidator(canonical),
-        Field(description="Only these symbols, separated by commas, at most 20", examples=["BTC,ETH,SOL"]),
-    ] = None,
+    coins: Coins = None,
     history: Annotated[
         Literal["30d"] | None, Field(description="30d adds daily bitcoin candles of the past 30 days")
     ] = None,
+    limit: Annotated[int, up_to(COINS)] = COINS,
 ) -> PremiumCryptoDeep:
     """Crypto in one call: the 50 largest coins with 1 h, 24 h and 7 d changes, an exchange's 20 most traded USDT pairs,
     Bitcoin's height, fees, hashrate and mempool, and Ethereum gas; `coins` picks symbols, history=30d adds daily
@@ -124,13 +144,17 @@ async def premium_crypto_deep(
     found = await read_sections(ctx, _chains(history))
     found.require_any()
     asked = frozenset(coins.split(",")) if coins else frozenset()
-    top, pairs = found.get("coins_top50", coin_rows(asked)), found.get("exchange_top20_usdt", pair_rows(ctx, asked))
+    changes = found.get(
+        "coins_top50", lambda listed: {coin.symbol: coin.change_24h_percent for _, coin in listed[::-1]}
+    )
+    top = found.get("coins_top50", coin_rows(asked))
+    pairs = found.get("exchange_top20_usdt", pair_rows(ctx, asked, changes or {}))
     if asked:
         _judge_filter(ctx, asked, top, pairs)
     series = {"series": DaySeries(btc_30d=found.get("series.btc_30d", _days(ctx)))} if history else {}
     return PremiumCryptoDeep(
-        coins_top50=top,
-        exchange_top20_usdt=pairs,
+        coins_top50=top and ctx.page(top, limit, "coins_top50"),
+        exchange_top20_usdt=pairs and ctx.page(pairs, limit, "exchange_top20_usdt"),
         network_btc=network(found, "network_btc"),
         eth_gas=found.get("eth_gas", gas_figures),
         **series,
@@ -138,14 +162,14 @@ async def premium_crypto_deep(
     )
 
 
-def _chains(history: str | None) -> dict[str, tuple[Leg[Any], ...]]:
+def _chains(history: str | None) -> dict[str, tuple[Fallback[Any], ...]]:
     """Every section by its path; daily candles only when asked for."""
     days = {"series.btc_30d": candles.btc_days(DAYS)} if history else {}
     return {
         "coins_top50": tuple(via(source, None, ranked) for source in COIN_SOURCES),
-        "exchange_top20_usdt": exchange_list.list_legs(),
+        "exchange_top20_usdt": exchange_list.list_fallbacks(),
         **network_chains("network_btc"),
-        "eth_gas": gas_legs(),
+        "eth_gas": gas_fallbacks(),
         **days,
     }
 
@@ -183,18 +207,24 @@ def coin_row(coin: Coin, rank: int) -> CoinFigures:
     )
 
 
-def pair_rows(ctx: ToolContext, asked: frozenset[str]) -> Callable[[tuple[Pair, ...]], list[PairFigures]]:
-    """The most traded of the pairs asked for, or of all; what their venue does not tell is warned about."""
+def pair_rows(
+    ctx: ToolContext, asked: frozenset[str], changes: Mapping[str, float | None]
+) -> Callable[[tuple[Pair, ...]], list[PairFigures]]:
+    """The most traded of the pairs asked for, or of all; what their venue does not tell is warned about.
+
+    Where no venue tells how a pair's price changed, `changes` has that of the coin over all venues.
+    """
 
     def rows(listed: tuple[Pair, ...]) -> list[PairFigures]:
-        shown = [pair for pair in listed if not asked or pair.base in asked][:PAIRS]
+        chosen = [pair for pair in listed if not asked or pair.base in asked][:PAIRS]
+        shown = exchange_list.fill_changes(chosen, changes)
         if missing := exchange_list.missing(shown):
             text = f"{', '.join(missing)}: not known from {shown[0].venue}."
             ctx.warn("exchange_top20_usdt", "field_missing", text)
-        if usd := exchange_list.quoted_in_usd(shown):
+        if usd := exchange_list.pairs_in_usd(shown):
             text = f"{len(usd)} pairs are quoted in USD, for want of one in USDT: {', '.join(usd[:8])}."
             ctx.warn("exchange_top20_usdt", "degraded_fallback", text)
-        return [exchange_list.shown(pair) for pair in shown]
+        return [exchange_list.show_pair(pair) for pair in shown]
 
     return rows
 
@@ -256,7 +286,7 @@ def _notes(found: Sections, history: str | None) -> dict[str, str]:
     venue = found.get("exchange_top20_usdt", lambda pairs: pairs[0].venue) or "unavailable"
     notes = {
         "exchange_list": f"Venue: {venue}. Coins against USDT by quote volume; pairs of stable coins or currencies and"
-        " leveraged tokens are left out.",
+        " leveraged tokens are left out. Kraken tells no changes: they are those of OKX or of all venues.",
         "gas_rounding": "Whole gwei are rounded up, at least 1; gas is often below that: see the exact figures.",
         "fee_rounding": "Fees are rounded up to whole satoshi per virtual byte, at least 1.",
         "volume_units": "coins_top50 USD, all venues; exchange_top20_usdt in the pair's second currency, one venue;"

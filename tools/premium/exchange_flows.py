@@ -1,22 +1,28 @@
 """GET /api/pro/exchange-flows."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from anyio import gather
 from pydantic import Field
 
+from tools.parsing.numbers import price
 from tools.shared import onchain
-from tools.shared.attempts import attempt
-from tools.shared.numbers import price
 from tools.shared.onchain import Chain, ScannedBlock, dollars, ether
-from tools.shared.sections import in_time
 from tools.shared.wallets import CHECKED_ON, EXCHANGES
-from tools.sources.ethereum import Block, Transfer
-from toolserver.context import ToolContext
-from toolserver.errors import SourceError
-from toolserver.payloads import Payload, Timestamp, TopLevel
-from toolserver.registry import FREE_SIBLING, Tier, tool
+from tools.sources.ethereum import Block, EtherTransfer
+from toolserver import (
+    FREE_SIBLING,
+    Payload,
+    SourceError,
+    Tier,
+    Timestamp,
+    ToolContext,
+    TopLevel,
+    limit_time,
+    tool,
+    up_to,
+)
 
 FOLLOW_S = 30.0
 MOST = 20
@@ -100,7 +106,7 @@ class Flow(NamedTuple):
     counterparty: str | None
     counterparty_exchange: str | None
     block: Block
-    transfer: Transfer
+    transfer: EtherTransfer
 
 
 class Sides(NamedTuple):
@@ -126,7 +132,7 @@ class Sides(NamedTuple):
     tags={FREE_SIBLING: "gas"},
     sources=(*onchain.PRICE_SOURCES, *onchain.CHAIN_SOURCES),
 )
-async def premium_exchange_flows(ctx: ToolContext) -> PremiumExchangeFlows:
+async def premium_exchange_flows(ctx: ToolContext, limit: Annotated[int, up_to(MOST)] = MOST) -> PremiumExchangeFlows:
     """Ether that moves to and from the hot wallets of eight exchanges in the newest blocks: inflow, outflow and net by
     exchange, the transfers themselves, and which way it leans. For any large transfer use premium_whales.
 
@@ -140,8 +146,8 @@ async def premium_exchange_flows(ctx: ToolContext) -> PremiumExchangeFlows:
     Errors: 503 without blocks. Nothing is charged then, nor when no transfer was seen or the chain stands still.
     """
     spot_usd, chain = await gather(
-        ctx.section("spot_eth_usd", *in_time(onchain.price_legs("ETH"))),
-        attempt(ctx, BLOCKS, *in_time(onchain.block_legs(ctx))),
+        ctx.section("spot_eth_usd", *limit_time(onchain.price_fallbacks("ETH"))),
+        ctx.attempt(BLOCKS, *limit_time(onchain.block_fallbacks(ctx))),
     )
     if isinstance(chain, SourceError):
         raise chain
@@ -153,9 +159,9 @@ async def premium_exchange_flows(ctx: ToolContext) -> PremiumExchangeFlows:
         ctx.mark_empty()
     return PremiumExchangeFlows(
         spot_eth_usd=spot,
-        blocks_scanned=onchain.scanned(chain),
+        blocks_scanned=onchain.list_scanned(chain),
         flows_by_exchange=by_exchange(flows, spot),
-        recent_transfers=[flow_transfer(flow, spot) for flow in flows[:MOST]],
+        recent_transfers=[flow_transfer(flow, spot) for flow in ctx.page(flows[:MOST], limit, "recent_transfers")],
         aggregate=totals(flows, spot),
         threshold=FlowThreshold(min_eth=LEAST_ETH, balanced_rule=BALANCED_RULE, rationale=RATIONALE),
         exchanges_tracked=NAMES,
@@ -170,7 +176,7 @@ def flows_in(chain: Chain) -> tuple[Flow, ...]:
     return tuple(sorted(kept, key=lambda f: (-f.block.number, -f.transfer.value_wei, f.transfer.hash)))
 
 
-def flow_of(block: Block, transfer: Transfer) -> Flow | None:
+def flow_of(block: Block, transfer: EtherTransfer) -> Flow | None:
     """What a transfer is to the exchanges; None when it is too small or between strangers."""
     sender, receiver = transfer.sender, transfer.to
     paying, paid = EXCHANGES.get(sender), EXCHANGES.get(receiver or "")
@@ -207,9 +213,9 @@ def exchange_flow(name: str, both: Sides, usd: float | None) -> ExchangeFlow:
     inflow, outflow, net = (ether(wei) for wei in (sum(both.inflows), sum(both.outflows), both.net))
     return ExchangeFlow(
         exchange=name,
-        inflow_eth=onchain.shown(inflow, PLACES),
-        outflow_eth=onchain.shown(outflow, PLACES),
-        net_eth=onchain.shown(net, PLACES),
+        inflow_eth=onchain.show_amount(inflow, PLACES),
+        outflow_eth=onchain.show_amount(outflow, PLACES),
+        net_eth=onchain.show_amount(net, PLACES),
         inflow_count=len(both.inflows),
         outflow_count=len(both.outflows),
         inflow_usd=dollars(inflow, usd),
@@ -226,7 +232,7 @@ def flow_transfer(flow: Flow, usd: float | None) -> FlowTransfer:
         exchange=flow.exchange,
         counterparty=flow.counterparty,
         counterparty_exchange=flow.counterparty_exchange,
-        value_eth=onchain.shown(value, PLACES),
+        value_eth=onchain.show_amount(value, PLACES),
         value_usd=dollars(value, usd),
         block_number=flow.block.number,
         block_time=flow.block.time,
@@ -240,9 +246,9 @@ def totals(flows: Sequence[Flow], usd: float | None) -> FlowTotals:
     return FlowTotals(
         transfer_count=len(both.inflows) + len(both.outflows),
         inter_exchange_count=sum(flow.direction == "inter_exchange" for flow in flows),
-        total_inflow_eth=onchain.shown(ether(sum(both.inflows)), PLACES),
-        total_outflow_eth=onchain.shown(ether(sum(both.outflows)), PLACES),
-        net_flow_eth=onchain.shown(ether(both.net), PLACES),
+        total_inflow_eth=onchain.show_amount(ether(sum(both.inflows)), PLACES),
+        total_outflow_eth=onchain.show_amount(ether(sum(both.outflows)), PLACES),
+        net_flow_eth=onchain.show_amount(ether(both.net), PLACES),
         net_flow_usd=dollars(ether(both.net), usd),
         bias=bias(both),
     )

@@ -6,19 +6,29 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from tools.parsing.numbers import price, significant
+from tools.parsing.series import Series, newest
 from tools.shared import commodities, fx, indices
 from tools.shared import macro as indicators
 from tools.shared.commodities import Gold, Kind, Priced
 from tools.shared.fx import FxRates
 from tools.shared.indices import Freshness, IndexQuote
 from tools.shared.macro import INDICATORS, Sourced, new_york_date
-from tools.shared.numbers import price, significant
-from tools.shared.sections import Sections, after, read_sections
-from tools.shared.series import newest
 from tools.sources.freddiemac import PMMS_30Y
-from toolserver.context import Leg, ToolContext
-from toolserver.payloads import Payload, Sparse, Timestamp, TopLevel
-from toolserver.registry import FREE_SIBLING, Tier, tool
+from toolserver import (
+    FREE_SIBLING,
+    Fallback,
+    Payload,
+    Sections,
+    Sparse,
+    Tier,
+    Timestamp,
+    ToolContext,
+    TopLevel,
+    convert_fallback,
+    read_sections,
+    tool,
+)
 
 LONGEST = 30  # observations of a series
 CODES = ("EUR", "JPY", "GBP", "CHF")
@@ -166,16 +176,16 @@ async def premium_macro(
     )
 
 
-def _chains(now: dt.datetime) -> dict[str, tuple[Leg[Any], ...]]:
+def _chains(now: dt.datetime) -> dict[str, tuple[Fallback[Any], ...]]:
     """Every section by its path."""
     today = new_york_date(now)
     return {
-        **{f"economic.{name}": INDICATORS[name].legs(today) for name in FREQUENCIES},
-        "forex": tuple(after(leg, four) for leg in fx.usd_legs(now.date())),
-        "commodities.gold": commodities.gold_legs(),
-        "commodities.oil": commodities.oil_legs(today),
-        "commodities.nat_gas": commodities.gas_legs(today),
-        **{f"markets.{name}": indices.market_legs(symbol) for name, symbol in FUNDS.items()},
+        **{f"economic.{name}": INDICATORS[name].fallbacks(today) for name in FREQUENCIES},
+        "forex": tuple(convert_fallback(fallback, four) for fallback in fx.usd_fallbacks(now.date())),
+        "commodities.gold": commodities.gold_fallbacks(),
+        "commodities.oil": commodities.oil_fallbacks(today),
+        "commodities.nat_gas": commodities.gas_fallbacks(today),
+        **{f"markets.{name}": indices.market_fallbacks(symbol) for name, symbol in FUNDS.items()},
     }
 
 
@@ -245,5 +255,18 @@ def _notes(found: Sections, history: str | None) -> dict[str, str]:
         "licence": "Licence class and terms of each source are in _meta.sources; some bar redistribution.",
     }
     if history:
-        notes["history"] = f"The {LONGEST} newest observations of each series at its own frequency, oldest first."
+        spans = {
+            name: found.get(f"economic.{name}", lambda read: _span(read.series[-LONGEST:])) for name in FREQUENCIES
+        }
+        known = "; ".join(f"{name} {span}" for name, span in spans.items() if span)
+        notes["history"] = (
+            f"The {LONGEST} newest observations of each series at its own frequency, oldest first, not {LONGEST} days"
+            f" where that is monthly or quarterly: {known}."
+        )
     return notes
+
+
+def _span(series: Series) -> str:
+    """How many observations there are, and from when to when: `30 from 2024-07-01 to 2026-12-01`."""
+    shown = series[-LONGEST:]
+    return f"{len(shown)} from {shown[0].date} to {shown[-1].date}"

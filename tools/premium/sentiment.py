@@ -1,24 +1,31 @@
 """GET /api/pro/sentiment."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
+from tools.parsing.prediction_markets import Bet
 from tools.shared import bets, headlines
 from tools.shared import sentiment as said
 from tools.shared.headlines import Collected, Item
-from tools.shared.indices import VIX_SOURCES, IndexQuote, vix_legs
-from tools.shared.mood import FEAR_GREED_SOURCES, IndexName, Mood, fear_greed_legs
-from tools.shared.sections import read_sections
+from tools.shared.indices import VIX_SOURCES, IndexQuote, vix_fallbacks
+from tools.shared.mood import FEAR_GREED_SOURCES, IndexName, Mood, fear_greed_fallbacks
 from tools.shared.sentiment import Confidence, Label, Mention, Signal, Talk, VixLabel
 from tools.shared.tickers import BY_SYMBOL, AssetClass
 from tools.sources import reddit
-from tools.sources.polymarket import Bet
-from toolserver.context import Leg, ToolContext
-from toolserver.errors import SourceEmpty
-from toolserver.payloads import Payload, TopLevel
-from toolserver.registry import FREE_SIBLING, Tier, tool
+from toolserver import (
+    FREE_SIBLING,
+    Fallback,
+    Payload,
+    SourceEmpty,
+    Tier,
+    ToolContext,
+    TopLevel,
+    read_sections,
+    tool,
+    up_to,
+)
 
 MOOD, VIX = "market_indices.crypto_fear_greed", "market_indices.stocks_vix"
 TRENDING, SIGNALS = "trending", "prediction_markets_signals"
@@ -28,7 +35,7 @@ WINDOW_H = 24
 FOLLOW_S = 100.0  # a board of Reddit a composition: each of the four comes round before its word is stale
 
 
-class FearGreedIndex(Payload):
+class CryptoFearGreed(Payload):
     value: int = Field(ge=0, le=100, description="0 extreme fear, 100 extreme greed")
     label: str
     source: IndexName
@@ -42,7 +49,7 @@ class VolatilityIndex(Payload):
 
 
 class MarketIndices(Payload):
-    crypto_fear_greed: FearGreedIndex | None
+    crypto_fear_greed: CryptoFearGreed | None
     stocks_vix: VolatilityIndex | None
 
 
@@ -75,7 +82,7 @@ class HeadlineSample(Payload):
     headlines_scanned: int = Field(ge=0, description="Of the window, each story once, with or without a ticker")
     tickers_with_mentions: int = Field(ge=0)
     sources_ok: int = Field(ge=0, description="Headline feeds that answered")
-    sources_failed: int = Field(ge=0)
+    sources_failed: int = Field(ge=0, description="Headline feeds that were asked and gave nothing, as in _meta")
     window_hours: int
 
 
@@ -104,7 +111,7 @@ class PremiumSentiment(TopLevel):
     tags={FREE_SIBLING: "fear_greed"},
     sources=(*FEAR_GREED_SOURCES, *VIX_SOURCES, *headlines.SOURCES, *bets.SOURCES),
 )
-async def premium_sentiment(ctx: ToolContext) -> PremiumSentiment:
+async def premium_sentiment(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> PremiumSentiment:
     """What is being said about markets: which of 26 crypto and stock tickers the headlines of the past 24 hours name
     and in what tone, with samples, crypto fear & greed, the VIX, and bets on the economy. For the one index use
     fear_greed, for prices stocks or premium_crypto_deep.
@@ -117,10 +124,10 @@ async def premium_sentiment(ctx: ToolContext) -> PremiumSentiment:
     Cboe; Polymarket, else Kalshi.
     Errors: 503 when nobody answers, not charged; nor is an answer without tickers and without indices.
     """
-    chains: dict[str, tuple[Leg[Any], ...]] = {
-        MOOD: fear_greed_legs(),
-        VIX: vix_legs(),
-        TRENDING: headlines.headline_legs(ctx),
+    chains: dict[str, tuple[Fallback[Any], ...]] = {
+        MOOD: fear_greed_fallbacks(),
+        VIX: vix_fallbacks(),
+        TRENDING: headlines.headline_fallbacks(ctx),
         SIGNALS: bets.markets(),
     }
     found = await read_sections(ctx, chains)
@@ -137,15 +144,15 @@ async def premium_sentiment(ctx: ToolContext) -> PremiumSentiment:
         ctx.mark_empty()
     return PremiumSentiment(
         market_indices=indices,
-        trending=trending,
-        prediction_markets_signals=signals,
-        sample_size=sample(collected, items, talk),
+        trending=trending and ctx.page(trending, limit, TRENDING),
+        prediction_markets_signals=signals and ctx.page(signals, limit, SIGNALS),
+        sample_size=sample(ctx, items, talk),
         notes=_notes(indices),
     )
 
 
-def mood(found: Mood) -> FearGreedIndex:
-    return FearGreedIndex(value=found.value, label=found.label, source=found.index_name)
+def mood(found: Mood) -> CryptoFearGreed:
+    return CryptoFearGreed(value=found.value, label=found.label, source=found.index_name)
 
 
 def vix(found: IndexQuote) -> VolatilityIndex:
@@ -202,13 +209,13 @@ def market(bet: Bet) -> MarketSignal:
     )
 
 
-def sample(collected: Collected | None, items: Sequence[Item], talk: Sequence[Talk]) -> HeadlineSample:
-    always = len(headlines.SOURCES) - 1  # the search is asked only where it is switched on
+def sample(ctx: ToolContext, items: Sequence[Item], talk: Sequence[Talk]) -> HeadlineSample:
+    sources_ok, sources_failed = ctx.notes.count_sources(TRENDING)
     return HeadlineSample(
         headlines_scanned=len(items),
         tickers_with_mentions=len(talk),
-        sources_ok=collected.answered if collected else 0,
-        sources_failed=len(collected.missing) if collected else always,
+        sources_ok=sources_ok,
+        sources_failed=sources_failed,
         window_hours=WINDOW_H,
     )
 

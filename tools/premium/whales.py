@@ -2,20 +2,28 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field
 
+from tools.parsing.numbers import price
 from tools.shared import btc_whales, onchain
-from tools.shared.btc_whales import LEAST_SAT, Seen, Window, bitcoin
-from tools.shared.numbers import price
+from tools.shared.btc_whales import LEAST_SAT, SeenTransaction, WhaleWindow, bitcoin
 from tools.shared.onchain import Chain, ScannedBlock, dollars, ether
-from tools.shared.sections import read_sections
 from tools.shared.wallets import CHECKED_ON, EXCHANGES
-from tools.sources.ethereum import Block, Transfer
-from toolserver.context import Leg, ToolContext
-from toolserver.payloads import Payload, Timestamp, TopLevel
-from toolserver.registry import FREE_SIBLING, Tier, tool
+from tools.sources.ethereum import Block, EtherTransfer
+from toolserver import (
+    FREE_SIBLING,
+    Fallback,
+    Payload,
+    Tier,
+    Timestamp,
+    ToolContext,
+    TopLevel,
+    read_sections,
+    tool,
+    up_to,
+)
 
 FOLLOW_S = 30.0
 MOST_BTC, MOST_ETH = 25, 50
@@ -67,7 +75,7 @@ class NewestBlock(Payload):
     time: Timestamp
 
 
-class Totals(Payload):
+class WhaleTotals(Payload):
     """Of all that was found, also where the list is cut."""
 
     btc_whale_count: int | None
@@ -94,16 +102,16 @@ class PremiumWhales(TopLevel):
     )
     eth_block: NewestBlock | None = Field(description="The newest one scanned")
     eth_blocks_scanned: list[ScannedBlock]
-    aggregate: Totals
+    aggregate: WhaleTotals
     thresholds: Thresholds
     notes: dict[str, str]
 
 
-class Moved(NamedTuple):
+class LargeTransfer(NamedTuple):
     """A large transfer and its block."""
 
     block: Block
-    transfer: Transfer
+    transfer: EtherTransfer
 
 
 @tool(
@@ -118,7 +126,7 @@ class Moved(NamedTuple):
     tags={FREE_SIBLING: "btc_price"},
     sources=(*onchain.PRICE_SOURCES, *btc_whales.UNCONFIRMED_SOURCES, *onchain.CHAIN_SOURCES),
 )
-async def premium_whales(ctx: ToolContext) -> PremiumWhales:
+async def premium_whales(ctx: ToolContext, limit: Annotated[int, up_to(MOST_ETH)] = MOST_ETH) -> PremiumWhales:
     """Large transfers on chain right now: unconfirmed bitcoin transactions that pay 10 BTC or more to others, and
     Ether transfers of 100 ETH or more in the newest blocks, with dollar values and exchange labels. For what exchanges
     receive and pay use premium_exchange_flows.
@@ -132,11 +140,11 @@ async def premium_whales(ctx: ToolContext) -> PremiumWhales:
     Kraken or Chainlink. Looked at every 30 seconds while somebody asks.
     Errors: 503 when nobody answers. Nothing is charged then, nor when both lists are empty or the chain stands still.
     """
-    chains: dict[str, tuple[Leg[Any], ...]] = {
-        "spot_prices.btc_usd": onchain.price_legs("BTC"),
-        "spot_prices.eth_usd": onchain.price_legs("ETH"),
-        BTC: btc_whales.seen_legs(ctx.now),
-        ETH: onchain.block_legs(ctx),
+    chains: dict[str, tuple[Fallback[Any], ...]] = {
+        "spot_prices.btc_usd": onchain.price_fallbacks("BTC"),
+        "spot_prices.eth_usd": onchain.price_fallbacks("ETH"),
+        BTC: btc_whales.fallbacks_to_see(ctx.now),
+        ETH: onchain.block_fallbacks(ctx),
     }
     found = await read_sections(ctx, chains)
     found.require_any()
@@ -148,23 +156,28 @@ async def premium_whales(ctx: ToolContext) -> PremiumWhales:
     judge(ctx, window, chain, moved)
     return PremiumWhales(
         spot_prices=spot,
-        btc_whales_unconfirmed=window and [btc_whale(seen, spot.btc_usd) for seen in window.whales[:MOST_BTC]],
-        eth_whales_latest_block=None if moved is None else [eth_whale(each, spot.eth_usd) for each in moved[:MOST_ETH]],
+        btc_whales_unconfirmed=window
+        and [btc_whale(seen, spot.btc_usd) for seen in ctx.page(window.whales[:MOST_BTC], limit, BTC)],
+        eth_whales_latest_block=None
+        if moved is None
+        else [eth_whale(each, spot.eth_usd) for each in ctx.page(moved[:MOST_ETH], limit, ETH)],
         eth_block=chain and NewestBlock(number=chain.blocks[0].number, time=chain.blocks[0].time),
-        eth_blocks_scanned=onchain.scanned(chain),
+        eth_blocks_scanned=onchain.list_scanned(chain),
         aggregate=totals(window, moved, spot),
         thresholds=thresholds(window),
         notes=_notes(),
     )
 
 
-def large(chain: Chain) -> tuple[Moved, ...]:
+def large(chain: Chain) -> tuple[LargeTransfer, ...]:
     """The transfers of 100 ETH and more, largest first."""
-    found = [Moved(block, transfer) for block, transfer in chain.transfers if transfer.value_wei >= LEAST_WEI]
+    found = [LargeTransfer(block, transfer) for block, transfer in chain.transfers if transfer.value_wei >= LEAST_WEI]
     return tuple(sorted(found, key=lambda moved: (-moved.transfer.value_wei, moved.transfer.hash)))
 
 
-def judge(ctx: ToolContext, window: Window | None, chain: Chain | None, moved: Sequence[Moved] | None) -> None:
+def judge(
+    ctx: ToolContext, window: WhaleWindow | None, chain: Chain | None, moved: Sequence[LargeTransfer] | None
+) -> None:
     """Say what is wrong with what was found, and whether there is anything in it."""
     if chain is not None:
         onchain.judge(ctx, ETH, chain)
@@ -179,7 +192,7 @@ def judge(ctx: ToolContext, window: Window | None, chain: Chain | None, moved: S
         ctx.warn(BTC, "change_not_removed", text)
 
 
-def btc_whale(seen: Seen, usd: float | None) -> BtcWhale:
+def btc_whale(seen: SeenTransaction, usd: float | None) -> BtcWhale:
     return BtcWhale(
         tx_hash=seen.hash,
         value_btc=float(bitcoin(seen.moved_sat)),
@@ -194,7 +207,7 @@ def btc_whale(seen: Seen, usd: float | None) -> BtcWhale:
     )
 
 
-def eth_whale(moved: Moved, usd: float | None) -> EthWhale:
+def eth_whale(moved: LargeTransfer, usd: float | None) -> EthWhale:
     block, transfer = moved
     value = ether(transfer.value_wei)
     return EthWhale(
@@ -203,7 +216,7 @@ def eth_whale(moved: Moved, usd: float | None) -> EthWhale:
         to=transfer.to,
         from_label=EXCHANGES.get(transfer.sender),
         to_label=EXCHANGES.get(transfer.to or ""),
-        value_eth=onchain.shown(value),
+        value_eth=onchain.show_amount(value),
         value_usd=dollars(value, usd),
         block_number=block.number,
         block_time=block.time,
@@ -212,16 +225,16 @@ def eth_whale(moved: Moved, usd: float | None) -> EthWhale:
     )
 
 
-def totals(window: Window | None, moved: Sequence[Moved] | None, spot: SpotPrices) -> Totals:
+def totals(window: WhaleWindow | None, moved: Sequence[LargeTransfer] | None, spot: SpotPrices) -> WhaleTotals:
     """Counts and sums of all that was found; null for what could not be looked at."""
     btc = None if window is None else bitcoin(sum(seen.moved_sat for seen in window.whales))
     eth = None if moved is None else ether(sum(each.transfer.value_wei for each in moved))
-    return Totals(
+    return WhaleTotals(
         btc_whale_count=window and len(window.whales),
         btc_whale_total_btc=None if btc is None else float(btc),
         btc_whale_total_usd=_worth(btc, spot.btc_usd),
         eth_whale_count=None if moved is None else len(moved),
-        eth_whale_total_eth=None if eth is None else onchain.shown(eth),
+        eth_whale_total_eth=None if eth is None else onchain.show_amount(eth),
         eth_whale_total_usd=_worth(eth, spot.eth_usd),
     )
 
@@ -230,7 +243,7 @@ def _worth(units: Decimal | None, usd: float | None) -> int | None:
     return None if units is None else dollars(units, usd)
 
 
-def thresholds(window: Window | None) -> Thresholds:
+def thresholds(window: WhaleWindow | None) -> Thresholds:
     return Thresholds(
         btc_min_btc=LEAST_BTC,
         eth_min_eth=LEAST_ETH,

@@ -2,22 +2,31 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from tools.parsing.earthquakes import Quake
+from tools.parsing.spaceflight import Launch
 from tools.shared import deltas
 from tools.shared import launches as flights
-from tools.shared.deltas import HOUR, Moved, Seen, Severity
-from tools.shared.sections import Sections, read_sections
-from tools.sources.launch_library import Launch
-from tools.sources.usgs import Quake
-from toolserver.context import Leg, ToolContext
-from toolserver.errors import InvalidArguments
-from toolserver.payloads import Payload, Timestamp, TopLevel
-from toolserver.registry import FREE_SIBLING, Tier, tool
+from tools.shared.deltas import HOUR, MovedMarket, Prices, SeenStory, Severity
+from toolserver import (
+    FREE_SIBLING,
+    Fallback,
+    InvalidArguments,
+    Payload,
+    Sections,
+    Tier,
+    Timestamp,
+    ToolContext,
+    TopLevel,
+    read_sections,
+    tool,
+    up_to,
+)
 
 TYPES = ("earthquake", "tech_news_story", "prediction_market_update", "space_launch")
 AHEAD_OF_US = timedelta(seconds=60)  # a caller's clock may be that much fast
@@ -37,10 +46,10 @@ def whole_second(given: Any) -> datetime | None:
         text = given if isinstance(given, datetime) else _PLUS_LOST.sub(r"\1+\2", given.strip())
         time = text if isinstance(text, datetime) else datetime.fromisoformat(text)
         if time.tzinfo is None:
-            raise ValueError
+            time = time.replace(tzinfo=UTC)
         return time.astimezone(UTC).replace(microsecond=0)
     except (ValueError, OverflowError):
-        raise ValueError("give an ISO 8601 time with Z or an offset, such as 2027-01-15T07:30:00Z") from None
+        raise ValueError("give an ISO 8601 date or time, such as 2027-01-15T07:30:00Z") from None
 
 
 Since = Annotated[
@@ -48,7 +57,7 @@ Since = Annotated[
     BeforeValidator(whole_second),
     WithJsonSchema({"type": "string", "format": "date-time"}),
     Field(
-        description="Only events after this time (ISO 8601 with Z or an offset); default and earliest: an hour ago",
+        description="Only events after this time (ISO 8601, UTC without an offset); default and earliest: an hour ago",
         examples=["2027-01-15T07:30:00Z"],
     ),
 ]
@@ -111,8 +120,8 @@ class Event(Payload):
 class DeltaSample(Payload):
     events_in_rolling_hour: int = Field(ge=0)
     events_after_since_filter: int = Field(ge=0)
-    sources_ok: int = Field(ge=0, le=4, description="Types that a source answered for")
-    sources_failed: int = Field(ge=0, le=4)
+    sources_ok: int = Field(ge=0, description="Sources that gave something")
+    sources_failed: int = Field(ge=0, description="Sources that were asked and gave nothing, as in _meta")
 
 
 class PremiumWorldDeltas(TopLevel):
@@ -133,27 +142,29 @@ class PremiumWorldDeltas(TopLevel):
     sla_s=300,
     follow_s=60.0,
     toolset="core",
-    tags={FREE_SIBLING: "earthquakes"},
+    tags={FREE_SIBLING: "earthquakes", "webhook_since": "since"},
     sources=deltas.SOURCES,
 )
-async def premium_world_deltas(ctx: ToolContext, since: Since = None) -> PremiumWorldDeltas:
+async def premium_world_deltas(
+    ctx: ToolContext, since: Since = None, limit: Annotated[int, up_to(200)] = 50
+) -> PremiumWorldDeltas:
     """What changed in the world within the past hour, as one stream: earthquakes of M4+, stories that came to the
     front page of Hacker News, prediction markets that moved, and launches from an hour ago to 12 hours ahead. Poll it
     with `since` for what is new; for the state of the world use premium_agent_context.
 
-    Shape: latest first. A type whose sources failed is absent from `counts`, and a warning says so.
+    Shape: latest first. A type whose sources failed, or know no hour, is absent from `counts`, with a warning.
     Chart: `events` on a line of time: x `timestamp`, a lane for each `type`, sized by `severity`; `counts` as bars.
     Source: USGS, else EMSC; Hacker News Search; Polymarket, else Kalshi; Launch Library, else RocketLaunch.Live. Looked
     at every minute while somebody asks.
-    Errors: 400 for a `since` without offset or more than a minute ahead; 503 when nobody answers. Nothing is charged
+    Errors: 400 for a `since` that is no time or more than a minute ahead; 503 when nobody answers. Nothing is charged
     then, nor when there is no event.
     """
     start, clamped = window(since, ctx.now)
-    chains: dict[str, tuple[Leg[Any], ...]] = {
-        TYPES[0]: deltas.quake_legs(ctx.now),
-        TYPES[1]: (deltas.page_leg,),
-        TYPES[2]: deltas.price_legs(),
-        TYPES[3]: flights.launches(),
+    chains: dict[str, tuple[Fallback[Any], ...]] = {
+        TYPES[0]: deltas.quake_fallbacks(ctx.now),
+        TYPES[1]: (deltas.page_fallback,),
+        TYPES[2]: deltas.price_fallbacks(),
+        TYPES[3]: flights.launches(ctx.now),
     }
     found = await read_sections(ctx, chains)
     found.require_any()
@@ -165,19 +176,23 @@ async def premium_world_deltas(ctx: ToolContext, since: Since = None) -> Premium
     if not after:
         ctx.mark_empty()
     counts = Counter(event.type for event in after)
-    sample = DeltaSample(
-        events_in_rolling_hour=len(whole),
-        events_after_since_filter=len(after),
-        sources_ok=len(answered),
-        sources_failed=len(TYPES) - len(answered),
-    )
     return PremiumWorldDeltas(
         since=start,
         since_clamped=clamped,
-        events=after,
+        events=ctx.page(after, limit, "events"),
         counts={name: counts[name] for name in answered},
-        sample_size=sample,
+        sample_size=_sample(ctx, whole, after),
         notes=_notes(),
+    )
+
+
+def _sample(ctx: ToolContext, whole: Sequence[Event], after: Sequence[Event]) -> DeltaSample:
+    sources_ok, sources_failed = ctx.notes.count_sources()
+    return DeltaSample(
+        events_in_rolling_hour=len(whole),
+        events_after_since_filter=len(after),
+        sources_ok=sources_ok,
+        sources_failed=sources_failed,
     )
 
 
@@ -199,13 +214,22 @@ def events_of(ctx: ToolContext, found: Sections) -> dict[EventType, list[Event]]
     now = ctx.now
     made: dict[EventType, list[Event] | None] = {
         "earthquake": found.get(TYPES[0], lambda lists: [quake(*pair) for pair in deltas.quakes(lists, now)]),
-        "tech_news_story": found.get(TYPES[1], lambda page: [story(s) for s in deltas.entered(ctx.history, page, now)]),
-        "prediction_market_update": found.get(
-            TYPES[2], lambda prices: [market(m) for m in deltas.moves(ctx.history, prices, now)]
+        "tech_news_story": found.get(
+            TYPES[1], lambda page: [story(s) for s in deltas.find_new_stories(ctx.history, page, now)]
         ),
+        "prediction_market_update": found.get(TYPES[2], lambda prices: _market_updates(ctx, prices)),
         "space_launch": found.get(TYPES[3], lambda all_: [launch(*x, now) for x in deltas.launches(all_, now)]),
     }
     return {name: events for name, events in made.items() if events is not None}
+
+
+def _market_updates(ctx: ToolContext, prices: Prices) -> list[Event] | None:
+    """The markets that moved. None when not one change of the past hour is known: that is not 0 updates."""
+    moved, unknown, traded = deltas.moves(ctx.history, prices, ctx.now)
+    if unknown and unknown * 2 > traded:
+        told = f"The change of the hour is unknown of {unknown} of {traded} markets; prices are kept from now on."
+        ctx.warn(TYPES[2], "incomplete_window", told)
+    return None if unknown == traded and not moved else [market(m) for m in moved]
 
 
 def in_order(events: Iterable[Event]) -> list[Event]:
@@ -230,7 +254,7 @@ def quake(found: Quake, magnitude: float) -> Event:
     return Event(type="earthquake", timestamp=found.time, severity=deltas.quake_severity(magnitude), data=facts)
 
 
-def story(seen: Seen) -> Event:
+def story(seen: SeenStory) -> Event:
     found, at = seen
     facts = StoryFacts(
         id=found.id,
@@ -245,7 +269,7 @@ def story(seen: Seen) -> Event:
     return Event(type="tech_news_story", timestamp=at, severity=deltas.story_severity(found.points), data=facts)
 
 
-def market(moved: Moved) -> Event:
+def market(moved: MovedMarket) -> Event:
     bet, change, at = moved
     facts = MarketFacts(
         id=bet.id,

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
+from tools.parsing.places import Place
 from tools.shared.geo import distance_km
-from tools.shared.places import Place
 from tools.sources.airnow import Area
-from toolserver.errors import SourceEmpty
+from toolserver import SourceEmpty
 
 Band = Literal["good", "moderate", "unhealthy_sensitive", "unhealthy", "very_unhealthy", "hazardous"]
 BANDS: tuple[tuple[float, Band], ...] = (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tools.sources.noaa import WATCH_WARNING_MAP, AlertMap, MappedAlert
 from tools.sources.nws import ALERTS, ALL, Alert, AlertList, Certainty, Severity, Urgency
-from toolserver.context import Leg, via
+from toolserver import Fallback, via
 
 ALERT_SOURCES = (ALERTS, WATCH_WARNING_MAP)
 
@@ -67,7 +67,7 @@ def category(event: str) -> str:
     return next((name for name, words in _CATEGORIES if words.search(event)), "other")
 
 
-def alert_legs(now: datetime) -> tuple[Leg[Ranking], ...]:
+def alert_fallbacks(now: datetime) -> tuple[Fallback[Ranking], ...]:
     """The alerts in force in the United States: from the NWS, or from NOAA's map, which does not class them."""
     return via(ALERTS, ALL, lambda listed: ranked(listed, now)), via(
         WATCH_WARNING_MAP, None, lambda mapped: ranked_map(mapped, now)

@@ -4,12 +4,11 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
-from tools.shared.numbers import percent
+from tools.parsing.numbers import percent
+from tools.parsing.prediction_markets import Bet
 from tools.sources.kalshi import EVENTS
-from tools.sources.polymarket import MARKETS, Bet
-from toolserver.context import Leg, via
-from toolserver.errors import SourceEmpty
-from toolserver.payloads import Payload, Timestamp
+from tools.sources.polymarket import MARKETS
+from toolserver import Fallback, Payload, SourceEmpty, Timestamp, via
 
 SOURCES = (MARKETS, EVENTS)
 OPEN = (0.005, 0.995)  # beyond these a market is as good as decided
@@ -29,7 +28,7 @@ class BetItem(Payload):
     liquidity_usd: float | None
 
 
-def markets() -> tuple[Leg[tuple[Bet, ...]], ...]:
+def markets() -> tuple[Fallback[tuple[Bet, ...]], ...]:
     """All open yes/no markets that count, largest 24-hour volume first."""
     return via(MARKETS, None, by_volume), via(EVENTS, None, by_volume)
 
@@ -50,7 +49,7 @@ def counts(bet: Bet) -> bool:
     return low < bet.prices[0] < high and abs(sum(bet.prices) - 1) <= SUM_TOLERANCE
 
 
-def shown(bet: Bet) -> BetItem:
+def show_bet(bet: Bet) -> BetItem:
     yes = round(100 * bet.prices[0], 1)
     return BetItem(
         question=bet.question,

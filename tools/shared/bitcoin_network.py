@@ -1,17 +1,14 @@
-"""How the Bitcoin network is doing: height, fees, mining power, what waits. Each part from whoever answers."""
+"""The state of the Bitcoin network: height, fees, mining power, mempool. Each part has fallbacks."""
 
 import math
 from typing import Any
 
 from pydantic import Field
 
-from tools.shared.patience import patiently
-from tools.shared.sections import Sections
+from tools.parsing.bitcoin import Backlog, Fees, MiningPower
 from tools.sources import blockstream, mempool
 from tools.sources.blockchain_info import STATS
-from tools.sources.mempool import Backlog, Fees, MiningPower
-from toolserver.context import Leg, via
-from toolserver.payloads import Payload
+from toolserver import Fallback, Payload, Sections, delay_second, via
 
 PATIENCE_S = 3.0  # four requests go to one host, a second apart: the last one is not slow, only late
 
@@ -53,13 +50,15 @@ class BitcoinNetwork(Payload):
     mempool: WaitingTransactions | None
 
 
-def network_chains(section: str) -> dict[str, tuple[Leg[Any], ...]]:
+def network_chains(section: str) -> dict[str, tuple[Fallback[Any], ...]]:
     """The four parts by their paths: mempool.space, or Blockstream and, for mining power, Blockchain.com."""
     return {
-        f"{section}.block_height": patiently(via(mempool.HEIGHT), via(blockstream.HEIGHT), PATIENCE_S),
-        f"{section}.fees_sat_per_vb": patiently(via(mempool.FEES), via(blockstream.FEES), PATIENCE_S),
-        f"{section}.hashrate": patiently(via(mempool.POWER), via(STATS, None, lambda found: found.power), PATIENCE_S),
-        f"{section}.mempool": patiently(via(mempool.BACKLOG), via(blockstream.BACKLOG), PATIENCE_S),
+        f"{section}.block_height": delay_second(via(mempool.HEIGHT), via(blockstream.HEIGHT), PATIENCE_S),
+        f"{section}.fees_sat_per_vb": delay_second(via(mempool.FEES), via(blockstream.FEES), PATIENCE_S),
+        f"{section}.hashrate": delay_second(
+            via(mempool.POWER), via(STATS, None, lambda found: found.power), PATIENCE_S
+        ),
+        f"{section}.mempool": delay_second(via(mempool.BACKLOG), via(blockstream.BACKLOG), PATIENCE_S),
     }
 
 

@@ -6,11 +6,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
+from tools.parsing.bitcoin import RecentTx
 from tools.sources import blockstream, mempool
 from tools.sources.blockchain_info import UNCONFIRMED_TXS, UnconfirmedTx
-from tools.sources.mempool import RecentTx
-from toolserver.context import Leg, via
-from toolserver.history import History, Ring
+from toolserver import Fallback, Ring, TimeSeriesStore, via
 
 LEAST_SAT = 10 * 10**8
 KEEP_S, MOST = 1800.0, 8000  # a hundred each 30 seconds are 6,000
@@ -19,7 +18,7 @@ SAT = Decimal(10**8)
 UNCONFIRMED_SOURCES = (UNCONFIRMED_TXS, mempool.RECENT, blockstream.RECENT)
 
 
-class Seen(NamedTuple):
+class SeenTransaction(NamedTuple):
     """A transaction when it was first seen. `moved_sat` is what others were paid; else, all, with its own change."""
 
     hash: str
@@ -31,15 +30,15 @@ class Seen(NamedTuple):
     change_removed: bool
 
 
-class Window(NamedTuple):
+class WhaleWindow(NamedTuple):
     """What was seen of late: the large ones, largest first; how many in all, and since when."""
 
-    whales: tuple[Seen, ...]
+    whales: tuple[SeenTransaction, ...]
     sampled: int
     seconds: int
 
 
-def seen_legs(now: datetime) -> tuple[Leg[tuple[Seen, ...]], ...]:
+def fallbacks_to_see(now: datetime) -> tuple[Fallback[tuple[SeenTransaction, ...]], ...]:
     """The hundred newest with inputs and outputs, or ten with nothing but their total."""
     return (
         via(UNCONFIRMED_TXS, None, lambda txs: tuple(map(without_change, txs))),
@@ -48,9 +47,9 @@ def seen_legs(now: datetime) -> tuple[Leg[tuple[Seen, ...]], ...]:
     )
 
 
-def without_change(tx: UnconfirmedTx) -> Seen:
+def without_change(tx: UnconfirmedTx) -> SeenTransaction:
     """What is paid to an address that also pays is change, and did not move."""
-    return Seen(
+    return SeenTransaction(
         hash=tx.hash,
         first_seen=tx.at,
         moved_sat=sum(output.value_sat for output in tx.outputs if output.address not in tx.inputs),
@@ -61,14 +60,14 @@ def without_change(tx: UnconfirmedTx) -> Seen:
     )
 
 
-def total_only(tx: RecentTx, now: datetime) -> Seen:
+def total_only(tx: RecentTx, now: datetime) -> SeenTransaction:
     """These lists tell neither a time nor what is change: first seen means by us."""
-    return Seen(tx.txid, now, tx.value_sat, tx.value_sat, tx.fee_sat, tx.vsize, change_removed=False)
+    return SeenTransaction(tx.txid, now, tx.value_sat, tx.value_sat, tx.fee_sat, tx.vsize, change_removed=False)
 
 
-def remember(history: History, seen: Iterable[Seen], now: datetime) -> Window:
+def remember(history: TimeSeriesStore, seen: Iterable[SeenTransaction], now: datetime) -> WhaleWindow:
     """Add what was just seen to what was seen before, each transaction once, and look at all of it."""
-    ring: Ring[Seen] = history.ring("btc_seen", keep_s=KEEP_S, most=MOST)
+    ring: Ring[SeenTransaction] = history.ring("btc_seen", keep_s=KEEP_S, most=MOST)
     for each in seen:
         known = ring.get(each.hash)
         if known is None or (each.change_removed and not known.change_removed):
@@ -76,7 +75,7 @@ def remember(history: History, seen: Iterable[Seen], now: datetime) -> Window:
     rows = ring.rows(now)
     whales = sorted((row for row in rows if row.moved_sat >= LEAST_SAT), key=lambda row: (-row.moved_sat, row.hash))
     watched = (now - rows[0].first_seen).total_seconds() if rows else 0
-    return Window(tuple(whales), len(rows), max(0, int(watched)))
+    return WhaleWindow(tuple(whales), len(rows), max(0, int(watched)))
 
 
 def bitcoin(sat: int) -> Decimal:

@@ -4,11 +4,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
+from tools.parsing.candles import Candle
 from tools.sources import binance, coinbase, kraken
-from tools.sources.coinbase import Candle
-from toolserver.context import Leg, Reading
-from toolserver.errors import SourceEmpty
-from toolserver.upstream.source import Source
+from toolserver import Fallback, FallbackReader, Source, SourceEmpty
 
 Q = TypeVar("Q")
 
@@ -17,28 +15,30 @@ HOUR_SOURCES = (coinbase.CANDLES_HOUR, kraken.OHLC_HOUR, binance.KLINES_HOUR)
 DAY_SOURCES = (coinbase.CANDLES_DAY, kraken.OHLC_DAY, binance.KLINES_DAY)
 
 
-def btc_hours(count: int) -> tuple[Leg[tuple[Candle, ...]], ...]:
+def btc_hours(count: int) -> tuple[Fallback[tuple[Candle, ...]], ...]:
     """The candles of the newest `count` hours that are over, oldest first. Binance's are in USDT."""
     return (
-        _leg(coinbase.CANDLES_HOUR, coinbase.CandleQuery(3600), HOUR, count),
-        _leg(kraken.OHLC_HOUR, kraken.OhlcQuery(60), HOUR, count),
-        _leg(binance.KLINES_HOUR, binance.KlineQuery("1h"), HOUR, count),
+        _fallback(coinbase.CANDLES_HOUR, coinbase.CandleQuery(3600), HOUR, count),
+        _fallback(kraken.OHLC_HOUR, kraken.OhlcQuery(60), HOUR, count),
+        _fallback(binance.KLINES_HOUR, binance.KlineQuery("1h"), HOUR, count),
     )
 
 
-def btc_days(count: int) -> tuple[Leg[tuple[Candle, ...]], ...]:
+def btc_days(count: int) -> tuple[Fallback[tuple[Candle, ...]], ...]:
     """The same for UTC days."""
     return (
-        _leg(coinbase.CANDLES_DAY, coinbase.CandleQuery(86400), DAY, count),
-        _leg(kraken.OHLC_DAY, kraken.OhlcQuery(1440), DAY, count),
-        _leg(binance.KLINES_DAY, binance.KlineQuery("1d"), DAY, count),
+        _fallback(coinbase.CANDLES_DAY, coinbase.CandleQuery(86400), DAY, count),
+        _fallback(kraken.OHLC_DAY, kraken.OhlcQuery(1440), DAY, count),
+        _fallback(binance.KLINES_DAY, binance.KlineQuery("1d"), DAY, count),
     )
 
 
-def _leg(source: Source[Q, tuple[Candle, ...]], query: Q, span: timedelta, count: int) -> Leg[tuple[Candle, ...]]:
+def _fallback(
+    source: Source[Q, tuple[Candle, ...]], query: Q, span: timedelta, count: int
+) -> Fallback[tuple[Candle, ...]]:
     """A period is over by the time the candles were fetched: what is over since then was still open in them."""
 
-    async def leg(reading: Reading) -> tuple[Candle, ...]:
+    async def fallback(reading: FallbackReader) -> tuple[Candle, ...]:
         candles = await reading.read(source, query)
         fetched_at = reading.notes[-1].fetched_at
         assert fetched_at is not None
@@ -47,7 +47,7 @@ def _leg(source: Source[Q, tuple[Candle, ...]], query: Q, span: timedelta, count
             raise SourceEmpty("no candle of the time asked for")
         return found
 
-    return leg
+    return fallback
 
 
 def completed(candles: Iterable[Candle], span: timedelta, count: int, at: datetime) -> tuple[Candle, ...]:

@@ -3,18 +3,16 @@
 import datetime as dt
 from typing import Literal, NamedTuple
 
-from tools.shared.macro import Sourced, sourced
-from tools.shared.market_hours import to_new_york
-from tools.shared.numbers import within
-from tools.shared.sections import after
-from tools.shared.series import Series, newest
+from tools.parsing.market_hours import to_new_york
+from tools.parsing.numbers import within
+from tools.parsing.series import Series, newest
+from tools.shared.macro import Sourced, name_source
 from tools.sources import kraken, yahoo
 from tools.sources.chainlink import GOLD_FEED, Round
 from tools.sources.datahub import HENRY_HUB_DAILY, WTI_DAILY
 from tools.sources.fred import GRAPH_CSV, OBSERVATIONS, Charts, GraphQuery, ObservationsQuery
 from tools.sources.gold_api import XAU_SPOT, GoldPrice
-from toolserver.context import Leg, Reading, via
-from toolserver.upstream.source import Source
+from toolserver import Fallback, FallbackReader, Source, SourceFrozen, convert_fallback, via
 
 GOLD_SOURCES = (XAU_SPOT, kraken.TICKER, GOLD_FEED, yahoo.CHART)
 OIL_SERIES_SOURCES = (OBSERVATIONS, GRAPH_CSV, WTI_DAILY)
@@ -23,7 +21,7 @@ GAS_SOURCES = (OBSERVATIONS, GRAPH_CSV, HENRY_HUB_DAILY, yahoo.CHART)
 
 Kind = Literal["spot", "token", "futures"]
 DAILY_IDS = ("DCOILWTICO", "DHHNGSP", "DTWEXBGS")  # one chart for all that is daily and not a rate
-SINCE = dt.timedelta(days=120)
+SINCE, OLDEST = dt.timedelta(days=120), dt.timedelta(days=16)
 GOLD_RANGE, OIL_RANGE, GAS_RANGE = (500, 20_000), (-50, 500), (0, 200)
 
 
@@ -45,7 +43,7 @@ class Priced(NamedTuple):
     kind: Kind
 
 
-def gold_legs() -> tuple[Leg[Gold], ...]:
+def gold_fallbacks() -> tuple[Fallback[Gold], ...]:
     """The spot price; a token for an ounce; the oracle's price on the chain; the nearest future."""
     return (
         via(XAU_SPOT, None, _from_spot),
@@ -59,7 +57,7 @@ def _from_spot(found: GoldPrice) -> Gold:
     return Gold(found.usd_per_ounce, found.updated_at, "goldapi:XAU", "spot")
 
 
-async def _from_token(reading: Reading) -> Gold:
+async def _from_token(reading: FallbackReader) -> Gold:
     """The ticker has no time of its own: it is of the moment it was fetched."""
     ticker = await reading.read(kraken.TICKER, "PAXGUSD")
     fetched_at = reading.notes[-1].fetched_at
@@ -80,11 +78,14 @@ def daily_chart(today: dt.date) -> GraphQuery:
     return GraphQuery(DAILY_IDS, today - SINCE)
 
 
-def fred_daily(series_id: str, today: dt.date) -> tuple[Leg[Sourced], ...]:
-    """A daily series of FRED: with a key, and without."""
+def fred_daily(series_id: str, today: dt.date) -> tuple[Fallback[Sourced], ...]:
+    """A daily series of FRED: with a key, and without. They are published once a week, a week late."""
 
     def named(found: Charts) -> Sourced:
-        return sourced(found[series_id], f"fred:{series_id}")
+        last = newest(found[series_id])
+        if today - last.date > OLDEST:
+            raise SourceFrozen(f"{series_id} ends on {last.date}")
+        return name_source(found[series_id], f"fred:{series_id}")
 
     return (
         via(OBSERVATIONS, ObservationsQuery(series_id), named),
@@ -92,25 +93,29 @@ def fred_daily(series_id: str, today: dt.date) -> tuple[Leg[Sourced], ...]:
     )
 
 
-def oil_series_legs(today: dt.date) -> tuple[Leg[Sourced], ...]:
+def oil_series_fallbacks(today: dt.date) -> tuple[Fallback[Sourced], ...]:
     """Daily spot prices of West Texas Intermediate at Cushing, as EIA publishes them."""
     return *fred_daily("DCOILWTICO", today), _mirror(WTI_DAILY, "eia:RWTC")
 
 
-def oil_legs(today: dt.date) -> tuple[Leg[Priced], ...]:
+def oil_fallbacks(today: dt.date) -> tuple[Fallback[Priced], ...]:
     """The newest spot price of oil; the nearest future when nobody has it."""
-    spot = tuple(after(leg, lambda found: _newest(found, OIL_RANGE)) for leg in oil_series_legs(today))
+    spot = tuple(
+        convert_fallback(fallback, lambda found: _newest(found, OIL_RANGE)) for fallback in oil_series_fallbacks(today)
+    )
     return *spot, _future("CL=F", OIL_RANGE)
 
 
-def gas_legs(today: dt.date) -> tuple[Leg[Priced], ...]:
+def gas_fallbacks(today: dt.date) -> tuple[Fallback[Priced], ...]:
     """The newest spot price of natural gas at Henry Hub; the nearest future when nobody has it."""
     daily = (*fred_daily("DHHNGSP", today), _mirror(HENRY_HUB_DAILY, "eia:RNGWHHD"))
-    return *(after(leg, lambda found: _newest(found, GAS_RANGE)) for leg in daily), _future("NG=F", GAS_RANGE)
+    return *(convert_fallback(fallback, lambda found: _newest(found, GAS_RANGE)) for fallback in daily), _future(
+        "NG=F", GAS_RANGE
+    )
 
 
-def _mirror(source: Source[None, Series], name: str) -> Leg[Sourced]:
-    return via(source, None, lambda found: sourced(found, name))
+def _mirror(source: Source[None, Series], name: str) -> Fallback[Sourced]:
+    return via(source, None, lambda found: name_source(found, name))
 
 
 def _newest(found: Sourced, plausible: tuple[float, float]) -> Priced:
@@ -118,7 +123,7 @@ def _newest(found: Sourced, plausible: tuple[float, float]) -> Priced:
     return Priced(within(last.value, *plausible), last.date, found.source, "spot")
 
 
-def _future(symbol: str, plausible: tuple[float, float]) -> Leg[Priced]:
+def _future(symbol: str, plausible: tuple[float, float]) -> Fallback[Priced]:
     def last(chart: yahoo.Chart) -> Priced:
         return Priced(within(chart.price, *plausible), to_new_york(chart.at).date(), f"yahoo:{symbol}", "futures")
 

@@ -1,4 +1,4 @@
-"""The world at an instant, as a model is told it: the parts of the agent context."""
+"""The parts of the agent context: the state of the world at one instant, written for a model."""
 
 import datetime as dt
 from typing import Literal
@@ -6,10 +6,10 @@ from typing import Literal
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
+from tools.parsing.spaceflight import Precision
 from tools.shared.indices import Freshness
 from tools.shared.mood import IndexName
-from tools.sources.launch_library import Precision
-from toolserver.payloads import Payload, Timestamp
+from toolserver import Payload, Timestamp
 
 Word = TypeAliasType(
     "Word", Literal["operational", "minor issues", "major issues", "critical", "maintenance", "unknown"]
@@ -17,7 +17,7 @@ Word = TypeAliasType(
 """The state of a service."""
 
 
-class Moment(Payload):
+class ContextMoment(Payload):
     iso: Timestamp
     unix_ms: int
     human_readable_utc: str
@@ -126,7 +126,7 @@ class Infrastructure(Payload):
 
 
 class AgentWorld(Payload):
-    datetime: Moment
+    datetime: ContextMoment
     markets: ContextMarkets
     world_events: WorldEvents
     infrastructure: Infrastructure

@@ -3,14 +3,18 @@
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 
+from tools.parsing.numbers import percent, price, significant
+from tools.parsing.prediction_markets import Bet
+from tools.parsing.series import Series, newest
+from tools.parsing.spaceflight import Launch
 from tools.shared.context_parts import (
     BtcNow,
+    ContextMoment,
     FedRateNow,
     ForexNow,
     Infrastructure,
     LaunchNews,
     MarketNews,
-    Moment,
     MoodNow,
     QuakeNews,
     ServiceDetails,
@@ -24,13 +28,9 @@ from tools.shared.indices import IndexQuote
 from tools.shared.large_quakes import LargeQuakes
 from tools.shared.macro import Sourced
 from tools.shared.mood import Mood
-from tools.shared.numbers import percent, price, significant
-from tools.shared.series import Series, newest
 from tools.shared.spot import Spot
 from tools.shared.status import MAJORS, ServiceItem, Status
-from tools.sources.launch_library import Launch
 from tools.sources.nyfed import FundsRate
-from tools.sources.polymarket import Bet
 
 WORDS: dict[Status, Word] = {
     "operational": "operational",
@@ -42,9 +42,9 @@ WORDS: dict[Status, Word] = {
 }
 
 
-def moment(now: dt.datetime) -> Moment:
+def moment(now: dt.datetime) -> ContextMoment:
     day = now.strftime("%A")
-    return Moment(
+    return ContextMoment(
         iso=now,
         unix_ms=int(now.timestamp() * 1000),
         human_readable_utc=f"{day}, {now.day} {now:%B %Y, %H:%M} UTC",

@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
 
-from tools.shared.series import Series
+from tools.parsing.series import Series
 
 RETURNS = 30  # at most
 LEAST = 10
@@ -47,7 +47,7 @@ def since(found: Series, day: dt.date) -> Series:
     return tuple(observation for observation in found if observation.date >= day)
 
 
-def aligned(one: Series, other: Series) -> Aligned:
+def align(one: Series, other: Series) -> Aligned:
     """Both series on the newest days that both have a value of: one day more than there are returns."""
     first, second = dict(one), dict(other)
     dates = tuple(sorted(first.keys() & second.keys())[-(RETURNS + 1) :])

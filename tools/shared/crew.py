@@ -6,11 +6,9 @@ from typing import NamedTuple
 
 import anyio
 
-from tools.shared.patience import patiently
 from tools.sources.corquaid import PEOPLE, Traveller, newest
 from tools.sources.launch_library import ASTRONAUTS, EXPEDITIONS, Astronaut, Expedition
-from toolserver.context import Leg, Reading, via
-from toolserver.errors import SourceError
+from toolserver import Fallback, FallbackReader, SourceError, delay_second, via
 
 SOURCES = (ASTRONAUTS, EXPEDITIONS, PEOPLE)
 PACED_S = 6.0  # a request to Launch Library may have to wait for the one before it
@@ -28,19 +26,19 @@ class Person(NamedTuple):
 
 
 class Crew(NamedTuple):
-    """Everyone in space; how many another list has, if one was at hand; the newest launch where that dates the list."""
+    """Everyone in space; the size of another list, if one was read; the newest launch, if it dates the list."""
 
     people: tuple[Person, ...]
     listed_elsewhere: int | None = None
     newest_launch: datetime | None = None
 
 
-def crew() -> tuple[Leg[Crew], ...]:
+def crew() -> tuple[Fallback[Crew], ...]:
     """Launch Library's roster, compared with the other one; the other one alone."""
-    return patiently(roster, via(PEOPLE, None, from_list), PACED_S)
+    return delay_second(roster, via(PEOPLE, None, from_list), PACED_S)
 
 
-async def roster(reading: Reading) -> Crew:
+async def roster(reading: FallbackReader) -> Crew:
     """The roster and, if it comes soon, the length of the other list, asked at the same time."""
     astronauts: tuple[Astronaut, ...] = ()
     others: tuple[Traveller, ...] | None = None
@@ -49,7 +47,7 @@ async def roster(reading: Reading) -> Crew:
     async def compare() -> None:
         nonlocal others
         others = await reading.attempt(PEOPLE, within_s=CHECK_S)
-        reading.asked = ASTRONAUTS  # should this leg be overtaken, it is for want of the roster
+        reading.asked = ASTRONAUTS  # should this fallback be overtaken, it is for want of the roster
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(compare)

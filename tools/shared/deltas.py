@@ -7,24 +7,23 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
+from tools.parsing.earthquakes import Quake, QuakeList
+from tools.parsing.prediction_markets import Bet
+from tools.parsing.spaceflight import Launch
+from tools.parsing.stories import Story
 from tools.shared import launches as flights
-from tools.shared.quakes import earthquakes_of
-from tools.shared.together import any_of
-from tools.sources.emsc import QUAKES_QUERY
-from tools.sources.emsc import CatalogueQuery as EmscQuery
-from tools.sources.hackernews import Story
+from tools.shared.front_page import proved_page
+from tools.shared.quakes import QUAKE_SOURCES, earthquakes_of, quake_day_fallbacks
+from tools.sources.hackernews import TOP_IDS
 from tools.sources.hackernews_algolia import FRONT_PAGE
 from tools.sources.kalshi import EVENTS
-from tools.sources.launch_library import Launch
-from tools.sources.polymarket import MARKETS, Bet
-from tools.sources.usgs import CATALOGUE_QUAKES, QUAKES_HOUR, CatalogueQuery, Quake, QuakeList, QuakeQuery
-from toolserver.context import Leg, Reading, via
-from toolserver.errors import SourceEmpty
-from toolserver.history import History
+from tools.sources.polymarket import MARKETS
+from toolserver import Fallback, FallbackReader, SourceEmpty, SourceUnproved, TimeSeriesStore, convert_fallback
 
 Severity = Literal["minor", "moderate", "major"]
 
 HOUR, AHEAD = timedelta(hours=1), timedelta(hours=12)
+NEWEST = timedelta(minutes=60)
 QUAKE_FLOOR = 4.0
 VOLUME_USD = 10_000
 MOVE = 0.01
@@ -32,17 +31,17 @@ PRICED_WITHIN_S = 300  # of an hour ago: a price of our own that old is the pric
 STORIES, LOOKS, PRICES = "deltas.stories", "deltas.looks", "deltas.prices"
 STORIES_S, PRICES_S = 2 * 86400, 2 * 3600
 ENTERED, THERE = 1.0, 0.0  # how a story was first seen: it came while we looked; it was there when we began
-SOURCES = (QUAKES_HOUR, CATALOGUE_QUAKES, QUAKES_QUERY, FRONT_PAGE, MARKETS, EVENTS, *flights.SOURCES)
+SOURCES = (*QUAKE_SOURCES, FRONT_PAGE, TOP_IDS, MARKETS, EVENTS, *flights.SOURCES)
 
 
-class Page(NamedTuple):
+class FrontPageState(NamedTuple):
     """The front page as it was at a time."""
 
     stories: tuple[Story, ...]
     at: datetime
 
 
-class Seen(NamedTuple):
+class SeenStory(NamedTuple):
     """A story that came to the front page, and when we first saw it there."""
 
     story: Story
@@ -56,7 +55,7 @@ class Prices(NamedTuple):
     at: datetime
 
 
-class Moved(NamedTuple):
+class MovedMarket(NamedTuple):
     """A market that moved, or is new; `change` is that of the past hour, None where it is not known."""
 
     bet: Bet
@@ -67,16 +66,19 @@ class Moved(NamedTuple):
 # Earthquakes
 
 
-def quake_legs(now: datetime) -> tuple[Leg[tuple[QuakeList, ...]], ...]:
-    """The feed of the past hour with the catalogue, which has what came late; EMSC's catalogue."""
-    minute = now.replace(second=0, microsecond=0)
-    catalogue = CatalogueQuery(QUAKE_FLOOR, 2, minute)  # the window is cut to the hour afterwards
+def quake_fallbacks(now: datetime) -> tuple[Fallback[tuple[QuakeList, ...]], ...]:
+    """The list of the day, of which the hour is cut afterwards: an hour may be empty, a day never is.
 
-    async def usgs(reading: Reading) -> tuple[QuakeList, ...]:
-        lists = await any_of(reading, (QUAKES_HOUR, QuakeQuery("2.5", "hour")), (CATALOGUE_QUAKES, catalogue))
-        return tuple(listed for listed in lists if listed is not None)
+    Of EMSC's list, which has no stamp, the newest event has to be of this hour.
+    """
 
-    return usgs, via(QUAKES_QUERY, EmscQuery(QUAKE_FLOOR, 2, minute), lambda listed: (listed,))
+    def of_the_hour(listed: QuakeList) -> tuple[QuakeList, ...]:
+        if not any(quake.time > now - NEWEST for quake in listed.quakes):
+            raise SourceUnproved("no earthquake of the past hour")
+        return (listed,)
+
+    usgs, emsc = quake_day_fallbacks(now)
+    return convert_fallback(usgs, lambda listed: (listed,)), convert_fallback(emsc, of_the_hour)
 
 
 def quakes(lists: Iterable[QuakeList], now: datetime) -> list[tuple[Quake, float]]:
@@ -100,13 +102,13 @@ def quake_severity(magnitude: float) -> Severity:
 # Stories
 
 
-async def page_leg(reading: Reading) -> Page:
+async def page_fallback(reading: FallbackReader) -> FrontPageState:
     """The front page and when it was fetched."""
-    stories = await reading.read(FRONT_PAGE)
-    return Page(stories, _fetched_at(reading))
+    stories = await proved_page(reading)
+    return FrontPageState(stories, min(note.fetched_at for note in reading.notes if note.used and note.fetched_at))
 
 
-def entered(history: History, page: Page, now: datetime) -> list[Seen]:
+def find_new_stories(history: TimeSeriesStore, page: FrontPageState, now: datetime) -> list[SeenStory]:
     """The stories that came to the page within the past hour, as far as that is known.
 
     A story that was not there at the look before came in between. If that look is more than an hour ago, or there was
@@ -123,7 +125,7 @@ def entered(history: History, page: Page, now: datetime) -> list[Seen]:
         first = history.first(STORIES, key)
         came = first is not None and (first.value == ENTERED or story.created_at > now - HOUR)
         if first is not None and came and now - HOUR < first.at <= now:
-            found.append(Seen(story, first.at))
+            found.append(SeenStory(story, first.at))
     history.note(LOOKS, "", len(page.stories), at, keep_s=3600)
     return found
 
@@ -135,14 +137,14 @@ def story_severity(points: int) -> Severity:
 # Prediction markets
 
 
-def price_legs() -> tuple[Leg[Prices], ...]:
+def price_fallbacks() -> tuple[Fallback[Prices], ...]:
     """Open yes/no markets with when their prices were fetched."""
 
-    async def polymarket(reading: Reading) -> Prices:
+    async def polymarket(reading: FallbackReader) -> Prices:
         bets = await reading.read(MARKETS)
         return yes_or_no(bets, _fetched_at(reading))
 
-    async def kalshi(reading: Reading) -> Prices:
+    async def kalshi(reading: FallbackReader) -> Prices:
         bets = await reading.read(EVENTS)
         return yes_or_no(bets, _fetched_at(reading))
 
@@ -157,12 +159,20 @@ def yes_or_no(bets: Iterable[Bet], at: datetime) -> Prices:
     return Prices(found, at)
 
 
-def moves(history: History, prices: Prices, now: datetime) -> list[Moved]:
+class Moves(NamedTuple):
+    """The markets that moved or were opened; of how many of all traded ones the change of the hour is unknown."""
+
+    moved: list[MovedMarket]
+    unknown: int
+    traded: int
+
+
+def moves(history: TimeSeriesStore, prices: Prices, now: datetime) -> Moves:
     """The traded markets whose price moved within the past hour, or that were opened in it."""
     since, at = now - HOUR, min(prices.at, now)
     if at <= since:
-        return []
-    found = []
+        return Moves([], 0, 0)
+    found, unknown, traded = [], 0, 0
     for bet in prices.bets:
         if bet.volume_24h_usd < VOLUME_USD:
             continue
@@ -170,12 +180,14 @@ def moves(history: History, prices: Prices, now: datetime) -> list[Moved]:
         history.note(PRICES, _key(bet), bet.prices[0], at, keep_s=PRICES_S)
         updated = bet.updated_at is not None and bet.updated_at > since
         opened = bet.created_at is not None and since < bet.created_at <= now
+        traded += 1
+        unknown += change is None and not opened
         if updated and (opened or (change is not None and abs(change) >= MOVE)):
-            found.append(Moved(bet, change, at))
-    return found
+            found.append(MovedMarket(bet, change, at))
+    return Moves(found, unknown, traded)
 
 
-def _change(history: History, bet: Bet, at: datetime) -> float | None:
+def _change(history: TimeSeriesStore, bet: Bet, at: datetime) -> float | None:
     """What the venue says, else against our own price of about an hour ago; without the noise of binary fractions."""
     if bet.change_1h is not None:
         return round(bet.change_1h, 4)
@@ -206,10 +218,10 @@ def _timed(launch: Launch) -> bool:
 
 
 def launch_severity(launch: Launch) -> Severity:
-    return "major" if flights.failed(launch) or flights.crewed(launch) else "moderate"
+    return "major" if flights.has_failed(launch) or flights.is_crewed(launch) else "moderate"
 
 
-def _fetched_at(reading: Reading) -> datetime:
+def _fetched_at(reading: FallbackReader) -> datetime:
     fetched_at = reading.notes[-1].fetched_at
     assert fetched_at is not None
     return fetched_at

@@ -5,12 +5,15 @@ from datetime import datetime, timedelta
 from tools.shared.geo import distance_km
 from tools.sources.eonet import EVENTS, NaturalEvent
 from tools.sources.gdacs import EVENT_LIST, GREEN_LIST, RSS, Disaster, EventQuery
-from toolserver.context import Leg, Reading, via
-from toolserver.errors import SourceEmpty
+from toolserver import Fallback, FallbackReader, SourceFrozen, via
 
 GDACS_SOURCES = (EVENT_LIST, GREEN_LIST, RSS)
-EONET_LEG: Leg[tuple[NaturalEvent, ...]] = via(EVENTS)
+EONET_FALLBACK: Fallback[tuple[NaturalEvent, ...]] = via(EVENTS)
 NEAR_KM, NEAR_TIME = 200.0, timedelta(days=3)
+SEEN = timedelta(hours=20)
+GRAVE_SEEN = timedelta(
+    days=5
+)  # one that is orange or red goes on, or ended of late: dry spells and wars of weather last
 
 KINDS = {
     "EQ": "earthquake",
@@ -24,20 +27,27 @@ KINDS = {
 CATEGORIES = {"severeStorms": "TC", "volcanoes": "VO", "floods": "FL", "wildfires": "WF"}
 
 
-def gdacs_legs(now: datetime) -> tuple[Leg[tuple[Disaster, ...]], ...]:
+def gdacs_fallbacks(now: datetime) -> tuple[Fallback[tuple[Disaster, ...]], ...]:
     """GDACS's event list, or its news feed."""
 
-    async def event_list(reading: Reading) -> tuple[Disaster, ...]:
+    async def event_list(reading: FallbackReader) -> tuple[Disaster, ...]:
         """Two questions, since each answer is cut at 100 events and green earthquakes would crowd out the rest."""
         today = now.date()
         grave = EventQuery("EQ;TC;FL;VO;WF;DR", "Orange;Red", today - timedelta(days=30), today)
         green = EventQuery("TC;FL;VO;WF;DR", "Green", today - timedelta(days=5), today)
-        found = [*await reading.read(EVENT_LIST, grave), *await reading.read(GREEN_LIST, green)]
-        if not found:
-            raise SourceEmpty("no event")
-        return tuple({(d.kind, d.id): d for d in reversed(found)}.values())[::-1]
+        worst = require_living(await reading.read(EVENT_LIST, grave), now, GRAVE_SEEN)
+        found = [*worst, *await reading.read(GREEN_LIST, green)]
+        return require_living(tuple({(d.kind, d.id): d for d in reversed(found)}.values())[::-1], now)
 
-    return event_list, via(RSS)
+    return event_list, via(RSS, None, lambda found: require_living(found, now))
+
+
+def require_living(found: tuple[Disaster, ...], now: datetime, within: timedelta = SEEN) -> tuple[Disaster, ...]:
+    """The disasters, one of which was seen within that time: some are always going on. Raises SourceFrozen."""
+    seen = max((disaster.ended_at or disaster.started_at for disaster in found), default=None)
+    if seen is None or now - seen > within:
+        raise SourceFrozen(f"nothing was seen since {seen:%Y-%m-%d %H:%M}" if seen else "nothing was seen")
+    return found
 
 
 def kind_of(event: NaturalEvent) -> str | None:

@@ -1,18 +1,17 @@
 """The most traded pairs of one exchange, whichever answers: coins against USDT."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import Field
 
-from tools.shared import numbers
-from tools.shared.numbers import change_percent, percent
+from tools.parsing import numbers
+from tools.parsing.numbers import change_percent, percent
 from tools.sources import binance, kraken, okx
-from toolserver.context import Leg, via
-from toolserver.errors import SourceEmpty
-from toolserver.payloads import Payload
+from toolserver import Fallback, FallbackReader, Payload, SourceEmpty, via
 
 QUOTE = "USDT"
+BESIDE_S = 4.0  # for a list that only completes another
 LEVERAGED = ("UP", "DOWN", "BULL", "BEAR")
 MONEY = frozenset(
     (
@@ -49,12 +48,29 @@ class Pair(NamedTuple):
     venue: str
 
 
-def list_legs() -> tuple[Leg[tuple[Pair, ...]], ...]:
+def list_fallbacks() -> tuple[Fallback[tuple[Pair, ...]], ...]:
     """Binance, then Kraken, then OKX: all coins they trade, most traded first."""
     return (
         via(binance.TICKERS_24H, None, lambda tickers: ranked(map(from_binance, tickers))),
-        via(kraken.TICKER_ALL, None, lambda tickers: ranked(map(from_kraken, tickers))),
+        _kraken,
         via(okx.SPOT_TICKERS, None, lambda tickers: ranked(map(from_okx, tickers))),
+    )
+
+
+async def _kraken(reading: FallbackReader) -> tuple[Pair, ...]:
+    """Kraken's pairs; it does not tell prices of a day ago, so the change is that of the same coin at OKX."""
+    tickers = await reading.read(kraken.TICKER_ALL)
+    listed = ranked(map(from_kraken, tickers))
+    beside = await reading.attempt(okx.SPOT_TICKERS, within_s=BESIDE_S)
+    changes = {pair.base: pair.change_24h_percent for pair in ranked(map(from_okx, beside))} if beside else {}
+    return fill_changes(listed, changes)
+
+
+def fill_changes(listed: Iterable[Pair], changes: Mapping[str, float | None]) -> tuple[Pair, ...]:
+    """The pairs, with the change of another list, by coin, where their own venue does not tell it."""
+    return tuple(
+        pair if pair.change_24h_percent is not None else pair._replace(change_24h_percent=changes.get(pair.base))
+        for pair in listed
     )
 
 
@@ -81,7 +97,7 @@ def is_coin(base: str, bases: set[str]) -> bool:
     return base not in MONEY and not any(stem in bases for stem in stems)
 
 
-def from_binance(ticker: binance.Ticker) -> Pair:
+def from_binance(ticker: binance.BinanceTicker) -> Pair:
     """A symbol such as BTCUSDT; one in another currency gets no quote."""
     base = ticker.symbol.removesuffix(QUOTE)
     return Pair(
@@ -97,7 +113,7 @@ def from_binance(ticker: binance.Ticker) -> Pair:
     )
 
 
-def from_kraken(ticker: kraken.Ticker) -> Pair:
+def from_kraken(ticker: kraken.KrakenTicker) -> Pair:
     """The price of 24 hours ago is not in it, so neither is the change."""
     return Pair(
         base=ticker.base,
@@ -132,12 +148,12 @@ def missing(pairs: Sequence[Pair]) -> list[str]:
     return [name for name in ("change_24h_percent", "trades_24h") if any(getattr(pair, name) is None for pair in pairs)]
 
 
-def quoted_in_usd(pairs: Sequence[Pair]) -> list[str]:
+def pairs_in_usd(pairs: Sequence[Pair]) -> list[str]:
     """The coins that are shown against USD."""
     return [pair.base for pair in pairs if pair.quote == "USD"]
 
 
-def shown(pair: Pair) -> PairFigures:
+def show_pair(pair: Pair) -> PairFigures:
     return PairFigures(
         pair=f"{pair.base}-{pair.quote}",
         price=numbers.price(pair.price),

@@ -1,20 +1,33 @@
 """The front page of Hacker News: the ways to get it and the item it is made of."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from datetime import datetime, timedelta
 
 import anyio
 from pydantic import Field
 
-from tools.shared.together import all_of
-from tools.sources.hackernews import ITEM, TOP_IDS, Story
+from tools.parsing.stories import Story
+from tools.sources.hackernews import ITEM, TOP_IDS
 from tools.sources.hackernews_algolia import FRONT_PAGE
-from toolserver.context import Leg, Reading, via
-from toolserver.errors import SourceChanged, SourceEmpty, SourceError
-from toolserver.payloads import Payload, Timestamp
+from toolserver import (
+    Fallback,
+    FallbackReader,
+    Payload,
+    SourceChanged,
+    SourceEmpty,
+    SourceError,
+    SourceUnproved,
+    Timestamp,
+    read_all,
+    read_beside,
+)
 
 SHOWN = 30
 LEAST = 10
+ON_TOP = 100  # so many ids of the site hold what search calls its front page
+FIRST, KNOWN = 10, 6  # of the site's first ten stories search knows so many, unless one of the two is hours behind
+YOUNG = timedelta(hours=12)  # a page always has a story as young as this, unless nothing happens at all
 PARALLEL = 5
 SOURCES = (FRONT_PAGE, TOP_IDS, ITEM)
 
@@ -31,23 +44,73 @@ class StoryItem(Payload):
     discussion_url: str
 
 
-def front_page() -> tuple[Leg[tuple[StoryItem, ...]], ...]:
+async def proved_page(reading: FallbackReader) -> tuple[Story, ...]:
+    """The page as search holds it, of which the site's own order proves that it is today's; else its newest story.
+
+    Raises SourceUnproved.
+    """
+    both = await read_beside(reading, (FRONT_PAGE, None), (TOP_IDS, None))
+    stories, ids = both
+    if not isinstance(ids, SourceError):
+        require_one_page(ids, stories)
+    return require_young(stories, _searched_at(reading))
+
+
+def _searched_at(reading: FallbackReader) -> datetime | None:
+    return next(note.fetched_at for note in reading.notes if note.source is FRONT_PAGE)
+
+
+def require_one_page(ids: Sequence[int], stories: Iterable[Story]) -> None:
+    """Raise SourceUnproved when the site and search do not show the same page: one of them is behind."""
+    known = {story.id for story in stories}
+    if is_behind(ids, known):
+        raise SourceUnproved(f"{TOP_IDS.name} lacks the newest of {FRONT_PAGE.name}")
+    if len(known.intersection(ids[:ON_TOP])) < LEAST or len(known.intersection(ids[:FIRST])) < KNOWN:
+        raise SourceUnproved(f"{FRONT_PAGE.name} and {TOP_IDS.name} do not show the same page")
+
+
+def require_young(stories: tuple[Story, ...], now: datetime | None) -> tuple[Story, ...]:
+    """The stories, one of which has to be of the past hours. Raises SourceUnproved."""
+    newest = max((story.created_at for story in stories), default=None)
+    if now is None or newest is None or now - newest > YOUNG:
+        raise SourceUnproved("no story of the past 12 hours")
+    return stories
+
+
+def front_page() -> tuple[Fallback[tuple[StoryItem, ...]], ...]:
     """Search for the fields and the page for the order; the page and its items; search alone, by points."""
-    return found_and_ordered, item_by_item, via(FRONT_PAGE, None, by_points)
+    return found_and_ordered, item_by_item, search_alone
 
 
-async def found_and_ordered(reading: Reading) -> tuple[StoryItem, ...]:
-    """The stories as search holds them, in the order of the page."""
-    ids, stories = await all_of(reading, (TOP_IDS, None), (FRONT_PAGE, None))
-    try:
-        return in_order(ids, stories)
-    except SourceEmpty as error:
-        raise SourceEmpty(f"{error} of {FRONT_PAGE.name} are on the page of {TOP_IDS.name}") from error
+async def search_alone(reading: FallbackReader) -> tuple[StoryItem, ...]:
+    stories = await reading.read(FRONT_PAGE)
+    return by_points(require_young(stories, reading.notes[-1].fetched_at))
 
 
-async def item_by_item(reading: Reading) -> tuple[StoryItem, ...]:
-    """The first ids of the page, each read on its own. Those that fail are left out."""
-    ids = (await reading.read(TOP_IDS))[:SHOWN]
+def is_behind(ids: Sequence[int], known: Iterable[int]) -> bool:
+    """Whether search knows stories that are newer than the whole page of the site, give or take one: ids only grow."""
+    newest = max(ids[:ON_TOP])
+    return sum(story > newest for story in known) > 1
+
+
+async def found_and_ordered(reading: FallbackReader) -> tuple[StoryItem, ...]:
+    """The stories as search holds them, in the order of the page. Raises SourceUnproved when both are old."""
+    ids, stories = await read_all(reading, (TOP_IDS, None), (FRONT_PAGE, None))
+    require_one_page(ids, stories)
+    return in_order(ids[:ON_TOP], require_young(stories, _searched_at(reading)))
+
+
+async def item_by_item(reading: FallbackReader) -> tuple[StoryItem, ...]:
+    """The first ids of the page, each read on its own. Those that fail are left out.
+
+    Raises SourceUnproved when search, if it was asked, knows a newer page.
+    """
+    ids = await reading.read(TOP_IDS)
+    fetched_at = reading.notes[-1].fetched_at
+    searched = await reading.read_kept(FRONT_PAGE)
+    if searched and is_behind(ids, (story.id for story in searched[0])):
+        raise SourceUnproved(f"the page is older than that of {FRONT_PAGE.name}")
+    ids = ids[:SHOWN]
     found: list[Story] = []
     errors: list[SourceError] = []
     turn = anyio.Semaphore(PARALLEL)
@@ -66,7 +129,7 @@ async def item_by_item(reading: Reading) -> tuple[StoryItem, ...]:
         for item in ids:
             tasks.start_soon(read, item)
     with suppress(SourceEmpty):
-        return in_order(ids, found)
+        return in_order(ids, require_young(tuple(found), fetched_at))
     raise errors[0] if errors else SourceEmpty(f"{len(found)} stories")
 
 

@@ -3,11 +3,11 @@
 from datetime import date, timedelta
 from typing import Literal, NamedTuple
 
+from tools.parsing.exchange_rates import CODES, FxDay, FxDays
 from tools.sources.currency_api import USD_RATES
 from tools.sources.ecb import REFERENCE_RATES_90D
-from tools.sources.frankfurter import CODES, USD_TIMESERIES, FxDay, FxDays, FxWindow
-from toolserver.context import Leg, Reading, via
-from toolserver.errors import SourceError
+from tools.sources.frankfurter import USD_TIMESERIES, FxWindow
+from toolserver import Fallback, FallbackReader, SourceError, via
 
 WINDOW = timedelta(days=50)  # holds 30 business days
 SOURCES = (USD_TIMESERIES, REFERENCE_RATES_90D, USD_RATES)
@@ -35,7 +35,7 @@ class FxRates(NamedTuple):
         return [code for code in CODES if code not in self.newest.per_usd]
 
 
-def usd_legs(today: date) -> tuple[Leg[FxRates], ...]:
+def usd_fallbacks(today: date) -> tuple[Fallback[FxRates], ...]:
     """The providers in the order they are asked; the last one knows no history, only single days."""
     return (
         via(USD_TIMESERIES, FxWindow(today - WINDOW, today), lambda days: FxRates(days, "ecb_reference")),
@@ -44,7 +44,7 @@ def usd_legs(today: date) -> tuple[Leg[FxRates], ...]:
     )
 
 
-async def _market_mid(reading: Reading) -> FxRates:
+async def _market_mid(reading: FallbackReader) -> FxRates:
     latest = (await reading.read(USD_RATES)).day
     try:
         before = await reading.read(USD_RATES, weekday_before(latest.date))

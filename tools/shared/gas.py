@@ -1,19 +1,19 @@
 """What gas costs on Ethereum, from the chain itself or from an explorer."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from statistics import median
 from typing import Literal, NamedTuple
 
 from tools.sources.blockscout import GAS_PRICES
-from tools.sources.ethereum import FEE_HISTORY, FeeHistory
+from tools.sources.ethereum import FEE_HISTORY, LATEST_HEADER, FeeHistory, Header
 from tools.sources.etherscan import GAS_ORACLE
-from toolserver.context import Leg, Reading
-from toolserver.errors import SourceChanged
+from toolserver import Fallback, FallbackReader, SourceChanged, SourceFrozen
 
 Method = Literal["fee_history", "explorer"]
 
-GAS_SOURCES = (FEE_HISTORY, GAS_PRICES, GAS_ORACLE)
+GAS_SOURCES = (LATEST_HEADER, FEE_HISTORY, GAS_PRICES, GAS_ORACLE)
 WEI_A_GWEI = 10**9
+SLOT, OLDEST, AHEAD = timedelta(seconds=12), timedelta(minutes=3), timedelta(minutes=1)
 
 
 class GasPrice(NamedTuple):
@@ -28,30 +28,55 @@ class GasPrice(NamedTuple):
     method: Method
 
 
-def gas_legs() -> tuple[Leg[GasPrice], ...]:
+def gas_fallbacks() -> tuple[Fallback[GasPrice], ...]:
     """Fees paid in the newest blocks, then Blockscout, then Etherscan where its key is set."""
     return (_of_history, _of_blockscout, _of_etherscan)
 
 
-async def _of_history(reading: Reading) -> GasPrice:
+async def _of_history(reading: FallbackReader) -> GasPrice:
+    header = await reading.read(LATEST_HEADER)
     history = await reading.read(FEE_HISTORY)
-    return sound(from_history(history, _obtained_at(reading)))
+    return sound(from_history(history, living(time_of(history.newest_block, header), _obtained_at(reading))))
 
 
-async def _of_blockscout(reading: Reading) -> GasPrice:
+async def _of_blockscout(reading: FallbackReader) -> GasPrice:
     said = await reading.read(GAS_PRICES)
     prices = (said.slow_gwei, said.average_gwei, said.fast_gwei)
     return sound(GasPrice(*prices, None, None, said.updated_at, "explorer"))
 
 
-async def _of_etherscan(reading: Reading) -> GasPrice:
+async def _of_etherscan(reading: FallbackReader) -> GasPrice:
     said = await reading.read(GAS_ORACLE)
+    header = await reading.read(LATEST_HEADER)
+    as_of = living(time_of(said.block, header), _obtained_at(reading))
     prices = (said.safe_gwei, said.propose_gwei, said.fast_gwei, said.base_fee_gwei)
-    return sound(GasPrice(*prices, said.block, _obtained_at(reading), "explorer"))
+    return sound(GasPrice(*prices, said.block, as_of, "explorer"))
 
 
-def _obtained_at(reading: Reading) -> datetime:
-    """When the answer just read was obtained: neither the chain's fees nor the oracle carry a time."""
+def time_of(block: int, header: Header) -> datetime:
+    """When a block was made, by one whose time is known: neither the chain's fees nor the oracle carry a time.
+
+    Blocks are a slot apart; the few slots that stay empty make it seconds later than this.
+    """
+    return header.time + (block - header.number) * SLOT
+
+
+def living(made: datetime, now: datetime) -> datetime:
+    """The time of a block that may be called the newest.
+
+    Raises:
+        SourceFrozen: it is older.
+        SourceChanged: it is still to come.
+    """
+    if made - now > AHEAD:
+        raise SourceChanged(f"the newest block would be of {made:%Y-%m-%d %H:%M}")
+    if now - made > OLDEST:
+        raise SourceFrozen(f"the newest block is of {made:%Y-%m-%d %H:%M}")
+    return min(made, now)
+
+
+def _obtained_at(reading: FallbackReader) -> datetime:
+    """When the answer just read was obtained."""
     at = reading.notes[-1].fetched_at
     if at is None:
         raise ValueError("an answer without a time")

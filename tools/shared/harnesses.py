@@ -13,7 +13,7 @@ from pydantic import Field
 from tools.sources.aider import PolyglotRun
 from tools.sources.metr import TimeHorizon
 from tools.sources.swebench import Submission
-from toolserver.payloads import Payload
+from toolserver import Payload
 
 MINUTES = "minutes of work at 50 % success"
 MINI = "mini-SWE-agent"
@@ -23,7 +23,7 @@ _HARNESS_ENDS = re.compile(r" \+ | \(")
 _COPY: Any = json.loads((resources.files("tools.shared") / "data" / "terminal_bench.json").read_text(encoding="utf-8"))
 
 
-class Result(Payload):
+class BenchmarkResult(Payload):
     """`model` is null where the board does not say which; several are joined by +."""
 
     id: str = Field(description="harness:model", examples=["mini-SWE-agent:gpt-5"])
@@ -43,10 +43,10 @@ class Benchmark(Payload):
     licence: str
     as_of: date = Field(description="Day of the copy shown")
     caveat: str
-    results: list[Result] = Field(description="Best first")
+    results: list[BenchmarkResult] = Field(description="Best first")
 
 
-class Board(NamedTuple):
+class ScoreBoard(NamedTuple):
     """A benchmark, and what of it can be compared: the best score of each harness with each single model."""
 
     shown: Benchmark
@@ -94,7 +94,7 @@ def harness_of(name: str) -> str:
     return _HARNESS_ENDS.split(name, maxsplit=1)[0].strip()
 
 
-def verified(submissions: Iterable[Submission], as_of: date) -> Board:
+def verified_board(submissions: Iterable[Submission], as_of: date) -> ScoreBoard:
     return _board(
         [_submitted(harness_of(s.name), s) for s in submissions],
         id="swe_bench_verified",
@@ -107,7 +107,7 @@ def verified(submissions: Iterable[Submission], as_of: date) -> Board:
     )
 
 
-def bash_only(submissions: Iterable[Submission], as_of: date) -> Board:
+def bash_only(submissions: Iterable[Submission], as_of: date) -> ScoreBoard:
     return _board(
         [_submitted(MINI, s) for s in submissions],
         id="swe_bench_bash_only",
@@ -120,7 +120,7 @@ def bash_only(submissions: Iterable[Submission], as_of: date) -> Board:
     )
 
 
-def polyglot(runs: Iterable[PolyglotRun], as_of: date) -> Board:
+def polyglot(runs: Iterable[PolyglotRun], as_of: date) -> ScoreBoard:
     return _board(
         [_row(f"Aider/{r.edit_format}", (r.model,), r.solved_percent, r.date) for r in runs],
         id="aider_polyglot",
@@ -133,7 +133,7 @@ def polyglot(runs: Iterable[PolyglotRun], as_of: date) -> Board:
     )
 
 
-def time_horizon(horizons: Iterable[TimeHorizon], as_of: date) -> Board:
+def time_horizon(horizons: Iterable[TimeHorizon], as_of: date) -> ScoreBoard:
     return _board(
         [_row("METR", (h.model,), h.minutes, h.released) for h in horizons],
         id="metr_time_horizon",
@@ -146,7 +146,7 @@ def time_horizon(horizons: Iterable[TimeHorizon], as_of: date) -> Board:
     )
 
 
-def terminal_bench() -> Board:
+def terminal_bench() -> ScoreBoard:
     """The copy that is shipped: no upstream offers the board as data."""
     rows = ((r["harness"], (r["model"],), r["score"], date.fromisoformat(r["reported_at"])) for r in _COPY["results"])
     return _board(
@@ -161,7 +161,7 @@ def terminal_bench() -> Board:
     )
 
 
-def gaps(boards: Iterable[Board]) -> list[Gap]:
+def gaps(boards: Iterable[ScoreBoard]) -> list[Gap]:
     """For each model that several harnesses ran on a benchmark, how far apart the best and the worst are."""
     found = [
         Gap(benchmark=board.shown.id, model=model, best=best, worst=worst, delta=round(best.score - worst.score, 2))
@@ -171,7 +171,7 @@ def gaps(boards: Iterable[Board]) -> list[Gap]:
     return sorted(found, key=lambda gap: (-gap.delta, gap.benchmark, gap.model))
 
 
-def _extremes(board: Board) -> Iterator[tuple[str, Scored, Scored]]:
+def _extremes(board: ScoreBoard) -> Iterator[tuple[str, Scored, Scored]]:
     by_model: defaultdict[str, list[Scored]] = defaultdict(list)
     for (harness, model), score in board.pairs.items():
         by_model[model].append(Scored(harness=harness, score=score))
@@ -181,7 +181,7 @@ def _extremes(board: Board) -> Iterator[tuple[str, Scored, Scored]]:
             yield model, ordered[0], ordered[-1]
 
 
-def combined(boards: Sequence[Board]) -> list[Combined]:
+def combine(boards: Sequence[ScoreBoard]) -> list[Combined]:
     """Pairs of harness and model that at least two benchmarks of percentages have, best first."""
     counted = [board for board in boards if board.shown.unit != MINUTES]
     shares: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
@@ -203,7 +203,7 @@ def combined(boards: Sequence[Board]) -> list[Combined]:
     return sorted(found, key=lambda c: (-c.combined_score, c.harness, c.model))
 
 
-def tops(boards: Iterable[Board]) -> list[BenchmarkTop]:
+def tops(boards: Iterable[ScoreBoard]) -> list[BenchmarkTop]:
     """The best result of each benchmark."""
     return [
         BenchmarkTop(
@@ -217,7 +217,7 @@ def tops(boards: Iterable[Board]) -> list[BenchmarkTop]:
     ]
 
 
-def newest_result(boards: Iterable[Board]) -> date | None:
+def newest_result(boards: Iterable[ScoreBoard]) -> date | None:
     """The youngest date any board gives to a result."""
     return max((r.reported_at for board in boards for r in board.shown.results if r.reported_at), default=None)
 
@@ -225,7 +225,7 @@ def newest_result(boards: Iterable[Board]) -> date | None:
 class _Row(NamedTuple):
     """A result, and whether it is that of one model alone."""
 
-    result: Result
+    result: BenchmarkResult
     single: bool
 
 
@@ -243,7 +243,7 @@ def _row(
     url: str | None = None,
 ) -> _Row:
     model = "+".join(models) or None
-    result = Result(
+    result = BenchmarkResult(
         id=f"{harness}:{model or 'unknown'}",
         harness=harness,
         model=model,
@@ -255,10 +255,10 @@ def _row(
     return _Row(result, len(models) == 1)
 
 
-def _board(rows: list[_Row], **facts: Any) -> Board:
+def _board(rows: list[_Row], **facts: Any) -> ScoreBoard:
     ordered = sorted(rows, key=lambda row: -row.result.score)
     pairs: dict[tuple[str, str], float] = {}
     for row in ordered:
         if row.single and row.result.model:
             pairs.setdefault((row.result.harness, row.result.model), row.result.score)
-    return Board(Benchmark(results=[row.result for row in ordered], **facts), pairs)
+    return ScoreBoard(Benchmark(results=[row.result for row in ordered], **facts), pairs)

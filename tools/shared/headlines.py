@@ -9,14 +9,22 @@ from urllib.parse import parse_qsl, urlencode
 
 import anyio
 
+from tools.parsing.stories import Story
 from tools.sources import news_feeds, reddit
-from tools.sources.hackernews import Story
 from tools.sources.hackernews_algolia import STORIES_24H, Recent
 from tools.sources.news_feeds import GOOGLE_NEWS
-from toolserver.context import Leg, Reading, ToolContext
-from toolserver.errors import SourceDown, SourceError, SourceExcluded, SourceLimited, SourceUnusable
-from toolserver.notes import SourceNote
-from toolserver.upstream.source import Source
+from toolserver import (
+    Fallback,
+    FallbackReader,
+    Source,
+    SourceDown,
+    SourceError,
+    SourceExcluded,
+    SourceLimited,
+    SourceNote,
+    SourceUnusable,
+    ToolContext,
+)
 
 DAY = timedelta(hours=24)
 PATIENCE_S = 8.0  # for all feeds together; who is later answers the next call
@@ -67,9 +75,9 @@ class Collected(NamedTuple):
 
 
 class _Round:
-    """One round of all feeds, for one leg: what they gave, and who gave nothing."""
+    """One round of all feeds, for one fallback: what they gave, and who gave nothing."""
 
-    def __init__(self, ctx: ToolContext, reading: Reading) -> None:
+    def __init__(self, ctx: ToolContext, reading: FallbackReader) -> None:
         self._ctx, self._reading = ctx, reading
         self.found: dict[tuple[str, str], tuple[Item, ...]] = {}
         self.errors: dict[Source[Any, Any], SourceError] = {}
@@ -95,7 +103,7 @@ class _Round:
 
         The others say what they last said, as long as that is not stale.
         """
-        kept = {board: await self._reading.at_hand(board) for board in reddit.HOT}
+        kept = {board: await self._reading.read_kept(board) for board in reddit.HOT}
         turn = self._turn(kept)
         unasked: SourceError = SourceLimited("boards are asked in turn, ten seconds apart", word="budget")
         if turn is not None:
@@ -137,11 +145,11 @@ class _Round:
             self.errors[source] = error
 
     def collected(self, pairs: Sequence[tuple[str, Source[Any, Any]]]) -> Collected:
-        """What came of it. Raises the first error when nobody gave anything."""
+        """Return what was collected. Raises the first SourceError when no feed answered."""
         for source, error in self.errors.items():
             self._reading.notes.append(SourceNote(source, self._reading.section, "error", reason=error.reason))
         if not self.found:
-            self._ctx.notes.add(self._reading.notes)  # of a leg that fails only one source would be listed
+            self._ctx.notes.add(self._reading.notes)  # of a fallback that fails only one source would be listed
             source, error = next(iter(self.errors.items()), (STORIES_24H, SourceDown("no feed")))
             self._reading.asked = source
             raise error
@@ -151,11 +159,11 @@ class _Round:
         return Collected(items, len(self.found), tuple(s.name for _, s in pairs if s in self.errors), barred)
 
 
-def headline_legs(ctx: ToolContext) -> tuple[Leg[Collected], ...]:
+def headline_fallbacks(ctx: ToolContext) -> tuple[Fallback[Collected], ...]:
     """All feeds at once; those that do not answer are left out. Raises the first error when none does."""
     pairs = [(publisher, source) for publisher, sources in NEWS.items() for source in sources]
 
-    async def collect(reading: Reading) -> Collected:
+    async def collect(reading: FallbackReader) -> Collected:
         round_ = _Round(ctx, reading)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(round_.boards)

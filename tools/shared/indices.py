@@ -3,18 +3,19 @@
 import datetime as dt
 from typing import Literal, NamedTuple
 
+from tools.parsing.market_hours import CLOSES, from_new_york
+from tools.parsing.numbers import change_percent, price, within
+from tools.parsing.series import Series, newest, previous
+from tools.parsing.stock_quotes import StockQuote, Symbols
 from tools.shared.commodities import fred_daily
-from tools.shared.macro import Sourced, sourced
-from tools.shared.market_hours import CLOSES, from_new_york
-from tools.shared.numbers import change_percent, price, within
-from tools.shared.series import Series, newest, previous
+from tools.shared.macro import Sourced, name_source
 from tools.sources import cboe, yahoo
 from tools.sources.cboe import DELAYED_QUOTE, VIX_HISTORY
-from tools.sources.cnbc import QUOTES, Quote, Symbols
+from tools.sources.cnbc import QUOTES
 from tools.sources.federal_reserve import BROAD_DOLLAR_INDEX
 from tools.sources.fred import GRAPH_CSV, OBSERVATIONS
 from tools.sources.yahoo import SPARK
-from toolserver.context import Leg, via
+from toolserver import Fallback, via
 
 MARKET_SOURCES = (QUOTES, SPARK, DELAYED_QUOTE)
 VIX_SOURCES = (*MARKET_SOURCES, VIX_HISTORY)
@@ -36,21 +37,21 @@ class IndexQuote(NamedTuple):
     freshness: Freshness
 
 
-def market_legs(symbol: str) -> tuple[Leg[IndexQuote], ...]:
+def market_fallbacks(symbol: str) -> tuple[Fallback[IndexQuote], ...]:
     """One of the four symbols of MARKET; the VIX has its published closes as a last resort."""
-    legs = (
+    fallbacks = (
         via(QUOTES, MARKET, lambda quotes: from_quote(quotes[symbol], f"cnbc:{symbol}")),
-        via(SPARK, MARKET, lambda quotes: from_quote(quotes[symbol], f"yahoo:{yahoo.theirs(symbol)}")),
+        via(SPARK, MARKET, lambda quotes: from_quote(quotes[symbol], f"yahoo:{yahoo.to_yahoo_symbol(symbol)}")),
         via(DELAYED_QUOTE, symbol, lambda quote: _from_cboe(quote, symbol)),
     )
-    return (*legs, via(VIX_HISTORY, None, from_closes)) if symbol == "VIX" else legs
+    return (*fallbacks, via(VIX_HISTORY, None, from_closes)) if symbol == "VIX" else fallbacks
 
 
-def vix_legs() -> tuple[Leg[IndexQuote], ...]:
-    return market_legs("VIX")
+def vix_fallbacks() -> tuple[Fallback[IndexQuote], ...]:
+    return market_fallbacks("VIX")
 
 
-def from_quote(quote: Quote, source: str) -> IndexQuote:
+def from_quote(quote: StockQuote, source: str) -> IndexQuote:
     """The change is always computed: providers' own contradict their prices at times."""
     if quote.symbol == "VIX":
         within(quote.price, *VIX_RANGE)
@@ -64,7 +65,7 @@ def from_quote(quote: Quote, source: str) -> IndexQuote:
     )
 
 
-def _from_cboe(quote: Quote | None, symbol: str) -> IndexQuote:
+def _from_cboe(quote: StockQuote | None, symbol: str) -> IndexQuote:
     if quote is None:
         raise LookupError(symbol)
     return from_quote(quote, f"cboe:{cboe.INDICES.get(symbol, (symbol,))[0]}")
@@ -85,7 +86,7 @@ def from_closes(closes: Series) -> IndexQuote:
     )
 
 
-def dollar_index_legs(today: dt.date) -> tuple[Leg[Sourced], ...]:
+def dollar_index_fallbacks(today: dt.date) -> tuple[Fallback[Sourced], ...]:
     """The trade-weighted index against a broad group of currencies, daily values out once a week."""
-    release = via(BROAD_DOLLAR_INDEX, None, lambda found: sourced(found, "federalreserve:H10/JRXWTFB_N.B"))
+    release = via(BROAD_DOLLAR_INDEX, None, lambda found: name_source(found, "federalreserve:H10/JRXWTFB_N.B"))
     return *fred_daily("DTWEXBGS", today), release

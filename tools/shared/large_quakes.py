@@ -4,15 +4,13 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tools.shared.quakes import earthquakes_of
-from tools.shared.together import all_of
-from tools.sources.emsc import QUAKES_QUERY, CatalogueQuery
-from tools.sources.usgs import QUAKES_DAY, Quake, QuakeList, QuakeQuery
-from toolserver.context import Leg, Reading, via
+from tools.parsing.earthquakes import Quake, QuakeList
+from tools.shared.quakes import QUAKE_SOURCES, earthquakes_of, is_significant, quake_day_fallbacks
+from toolserver import Fallback, convert_fallback
 
 LARGE = 6.0  # the magnitude from which an earthquake is news without a flag
 ANY = -10.0
-SOURCES = (QUAKES_DAY, QUAKES_QUERY)
+SOURCES = QUAKE_SOURCES
 
 
 class LargeQuakes(NamedTuple):
@@ -22,19 +20,19 @@ class LargeQuakes(NamedTuple):
     flagged: bool
 
 
-def large_quake_legs(now: dt.datetime) -> tuple[Leg[LargeQuakes], ...]:
-    """USGS's flagged ones together with all large ones of the past day; EMSC's large ones."""
-    minute = now.replace(second=0, microsecond=0)
+def large_quake_fallbacks(now: dt.datetime) -> tuple[Fallback[LargeQuakes], ...]:
+    """Cut from the list of the day, which is never empty: USGS's significant and large ones; EMSC's large ones."""
+    usgs, emsc = quake_day_fallbacks(now)
+    return convert_fallback(usgs, of_usgs), convert_fallback(emsc, of_emsc)
 
-    async def usgs(reading: Reading) -> LargeQuakes:
-        questions = (QUAKES_DAY, QuakeQuery("significant", "day")), (QUAKES_DAY, QuakeQuery("4.5", "day"))
-        flagged, strong = await all_of(reading, *questions)
-        return LargeQuakes(_largest([*earthquakes_of(flagged, ANY), *earthquakes_of(strong, LARGE)]), flagged=True)
 
-    def from_emsc(listed: QuakeList) -> LargeQuakes:
-        return LargeQuakes(_largest(earthquakes_of(listed, LARGE)), flagged=False)
+def of_usgs(listed: QuakeList) -> LargeQuakes:
+    news = (pair for pair in earthquakes_of(listed, ANY) if pair[1] >= LARGE or is_significant(pair[0]))
+    return LargeQuakes(_largest(news), flagged=True)
 
-    return usgs, via(QUAKES_QUERY, CatalogueQuery(LARGE, 24, minute), from_emsc)
+
+def of_emsc(listed: QuakeList) -> LargeQuakes:
+    return LargeQuakes(_largest(earthquakes_of(listed, LARGE)), flagged=False)
 
 
 def _largest(quakes: Iterable[tuple[Quake, float]]) -> tuple[tuple[Quake, float], ...]:

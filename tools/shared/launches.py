@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import Field
 
-from tools.shared.patience import patiently
-from tools.sources.launch_library import LAUNCHES, Launch, Precision
+from tools.parsing.spaceflight import Launch, Precision
+from tools.sources.launch_library import LAUNCHES
 from tools.sources.rocketlaunch_live import NEXT_LAUNCHES
-from toolserver.context import Leg, via
-from toolserver.payloads import Payload, Timestamp
+from toolserver import Fallback, Payload, SourceUnproved, Timestamp, delay_second, via
 
 SOURCES = (LAUNCHES, NEXT_LAUNCHES)
+OVERDUE = timedelta(days=2)  # what has not flown by then is given another time
 PACED_S = 6.0  # a request to Launch Library may have to wait for the one before it
 FAILED = ("Failure", "Launch Failure", "Partial Failure", "Launch was a Partial Failure", "In-Flight Abort")
 FLOWN = ("Success", "Launch Successful", "Deployed", "Payload Deployed", *FAILED)
@@ -38,31 +38,46 @@ class LaunchItem(Payload):
     date_text: str | None = Field(description="The date in words, from the fallback only")
 
 
-def launches() -> tuple[Leg[tuple[Launch, ...]], ...]:
-    """All that is listed, what flew lately included."""
-    return patiently(via(LAUNCHES), via(NEXT_LAUNCHES), PACED_S)
+def launches(now: datetime) -> tuple[Fallback[tuple[Launch, ...]], ...]:
+    """All that is listed, what flew lately included. A launch is always planned: a list of the past is none."""
+
+    def living(listed: tuple[Launch, ...]) -> tuple[Launch, ...]:
+        past = [launch for launch in listed if launch.net and launch.net < now - OVERDUE and not flown(launch)]
+        if past or not upcoming(listed, now):
+            raise SourceUnproved("a list of launches that are over")
+        return listed
+
+    return delay_second(via(LAUNCHES, None, living), via(NEXT_LAUNCHES, None, living), PACED_S)
 
 
 def flown(launch: Launch) -> bool:
     return launch.status in FLOWN or launch.status_code in FLOWN
 
 
-def failed(launch: Launch) -> bool:
+def has_failed(launch: Launch) -> bool:
     return launch.status in FAILED or launch.status_code in FAILED
 
 
-def crewed(launch: Launch) -> bool:
+def is_crewed(launch: Launch) -> bool:
     return launch.mission_type == CREWED
 
 
 def upcoming(listed: Iterable[Launch], now: datetime) -> list[Launch]:
-    """Those that have not flown and are not more than an hour overdue, soonest first, without a time last."""
-    late = now - timedelta(hours=1)
-    open_ = [launch for launch in listed if not flown(launch) and (launch.net is None or launch.net >= late)]
-    return sorted(open_, key=lambda launch: launch.net or _LAST)
+    """Those that are still ahead, soonest first, without a time last."""
+    ahead = [launch for launch in listed if not flown(launch) and (launch.net is None or is_ahead(launch, now))]
+    return sorted(ahead, key=lambda launch: launch.net or _LAST)
 
 
-def shown(launch: Launch) -> LaunchItem:
+def is_ahead(launch: Launch, now: datetime) -> bool:
+    """Whether its time is to come; one known by its day or month alone is ahead until that is over."""
+    if launch.net is None or launch.precision not in ("day", "month"):
+        return launch.net is not None and launch.net > now
+    if launch.precision == "month":
+        return (launch.net.year, launch.net.month) >= (now.year, now.month)
+    return launch.net.date() >= now.date()
+
+
+def show_launch(launch: Launch) -> LaunchItem:
     return LaunchItem(
         id=launch.id,
         name=launch.name,

@@ -1,6 +1,6 @@
 """U.S. macro series: for each indicator its unit and the chain of providers, in the order they are asked.
 
-The official publisher comes first, FRED with a key next, FRED's charts without one last. Every leg gives the
+The official publisher comes first, FRED with a key next, FRED's charts without one last. Every fallback gives the
 whole series as published, so that a tool may show one value or a history.
 """
 
@@ -8,8 +8,7 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
-from tools.shared.series import Series, newest, series, spread
-from tools.shared.together import all_of
+from tools.parsing.series import Series, newest, series, spread
 from tools.sources import bls
 from tools.sources.bls import TIMESERIES, Labour, Years
 from tools.sources.dbnomics import REAL_GDP_GROWTH
@@ -17,8 +16,7 @@ from tools.sources.fred import GRAPH_CSV, OBSERVATIONS, Charts, GraphQuery, Obse
 from tools.sources.freddiemac import PMMS_30Y
 from tools.sources.nyfed import EFFR
 from tools.sources.treasury import PAR_YIELDS, YieldCurve, YieldYear
-from toolserver.context import Leg, Reading, via
-from toolserver.errors import SourceEmpty
+from toolserver import Fallback, FallbackReader, SourceEmpty, read_all, via
 
 SOURCES = (EFFR, TIMESERIES, REAL_GDP_GROWTH, PAR_YIELDS, PMMS_30Y, OBSERVATIONS, GRAPH_CSV)
 
@@ -35,14 +33,14 @@ class Sourced(NamedTuple):
     source: str
 
 
-Legs: TypeAlias = tuple[Leg[Sourced], ...]
+Fallbacks: TypeAlias = tuple[Fallback[Sourced], ...]
 
 
-class Indicator(NamedTuple):
+class MacroIndicator(NamedTuple):
     """What an indicator is counted in, and its chain on a day (the day in New York)."""
 
     unit: str
-    legs: Callable[[date], Legs]
+    fallbacks: Callable[[date], Fallbacks]
 
 
 class _Group(NamedTuple):
@@ -63,55 +61,55 @@ def new_york_date(now: datetime) -> date:
     return (now - timedelta(hours=5)).date()
 
 
-def sourced(found: Series, source: str) -> Sourced:
+def name_source(found: Series, source: str) -> Sourced:
     """The series with its name. Raises SourceEmpty when it is empty."""
     newest(found)
     return Sourced(found, source)
 
 
-def _fed_rate(today: date) -> Legs:
-    return via(EFFR, None, lambda found: sourced(found.percent, "nyfed:EFFR")), *_fred("DFF", _DAILY, today)
+def _fed_rate(today: date) -> Fallbacks:
+    return via(EFFR, None, lambda found: name_source(found.percent, "nyfed:EFFR")), *_fred("DFF", _DAILY, today)
 
 
-def _labour(name: str, chosen: Callable[[Labour], Series], today: date) -> Leg[Sourced]:
-    return via(TIMESERIES, Years(today.year - 3, today.year), lambda found: sourced(chosen(found), f"bls:{name}"))
+def _labour(name: str, chosen: Callable[[Labour], Series], today: date) -> Fallback[Sourced]:
+    return via(TIMESERIES, Years(today.year - 3, today.year), lambda found: name_source(chosen(found), f"bls:{name}"))
 
 
-def _cpi(today: date) -> Legs:
+def _cpi(today: date) -> Fallbacks:
     return _labour(bls.CPI, lambda found: found.cpi, today), *_fred("CPIAUCSL", _MONTHLY, today)
 
 
-def _unemployment(today: date) -> Legs:
+def _unemployment(today: date) -> Fallbacks:
     first = _labour(bls.UNEMPLOYMENT, lambda found: found.unemployment_percent, today)
     return first, *_fred("UNRATE", _MONTHLY, today)
 
 
-def _gdp_growth(today: date) -> Legs:
+def _gdp_growth(today: date) -> Fallbacks:
     by_key, by_chart = _fred("A191RL1Q225SBEA", _QUARTERLY, today)
-    mirror = via(REAL_GDP_GROWTH, None, lambda found: sourced(found, "dbnomics:BEA/NIPA-T10101/A191RL-Q"))
+    mirror = via(REAL_GDP_GROWTH, None, lambda found: name_source(found, "dbnomics:BEA/NIPA-T10101/A191RL-Q"))
     return by_key, mirror, by_chart
 
 
-def _mortgage_30y(today: date) -> Legs:
-    first = via(PMMS_30Y, None, lambda found: sourced(found, "freddiemac:PMMS30"))
+def _mortgage_30y(today: date) -> Fallbacks:
+    first = via(PMMS_30Y, None, lambda found: name_source(found, "freddiemac:PMMS30"))
     return first, *_fred("MORTGAGE30US", _WEEKLY, today)
 
 
-def _treasury_10y(today: date) -> Legs:
-    first = _treasury(today, lambda curve: sourced(curve.ten_year, "treasury:BC_10YEAR"))
+def _treasury_10y(today: date) -> Fallbacks:
+    first = _treasury(today, lambda curve: name_source(curve.ten_year, "treasury:BC_10YEAR"))
     return first, *_fred("DGS10", _DAILY, today)
 
 
-def _treasury_2y(today: date) -> Legs:
-    first = _treasury(today, lambda curve: sourced(curve.two_year, "treasury:BC_2YEAR"))
+def _treasury_2y(today: date) -> Fallbacks:
+    first = _treasury(today, lambda curve: name_source(curve.two_year, "treasury:BC_2YEAR"))
     return first, *_fred("DGS2", _DAILY, today)
 
 
-def _yield_curve(today: date) -> Legs:
+def _yield_curve(today: date) -> Fallbacks:
     """10 years less 2 years, both of one provider and one day."""
 
-    async def by_key(reading: Reading) -> Sourced:
-        ten, two = await all_of(reading, *((OBSERVATIONS, ObservationsQuery(name)) for name in ("DGS10", "DGS2")))
+    async def by_key(reading: FallbackReader) -> Sourced:
+        ten, two = await read_all(reading, *((OBSERVATIONS, ObservationsQuery(name)) for name in ("DGS10", "DGS2")))
         return _steepness(ten["DGS10"], two["DGS2"])
 
     return (
@@ -122,14 +120,14 @@ def _yield_curve(today: date) -> Legs:
 
 
 def _steepness(ten_year: Series, two_year: Series) -> Sourced:
-    return sourced(spread(ten_year, two_year), "derived:T10Y2Y")
+    return name_source(spread(ten_year, two_year), "derived:T10Y2Y")
 
 
-def _fred(series_id: str, charts: _Group, today: date) -> Legs:
-    """The last two legs of most chains: FRED with a key, FRED's chart without."""
+def _fred(series_id: str, charts: _Group, today: date) -> Fallbacks:
+    """The last two fallbacks of most chains: FRED with a key, FRED's chart without."""
 
     def named(found: Charts) -> Sourced:
-        return sourced(found[series_id], f"fred:{series_id}")
+        return name_source(found[series_id], f"fred:{series_id}")
 
     return (
         via(OBSERVATIONS, ObservationsQuery(series_id), named),
@@ -141,13 +139,13 @@ def _graph(charts: _Group, today: date) -> GraphQuery:
     return GraphQuery(charts.ids, today - timedelta(days=charts.days))
 
 
-def _treasury(today: date, then: Callable[[YieldCurve], Sourced]) -> Leg[Sourced]:
+def _treasury(today: date, then: Callable[[YieldCurve], Sourced]) -> Fallback[Sourced]:
     """The yields of this year, and of the last one while this one is young."""
 
-    async def leg(reading: Reading) -> Sourced:
+    async def fallback(reading: FallbackReader) -> Sourced:
         this, last = YieldYear(today.year), YieldYear(today.year - 1, past=True)
         questions = [(PAR_YIELDS, this), (PAR_YIELDS, last)] if today.month <= YOUNG_MONTHS else [(PAR_YIELDS, this)]
-        curve, *before = await all_of(reading, *questions)
+        curve, *before = await read_all(reading, *questions)
         if not curve.ten_year and today > date(today.year, 1, FIRST_RATES_BY):
             raise SourceEmpty("the year has no rates yet")
         if len(curve.ten_year) < ENOUGH_ROWS:
@@ -156,7 +154,7 @@ def _treasury(today: date, then: Callable[[YieldCurve], Sourced]) -> Leg[Sourced
             raise SourceEmpty(f"{len(curve.ten_year)} days")
         return then(curve)
 
-    return leg
+    return fallback
 
 
 def _joined(before: YieldCurve, curve: YieldCurve) -> YieldCurve:
@@ -166,12 +164,12 @@ def _joined(before: YieldCurve, curve: YieldCurve) -> YieldCurve:
 
 
 INDICATORS = {
-    "fed_rate": Indicator(PERCENT, _fed_rate),
-    "cpi": Indicator(INDEX, _cpi),
-    "unemployment": Indicator(PERCENT, _unemployment),
-    "gdp_growth": Indicator(GROWTH, _gdp_growth),
-    "treasury_10y": Indicator(PERCENT, _treasury_10y),
-    "treasury_2y": Indicator(PERCENT, _treasury_2y),
-    "mortgage_30y": Indicator(PERCENT, _mortgage_30y),
-    "yield_curve_2s10s": Indicator(POINTS, _yield_curve),
+    "fed_rate": MacroIndicator(PERCENT, _fed_rate),
+    "cpi": MacroIndicator(INDEX, _cpi),
+    "unemployment": MacroIndicator(PERCENT, _unemployment),
+    "gdp_growth": MacroIndicator(GROWTH, _gdp_growth),
+    "treasury_10y": MacroIndicator(PERCENT, _treasury_10y),
+    "treasury_2y": MacroIndicator(PERCENT, _treasury_2y),
+    "mortgage_30y": MacroIndicator(PERCENT, _mortgage_30y),
+    "yield_curve_2s10s": MacroIndicator(POINTS, _yield_curve),
 }

@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from tools.parsing.fear_greed_index import FearGreed
 from tools.sources.alternative_me import FEAR_GREED as ALTERNATIVE_ME
-from tools.sources.alternative_me import FearGreed
 from tools.sources.coinmarketcap import FEAR_GREED as COINMARKETCAP
-from toolserver.context import Leg, via
+from toolserver import Fallback, via
 
 IndexName = Literal["alternative.me", "coinmarketcap"]
 FEAR_GREED_SOURCES = (ALTERNATIVE_ME, COINMARKETCAP)
@@ -23,7 +23,7 @@ class Mood(NamedTuple):
     next_update_at: datetime | None
 
 
-def fear_greed_legs() -> tuple[Leg[Mood], ...]:
+def fear_greed_fallbacks() -> tuple[Fallback[Mood], ...]:
     """alternative.me, then CoinMarketCap where its key is set."""
     return (
         via(ALTERNATIVE_ME, None, lambda read: mood(read, "alternative.me")),

@@ -10,10 +10,8 @@ import anyio
 from pydantic import Field
 
 from tools.sources import chainlink, coinbase, kraken
-from tools.sources.ethereum import BLOCK_NUMBER, FULL_BLOCK, Block, Transfer
-from toolserver.context import Leg, Reading, ToolContext, via
-from toolserver.errors import SourceError
-from toolserver.payloads import Payload, Timestamp, iso
+from tools.sources.ethereum import BLOCK_NUMBER, FULL_BLOCK, Block, EtherTransfer
+from toolserver import Fallback, FallbackReader, Payload, SourceError, Timestamp, ToolContext, iso, via
 
 BLOCKS, AT_ONCE = 5, 3
 OLDEST = timedelta(seconds=180)  # of the newest block, before the chain counts as not moving
@@ -42,18 +40,18 @@ class Chain(NamedTuple):
     reason: str | None
 
     @property
-    def transfers(self) -> Iterable[tuple[Block, Transfer]]:
+    def transfers(self) -> Iterable[tuple[Block, EtherTransfer]]:
         """Every transfer with its block, newest block first."""
         return ((block, transfer) for block in self.blocks for transfer in block.transfers)
 
 
-def block_legs(ctx: ToolContext) -> tuple[Leg[Chain], ...]:
-    """The only leg there is, for as many blocks as the service is set to look at."""
+def block_fallbacks(ctx: ToolContext) -> tuple[Fallback[Chain], ...]:
+    """The only fallback there is, for as many blocks as the service is set to look at."""
     return (partial(newest_blocks, count=ctx.host.blocks if ctx.host else BLOCKS),)
 
 
-async def newest_blocks(reading: Reading, count: int = BLOCKS) -> Chain:
-    """A leg: the newest blocks, three at a time. Raises SourceError when not one of them can be had."""
+async def newest_blocks(reading: FallbackReader, count: int = BLOCKS) -> Chain:
+    """A fallback: the newest blocks, three at a time. Raises SourceError when not one of them can be had."""
     head = await reading.read(BLOCK_NUMBER)
     seats = anyio.CapacityLimiter(AT_ONCE)
     found: list[Block] = []
@@ -86,13 +84,13 @@ def judge(ctx: ToolContext, section: str, chain: Chain) -> None:
         ctx.judge_stale(True)
 
 
-def scanned(chain: Chain | None) -> list[ScannedBlock]:
+def list_scanned(chain: Chain | None) -> list[ScannedBlock]:
     """The blocks looked at, newest first."""
     blocks = chain.blocks if chain else ()
     return [ScannedBlock(number=block.number, time=block.time, tx_count=block.tx_count) for block in blocks]
 
 
-def price_legs(asset: Asset) -> tuple[Leg[float], ...]:
+def price_fallbacks(asset: Asset) -> tuple[Fallback[float], ...]:
     """What one BTC or ETH costs in USD: two exchanges, then the chain's own feed."""
     return (
         via(coinbase.PRODUCT_STATS, PAIRS[asset], lambda stats: stats.last),
@@ -105,7 +103,7 @@ def ether(wei: int) -> Decimal:
     return Decimal(wei) / WEI
 
 
-def shown(units: Decimal, places: int = PLACES) -> float:
+def show_amount(units: Decimal, places: int = PLACES) -> float:
     """An amount as it goes out; exact until here."""
     return float(round(units, places)) + 0.0  # + 0.0 turns -0.0 into 0.0
 

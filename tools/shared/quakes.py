@@ -1,30 +1,48 @@
-"""The earthquakes of the past day, for every tool that shows them."""
+"""The earthquakes of the past day, for every tool that shows them: what is rarer is cut from this one list.
+
+Magnitude 2.5 and above in a day is never empty, so that the list proves itself; of a rarer kind, or of an hour, there
+may be none, and a list of those alone could not be told from one that nobody writes any more.
+"""
 
 from datetime import datetime, timedelta
 
-from tools.sources.emsc import QUAKES_QUERY, CatalogueQuery
-from tools.sources.usgs import QUAKES_DAY, Quake, QuakeList, QuakeQuery
-from toolserver.context import Leg, via
-from toolserver.errors import SourceEmpty
+from tools.parsing.earthquakes import Quake, QuakeList
+from tools.sources.emsc import QUAKES_QUERY, EmscQuery
+from tools.sources.usgs import QUAKES_DAY, QuakeQuery
+from toolserver import Fallback, SourceUnproved, via
 
 FLOOR = 2.5
 LEAST_A_DAY = 5  # the world is never quieter
 DAY = timedelta(hours=25)  # and an hour for clocks and caches
+NEWEST = timedelta(minutes=90)  # EMSC has no stamp: its newest event tells that it is written
+SIGNIFICANT = 600  # of USGS's own measure: from here on an event is in the feed of the significant ones
 QUAKE_SOURCES = (QUAKES_DAY, QUAKES_QUERY)
+THE_DAY = QuakeQuery("2.5", "day")
 
 
-def quake_day_legs(now: datetime) -> tuple[Leg[QuakeList], ...]:
+def quake_day_fallbacks(now: datetime) -> tuple[Fallback[QuakeList], ...]:
     """Magnitude 2.5 and above in the 24 hours before `now`: USGS, or EMSC when USGS is down."""
-
-    def a_day(listed: QuakeList) -> QuakeList:
-        """The list, if it has as many earthquakes as there are on any day: none is never the answer."""
-        of_the_day = [quake for quake, _ in earthquakes_of(listed) if quake.time > now - DAY]
-        if len(of_the_day) < LEAST_A_DAY:
-            raise SourceEmpty(f"{len(of_the_day)} earthquakes in a day")
-        return listed
-
     minute = now.replace(second=0, microsecond=0)
-    return via(QUAKES_DAY, QuakeQuery("2.5", "day"), a_day), via(QUAKES_QUERY, CatalogueQuery(FLOOR, 24, minute), a_day)
+    return (
+        via(QUAKES_DAY, THE_DAY, lambda listed: whole_day(listed, now)),
+        via(QUAKES_QUERY, EmscQuery(FLOOR, 24, minute), lambda listed: living_day(listed, now)),
+    )
+
+
+def whole_day(listed: QuakeList, now: datetime) -> QuakeList:
+    """The list, if it has as many earthquakes as there are on any day. Raises SourceUnproved."""
+    of_the_day = [quake for quake, _ in earthquakes_of(listed) if quake.time > now - DAY]
+    if len(of_the_day) < LEAST_A_DAY:
+        raise SourceUnproved(f"{len(of_the_day)} earthquakes in a day")
+    return listed
+
+
+def living_day(listed: QuakeList, now: datetime) -> QuakeList:
+    """The same of a list without a stamp: its newest event is of the past minutes. Raises SourceUnproved."""
+    newest = max((quake.time for quake in listed.quakes), default=None)
+    if newest is None or newest < now - NEWEST:
+        raise SourceUnproved("no earthquake of the past 90 minutes")
+    return whole_day(listed, now)
 
 
 def earthquakes_of(listed: QuakeList, floor: float = FLOOR) -> list[tuple[Quake, float]]:
@@ -34,3 +52,8 @@ def earthquakes_of(listed: QuakeList, floor: float = FLOOR) -> list[tuple[Quake,
     """
     found = [(q, q.magnitude) for q in listed.quakes if q.kind == "earthquake" and q.magnitude is not None]
     return sorted(((q, m) for q, m in found if m >= floor), key=lambda pair: pair[0].time, reverse=True)
+
+
+def is_significant(quake: Quake) -> bool:
+    """Whether USGS counts the event among the significant ones."""
+    return quake.significance is not None and quake.significance >= SIGNIFICANT

@@ -8,16 +8,14 @@ from typing import Any
 
 import anyio
 
-from tools.shared.market_hours import in_session
+from tools.parsing.market_hours import in_session
+from tools.parsing.stock_quotes import Quotes, StockQuote, Symbols
 from tools.sources import cboe, yahoo
 from tools.sources.cboe import DELAYED_QUOTE
-from tools.sources.cnbc import INDICES, QUOTES, QUOTES_ON_DEMAND, Quote, Quotes, Symbols
+from tools.sources.cnbc import INDICES, QUOTES, QUOTES_ON_DEMAND
 from tools.sources.finnhub import QUOTE
 from tools.sources.yahoo import SPARK
-from toolserver.context import Reading, ToolContext
-from toolserver.errors import SourceEmpty, SourceError, SourceUnusable
-from toolserver.notes import SourceNote
-from toolserver.upstream.source import Source
+from toolserver import FallbackReader, Source, SourceEmpty, SourceError, SourceNote, SourceUnusable, ToolContext
 
 SHARES = (
     "SPY", "QQQ", "DIA", "IWM", "NVDA", "AAPL", "MSFT", "GOOGL", "AMZN", "META", "TSLA", "AMD", "COIN", "CRCL", "PLTR",
@@ -35,10 +33,10 @@ DELAY = timedelta(minutes=20)  # of quotes that are delayed by design
 
 
 @dataclass(slots=True)
-class Board:
+class QuoteBoard:
     """Quotes by symbol and when they were fetched, the symbols somebody denied, and the providers that failed."""
 
-    quotes: dict[str, Quote] = field(default_factory=dict)
+    quotes: dict[str, StockQuote] = field(default_factory=dict)
     fetched_at: dict[str, datetime] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
     failures: list[tuple[Source[Any, Any], SourceError]] = field(default_factory=list)
@@ -55,7 +53,7 @@ class Board:
         return late or bool(quote.trading and quote.as_of and now - quote.as_of > limit)
 
 
-async def read_board(ctx: ToolContext, section: str, symbols: tuple[str, ...] = ()) -> Board:
+async def read_board(ctx: ToolContext, section: str, symbols: tuple[str, ...] = ()) -> QuoteBoard:
     """The indices and the symbols, by default the usual shares, as far as anybody has them.
 
     The section is that of the provider that answers for all; those that fill gaps are listed under `.quotes` of it.
@@ -76,27 +74,29 @@ async def read_board(ctx: ToolContext, section: str, symbols: tuple[str, ...] = 
     return board
 
 
-async def _from_cnbc(reading: Reading) -> Board:
-    board = Board()
+async def _from_cnbc(reading: FallbackReader) -> QuoteBoard:
+    board = QuoteBoard()
     _take(board, reading, DEFAULTS, await reading.read(QUOTES, Symbols(DEFAULTS)))
     return board
 
 
-async def _from_yahoo(reading: Reading) -> Board:
-    board, batch = Board(), DEFAULTS[: yahoo.BATCH]
+async def _from_yahoo(reading: FallbackReader) -> QuoteBoard:
+    board, batch = QuoteBoard(), DEFAULTS[: yahoo.BATCH]
     _take(board, reading, batch, await reading.read(SPARK, Symbols(batch)))
     return board
 
 
-async def _from_one_by_one(reading: Reading, source: Source[str, Quote | None], wanted: tuple[str, ...]) -> Board:
-    board = Board()
+async def _from_one_by_one(
+    reading: FallbackReader, source: Source[str, StockQuote | None], wanted: tuple[str, ...]
+) -> QuoteBoard:
+    board = QuoteBoard()
     await _fill_singly(board, reading, source, wanted)
     if not board.quotes:
         raise board.failures[0][1] if board.failures else SourceEmpty("no quote")
     return board
 
 
-async def _fill(board: Board, reading: Reading, wanted: tuple[str, ...]) -> None:
+async def _fill(board: QuoteBoard, reading: FallbackReader, wanted: tuple[str, ...]) -> None:
     """Ask for what is missing. Who fails here is only noted."""
     named = tuple(symbol for symbol in wanted if symbol not in DEFAULTS)
     if named:
@@ -109,7 +109,7 @@ async def _fill(board: Board, reading: Reading, wanted: tuple[str, ...]) -> None
 
 
 async def _fill_singly(
-    board: Board, reading: Reading, source: Source[str, Quote | None], symbols: tuple[str, ...]
+    board: QuoteBoard, reading: FallbackReader, source: Source[str, StockQuote | None], symbols: tuple[str, ...]
 ) -> None:
     left = SINGLY - board.singly[source.name]
     with anyio.move_on_after(PATIENCE_S):
@@ -119,14 +119,16 @@ async def _fill_singly(
             await _ask_for_one(board, reading, source, symbol)
 
 
-async def _ask(board: Board, reading: Reading, source: Source[Symbols, Quotes], query: Symbols) -> None:
+async def _ask(board: QuoteBoard, reading: FallbackReader, source: Source[Symbols, Quotes], query: Symbols) -> None:
     try:
         _take(board, reading, query.names, await reading.read(source, query))
     except SourceError as error:
         board.failures.append((source, error))
 
 
-async def _ask_for_one(board: Board, reading: Reading, source: Source[str, Quote | None], symbol: str) -> None:
+async def _ask_for_one(
+    board: QuoteBoard, reading: FallbackReader, source: Source[str, StockQuote | None], symbol: str
+) -> None:
     board.singly[source.name] += 1
     try:
         quote = await reading.read(source, symbol)
@@ -136,7 +138,7 @@ async def _ask_for_one(board: Board, reading: Reading, source: Source[str, Quote
         _take(board, reading, (symbol,), {symbol: quote} if quote else {})
 
 
-def _take(board: Board, reading: Reading, asked: tuple[str, ...], found: Mapping[str, Quote]) -> None:
+def _take(board: QuoteBoard, reading: FallbackReader, asked: tuple[str, ...], found: Mapping[str, StockQuote]) -> None:
     """Put quotes on the board, with the time of the exchange just made."""
     fetched_at = reading.notes[-1].fetched_at
     assert fetched_at is not None

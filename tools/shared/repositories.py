@@ -5,12 +5,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from tools.shared.patience import patiently
 from tools.sources.github import REPOSITORIES, Repo, RepoList, RepoQuery
 from tools.sources.github import request as search_request
-from toolserver.context import Leg, Reading
-from toolserver.history import History
-from toolserver.upstream.source import Get, Keys, Source
+from toolserver import Fallback, FallbackReader, Get, Keys, Source, TimeSeriesStore, delay_second
 
 DAY, NEARLY_AN_HOUR = timedelta(days=1), timedelta(minutes=55)
 STARS, KEEP_S, WITHIN_S = "github_stars", 30 * 86400.0, 2 * 3600.0
@@ -57,19 +54,19 @@ WITH_TOKEN = replace(REPOSITORIES, request=with_token)
 ANONYMOUS = replace(REPOSITORIES, request=anonymous)
 
 
-def search_legs(query: RepoQuery) -> tuple[Leg[Searched], ...]:
+def search_fallbacks(query: RepoQuery) -> tuple[Fallback[Searched], ...]:
     """The search with the token, then without: unlike both in one source, this tells which of them it was."""
-    return patiently(_leg(WITH_TOKEN, query, True), _leg(ANONYMOUS, query, False), PATIENCE_S)
+    return delay_second(_fallback(WITH_TOKEN, query, True), _fallback(ANONYMOUS, query, False), PATIENCE_S)
 
 
-def _leg(source: Source[RepoQuery, RepoList], query: RepoQuery, authenticated: bool) -> Leg[Searched]:
-    async def leg(reading: Reading) -> Searched:
+def _fallback(source: Source[RepoQuery, RepoList], query: RepoQuery, authenticated: bool) -> Fallback[Searched]:
+    async def fallback(reading: FallbackReader) -> Searched:
         listed = await reading.read(source, query)
         at = reading.notes[-1].fetched_at
         assert at is not None
         return Searched(listed, at, authenticated)
 
-    return leg
+    return fallback
 
 
 def most_starred(listed: RepoList, limit: int) -> list[Repo]:
@@ -83,7 +80,7 @@ def age_days(repo: Repo, now: datetime) -> float:
     return round(max(1.0, (now - repo.created_at) / DAY), 1)
 
 
-def remember(history: History, found: Searched) -> None:
+def remember(history: TimeSeriesStore, found: Searched) -> None:
     """Keep every repository's stars as of the search, about once an hour."""
     for repo in found.listed.repos:
         last = history.last(STARS, str(repo.id))
@@ -91,7 +88,7 @@ def remember(history: History, found: Searched) -> None:
             history.note(STARS, str(repo.id), repo.stars, found.at, keep_s=KEEP_S)
 
 
-def stars_24h(history: History, repo: Repo, at: datetime) -> int | None:
+def stars_24h(history: TimeSeriesStore, repo: Repo, at: datetime) -> int | None:
     """Stars gained since a day before an instant, give or take two hours; None when nobody looked then."""
     before = history.near(STARS, str(repo.id), at - DAY, within_s=WITHIN_S)
     return None if before is None else repo.stars - int(before.value)

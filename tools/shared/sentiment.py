@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
+from tools.parsing.prediction_markets import Bet
 from tools.shared.headlines import FINANCE, Item
 from tools.shared.lexicon import score
-from tools.shared.tickers import named
-from tools.sources.polymarket import Bet
+from tools.shared.tickers import find_tickers
 
 Label = Literal["negative", "moderately_negative", "neutral", "moderately_positive", "positive"]
 VixLabel = Literal["low_volatility", "normal", "elevated", "high_volatility", "unknown"]
@@ -47,7 +47,7 @@ def talk(items: Iterable[Item]) -> list[Talk]:
     """Every ticker that is named, the most named first, then the one with the clearer score."""
     by_symbol: dict[str, list[Mention]] = {}
     for item in items:
-        symbols = named(item.said, finance=item.publisher in FINANCE)
+        symbols = find_tickers(item.said, finance=item.publisher in FINANCE)
         worth = score(item.said) if symbols else 0.0
         for symbol in symbols:
             by_symbol.setdefault(symbol, []).append(Mention(item, worth))

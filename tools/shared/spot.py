@@ -4,17 +4,17 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Literal, NamedTuple
 
-from tools.shared.coins import Coin, by_symbol
-from tools.shared.numbers import change_percent
+from tools.parsing.candles import Candle
+from tools.parsing.coins import Coin, by_symbol
+from tools.parsing.numbers import change_percent
 from tools.sources import binance, coinbase, kraken, okx
 from tools.sources.chainlink import PRICE_FEED, Round
-from tools.sources.coinbase import Candle
 from tools.sources.coingecko import COINS_MARKETS
 from tools.sources.coinlore import TICKERS
-from toolserver.context import Leg, Reading, via
+from toolserver import Fallback, FallbackReader, SourceError, SourceFrozen, SourceUnproved, read_beside, via
 
 DAY = timedelta(days=1)
-FAR = 0.2  # of the price: no hour has seen that much
+NEAR, NEAR_VOLUME = 0.02, 0.025  # candles are a quarter of an hour old at most, and begin with the hour
 
 
 class Spot(NamedTuple):
@@ -37,10 +37,10 @@ class Spot(NamedTuple):
         return [name for name, value in self._asdict().items() if value is None]
 
 
-def btc_spot_legs() -> tuple[Leg[Spot], ...]:
+def btc_spot_fallbacks() -> tuple[Fallback[Spot], ...]:
     """The bitcoin price: four exchanges, two market pages, and the chain as the last resort."""
     return (
-        via(coinbase.PRODUCT_STATS, "BTC-USD", from_stats),
+        coinbase_btc,
         kraken_btc,
         via(binance.TICKER_24H, "BTCUSDT", from_binance),
         via(okx.SPOT_TICKERS, None, from_okx("BTC")),
@@ -52,6 +52,7 @@ def btc_spot_legs() -> tuple[Leg[Spot], ...]:
 
 BTC_SPOT_SOURCES = (
     coinbase.PRODUCT_STATS,
+    coinbase.CANDLES_PROOF,
     kraken.TICKER,
     kraken.OHLC_HOUR,
     binance.TICKER_24H,
@@ -62,17 +63,50 @@ BTC_SPOT_SOURCES = (
 )
 
 
-async def kraken_btc(reading: Reading) -> Spot:
-    """Kraken's ticker, and its hourly candles for the price of a day ago, which the ticker lacks."""
-    ticker = await reading.read(kraken.TICKER, "XBTUSD")
-    candles = await reading.attempt(kraken.OHLC_HOUR, kraken.OhlcQuery(60))
-    known = candles if candles and fits(ticker.last, candles[-1]) else None
-    return from_kraken(ticker, close_a_day_ago(known) if known else None)
+async def coinbase_btc(reading: FallbackReader) -> Spot:
+    """Coinbase's statistics carry no time: its candles, asked now and then, prove that they are of today."""
+    proof = (coinbase.CANDLES_PROOF, coinbase.CandleQuery(3600))
+    both = await read_beside(reading, (coinbase.PRODUCT_STATS, "BTC-USD"), proof)
+    stats, candles = both
+    if isinstance(candles, SourceFrozen):
+        reading.asked = coinbase.CANDLES_PROOF
+        raise candles  # what the venue says stands still
+    if isinstance(candles, SourceError):
+        await _require_second(reading, stats.last)
+    elif not is_of_today(stats.last, stats.volume, candles):
+        raise SourceFrozen("the statistics are not those of the candles")
+    return from_stats(stats)
 
 
-def fits(price: float, newest: Candle) -> bool:
-    """Whether the newest candle is of the same market as the price: its close may be an hour old, not another price."""
-    return abs(newest.close - price) <= FAR * price
+async def _require_second(reading: FallbackReader, price: float) -> None:
+    """Kraken has to agree with a price that nothing else proves. Raises SourceUnproved."""
+    ticker = await reading.attempt(kraken.TICKER, "XBTUSD")
+    if ticker is None or abs(ticker.last - price) > NEAR * price:
+        raise SourceUnproved("neither candles nor Kraken prove the statistics")
+
+
+def is_of_today(price: float, volume: float, candles: Sequence[Candle]) -> bool:
+    """Whether a ticker has the price of the candles, and their volume of 24 hours, give or take an hour."""
+    start = candles[-1].start - DAY
+    near_price = abs(price - candles[-1].close) <= NEAR * price
+    least = sum(candle.volume for candle in candles if candle.start > start)
+    most = sum(candle.volume for candle in candles if candle.start >= start)
+    return near_price and (1 - NEAR_VOLUME) * least <= volume <= (1 + NEAR_VOLUME) * most
+
+
+async def kraken_btc(reading: FallbackReader) -> Spot:
+    """Kraken's ticker, with its hourly candles: they prove it, which has no time, and hold the price of a day ago.
+
+    Raises SourceError of the candles when they do not come or stand still, SourceFrozen when the ticker is not theirs.
+    """
+    both = await read_beside(reading, (kraken.TICKER, "XBTUSD"), (kraken.OHLC_HOUR, kraken.OhlcQuery(60)))
+    ticker, candles = both
+    if isinstance(candles, SourceError):
+        reading.asked = kraken.OHLC_HOUR
+        raise candles  # without them nothing says of when the ticker is
+    if not is_of_today(ticker.last, ticker.volume, candles):
+        raise SourceFrozen("the ticker is not of the time of the candles")
+    return from_kraken(ticker, close_a_day_ago(candles))
 
 
 def close_a_day_ago(candles: Sequence[Candle]) -> float | None:
@@ -92,7 +126,7 @@ def from_stats(stats: coinbase.ProductStats) -> Spot:
     )
 
 
-def from_kraken(ticker: kraken.Ticker, a_day_ago: float | None) -> Spot:
+def from_kraken(ticker: kraken.KrakenTicker, a_day_ago: float | None) -> Spot:
     return Spot(
         price_usd=ticker.last,
         change_24h_percent=None if a_day_ago is None else change_percent(ticker.last, a_day_ago),
@@ -103,7 +137,7 @@ def from_kraken(ticker: kraken.Ticker, a_day_ago: float | None) -> Spot:
     )
 
 
-def from_binance(ticker: binance.Ticker) -> Spot:
+def from_binance(ticker: binance.BinanceTicker) -> Spot:
     return Spot(
         price_usd=ticker.last,
         change_24h_percent=ticker.change_percent,

@@ -6,16 +6,12 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from anyio import fail_after, gather
 from pydantic import Field
 
-from tools.shared.attempts import attempt
 from tools.sources.aws import AWS_EVENTS, AwsEvent
 from tools.sources.azure import AZURE_STATUS, AzureFeed
 from tools.sources.google_cloud import GOOGLE_CLOUD_INCIDENTS, GoogleIncident
 from tools.sources.slack import SLACK_STATUS, SlackStatus
 from tools.sources.statuspage import HOSTS, STATUSPAGES, PageSummary
-from toolserver.context import Leg, Reading, ToolContext, via
-from toolserver.errors import SourceDown, SourceError
-from toolserver.payloads import Payload, Timestamp
-from toolserver.upstream.source import Source
+from toolserver import Fallback, FallbackReader, Payload, Source, SourceDown, SourceError, Timestamp, ToolContext, via
 
 T = TypeVar("T")
 
@@ -33,12 +29,12 @@ class PageReading(NamedTuple):
     description: str
 
 
-class Page(NamedTuple):
+class StatusPage(NamedTuple):
     """A service and the way to learn how it is."""
 
     name: str
     url: str
-    leg: Leg[PageReading]
+    fallback: Fallback[PageReading]
 
 
 class ServiceItem(Payload):
@@ -105,13 +101,13 @@ def _worst(readings: Sequence[PageReading], otherwise: PageReading) -> PageReadi
     return max(readings, key=lambda reading: _WORSE.index(reading.status), default=otherwise)
 
 
-def soon(leg: Leg[T], seconds: float = PAGE_S) -> Leg[T]:
-    """The leg, given up after a while: one slow page must not hold up the others."""
+def soon(fallback: Fallback[T], seconds: float = PAGE_S) -> Fallback[T]:
+    """The fallback, given up after a while: one slow page must not hold up the others."""
 
-    async def limited(reading: Reading) -> T:
+    async def limited(reading: FallbackReader) -> T:
         try:
             with fail_after(seconds):
-                return await leg(reading)
+                return await fallback(reading)
         except TimeoutError:
             raise SourceDown(f"no answer in {seconds:g} s", word="timeout") from None
 
@@ -119,11 +115,16 @@ def soon(leg: Leg[T], seconds: float = PAGE_S) -> Leg[T]:
 
 
 PAGES = (
-    *(Page(slug, f"https://{host}", via(STATUSPAGES[slug], None, from_statuspage)) for slug, host in HOSTS.items()),
-    Page("Slack", "https://slack-status.com", via(SLACK_STATUS, None, from_slack)),
-    Page("AWS", "https://health.aws.amazon.com/health/status", soon(via(AWS_EVENTS, None, from_aws))),
-    Page("Google Cloud", "https://status.cloud.google.com", soon(via(GOOGLE_CLOUD_INCIDENTS, None, from_google_cloud))),
-    Page("Azure", "https://azure.status.microsoft/en-us/status", soon(via(AZURE_STATUS, None, from_azure))),
+    *(
+        StatusPage(slug, f"https://{host}", via(STATUSPAGES[slug], None, from_statuspage))
+        for slug, host in HOSTS.items()
+    ),
+    StatusPage("Slack", "https://slack-status.com", via(SLACK_STATUS, None, from_slack)),
+    StatusPage("AWS", "https://health.aws.amazon.com/health/status", soon(via(AWS_EVENTS, None, from_aws))),
+    StatusPage(
+        "Google Cloud", "https://status.cloud.google.com", soon(via(GOOGLE_CLOUD_INCIDENTS, None, from_google_cloud))
+    ),
+    StatusPage("Azure", "https://azure.status.microsoft/en-us/status", soon(via(AZURE_STATUS, None, from_azure))),
 )
 STATUS_SOURCES: tuple[Source[Any, Any], ...] = (
     *STATUSPAGES.values(),
@@ -137,20 +138,20 @@ MAJORS = PAGES[:4]  # GitHub, Cloudflare, OpenAI, Anthropic
 MAJOR_SOURCES = STATUS_SOURCES[:4]
 
 
-async def check_pages(ctx: ToolContext, pages: Sequence[Page], section: str) -> list[ServiceItem]:
+async def check_pages(ctx: ToolContext, pages: Sequence[StatusPage], section: str) -> list[ServiceItem]:
     """The state of each page in order, all asked at once; `unknown` where a page does not answer.
 
     Raises:
         SourceError: none of them answered.
     """
-    checks = await gather(*(attempt(ctx, _part(page, section), page.leg) for page in pages))
+    checks = await gather(*(ctx.attempt(_part(page, section), page.fallback) for page in pages))
     items = [_item(ctx, page, check, section) for page, check in zip(pages, checks, strict=True)]
     if all(item.status == "unknown" for item in items):
         raise next(check for check in checks if isinstance(check, SourceError))
     return items
 
 
-def _item(ctx: ToolContext, page: Page, check: PageReading | SourceError, section: str) -> ServiceItem:
+def _item(ctx: ToolContext, page: StatusPage, check: PageReading | SourceError, section: str) -> ServiceItem:
     if isinstance(check, SourceError):
         return ServiceItem(name=page.name, status="unknown", description=UNREACHABLE, url=page.url, checked_at=None)
     part = _part(page, section)
@@ -160,5 +161,5 @@ def _item(ctx: ToolContext, page: Page, check: PageReading | SourceError, sectio
     )
 
 
-def _part(page: Page, section: str) -> str:
+def _part(page: StatusPage, section: str) -> str:
     return f"{section}.{page.name.replace(' ', '')}"

@@ -14,7 +14,7 @@ CONTEXT = (
 """Words that show that a title is about markets."""
 
 
-class Ticker(NamedTuple):
+class TickerRule(NamedTuple):
     """`symbols` and `names` speak for themselves; `unclear_*` need a word of CONTEXT beside them."""
 
     symbol: str
@@ -25,11 +25,11 @@ class Ticker(NamedTuple):
     unclear_names: tuple[str, ...] = ()
 
 
-def _ticker(symbol: str, kind: AssetClass, *names: str, unclear: str = "", also: str = "") -> Ticker:
+def _ticker(symbol: str, kind: AssetClass, *names: str, unclear: str = "", also: str = "") -> TickerRule:
     """`!` before the symbol: it needs context. `unclear`: names that do. `also`: a former symbol."""
     plain, old = symbol.removeprefix("!"), (also,) if also else ()
     needs = symbol != plain
-    return Ticker(
+    return TickerRule(
         plain,
         kind,
         old if needs else (plain, *old),
@@ -81,7 +81,7 @@ def _whole(words: Iterable[str], before: str, after: str) -> re.Pattern[str] | N
 class _Matcher:
     """How one ticker is found in a title."""
 
-    def __init__(self, ticker: Ticker) -> None:
+    def __init__(self, ticker: TickerRule) -> None:
         cashtags = (f"${symbol}" for symbol in (*ticker.symbols, *ticker.unclear_symbols))
         self._clear = _whole((*cashtags, *ticker.symbols, *ticker.names), r"(?<![\w$])", r"(?!\w)")
         self._name = _whole(ticker.unclear_names, r"(?<![\w$])", r"(?!\w)")
@@ -101,7 +101,7 @@ _MATCHERS = {ticker.symbol: _Matcher(ticker) for ticker in TICKERS}
 
 
 @functools.lru_cache(4096)
-def named(title: str, *, finance: bool = False) -> tuple[str, ...]:
+def find_tickers(title: str, *, finance: bool = False) -> tuple[str, ...]:
     """The symbols of the tickers a title names. `finance`: it is of a finance feed, where Apple is the company."""
     maybe = {_OWNER[word] for word in _ANY.findall(title)}  # of most titles none, and this is quick to see
     if not maybe:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tools.sources.met_norway import Step
 from tools.sources.open_meteo import Conditions, Forecast, Hour
-from toolserver.errors import SourceChanged, SourceFrozen
+from toolserver import SourceChanged, SourceFrozen
 
 HOURS = 24
 MM_PER_INCH, MPH_PER_MS = 25.4, 2.23694

@@ -125,9 +125,9 @@ def alerts(world: World) -> list[SimAlert]:
     return sorted(found, key=lambda a: a.sent, reverse=True)
 
 
-def in_force(world: World) -> list[SimAlert]:
-    """What of the listed messages counts: neither over nor called off nor replaced."""
-    listed = [a for a in alerts(world) if a.status == "Actual"]
+def in_force(world: World, status: str = "actual") -> list[SimAlert]:
+    """What of the listed messages of a status counts: neither over nor called off nor replaced."""
+    listed = [a for a in alerts(world) if a.status.lower() == status]
     now_gone = {gone for a in listed for gone, _ in a.references}
     return [a for a in listed if a.kind != "Cancel" and _until(a) > world.now and a.id not in now_gone]
 

@@ -94,7 +94,7 @@ def _swing(world: World, bet: SimBet, at: float) -> float:
     return middle + 0.05 * math.sin(turn)
 
 
-def moved(world: World, bet: SimBet, over_s: float) -> float | None:
+def price_change(world: World, bet: SimBet, over_s: float) -> float | None:
     """How much the price changed over a span; None for a market younger than that."""
     if world.now - bet.created < over_s:
         return None

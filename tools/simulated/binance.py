@@ -107,7 +107,7 @@ def klines(world: World, ask: Ask) -> Reply:
     return Reply.json([_row(c, length) for c in market.candles(world, asset, length, count, VENUE)])
 
 
-def _row(c: market.Candle, length: int) -> list[Any]:
+def _row(c: market.SimCandle, length: int) -> list[Any]:
     prices = [_text(v) for v in (c.open, c.high, c.low, c.close, c.volume)]
     quote, start = c.volume * c.close, int(c.start * 1000)
     taken = [_text(c.volume / 2), _text(quote / 2)]

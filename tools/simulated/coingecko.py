@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from tools.simulated.market import DAY, HOUR, STABLE, Coin, change_percent, coins, day, price, volume
+from tools.simulated.market import DAY, HOUR, STABLE, SimCoin, change_percent, coins, day, price, volume
 from toolserver.world.model import Ask, Reply, World, expects, serves
 
 WRAPPED = {"WBTC"}
@@ -52,7 +52,7 @@ def _quota(status: int) -> Reply:
     return Reply.json({"status": {"error_code": 429, "error_message": text}}, status)
 
 
-def _row(world: World, coin: Coin, rank: int, spans: list[str]) -> dict[str, Any]:
+def _row(world: World, coin: SimCoin, rank: int, spans: list[str]) -> dict[str, Any]:
     asset = coin.symbol
     now, change = price(world, asset, venue="coingecko"), change_percent(world, asset, DAY)
     past = day(world, asset, "coingecko")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tools.simulated.market import DAY, HOUR, Coin, change_percent, coins, price, volume
+from tools.simulated.market import DAY, HOUR, SimCoin, change_percent, coins, price, volume
 from toolserver.world.model import Ask, Reply, World, serves
 
 
@@ -32,7 +32,7 @@ def _page(world: World, rows: list[dict[str, Any]]) -> Reply:
     return Reply.json({"data": rows, "info": {"coins_num": 13153, "time": made_at}})
 
 
-def _row(world: World, coin: Coin, rank: int) -> dict[str, Any]:
+def _row(world: World, coin: SimCoin, rank: int) -> dict[str, Any]:
     asset = coin.symbol
     now = price(world, asset, venue="coinlore")
     in_bitcoin = now / price(world, "BTC", venue="coinlore")

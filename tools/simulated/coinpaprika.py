@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from tools.simulated.market import DAY, HOUR, Coin, change_percent, coins, price, volume
+from tools.simulated.market import DAY, HOUR, SimCoin, change_percent, coins, price, volume
 from toolserver.world.model import Ask, Reply, World, serves
 
 
@@ -35,7 +35,7 @@ def _named(row: dict[str, Any], symbol: str) -> dict[str, Any]:
     return row | {"id": f"{symbol.lower()}-{row['id']}", "symbol": symbol}
 
 
-def _row(world: World, coin: Coin, rank: int) -> dict[str, Any]:
+def _row(world: World, coin: SimCoin, rank: int) -> dict[str, Any]:
     asset = coin.symbol
     at = world.now - world.now % 60
     now = price(world, asset, venue="coinpaprika")

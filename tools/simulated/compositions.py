@@ -41,7 +41,7 @@ def free(world: World, endpoint: str) -> Any:
 
 def open_bets(world: World) -> list[SimBet]:
     """The yes/no markets that are still open, the most traded first."""
-    listed = polymarket.listed(world)[:100]
+    listed = polymarket.list_bets(world)[:100]
     return [bet for bet in listed if bet.outcomes == ("Yes", "No") and 0.005 < price(world, bet) < 0.995]
 
 

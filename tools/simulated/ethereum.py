@@ -114,7 +114,7 @@ def _typed(world: World, kind: int, fee: int, extra: int) -> dict[str, Any]:
     return capped | listed | blobs
 
 
-class RpcError(Exception):
+class EthereumRpcError(Exception):
     """What the node says instead of a result."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -150,7 +150,7 @@ def _fee_history(world: World, params: list[Any]) -> dict[str, Any]:
 def _call(world: World, params: list[Any]) -> str:
     call = params[0]
     if call["to"].lower() not in FEEDS or call.get("data", call.get("input")) != "0xfeaf968c":
-        raise RpcError(3, "execution reverted")
+        raise EthereumRpcError(3, "execution reverted")
     asset, every_s = FEEDS[call["to"].lower()]
     written = int(world.now - world.now % every_s)
     round_id = (7 << 64) + written // every_s
@@ -175,7 +175,7 @@ def answer(world: World, call: dict[str, Any]) -> dict[str, Any]:
         return said | {"error": {"code": -32601, "message": "the method does not exist/is not available"}}
     try:
         return said | {"result": method(world, call.get("params", []))}
-    except RpcError as error:
+    except EthereumRpcError as error:
         return said | {"error": error.body}
     except (LookupError, ValueError, TypeError):
         return said | {"error": {"code": -32602, "message": "invalid argument"}}
@@ -221,7 +221,10 @@ def reordered(world: World, ask: Ask) -> Reply:
     said = answer(world, ask.json)
     result = said.get("result")
     if isinstance(result, dict) and "transactions" in result:
-        changed = [each | _shouted(each) | {"blockTimestamp": result["timestamp"]} for each in result["transactions"]]
+        changed = [
+            each if isinstance(each, str) else each | _shouted(each) | {"blockTimestamp": result["timestamp"]}
+            for each in result["transactions"]
+        ]
         said["result"] = result | {"transactions": changed, "totalDifficulty": None}
     return Reply.json(dict(reversed(said.items())) | {"node": "sim"})
 

@@ -140,7 +140,7 @@ def _injected(event: dict[str, Any]) -> Pixel:
     )
 
 
-class SimIncident(NamedTuple):
+class SimFireIncident(NamedTuple):
     """A fire that is being fought."""
 
     name: str
@@ -152,7 +152,7 @@ class SimIncident(NamedTuple):
     lon: float
 
 
-def incidents(world: World) -> list[SimIncident]:
+def incidents(world: World) -> list[SimFireIncident]:
     """The twenty largest fires, as the agencies report them, and the injected ones that have a name."""
     largest = sorted(blazes(world), key=lambda blaze: blaze.power, reverse=True)[:INCIDENTS]
     found = [_incident(world, blaze) for blaze in largest]
@@ -160,9 +160,9 @@ def incidents(world: World) -> list[SimIncident]:
     return sorted(found, key=lambda incident: incident.acres, reverse=True)
 
 
-def _incident(world: World, blaze: Blaze) -> SimIncident:
+def _incident(world: World, blaze: Blaze) -> SimFireIncident:
     age = (world.now - blaze.since) / LASTS
-    return SimIncident(
+    return SimFireIncident(
         name=f"{world.pick('blaze.name', blaze.identity, NAMES)} {blaze.number}",
         state=blaze.state,
         acres=round(blaze.power * (20 + 400 * age), 1),
@@ -173,11 +173,11 @@ def _incident(world: World, blaze: Blaze) -> SimIncident:
     )
 
 
-def _named(event: dict[str, Any]) -> SimIncident:
+def _named(event: dict[str, Any]) -> SimFireIncident:
     def value(name: str, default: float) -> float:
         return float(event.get(name, default))
 
-    return SimIncident(
+    return SimFireIncident(
         name=str(event["name"]),
         state=str(event.get("state", "CA")),
         acres=value("acres", 1000.0),
@@ -188,5 +188,5 @@ def _named(event: dict[str, Any]) -> SimIncident:
     )
 
 
-def written(at: float, form: str) -> str:
+def write_time(at: float, form: str) -> str:
     return datetime.fromtimestamp(at, UTC).strftime(form)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from tools.simulated.fires import SATELLITES, Pixel, pixels, written
+from tools.simulated.fires import SATELLITES, Pixel, pixels, write_time
 from toolserver.world.model import Ask, Reply, World, expects, serves
 
 HOST = "firms.modaps.eosdis.nasa.gov"
@@ -55,7 +55,7 @@ def area(world: World, ask: Ask) -> Reply:
     nowhere = dict.fromkeys(AREA_COLUMNS, "0") | {
         "latitude": "",
         "longitude": "",
-        "acq_date": written(world.now, "%Y-%m-%d"),
+        "acq_date": write_time(world.now, "%Y-%m-%d"),
     }
     return _table(world, AREA_COLUMNS, [*(_area_cells(p) for p in found), nowhere])
 
@@ -87,8 +87,8 @@ def _cells(pixel: Pixel) -> dict[str, Any]:
         "bright_ti4": "331.58",
         "scan": "0.46",
         "track": "0.64",
-        "acq_date": written(pixel.at, "%Y-%m-%d"),
-        "acq_time": written(pixel.at, "%H%M"),
+        "acq_date": write_time(pixel.at, "%Y-%m-%d"),
+        "acq_time": write_time(pixel.at, "%H%M"),
         "satellite": pixel.satellite.code,
         "confidence": pixel.confidence,
         "version": "2.0NRT",
@@ -123,7 +123,7 @@ def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
             "lon": round(p.lon, 4),
             "frp_mw": p.frp,
             "confidence": p.confidence,
-            "detected_at": written(p.at, "%Y-%m-%dT%H:%M:%SZ"),
+            "detected_at": write_time(p.at, "%Y-%m-%dT%H:%M:%SZ"),
             "satellite": p.satellite.name,
         }
         for p in kept

@@ -36,9 +36,14 @@ def _matching(world: World, ask: Ask) -> list[SimRepo]:
     terms = dict(term.split(":", 1) for term in ask.params["q"].split())
     size = int(ask.params.get("per_page", "30"))
     if terms.get("topic") == "llm":
-        return about_llms(world)[:size]
+        return _own(about_llms(world))[:size]
     day = datetime.fromisoformat(terms["created"].lstrip(">")).replace(tzinfo=UTC).timestamp()
-    return created_since(world, day + DAY)[:size]  # `>` is after that day
+    return _own(created_since(world, day + DAY))[:size]  # `>` is after that day
+
+
+def _own(repos: list[SimRepo]) -> list[SimRepo]:
+    """Without forks: a search that does not say `fork:true` leaves them out."""
+    return [repo for repo in repos if not repo.fork]
 
 
 def _list(items: list[dict[str, Any]], *, incomplete: bool = False) -> Reply:
@@ -163,9 +168,9 @@ def _feed(repos: list[SimRepo], made_at: float) -> Reply:
 def expected(world: World, params: Mapping[str, str]) -> list[dict[str, Any]]:
     """What `/api/code-host-trending` must list at this instant when GitHub answers."""
     today = world.now - world.now % DAY
-    found = created_since(world, today - 6 * DAY)[:30]
+    found = _own(created_since(world, today - 6 * DAY))[:50]
     return [
         {"full_name": f"{r.owner}/{r.name}", "stars": r.stars, "forks": r.forks, "language": r.language}
         for r in found
-        if not (r.fork or r.archived)
+        if not r.archived
     ][:15]

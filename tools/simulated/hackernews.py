@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from tools.simulated.stories import SimStory, born_since, by_id, comments, front_page, points, ranked
+from tools.simulated.stories import SimStory, born_since, by_id, comments, front_page, points, rank_stories
 from toolserver.world.model import Ask, Reply, World, expects, serves
 
 FIREBASE, ALGOLIA = "hacker-news.firebaseio.com", "hn.algolia.com"
@@ -13,7 +13,7 @@ PAGES = 500  # ids in topstories
 
 @serves("HackerNews.top_ids", FIREBASE, "/v0/topstories.json")
 def top_ids(world: World, ask: Ask) -> Reply:
-    return Reply.json([s.id for s in ranked(world)][:PAGES], content_type="application/json; charset=utf-8")
+    return Reply.json([s.id for s in rank_stories(world)][:PAGES], content_type="application/json; charset=utf-8")
 
 
 @top_ids.form("empty")

@@ -134,6 +134,6 @@ def url(feed: str, number: int) -> str:
     return f"https://{HOSTS[feed]}/stories/{number}"
 
 
-def listed(world: World, feed: str, count: int) -> list[SimHeadline]:
+def list_headlines(world: World, feed: str, count: int) -> list[SimHeadline]:
     """The newest items of one feed."""
     return [item for item in headlines(world) if item.feed == feed][:count]

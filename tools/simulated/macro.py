@@ -153,11 +153,14 @@ def walk(world: World, key: str, date: dt.date, base: float) -> float:
     if pinned is not None:
         return pinned
     week, weekday = divmod(date.toordinal() - 1, 7)
-    n = 5 * week + min(weekday, 4)
-    drift = (
-        0.04 * world.noise(key, n / 80) + 0.006 * world.noise(f"{key}.b", n / 6) + 0.0007 * world.noise(f"{key}.c", n)
-    )
-    return base * math.exp(drift)
+    return base * drift(world.seed, key, 5 * week + min(weekday, 4))
+
+
+@lru_cache(maxsize=1 << 15)
+def drift(seed: int, key: str, n: int) -> float:
+    """What a level is multiplied by on the n-th weekday; long series ask for the same days again and again."""
+    noise = World(seed, 0).noise
+    return math.exp(0.04 * noise(key, n / 80) + 0.006 * noise(f"{key}.b", n / 6) + 0.0007 * noise(f"{key}.c", n))
 
 
 def level(world: World, name: str, date: dt.date) -> float:

@@ -1,6 +1,7 @@
 """Prices of the simulated world: one smooth function of time per asset, so venues, candles and changes agree."""
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 from toolserver.world.model import World
@@ -8,7 +9,7 @@ from toolserver.world.model import World
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 
-class Coin(NamedTuple):
+class SimCoin(NamedTuple):
     """What a market page says of an asset besides its price."""
 
     symbol: str
@@ -18,24 +19,24 @@ class Coin(NamedTuple):
 
 
 NAMED = [
-    Coin("BTC", "Bitcoin", 97000, 19.9e6),
-    Coin("ETH", "Ethereum", 3400, 120.6e6),
-    Coin("USDT", "Tether", 1, 140e9),
-    Coin("BNB", "BNB", 910, 139e6),
-    Coin("SOL", "Solana", 185, 480e6),
-    Coin("XRP", "XRP", 2.2, 57e9),
-    Coin("USDC", "USDC", 1, 61e9),
-    Coin("DOGE", "Dogecoin", 0.31, 147e9),
-    Coin("ADA", "Cardano", 0.88, 35e9),
-    Coin("AVAX", "Avalanche", 36, 410e6),
-    Coin("LINK", "Chainlink", 21, 640e6),
-    Coin("DOT", "Polkadot", 6.7, 1.5e9),
-    Coin("WBTC", "Wrapped Bitcoin", 96950, 1.3e5),
-    Coin("PEPE", "Pepe", 0.0000123, 420e12),
-    Coin("LTC", "Litecoin", 104, 75e6),
-    Coin("NEAR", "NEAR Protocol", 5.1, 1.2e9),
-    Coin("UNI", "Uniswap", 12.4, 600e6),
-    Coin("PAXG", "PAX Gold", 4100, 3.5e5),
+    SimCoin("BTC", "Bitcoin", 97000, 19.9e6),
+    SimCoin("ETH", "Ethereum", 3400, 120.6e6),
+    SimCoin("USDT", "Tether", 1, 140e9),
+    SimCoin("BNB", "BNB", 910, 139e6),
+    SimCoin("SOL", "Solana", 185, 480e6),
+    SimCoin("XRP", "XRP", 2.2, 57e9),
+    SimCoin("USDC", "USDC", 1, 61e9),
+    SimCoin("DOGE", "Dogecoin", 0.31, 147e9),
+    SimCoin("ADA", "Cardano", 0.88, 35e9),
+    SimCoin("AVAX", "Avalanche", 36, 410e6),
+    SimCoin("LINK", "Chainlink", 21, 640e6),
+    SimCoin("DOT", "Polkadot", 6.7, 1.5e9),
+    SimCoin("WBTC", "Wrapped Bitcoin", 96950, 1.3e5),
+    SimCoin("PEPE", "Pepe", 0.0000123, 420e12),
+    SimCoin("LTC", "Litecoin", 104, 75e6),
+    SimCoin("NEAR", "NEAR Protocol", 5.1, 1.2e9),
+    SimCoin("UNI", "Uniswap", 12.4, 600e6),
+    SimCoin("PAXG", "PAX Gold", 4100, 3.5e5),
 ]
 _SYLLABLES = [
     "al",
@@ -58,13 +59,15 @@ _SYLLABLES = [
 STABLE = {"USDT", "USDC"}
 
 
-def coins(count: int = 100) -> list[Coin]:
+def coins(count: int = 100) -> list[SimCoin]:
     """The largest coins by nominal market value: the named ones and invented ones."""
     made = []
     for i in range(count - len(NAMED)):
         name = _SYLLABLES[i % 16] + _SYLLABLES[(i // 16 * 5 + i * 3) % 16]
         made.append(
-            Coin(f"{name.upper()[:4]}{i}", name.title(), round(10 ** (2 - i % 7), 6), 1e9 * 10 ** (i % 7 - 2) / (i + 2))
+            SimCoin(
+                f"{name.upper()[:4]}{i}", name.title(), round(10 ** (2 - i % 7), 6), 1e9 * 10 ** (i % 7 - 2) / (i + 2)
+            )
         )
     return sorted([*NAMED, *made], key=lambda c: c.base * c.supply, reverse=True)[:count]
 
@@ -91,7 +94,7 @@ def price(world: World, asset: str, at: float | None = None, venue: str | None =
     return middle * (1 + 0.0005 * world.noise(f"{venue}.{asset}", at / 300))
 
 
-class Candle(NamedTuple):
+class SimCandle(NamedTuple):
     """One period of trading. `start` in epoch seconds, `volume` in the asset."""
 
     start: float
@@ -102,15 +105,15 @@ class Candle(NamedTuple):
     volume: float
 
 
-def candle(world: World, asset: str, start: float, span_s: float, venue: str | None = None) -> Candle:
+def candle(world: World, asset: str, start: float, span_s: float, venue: str | None = None) -> SimCandle:
     """The candle of [start, start + span), cut at now when still open."""
     end = min(start + span_s, world.now)
     moments = [start + (end - start) * i / 24 for i in range(25)]
     seen = [price(world, asset, at, venue) for at in moments]
-    return Candle(start, seen[0], max(seen), min(seen), seen[-1], volume(world, asset, end, end - start))
+    return SimCandle(start, seen[0], max(seen), min(seen), seen[-1], volume(world, asset, end, end - start))
 
 
-def candles(world: World, asset: str, span_s: float, count: int, venue: str | None = None) -> list[Candle]:
+def candles(world: World, asset: str, span_s: float, count: int, venue: str | None = None) -> list[SimCandle]:
     """The newest `count` candles, oldest first; the last one is still open."""
     current = world.now - world.now % span_s
     return [candle(world, asset, current - i * span_s, span_s, venue) for i in range(count - 1, -1, -1)]
@@ -133,9 +136,13 @@ def day(world: World, asset: str, venue: str | None = None) -> Day:
 
 
 def volume(world: World, asset: str, at: float, span_s: float) -> float:
-    """Units traded in the span before an instant: more dollars for larger assets."""
-    dollars_a_day = 2e9 * (BASES[asset] / 97000) ** 0.15 * (1 + 0.4 * world.noise(f"{asset}.volume", at / DAY))
-    return float(dollars_a_day * span_s / DAY / BASES[asset])
+    """Units traded in the span before an instant: more dollars for larger assets. Spans in a row add up."""
+    began = at - span_s
+    edges = [began, *(day * DAY for day in range(int(began // DAY) + 1, math.ceil(at / DAY))), at]
+    trade = [1 + 0.4 * world.noise(f"{asset}.volume", edge / DAY) for edge in edges]  # linear from day to day
+    parts = zip(pairwise(edges), pairwise(trade), strict=True)
+    days = sum((end - start) / DAY * (a + b) / 2 for (start, end), (a, b) in parts)
+    return float(2e9 * (BASES[asset] / 97000) ** 0.15 * days / BASES[asset])
 
 
 def change_percent(world: World, asset: str, over_s: float) -> float:

@@ -5,7 +5,7 @@ from email.utils import format_datetime
 from functools import partial
 from xml.sax.saxutils import escape
 
-from tools.simulated.headlines import SimHeadline, headlines, listed
+from tools.simulated.headlines import SimHeadline, headlines, list_headlines
 from toolserver.world.model import Ask, Reply, World, serves
 
 ITEMS = 60
@@ -25,13 +25,13 @@ ISO_DATES = {"yahoo_finance"}
 
 
 def _feed(name: str, world: World, ask: Ask) -> Reply:
-    found = listed(world, name, ITEMS)
+    found = list_headlines(world, name, ITEMS)
     return _rss(name, "".join(_item(name, item) for item in found))
 
 
 def _drifted(name: str, world: World, ask: Ask) -> Reply:
     """Other order, a zone without a name, a member of another namespace, an item without a title."""
-    found = listed(world, name, ITEMS)
+    found = list_headlines(world, name, ITEMS)
     items = [
         f"<item><dc:creator>x</dc:creator><pubDate>{_rfc(item.at)[:-5]}Z</pubDate><guid>{escape(item.url)}</guid>"
         f"<title>\n  {escape(item.title)}  </title></item>"

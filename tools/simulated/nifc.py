@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tools.simulated.fires import SimIncident, incidents
+from tools.simulated.fires import SimFireIncident, incidents
 from toolserver.world.model import Ask, Reply, World, serves
 
 PATH = "/T4QMspbfLg3qTGWY/arcgis/rest/services/WFIGS_Incident_Locations_Current/FeatureServer/0/query"
@@ -35,7 +35,7 @@ def _collection(features: list[dict[str, Any]]) -> Reply:
     return Reply.json(head | {"features": features}, content_type="application/geo+json; charset=utf-8")
 
 
-def _feature(world: World, number: int, incident: SimIncident) -> dict[str, Any]:
+def _feature(world: World, number: int, incident: SimFireIncident) -> dict[str, Any]:
     """Every seventh has not been contained in any report yet."""
     return {
         "type": "Feature",

@@ -266,7 +266,8 @@ def _score(alert: SimAlert) -> float:
 @expects("climate/weather-alerts")
 def expected_alerts(world: World, params: Mapping[str, str]) -> dict[str, Any]:
     asked = {"status": "actual"} | {k: v.lower() if k == "status" else v for k, v in params.items() if k != "limit"}
-    listed = alerts(world.at(_minute(world)))
+    listed = in_force(world.at(_minute(world)), str(asked["status"]))
+    listed = [a for a in listed if (a.expires if a.hazard.event in ENDLESS else a.ends) > world.now]
     found = [a for a in listed if all(UNDERSTOOD[name](a, value) for name, value in asked.items())]
     shown = found[: int(params.get("limit", "50"))]
     return {"count": len(shown), "total_matching": len(found), "data": [{"id": a.id} for a in shown]}

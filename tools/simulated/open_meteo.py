@@ -24,7 +24,7 @@ INDICES = {"us_aqi": "USAQI", "european_aqi": "EAQI"}
 TIME_UNITS = {"time": "iso8601", "interval": "seconds"}
 
 
-class Refused(ValueError):
+class ForecastRefused(ValueError):
     """The reason of an error body."""
 
 
@@ -69,9 +69,9 @@ def _values(found: Air, wanted: list[str]) -> dict[str, Any]:
 def _place(params: Mapping[str, str]) -> tuple[float, float]:
     lat, lon = float(params["latitude"]), float(params["longitude"])
     if not -90 <= lat <= 90:
-        raise Refused(f"Latitude must be in range of -90 to 90°. Given: {lat}.")
+        raise ForecastRefused(f"Latitude must be in range of -90 to 90°. Given: {lat}.")
     if not -180 <= lon <= 180:
-        raise Refused(f"Longitude must be in range of -180 to 180°. Given: {lon}.")
+        raise ForecastRefused(f"Longitude must be in range of -180 to 180°. Given: {lon}.")
     return lat, lon
 
 
@@ -104,7 +104,7 @@ def _guarded(handler: Handler, *, keyed: bool) -> Handler:
             return _error("The supplied API key is invalid.", 400)
         try:
             return handler(world, ask)
-        except Refused as refused:
+        except ForecastRefused as refused:
             return _error(str(refused), 400)
 
     return answer

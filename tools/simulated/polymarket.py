@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from tools.simulated.bets import DAY, HOUR, SimBet, bets, moved, price, volume
+from tools.simulated.bets import DAY, HOUR, SimBet, bets, price, price_change, volume
 from toolserver.world.model import Ask, Reply, World, expects, serves
 
 BATCH_S = 120.0  # all rows are rewritten that often
@@ -37,7 +37,7 @@ SAME = {  # in every row
 def markets(world: World, ask: Ask) -> Reply:
     size = min(100, int(ask.params.get("limit", "20")))
     return Reply.json(
-        [_row(world, bet) for bet in listed(world)[:size]], content_type="application/json; charset=utf-8"
+        [_row(world, bet) for bet in list_bets(world)[:size]], content_type="application/json; charset=utf-8"
     )
 
 
@@ -50,7 +50,7 @@ def no_markets(world: World, ask: Ask) -> Reply:
 def real_lists(world: World, ask: Ask) -> Reply:
     """Lists instead of JSON in strings, the volume as a string, a member added."""
     rows = []
-    for row in (_row(world, bet) for bet in listed(world)[:100]):
+    for row in (_row(world, bet) for bet in list_bets(world)[:100]):
         inner = {name: json.loads(row[name]) for name in ("outcomes", "outcomePrices", "clobTokenIds")}
         rows.append(dict(reversed(row.items())) | inner | {"volume24hr": str(row["volume24hr"]), "liveVolume": None})
     return Reply.json(rows)
@@ -61,7 +61,7 @@ def blocked(world: World, ask: Ask) -> Reply:
     return Reply.text("<html><title>Access denied</title><h1>You have been blocked</h1></html>", 403, "text/html")
 
 
-def listed(world: World) -> list[SimBet]:
+def list_bets(world: World) -> list[SimBet]:
     """Open markets, the most traded first."""
     return sorted(bets(world), key=lambda bet: volume(world, bet), reverse=True)
 
@@ -101,7 +101,7 @@ def _row(world: World, bet: SimBet) -> dict[str, Any]:
         "bestBid": round(yes - 0.0005, 4),
         "bestAsk": round(yes + 0.0005, 4),
     }
-    changes = {"oneHourPriceChange": moved(world, bet, HOUR), "oneDayPriceChange": moved(world, bet, DAY)}
+    changes = {"oneHourPriceChange": price_change(world, bet, HOUR), "oneDayPriceChange": price_change(world, bet, DAY)}
     return SAME | row | {name: change for name, change in changes.items() if change}  # no member when nothing moved
 
 
@@ -129,7 +129,7 @@ def _iso(at: float, digits: int) -> str:
 @expects("predictions")
 def expected(world: World, params: Mapping[str, str]) -> list[dict[str, Any]]:
     """What `/api/predictions` must list at this instant when Polymarket answers."""
-    answers = [b for b in listed(world)[:100] if b.outcomes == ("Yes", "No") and 0.005 < price(world, b) < 0.995]
+    answers = [b for b in list_bets(world)[:100] if b.outcomes == ("Yes", "No") and 0.005 < price(world, b) < 0.995]
     return [
         {
             "question": b.question,

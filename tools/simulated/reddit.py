@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from xml.sax.saxutils import escape, quoteattr
 
-from tools.simulated.headlines import SimHeadline, listed
+from tools.simulated.headlines import SimHeadline, list_headlines
 from toolserver.world.model import Ask, Reply, World, serves
 
 HOST = "www.reddit.com"
@@ -15,7 +15,7 @@ REFUSAL = (
 def _serve(board: str) -> None:
     @serves(f"Reddit.{board}_rss", HOST, f"/r/{board}/hot/.rss")
     def hot(world: World, ask: Ask) -> Reply:
-        found = listed(world, board, int(ask.params.get("limit", "25")))
+        found = list_headlines(world, board, int(ask.params.get("limit", "25")))
         return _atom(board, world, "".join(_entry(board, item) for item in found))
 
     @hot.form("empty")
@@ -25,7 +25,7 @@ def _serve(board: str) -> None:
     @hot.form("drift")
     def only_updated(world: World, ask: Ask) -> Reply:
         """No time of publication, only that of the last change."""
-        entries = "".join(_entry(board, item) for item in listed(world, board, 50))
+        entries = "".join(_entry(board, item) for item in list_headlines(world, board, 50))
         return _atom(board, world, entries.replace("<published>", "<first>").replace("</published>", "</first>"))
 
     @hot.form("geo")

@@ -12,12 +12,18 @@ HOSTS = {
     "solana.example": "/{key}",  # what SOLANA_RPC_URL may name: https://solana.example/sim-key
 }
 SAMPLES = "getRecentPerformanceSamples"
+BLOCK_TIME = "getBlockTime"
 SLOT_S, EPOCH_SLOTS, SAMPLE_S = 0.4, 432_000, 60
 LAUNCH = 1_600_000_000  # chosen so that slots have as many digits as the real ones
 
 
 def slot_at(at: float) -> int:
     return int((at - LAUNCH) / SLOT_S) + 3
+
+
+def time_of(slot: int) -> int:
+    """When a slot was, in whole epoch seconds."""
+    return int((slot - 3) * SLOT_S) + LAUNCH
 
 
 def samples(world: World, count: int) -> list[dict[str, int]]:
@@ -53,6 +59,8 @@ def epoch_info(world: World) -> dict[str, int]:
 def answer(world: World, ask: Ask) -> Reply:
     if _asks(SAMPLES)(ask):
         return _result(ask, samples(world, int(*ask.json["params"])))
+    if _asks(BLOCK_TIME)(ask):
+        return _result(ask, time_of(int(*ask.json["params"])))
     return _result(ask, epoch_info(world))
 
 
@@ -119,6 +127,7 @@ def _serve(name: str, method: str, host: str, path: str) -> Route:
 for _host, _path in HOSTS.items():
     _serve("Solana.performance_samples", SAMPLES, _host, _path).form("drift")(_without_votes)
     _serve("Solana.epoch_info", "getEpochInfo", _host, _path)
+    _serve("Solana.block_time", BLOCK_TIME, _host, _path)
 
 
 @expects("chain-network")

@@ -16,10 +16,13 @@ PAGES = {
     "Discord": ("discordstatus.com", "srhpyqt94yxb"),
     "Atlassian": ("status.atlassian.com", "h6fkbm1cyrpn"),
     "Reddit": ("www.redditstatus.com", "2kbc0d48tv3j"),
-    "Stripe": ("status.stripe.com", "5l2fj8lzzsp3"),
-    "Zoom": ("status.zoom.us", "14qjgk812kgk"),
+    "Stripe": ("www.stripestatus.com", "5l2fj8lzzsp3"),
+    "Zoom": ("www.zoomstatus.com", "14qjgk812kgk"),
     "Datadog": ("status.datadoghq.com", "1k6wzpspjf99"),
 }
+FORMER = {"Stripe": "status.stripe.com", "Zoom": "status.zoom.us"}
+"""Where two of the pages were until 2026: these hosts lead to another site, which no source follows."""
+
 WORDS = {
     "minor": "Minor Service Outage",
     "major": "Partial System Outage",
@@ -52,6 +55,19 @@ def with_more_members(service: str) -> Handler:
 for _service, (_host, _) in PAGES.items():
     _route = serves(f"Statuspage.{_service}", _host, "/api/v2/status.json")(page(_service))
     _route.form("drift")(with_more_members(_service))
+
+
+def moved(service: str) -> Handler:
+    """The handler of the host where a page was: it has moved for good."""
+
+    def handler(world: World, ask: Ask) -> Reply:
+        return Reply(b"", 301, headers={"location": f"https://{PAGES[service][0]}/api/v2/status.json"})
+
+    return handler
+
+
+for _service, _host in FORMER.items():
+    serves(f"Statuspage.{_service}", _host, "/api/v2/status.json")(moved(_service))
 
 
 def _page(world: World, service: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ FIRST_ID = 40_000_000
 INJECTED_ID = 90_000_000
 HOUR = 3600.0
 RANKED_S = 36 * HOUR  # older ones are on no page
-WEEK_S, QUIET_S = 7 * 24 * HOUR, 2 * HOUR
+SAME_S, QUIET_S = 8 * HOUR, 2 * HOUR
 RISING = 5  # every so many-th submission makes it to the front page, so that some always enter
 
 SUBJECTS = [
@@ -101,13 +101,13 @@ def comments(world: World, s: SimStory) -> int:
     return int((points(world, s) - 1) * s.talk)
 
 
-def ranked(world: World) -> list[SimStory]:
+def rank_stories(world: World) -> list[SimStory]:
     """All that is on any page, best first: points against age. Jobs drift through; a dead one is noticed late.
 
-    With the value `stories.quiet` pinned to 1 the order is that of a day in the past, so nothing enters for a week.
+    With the value `stories.quiet` pinned to 1 the order is that of some hours ago, so nothing enters for eight hours.
     """
     quiet = world.pinned("stories.quiet") == 1
-    then = world.at((world.now - QUIET_S) // WEEK_S * WEEK_S) if quiet else world
+    then = world.at((world.now - QUIET_S) // SAME_S * SAME_S) if quiet else world
 
     def weight(s: SimStory) -> float:
         gained = 40.0 if s.kind == "job" else points(then, s) - 1
@@ -118,4 +118,4 @@ def ranked(world: World) -> list[SimStory]:
 
 def front_page(world: World, count: int = 50) -> list[SimStory]:
     """What is shown on the first page: stories and jobs, none of them dead."""
-    return [s for s in ranked(world) if not s.dead][:count]
+    return [s for s in rank_stories(world) if not s.dead][:count]

@@ -98,7 +98,7 @@ def _usgs(world: World, quake: SimQuake) -> dict[str, Any]:
             "alert": "green" if quake.magnitude >= SIGNIFICANT else None,
             "status": "reviewed",
             "tsunami": int(quake.magnitude >= 6.5),
-            "sig": int(quake.magnitude**2 * 15.4),
+            "sig": max(int(quake.magnitude**2 * 15.4), 600 if quake.magnitude >= SIGNIFICANT else 0),
             "net": "us",
             "code": code,
             "ids": f",us{code},",
@@ -151,7 +151,7 @@ def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
         "count": len(found),
         "earthquakes": [
             {"id": f"ussim{q.name}", "magnitude": q.magnitude, "location": q.place, "lat": q.lat, "lon": q.lon}
-            for q in found[:100]
+            for q in found[: int(params.get("limit", 80))]
         ],
     }
 
@@ -165,6 +165,6 @@ def expected_events(world: World, params: Mapping[str, str]) -> dict[str, Any]:
     rows = [
         {"id": f"ussim{q.name}", "magnitude": q.magnitude, "place": q.place, "lat": q.lat, "lon": q.lon}
         | {"type": "quarry blast" if _blast(world, q) else "earthquake", "tsunami": q.magnitude >= 6.5}
-        for q in found
+        for q in found[: int(params.get("limit", 60))]
     ]
-    return {"count": len(rows), "filters": {"magnitude": magnitude, "period": period}, "data": rows}
+    return {"count": len(found), "filters": {"magnitude": magnitude, "period": period}, "data": rows}

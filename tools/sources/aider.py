@@ -6,13 +6,12 @@ https://aider.chat/docs/leaderboards/
 from datetime import UTC, date, datetime, time
 from typing import NamedTuple
 
-from tools.shared.numbers import number, within
-from tools.shared.optional import optional
-from tools.shared.plain_yaml import rows
-from tools.shared.text import NAME, clean
-from tools.sources.hosts import RAW
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import number, within
+from tools.parsing.optional import optional
+from tools.parsing.plain_yaml import rows
+from tools.parsing.text import NAME, clean
+from tools.sources.hosts import DAY, HOUR, RAW
+from toolserver import Get, Licence, Source, SourceChanged, read_rows
 
 URL = "https://raw.githubusercontent.com/Aider-AI/aider/main/aider/website/_data/polyglot_leaderboard.yml"
 LICENCE = Licence("attribution", "Aider polyglot leaderboard (Apache-2.0)", "https://github.com/Aider-AI/aider")
@@ -28,13 +27,9 @@ class PolyglotRun(NamedTuple):
     date: date | None
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get(URL, decode="text")
-
-
 def parse(body: str | None, query: None) -> tuple[PolyglotRun, ...]:
     """Every run that has a score."""
-    found = tuple(_run(row) for row in rows(body or "") if row.get("pass_rate_2"))
+    found = read_rows(rows(body or ""), lambda row: _run(row) if row.get("pass_rate_2") else None)
     if found and not any(run.solved_percent for run in found):
         raise SourceChanged("every score is 0")
     return found
@@ -56,12 +51,12 @@ def newest(runs: tuple[PolyglotRun, ...]) -> datetime | None:
 
 POLYGLOT = Source(
     "Aider.polyglot_leaderboard",
-    request,
+    Get(URL, decode="text"),
     parse,
     licence=LICENCE,
     hosts=RAW,
-    fresh_s=43200,
-    keep_s=2592000,
+    fresh_s=12 * HOUR,
+    keep_s=30 * DAY,
     timeout_s=20,
     conditional=True,
     newest=newest,

@@ -3,16 +3,14 @@
 https://docs.airnowapi.org/docs/ReportingAreaFactSheet.pdf
 """
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from tools.shared.numbers import number, within
-from tools.shared.optional import optional
-from tools.shared.text import NAME, clean
-from tools.sources.hosts import other
-from toolserver.errors import SourceChanged, SourceEmpty
-from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+from tools.parsing.numbers import number, within
+from tools.parsing.optional import optional
+from tools.parsing.text import NAME, clean
+from tools.sources.hosts import HOUR, MINUTE, other
+from toolserver import MIB, Get, Licence, Source, SourceChanged, SourceEmpty, read_rows
 
 FILE = "https://files.airnowtech.org/airnow/today/reportingarea.dat"
 LICENCE = Licence(
@@ -40,13 +38,9 @@ class Area(NamedTuple):
     time: datetime | None
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get(FILE, decode="bytes")
-
-
 def parse(body: bytes | None, query: None) -> tuple[Area, ...]:
     """Every area with an observed index."""
-    rows = list(_observed(_text(body or b"")))
+    rows = read_rows(_text(body or b"").splitlines(), _observed)
     if len(rows) < LEAST_OBSERVED:
         raise SourceEmpty(f"{len(rows)} observations")
     areas: dict[tuple[str, str], Area] = {}
@@ -66,14 +60,11 @@ def _text(body: bytes) -> str:
         return body.decode("cp1252", "replace")
 
 
-def _observed(text: str) -> Iterator[Area]:
-    """Rows of type O; one that cannot be read is an area that is not known."""
-    for line in text.splitlines():
-        row = line.split("|")
-        if len(row) >= COLUMNS and row[5].strip() == OBSERVED and row[12].strip():
-            area = optional(_area, row)
-            if area is not None:
-                yield area
+def _observed(line: str) -> Area | None:
+    """The area of a row of type O; None for a row of another type, and for one without an index."""
+    row = line.split("|")
+    is_observed = len(row) >= COLUMNS and row[5].strip() == OBSERVED and row[12].strip()
+    return _area(row) if is_observed else None
 
 
 def _area(row: list[str]) -> Area:
@@ -100,16 +91,16 @@ def newest(areas: tuple[Area, ...]) -> datetime | None:
 
 REPORTING_AREAS = Source(
     "AirNow.reporting_areas",
-    request,
+    Get(FILE, decode="bytes"),
     parse,
     licence=LICENCE,
     hosts=other("airnow"),
-    fresh_s=1800,
-    keep_s=21600,
+    fresh_s=30 * MINUTE,
+    keep_s=6 * HOUR,
     timeout_s=20,
     max_bytes=6 * MIB,
     conditional=True,
     newest=newest,
-    newest_max_s=21600,
+    newest_max_s=6 * HOUR,
     untrusted=True,
 )

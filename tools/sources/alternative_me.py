@@ -3,33 +3,19 @@
 https://alternative.me/crypto/fear-and-greed-index/#api
 """
 
-from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from datetime import timedelta
+from typing import Any
 
-from tools.shared.numbers import number, within
-from tools.shared.text import clean
-from tools.shared.times import from_epoch
-from tools.sources.hosts import other
-from toolserver.errors import SourceChanged, SourceEmpty
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.fear_greed_index import FearGreed, read_score
+from tools.parsing.numbers import number
+from tools.parsing.text import clean
+from tools.parsing.times import from_epoch
+from tools.sources.hosts import DAY, HOUR, MINUTE, other
+from toolserver import Gauge, Get, Licence, Source, SourceChanged, SourceEmpty
 
 INDEX = "https://api.alternative.me/fng/"
 LICENCE = Licence("attribution", "alternative.me", "https://alternative.me/crypto/fear-and-greed-index/#api")
-DAY = timedelta(days=1)
-
-
-class FearGreed(NamedTuple):
-    """An index between 0 (extreme fear) and 100 (extreme greed), with the publisher's own word for it."""
-
-    value: int
-    label: str
-    updated_at: datetime
-    previous_value: int | None = None
-    next_update_at: datetime | None = None
-
-
-def request(query: None, keys: Keys) -> Get:
-    return Get(INDEX, params={"limit": "2"})
+ONE_DAY = timedelta(days=1)
 
 
 def parse(body: Any, query: None) -> FearGreed:
@@ -43,38 +29,30 @@ def parse(body: Any, query: None) -> FearGreed:
     label = clean(today["value_classification"], 40)
     updated = from_epoch(today["timestamp"])
     return FearGreed(
-        value=score(today["value"], label),
+        value=read_score(today["value"], label),
         label=label,
         updated_at=updated,
-        previous_value=score(days[1]["value"], days[1]["value_classification"]) if len(days) > 1 else None,
-        next_update_at=updated + DAY if _counts_down(today) else None,
+        previous_value=read_score(days[1]["value"], days[1]["value_classification"]) if len(days) > 1 else None,
+        next_update_at=updated + ONE_DAY if _counts_down(today) else None,
     )
-
-
-def score(value: Any, label: str) -> int:
-    """A whole number of 0 to 100. Raises SourceChanged for a 0 that is not called extreme fear: that one is a fault."""
-    read = round(within(number(value), 0, 100))
-    if read == 0 and label.casefold() != "extreme fear":
-        raise SourceChanged(f"value 0 is called {label!r:.40}")
-    return read
 
 
 def _counts_down(today: dict[str, Any]) -> bool:
     """Whether the next value is announced: the count runs from an unknown moment, but ends a day after this value."""
     left = today.get("time_until_update")
-    return left is not None and 0 < number(left) <= DAY.total_seconds()
+    return left is not None and 0 < number(left) <= ONE_DAY.total_seconds()
 
 
 FEAR_GREED = Source(
     "AlternativeMe.fear_greed",
-    request,
+    Get(INDEX, params={"limit": "2"}),
     parse,
     licence=LICENCE,
     hosts=other("alternative.me"),
-    fresh_s=600,
-    keep_s=172800,
-    timeout_s=8,
+    fresh_s=10 * MINUTE,
+    keep_s=2 * DAY,
     newest=lambda index: index.updated_at,
     untrusted=True,
-    newest_max_s=108000,
+    newest_max_s=30 * HOUR,
+    gauge=Gauge(lambda index: {"fear_greed": index.value}, 40, absolute=True),
 )

@@ -7,12 +7,11 @@ import json
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, within
-from tools.shared.text import clean
-from tools.shared.times import from_epoch
-from tools.sources.hosts import STATUS
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import number, within
+from tools.parsing.text import clean
+from tools.parsing.times import from_epoch
+from tools.sources.hosts import MINUTE, STATUS
+from toolserver import Get, Licence, Proof, Source, SourceChanged, read_rows
 
 LICENCE = Licence("unclear", "AWS Health Dashboard", "https://health.aws.amazon.com/health/status")
 
@@ -27,16 +26,12 @@ class AwsEvent(NamedTuple):
     began_at: datetime
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get("https://health.aws.amazon.com/public/currentevents", decode="bytes")
-
-
 def parse(body: bytes, query: None) -> tuple[AwsEvent, ...]:
     """Every event, resolved ones too. No event is the usual answer."""
     listed = json.loads(_decoded(body))
     if not isinstance(listed, list):
         raise SourceChanged("not a list")
-    return tuple(_event(event) for event in listed)
+    return read_rows(listed, _event)
 
 
 def _decoded(body: bytes) -> str:
@@ -61,14 +56,15 @@ def newest(events: tuple[AwsEvent, ...]) -> datetime | None:
 
 AWS_EVENTS = Source(
     "AWS.current_events",
-    request,
+    Get("https://health.aws.amazon.com/public/currentevents", decode="bytes"),
     parse,
     licence=LICENCE,
     hosts=STATUS,
     fresh_s=120,
-    keep_s=1800,
+    keep_s=30 * MINUTE,
     timeout_s=10,
     newest=newest,
     least=0,
+    proof=Proof.harmless("an empty list is how AWS says that nothing is wrong; a page of its own is unknown otherwise"),
     untrusted=True,
 )

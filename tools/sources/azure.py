@@ -7,13 +7,12 @@ from datetime import datetime
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from tools.shared.optional import optional
-from tools.shared.text import clean
-from tools.shared.times import from_rfc822
-from tools.shared.xml import xml_root
-from tools.sources.hosts import STATUS
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.optional import optional
+from tools.parsing.text import clean
+from tools.parsing.times import from_rfc822
+from tools.parsing.xml import rss_channel
+from tools.sources.hosts import MINUTE, STATUS
+from toolserver import Get, Licence, Source, SourceChanged, read_rows
 
 LICENCE = Licence("unclear", "Azure status", "https://azure.status.microsoft")
 
@@ -32,22 +31,15 @@ class AzureFeed(NamedTuple):
     items: tuple[AzureItem, ...]
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get("https://rssfeed.azure.status.microsoft/en-us/status/feed/", decode="bytes")
-
-
 def parse(body: bytes, query: None) -> AzureFeed:
     """Every item of the channel, which must say whose it is and when it was built."""
-    root = xml_root(body)
-    channel = root.find("channel")
-    if root.tag != "rss" or channel is None:
-        raise SourceChanged("no channel")
+    channel = rss_channel(body)
     if "azure" not in channel.findtext("title", "Azure").lower():
         raise SourceChanged("another feed")
     built = channel.findtext("lastBuildDate")
     if not built:
         raise SourceChanged("no lastBuildDate")
-    return AzureFeed(from_rfc822(built), tuple(_item(item) for item in channel.iter("item")))
+    return AzureFeed(from_rfc822(built), read_rows(channel.iter("item"), _item))
 
 
 def _item(item: Element) -> AzureItem:
@@ -63,12 +55,12 @@ def newest(feed: AzureFeed) -> datetime | None:
 
 AZURE_STATUS = Source(
     "Azure.status_feed",
-    request,
+    Get("https://rssfeed.azure.status.microsoft/en-us/status/feed/", decode="bytes"),
     parse,
     licence=LICENCE,
     hosts=STATUS,
     fresh_s=120,
-    keep_s=1800,
+    keep_s=30 * MINUTE,
     timeout_s=10,
     newest=newest,
     untrusted=True,

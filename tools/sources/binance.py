@@ -6,25 +6,23 @@ https://developers.binance.com/docs/binance-spot-api-docs/rest-api/market-data-e
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from tools.shared.numbers import number, within
-from tools.shared.text import clean
-from tools.shared.times import from_epoch_ms
-from tools.sources import coinbase
-from tools.sources.coinbase import JUMP, Candle, candle, traded
-from tools.sources.hosts import EXCHANGES
-from toolserver.errors import SourceChanged, SourceLimited, SourceRefused
-from toolserver.upstream.source import MIB, Gauge, Get, Keys, Licence, Source
+from tools.parsing.candles import Candle, candle, candle_source
+from tools.parsing.numbers import number, within
+from tools.parsing.prices import JUMP, traded_price
+from tools.parsing.providers import BINANCE_LICENCE, refuse_binance_error
+from tools.parsing.text import clean
+from tools.parsing.times import from_epoch_ms
+from tools.sources.hosts import EXCHANGES, MINUTE
+from toolserver import MIB, Gauge, Get, Keys, Source, SourceChanged, read_rows
 
 API = "https://data-api.binance.vision/api/v3"
-LICENCE = Licence("no", "Binance", "https://www.binance.com/en/terms")
-GEO, BANNED = 0, -1003  # values of `code`: 0 is an error here
 LENGTHS_S = {"1h": 3600, "1d": 86400}
 PRICES = ("lastPrice", "highPrice", "lowPrice")
 
 Interval = Literal["1h", "1d"]
 
 
-class Ticker(NamedTuple):
+class BinanceTicker(NamedTuple):
     """A symbol's last 24 hours; prices and `quote_volume` in the quote currency, which for BTCUSDT is USDT."""
 
     symbol: str
@@ -47,39 +45,25 @@ def request(symbol: str, keys: Keys) -> Get:
     return Get(f"{API}/ticker/24hr", params={"symbol": symbol})
 
 
-def parse(body: Any, symbol: str) -> Ticker:
+def parse(body: Any, symbol: str) -> BinanceTicker:
     """The symbol's statistics."""
-    refuse_error(body)
+    refuse_binance_error(body)
     if body["symbol"] != symbol:
         raise SourceChanged(f"{body['symbol']!r:.20} for {symbol}")
     return _ticker(body)
 
 
-def request_all(query: None, keys: Keys) -> Get:
-    return Get(f"{API}/ticker/24hr")
-
-
-def parse_all(body: Any, query: None) -> tuple[Ticker, ...]:
+def parse_all(body: Any, query: None) -> tuple[BinanceTicker, ...]:
     """All symbols that were traded; a halted one has zeros, or a last price and nothing else."""
-    refuse_error(body)
-    return tuple(_ticker(row) for row in body if all(number(row[name]) > 0 for name in PRICES))
+    refuse_binance_error(body)
+    return read_rows(body, lambda row: _ticker(row) if all(number(row[name]) > 0 for name in PRICES) else None)
 
 
-def refuse_error(body: Any) -> None:
-    """Errors are objects with `code` and `msg`, also where a list is the answer."""
-    if not isinstance(body, dict) or "code" not in body:
-        return
-    if body["code"] == BANNED:
-        raise SourceLimited("too many requests")
-    text = clean(str(body.get("msg")), 80)
-    raise (SourceRefused if body["code"] == GEO else SourceChanged)(text)
-
-
-def _ticker(row: dict[str, Any]) -> Ticker:
-    high, low = traded(row["highPrice"]), traded(row["lowPrice"])
-    return Ticker(
+def _ticker(row: dict[str, Any]) -> BinanceTicker:
+    high, low = traded_price(row["highPrice"]), traded_price(row["lowPrice"])
+    return BinanceTicker(
         symbol=clean(row["symbol"], 40),
-        last=traded(row["lastPrice"]),
+        last=traded_price(row["lastPrice"]),
         change_percent=within(number(row["priceChangePercent"]), -100, 1e9),
         high=high,
         low=within(low, 0, high),
@@ -95,15 +79,15 @@ def klines_request(query: KlineQuery, keys: Keys) -> Get:
 
 def parse_klines(body: Any, query: KlineQuery) -> tuple[Candle, ...]:
     """Every row, oldest first; the last one is still open."""
-    refuse_error(body)
-    return tuple(candle(from_epoch_ms(row[0]), *row[1:6]) for row in body)
+    refuse_binance_error(body)
+    return read_rows(body, lambda row: candle(from_epoch_ms(row[0]), *row[1:6]))
 
 
-def _gauged(tickers: tuple[Ticker, ...]) -> dict[str, float]:
+def _gauged(tickers: tuple[BinanceTicker, ...]) -> dict[str, float]:
     return {f"{t.symbol[:3]}-USD": t.last for t in tickers if t.symbol in ("BTCUSDT", "ETHUSDT")}
 
 
-def newest(tickers: tuple[Ticker, ...]) -> datetime | None:
+def newest(tickers: tuple[BinanceTicker, ...]) -> datetime | None:
     return max((ticker.closed_at for ticker in tickers), default=None)
 
 
@@ -111,29 +95,25 @@ TICKER_24H = Source(
     "Binance.ticker_24h",
     request,
     parse,
-    licence=LICENCE,
+    licence=BINANCE_LICENCE,
     hosts=EXCHANGES,
     fresh_s=30,
-    keep_s=86400,
-    timeout_s=8,
     newest=lambda ticker: ticker.closed_at,
-    newest_max_s=300,
+    newest_max_s=5 * MINUTE,
     gauge=Gauge(lambda ticker: _gauged((ticker,)), JUMP),
     probe="BTCUSDT",
 )
 
 TICKERS_24H = Source(
     "Binance.ticker_24h",
-    request_all,
+    Get(f"{API}/ticker/24hr"),
     parse_all,
-    licence=LICENCE,
+    licence=BINANCE_LICENCE,
     hosts=EXCHANGES,
     fresh_s=30,
-    keep_s=86400,
-    timeout_s=8,
     max_bytes=6 * MIB,
     newest=newest,
-    newest_max_s=300,
+    newest_max_s=5 * MINUTE,
     least=20,
     untrusted=True,
     gauge=Gauge(_gauged, JUMP),
@@ -141,20 +121,15 @@ TICKERS_24H = Source(
 
 
 def klines(interval: Interval) -> Source[KlineQuery, tuple[Candle, ...]]:
-    """The candles of one length: one public name, and the age that this length allows."""
-    return Source(
+    """BTCUSDT candles of one length."""
+    return candle_source(
         "Binance.klines",
         klines_request,
         parse_klines,
-        licence=LICENCE,
+        KlineQuery(interval),
+        licence=BINANCE_LICENCE,
         hosts=EXCHANGES,
-        fresh_s=300,
-        keep_s=86400,
-        timeout_s=8,
-        newest=coinbase.newest,
-        newest_max_s=2 * LENGTHS_S[interval],
-        least=30,
-        probe=KlineQuery(interval),
+        length_s=LENGTHS_S[interval],
     )
 
 

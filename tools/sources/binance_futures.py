@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.shared.funding import Funding, mark, rate, settlement, usdt_pair
-from tools.shared.numbers import positive, within
-from tools.shared.text import clean
-from tools.shared.times import from_epoch_ms
-from tools.sources.binance import LICENCE, refuse_error
-from tools.sources.hosts import EXCHANGES
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Source
+from tools.parsing.funding import Funding, mark, rate, settlement, usdt_pair
+from tools.parsing.numbers import positive, within
+from tools.parsing.providers import BINANCE_LICENCE, refuse_binance_error
+from tools.parsing.text import clean
+from tools.parsing.times import from_epoch_ms
+from tools.sources.hosts import EXCHANGES, HOUR, MINUTE
+from toolserver import Get, Source, SourceChanged, read_rows
 
 API = "https://fapi.binance.com/fapi/v1"
 USUAL_HOURS = 8.0  # of every contract that the list of intervals does not name
@@ -30,17 +29,13 @@ class Premium(NamedTuple):
     at: datetime
 
 
-def premiums_request(query: None, keys: Keys) -> Get:
-    return Get(f"{API}/premiumIndex")
-
-
 def parse_premiums(body: Any, query: None) -> tuple[Premium, ...]:
     """Every perpetual contract against USDT; contracts with a delivery date have no settlement and are left out."""
-    return tuple(premium for row in _rows(body) if (premium := _premium(row)))
+    return read_rows(_rows(body), _premium)
 
 
 def _rows(body: Any) -> list[Any]:
-    refuse_error(body)
+    refuse_binance_error(body)
     if not isinstance(body, list):
         raise SourceChanged("not a list")
     return body
@@ -54,13 +49,13 @@ def _premium(row: dict[str, Any]) -> Premium | None:
     return Premium(symbol, paid, mark(row.get("markPrice")), next_at, from_epoch_ms(row["time"]))
 
 
-def intervals_request(query: None, keys: Keys) -> Get:
-    return Get(f"{API}/fundingInfo")
-
-
 def parse_intervals(body: Any, query: None) -> dict[str, float]:
     """Hours between settlements of the contracts with adjusted terms; all others settle every eight hours."""
-    return {clean(row["symbol"], 40): within(positive(row["fundingIntervalHours"]), 0.25, 24) for row in _rows(body)}
+    return dict(read_rows(_rows(body), _interval))
+
+
+def _interval(row: dict[str, Any]) -> tuple[str, float]:
+    return clean(row["symbol"], 40), within(positive(row["fundingIntervalHours"]), 0.25, 24)
 
 
 def fundings(premiums: Iterable[Premium], intervals: Mapping[str, float]) -> tuple[Funding, ...]:
@@ -73,28 +68,26 @@ def fundings(premiums: Iterable[Premium], intervals: Mapping[str, float]) -> tup
 
 PREMIUMS = Source(
     "BinanceFutures.premium_index",
-    premiums_request,
+    Get(f"{API}/premiumIndex"),
     parse_premiums,
-    licence=LICENCE,
+    licence=BINANCE_LICENCE,
     hosts=EXCHANGES,
     fresh_s=60,
-    keep_s=21600,
-    timeout_s=8,
+    keep_s=6 * HOUR,
     newest=lambda premiums: max((p.at for p in premiums), default=None),
-    newest_max_s=300,
+    newest_max_s=5 * MINUTE,
     least=100,
     untrusted=True,
 )
 
 INTERVALS = Source(
     "BinanceFutures.premium_index",
-    intervals_request,
+    Get(f"{API}/fundingInfo"),
     parse_intervals,
-    licence=LICENCE,
+    licence=BINANCE_LICENCE,
     hosts=EXCHANGES,
-    fresh_s=21600,
-    keep_s=21600,
-    timeout_s=8,
+    fresh_s=6 * HOUR,
+    keep_s=6 * HOUR,
     key=lambda query: "intervals",  # one name, two requests: kept apart
     least=1,  # there are always some: without them every rate of theirs would be off by half
     untrusted=True,

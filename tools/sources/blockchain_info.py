@@ -6,13 +6,13 @@ https://www.blockchain.com/explorer/api/charts_api
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import positive, within
-from tools.shared.optional import optional
-from tools.shared.text import clean_or_none
-from tools.shared.times import from_epoch, from_epoch_ms
-from tools.sources.hosts import BTC_EXPLORERS
-from tools.sources.mempool import MiningPower, satoshi, txid
-from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+from tools.parsing.bitcoin import MiningPower, satoshi, txid
+from tools.parsing.numbers import positive, within
+from tools.parsing.optional import optional
+from tools.parsing.text import clean_or_none
+from tools.parsing.times import from_epoch, from_epoch_ms
+from tools.sources.hosts import BTC_EXPLORERS, MINUTE
+from toolserver import MIB, Get, Licence, Source, read_rows
 
 LICENCE = Licence("unclear", "Blockchain.com", "https://www.blockchain.com/legal/terms")
 GIGAHASHES_AN_EXAHASH = 10**9
@@ -44,10 +44,6 @@ class UnconfirmedTx(NamedTuple):
     outputs: tuple[Output, ...]
 
 
-def stats_request(query: None, keys: Keys) -> Get:
-    return Get("https://api.blockchain.info/stats")
-
-
 def parse_stats(body: Any, query: None) -> Stats:
     """Hashes in GH/s. Fees are in it too, but may be negative: not used."""
     hashrate = positive(body["hash_rate"]) / GIGAHASHES_AN_EXAHASH
@@ -55,13 +51,9 @@ def parse_stats(body: Any, query: None) -> Stats:
     return Stats(power, from_epoch_ms(body["timestamp"]))
 
 
-def unconfirmed_request(query: None, keys: Keys) -> Get:
-    return Get("https://blockchain.info/unconfirmed-transactions", params={"format": "json"})
-
-
 def parse_unconfirmed(body: Any, query: None) -> tuple[UnconfirmedTx, ...]:
     """The hundred newest transactions."""
-    return tuple(_transaction(row) for row in body["txs"])
+    return read_rows(body["txs"], _transaction)
 
 
 def _transaction(row: dict[str, Any]) -> UnconfirmedTx:
@@ -82,27 +74,24 @@ def newest(listed: tuple[UnconfirmedTx, ...]) -> datetime | None:
 
 STATS = Source(
     "BlockchainInfo.stats",
-    stats_request,
+    Get("https://api.blockchain.info/stats"),
     parse_stats,
     licence=LICENCE,
     hosts=BTC_EXPLORERS,
-    fresh_s=600,
-    keep_s=86400,
-    timeout_s=8,
+    fresh_s=10 * MINUTE,
     newest=lambda stats: stats.at,
 )
 
 UNCONFIRMED_TXS = Source(
     "BlockchainInfo.unconfirmed_txs",
-    unconfirmed_request,
+    Get("https://blockchain.info/unconfirmed-transactions", params={"format": "json"}),
     parse_unconfirmed,
     licence=LICENCE,
     hosts=BTC_EXPLORERS,
     fresh_s=20,
-    keep_s=1800,
-    timeout_s=8,
+    keep_s=30 * MINUTE,
     max_bytes=4 * MIB,
     newest=newest,
-    newest_max_s=300,
+    newest_max_s=5 * MINUTE,
     least=20,
 )

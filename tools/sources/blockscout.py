@@ -6,10 +6,10 @@ https://docs.blockscout.com/devs/apis/rest
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import positive
-from tools.shared.times import from_iso
-from tools.sources.hosts import other
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import positive
+from tools.parsing.times import from_iso
+from tools.sources.hosts import HOUR, MINUTE, other
+from toolserver import Get, Licence, Source
 
 STATS = "https://eth.blockscout.com/api/v2/stats"
 LICENCE = Licence("unclear", "Blockscout", "https://docs.blockscout.com/")
@@ -22,10 +22,6 @@ class GasEstimate(NamedTuple):
     average_gwei: float
     fast_gwei: float
     updated_at: datetime
-
-
-def request(query: None, keys: Keys) -> Get:
-    return Get(STATS)
 
 
 def parse(body: Any, query: None) -> GasEstimate:
@@ -41,13 +37,12 @@ def _gwei(price: Any) -> float:
 
 GAS_PRICES = Source(
     "Blockscout.gas_prices",
-    request,
+    Get(STATS),
     parse,
     licence=LICENCE,
     hosts=other("blockscout"),
     fresh_s=30,
-    keep_s=3600,
-    timeout_s=8,
+    keep_s=HOUR,
     newest=lambda estimate: estimate.updated_at,
-    newest_max_s=600,
+    newest_max_s=10 * MINUTE,
 )

@@ -7,11 +7,21 @@ allowed, so one request serves both series. https://www.bls.gov/developers/
 from datetime import date
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number_or_none, within
-from tools.shared.series import Series, newest_at, series
-from tools.sources.hosts import BLS
-from toolserver.errors import SourceChanged, SourceEmpty, SourceLimited, SourceRefused
-from toolserver.upstream.source import Gauge, Keys, Licence, Post, Source
+from tools.parsing.numbers import number_or_none, within
+from tools.parsing.series import Series, newest_at, series
+from tools.sources.hosts import BLS, DAY, HOUR, WEEK
+from toolserver import (
+    Gauge,
+    Keys,
+    Licence,
+    Post,
+    Source,
+    SourceChanged,
+    SourceEmpty,
+    SourceLimited,
+    SourceRefused,
+    read_rows,
+)
 
 API = "https://api.bls.gov/publicAPI"
 CPI, UNEMPLOYMENT = "CUSR0000SA0", "LNS14000000"
@@ -68,9 +78,14 @@ def _refusal(body: dict[str, Any]) -> Exception:
 def _months(row: dict[str, Any]) -> Series:
     """M13 is the average of the year; `-` is a month that was never published."""
     low, high = PLAUSIBLE.get(row["seriesID"], (-1e9, 1e9))
-    months = [item for item in row["data"] if item["period"].startswith("M") and item["period"] != "M13"]
-    pairs = ((date(int(m["year"]), int(m["period"][1:]), 1), number_or_none(m["value"])) for m in months)
-    return series((day, None if value is None else within(value, low, high)) for day, value in pairs)
+
+    def month(item: dict[str, Any]) -> tuple[date, float | None] | None:
+        if item["period"] == "M13" or not item["period"].startswith("M"):
+            return None
+        value = number_or_none(item["value"])
+        return date(int(item["year"]), int(item["period"][1:]), 1), None if value is None else within(value, low, high)
+
+    return series(read_rows(row["data"], month))
 
 
 TIMESERIES = Source(
@@ -79,11 +94,11 @@ TIMESERIES = Source(
     parse,
     licence=LICENCE,
     hosts=BLS,
-    fresh_s=21600,
-    keep_s=1209600,
+    fresh_s=6 * HOUR,
+    keep_s=2 * WEEK,
     timeout_s=15,
     newest=lambda found: newest_at(found.cpi, found.unemployment_percent),
-    newest_max_s=75 * 86400,
+    newest_max_s=75 * DAY,
     key=lambda query: "cpi, unemployment",  # the years only bound what is asked
     gauge=Gauge(lambda found: {"cpi": found.cpi[-1].value}, 0.4),
     probe=lambda: Years(date.today().year - 1, date.today().year),

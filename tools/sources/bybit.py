@@ -6,22 +6,17 @@ https://bybit-exchange.github.io/docs/v5/market/tickers
 from datetime import datetime
 from typing import Any
 
-from tools.shared.funding import Funding, mark, newest, rate, settlement, usdt_pair
-from tools.shared.numbers import number, positive
-from tools.shared.optional import optional
-from tools.shared.text import clean
-from tools.shared.times import from_epoch_ms
-from tools.sources.hosts import EXCHANGES
-from toolserver.errors import SourceChanged, SourceError, SourceLimited, SourceRefused
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.funding import Funding, mark, newest, rate, settlement, usdt_pair
+from tools.parsing.numbers import number, positive
+from tools.parsing.optional import optional
+from tools.parsing.text import clean
+from tools.parsing.times import from_epoch_ms
+from tools.sources.hosts import EXCHANGES, HOUR, MINUTE
+from toolserver import Get, Licence, Source, SourceChanged, SourceError, SourceLimited, SourceRefused, read_rows
 
 TICKERS_URL = "https://api.bybit.com/v5/market/tickers"
 LICENCE = Licence("no", "Bybit", "https://www.bybit.com/en/terms-service/")
 TOO_MANY, REFUSALS = {10006, 10018}, {10009, 10010, 10024}  # visits; banned or closed addresses
-
-
-def request(query: None, keys: Keys) -> Get:
-    return Get(TICKERS_URL, params={"category": "linear"})
 
 
 def parse(body: Any, query: None) -> tuple[Funding, ...]:
@@ -29,7 +24,7 @@ def parse(body: Any, query: None) -> tuple[Funding, ...]:
     if code := int(number(body["retCode"])):
         raise _failure(code)
     at = from_epoch_ms(body["time"])
-    return tuple(funding for row in body["result"]["list"] if (funding := _funding(row, at)))
+    return read_rows(body["result"]["list"], lambda row: _funding(row, at))
 
 
 def _failure(code: int) -> SourceError:
@@ -49,14 +44,14 @@ def _funding(row: dict[str, Any], at: datetime) -> Funding | None:
 
 LINEAR_TICKERS = Source(
     "Bybit.linear_tickers",
-    request,
+    Get(TICKERS_URL, params={"category": "linear"}),
     parse,
     licence=LICENCE,
     hosts=EXCHANGES,
     fresh_s=60,
-    keep_s=21600,
-    timeout_s=8,
+    keep_s=6 * HOUR,
     newest=newest,
+    newest_max_s=5 * MINUTE,
     least=100,
     untrusted=True,
 )

@@ -7,14 +7,13 @@ import json
 from datetime import datetime
 from typing import Any
 
-from tools.shared.market_hours import from_new_york
-from tools.shared.numbers import number, positive
-from tools.shared.optional import optional
-from tools.shared.series import Series, calendar_date, newest_at, series, table
-from tools.sources.cnbc import Quote
-from tools.sources.hosts import CBOE
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.market_hours import from_new_york
+from tools.parsing.numbers import number, positive
+from tools.parsing.optional import optional
+from tools.parsing.series import Series, calendar_date, newest_at, series, table
+from tools.parsing.stock_quotes import StockQuote
+from tools.sources.hosts import CBOE, DAY, HOUR, WEEK
+from toolserver import Get, Keys, Licence, Source, SourceChanged, read_rows
 
 API = "https://cdn.cboe.com/api/global"
 LICENCE = Licence("no", "Cboe Exchange, Inc.", "https://www.cboe.com/delayed_quotes/")
@@ -28,14 +27,14 @@ def quote_request(query: str, keys: Keys) -> Get:
     return Get(f"{API}/delayed_quotes/quotes/{name}.json", decode="bytes")
 
 
-def parse_quote(body: bytes, query: str) -> Quote | None:
+def parse_quote(body: bytes, query: str) -> StockQuote | None:
     """The quote; None for a symbol Cboe does not have, which it calls forbidden."""
     if b"<Code>AccessDenied</Code>" in body:
         return None
     data = json.loads(body)["data"]
     price, change = number(data["current_price"]), number(data["price_change"])
     scale = INDICES.get(query, (query, 1))[1]
-    return Quote(
+    return StockQuote(
         symbol=query,
         price=positive(price) * scale,
         previous_close=positive(price - change) * scale,  # after the close, their previous close is today's
@@ -49,17 +48,13 @@ def _instant(text: Any) -> datetime:
     return from_new_york(datetime.fromisoformat(text).replace(tzinfo=None))
 
 
-def history_request(query: None, keys: Keys) -> Get:
-    return Get(f"{API}/us_indices/daily_prices/VIX_History.csv", decode="text")
-
-
 def parse_history(body: str, query: None) -> Series:
     """The newest daily closes. A last line without its end may be cut, even inside a number."""
     if not body.endswith("\n"):
         raise SourceChanged("the last line is cut")
     lines = body.splitlines()
     rows = table("\n".join([*lines[:1], *lines[1:][-RECENT:]]), "DATE", "CLOSE")
-    return series((calendar_date(row["DATE"]), positive(row["CLOSE"])) for row in rows)
+    return series(read_rows(rows, lambda row: (calendar_date(row["DATE"]), positive(row["CLOSE"]))))
 
 
 DELAYED_QUOTE = Source(
@@ -69,7 +64,6 @@ DELAYED_QUOTE = Source(
     licence=LICENCE,
     hosts=CBOE,
     fresh_s=60,
-    keep_s=86400,
     timeout_s=6,
     newest=lambda quote: quote.as_of if quote else None,
     also=frozenset({403}),
@@ -78,14 +72,14 @@ DELAYED_QUOTE = Source(
 )
 VIX_HISTORY = Source(
     "Cboe.vix_history",
-    history_request,
+    Get(f"{API}/us_indices/daily_prices/VIX_History.csv", decode="text"),
     parse_history,
     licence=LICENCE,
     hosts=CBOE,
-    fresh_s=3600,
-    keep_s=604800,
+    fresh_s=HOUR,
+    keep_s=WEEK,
     timeout_s=10,
     conditional=True,
     newest=newest_at,
-    newest_max_s=6 * 86400,
+    newest_max_s=6 * DAY,
 )

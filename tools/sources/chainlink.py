@@ -6,13 +6,12 @@ https://docs.chain.link/data-feeds/price-feeds/addresses
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from tools.shared.numbers import positive
-from tools.shared.times import from_epoch
-from tools.sources.coinbase import JUMP, traded
-from tools.sources.ethereum import ask, result
+from tools.parsing.ethereum_rpc import ask, result
+from tools.parsing.numbers import positive
+from tools.parsing.prices import JUMP, traded_price
+from tools.parsing.times import from_epoch
 from tools.sources.hosts import RPC
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Gauge, Keys, Licence, Post, Source
+from toolserver import Gauge, Keys, Licence, Post, Source, SourceChanged
 
 LATEST_ROUND_DATA = "0xfeaf968c"
 FEEDS = {
@@ -40,7 +39,7 @@ def request(pair: Pair, keys: Keys) -> list[Post]:
 def parse(body: Any, pair: Pair) -> Round:
     """The five words of latestRoundData; the second is the price in 10⁻⁸ USD, the fourth the time."""
     words = _words(result(body))
-    return Round(pair, traded(words[1] / 10**8), from_epoch(positive(words[3])))
+    return Round(pair, traded_price(words[1] / 10**8), from_epoch(positive(words[3])))
 
 
 def _words(text: str) -> list[int]:
@@ -60,7 +59,6 @@ def feed(newest_max_s: float) -> Source[Pair, Round]:
         licence=LICENCE,
         hosts=RPC,
         fresh_s=60,
-        keep_s=86400,
         timeout_s=6,
         newest=lambda found: found.updated_at,
         newest_max_s=newest_max_s,

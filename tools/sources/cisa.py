@@ -6,11 +6,10 @@ https://www.cisa.gov/known-exploited-vulnerabilities-catalog
 from datetime import UTC, date, datetime, time
 from typing import Any, NamedTuple
 
-from tools.shared.optional import optional
-from tools.shared.text import NAME, clean
-from tools.sources.hosts import RAW
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+from tools.parsing.optional import optional
+from tools.parsing.text import NAME, clean
+from tools.sources.hosts import DAY, HOUR, RAW, WEEK
+from toolserver import MIB, Get, Licence, Source, SourceChanged, read_rows
 
 CATALOGUE = "https://www.cisa.gov/sites/default/files/feeds/known_exploited_vulnerabilities.json"
 COPY = "https://raw.githubusercontent.com/cisagov/kev-data/develop/known_exploited_vulnerabilities.json"
@@ -31,16 +30,12 @@ class ExploitedVulnerability(NamedTuple):
     ransomware: bool | None
 
 
-def request(query: None, keys: Keys) -> tuple[Get, Get]:
-    return Get(CATALOGUE), Get(COPY)
-
-
 def parse(body: Any, query: None) -> tuple[ExploitedVulnerability, ...]:
     """Every entry, the last added first: releases differ in their order."""
     listed = body["vulnerabilities"]
     if not isinstance(listed, list):
         raise SourceChanged("vulnerabilities is no list")
-    return tuple(sorted((_vulnerability(v) for v in listed), key=lambda v: v.added, reverse=True))
+    return tuple(sorted(read_rows(listed, _vulnerability), key=lambda v: v.added, reverse=True))
 
 
 def _vulnerability(entry: dict[str, Any]) -> ExploitedVulnerability:
@@ -65,16 +60,17 @@ def newest(vulnerabilities: tuple[ExploitedVulnerability, ...]) -> datetime | No
 
 KNOWN_EXPLOITED = Source(
     "CISA.known_exploited",
-    request,
+    (Get(CATALOGUE), Get(COPY)),
     parse,
     licence=LICENCE,
     hosts=RAW,
-    fresh_s=3600,
-    keep_s=604800,
+    fresh_s=HOUR,
+    keep_s=WEEK,
     timeout_s=20,
     max_bytes=6 * MIB,
     conditional=True,
     newest=newest,
+    newest_max_s=60 * DAY,
     least=500,
     untrusted=True,
 )

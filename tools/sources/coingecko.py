@@ -5,13 +5,12 @@ https://docs.coingecko.com/v3.0.1/reference/coins-markets
 
 from typing import Any
 
-from tools.shared.coins import GAUGE, Coin, amount, figure, newest, ranked, with_bitcoin
-from tools.shared.optional import optional
-from tools.shared.text import NAME, clean, web_url
-from tools.shared.times import from_iso
-from tools.sources.hosts import COINGECKO
-from toolserver.errors import SourceChanged, SourceLimited
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.coins import GAUGE, Coin, amount, figure, newest, quoted, read_rank, with_bitcoin
+from tools.parsing.optional import optional
+from tools.parsing.text import NAME, clean, web_url
+from tools.parsing.times import from_iso
+from tools.sources.hosts import COINGECKO, MINUTE
+from toolserver import Get, Keys, Licence, Source, SourceChanged, SourceLimited, read_rows
 
 MARKETS = "https://api.coingecko.com/api/v3/coins/markets"
 LICENCE = Licence("no", "Powered by CoinGecko", "https://www.coingecko.com/en/api_terms")
@@ -37,7 +36,7 @@ def parse(body: Any, query: None) -> tuple[Coin, ...]:
     """Every row with a price, in the order of the list; an object instead of the list is an error text."""
     if isinstance(body, dict):
         raise _refusal(body)
-    return with_bitcoin(_coin(row) for row in body)
+    return with_bitcoin(read_rows(body, _coin))
 
 
 def _refusal(body: dict[str, Any]) -> SourceChanged | SourceLimited:
@@ -47,7 +46,7 @@ def _refusal(body: dict[str, Any]) -> SourceChanged | SourceLimited:
 
 
 def _coin(row: dict[str, Any]) -> Coin | None:
-    price = amount(row["current_price"])
+    price = quoted(row["current_price"])
     if not price:
         return None
     day = figure(row.get("price_change_percentage_24h_in_currency"))
@@ -60,7 +59,7 @@ def _coin(row: dict[str, Any]) -> Coin | None:
         change_7d_percent=figure(row.get("price_change_percentage_7d_in_currency")),
         market_cap_usd=amount(row.get("market_cap")),
         volume_24h_usd=amount(row.get("total_volume")),
-        rank=ranked(row.get("market_cap_rank")),
+        rank=read_rank(row.get("market_cap_rank")),
         image=web_url(row.get("image")),
         high_24h=amount(row.get("high_24h")),
         low_24h=amount(row.get("low_24h")),
@@ -75,10 +74,8 @@ COINS_MARKETS = Source(
     licence=LICENCE,
     hosts=COINGECKO,
     fresh_s=90,
-    keep_s=86400,
-    timeout_s=8,
     newest=newest,
-    newest_max_s=900,
+    newest_max_s=15 * MINUTE,
     least=80,
     untrusted=True,
     gauge=GAUGE,

@@ -5,12 +5,11 @@ https://coinmarketcap.com/api/documentation/v1/#tag/fear-and-greed
 
 from typing import Any
 
-from tools.shared.text import clean
-from tools.shared.times import from_iso
-from tools.sources.alternative_me import FearGreed, score
-from tools.sources.hosts import other
-from toolserver.errors import SourceChanged, SourceError, SourceLimited, SourceRefused
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.fear_greed_index import FearGreed, read_score
+from tools.parsing.text import clean
+from tools.parsing.times import from_iso
+from tools.sources.hosts import DAY, MINUTE, other
+from toolserver import Get, Keys, Licence, Source, SourceChanged, SourceError, SourceLimited, SourceRefused
 
 LATEST = "https://pro-api.coinmarketcap.com/v3/fear-and-greed/latest"
 LICENCE = Licence("no", "CoinMarketCap", "https://coinmarketcap.com/api/")
@@ -29,7 +28,7 @@ def parse(body: Any, query: None) -> FearGreed:
         raise _failure(code)
     latest = body["data"]
     label = clean(latest["value_classification"], 40)
-    return FearGreed(score(latest["value"], label), label, from_iso(latest["update_time"]))
+    return FearGreed(read_score(latest["value"], label), label, from_iso(latest["update_time"]))
 
 
 def _failure(code: int) -> SourceError:
@@ -44,9 +43,8 @@ FEAR_GREED = Source(
     parse,
     licence=LICENCE,
     hosts=other("coinmarketcap"),
-    fresh_s=900,
-    keep_s=172800,
-    timeout_s=8,
+    fresh_s=15 * MINUTE,
+    keep_s=2 * DAY,
     newest=lambda index: index.updated_at,
     untrusted=True,
 )

@@ -6,13 +6,12 @@ https://github.com/corquaid/international-space-station-APIs
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.shared.optional import optional
-from tools.shared.text import NAME, clean, clean_or_none
-from tools.shared.times import from_epoch
-from tools.sources.hosts import other
-from tools.sources.launch_library import LEAST_PEOPLE, MOST_PEOPLE
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.optional import optional
+from tools.parsing.spaceflight import LEAST_PEOPLE, MOST_PEOPLE
+from tools.parsing.text import NAME, clean, clean_or_none
+from tools.parsing.times import from_epoch
+from tools.sources.hosts import DAY, HOUR, other
+from toolserver import Get, Licence, Source, SourceChanged, read_rows
 
 PEOPLE_URL = "https://corquaid.github.io/international-space-station-APIs/JSON/people-in-space.json"
 LICENCE = Licence(
@@ -33,13 +32,9 @@ class Traveller(NamedTuple):
     launched_at: datetime | None
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get(PEOPLE_URL)
-
-
 def parse(body: Any, query: None) -> tuple[Traveller, ...]:
     """Everyone on the list."""
-    people = tuple(_traveller(person) for person in body["people"])
+    people = read_rows(body["people"], _traveller)
     if len(people) > MOST_PEOPLE:
         raise SourceChanged(f"{len(people)} people")
     if people and newest(people) is None:
@@ -63,12 +58,12 @@ def newest(people: tuple[Traveller, ...]) -> datetime | None:
 
 PEOPLE = Source(
     "Corquaid.people_in_space",
-    request,
+    Get(PEOPLE_URL),
     parse,
     licence=LICENCE,
     hosts=other("corquaid"),
-    fresh_s=21600,
-    keep_s=172800,
+    fresh_s=6 * HOUR,
+    keep_s=2 * DAY,
     timeout_s=10,
     conditional=True,
     newest=newest,

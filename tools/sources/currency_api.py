@@ -6,11 +6,10 @@ These are not the ECB's fixings. https://github.com/fawazahmed0/exchange-api
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
-from tools.shared.series import midnight
-from tools.sources.frankfurter import LEAST_CODES, FxDay, chosen, newest_rates
-from tools.sources.hosts import RAW
-from toolserver.errors import SourceEmpty
-from toolserver.upstream.source import Gauge, Get, Keys, Licence, Source
+from tools.parsing.exchange_rates import LEAST_CODES, FxDay, choose_rates, newest_rates
+from tools.parsing.series import midnight
+from tools.sources.hosts import DAY, HOUR, RAW, WEEK
+from toolserver import Gauge, Get, Keys, Licence, Source, SourceEmpty
 
 PACKAGE = "https://cdn.jsdelivr.net/npm/@fawazahmed0/currency-api"
 LICENCE = Licence("yes", "fawazahmed0/exchange-api (CC0)", "https://github.com/fawazahmed0/exchange-api")
@@ -33,7 +32,7 @@ def parse(body: Any, query: date | None) -> UsdRates:
     day = date.fromisoformat(body["date"])
     if query is not None and day != query:
         raise ValueError(f"the rates of {day} instead of {query}")
-    rates = chosen({code.upper(): rate for code, rate in body["usd"].items()})
+    rates = choose_rates({code.upper(): rate for code, rate in body["usd"].items()})
     if len(rates) < LEAST_CODES:
         raise SourceEmpty(f"{len(rates)} currencies")
     return UsdRates(FxDay(day, rates), past=query is not None)
@@ -49,11 +48,10 @@ USD_RATES = Source(
     parse,
     licence=LICENCE,
     hosts=RAW,
-    fresh_s=3600,
-    keep_s=604800,
-    timeout_s=8,
+    fresh_s=HOUR,
+    keep_s=WEEK,
     newest=lambda found: midnight(found.day.date),
     stamp=judged,
-    newest_max_s=3 * 86400,
+    newest_max_s=3 * DAY,
     gauge=Gauge(lambda found: {} if found.past else newest_rates(found.day), 0.4),
 )

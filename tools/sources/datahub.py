@@ -3,12 +3,13 @@
 https://github.com/datasets/oil-prices https://github.com/datasets/natural-gas
 """
 
-from tools.shared.numbers import number_or_none, within
-from tools.shared.series import Series, calendar_date, newest_at, nonzero, series, table
-from tools.sources.coinbase import JUMP
-from tools.sources.hosts import RAW
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Gauge, Get, Keys, Licence, Source
+from datetime import date
+
+from tools.parsing.numbers import number_or_none, within
+from tools.parsing.prices import JUMP
+from tools.parsing.series import Series, calendar_date, nonzero, series, series_source, table
+from tools.sources.hosts import DAY, RAW
+from toolserver import Gauge, Get, Licence, Source, SourceChanged, read_rows
 
 DATASETS = "https://raw.githubusercontent.com/datasets"
 LICENCE = Licence(
@@ -21,27 +22,23 @@ def parse(body: str, low: float, high: float) -> Series:
     """The newest prices in dollars. A last line without its end may be cut, even inside a number."""
     if not body.endswith("\n"):
         raise SourceChanged("the last line is cut")
-    values = ((calendar_date(row["Date"]), number_or_none(row["Price"])) for row in table(body, "Date", "Price"))
-    known = series((day, None if value is None else within(value, low, high)) for day, value in values)
-    return nonzero(known[-RECENT:])
+
+    def day(row: dict[str, str]) -> tuple[date, float | None]:
+        price = number_or_none(row["Price"])
+        return calendar_date(row["Date"]), None if price is None else within(price, low, high)
+
+    return nonzero(series(read_rows(table(body, "Date", "Price"), day))[-RECENT:])
 
 
 def _daily(name: str, path: str, gauge: str, low: float, high: float) -> Source[None, Series]:
-    def request(query: None, keys: Keys) -> Get:
-        return Get(f"{DATASETS}/{path}", decode="text")
-
-    return Source(
+    return series_source(
         name,
-        request,
+        Get(f"{DATASETS}/{path}", decode="text"),
         lambda body, query: parse(body, low, high),
         licence=LICENCE,
         hosts=RAW,
-        fresh_s=21600,
-        keep_s=1209600,
-        timeout_s=15,
         conditional=True,
-        newest=newest_at,
-        newest_max_s=21 * 86400,
+        newest_max_s=21 * DAY,
         gauge=Gauge(lambda found: {gauge: found[-1].value}, JUMP),
     )
 

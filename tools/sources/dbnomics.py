@@ -6,18 +6,13 @@ https://db.nomics.world/BEA/NIPA-T10101
 from datetime import date
 from typing import Any
 
-from tools.shared.numbers import number_or_none, within
-from tools.shared.series import Series, newest_at, nonzero, series
-from tools.sources.hosts import MACRO
-from toolserver.errors import SourceEmpty
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import number_or_none, within
+from tools.parsing.series import Series, nonzero, series, series_source
+from tools.sources.hosts import DAY, MACRO
+from toolserver import Get, Licence, SourceEmpty, read_rows
 
 SERIES = "https://api.db.nomics.world/v22/series/BEA/NIPA-T10101/A191RL-Q"
 LICENCE = Licence("yes", "U.S. Bureau of Economic Analysis, by way of DBnomics", "https://db.nomics.world/")
-
-
-def request(query: None, keys: Keys) -> Get:
-    return Get(SERIES, params={"observations": "1"})
 
 
 def parse(body: Any, query: None) -> Series:
@@ -26,7 +21,7 @@ def parse(body: Any, query: None) -> Series:
     if not documents:
         raise SourceEmpty("no series")
     pairs = zip(documents[0]["period"], documents[0]["value"], strict=True)
-    return nonzero(series((quarter(period), _growth(value)) for period, value in pairs))
+    return nonzero(series(read_rows(pairs, lambda pair: (quarter(pair[0]), _growth(pair[1])))))
 
 
 def _growth(value: Any) -> float | None:
@@ -40,15 +35,11 @@ def quarter(period: str) -> date:
     return date(int(year), 3 * int(number) - 2, 1)
 
 
-REAL_GDP_GROWTH = Source(
+REAL_GDP_GROWTH = series_source(
     "DBnomics.us_real_gdp_growth",
-    request,
+    Get(SERIES, params={"observations": "1"}),
     parse,
     licence=LICENCE,
     hosts=MACRO,
-    fresh_s=21600,
-    keep_s=1209600,
-    timeout_s=15,
-    newest=newest_at,
-    newest_max_s=220 * 86400,  # a quarter is dated by its first day and replaced 212 days later
+    newest_max_s=220 * DAY,  # a quarter is dated by its first day and replaced 212 days later
 )

@@ -6,11 +6,11 @@ https://www.ecb.europa.eu/stats/policy_and_exchange_rates/euro_reference_exchang
 from datetime import date
 from xml.etree.ElementTree import Element
 
-from tools.shared.numbers import positive
-from tools.shared.xml import xml_root
-from tools.sources.frankfurter import FxDay, FxDays, chosen, complete, newest, newest_rates
-from tools.sources.hosts import other
-from toolserver.upstream.source import Gauge, Get, Keys, Licence, Source
+from tools.parsing.exchange_rates import FxDay, FxDays, choose_rates, newest_day, newest_rates, require_complete
+from tools.parsing.numbers import positive
+from tools.parsing.xml import xml_root
+from tools.sources.hosts import DAY, HOUR, WEEK, other
+from toolserver import Gauge, Get, Licence, Source, read_rows
 
 HISTORY = "https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist-90d.xml"
 CUBE = "{http://www.ecb.int/vocabulary/2002-08-01/eurofxref}Cube"
@@ -21,14 +21,10 @@ LICENCE = Licence(
 )
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get(HISTORY, decode="bytes")
-
-
 def parse(body: bytes, query: None) -> FxDays:
     """Every day, turned from units per euro into units per dollar."""
-    days = [_day(cube) for cube in xml_root(body).iter(CUBE) if "time" in cube.attrib]
-    return complete(sorted(days, key=lambda day: day.date))
+    days = read_rows((cube for cube in xml_root(body).iter(CUBE) if "time" in cube.attrib), _day)
+    return require_complete(sorted(days, key=lambda day: day.date))
 
 
 def _day(cube: Element) -> FxDay:
@@ -36,22 +32,22 @@ def _day(cube: Element) -> FxDay:
     dollar = per_euro["USD"]
     return FxDay(
         date.fromisoformat(cube.attrib["time"]),
-        chosen({code: rate / dollar for code, rate in per_euro.items()}),
+        choose_rates({code: rate / dollar for code, rate in per_euro.items()}),
     )
 
 
 REFERENCE_RATES_90D = Source(
     "ECB.reference_rates_90d",
-    request,
+    Get(HISTORY, decode="bytes"),
     parse,
     licence=LICENCE,
     hosts=other("ecb"),
-    fresh_s=3600,
-    keep_s=604800,
+    fresh_s=HOUR,
+    keep_s=WEEK,
     timeout_s=10,
     conditional=True,
-    newest=newest,
-    newest_max_s=6 * 86400,
+    newest=newest_day,
+    newest_max_s=6 * DAY,
     least=20,
     gauge=Gauge(lambda days: newest_rates(days[-1]), 0.4),
 )

@@ -6,28 +6,28 @@ https://www.seismicportal.eu/fdsn-wsevent.html
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, number_or_none, within
-from tools.shared.text import clean
-from tools.shared.times import from_iso
-from tools.sources.hosts import other
-from tools.sources.usgs import Quake, QuakeList, newest
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.earthquakes import Quake, QuakeList, newest_quake, require_small
+from tools.parsing.numbers import number, number_or_none, within
+from tools.parsing.text import clean
+from tools.parsing.times import from_iso
+from tools.sources.hosts import HOUR, other
+from toolserver import Get, Keys, Licence, Proof, Source, SourceChanged, read_rows
 
 QUERY = "https://www.seismicportal.eu/fdsnws/event/1/query"
+ROUNDING = 0.11  # events are chosen by magnitudes before they are rounded
 LICENCE = Licence("attribution", "EMSC/CSEM", "https://www.emsc-csem.org/Special_reports/legal.php")
 
 
-class CatalogueQuery(NamedTuple):
+class EmscQuery(NamedTuple):
     """Events of at least a magnitude in the hours before a time (to be rounded, so that the query repeats)."""
 
     magnitude: float
     hours: int
     until: datetime
-    limit: int = 200
+    limit: int = 500
 
 
-def request(query: CatalogueQuery, keys: Keys) -> Get:
+def request(query: EmscQuery, keys: Keys) -> Get:
     return Get(
         QUERY,
         params={
@@ -40,13 +40,17 @@ def request(query: CatalogueQuery, keys: Keys) -> Get:
     )
 
 
-def parse(body: Any, query: CatalogueQuery) -> QuakeList:
+def parse(body: Any, query: EmscQuery) -> QuakeList:
     """Every feature; no content (HTTP 204) means no event."""
     if body is None:
         return QuakeList((), None)
     if body["type"] != "FeatureCollection":
         raise SourceChanged(f"type is {body['type']!r:.40}")
-    return QuakeList(tuple(_quake(f["properties"]) for f in body["features"]), None)
+    quakes = read_rows(body["features"], lambda feature: _quake(feature["properties"]))
+    if any(quake.magnitude is not None and quake.magnitude < query.magnitude - ROUNDING for quake in quakes):
+        raise SourceChanged(f"events below M{query.magnitude:g}")
+    require_small(quakes, query.magnitude)
+    return QuakeList(quakes, None)
 
 
 def _quake(properties: dict[str, Any]) -> Quake:
@@ -75,15 +79,16 @@ QUAKES_QUERY = Source(
     licence=LICENCE,
     hosts=other("emsc"),
     fresh_s=60,
-    keep_s=3600,
-    timeout_s=8,
-    newest=newest,
+    keep_s=HOUR,
+    newest=newest_quake,
     least=0,
+    proof=Proof.by_newest(12 * HOUR),
     also=frozenset({204}),
     key=lambda query: (
         query.magnitude,
         query.hours,
         query.limit,
     ),  # the window moves with the clock, its meaning does not
+    few_choices=True,
     untrusted=True,
 )

@@ -6,13 +6,12 @@ https://eonet.gsfc.nasa.gov/docs/v3
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, number_or_none, within
-from tools.shared.optional import optional
-from tools.shared.text import clean, clean_or_none, web_url
-from tools.shared.times import from_iso
-from tools.sources.hosts import NASA
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+from tools.parsing.numbers import number, number_or_none, within
+from tools.parsing.optional import optional
+from tools.parsing.text import clean, clean_or_none, web_url
+from tools.parsing.times import from_iso
+from tools.sources.hosts import MINUTE, NASA
+from toolserver import MIB, Get, Licence, Source, SourceChanged, read_rows
 
 LICENCE = Licence("yes", "NASA EONET", "https://eonet.gsfc.nasa.gov/what-is-eonet")
 
@@ -36,16 +35,12 @@ class NaturalEvent(NamedTuple):
     url: str | None
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get("https://eonet.gsfc.nasa.gov/api/v3/events", params={"status": "open", "days": "20"})
-
-
 def parse(body: Any, query: None) -> tuple[NaturalEvent, ...]:
     """Every event."""
     events = body["events"]
     if not isinstance(events, list):
         raise SourceChanged("events is no list")
-    found = tuple(_event(event) for event in events)
+    found = read_rows(events, _event)
     if found and all(event.lat == event.lon == 0 for event in found):
         raise SourceChanged("every coordinate is 0")
     return found
@@ -85,12 +80,11 @@ def newest(events: tuple[NaturalEvent, ...]) -> datetime | None:
 
 EVENTS = Source(
     "NASA.eonet_events",
-    request,
+    Get("https://eonet.gsfc.nasa.gov/api/v3/events", params={"status": "open", "days": "20"}),
     parse,
     licence=LICENCE,
     hosts=NASA,
-    fresh_s=900,
-    keep_s=86400,
+    fresh_s=15 * MINUTE,
     timeout_s=15,
     max_bytes=4 * MIB,
     newest=newest,

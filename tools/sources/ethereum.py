@@ -7,28 +7,20 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from tools.shared.numbers import within
-from tools.shared.text import clean
-from tools.shared.times import from_epoch
-from tools.sources.hosts import RPC
-from toolserver.errors import SourceChanged, SourceEmpty, SourceLimited, SourceRefused
-from toolserver.upstream.source import MIB, Keys, Licence, Post, Source
+from tools.parsing.ethereum_rpc import address, ask, quantity, result
+from tools.parsing.numbers import within
+from tools.parsing.text import clean
+from tools.parsing.times import from_epoch
+from tools.sources.hosts import DAY, HOUR, MINUTE, RPC
+from toolserver import MIB, Keys, Licence, Post, Source, SourceChanged, SourceEmpty, read_rows
 
-HOSTS = (
-    "https://ethereum-rpc.publicnode.com/",
-    "https://eth.drpc.org/",
-    "https://gateway.tenderly.co/public/mainnet",
-    "https://rpc.flashbots.net/",
-)
 LICENCE = Licence("yes", "Ethereum (public chain data)")
-ID = 1
-LIMITED_CODES = {-32005, -32016, -32029, 15, 429}  # as the public gateways number it
 FLOOR_WEI = 10**18
 
 BlockId: TypeAlias = int | Literal["latest"]
 
 
-class Transfer(NamedTuple):
+class EtherTransfer(NamedTuple):
     """Ether moved by a transaction itself. `to` is None when it made a contract. Addresses are lower-case."""
 
     hash: str
@@ -44,7 +36,7 @@ class Block(NamedTuple):
     hash: str
     time: datetime
     tx_count: int
-    transfers: tuple[Transfer, ...]
+    transfers: tuple[EtherTransfer, ...]
 
 
 class FeeHistory(NamedTuple):
@@ -57,53 +49,6 @@ class FeeHistory(NamedTuple):
     newest_block: int
     base_fees: tuple[int, ...]
     rewards: tuple[tuple[int, ...], ...]
-
-
-def ask(keys: Keys, method: str, *params: Any) -> list[Post]:
-    """The same call at every host, in the order in which they are tried."""
-    own = keys.get("ETH_RPC_URL")
-    call = {"jsonrpc": "2.0", "id": ID, "method": method, "params": list(params)}
-    return [Post(url, json=call) for url in ((own, *HOSTS) if own else HOSTS)]
-
-
-def result(body: Any) -> Any:
-    """`result` of our own call.
-
-    Raises:
-        SourceLimited, SourceRefused: `error` is set, an object or a text.
-        SourceEmpty: `result` is null, the node does not know what was asked for.
-    """
-    if error := body.get("error"):
-        raise _refusal(error)
-    if body["id"] != ID:
-        raise SourceChanged(f"id is {body['id']!r:.20}")
-    if body["result"] is None:
-        raise SourceEmpty("not found")
-    return body["result"]
-
-
-def _refusal(error: Any) -> SourceLimited | SourceRefused:
-    """Never the text itself: a node may quote the key of its URL."""
-    code = error.get("code") if isinstance(error, dict) else None
-    text = str(error).lower()
-    if code in LIMITED_CODES or any(words in text for words in ("rate limit", "too many", "limit exceeded", "quota")):
-        return SourceLimited(f"RPC error {code}")
-    return SourceRefused(f"RPC error {code}")
-
-
-def quantity(text: Any) -> int:
-    """A hex quantity such as 0x1b. Raises ValueError, also for a number that is not hex."""
-    if not isinstance(text, str) or not text.startswith("0x"):
-        raise ValueError(f"not a quantity: {text!r:.40}")
-    return int(text, 16)
-
-
-def address(text: Any) -> str:
-    """An address in lower case. Raises ValueError."""
-    if not isinstance(text, str) or len(text) != 42:
-        raise ValueError(f"not an address: {text!r:.60}")
-    quantity(text)
-    return text.lower()
 
 
 def number_request(query: None, keys: Keys) -> list[Post]:
@@ -125,24 +70,41 @@ def parse_block(body: Any, query: BlockId) -> Block:
     height = quantity(block["number"])
     if query not in ("latest", height):
         raise SourceChanged(f"block {height} for {query}")
-    found = [_transfer(each) for each in block["transactions"]]
+    found = read_rows(block["transactions"], _transfer)
     return Block(
         number=height,
         hash=clean(block["hash"], 66),
         time=from_epoch(quantity(block["timestamp"])),
-        tx_count=len(found),
+        tx_count=len(block["transactions"]),
         transfers=tuple(each for each in found if each.value_wei >= FLOOR_WEI),
     )
 
 
-def _transfer(transaction: dict[str, Any]) -> Transfer:
+def _transfer(transaction: dict[str, Any]) -> EtherTransfer:
     to = transaction["to"]
-    return Transfer(
+    return EtherTransfer(
         hash=clean(transaction["hash"], 66),
         sender=address(transaction["from"]),
         to=None if to is None else address(to),
         value_wei=quantity(transaction["value"]),
     )
+
+
+class Header(NamedTuple):
+    """The number and the time of a block."""
+
+    number: int
+    time: datetime
+
+
+def header_request(query: None, keys: Keys) -> list[Post]:
+    return ask(keys, "eth_getBlockByNumber", "latest", False)
+
+
+def parse_header(body: Any, query: None) -> Header:
+    """The newest block, without its transactions."""
+    block = result(body)
+    return Header(int(within(quantity(block["number"]), 1, 1e10)), from_epoch(quantity(block["timestamp"])))
 
 
 def fees_request(query: None, keys: Keys) -> list[Post]:
@@ -173,8 +135,7 @@ BLOCK_NUMBER = Source(
     licence=LICENCE,
     hosts=RPC,
     fresh_s=10,
-    keep_s=3600,
-    timeout_s=8,
+    keep_s=HOUR,
 )
 
 FULL_BLOCK: Source[BlockId, Block] = Source(
@@ -183,15 +144,26 @@ FULL_BLOCK: Source[BlockId, Block] = Source(
     parse_block,
     licence=LICENCE,
     hosts=RPC,
-    fresh_s=86400,  # a block asked for by its number does not change any more
-    keep_s=86400,
+    fresh_s=DAY,  # a block asked for by its number does not change any more
     timeout_s=10,
     max_bytes=4 * MIB,
     newest=lambda block: block.time,
     user_input=True,  # not a caller's, but blocks are many, large and soon of no interest: never on disk
 )
 
-LATEST_BLOCK = replace(FULL_BLOCK, fresh_s=10, keep_s=3600, newest_max_s=180, probe="latest")
+LATEST_BLOCK = replace(FULL_BLOCK, fresh_s=10, keep_s=HOUR, newest_max_s=3 * MINUTE, probe="latest")
+
+LATEST_HEADER = Source(
+    "Ethereum.full_block",
+    header_request,
+    parse_header,
+    licence=LICENCE,
+    hosts=RPC,
+    fresh_s=10 * MINUTE,  # the time of one block tells that of the others: they are a slot apart
+    keep_s=HOUR,
+    newest=lambda header: header.time,
+    newest_max_s=13 * MINUTE,
+)
 
 FEE_HISTORY = Source(
     "Ethereum.fee_history",
@@ -200,6 +172,6 @@ FEE_HISTORY = Source(
     licence=LICENCE,
     hosts=RPC,
     fresh_s=12,
-    keep_s=3600,
+    keep_s=HOUR,
     timeout_s=6,
 )

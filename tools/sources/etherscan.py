@@ -5,11 +5,10 @@ https://docs.etherscan.io/api-reference/endpoint/gasoracle
 
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import positive
-from tools.shared.optional import optional
-from tools.sources.hosts import other
-from toolserver.errors import SourceChanged, SourceError, SourceLimited, SourceRefused
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import positive
+from tools.parsing.optional import optional
+from tools.sources.hosts import HOUR, other
+from toolserver import Get, Keys, Licence, Source, SourceChanged, SourceError, SourceLimited, SourceRefused
 
 API = "https://api.etherscan.io/v2/api"
 LICENCE = Licence("no", "Powered by Etherscan.io APIs", "https://etherscan.io/terms")
@@ -47,7 +46,7 @@ def parse(body: Any, query: None) -> GasOracle:
 
 
 def _failure(text: str) -> SourceError:
-    """Told by our own words: theirs may hold the key."""
+    """The error in our own words, because the text of the upstream may contain the key."""
     if "rate limit" in text:
         return SourceLimited("rate limit")
     return SourceRefused("API key") if "api key" in text else SourceChanged("no oracle")
@@ -60,6 +59,6 @@ GAS_ORACLE = Source(
     licence=LICENCE,
     hosts=other("etherscan"),
     fresh_s=15,
-    keep_s=3600,
+    keep_s=HOUR,
     timeout_s=6,
 )

@@ -6,11 +6,10 @@ https://www.federalreserve.gov/releases/h10/summary/
 import datetime as dt
 from html.parser import HTMLParser
 
-from tools.shared.numbers import number_or_none, within
-from tools.shared.series import Series, newest_at, series
-from tools.sources.hosts import MACRO
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import MIB, Gauge, Get, Keys, Licence, Source
+from tools.parsing.numbers import number_or_none, within
+from tools.parsing.series import Series, series, series_source
+from tools.sources.hosts import DAY, MACRO
+from toolserver import MIB, Gauge, Get, Licence, SourceChanged, read_rows
 
 BROAD = "https://www.federalreserve.gov/releases/h10/summary/jrxwtfb_nb.htm"
 LICENCE = Licence(
@@ -57,10 +56,6 @@ class _Rows(HTMLParser):
         self._row, self._in_cell = [], False
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get(BROAD, headers={"Accept": "text/html"}, decode="text")
-
-
 def parse(body: str, query: None) -> Series:
     """The rows of a date and a value; ND is a day without one. Other rows are headings.
 
@@ -71,8 +66,12 @@ def parse(body: str, query: None) -> Series:
     page.feed(body)
     if not page.rows:
         raise SourceChanged("no whole table")
-    dated = ((_day(row[0]), row[1]) for row in page.rows if len(row) == 2)
-    return series((day, _value(text)) for day, text in dated if day is not None)
+    return series(read_rows((row for row in page.rows if len(row) == 2), _observation))
+
+
+def _observation(row: list[str]) -> tuple[dt.date, float | None] | None:
+    day = _day(row[0])
+    return None if day is None else (day, _value(row[1]))
 
 
 def _day(text: str) -> dt.date | None:
@@ -89,18 +88,15 @@ def _value(text: str) -> float | None:
     return None if value is None else within(value, *PLAUSIBLE)
 
 
-BROAD_DOLLAR_INDEX = Source(
+BROAD_DOLLAR_INDEX = series_source(
     "FederalReserve.broad_dollar_index",
-    request,
+    Get(BROAD, headers={"Accept": "text/html"}, decode="text"),
     parse,
     licence=LICENCE,
     hosts=MACRO,
-    fresh_s=21600,
-    keep_s=1209600,
     timeout_s=20,
     max_bytes=4 * MIB,
-    newest=newest_at,
-    newest_max_s=14 * 86400,
+    newest_max_s=14 * DAY,
     least=250,
     gauge=Gauge(lambda found: {"dollar_index": found[-1].value}, 0.3),
 )

@@ -7,13 +7,12 @@ from datetime import date, datetime
 from ipaddress import IPv4Address
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, within
-from tools.shared.optional import optional
-from tools.shared.text import NAME, clean, clean_or_none
-from tools.shared.times import from_iso
-from tools.sources.hosts import ABUSECH
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import number, within
+from tools.parsing.optional import optional
+from tools.parsing.text import NAME, clean, clean_or_none
+from tools.parsing.times import from_iso
+from tools.sources.hosts import ABUSECH, HOUR, WEEK
+from toolserver import Get, Licence, Proof, Source, SourceChanged, read_rows
 
 LICENCE = Licence("yes", "Feodo Tracker (abuse.ch)", "https://feodotracker.abuse.ch/about/")
 
@@ -31,15 +30,11 @@ class CommandServer(NamedTuple):
     network: str | None
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get("https://feodotracker.abuse.ch/downloads/ipblocklist.json")
-
-
 def parse(body: Any, query: None) -> tuple[CommandServer, ...]:
     """Every row."""
     if not isinstance(body, list):
         raise SourceChanged("not a list")
-    return tuple(_server(row) for row in body)
+    return read_rows(body, _server)
 
 
 def _server(row: dict[str, Any]) -> CommandServer:
@@ -61,15 +56,16 @@ def newest(servers: tuple[CommandServer, ...]) -> datetime | None:
 
 COMMAND_SERVERS = Source(
     "FeodoTracker.c2_servers",
-    request,
+    Get("https://feodotracker.abuse.ch/downloads/ipblocklist.json"),
     parse,
     licence=LICENCE,
     hosts=ABUSECH,
-    fresh_s=3600,
-    keep_s=604800,
+    fresh_s=HOUR,
+    keep_s=WEEK,
     timeout_s=10,
     conditional=True,
     newest=newest,
     least=0,
+    proof=Proof.harmless("the list holds what is known today, is often empty, and stands beside four other feeds"),
     untrusted=True,
 )

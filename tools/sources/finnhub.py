@@ -5,12 +5,11 @@
 
 from typing import Any
 
-from tools.shared.numbers import number, positive
-from tools.shared.times import from_epoch
-from tools.sources.cnbc import Quote
+from tools.parsing.numbers import number, positive
+from tools.parsing.stock_quotes import StockQuote
+from tools.parsing.times import from_epoch
 from tools.sources.hosts import FINNHUB
-from toolserver.errors import SourceRefused
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from toolserver import Get, Keys, Licence, Source, SourceRefused
 
 API = "https://finnhub.io/api/v1/quote"
 LICENCE = Licence("no", "Finnhub", "https://finnhub.io/terms-of-service")
@@ -21,13 +20,13 @@ def request(query: str, keys: Keys) -> Get | None:
     return Get(API, params={"symbol": query}, headers={"X-Finnhub-Token": key}) if key else None
 
 
-def parse(body: Any, query: str) -> Quote | None:
+def parse(body: Any, query: str) -> StockQuote | None:
     """The quote; None for an unknown symbol, which is answered with zeros."""
     if "error" in body:
         raise SourceRefused("error")
     if number(body["c"]) == 0 and number(body["t"]) == 0:
         return None
-    return Quote(
+    return StockQuote(
         symbol=query,
         price=positive(body["c"]),
         previous_close=positive(body["pc"]),
@@ -43,7 +42,6 @@ QUOTE = Source(
     licence=LICENCE,
     hosts=FINNHUB,
     fresh_s=60,
-    keep_s=86400,
     timeout_s=6,
     newest=lambda quote: quote.as_of if quote else None,
     user_input=True,

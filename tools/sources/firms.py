@@ -4,15 +4,13 @@ https://firms.modaps.eosdis.nasa.gov/active_fire/
 """
 
 import csv
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from tools.shared.numbers import number, within
-from tools.shared.text import clean
-from tools.sources.hosts import NASA
-from toolserver.errors import SourceChanged, SourceLimited, SourceRefused
-from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+from tools.parsing.numbers import number, within
+from tools.parsing.text import clean
+from tools.sources.hosts import HOUR, MINUTE, NASA
+from toolserver import MIB, Get, Keys, Licence, Proof, Source, SourceChanged, SourceLimited, SourceRefused, read_rows
 
 KEY = "FIRMS_MAP_KEY"
 SITE = "https://firms.modaps.eosdis.nasa.gov"
@@ -81,7 +79,10 @@ def parse(body: str | None, query: object) -> tuple[Detection, ...]:
     table = csv.DictReader(lines)
     if missing := COLUMNS - {name.strip() for name in table.fieldnames or ()}:
         raise SourceChanged(f"no column {min(missing)}")
-    found = tuple(_detection(row) for row in _placed(table))
+    rows = list(table)
+    if rows and None in rows[-1].values():
+        raise SourceChanged("the last row is cut short")
+    found = read_rows(rows, _placed)
     if found and all(detection.lat == detection.lon == 0 for detection in found):
         raise SourceChanged("every coordinate is 0")
     return found
@@ -94,11 +95,10 @@ def _refusal(text: str) -> SourceRefused | SourceLimited | SourceChanged:
     return SourceLimited(said) if "limit" in said.lower() else SourceChanged(said or "no header")
 
 
-def _placed(table: Any) -> Iterator[dict[str, str]]:
-    for row in table:
-        cells = {name.strip(): value for name, value in row.items() if name is not None}
-        if cells["latitude"] and cells["longitude"]:
-            yield cells
+def _placed(row: dict[str, str]) -> Detection | None:
+    """The detection of a row that has coordinates."""
+    cells = {name.strip(): value for name, value in row.items() if name is not None}
+    return _detection(cells) if cells["latitude"] and cells["longitude"] else None
 
 
 def _detection(row: dict[str, str]) -> Detection:
@@ -141,14 +141,15 @@ def regional(region: Region) -> Source[FireFile, tuple[Detection, ...]]:
         parse,
         licence=LICENCE,
         hosts=NASA,
-        fresh_s=600,
-        keep_s=43200,
+        fresh_s=10 * MINUTE,
+        keep_s=12 * HOUR,
         timeout_s=20,
         max_bytes=24 * MIB,
         conditional=True,
         newest=newest,
         newest_max_s=64800 if always else None,
         least=1 if always else 0,
+        proof=None if always else Proof.harmless("it is read beside the mainland's file, which is never empty"),
         untrusted=True,
         probe=FireFile("NOAA-20", region),
     )
@@ -165,8 +166,8 @@ FIRES_AREA = Source(
     parse,
     licence=LICENCE,
     hosts=NASA,
-    fresh_s=600,
-    keep_s=43200,
+    fresh_s=10 * MINUTE,
+    keep_s=12 * HOUR,
     timeout_s=15,
     max_bytes=24 * MIB,
     newest=newest,

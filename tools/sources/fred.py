@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number_or_none, within
-from tools.shared.series import Series, calendar_date, newest_at, nonzero, series, table
-from tools.sources.hosts import MACRO
-from toolserver.errors import SourceChanged, SourceEmpty, SourceRefused
-from toolserver.upstream.source import Gauge, Get, Keys, Licence, Source
+from tools.parsing.numbers import number_or_none, within
+from tools.parsing.series import Series, calendar_date, newest_at, nonzero, series, table
+from tools.sources.hosts import HOUR, MACRO, WEEK
+from toolserver import Gauge, Get, Keys, Licence, Source, SourceChanged, SourceEmpty, SourceRefused, read_rows
 
 API = "https://api.stlouisfed.org/fred/series/observations"
 GRAPH = "https://fred.stlouisfed.org/graph/fredgraph.csv"
@@ -57,8 +56,9 @@ def parse_observations(body: Any, query: ObservationsQuery) -> Charts:
     """The one series that was asked for."""
     if "error_code" in body:  # the message may quote the key
         raise SourceRefused(f"error {body['error_code']!r:.10}")
-    values = ((date.fromisoformat(row["date"]), row["value"]) for row in body["observations"])
-    pairs = [(day, _value(query.series_id, value)) for day, value in values]
+    pairs = read_rows(
+        body["observations"], lambda row: (date.fromisoformat(row["date"]), _value(query.series_id, row["value"]))
+    )
     if all(value is None for _, value in sorted(pairs, key=lambda pair: pair[0])[-RECENT:]):
         raise SourceEmpty("no recent value")
     return {query.series_id: nonzero(series(pairs))}
@@ -74,7 +74,8 @@ def parse_graph(body: str, query: GraphQuery) -> Charts:
     if not body.endswith("\n"):
         raise SourceChanged("the last line is cut")
     rows = table(body, *query.ids)
-    found = {name: nonzero(series((_day(row), _value(name, row[name])) for row in rows)) for name in query.ids}
+    read = read_rows(rows, lambda row: (_day(row), {name: _value(name, row[name]) for name in query.ids}))
+    found = {name: nonzero(series((day, values[name]) for day, values in read)) for name in query.ids}
     for name, known in found.items():
         if not known:
             raise SourceEmpty(f"no value of {name}")
@@ -104,9 +105,8 @@ OBSERVATIONS = Source(
     parse_observations,
     licence=LICENCE,
     hosts=MACRO,
-    fresh_s=3600,
-    keep_s=1209600,
-    timeout_s=8,
+    fresh_s=HOUR,
+    keep_s=2 * WEEK,
     newest=newest,
     gauge=Gauge(_newest_rates, 3, absolute=True),
     probe=ObservationsQuery("DFF", 10),
@@ -117,8 +117,8 @@ GRAPH_CSV = Source(
     parse_graph,
     licence=LICENCE,
     hosts=MACRO,
-    fresh_s=21600,
-    keep_s=1209600,
+    fresh_s=6 * HOUR,
+    keep_s=2 * WEEK,
     timeout_s=15,
     newest=newest,
     key=lambda query: query.ids,  # the day only bounds what is asked

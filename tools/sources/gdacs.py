@@ -3,19 +3,19 @@
 https://www.gdacs.org/gdacsapi/swagger/index.html
 """
 
+import re
 from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Any, Literal, NamedTuple, cast, get_args
 from xml.etree.ElementTree import Element
 
-from tools.shared.numbers import number, positive, within
-from tools.shared.optional import optional
-from tools.shared.text import clean, clean_or_none, web_url
-from tools.shared.times import from_iso, from_rfc822
-from tools.shared.xml import xml_root
-from tools.sources.hosts import GDACS
-from toolserver.errors import SourceChanged, SourceEmpty
-from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+from tools.parsing.numbers import number, positive, within
+from tools.parsing.optional import optional
+from tools.parsing.text import clean, clean_or_none, web_url
+from tools.parsing.times import from_iso, from_rfc822
+from tools.parsing.xml import rss_items
+from tools.sources.hosts import GDACS, MINUTE
+from toolserver import MIB, Get, Keys, Licence, Proof, Source, SourceChanged, SourceEmpty, read_rows
 
 SEARCH = "https://www.gdacs.org/gdacsapi/api/events/geteventlist/SEARCH"
 LICENCE = Licence("unclear", "GDACS (European Commission, JRC)", "https://www.gdacs.org/About/termofuse.aspx")
@@ -65,8 +65,12 @@ def parse(body: Any, query: EventQuery) -> tuple[Disaster, ...]:
     """Every event once: the list may repeat it by class of geometry, of which the centre is kept."""
     if body["type"] != "FeatureCollection":
         raise SourceChanged(f"type is {body['type']!r:.40}")
-    centres = (f for f in body["features"] if f["properties"].get("Class", "Point_Centroid") == "Point_Centroid")
-    return _once(_disaster(feature) for feature in centres)
+    return _once(read_rows(body["features"], _of_feature))
+
+
+def _of_feature(feature: dict[str, Any]) -> Disaster | None:
+    is_centre = feature["properties"].get("Class", "Point_Centroid") == "Point_Centroid"
+    return _consistent(_disaster(feature)) if is_centre else None
 
 
 def _disaster(feature: dict[str, Any]) -> Disaster:
@@ -108,6 +112,14 @@ def _flag(given: object) -> bool | None:
     return {"true": True, "false": False}.get(str(given).lower())
 
 
+def _consistent(disaster: Disaster) -> Disaster:
+    """The disaster, whose report has its own number. Raises SourceChanged."""
+    named = re.search(r"eventid=(\d+)", disaster.url or "")
+    if named and int(named[1]) != disaster.id:
+        raise SourceChanged(f"the report of {disaster.id} is that of {named[1]}")
+    return disaster
+
+
 def _once(disasters: Iterable[Disaster]) -> tuple[Disaster, ...]:
     found: dict[tuple[str, int], Disaster] = {}
     for disaster in disasters:
@@ -118,16 +130,9 @@ def _once(disasters: Iterable[Disaster]) -> tuple[Disaster, ...]:
 _GDACS, _GEO = "{http://www.gdacs.org}", "{http://www.w3.org/2003/01/geo/wgs84_pos#}"
 
 
-def request_rss(query: None, keys: Keys) -> Get:
-    return Get("https://www.gdacs.org/xml/rss.xml", decode="bytes")
-
-
 def parse_rss(body: bytes, query: None) -> tuple[Disaster, ...]:
     """Every event of the feed once."""
-    channel = xml_root(body).find("channel")
-    if channel is None:
-        raise SourceChanged("no channel")
-    found = _once(_of_item(item) for item in channel.iter("item"))
+    found = _once(read_rows(rss_items(body), lambda item: _consistent(_of_item(item))))
     if not found:
         raise SourceEmpty("no item")
     return found
@@ -174,26 +179,25 @@ def event_list(fresh_s: float) -> Source[EventQuery, tuple[Disaster, ...]]:
         licence=LICENCE,
         hosts=GDACS,
         fresh_s=fresh_s,
-        keep_s=86400,
         timeout_s=15,
         max_bytes=8 * MIB,
         newest=newest,
         least=0,
+        proof=Proof.by_second("there is always a disaster of each of the two lists"),
         key=lambda query: (query.kinds, query.levels),  # the days move with the clock, their meaning does not
         untrusted=True,
     )
 
 
 EVENT_LIST = event_list(fresh_s=300)
-GREEN_LIST = event_list(fresh_s=900)  # the harmless ones may come later
+GREEN_LIST = event_list(fresh_s=15 * MINUTE)  # the harmless ones may come later
 RSS = Source(
     "GDACS.rss",
-    request_rss,
+    Get("https://www.gdacs.org/xml/rss.xml", decode="bytes"),
     parse_rss,
     licence=LICENCE,
     hosts=GDACS,
-    fresh_s=600,
-    keep_s=86400,
+    fresh_s=10 * MINUTE,
     timeout_s=12,
     conditional=True,
     newest=newest,

@@ -6,12 +6,11 @@ https://kp.gfz.de/en/data
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, within
-from tools.shared.times import from_iso
-from tools.sources.hosts import other
-from tools.sources.swpc import KpReading
-from toolserver.errors import SourceChanged, SourceEmpty
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.kp_index import KpReading
+from tools.parsing.numbers import number, within
+from tools.parsing.times import from_iso
+from tools.sources.hosts import HOUR, MINUTE, other
+from toolserver import Get, Keys, Licence, Source, SourceChanged, SourceEmpty, read_rows
 
 LICENCE = Licence("attribution", "Kp index by GFZ Potsdam (CC BY 4.0)", "https://kp.gfz.de/en/license")
 HOURS = 24
@@ -37,8 +36,8 @@ def _written(time: datetime) -> str:
 
 def parse(body: Any, query: KpWindow) -> tuple[KpReading, ...]:
     """Periods that have a value, oldest first; the last ones may not be published yet."""
-    rows = zip(body["datetime"], body["Kp"], strict=True)
-    found = sorted(KpReading(from_iso(time), within(number(kp), 0, 9)) for time, kp in rows if kp is not None)
+    rows = ((time, kp) for time, kp in zip(body["datetime"], body["Kp"], strict=True) if kp is not None)
+    found = sorted(read_rows(rows, lambda row: KpReading(from_iso(row[0]), within(number(row[1]), 0, 9))))
     if not found:
         raise SourceEmpty("no value yet")
     if not any(reading.kp for reading in found):
@@ -52,11 +51,10 @@ KP_INDEX = Source(
     parse,
     licence=LICENCE,
     hosts=other("gfz"),
-    fresh_s=600,
-    keep_s=43200,
-    timeout_s=8,
+    fresh_s=10 * MINUTE,
+    keep_s=12 * HOUR,
     newest=lambda readings: readings[-1].time,
-    newest_max_s=7 * 3600,
+    newest_max_s=7 * HOUR,
     key=lambda query: None,  # always the past day
     probe=lambda: KpWindow(datetime.now(UTC)),
 )

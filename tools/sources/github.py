@@ -3,16 +3,27 @@
 https://docs.github.com/en/rest/search/search#search-repositories
 """
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
+from statistics import median
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, positive
-from tools.shared.optional import optional
-from tools.shared.text import NAME, clean, clean_or_none, web_url
-from tools.shared.times import from_iso
-from tools.sources.hosts import GITHUB
-from toolserver.errors import SourceChanged, SourceEmpty, SourceLimited, SourceRefused
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import number, positive
+from tools.parsing.optional import optional
+from tools.parsing.text import NAME, clean, clean_or_none, web_url
+from tools.parsing.times import from_iso
+from tools.sources.hosts import GITHUB, HOUR
+from toolserver import (
+    Gauge,
+    Get,
+    Keys,
+    Licence,
+    Source,
+    SourceChanged,
+    SourceEmpty,
+    SourceLimited,
+    SourceRefused,
+    read_rows,
+)
 
 SEARCH = "https://api.github.com/search/repositories"
 LICENCE = Licence(
@@ -21,6 +32,7 @@ LICENCE = Licence(
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
 DESCRIPTION, TOPIC = 200, 50  # caps, in characters
 LEAST = 5
+TYPICAL, NEW_FOR = 5, timedelta(days=30)
 
 NEW = "created:>{since}"
 ACTIVE_LLM = "topic:llm pushed:>{since} stars:>50"
@@ -31,7 +43,7 @@ class RepoQuery(NamedTuple):
 
     search: str
     since: date
-    limit: int = 30
+    limit: int = 50  # more than are shown: forks and archived ones are left out
 
 
 class Repo(NamedTuple):
@@ -82,7 +94,7 @@ def parse(body: Any, query: RepoQuery) -> RepoList:
         raise _refusal(str(body["message"]))
     if len(body["items"]) < LEAST:
         raise SourceEmpty(f"{len(body['items'])} repositories")
-    repos = tuple(_repo(item) for item in body["items"])
+    repos = read_rows(body["items"], _repo)
     if not any(repo.stars for repo in repos):
         raise SourceChanged("nobody has starred anything")
     return RepoList(repos, body.get("incomplete_results") is True)
@@ -126,7 +138,18 @@ def _licence(found: Any) -> str | None:
 
 
 def newest(listed: RepoList) -> datetime | None:
-    return max((repo.pushed_at or repo.created_at for repo in listed.repos), default=None)
+    return max(map(newest_of, listed.repos), default=None)
+
+
+def _typical_stars(listed: RepoList) -> dict[str, float]:
+    """Stars of the middle one of the first five, kept apart for new repositories and for old ones."""
+    first = listed.repos[:TYPICAL]
+    is_new = all(newest_of(repo) - repo.created_at < NEW_FOR for repo in first)
+    return {"new_stars" if is_new else "active_stars": median(repo.stars for repo in first)}
+
+
+def newest_of(repo: Repo) -> datetime:
+    return repo.pushed_at or repo.created_at
 
 
 REPOSITORIES = Source(
@@ -136,10 +159,11 @@ REPOSITORIES = Source(
     licence=LICENCE,
     hosts=GITHUB,
     fresh_s=300,
-    keep_s=86400,
     timeout_s=12,
     conditional=True,
     newest=newest,
+    newest_max_s=18 * HOUR,
+    gauge=Gauge(_typical_stars, 0.45),
     key=lambda query: (query.search, query.limit),  # the day moves with the clock, its meaning does not
     untrusted=True,
 )

@@ -6,11 +6,10 @@ https://github.com/mshibanami/GitHubTrendingRSS
 import re
 from typing import NamedTuple
 
-from tools.shared.text import NAME, clean, web_url
-from tools.shared.xml import xml_root
-from tools.sources.hosts import other
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.text import NAME, clean, web_url
+from tools.parsing.xml import rss_items
+from tools.sources.hosts import DAY, HOUR, other
+from toolserver import Get, Licence, Source, SourceChanged, read_rows
 
 FEED = "https://mshibanami.github.io/GitHubTrendingRSS/weekly/all.xml"
 LICENCE = Licence("unclear", "GitHubTrendingRSS", "https://github.com/mshibanami/GitHubTrendingRSS")
@@ -24,17 +23,9 @@ class TrendingRepo(NamedTuple):
     url: str
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get(FEED, decode="bytes")
-
-
 def parse(body: bytes, query: None) -> tuple[TrendingRepo, ...]:
     """Every item of the feed, in its order."""
-    root = xml_root(body)
-    channel = root.find("channel")
-    if root.tag != "rss" or channel is None:
-        raise SourceChanged("no channel")
-    return tuple(_repo(item.findtext("title") or "", item.findtext("link") or "") for item in channel.iter("item"))
+    return read_rows(rss_items(body), lambda item: _repo(item.findtext("title") or "", item.findtext("link") or ""))
 
 
 def _repo(title: str, link: str) -> TrendingRepo:
@@ -46,12 +37,12 @@ def _repo(title: str, link: str) -> TrendingRepo:
 
 TRENDING = Source(
     "GitHubTrending.rss",
-    request,
+    Get(FEED, decode="bytes"),
     parse,
     licence=LICENCE,
     hosts=other("github-trending"),
-    fresh_s=3600,
-    keep_s=172800,
+    fresh_s=HOUR,
+    keep_s=2 * DAY,
     timeout_s=10,
     least=5,
     untrusted=True,

@@ -6,11 +6,11 @@ https://gold-api.com/docs
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, within
-from tools.shared.times import from_iso
-from tools.sources.coinbase import JUMP
-from tools.sources.hosts import other
-from toolserver.upstream.source import Gauge, Get, Keys, Licence, Source
+from tools.parsing.numbers import number, within
+from tools.parsing.prices import JUMP
+from tools.parsing.times import from_iso
+from tools.sources.hosts import DAY, other
+from toolserver import Gauge, Get, Licence, Source
 
 PRICE = "https://api.gold-api.com/price/XAU"
 LICENCE = Licence("unclear", "Gold-API", "https://gold-api.com/docs")
@@ -24,10 +24,6 @@ class GoldPrice(NamedTuple):
     updated_at: datetime
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get(PRICE)
-
-
 def parse(body: Any, query: None) -> GoldPrice:
     """The price in dollars. Raises ValueError for another metal or currency."""
     if (body.get("symbol", "XAU"), body.get("currency", "USD")) != ("XAU", "USD"):
@@ -37,14 +33,13 @@ def parse(body: Any, query: None) -> GoldPrice:
 
 XAU_SPOT = Source(
     "GoldApi.xau_spot",
-    request,
+    Get(PRICE),
     parse,
     licence=LICENCE,
     hosts=other("gold-api"),
     fresh_s=120,
-    keep_s=86400,
     timeout_s=6,
     newest=lambda found: found.updated_at,
-    newest_max_s=4 * 86400,  # the market rests over long weekends
+    newest_max_s=4 * DAY,  # the market rests over long weekends
     gauge=Gauge(lambda found: {"XAU-USD": found.usd_per_ounce}, JUMP),
 )

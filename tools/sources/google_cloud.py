@@ -6,11 +6,10 @@ https://status.cloud.google.com/incidents.schema.json
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.shared.text import clean, clean_or_none
-from tools.shared.times import from_iso
-from tools.sources.hosts import STATUS
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+from tools.parsing.text import clean, clean_or_none
+from tools.parsing.times import from_iso
+from tools.sources.hosts import MINUTE, STATUS
+from toolserver import MIB, Get, Licence, Proof, Source, SourceChanged, SourceUnproved, read_rows
 
 LICENCE = Licence("unclear", "Google Cloud Service Health", "https://status.cloud.google.com")
 
@@ -25,15 +24,13 @@ class GoogleIncident(NamedTuple):
     began_at: datetime
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get("https://status.cloud.google.com/incidents.json")
-
-
 def parse(body: Any, query: None) -> tuple[GoogleIncident, ...]:
     """The open incidents, in the order of the file: newest first."""
     if not isinstance(body, list):
         raise SourceChanged("not a list")
-    return tuple(_incident(i) for i in body if not i.get("end"))
+    if not body:
+        raise SourceUnproved("a history of years is never empty")
+    return read_rows(body, lambda incident: None if incident.get("end") else _incident(incident))
 
 
 def _incident(incident: dict[str, Any]) -> GoogleIncident:
@@ -52,16 +49,17 @@ def newest(incidents: tuple[GoogleIncident, ...]) -> datetime | None:
 
 GOOGLE_CLOUD_INCIDENTS = Source(
     "GoogleCloud.incidents",
-    request,
+    Get("https://status.cloud.google.com/incidents.json"),
     parse,
     licence=LICENCE,
     hosts=STATUS,
     fresh_s=120,
-    keep_s=1800,
+    keep_s=30 * MINUTE,
     timeout_s=12,
     max_bytes=24 * MIB,
     conditional=True,
     newest=newest,
     least=0,
+    proof=Proof.harmless("open incidents are cut from a history that is never empty, as the parser requires"),
     untrusted=True,
 )

@@ -3,51 +3,34 @@
 https://github.com/HackerNews/API
 """
 
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
-from tools.shared.numbers import number, positive
-from tools.shared.text import NAME, clean, clean_or_none, web_url
-from tools.shared.times import from_epoch
-from tools.sources.hosts import HN_FIREBASE
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import number, positive
+from tools.parsing.stories import Story
+from tools.parsing.text import NAME, clean, clean_or_none, web_url
+from tools.parsing.times import from_epoch
+from tools.sources.hosts import HN_FIREBASE, HOUR
+from toolserver import Get, Keys, Licence, Proof, Source, SourceChanged, read_rows
 
 API = "https://hacker-news.firebaseio.com/v0"
 LICENCE = Licence("unclear", "Hacker News (Y Combinator)", "https://www.ycombinator.com/legal/")
-
-
-class Story(NamedTuple):
-    """One submission. `url` is None for text posts; `comments` is None when the provider does not count them."""
-
-    id: int
-    title: str
-    url: str | None
-    points: int
-    comments: int | None
-    author: str | None
-    created_at: datetime
-
-
-def ids_request(query: None, keys: Keys) -> Get:
-    return Get(f"{API}/topstories.json")
 
 
 def parse_ids(body: Any, query: None) -> tuple[int, ...]:
     """Item ids in the order of the front page and the pages after it. Jobs are among them."""
     if not isinstance(body, list):
         raise SourceChanged(f"not a list: {body!r:.40}")
-    return tuple(int(positive(item)) for item in body)
+    return read_rows(body, lambda item: int(positive(item)))
 
 
 TOP_IDS = Source(
     "HackerNews.top_ids",
-    ids_request,
+    Get(f"{API}/topstories.json"),
     parse_ids,
     licence=LICENCE,
     hosts=HN_FIREBASE,
     fresh_s=60,
-    keep_s=21600,
+    keep_s=6 * HOUR,
     timeout_s=6,
     least=100,
 )
@@ -85,10 +68,11 @@ ITEM = Source(
     licence=LICENCE,
     hosts=HN_FIREBASE,
     fresh_s=120,
-    keep_s=21600,
+    keep_s=6 * HOUR,
     timeout_s=5,
     newest=lambda story: story.created_at if story else None,
     least=0,
+    proof=Proof.harmless("the query names the item, and one that is gone is left out of the page"),
     untrusted=True,
     probe=8863,
 )

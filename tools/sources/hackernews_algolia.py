@@ -6,14 +6,13 @@ https://hn.algolia.com/api
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, positive
-from tools.shared.optional import optional
-from tools.shared.text import NAME, clean, clean_or_none, web_url
-from tools.shared.times import from_epoch
-from tools.sources.hackernews import Story
-from tools.sources.hosts import HN_ALGOLIA
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import number, positive
+from tools.parsing.optional import optional
+from tools.parsing.stories import Story
+from tools.parsing.text import NAME, clean, clean_or_none, web_url
+from tools.parsing.times import from_epoch
+from tools.sources.hosts import DAY, HN_ALGOLIA, HOUR
+from toolserver import Get, Keys, Licence, Source, SourceChanged, read_rows
 
 API = "https://hn.algolia.com/api/v1"
 LICENCE = Licence("unclear", "Hacker News Search by Algolia", "https://hn.algolia.com/api")
@@ -26,10 +25,6 @@ class Recent(NamedTuple):
     until: datetime
     hours: int = 24
     points: int = 2
-
-
-def front_page_request(query: None, keys: Keys) -> Get:
-    return Get(f"{API}/search", params={"tags": "front_page", "hitsPerPage": "50"})
 
 
 def recent_request(query: Recent, keys: Keys) -> Get:
@@ -49,7 +44,7 @@ def parse(body: Any, query: Recent | None) -> tuple[Story, ...]:
     hits = body["hits"]
     if not isinstance(hits, list):
         raise SourceChanged(f"hits are not a list: {hits!r:.40}")
-    return tuple(_story(hit) for hit in hits if "story" in (hit.get("_tags") or ["story"]))
+    return read_rows(hits, lambda hit: _story(hit) if "story" in (hit.get("_tags") or ["story"]) else None)
 
 
 def _story(hit: dict[str, Any]) -> Story:
@@ -71,14 +66,15 @@ def newest(stories: tuple[Story, ...]) -> datetime | None:
 
 FRONT_PAGE = Source(
     "HackerNewsAlgolia.front_page",
-    front_page_request,
+    Get(f"{API}/search", params={"tags": "front_page", "hitsPerPage": "50"}),
     parse,
     licence=LICENCE,
     hosts=HN_ALGOLIA,
     fresh_s=60,
-    keep_s=21600,
+    keep_s=6 * HOUR,
     timeout_s=6,
     newest=newest,
+    newest_max_s=10 * DAY,
     least=10,
     untrusted=True,
 )
@@ -90,9 +86,9 @@ STORIES_24H = Source(
     licence=LICENCE,
     hosts=HN_ALGOLIA,
     fresh_s=300,
-    keep_s=21600,
-    timeout_s=8,
+    keep_s=6 * HOUR,
     newest=newest,
+    newest_max_s=2 * HOUR,
     least=50,
     key=lambda query: (query.hours, query.points),  # the window moves with the clock, its meaning does not
     untrusted=True,

@@ -1,8 +1,8 @@
 """How politely each group of hosts is asked: the one table of paces and budgets."""
 
-from toolserver.upstream.source import HostGroup
+from toolserver import HostGroup
 
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+MINUTE, HOUR, DAY, WEEK = 60, 3600, 86400, 604800  # seconds
 
 USGS = HostGroup("usgs", 2, 0.5, 60, MINUTE, each_host=True)
 NOAA = HostGroup("noaa", 2, 0.5, 60, MINUTE, each_host=True)
@@ -21,7 +21,7 @@ CBOE = HostGroup("cboe", 1, 0.5, 60, MINUTE)
 FINNHUB = HostGroup("finnhub", 1, 1.1, 55, MINUTE)
 MACRO = HostGroup("macro", 1, 2, 60, HOUR, each_host=True)
 BLS = HostGroup("bls", 1, 5, 8, DAY)
-OPENMETEO = HostGroup("openmeteo", 4, 0.1, 5000, DAY)
+OPENMETEO = HostGroup("openmeteo", 4, 0.1, 5000, DAY, reserve=0.2)  # what all default places need is 300 a day
 METNO = HostGroup("metno", 2, 0.2, 5, 1.0)
 HN_FIREBASE = HostGroup("hn-firebase", 5, 0, 300, MINUTE)
 HN_ALGOLIA = HostGroup("hn-algolia", 1, 1, 60, MINUTE)

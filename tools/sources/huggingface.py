@@ -4,20 +4,24 @@ https://huggingface.co/docs/hub/api
 """
 
 from datetime import datetime
+from statistics import median
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from tools.shared.numbers import number
-from tools.shared.optional import optional
-from tools.shared.text import NAME, clean, clean_or_none
-from tools.shared.times import from_iso
-from tools.sources.hosts import other
-from toolserver.errors import SourceChanged, SourceEmpty
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import number
+from tools.parsing.optional import optional
+from tools.parsing.text import NAME, clean, clean_or_none
+from tools.parsing.times import from_iso
+from tools.sources.hosts import DAY, MINUTE, other
+from toolserver import Gauge, Get, Licence, Source, SourceChanged, SourceEmpty, read_rows
 
 MODELS_URL = "https://huggingface.co/api/models"
 LICENCE = Licence("unclear", "Hugging Face", "https://huggingface.co/terms-of-service")
-EXPANDED = ("author", "likes", "downloads", "pipeline_tag", "lastModified")
+EXPAND = "&".join(
+    f"expand%5B%5D={name}" for name in ("author", "likes", "downloads", "pipeline_tag", "lastModified")
+)  # one parameter repeated, which `params` cannot hold
+BY_LIKES = Get(f"{MODELS_URL}?sort=likes7d&direction=-1&limit=15&{EXPAND}")
+BY_SCORE = Get(f"{MODELS_URL}?sort=trendingScore&direction=-1&limit=15")  # with the usual members
 LEAST = 10
 
 
@@ -41,23 +45,14 @@ class ModelList(NamedTuple):
     by_score: bool
 
 
-def request(query: None, keys: Keys) -> list[Get]:
-    """By likes of seven days with exactly the members needed; else the trending list with the usual ones."""
-    expand = "&".join(f"expand%5B%5D={name}" for name in EXPANDED)  # repeated, so it cannot be in `params`
-    return [
-        Get(f"{MODELS_URL}?sort=likes7d&direction=-1&limit=15&{expand}"),
-        Get(f"{MODELS_URL}?sort=trendingScore&direction=-1&limit=15"),
-    ]
-
-
 def parse(body: Any, query: None) -> ModelList:
     """Every model of either form."""
     if not isinstance(body, list):
         raise SourceChanged(f"not a list: {body!r:.40}")
     if len(body) < LEAST:
         raise SourceEmpty(f"{len(body)} models")
-    by_score = all("trendingScore" in model and "author" not in model for model in body)
-    models = tuple(_model(model) for model in body)
+    models = read_rows(body, _model)
+    by_score = all("trendingScore" in model and "author" not in model for model in body if isinstance(model, dict))
     if not any(model.likes for model in models):
         raise SourceChanged("nobody likes anything")
     return ModelList(models, by_score)
@@ -85,13 +80,14 @@ def newest(listed: ModelList) -> datetime | None:
 
 MODELS_LIKED_7D = Source(
     "HuggingFace.models_liked_7d",
-    request,
+    (BY_LIKES, BY_SCORE),
     parse,
     licence=LICENCE,
     hosts=other("huggingface"),
-    fresh_s=600,
-    keep_s=86400,
+    fresh_s=10 * MINUTE,
     timeout_s=10,
     newest=newest,
+    newest_max_s=14 * DAY,  # of fifteen models that people like now, one has changed of late
     untrusted=True,
+    gauge=Gauge(lambda listed: {"hub_likes": median(model.likes for model in listed.models)}, 0.45),
 )

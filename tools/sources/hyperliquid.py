@@ -7,13 +7,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tools.shared.funding import Funding, Venue, VenueFundings, dead, mark, rate, settlement
-from tools.shared.numbers import positive
-from tools.shared.optional import optional
-from tools.shared.text import clean
-from tools.sources.hosts import EXCHANGES
-from toolserver.errors import SourceChanged, SourceEmpty
-from toolserver.upstream.source import Keys, Licence, Post, Source
+from tools.parsing.funding import Funding, Venue, VenueFundings, dead, mark, rate, settlement
+from tools.parsing.numbers import positive
+from tools.parsing.optional import optional
+from tools.parsing.text import clean
+from tools.sources.hosts import EXCHANGES, HOUR
+from toolserver import Licence, Post, Source, SourceChanged, SourceEmpty, read_rows
 
 INFO = "https://api.hyperliquid.xyz/info"
 LICENCE = Licence("unclear", "Hyperliquid", "https://hyperliquid.xyz/terms")
@@ -22,26 +21,21 @@ FORECAST: dict[str, Venue] = {"BinPerp": "binance", "BybitPerp": "bybit"}
 FEWEST_COINS = 30
 
 
-def contexts_request(query: None, keys: Keys) -> Post:
-    return Post(INFO, json={"type": "metaAndAssetCtxs"})
-
-
 def parse_contexts(body: Any, query: None) -> tuple[Funding, ...]:
     """Every listed coin: two lists that belong together by position, so nothing is read when their lengths differ."""
     meta, contexts = body
     universe = meta["universe"]
     if len(universe) != len(contexts):
         raise SourceChanged(f"{len(universe)} coins, {len(contexts)} contexts")
-    listed = [(coin, context) for coin, context in zip(universe, contexts, strict=True) if not coin.get("isDelisted")]
-    return tuple(
-        Funding(f"{clean(coin['name'], 40)}-USD", paid, HOURS, mark(context.get("markPx")), None)
-        for coin, context in listed
-        if (paid := rate(context["funding"])) is not None and not dead(context.get("markPx"))
-    )
+    return read_rows(zip(universe, contexts, strict=True), lambda pair: _funding(*pair))
 
 
-def predictions_request(query: None, keys: Keys) -> Post:
-    return Post(INFO, json={"type": "predictedFundings"})
+def _funding(coin: dict[str, Any], context: dict[str, Any]) -> Funding | None:
+    if coin.get("isDelisted") or dead(context.get("markPx")):
+        return None
+    paid = rate(context["funding"])
+    name = f"{clean(coin['name'], 40)}-USD"
+    return None if paid is None else Funding(name, paid, HOURS, mark(context.get("markPx")), None)
 
 
 def parse_predictions(body: Any, query: None) -> tuple[VenueFundings, ...]:
@@ -49,8 +43,8 @@ def parse_predictions(body: Any, query: None) -> tuple[VenueFundings, ...]:
     if len(body) < FEWEST_COINS:
         raise SourceEmpty(f"{len(body)} coins")
     found: dict[Venue, list[Funding]] = {venue: [] for venue in FORECAST.values()}
-    for coin, forecasts in body:
-        for venue, funding in _forecasts(coin, forecasts):
+    for listed in read_rows(body, lambda row: tuple(_forecasts(*row))):
+        for venue, funding in listed:
             found[venue].append(funding)
     return tuple(VenueFundings(venue, tuple(fundings), predicted=True) for venue, fundings in found.items())
 
@@ -72,25 +66,23 @@ def _elsewhere(coin: str) -> str:
 
 ASSET_CONTEXTS = Source(
     "Hyperliquid.asset_contexts",
-    contexts_request,
+    Post(INFO, json={"type": "metaAndAssetCtxs"}),
     parse_contexts,
     licence=LICENCE,
     hosts=EXCHANGES,
     fresh_s=60,
-    keep_s=21600,
-    timeout_s=8,
+    keep_s=6 * HOUR,
     least=50,
     untrusted=True,
 )
 
 PREDICTED_FUNDINGS = Source(
     "Hyperliquid.predicted_fundings",
-    predictions_request,
+    Post(INFO, json={"type": "predictedFundings"}),
     parse_predictions,
     licence=LICENCE,
     hosts=EXCHANGES,
     fresh_s=60,
-    keep_s=21600,
-    timeout_s=8,
+    keep_s=6 * HOUR,
     untrusted=True,
 )

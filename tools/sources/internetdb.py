@@ -7,11 +7,10 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from tools.shared.numbers import number, within
-from tools.shared.text import NAME, clean
-from tools.sources.hosts import INTERNETDB
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import number, within
+from tools.parsing.text import NAME, clean
+from tools.sources.hosts import HOUR, INTERNETDB, WEEK
+from toolserver import Get, Keys, Licence, Source, SourceChanged
 
 LICENCE = Licence("non_commercial", "Shodan InternetDB", "https://internetdb.shodan.io")
 NOT_INDEXED = "No information available"
@@ -68,7 +67,7 @@ def exposure(*, fresh_s: float, user_input: bool) -> Source[str, HostExposure]:
         licence=LICENCE,
         hosts=INTERNETDB,
         fresh_s=fresh_s,
-        keep_s=604800,
+        keep_s=WEEK,
         timeout_s=6,
         also=frozenset({404}),
         user_input=user_input,
@@ -77,5 +76,5 @@ def exposure(*, fresh_s: float, user_input: bool) -> Source[str, HostExposure]:
     )
 
 
-ASKED_HOST = exposure(fresh_s=3600, user_input=True)
-LISTED_HOST = exposure(fresh_s=3600, user_input=False)
+ASKED_HOST = exposure(fresh_s=HOUR, user_input=True)
+LISTED_HOST = exposure(fresh_s=4 * HOUR, user_input=False)

@@ -7,42 +7,39 @@ from collections import Counter
 from typing import Any
 from urllib.parse import quote
 
-from tools.shared.numbers import number, within
-from tools.shared.optional import optional
-from tools.shared.text import clean
-from tools.shared.times import from_iso
-from tools.sources.hosts import other
-from tools.sources.polymarket import Bet, newest
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+from tools.parsing.numbers import number, within
+from tools.parsing.optional import optional
+from tools.parsing.prediction_markets import Bet, newest_bet
+from tools.parsing.text import clean
+from tools.parsing.times import from_iso
+from tools.sources.hosts import HOUR, other
+from toolserver import MIB, Get, Licence, Source, SourceChanged, read_rows
 
 HOSTS = ("api.elections.kalshi.com", "external-api.kalshi.com")
+OPEN = {"status": "open", "limit": "200", "with_nested_markets": "true"}
 LICENCE = Licence("no", "Kalshi", "https://kalshi.com/developer-agreement")
-
-
-def request(query: None, keys: Keys) -> list[Get]:
-    params = {"status": "open", "limit": "200", "with_nested_markets": "true"}
-    return [Get(f"https://{host}/trade-api/v2/events", params=params) for host in HOSTS]
 
 
 def parse(body: Any, query: None) -> tuple[Bet, ...]:
     """Every active market that has a price and a volume, in the order of the events."""
-    active, bets = 0, []
-    for event in body["events"]:
-        titles = Counter(market.get("title") for market in event.get("markets") or [])
-        markets = [market for market in event.get("markets") or [] if market["status"] == "active"]
-        active += len(markets)
-        bets += [bet for market in markets if (bet := _bet(event, market, titles))]
-    if active and not bets:
+    listed = [row for event in read_rows(body["events"], _markets) for row in event]
+    bets = read_rows(listed, lambda row: _bet(*row))
+    if not bets and any(market["status"] == "active" for _, market, _ in listed):
         raise SourceChanged("no market has a price and a volume")
-    return tuple(bets)
+    return bets
+
+
+def _markets(event: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any], "Counter[Any]"]]:
+    """The markets of an event, each with the event and how often its title occurs there."""
+    markets = event.get("markets") or []
+    titles = Counter(market.get("title") for market in markets if isinstance(market, dict))
+    return [(event, market, titles) for market in markets]
 
 
 def _bet(event: dict[str, Any], market: dict[str, Any], titles: Counter[Any]) -> Bet | None:
-    price = optional(_price, market.get("last_price_dollars"))
-    contracts = optional(number, market.get("volume_24h_fp"))
-    if price is None or contracts is None:
+    if market["status"] != "active" or not market.get("last_price_dollars") or not market.get("volume_24h_fp"):
         return None
+    price, contracts = _price(market["last_price_dollars"]), number(market["volume_24h_fp"])
     before = optional(_price, market.get("previous_price_dollars"))  # a day ago; 0 when there was no trade
     return Bet(
         id=clean(str(market["ticker"]), 80),
@@ -74,15 +71,15 @@ def _question(event: dict[str, Any], market: dict[str, Any], titles: Counter[Any
 
 EVENTS = Source(
     "Kalshi.open_events",
-    request,
+    tuple(Get(f"https://{host}/trade-api/v2/events", params=OPEN) for host in HOSTS),
     parse,
     licence=LICENCE,
     hosts=other("kalshi"),
     fresh_s=120,
-    keep_s=21600,
+    keep_s=6 * HOUR,
     timeout_s=12,
     max_bytes=12 * MIB,
-    newest=newest,
+    newest=newest_bet,
     least=20,
     untrusted=True,
 )

@@ -5,20 +5,31 @@ https://docs.kraken.com/api/docs/rest-api/get-ticker-information
 
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, within
-from tools.shared.text import clean
-from tools.shared.times import from_epoch
-from tools.sources.coinbase import JUMP, LEEWAY, Candle, candle, newest, traded
+from tools.parsing.candles import LEEWAY, Candle, candle, candle_source
+from tools.parsing.numbers import number, within
+from tools.parsing.prices import JUMP, traded_price
+from tools.parsing.text import clean
+from tools.parsing.times import from_epoch
 from tools.sources.hosts import EXCHANGES
-from toolserver.errors import SourceChanged, SourceEmpty, SourceLimited, SourceRefused
-from toolserver.upstream.source import Gauge, Get, Keys, Licence, Source
+from toolserver import (
+    Gauge,
+    Get,
+    Keys,
+    Licence,
+    Source,
+    SourceChanged,
+    SourceEmpty,
+    SourceLimited,
+    SourceRefused,
+    read_rows,
+)
 
 PUBLIC = "https://api.kraken.com/0/public"
 LICENCE = Licence("no", "Kraken", "https://www.kraken.com/legal")
 NAMES = {"XBT": "BTC", "XDG": "DOGE"}  # what everybody else calls them
 
 
-class Ticker(NamedTuple):
+class KrakenTicker(NamedTuple):
     """A pair's last 24 hours. There is no price of 24 hours ago in it.
 
     `volume` is in the base asset; times `vwap`, the mean price weighted by volume, it is in the quote currency.
@@ -59,7 +70,7 @@ def request(pair: str, keys: Keys) -> Get:
     return Get(f"{PUBLIC}/Ticker", params={"pair": pair})
 
 
-def parse(body: Any, pair: str) -> Ticker:
+def parse(body: Any, pair: str) -> KrakenTicker:
     """The only pair of the answer, which may go by another name than the one asked for: XBTUSD is XXBTZUSD."""
     result = checked(body)
     if not result:
@@ -68,26 +79,25 @@ def parse(body: Any, pair: str) -> Ticker:
     found = _ticker(name, row)
     if (found.base, found.quote) != sides(pair):
         raise SourceChanged(f"{clean(name, 20)} for {pair}")
-    within(found.last, traded(found.low) / LEEWAY, found.high * LEEWAY)
+    within(found.last, traded_price(found.low) / LEEWAY, found.high * LEEWAY)
     return found
 
 
-def request_all(query: None, keys: Keys) -> Get:
-    return Get(f"{PUBLIC}/Ticker")
-
-
-def parse_all(body: Any, query: None) -> tuple[Ticker, ...]:
+def parse_all(body: Any, query: None) -> tuple[KrakenTicker, ...]:
     """The pairs quoted in USD and USDT, without those that nobody trades any more."""
-    rows = checked(body).items()
-    return tuple(_ticker(name, row) for name, row in rows if name.endswith(("USD", "USDT")) and number(row["c"][0]) > 0)
+    return read_rows(checked(body).items(), lambda pair: _traded(*pair))
 
 
-def _ticker(name: str, row: dict[str, Any]) -> Ticker:
+def _traded(name: str, row: dict[str, Any]) -> KrakenTicker | None:
+    return _ticker(name, row) if name.endswith(("USD", "USDT")) and number(row["c"][0]) > 0 else None
+
+
+def _ticker(name: str, row: dict[str, Any]) -> KrakenTicker:
     base, quote = sides(name)
-    return Ticker(
+    return KrakenTicker(
         base=base,
         quote=quote,
-        last=traded(row["c"][0]),
+        last=traded_price(row["c"][0]),
         high=within(number(row["h"][1]), 0, 1e12),
         low=within(number(row["l"][1]), 0, 1e12),
         volume=within(number(row["v"][1]), 0, 1e18),
@@ -115,7 +125,7 @@ def parse_ohlc(body: Any, query: OhlcQuery) -> tuple[Candle, ...]:
     if not series:
         raise SourceEmpty("no rows")
     [rows] = series
-    return tuple(_row(row) for row in rows)
+    return read_rows(rows, _row)
 
 
 def _row(row: list[Any]) -> Candle:
@@ -130,25 +140,24 @@ TICKER = Source(
     licence=LICENCE,
     hosts=EXCHANGES,
     fresh_s=15,
-    keep_s=86400,
     timeout_s=5,
+    moves=lambda ticker: (ticker.last, ticker.volume, ticker.trades),
     gauge=Gauge(lambda ticker: {f"{ticker.base}-{ticker.quote}": ticker.last}, JUMP),
     probe="XBTUSD",
 )
 
 
-def _gauged(tickers: tuple[Ticker, ...]) -> dict[str, float]:
+def _gauged(tickers: tuple[KrakenTicker, ...]) -> dict[str, float]:
     return {f"{t.base}-USD": t.last for t in tickers if t.quote == "USD" and t.base in ("BTC", "ETH")}
 
 
 TICKER_ALL = Source(
     "Kraken.ticker_all",
-    request_all,
+    Get(f"{PUBLIC}/Ticker"),
     parse_all,
     licence=LICENCE,
     hosts=EXCHANGES,
     fresh_s=60,
-    keep_s=86400,
     timeout_s=10,
     least=50,
     untrusted=True,
@@ -157,20 +166,16 @@ TICKER_ALL = Source(
 
 
 def ohlc(interval_min: int) -> Source[OhlcQuery, tuple[Candle, ...]]:
-    """The candles of one length: one public name, and the age that this length allows."""
-    return Source(
+    """XBTUSD candles of so many minutes."""
+    return candle_source(
         "Kraken.ohlc",
         ohlc_request,
         parse_ohlc,
+        OhlcQuery(interval_min),
         licence=LICENCE,
         hosts=EXCHANGES,
-        fresh_s=300,
-        keep_s=86400,
-        timeout_s=8,
-        newest=newest,
-        newest_max_s=2 * 60 * interval_min,
+        length_s=60 * interval_min,
         least=31,
-        probe=OhlcQuery(interval_min),
     )
 
 

@@ -6,43 +6,20 @@ https://ll.thespacedevs.com/docs/
 """
 
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from tools.shared.numbers import positive
-from tools.shared.optional import optional
-from tools.shared.text import NAME, clean, clean_or_none, web_url
-from tools.shared.times import from_iso
-from tools.sources.hosts import LL2
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+from tools.parsing.numbers import positive
+from tools.parsing.optional import optional
+from tools.parsing.spaceflight import LEAST_PEOPLE, MOST_PEOPLE, Launch, Precision
+from tools.parsing.text import NAME, clean, clean_or_none, web_url
+from tools.parsing.times import from_iso
+from tools.sources.hosts import DAY, HOUR, LL2, MINUTE
+from toolserver import MIB, Get, Keys, Licence, Proof, Source, SourceChanged, read_rows
 
 API = "https://ll.thespacedevs.com/2.3.0"
 LICENCE = Licence("unclear", "The Space Devs (Launch Library 2)", "https://thespacedevs.com/llapi")
 
-Precision = Literal["second", "minute", "hour", "day", "month", "unknown"]
 PRECISIONS: dict[str, Precision] = {"SEC": "second", "MIN": "minute", "HR": "hour", "DAY": "day", "M": "month"}
-
-
-class Launch(NamedTuple):
-    """One launch. `net` is the earliest time it may happen; `date_text` says when, where there is no time yet."""
-
-    id: str
-    name: str
-    provider: str | None
-    vehicle: str | None
-    mission: str | None
-    mission_type: str | None
-    status: str
-    status_code: str | None
-    net: datetime | None
-    precision: Precision
-    window_start: datetime | None
-    window_end: datetime | None
-    pad: str | None
-    location: str | None
-    url: str | None
-    date_text: str | None = None
-    updated_at: datetime | None = None
 
 
 def _asked(path: str, keys: Keys, **params: str) -> Get:
@@ -57,7 +34,7 @@ def launches_request(query: None, keys: Keys) -> Get:
 
 def parse_launches(body: Any, query: None) -> tuple[Launch, ...]:
     """Every launch of the answer, in its order. Some have flown: they stay listed for a while."""
-    return tuple(_launch(launch) for launch in body["results"])
+    return read_rows(body["results"], _launch)
 
 
 def _launch(launch: dict[str, Any]) -> Launch:
@@ -101,12 +78,12 @@ LAUNCHES = Source(
     parse_launches,
     licence=LICENCE,
     hosts=LL2,
-    fresh_s=600,
-    keep_s=86400,
+    fresh_s=10 * MINUTE,
     timeout_s=15,
     max_bytes=4 * MIB,
     newest=lambda launches: max((launch.updated_at for launch in launches if launch.updated_at), default=None),
     least=3,
+    proof=Proof.by_newest(3 * DAY),
     untrusted=True,
 )
 
@@ -127,13 +104,12 @@ def parse_astronauts(body: Any, query: None) -> tuple[Astronaut, ...]:
     """Everyone in space who is human: a mannequin is listed too."""
     if body.get("next"):
         raise SourceChanged(f"more than one page: {body.get('count')!r:.20} people")
-    people = tuple(_astronaut(person) for person in body["results"] if _name(person.get("type")) != "Non-Human")
+    people = read_rows(
+        body["results"], lambda person: None if _name(person.get("type")) == "Non-Human" else _astronaut(person)
+    )
     if len(people) > MOST_PEOPLE:
         raise SourceChanged(f"{len(people)} people")
     return people
-
-
-LEAST_PEOPLE, MOST_PEOPLE = 3, 30
 
 
 def _astronaut(person: dict[str, Any]) -> Astronaut:
@@ -148,8 +124,8 @@ ASTRONAUTS = Source(
     parse_astronauts,
     licence=LICENCE,
     hosts=LL2,
-    fresh_s=21600,
-    keep_s=172800,
+    fresh_s=6 * HOUR,
+    keep_s=2 * DAY,
     timeout_s=15,
     least=LEAST_PEOPLE,
     untrusted=True,
@@ -171,8 +147,7 @@ def expeditions_request(query: None, keys: Keys) -> Get:
 
 def parse_expeditions(body: Any, query: None) -> tuple[Expedition, ...]:
     """Every active expedition that has a crew."""
-    expeditions = (_expedition(expedition) for expedition in body["results"])
-    return tuple(expedition for expedition in expeditions if expedition.crew)
+    return tuple(expedition for expedition in read_rows(body["results"], _expedition) if expedition.crew)
 
 
 def _expedition(expedition: dict[str, Any]) -> Expedition:
@@ -190,8 +165,8 @@ EXPEDITIONS = Source(
     parse_expeditions,
     licence=LICENCE,
     hosts=LL2,
-    fresh_s=21600,
-    keep_s=172800,
+    fresh_s=6 * HOUR,
+    keep_s=2 * DAY,
     timeout_s=25,
     max_bytes=8 * MIB,
     newest=lambda expeditions: max((e.started_at for e in expeditions if e.started_at), default=None),

@@ -6,12 +6,12 @@ https://api.met.no/weatherapi/locationforecast/2.0/documentation
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, within
-from tools.shared.optional import optional
-from tools.shared.places import DEFAULT, Place
-from tools.shared.times import from_iso
-from tools.sources.hosts import METNO
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import number, within
+from tools.parsing.optional import optional
+from tools.parsing.places import DEFAULT, Place
+from tools.parsing.times import from_iso
+from tools.sources.hosts import HOUR, METNO, MINUTE
+from toolserver import Get, Keys, Licence, Source, read_rows
 
 COMPACT = "https://api.met.no/weatherapi/locationforecast/2.0/compact"
 LICENCE = Licence("attribution", "Data from MET Norway (CC BY 4.0)", "https://api.met.no/doc/License")
@@ -36,7 +36,7 @@ def request(query: Place, keys: Keys) -> Get:
 
 def parse(body: Any, query: Place) -> tuple[Step, ...]:
     """Every step: hourly for two days and a half, then every six hours."""
-    return tuple(_step(item) for item in body["properties"]["timeseries"])
+    return read_rows(body["properties"]["timeseries"], _step)
 
 
 def _step(item: dict[str, Any]) -> Step:
@@ -69,9 +69,8 @@ LOCATION_FORECAST = Source(
     parse,
     licence=LICENCE,
     hosts=METNO,
-    fresh_s=1800,
-    keep_s=21600,
-    timeout_s=8,
+    fresh_s=30 * MINUTE,
+    keep_s=6 * HOUR,
     least=LEAST_STEPS,
     also=frozenset({203}),  # a version that is going to be retired
     conditional=True,

@@ -3,16 +3,15 @@
 https://metr.org/time-horizons/
 """
 
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, within
-from tools.shared.optional import optional
-from tools.shared.plain_yaml import tree
-from tools.shared.text import NAME, clean
-from tools.sources.hosts import other
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import number, within
+from tools.parsing.optional import optional
+from tools.parsing.plain_yaml import tree
+from tools.parsing.text import NAME, clean
+from tools.sources.hosts import DAY, HOUR, other
+from toolserver import Get, Licence, Source, read_rows
 
 URL = "https://metr.org/assets/benchmark_results_1_1.yaml"
 LICENCE = Licence("unclear", "METR", "https://metr.org/time-horizons/")
@@ -28,24 +27,17 @@ class TimeHorizon(NamedTuple):
     released: date | None
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get(URL, decode="text")
-
-
 def parse(body: str | None, query: None) -> tuple[TimeHorizon, ...]:
     """Every model that has an estimate."""
-    return tuple(_horizons(tree(body or "")["results"]))
+    return read_rows(tree(body or "")["results"].items(), lambda pair: _horizon(*pair))
 
 
-def _horizons(results: dict[str, Any]) -> Iterator[TimeHorizon]:
-    for model, record in results.items():
-        horizon = record["metrics"].get("p50_horizon_length") or {}
-        if "estimate" in horizon:
-            yield TimeHorizon(
-                clean(model, NAME),
-                within(number(horizon["estimate"]), 1e-6, LONGEST_MINUTES),
-                optional(date.fromisoformat, record.get("release_date")),
-            )
+def _horizon(model: str, record: dict[str, Any]) -> TimeHorizon | None:
+    horizon = record["metrics"].get("p50_horizon_length") or {}
+    if "estimate" not in horizon:
+        return None
+    minutes = within(number(horizon["estimate"]), 1e-6, LONGEST_MINUTES)
+    return TimeHorizon(clean(model, NAME), minutes, optional(date.fromisoformat, record.get("release_date")))
 
 
 def newest(horizons: tuple[TimeHorizon, ...]) -> datetime | None:
@@ -55,12 +47,12 @@ def newest(horizons: tuple[TimeHorizon, ...]) -> datetime | None:
 
 TIME_HORIZONS = Source(
     "METR.time_horizons",
-    request,
+    Get(URL, decode="text"),
     parse,
     licence=LICENCE,
     hosts=other("metr"),
-    fresh_s=43200,
-    keep_s=2592000,
+    fresh_s=12 * HOUR,
+    keep_s=30 * DAY,
     timeout_s=20,
     conditional=True,
     newest=newest,

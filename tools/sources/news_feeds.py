@@ -6,45 +6,30 @@ https://www.rssboard.org/rss-specification
 """
 
 from datetime import datetime
-from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from tools.shared.optional import optional
-from tools.shared.text import clean_or_none, web_url
-from tools.shared.times import from_iso, from_rfc822
-from tools.shared.xml import xml_root
-from tools.sources.hosts import RSS
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.feeds import Headline, newest_headline
+from tools.parsing.text import clean_or_none, web_url
+from tools.parsing.times import from_iso, from_rfc822
+from tools.parsing.xml import rss_items
+from tools.sources.hosts import DAY, HOUR, MINUTE, RSS
+from toolserver import Get, Keys, Licence, Source, read_rows
 
 SEARCH = "https://news.google.com/rss/search"
 SWITCH = "GOOGLE_NEWS"
 TOPICS = "bitcoin OR ethereum OR crypto OR stocks OR nasdaq"
-DAY = 86400
-
-
-class Headline(NamedTuple):
-    """A title, where it leads, and when it was published."""
-
-    title: str
-    url: str | None
-    at: datetime
 
 
 def parse(body: bytes, query: None) -> tuple[Headline, ...]:
     """Every item that has a title and a date, in the order of the feed."""
-    channel = xml_root(body).find("channel")
-    if channel is None:
-        raise SourceChanged("no channel")
-    found = (_headline(item) for item in channel.findall("item"))
-    return tuple(headline for headline in found if headline)
+    return read_rows(rss_items(body), _headline)
 
 
 def _headline(item: Element) -> Headline | None:
-    title, at = clean_or_none(item.findtext("title")), optional(_date, item.findtext("pubDate"))
-    if title is None or at is None:
+    title, written = clean_or_none(item.findtext("title")), item.findtext("pubDate")
+    if title is None or not written:
         return None
-    return Headline(title, web_url(item.findtext("link")) or web_url(item.findtext("guid")), at)
+    return Headline(title, web_url(item.findtext("link")) or web_url(item.findtext("guid")), _date(written))
 
 
 def _date(text: str) -> datetime:
@@ -53,26 +38,20 @@ def _date(text: str) -> datetime:
     return from_iso(text) if text[:4].isdigit() and text[4:5] == "-" else from_rfc822(text)
 
 
-def newest(headlines: tuple[Headline, ...]) -> datetime | None:
-    return max((headline.at for headline in headlines), default=None)
-
-
 def feed(name: str, url: str, licence: Licence, *, newest_max_s: float = 2 * DAY) -> Source[None, tuple[Headline, ...]]:
     """The feed of a publisher."""
     return Source(
         name,
-        lambda query, keys: Get(url, decode="bytes"),
+        Get(url, decode="bytes"),
         parse,
         licence=licence,
         hosts=RSS,
         fresh_s=300,
-        keep_s=21600,
-        timeout_s=8,
+        keep_s=6 * HOUR,
         conditional=True,
-        newest=newest,
+        newest=newest_headline,
         newest_max_s=newest_max_s,
         least=3,
-        key=lambda query: name,
         untrusted=True,
     )
 
@@ -133,9 +112,8 @@ GOOGLE_NEWS = Source(
     parse,
     licence=_theirs("Google News", "https://policies.google.com/terms"),
     hosts=RSS,
-    fresh_s=900,
-    keep_s=21600,
-    timeout_s=8,
-    newest=newest,
+    fresh_s=15 * MINUTE,
+    keep_s=6 * HOUR,
+    newest=newest_headline,
     untrusted=True,
 )

@@ -6,13 +6,12 @@ https://data-nifc.opendata.arcgis.com
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, number_or_none, within
-from tools.shared.optional import optional
-from tools.shared.text import NAME, clean, clean_or_none
-from tools.shared.times import from_epoch_ms
-from tools.sources.hosts import other
-from toolserver.errors import SourceChanged, SourceLimited
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import number, number_or_none, within
+from tools.parsing.optional import optional
+from tools.parsing.text import NAME, clean, clean_or_none
+from tools.parsing.times import from_epoch_ms
+from tools.sources.hosts import DAY, HOUR, MINUTE, other
+from toolserver import Get, Licence, Proof, Source, SourceChanged, SourceLimited, read_rows
 
 QUERY = (
     "https://services3.arcgis.com/T4QMspbfLg3qTGWY/arcgis/rest/services/"
@@ -36,29 +35,20 @@ class Incident(NamedTuple):
     modified_at: datetime | None
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get(
-        QUERY,
-        params={
-            "where": "IncidentTypeCategory='WF'",
-            "outFields": FIELDS,
-            "orderByFields": "IncidentSize DESC",
-            "resultRecordCount": "50",
-            "f": "geojson",
-        },
-    )
-
-
 def parse(body: Any, query: None) -> tuple[Incident, ...]:
     """Every incident that has a name. An error comes with status 200."""
     if error := body.get("error"):
         reason = clean(str(error.get("message")), 60)
         raise SourceLimited(reason) if error.get("code") in TOO_MANY else SourceChanged(reason)
-    rows = [feature["properties"] for feature in body["features"]]
-    incidents = tuple(_incident(row) for row in rows if row["IncidentName"])
+    incidents = read_rows(body["features"], _named)
     if incidents and not any(incident.acres for incident in incidents):
         raise SourceChanged("nothing has burned")
     return incidents
+
+
+def _named(feature: dict[str, Any]) -> Incident | None:
+    row = feature["properties"]
+    return _incident(row) if row["IncidentName"] else None
 
 
 def _incident(row: dict[str, Any]) -> Incident:
@@ -94,14 +84,24 @@ def newest(incidents: tuple[Incident, ...]) -> datetime | None:
 
 INCIDENTS = Source(
     "NIFC.wildfire_incidents",
-    request,
+    Get(
+        QUERY,
+        params={
+            "where": "IncidentTypeCategory='WF'",
+            "outFields": FIELDS,
+            "orderByFields": "IncidentSize DESC",
+            "resultRecordCount": "50",
+            "f": "geojson",
+        },
+    ),
     parse,
     licence=LICENCE,
     hosts=other("nifc"),
-    fresh_s=900,
-    keep_s=43200,
+    fresh_s=15 * MINUTE,
+    keep_s=12 * HOUR,
     timeout_s=12,
     newest=newest,
     least=0,
+    proof=Proof.by_newest(2 * DAY),
     untrusted=True,
 )

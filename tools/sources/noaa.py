@@ -6,18 +6,17 @@ https://mapservices.weather.noaa.gov/eventdriven/rest/services/WWA/watch_warn_ad
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import positive
-from tools.shared.optional import optional
-from tools.shared.text import NAME, clean, clean_or_none, web_url
-from tools.shared.times import from_epoch_ms, from_iso
-from tools.sources.hosts import NOAA
-from tools.sources.nws import LICENCE
-from toolserver.errors import SourceChanged, SourceDown, SourceEmpty
-from toolserver.upstream.source import MIB, Get, Keys, Source
+from tools.parsing.numbers import positive
+from tools.parsing.optional import optional
+from tools.parsing.providers import NWS_LICENCE
+from tools.parsing.text import NAME, clean, clean_or_none, web_url
+from tools.parsing.times import from_epoch_ms, from_iso
+from tools.sources.hosts import HOUR, NOAA
+from toolserver import MIB, Get, Proof, Source, SourceChanged, SourceDown, SourceEmpty, read_rows
 
 QUERY = "https://mapservices.weather.noaa.gov/eventdriven/rest/services/WWA/watch_warn_adv/MapServer/1/query"
 FIELDS = "prod_type,event,phenom,sig,wfo,issuance,onset,ends,expiration,msg_type,cap_id,url"
-MOST = 2000
+PARAMS = {"where": "1=1", "outFields": FIELDS, "returnGeometry": "false", "resultRecordCount": "2000", "f": "json"}
 
 
 class MappedAlert(NamedTuple):
@@ -41,22 +40,11 @@ class AlertMap(NamedTuple):
     truncated: bool
 
 
-def request(query: None, keys: Keys) -> Get:
-    params = {
-        "where": "1=1",
-        "outFields": FIELDS,
-        "returnGeometry": "false",
-        "resultRecordCount": str(MOST),
-        "f": "json",
-    }
-    return Get(QUERY, params=params)
-
-
 def parse(body: Any, query: None) -> AlertMap:
     """Every hazard once: one that covers several areas may be drawn several times."""
     if "error" in body:
         raise _failure(body["error"])
-    found = [_alert(feature["attributes"]) for feature in body["features"]]
+    found = read_rows(body["features"], lambda feature: _alert(feature["attributes"]))
     if not found:
         raise SourceEmpty("no hazard on the map")
     once: dict[str, MappedAlert] = {}
@@ -111,15 +99,16 @@ def newest(mapped: AlertMap) -> datetime | None:
 
 WATCH_WARNING_MAP = Source(
     "NOAA.watch_warning_map",
-    request,
+    Get(QUERY, params=PARAMS),
     parse,
-    licence=LICENCE,
+    licence=NWS_LICENCE,
     hosts=NOAA,
     fresh_s=120,
-    keep_s=21600,
+    keep_s=6 * HOUR,
     timeout_s=12,
     max_bytes=8 * MIB,
     newest=newest,
     least=0,
+    proof=Proof.by_newest(HOUR),  # some office warns of something every few minutes
     untrusted=True,
 )

@@ -6,16 +6,16 @@ https://www.weather.gov/documentation/services-web-api
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
-from tools.shared.optional import optional
-from tools.shared.text import DESCRIPTION, NAME, clean, clean_or_none, web_url
-from tools.shared.times import from_iso
-from tools.sources.hosts import NOAA
-from toolserver.errors import SourceChanged, SourceEmpty
-from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+from tools.parsing.optional import optional
+from tools.parsing.providers import NWS_LICENCE
+from tools.parsing.text import DESCRIPTION, NAME, clean, clean_or_none, web_url
+from tools.parsing.times import from_iso
+from tools.sources.hosts import HOUR, MINUTE, NOAA
+from toolserver import MIB, Get, Keys, Proof, Source, SourceChanged, SourceUnproved, read_rows
 
 ACTIVE = "https://api.weather.gov/alerts/active"
-LICENCE = Licence("yes", "NOAA/National Weather Service", "https://www.weather.gov/disclaimer")
 LONGEST_DESCRIPTION = 1000
+STAMP_S = 20 * MINUTE
 
 Severity = Literal["Extreme", "Severe", "Moderate", "Minor", "Unknown"]
 Urgency = Literal["Immediate", "Expected", "Future", "Past", "Unknown"]
@@ -36,7 +36,10 @@ class AlertQuery(NamedTuple):
 
 
 class Alert(NamedTuple):
-    """One message. `references` are the ids of the messages it replaces; `ends` is when the weather ends, if known."""
+    """One message. `references` are the ids of the messages it replaces; `ends` is when the weather ends, if known.
+
+    `states` are the two letters of each state, territory or marine area that it is about.
+    """
 
     id: str
     event: str
@@ -55,6 +58,7 @@ class Alert(NamedTuple):
     web: str | None
     url: str | None
     references: frozenset[str] = frozenset()
+    states: frozenset[str] = frozenset()
 
 
 class AlertList(NamedTuple):
@@ -83,14 +87,20 @@ def parse(body: Any, query: AlertQuery) -> AlertList:
     """Every message. The United States are never without one, so that an empty unfiltered list is a fault."""
     if body["type"] != "FeatureCollection":
         raise SourceChanged(f"type is {body['type']!r:.40}")
-    alerts = tuple(_alert(feature) for feature in body["features"])
+    alerts = read_rows(
+        body["features"], lambda feature: _alert(feature) if _has_status(feature, query.status) else None
+    )
     if not _plain(query.event):
         alerts = tuple(alert for alert in alerts if alert.event == query.event)
     if query != ALL:
         return AlertList(alerts, optional(from_iso, body.get("updated")))
     if not alerts:
-        raise SourceEmpty("no alert in the whole country")
+        raise SourceUnproved("no alert in the whole country")
     return AlertList(alerts, from_iso(body["updated"]))
+
+
+def _has_status(feature: dict[str, Any], status: Status) -> bool:
+    return str(feature["properties"].get("status") or status).lower() == status.lower()
 
 
 def _plain(event: str | None) -> bool:
@@ -117,8 +127,16 @@ def _alert(feature: dict[str, Any]) -> Alert:
         sender=clean_or_none(properties.get("senderName"), NAME),
         web=web_url(properties.get("web")),
         url=web_url(feature.get("id")),
+        states=_states(properties),
         references=frozenset(filter(None, (optional(_identifier, r) for r in properties.get("references") or ()))),
     )
+
+
+def _states(properties: dict[str, Any]) -> frozenset[str]:
+    """The first two letters of the zones: `OKZ010` is in Oklahoma."""
+    codes = (properties.get("geocode") or {}).get("UGC") or ()
+    zones = (str(zone).rpartition("/")[2] for zone in properties.get("affectedZones") or ())
+    return frozenset(str(code)[:2] for code in (*codes, *zones))
 
 
 def _word(given: str, known: tuple[W, ...]) -> W:
@@ -139,23 +157,26 @@ def _source(**more: Any) -> Source[AlertQuery, AlertList]:
         "NWS.alerts_active",
         request,
         parse,
-        licence=LICENCE,
+        licence=NWS_LICENCE,
         hosts=NOAA,
         fresh_s=60,
-        keep_s=21600,
+        keep_s=6 * HOUR,
         timeout_s=10,
         max_bytes=16 * MIB,
         conditional=True,
         newest=newest,
+        stamp=lambda listed: listed.updated,
+        newest_max_s=STAMP_S,
         least=0,
+        proof=Proof.by_stamp(STAMP_S),
         untrusted=True,
         probe=ALL,
         **more,
     )
 
 
-ALERTS = _source(stamp=lambda listed: listed.updated, newest_max_s=1200)
+ALERTS = _source()
 """All of the country, to be asked for with `ALL`."""
 
 FILTERED_ALERTS = _source(user_input=True)
-"""What a caller asks for."""
+"""Messages of another status than `Actual`, as a caller asks for them: what is real is cut from all of the country."""

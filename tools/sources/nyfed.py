@@ -6,11 +6,10 @@ https://markets.newyorkfed.org/static/docs/markets-api.html
 from datetime import date
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, number_or_none, within
-from tools.shared.series import Series, newest_at, nonzero, series
-from tools.sources.hosts import MACRO
-from toolserver.errors import SourceEmpty
-from toolserver.upstream.source import Gauge, Get, Keys, Licence, Source
+from tools.parsing.numbers import number, number_or_none, within
+from tools.parsing.series import Series, newest_at, nonzero, series
+from tools.sources.hosts import DAY, HOUR, MACRO, WEEK
+from toolserver import Gauge, Get, Licence, Source, SourceEmpty, read_rows
 
 LATEST = "https://markets.newyorkfed.org/api/rates/unsecured/effr/last/45.json"
 LICENCE = Licence("attribution", "Federal Reserve Bank of New York", "https://www.newyorkfed.org/privacy/termsofuse")
@@ -24,34 +23,33 @@ class FundsRate(NamedTuple):
     target_to_percent: float | None
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get(LATEST)
-
-
 def parse(body: Any, query: None) -> FundsRate:
     """The rows of type EFFR, whatever their order."""
-    rows = [row for row in body["refRates"] if row["type"] == "EFFR"]
+    rows = read_rows(body["refRates"], _rate)
     if not rows:
         raise SourceEmpty("no rate")
-    last = max(rows, key=lambda row: row["effectiveDate"])
-    pairs = ((date.fromisoformat(row["effectiveDate"]), within(number(row["percentRate"]), -2, 25)) for row in rows)
-    return FundsRate(
-        nonzero(series(pairs)),
-        number_or_none(last.get("targetRateFrom")),
-        number_or_none(last.get("targetRateTo")),
-    )
+    *_, low, high = max(rows, key=lambda row: row[0])
+    return FundsRate(nonzero(series((day, percent) for day, percent, *_ in rows)), low, high)
+
+
+def _rate(row: dict[str, Any]) -> tuple[date, float, float | None, float | None] | None:
+    if row["type"] != "EFFR":
+        return None
+    percent = within(number(row["percentRate"]), -2, 25)
+    low, high = number_or_none(row.get("targetRateFrom")), number_or_none(row.get("targetRateTo"))
+    return date.fromisoformat(row["effectiveDate"]), percent, low, high
 
 
 EFFR = Source(
     "NYFed.effr",
-    request,
+    Get(LATEST),
     parse,
     licence=LICENCE,
     hosts=MACRO,
-    fresh_s=3600,
-    keep_s=604800,
+    fresh_s=HOUR,
+    keep_s=WEEK,
     timeout_s=10,
     newest=lambda found: newest_at(found.percent),
-    newest_max_s=6 * 86400,
+    newest_max_s=6 * DAY,
     gauge=Gauge(lambda found: {"fed_rate": found.percent[-1].value}, 3, absolute=True),
 )

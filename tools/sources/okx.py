@@ -6,19 +6,15 @@ https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-tickers
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, number_or_none, within
-from tools.shared.text import clean
-from tools.shared.times import from_epoch_ms
-from tools.sources.coinbase import JUMP, traded
-from tools.sources.hosts import EXCHANGES
-from toolserver.errors import SourceChanged, SourceLimited, SourceRefused
-from toolserver.upstream.source import Gauge, Get, Keys, Licence, Source
+from tools.parsing.numbers import number, number_or_none, within
+from tools.parsing.prices import JUMP, traded_price
+from tools.parsing.providers import OKX_API, OKX_LICENCE, check_okx_body
+from tools.parsing.text import clean
+from tools.parsing.times import from_epoch_ms
+from tools.sources.hosts import EXCHANGES, MINUTE
+from toolserver import Gauge, Get, Source, read_rows
 
-API = "https://www.okx.com/api/v5"
-LICENCE = Licence("no", "OKX", "https://www.okx.com/help/terms-of-service")
 PRICES = ("last", "open24h", "high24h", "low24h")
-LIMITED = {"50011", "50061"}
-BUSY = {"50001", "50004", "50013", "50026"}  # service down, timed out, busy, system error
 
 
 class SpotTicker(NamedTuple):
@@ -34,34 +30,20 @@ class SpotTicker(NamedTuple):
     at: datetime
 
 
-def checked(body: Any) -> list[Any]:
-    """`data`, when `code` is "0": errors come with status 200."""
-    code = str(body["code"])
-    if code == "0":
-        return body["data"]  # type: ignore[no-any-return]
-    text = clean(f"{code} {body.get('msg', '')}", 80)
-    if code in LIMITED:
-        raise SourceLimited(text)
-    raise (SourceRefused if code in BUSY else SourceChanged)(text)
-
-
-def request(query: None, keys: Keys) -> Get:
-    return Get(f"{API}/market/tickers", params={"instType": "SPOT"})
-
-
 def parse(body: Any, query: None) -> tuple[SpotTicker, ...]:
     """Every pair that was traded; a new or halted one has empty prices or zeros."""
-    return tuple(_ticker(row) for row in checked(body) if all(number_or_none(row[name]) for name in PRICES))
+    rows = check_okx_body(body)
+    return read_rows(rows, lambda row: _ticker(row) if all(number_or_none(row[name]) for name in PRICES) else None)
 
 
 def _ticker(row: dict[str, Any]) -> SpotTicker:
     base, quote = clean(row["instId"], 40).split("-")
-    high, low = traded(row["high24h"]), traded(row["low24h"])
+    high, low = traded_price(row["high24h"]), traded_price(row["low24h"])
     return SpotTicker(
         base=base,
         quote=quote,
-        last=traded(row["last"]),
-        open=traded(row["open24h"]),
+        last=traded_price(row["last"]),
+        open=traded_price(row["open24h"]),
         high=high,
         low=within(low, 0, high),
         quote_volume=within(number(row["volCcy24h"]), 0, 1e18),
@@ -79,14 +61,13 @@ def _gauged(tickers: tuple[SpotTicker, ...]) -> dict[str, float]:
 
 SPOT_TICKERS = Source(
     "OKX.spot_tickers",
-    request,
+    Get(f"{OKX_API}/market/tickers", params={"instType": "SPOT"}),
     parse,
-    licence=LICENCE,
+    licence=OKX_LICENCE,
     hosts=EXCHANGES,
     fresh_s=30,
-    keep_s=86400,
-    timeout_s=8,
     newest=newest,
+    newest_max_s=5 * MINUTE,
     least=100,
     untrusted=True,
     gauge=Gauge(_gauged, JUMP),

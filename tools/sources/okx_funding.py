@@ -6,31 +6,27 @@ https://www.okx.com/docs-v5/en/#public-data-rest-api-get-funding-rate
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tools.shared.funding import Funding, mark, newest, rate, settlement
-from tools.shared.text import clean
-from tools.sources.hosts import EXCHANGES
-from tools.sources.okx import API, LICENCE, checked
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Source
+from tools.parsing.funding import Funding, mark, newest, rate, settlement
+from tools.parsing.providers import OKX_API, OKX_LICENCE, check_okx_body
+from tools.parsing.text import clean
+from tools.sources.hosts import EXCHANGES, HOUR, MINUTE
+from toolserver import Get, Source, SourceChanged, read_rows
 
 SWAP = "-USDT-SWAP"
 HOUR_S = 3600
 
 
-def rates_request(query: None, keys: Keys) -> Get:
-    return Get(f"{API}/public/funding-rate", params={"instId": "ANY"})
-
-
 def parse_rates(body: Any, query: None) -> tuple[Funding, ...]:
     """Every swap against USDT, without mark prices; the period is the time between its next two settlements."""
-    rows = [row for row in checked(body) if row["instId"].endswith(SWAP)]
-    found = tuple(funding for row in rows if (funding := _funding(row)))
+    found = read_rows(check_okx_body(body), _funding)
     if found and not any(funding.period_rate for funding in found):
         raise SourceChanged("every rate is 0")
     return found
 
 
 def _funding(row: dict[str, Any]) -> Funding | None:
+    if not row["instId"].endswith(SWAP):
+        return None
     paid, coming = rate(row["fundingRate"]), settlement(row["fundingTime"])
     following = settlement(row["nextFundingTime"])
     if paid is None or coming is None or following is None or following <= coming:
@@ -43,14 +39,14 @@ def _pair(instrument: str) -> str:
     return clean(instrument, 60).removesuffix("-SWAP")
 
 
-def marks_request(query: None, keys: Keys) -> Get:
-    return Get(f"{API}/public/mark-price", params={"instType": "SWAP"})
-
-
 def parse_marks(body: Any, query: None) -> dict[str, float]:
     """Mark prices of swaps against USDT by pair."""
-    rows = [row for row in checked(body) if row["instId"].endswith(SWAP)]
-    return {_pair(row["instId"]): price for row in rows if (price := mark(row["markPx"]))}
+    return dict(read_rows(check_okx_body(body), _mark))
+
+
+def _mark(row: dict[str, Any]) -> tuple[str, float] | None:
+    price = mark(row["markPx"]) if row["instId"].endswith(SWAP) else None
+    return (_pair(row["instId"]), price) if price else None
 
 
 def with_marks(fundings: Iterable[Funding], marks: Mapping[str, float]) -> tuple[Funding, ...]:
@@ -59,27 +55,26 @@ def with_marks(fundings: Iterable[Funding], marks: Mapping[str, float]) -> tuple
 
 FUNDING_RATES = Source(
     "OKX.funding_rates",
-    rates_request,
+    Get(f"{OKX_API}/public/funding-rate", params={"instId": "ANY"}),
     parse_rates,
-    licence=LICENCE,
+    licence=OKX_LICENCE,
     hosts=EXCHANGES,
     fresh_s=60,
-    keep_s=21600,
-    timeout_s=8,
+    keep_s=6 * HOUR,
     newest=newest,
+    newest_max_s=5 * MINUTE,
     least=50,
     untrusted=True,
 )
 
 MARK_PRICES = Source(
     "OKX.funding_rates",
-    marks_request,
+    Get(f"{OKX_API}/public/mark-price", params={"instType": "SWAP"}),
     parse_marks,
-    licence=LICENCE,
+    licence=OKX_LICENCE,
     hosts=EXCHANGES,
     fresh_s=60,
-    keep_s=21600,
-    timeout_s=8,
+    keep_s=6 * HOUR,
     key=lambda query: "marks",  # one name, two requests: kept apart
     least=50,
     untrusted=True,

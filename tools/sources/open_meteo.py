@@ -7,14 +7,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, number_or_none, within
-from tools.shared.optional import optional
-from tools.shared.places import DEFAULT, Place
-from tools.shared.text import clean
-from tools.shared.times import from_iso
-from tools.sources.hosts import OPENMETEO
-from toolserver.errors import SourceChanged, SourceEmpty, SourceLimited
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import number, number_or_none, within
+from tools.parsing.optional import optional
+from tools.parsing.places import DEFAULT, Place
+from tools.parsing.text import clean
+from tools.parsing.times import from_iso
+from tools.sources.hosts import HOUR, MINUTE, OPENMETEO
+from toolserver import Get, Keys, Licence, Source, SourceChanged, SourceEmpty, SourceLimited, read_rows
 
 KEY = "OPENMETEO_API_KEY"
 FORECAST_LICENCE = Licence(
@@ -131,17 +130,21 @@ def _hours(hourly: dict[str, Any], offset: timedelta) -> tuple[Hour, ...]:
     names = ("relative_humidity_2m", "precipitation_probability", "weather_code")
     optionals = (hourly.get(name) or [None] * len(times) for name in names)
     rows = zip(times, hourly["temperature_2m"], hourly["wind_speed_10m"], *optionals, strict=True)
-    return tuple(
-        Hour(
-            time=from_iso(time) - offset,
-            temperature_f=_fahrenheit(temperature),
-            wind_speed_mph=within(number(wind), 0, 400),
-            humidity_percent=None if humidity is None else _humidity(humidity),
-            precipitation_probability_percent=optional(_percent, probability),
-            weather_code=optional(_code, code),
-        )
-        for time, temperature, wind, humidity, probability, code in rows
-        if temperature is not None and wind is not None
+    return read_rows(rows, lambda row: _hour(*row, offset=offset))
+
+
+def _hour(
+    time: Any, temperature: Any, wind: Any, humidity: Any, probability: Any, code: Any, *, offset: timedelta
+) -> Hour | None:
+    if temperature is None or wind is None:
+        return None
+    return Hour(
+        time=from_iso(time) - offset,
+        temperature_f=_fahrenheit(temperature),
+        wind_speed_mph=within(number(wind), 0, 400),
+        humidity_percent=None if humidity is None else _humidity(humidity),
+        precipitation_probability_percent=optional(_percent, probability),
+        weather_code=optional(_code, code),
     )
 
 
@@ -194,11 +197,10 @@ FORECAST = Source(
     parse_forecast,
     licence=FORECAST_LICENCE,
     hosts=OPENMETEO,
-    fresh_s=600,
-    keep_s=21600,
-    timeout_s=8,
+    fresh_s=10 * MINUTE,
+    keep_s=6 * HOUR,
     newest=lambda forecast: forecast.current.time,
-    newest_max_s=7200,
+    newest_max_s=2 * HOUR,
     user_input=True,
     probe=DEFAULT,
 )
@@ -209,11 +211,10 @@ AIR_QUALITY = Source(
     parse_air,
     licence=AIR_LICENCE,
     hosts=OPENMETEO,
-    fresh_s=1800,
-    keep_s=43200,
-    timeout_s=8,
+    fresh_s=30 * MINUTE,
+    keep_s=12 * HOUR,
     newest=lambda air: air.time,
-    newest_max_s=10800,
+    newest_max_s=3 * HOUR,
     user_input=True,
     probe=DEFAULT,
 )

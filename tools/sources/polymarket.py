@@ -4,55 +4,26 @@ https://docs.polymarket.com/developers/gamma-markets-api/overview
 """
 
 import json
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
-from tools.shared.numbers import number, within
-from tools.shared.optional import optional
-from tools.shared.text import NAME, clean
-from tools.shared.times import from_iso
-from tools.sources.hosts import other
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+from tools.parsing.numbers import number, within
+from tools.parsing.optional import optional
+from tools.parsing.prediction_markets import Bet, newest_bet
+from tools.parsing.text import NAME, clean
+from tools.parsing.times import from_iso
+from tools.sources.hosts import HOUR, other
+from toolserver import MIB, Get, Licence, Source, SourceChanged, read_rows
 
 MARKETS_URL = "https://gamma-api.polymarket.com/markets"
 LICENCE = Licence("unclear", "Polymarket", "https://polymarket.com/tos")
-
-
-class Bet(NamedTuple):
-    """One open market. `prices` stand beside `outcomes`, 0…1, empty when there are none yet; changes are of the first.
-
-    `updated_at` is when the provider wrote the row: Polymarket writes all rows at once, so it is no sign of a trade.
-    """
-
-    id: str
-    question: str
-    outcomes: tuple[str, ...]
-    prices: tuple[float, ...]
-    volume_24h_usd: float
-    source: str
-    url: str | None = None
-    liquidity_usd: float | None = None
-    change_1h: float | None = None
-    change_24h: float | None = None
-    ends_at: datetime | None = None
-    created_at: datetime | None = None
-    updated_at: datetime | None = None
-
-
-def request(query: None, keys: Keys) -> Get:
-    return Get(
-        MARKETS_URL,
-        params={"closed": "false", "active": "true", "order": "volume24hr", "ascending": "false", "limit": "100"},
-    )
 
 
 def parse(body: Any, query: None) -> tuple[Bet, ...]:
     """Every market that is not closed, in the order of the answer."""
     if not isinstance(body, list):
         raise SourceChanged(f"not a list: {body!r:.40}")
-    bets = tuple(_bet(market) for market in body if not market.get("closed"))
+    bets = read_rows(body, lambda market: None if market.get("closed") else _bet(market))
     if bets and not any(bet.prices for bet in bets):
         raise SourceChanged("no market has prices")
     return bets
@@ -103,22 +74,20 @@ def _url(market: dict[str, Any]) -> str:
     return f"https://polymarket.com/event/{quote(event, safe='')}/{quote(slug, safe='')}"
 
 
-def newest(bets: tuple[Bet, ...]) -> datetime | None:
-    return max((bet.updated_at for bet in bets if bet.updated_at), default=None)
-
-
 MARKETS = Source(
     "Polymarket.markets_by_volume",
-    request,
+    Get(
+        MARKETS_URL,
+        params={"closed": "false", "active": "true", "order": "volume24hr", "ascending": "false", "limit": "100"},
+    ),
     parse,
     licence=LICENCE,
     hosts=other("polymarket"),
     fresh_s=60,
-    keep_s=21600,
-    timeout_s=8,
+    keep_s=6 * HOUR,
     max_bytes=6 * MIB,
-    newest=newest,
-    newest_max_s=3600,
+    newest=newest_bet,
+    newest_max_s=HOUR,
     least=20,
     untrusted=True,
 )

@@ -5,8 +5,9 @@ https://www.rfc-editor.org/rfc/rfc9293
 
 from typing import Any
 
-from tools.shared.numbers import number, within
-from toolserver.upstream.source import Connect, HostGroup, Keys, Licence, Source
+from tools.parsing.numbers import number, within
+from tools.sources.hosts import MINUTE
+from toolserver import Connect, HostGroup, Keys, Licence, Source
 
 
 def request(host: str, keys: Keys) -> Connect:
@@ -27,7 +28,7 @@ TCP_CONNECT = Source(
     licence=Licence("yes", "measured by this service"),
     hosts=HostGroup("probe", 12, 0, 120, 60),
     fresh_s=60,
-    keep_s=600,
+    keep_s=10 * MINUTE,
     timeout_s=9,
     probe="1.1.1.1",
 )

@@ -7,26 +7,21 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from tools.shared.optional import optional
-from tools.shared.text import NAME, clean, clean_or_none
-from tools.shared.times import from_iso
-from tools.sources.hosts import other
-from tools.sources.launch_library import Launch
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.optional import optional
+from tools.parsing.spaceflight import Launch
+from tools.parsing.text import NAME, clean, clean_or_none
+from tools.parsing.times import from_iso
+from tools.sources.hosts import MINUTE, other
+from toolserver import Get, Licence, Source, SourceChanged, read_rows
 
 NEXT = "https://fdo.rocketlaunch.live/json/launches/next/5"
 LICENCE = Licence("attribution", "Data by RocketLaunch.Live", "https://www.rocketlaunch.live/api")
 RESULTS = {0: "Failure", 1: "Success", 2: "Partial Failure", 3: "In-Flight Abort"}  # -1: not flown yet
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get(NEXT)
-
-
 def parse(body: Any, query: None) -> tuple[Launch, ...]:
     """Every launch of the answer, in its order. Only an exact time is a time; the rest is text."""
-    launches = tuple(_launch(launch) for launch in body["result"])
+    launches = read_rows(body["result"], _launch)
     if len(launches) > 1 and all(launch.status in RESULTS.values() for launch in launches):
         raise SourceChanged("all of the coming launches have flown")
     return launches
@@ -69,12 +64,11 @@ def newest(launches: tuple[Launch, ...]) -> datetime | None:
 
 NEXT_LAUNCHES = Source(
     "RocketLaunchLive.next_launches",
-    request,
+    Get(NEXT),
     parse,
     licence=LICENCE,
     hosts=other("rocketlaunch-live"),
-    fresh_s=900,
-    keep_s=86400,
+    fresh_s=15 * MINUTE,
     timeout_s=10,
     newest=newest,
     untrusted=True,

@@ -5,10 +5,9 @@ https://docs.slack.dev/reference/slack-status-api
 
 from typing import Any, Literal, NamedTuple
 
-from tools.shared.text import clean
-from tools.sources.hosts import STATUS
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.text import clean
+from tools.sources.hosts import MINUTE, STATUS
+from toolserver import Get, Licence, Source, SourceChanged, read_rows
 
 LICENCE = Licence("unclear", "Slack status page", "https://slack-status.com")
 
@@ -27,27 +26,23 @@ class SlackStatus(NamedTuple):
     incidents: tuple[SlackIncident, ...]
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get("https://slack-status.com/api/v2.0.0/current")
-
-
 def parse(body: Any, query: None) -> SlackStatus:
     """Every active incident."""
     status = body["status"]
     if status not in ("ok", "active"):
         raise SourceChanged(f"status is {status!r:.40}")
     listed = body.get("active_incidents") or []
-    return SlackStatus(status, tuple(SlackIncident(clean(i["title"]), clean(i["type"], 40)) for i in listed))
+    return SlackStatus(status, read_rows(listed, lambda i: SlackIncident(clean(i["title"]), clean(i["type"], 40))))
 
 
 SLACK_STATUS = Source(
     "Slack.current_status",
-    request,
+    Get("https://slack-status.com/api/v2.0.0/current"),
     parse,
     licence=LICENCE,
     hosts=STATUS,
     fresh_s=60,
-    keep_s=900,
+    keep_s=15 * MINUTE,
     timeout_s=5,
     untrusted=True,
 )

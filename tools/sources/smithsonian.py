@@ -8,14 +8,13 @@ from datetime import datetime
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from tools.shared.numbers import number, within
-from tools.shared.optional import optional
-from tools.shared.text import DESCRIPTION, clean, clean_or_none, web_url
-from tools.shared.times import from_rfc822
-from tools.shared.xml import xml_root
-from tools.sources.hosts import other
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import number, within
+from tools.parsing.optional import optional
+from tools.parsing.text import DESCRIPTION, clean, clean_or_none, web_url
+from tools.parsing.times import from_rfc822
+from tools.parsing.xml import rss_items
+from tools.sources.hosts import DAY, HOUR, WEEK, other
+from toolserver import Get, Licence, Source, SourceChanged, read_rows
 
 LICENCE = Licence("non_commercial", "Smithsonian Institution, Global Volcanism Program", "https://volcano.si.edu")
 _TITLE = re.compile(r"(.+?) \((.+?)\) - Report for (.+?)(?: - (.+))?")
@@ -37,16 +36,9 @@ class VolcanoReport(NamedTuple):
     link: str | None
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get("https://volcano.si.edu/news/WeeklyVolcanoRSS.xml", decode="bytes")
-
-
 def parse(body: bytes, query: None) -> tuple[VolcanoReport, ...]:
     """Every item. They all have the same link; what tells them apart is in `guid`."""
-    channel = xml_root(body).find("channel")
-    if channel is None:
-        raise SourceChanged("no channel")
-    reports = tuple(_report(item) for item in channel.iter("item"))
+    reports = read_rows(rss_items(body), _report)
     if reports and not any(report.vnum or report.period for report in reports):
         raise SourceChanged("no item names a volcano")
     return reports
@@ -84,16 +76,16 @@ def newest(reports: tuple[VolcanoReport, ...]) -> datetime | None:
 
 WEEKLY_REPORT = Source(
     "SmithsonianGVP.weekly_report",
-    request,
+    Get("https://volcano.si.edu/news/WeeklyVolcanoRSS.xml", decode="bytes"),
     parse,
     licence=LICENCE,
     hosts=other("smithsonian"),
-    fresh_s=3600,
-    keep_s=1209600,
+    fresh_s=HOUR,
+    keep_s=2 * WEEK,
     timeout_s=15,
     conditional=True,
     newest=newest,
-    newest_max_s=864000,
+    newest_max_s=10 * DAY,
     least=3,
     untrusted=True,
 )

@@ -3,12 +3,25 @@
 https://solana.com/docs/rpc/http/getrecentperformancesamples
 """
 
+from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, number_or_none, positive, within
-from tools.sources.hosts import RPC
-from toolserver.errors import SourceChanged, SourceDown, SourceEmpty, SourceError, SourceLimited, SourceRefused
-from toolserver.upstream.source import Keys, Licence, Post, Source
+from tools.parsing.numbers import number, number_or_none, positive, within
+from tools.parsing.times import from_epoch
+from tools.sources.hosts import HOUR, MINUTE, RPC
+from toolserver import (
+    Keys,
+    Licence,
+    Post,
+    Source,
+    SourceChanged,
+    SourceDown,
+    SourceEmpty,
+    SourceError,
+    SourceLimited,
+    SourceRefused,
+    read_rows,
+)
 
 HOSTS = (
     "https://solana-rpc.publicnode.com/",
@@ -75,7 +88,7 @@ def samples_request(query: None, keys: Keys) -> list[Post]:
 
 def parse_samples(body: Any, query: None) -> tuple[Sample, ...]:
     """The samples, newest first, each of another slot."""
-    read = sorted((_sample(row) for row in result(body)), key=lambda sample: sample.slot, reverse=True)
+    read = sorted(read_rows(result(body), _sample), key=lambda sample: sample.slot, reverse=True)
     if len({sample.slot for sample in read}) < len(read):
         raise SourceChanged("two samples of one slot")
     return tuple(read)
@@ -109,6 +122,37 @@ def parse_epoch(body: Any, query: None) -> EpochInfo:
     )
 
 
+class SlotTime(NamedTuple):
+    """When a slot was."""
+
+    slot: int
+    time: datetime
+
+
+def time_request(slot: int, keys: Keys) -> list[Post]:
+    return ask(keys, "getBlockTime", slot)
+
+
+def parse_time(body: Any, slot: int) -> SlotTime:
+    """The time of the slot that was asked for; a slot that was skipped has none, which is an error."""
+    return SlotTime(slot, from_epoch(positive(result(body))))
+
+
+SLOT_TIME = Source(
+    "Solana.block_time",
+    time_request,
+    parse_time,
+    licence=LICENCE,
+    hosts=RPC,
+    fresh_s=10 * MINUTE,  # the time of one slot tells that of the others
+    keep_s=HOUR,
+    timeout_s=6,
+    newest=lambda found: found.time,
+    newest_max_s=13 * MINUTE,
+    key=lambda slot: None,  # any recent slot will do
+    probe=300_000_000,
+)
+
 PERFORMANCE_SAMPLES = Source(
     "Solana.performance_samples",
     samples_request,
@@ -116,7 +160,7 @@ PERFORMANCE_SAMPLES = Source(
     licence=LICENCE,
     hosts=RPC,
     fresh_s=20,
-    keep_s=3600,
+    keep_s=HOUR,
     timeout_s=6,
     least=SAMPLES,
 )
@@ -128,6 +172,6 @@ EPOCH_INFO = Source(
     licence=LICENCE,
     hosts=RPC,
     fresh_s=20,
-    keep_s=3600,
+    keep_s=HOUR,
     timeout_s=6,
 )

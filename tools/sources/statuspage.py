@@ -5,10 +5,9 @@ https://www.githubstatus.com/api
 
 from typing import Any, Literal, NamedTuple, cast, get_args
 
-from tools.shared.text import clean
-from tools.sources.hosts import STATUS
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.text import clean
+from tools.sources.hosts import MINUTE, STATUS
+from toolserver import Get, Licence, Source, SourceChanged
 
 Indicator = Literal["none", "minor", "major", "critical", "maintenance"]
 
@@ -21,8 +20,8 @@ HOSTS = {
     "Discord": "discordstatus.com",
     "Atlassian": "status.atlassian.com",
     "Reddit": "www.redditstatus.com",
-    "Stripe": "status.stripe.com",
-    "Zoom": "status.zoom.us",
+    "Stripe": "www.stripestatus.com",
+    "Zoom": "www.zoomstatus.com",
     "Datadog": "status.datadoghq.com",
 }
 
@@ -47,17 +46,14 @@ def statuspage(slug: str) -> Source[None, PageSummary]:
     """The page of one service."""
     host = HOSTS[slug]
 
-    def request(query: None, keys: Keys) -> Get:
-        return Get(f"https://{host}/api/v2/status.json")
-
     return Source(
         f"Statuspage.{slug}",
-        request,
+        Get(f"https://{host}/api/v2/status.json"),
         parse,
-        licence=Licence("unclear", f"{slug} status page", f"https://{host}"),
+        licence=Licence("unclear", f"{slug} status", f"https://{host}"),
         hosts=STATUS,
         fresh_s=60,
-        keep_s=900,
+        keep_s=15 * MINUTE,
         timeout_s=5,
         untrusted=True,
     )

@@ -5,15 +5,15 @@ https://partner.steamgames.com/doc/webapi
 
 import json
 from datetime import datetime
+from statistics import median
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, positive
-from tools.shared.optional import optional
-from tools.shared.text import NAME, clean_or_none
-from tools.shared.times import from_epoch
-from tools.sources.hosts import STEAM
-from toolserver.errors import SourceChanged, SourceEmpty
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import number, positive
+from tools.parsing.optional import optional
+from tools.parsing.text import NAME, clean_or_none
+from tools.parsing.times import from_epoch
+from tools.sources.hosts import DAY, HOUR, STEAM
+from toolserver import Gauge, Get, Keys, Licence, Source, SourceChanged, SourceEmpty, read_rows
 
 API = "https://api.steampowered.com"
 LICENCE = Licence("attribution", "Steam (Valve Corporation)", "https://steamcommunity.com/dev/apiterms")
@@ -37,17 +37,13 @@ class PlayedList(NamedTuple):
     counted_at: datetime
 
 
-def players_request(query: None, keys: Keys) -> Get:
-    return Get(f"{API}/ISteamChartsService/GetGamesByConcurrentPlayers/v1/")
-
-
 def parse_players(body: Any, query: None) -> PlayedList:
     """Every rank of the chart."""
     chart = body["response"]
     ranks = chart.get("ranks", [])
     if len(ranks) < LEAST_RANKS:
         raise SourceEmpty(f"{len(ranks)} ranks")
-    games = tuple(sorted((_played(rank) for rank in ranks), key=lambda game: game.rank))
+    games = tuple(sorted(read_rows(ranks, _played), key=lambda game: game.rank))
     if games[0].players <= LEAST_PLAYERS:
         raise SourceChanged(f"the most played game has {games[0].players} players")
     return PlayedList(games, from_epoch(chart["last_update"]))
@@ -65,15 +61,14 @@ def _played(rank: dict[str, Any]) -> Played:
 
 PLAYERS = Source(
     "Steam.concurrent_players",
-    players_request,
+    Get(f"{API}/ISteamChartsService/GetGamesByConcurrentPlayers/v1/"),
     parse_players,
     licence=LICENCE,
     hosts=STEAM,
     fresh_s=300,
-    keep_s=86400,
-    timeout_s=8,
     newest=lambda listed: listed.counted_at,
-    newest_max_s=6 * 3600,
+    newest_max_s=6 * HOUR,
+    gauge=Gauge(lambda listed: {"steam_players": median(game.players for game in listed.games)}, 0.45),
 )
 
 
@@ -91,7 +86,7 @@ def names_request(query: tuple[int, ...], keys: Keys) -> Get:
 def parse_names(body: Any, query: tuple[int, ...]) -> dict[int, str]:
     """Names by app id. An app that the store does not know is not there."""
     items = body["response"].get("store_items", [])
-    named = ((int(positive(item["appid"])), clean_or_none(item.get("name"), NAME)) for item in items)
+    named = read_rows(items, lambda item: (int(positive(item["appid"])), clean_or_none(item.get("name"), NAME)))
     return {app_id: name for app_id, name in named if name and app_id in query}
 
 
@@ -101,9 +96,8 @@ STORE_ITEMS = Source(
     parse_names,
     licence=LICENCE,
     hosts=STEAM,
-    fresh_s=86400,
-    keep_s=2592000,
-    timeout_s=8,
+    fresh_s=DAY,
+    keep_s=30 * DAY,
     key=lambda query: tuple(sorted(query)),
     untrusted=True,
     probe=(730,),

@@ -5,11 +5,10 @@ https://steamspy.com/api.php
 
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, positive
-from tools.shared.text import NAME, clean_or_none
-from tools.sources.hosts import STEAMSPY
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.numbers import number, positive
+from tools.parsing.text import NAME, clean_or_none
+from tools.sources.hosts import DAY, HOUR, STEAMSPY
+from toolserver import Get, Licence, Source, SourceChanged, read_rows
 
 API = "https://steamspy.com/api.php"
 LICENCE = Licence("unclear", "SteamSpy", "https://steamspy.com/about")
@@ -23,13 +22,9 @@ class YesterdaysPeak(NamedTuple):
     peak: int
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get(API, params={"request": "top100in2weeks"})
-
-
 def parse(body: Any, query: None) -> tuple[YesterdaysPeak, ...]:
     """Every game, largest peak first: the answer is keyed by app id and has no order of its own."""
-    games = [_game(row) for row in body.values()]
+    games = read_rows(body.values(), _game)
     if games and not any(game.peak for game in games):
         raise SourceChanged("nobody plays anything")
     return tuple(sorted(games, key=lambda game: (-game.peak, game.app_id)))
@@ -41,12 +36,12 @@ def _game(row: dict[str, Any]) -> YesterdaysPeak:
 
 TOP100 = Source(
     "SteamSpy.top100_2weeks",
-    request,
+    Get(API, params={"request": "top100in2weeks"}),
     parse,
     licence=LICENCE,
     hosts=STEAMSPY,
-    fresh_s=3600,
-    keep_s=172800,
+    fresh_s=HOUR,
+    keep_s=2 * DAY,
     timeout_s=15,
     least=50,
     untrusted=True,

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number, within
-from tools.shared.optional import optional
-from tools.shared.text import NAME, clean, web_url
-from tools.sources.hosts import RAW
-from toolserver.errors import SourceChanged, SourceEmpty
-from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+from tools.parsing.numbers import number, within
+from tools.parsing.optional import optional
+from tools.parsing.text import NAME, clean, web_url
+from tools.sources.hosts import DAY, HOUR, RAW
+from toolserver import MIB, Get, Licence, Source, SourceChanged, SourceEmpty, read_rows
 
 URL = "https://raw.githubusercontent.com/SWE-bench/swe-bench.github.io/master/data/leaderboards.json"
 LICENCE = Licence("non_commercial", "SWE-bench (CC BY-NC 4.0)", "https://github.com/SWE-bench/swe-bench.github.io")
@@ -38,10 +37,6 @@ class Leaderboards(NamedTuple):
     bash_only: tuple[Submission, ...]
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get(URL)
-
-
 def parse(body: Any, query: None) -> Leaderboards:
     """Both boards; the other ones are left out, and so is the detail by issue."""
     boards = {str(board["name"]).lower(): board["results"] for board in body["leaderboards"]}
@@ -51,7 +46,7 @@ def parse(body: Any, query: None) -> Leaderboards:
 def _board(boards: Mapping[str, Any], name: str) -> tuple[Submission, ...]:
     if name not in boards:
         raise SourceChanged(f"no board {name}")
-    found = tuple(_submission(row) for row in boards[name])
+    found = read_rows(boards[name], _submission)
     if not found:
         raise SourceEmpty(f"board {name}")
     if not any(submission.resolved_percent for submission in found):
@@ -79,12 +74,12 @@ def newest(boards: Leaderboards) -> datetime | None:
 
 LEADERBOARDS = Source(
     "SWEbench.leaderboards",
-    request,
+    Get(URL),
     parse,
     licence=LICENCE,
     hosts=RAW,
-    fresh_s=43200,
-    keep_s=2592000,
+    fresh_s=12 * HOUR,
+    keep_s=30 * DAY,
     timeout_s=30,
     max_bytes=24 * MIB,
     conditional=True,

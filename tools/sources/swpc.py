@@ -4,17 +4,19 @@ https://www.swpc.noaa.gov/content/data-access
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from tools.shared.numbers import number, number_or_none, within
-from tools.shared.optional import optional
-from tools.shared.text import TITLE, clean
-from tools.shared.times import from_iso
-from tools.sources.hosts import NOAA
-from toolserver.errors import SourceChanged, SourceEmpty
-from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+from tools.parsing.kp_index import KpReading
+from tools.parsing.numbers import number, number_or_none, within
+from tools.parsing.optional import optional
+from tools.parsing.text import TITLE, clean
+from tools.parsing.times import from_iso
+from tools.sources.hosts import HOUR, MINUTE, NOAA
+from toolserver import MIB, Get, Keys, Licence, Source, SourceChanged, SourceEmpty, read_rows
+
+R = TypeVar("R")
 
 SERVICES = "https://services.swpc.noaa.gov"
 LICENCE = Licence("yes", "NOAA Space Weather Prediction Center", "https://www.weather.gov/disclaimer")
@@ -24,13 +26,6 @@ FASTEST, SLOWEST = 2500, 150  # km/s
 
 Satellite = Literal["primary", "secondary"]
 Kind = Literal["alert", "warning", "watch", "summary"]
-
-
-class KpReading(NamedTuple):
-    """The planetary K index, 0 to 9 in thirds, of the period that begins at `time`."""
-
-    time: datetime
-    kp: float
 
 
 class SolarWind(NamedTuple):
@@ -64,27 +59,25 @@ class Bulletin(NamedTuple):
     cancels: bool = False
 
 
-def request_kp(query: None, keys: Keys) -> Get:
-    return Get(f"{SERVICES}/products/noaa-planetary-k-index.json")
-
-
 def parse_kp(body: Any, query: None) -> tuple[KpReading, ...]:
     """Every period with a value that some station measured, oldest first."""
-    rows = [
-        KpReading(from_iso(row["time_tag"]), within(number(row["kp"]), 0, 9))
-        for row in _rows(body)
-        if row["kp"] is not None and number_or_none(row.get("station_count")) != 0
-    ]
-    return tuple(sorted(rows))
+    return tuple(sorted(_read(body, _kp)))
 
 
-def request_kp_1m(query: None, keys: Keys) -> Get:
-    return Get(f"{SERVICES}/json/planetary_k_index_1m.json")
+def _kp(row: dict[str, Any]) -> KpReading | None:
+    if row["kp"] is None or number_or_none(row.get("station_count")) == 0:
+        return None
+    return KpReading(from_iso(row["time_tag"]), within(number(row["kp"]), 0, 9))
 
 
 def parse_kp_1m(body: Any, query: None) -> KpReading:
     """The newest estimate."""
-    row = max((row for row in _rows(body) if row["estimated_kp"] is not None), key=lambda row: str(row["time_tag"]))
+    return max(_read(body, _estimate))
+
+
+def _estimate(row: dict[str, Any]) -> KpReading | None:
+    if row["estimated_kp"] is None:
+        return None
     estimate = within(number(row["estimated_kp"]), 0, 9)
     written = str(row.get("kp") or "")[:1]  # the same as a digit with a sign: 1P, 2Z, 3M
     if written.isdigit() and abs(int(written) - estimate) > 0.5:
@@ -92,25 +85,19 @@ def parse_kp_1m(body: Any, query: None) -> KpReading:
     return KpReading(from_iso(row["time_tag"]), estimate)
 
 
-def request_wind(query: None, keys: Keys) -> Get:
-    return Get(f"{SERVICES}/json/rtsw/rtsw_wind_1m.json")
-
-
-def request_propagated_wind(query: None, keys: Keys) -> Get:
-    return Get(f"{SERVICES}/products/geospace/propagated-solar-wind-1-hour.json")
-
-
 def parse_wind(body: Any, query: None) -> SolarWind:
     """The newest row with both numbers, of the spacecraft in use where several are listed."""
-    found = [wind for row in _rows(body) if row.get("active", True) and (wind := optional(_wind, row))]
+    found = _read(body, _wind)
     if not found:
         raise SourceEmpty("no row with speed and density")
     return max(found)
 
 
-def _wind(row: dict[str, Any]) -> SolarWind:
+def _wind(row: dict[str, Any]) -> SolarWind | None:
     speed = row["proton_speed"] if "proton_speed" in row else row["speed"]
     density = row["proton_density"] if "proton_density" in row else row["density"]
+    if not row.get("active", True) or number_or_none(speed) is None or number_or_none(density) is None:
+        return None
     return SolarWind(
         from_iso(row["time_tag"]), within(number(speed), SLOWEST, FASTEST), within(number(density), 0, 1000)
     )
@@ -122,26 +109,22 @@ def request_xray(query: Satellite, keys: Keys) -> Get:
 
 def parse_xray(body: Any, query: Satellite) -> XrayPeak:
     """Over the long band only. Minutes in eclipse have no flux."""
-    minutes = [
-        (flux, from_iso(row["time_tag"]))
-        for row in _rows(body)
-        if row["energy"] == LONG_BAND and (flux := number_or_none(row["flux"])) is not None and 0 < flux < 1
-    ]
+    minutes = _read(body, _minute)
     if len(minutes) < LEAST_XRAY:
         raise SourceEmpty(f"{len(minutes)} minutes")
     flux, time = max(minutes)
     return XrayPeak(flux, time, max(time for _, time in minutes))
 
 
-def request_alerts(query: None, keys: Keys) -> Get:
-    return Get(f"{SERVICES}/products/alerts.json")
+def _minute(row: dict[str, Any]) -> tuple[float, datetime] | None:
+    flux = number_or_none(row["flux"]) if row["energy"] == LONG_BAND else None
+    return None if flux is None or not 0 < flux < 1 else (flux, from_iso(row["time_tag"]))
 
 
 def parse_alerts(body: Any, query: None) -> tuple[Bulletin, ...]:
     """The messages of a month, cancellations included, newest first."""
-    found = [_bulletin(row) for row in _rows(body)]
-    told = [bulletin for bulletin in found if bulletin is not None]
-    if found and not told:
+    told = _read(body, _bulletin)
+    if body and not told:
         raise SourceChanged("no message says what it is")
     return tuple(sorted(told, key=lambda bulletin: bulletin.issued_at, reverse=True))
 
@@ -188,67 +171,67 @@ def _utc(text: str) -> datetime:
     return datetime.strptime(f"{text}+0000", "%Y %b %d %H%M%z")
 
 
-def _rows(body: Any) -> Iterator[dict[str, Any]]:
-    """Rows by lower-case column name: a list of objects, or a list of lists under a header."""
+def _read(body: Any, read: Callable[[dict[str, Any]], R | None]) -> tuple[R, ...]:
+    """What `read` makes of each row by lower-case column name: a list of objects, or of lists under a header."""
     if not isinstance(body, list):
         raise SourceChanged("not a list")
     header = [str(name).lower() for name in body[0]] if body and isinstance(body[0], list) else None
-    for row in body[1:] if header else body:
-        yield dict(zip(header, row, strict=True)) if header else {name.lower(): row[name] for name in row}
+
+    def named(row: Any) -> dict[str, Any]:
+        return dict(zip(header, row, strict=True)) if header else {name.lower(): row[name] for name in row}
+
+    return read_rows(body[1:] if header else body, lambda row: read(named(row)))
 
 
 KP_INDEX = Source(
     "SWPC.planetary_k",
-    request_kp,
+    Get(f"{SERVICES}/products/noaa-planetary-k-index.json"),
     parse_kp,
     licence=LICENCE,
     hosts=NOAA,
     fresh_s=300,
-    keep_s=43200,
-    timeout_s=8,
+    keep_s=12 * HOUR,
     newest=lambda readings: readings[-1].time,
-    newest_max_s=7 * 3600,
+    newest_max_s=7 * HOUR,
     least=LEAST_KP,
 )
 
 KP_ESTIMATE = Source(
     "SWPC.planetary_k_1m",
-    request_kp_1m,
+    Get(f"{SERVICES}/json/planetary_k_index_1m.json"),
     parse_kp_1m,
     licence=LICENCE,
     hosts=NOAA,
     fresh_s=120,
-    keep_s=43200,
-    timeout_s=8,
+    keep_s=12 * HOUR,
     newest=lambda reading: reading.time,
-    newest_max_s=1800,
+    newest_max_s=30 * MINUTE,
 )
 
 SOLAR_WIND = Source(
     "SWPC.solar_wind_1m",
-    request_wind,
+    Get(f"{SERVICES}/json/rtsw/rtsw_wind_1m.json"),
     parse_wind,
     licence=LICENCE,
     hosts=NOAA,
     fresh_s=120,
-    keep_s=43200,
+    keep_s=12 * HOUR,
     timeout_s=10,
     max_bytes=8 * MIB,
     newest=lambda wind: wind.time,
-    newest_max_s=3600,
+    newest_max_s=HOUR,
 )
 
 PROPAGATED_WIND = Source(
     "SWPC.propagated_solar_wind",
-    request_propagated_wind,
+    Get(f"{SERVICES}/products/geospace/propagated-solar-wind-1-hour.json"),
     parse_wind,
     licence=LICENCE,
     hosts=NOAA,
     fresh_s=120,
-    keep_s=43200,
-    timeout_s=8,
+    keep_s=12 * HOUR,
     newest=lambda wind: wind.time,
-    newest_max_s=3600,
+    newest_max_s=HOUR,
 )
 
 XRAY_FLUX = Source(
@@ -258,22 +241,21 @@ XRAY_FLUX = Source(
     licence=LICENCE,
     hosts=NOAA,
     fresh_s=120,
-    keep_s=43200,
+    keep_s=12 * HOUR,
     timeout_s=10,
     newest=lambda peak: peak.newest,
-    newest_max_s=1800,
+    newest_max_s=30 * MINUTE,
     probe="primary",
 )
 
 ALERTS = Source(
     "SWPC.alerts",
-    request_alerts,
+    Get(f"{SERVICES}/products/alerts.json"),
     parse_alerts,
     licence=LICENCE,
     hosts=NOAA,
     fresh_s=120,
-    keep_s=43200,
-    timeout_s=8,
+    keep_s=12 * HOUR,
     newest=lambda bulletins: bulletins[0].issued_at,
     untrusted=True,
 )

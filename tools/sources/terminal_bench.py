@@ -6,7 +6,7 @@ https://github.com/harbor-framework/terminal-bench
 from typing import Any
 
 from tools.sources.hosts import other
-from toolserver.upstream.source import Keys, Licence, Source
+from toolserver import Keys, Licence, Source
 
 
 def request(query: None, keys: Keys) -> None:

@@ -7,21 +7,20 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.shared.defang import literal
-from tools.shared.numbers import positive, within
-from tools.shared.optional import optional
-from tools.shared.text import NAME, clean, clean_or_none
-from tools.shared.times import from_iso
-from tools.sources.hosts import ABUSECH
-from toolserver.errors import SourceChanged, SourceEmpty, SourceRefused
-from toolserver.upstream.source import MIB, Get, Keys, Licence, Post, Source
+from tools.parsing.defang import literal
+from tools.parsing.numbers import positive, within
+from tools.parsing.optional import optional
+from tools.parsing.text import NAME, clean, clean_or_none
+from tools.parsing.times import from_iso
+from tools.sources.hosts import ABUSECH, DAY, MINUTE
+from toolserver import MIB, Get, Keys, Licence, Post, Source, SourceChanged, SourceEmpty, SourceRefused, read_rows
 
 EXPORT = "https://threatfox.abuse.ch/export/json/recent/"
 API = "https://threatfox-api.abuse.ch/api/v1/"
 LICENCE = Licence("unclear", "ThreatFox (abuse.ch)", "https://threatfox.abuse.ch/faq/#tos")
 
 
-class Indicator(NamedTuple):
+class ThreatIndicator(NamedTuple):
     """A live dangerous string or a hash: never fetched, shown only defanged."""
 
     id: int
@@ -41,14 +40,18 @@ def request(query: None, keys: Keys) -> Get:
     return Get(EXPORT)
 
 
-def parse(body: Any, query: None) -> tuple[Indicator, ...]:
+def parse(body: Any, query: None) -> tuple[ThreatIndicator, ...]:
     """Every indicator of the export, or of the API's answer."""
     if "error" in body:
         raise SourceRefused(clean(str(body["error"]), 60))
     if "query_status" in body:
-        return tuple(_indicator(e["id"], e["ioc"], e["first_seen"], e) for e in _of_api(body))
-    entries = ((identity, entry) for identity, listed in body.items() for entry in listed)
-    return tuple(_indicator(identity, e["ioc_value"], e["first_seen_utc"], e) for identity, e in entries)
+        return read_rows(_of_api(body), lambda e: _indicator(e["id"], e["ioc"], e["first_seen"], e))
+    listed = read_rows(body.items(), lambda pair: [(pair[0], entry) for entry in pair[1]])
+    return read_rows((pair for pairs in listed for pair in pairs), lambda pair: _exported(*pair))
+
+
+def _exported(identity: str, entry: dict[str, Any]) -> ThreatIndicator:
+    return _indicator(identity, entry["ioc_value"], entry["first_seen_utc"], entry)
 
 
 def _of_api(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -63,8 +66,8 @@ def _of_api(body: dict[str, Any]) -> list[dict[str, Any]]:
     raise SourceChanged(f"query_status is {status!r:.40}")
 
 
-def _indicator(identity: Any, value: str, seen: str, entry: dict[str, Any]) -> Indicator:
-    return Indicator(
+def _indicator(identity: Any, value: str, seen: str, entry: dict[str, Any]) -> ThreatIndicator:
+    return ThreatIndicator(
         id=int(identity),
         value=literal(value),
         kind=clean(entry["ioc_type"], 40),
@@ -87,7 +90,7 @@ def _tags(given: object) -> Iterable[str]:
     return (tag for value in listed if (tag := clean_or_none(value, 60)))
 
 
-def newest(indicators: tuple[Indicator, ...]) -> datetime | None:
+def newest(indicators: tuple[ThreatIndicator, ...]) -> datetime | None:
     return max((indicator.first_seen_at for indicator in indicators), default=None)
 
 
@@ -97,12 +100,11 @@ INDICATORS = Source(
     parse,
     licence=LICENCE,
     hosts=ABUSECH,
-    fresh_s=600,
-    keep_s=86400,
+    fresh_s=10 * MINUTE,
     timeout_s=20,
     max_bytes=16 * MIB,
     newest=newest,
-    newest_max_s=86400,
+    newest_max_s=DAY,
     least=5,
     untrusted=True,
 )

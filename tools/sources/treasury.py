@@ -6,10 +6,10 @@ https://home.treasury.gov/resource-center/data-chart-center/interest-rates
 from datetime import date, datetime
 from typing import NamedTuple
 
-from tools.shared.numbers import number_or_none, within
-from tools.shared.series import Series, calendar_date, newest_at, nonzero, series, table
-from tools.sources.hosts import MACRO
-from toolserver.upstream.source import Gauge, Get, Keys, Licence, Source
+from tools.parsing.numbers import number_or_none, within
+from tools.parsing.series import Series, calendar_date, newest_at, nonzero, series, table
+from tools.sources.hosts import DAY, HOUR, MACRO, WEEK
+from toolserver import Gauge, Get, Keys, Licence, Source, read_rows
 
 RATES = "https://home.treasury.gov/resource-center/data-chart-center/interest-rates/daily-treasury-rates.csv"
 LICENCE = Licence("yes", "U.S. Department of the Treasury")
@@ -38,15 +38,20 @@ def request(query: YieldYear, keys: Keys) -> Get:
 
 def parse(body: str, query: YieldYear) -> YieldCurve:
     """The two tenors we use; the others come and go."""
-    rows = [(calendar_date(row["Date"]), row) for row in table(body, "Date", "2 Yr", "10 Yr")]
-    if any(day.year != query.year for day, _ in rows):
+    days = read_rows(table(body, "Date", "2 Yr", "10 Yr"), _day)
+    if any(day.year != query.year for day, *_ in days):
         raise ValueError(f"not the rates of {query.year}")
-    return YieldCurve(_tenor(rows, "2 Yr"), _tenor(rows, "10 Yr"), query.past)
+    two_year = nonzero(series((day, value) for day, value, _ in days))
+    return YieldCurve(two_year, nonzero(series((day, value) for day, _, value in days)), query.past)
 
 
-def _tenor(rows: list[tuple[date, dict[str, str]]], name: str) -> Series:
-    values = ((day, number_or_none(row[name])) for day, row in rows)
-    return nonzero(series((day, None if value is None else within(value, -2, 20)) for day, value in values))
+def _day(row: dict[str, str]) -> tuple[date, float | None, float | None]:
+    return calendar_date(row["Date"]), _percent(row["2 Yr"]), _percent(row["10 Yr"])
+
+
+def _percent(written: str) -> float | None:
+    value = number_or_none(written)
+    return None if value is None else within(value, -2, 20)
 
 
 def newest(curve: YieldCurve) -> datetime | None:
@@ -69,12 +74,12 @@ PAR_YIELDS = Source(
     parse,
     licence=LICENCE,
     hosts=MACRO,
-    fresh_s=3600,
-    keep_s=604800,
+    fresh_s=HOUR,
+    keep_s=WEEK,
     timeout_s=15,
     newest=newest,
     stamp=judged,
-    newest_max_s=6 * 86400,
+    newest_max_s=6 * DAY,
     gauge=Gauge(_newest_yields, 3, absolute=True),
     probe=lambda: YieldYear(date.today().year),
 )

@@ -7,15 +7,15 @@ import csv
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.shared.defang import literal
-from tools.shared.text import NAME, clean, clean_or_none, web_url
-from tools.shared.times import from_iso
-from tools.sources.hosts import ABUSECH
-from toolserver.errors import SourceChanged, SourceEmpty, SourceRefused
-from toolserver.upstream.source import Get, Keys, Licence, Source
+from tools.parsing.defang import literal
+from tools.parsing.text import NAME, clean, clean_or_none, web_url
+from tools.parsing.times import from_iso
+from tools.sources.hosts import ABUSECH, DAY
+from toolserver import Get, Keys, Licence, Source, SourceChanged, SourceEmpty, SourceRefused, read_rows
 
 EXPORT = "https://urlhaus.abuse.ch/downloads/csv_recent/"
 API = "https://urlhaus-api.abuse.ch/v1/urls/recent/limit/25/"
+READ_BYTES = 256 * 1024
 LICENCE = Licence("unclear", "URLhaus (abuse.ch)", "https://urlhaus.abuse.ch/api/#tos")
 
 
@@ -41,14 +41,18 @@ def parse(body: Any, query: None) -> tuple[MalwareUrl, ...]:
 
 
 def _from_csv(text: str) -> tuple[MalwareUrl, ...]:
-    """Lines that begin with `#` are comment; the last of them names the columns."""
+    """Lines that begin with `#` are comment; the last of them names the columns. We read the head of a long list, whose
+    last line may be cut; a short list that ends inside a line is not whole.
+    """
+    if not text.endswith("\n") and len(text.encode()) < READ_BYTES - 4:
+        raise SourceChanged("the last line is cut")
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     head = [line for line in lines if line.startswith("#")]
     columns = next((line.lstrip("# ").split(",") for line in reversed(head) if "," in line), [])
     if "dateadded" not in columns or "url" not in columns:
         raise SourceChanged("no column names")
-    rows = csv.DictReader([line for line in lines if line and not line.startswith("#")], columns)
-    return tuple(_from_row(row) for row in rows)
+    rows = list(csv.DictReader([line for line in lines if line and not line.startswith("#")], columns))
+    return read_rows(rows, _from_row)
 
 
 def _from_row(row: dict[str, Any]) -> MalwareUrl:
@@ -69,7 +73,7 @@ def _from_api(body: Any) -> tuple[MalwareUrl, ...]:
     status = body["query_status"]
     if status != "ok":
         raise SourceEmpty(status) if status == "no_results" else SourceChanged(f"query_status is {status!r:.40}")
-    return tuple(_from_entry(entry) for entry in body["urls"])
+    return read_rows(body["urls"], _from_entry)
 
 
 def _from_entry(entry: dict[str, Any]) -> MalwareUrl:
@@ -100,12 +104,11 @@ MALWARE_URLS = Source(
     licence=LICENCE,
     hosts=ABUSECH,
     fresh_s=300,
-    keep_s=86400,
     timeout_s=15,
-    max_bytes=256 * 1024,
+    max_bytes=READ_BYTES,
     prefix=True,
     newest=newest,
-    newest_max_s=86400,
+    newest_max_s=DAY,
     least=5,
     untrusted=True,
 )

@@ -1,21 +1,19 @@
-"""USGS earthquake feeds and catalogue query (GeoJSON, no key, public domain).
+"""USGS earthquake feeds (GeoJSON, no key, public domain).
 
 https://earthquake.usgs.gov/earthquakes/feed/v1.0/geojson.php
 """
 
-from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
-from tools.shared.numbers import number, number_or_none, within
-from tools.shared.text import clean, web_url
-from tools.shared.times import from_epoch_ms
-from tools.sources.hosts import USGS
-from toolserver.errors import SourceChanged, SourceEmpty
-from toolserver.upstream.source import MIB, Get, Keys, Licence, Source
+from tools.parsing.earthquakes import Quake, QuakeList, newest_quake, require_small
+from tools.parsing.numbers import number, number_or_none, within
+from tools.parsing.providers import USGS_LICENCE
+from tools.parsing.text import clean, web_url
+from tools.parsing.times import from_epoch_ms
+from tools.sources.hosts import HOUR, MINUTE, USGS
+from toolserver import MIB, Get, Keys, Proof, Source, SourceChanged, SourceUnproved, read_rows
 
 FEEDS = "https://earthquake.usgs.gov/earthquakes/feed/v1.0/summary"
-CATALOGUE = "https://earthquake.usgs.gov/fdsnws/event/1/query"
-LICENCE = Licence("yes", "U.S. Geological Survey", "https://www.usgs.gov/information-policies-and-instructions")
 
 Magnitude = Literal["significant", "4.5", "2.5", "1.0", "all"]
 Period = Literal["hour", "day", "week", "month"]
@@ -28,41 +26,10 @@ class QuakeQuery(NamedTuple):
     period: Period = "day"
 
 
-class CatalogueQuery(NamedTuple):
-    """Events of at least a magnitude in the hours before a time (to be rounded, so that the query repeats)."""
-
-    magnitude: float
-    hours: int
-    until: datetime
-    limit: int = 200
-
-
-class Quake(NamedTuple):
-    """One event. `magnitude` is None until the first solution is published; `kind` tells quarry blasts apart."""
-
-    id: str
-    magnitude: float | None
-    place: str
-    time: datetime
-    depth_km: float | None
-    lat: float | None
-    lon: float | None
-    kind: str
-    url: str | None
-    tsunami: bool | None = None
-    magnitude_type: str | None = None
-    status: str | None = None
-    updated: datetime | None = None
-
-
-class QuakeList(NamedTuple):
-    """Events in the order of the feed, and when the feed was made (None where its age does not matter)."""
-
-    quakes: tuple[Quake, ...]
-    generated: datetime | None
-
-
 LEAST = {QuakeQuery("2.5", "day"): 5}  # the world is never quieter than this; every other feed may be empty
+FLOORS: dict[Magnitude, float] = {"significant": 3.0, "4.5": 4.5, "2.5": 2.5, "1.0": 1.0, "all": -3.0}
+ROUNDING = 0.11  # feeds choose by magnitudes before they are rounded
+STAMP_S = {"hour": 30 * MINUTE, "day": 30 * MINUTE, "week": 30 * MINUTE, "month": HOUR}
 
 
 def request(query: QuakeQuery, keys: Keys) -> Get:
@@ -74,32 +41,18 @@ def parse(body: Any, query: QuakeQuery) -> QuakeList:
     if body["type"] != "FeatureCollection":
         raise SourceChanged(f"type is {body['type']!r:.40}")
     if len(body["features"]) < LEAST.get(query, 0):
-        raise SourceEmpty(f"{len(body['features'])} events")
-    generated = from_epoch_ms(body["metadata"]["generated"])
-    minutely = query.period in ("hour", "day")
-    return QuakeList(tuple(_quake(f) for f in body["features"]), generated if minutely else None)
+        raise SourceUnproved(f"{len(body['features'])} events")
+    quakes = read_rows(body["features"], lambda feature: defined(_quake(feature), FLOORS[query.magnitude]))
+    if query.magnitude in ("4.5", "2.5", "1.0"):
+        require_small(quakes, FLOORS[query.magnitude])
+    return QuakeList(quakes, from_epoch_ms(body["metadata"]["generated"]))
 
 
-def request_catalogue(query: CatalogueQuery, keys: Keys) -> Get:
-    return Get(
-        CATALOGUE,
-        params={
-            "format": "geojson",
-            "minmagnitude": f"{query.magnitude:g}",
-            "starttime": (query.until - timedelta(hours=query.hours)).strftime("%Y-%m-%dT%H:%M:%S"),
-            "orderby": "time",
-            "limit": str(query.limit),
-        },
-    )
-
-
-def parse_catalogue(body: Any, query: CatalogueQuery) -> QuakeList:
-    """Every feature; no content (HTTP 204) means no event. The age of the document says nothing."""
-    if body is None:
-        return QuakeList((), None)
-    if body["type"] != "FeatureCollection":
-        raise SourceChanged(f"type is {body['type']!r:.40}")
-    return QuakeList(tuple(_quake(f) for f in body["features"]), None)
+def defined(quake: Quake, floor: float) -> Quake:
+    """The event, if it is as large as the feed says it lists. Raises SourceChanged."""
+    if quake.magnitude is not None and quake.magnitude < floor - ROUNDING:
+        raise SourceChanged(f"M{quake.magnitude:g} in a feed from M{floor:g}")
+    return quake
 
 
 def _quake(feature: dict[str, Any]) -> Quake:
@@ -107,7 +60,7 @@ def _quake(feature: dict[str, Any]) -> Quake:
     lon, lat, depth = [*feature["geometry"]["coordinates"], None][:3]
     magnitude = number_or_none(properties["mag"])
     updated = properties.get("updated")
-    tsunami = properties.get("tsunami")
+    tsunami = number_or_none(properties.get("tsunami"))
     return Quake(
         id=clean(str(feature["id"]), 60),
         magnitude=None if magnitude is None else within(magnitude, -3, 10),
@@ -118,15 +71,12 @@ def _quake(feature: dict[str, Any]) -> Quake:
         lon=within(number(lon), -360, 360),
         kind=clean(str(properties.get("type") or "earthquake"), 40),
         url=web_url(properties.get("url")),
-        tsunami=None if tsunami is None else bool(tsunami),
+        tsunami=None if tsunami is None else tsunami != 0,
         magnitude_type=properties.get("magType"),
         status=properties.get("status"),
+        significance=number_or_none(properties.get("sig")),
         updated=None if updated is None else from_epoch_ms(updated),
     )
-
-
-def newest(listed: QuakeList) -> datetime | None:
-    return max((quake.time for quake in listed.quakes), default=None)
 
 
 FEED_FRESH_S = {"hour": 60, "day": 60, "week": 300, "month": 900}
@@ -138,17 +88,17 @@ def feed(period: Period) -> Source[QuakeQuery, QuakeList]:
         "USGS.earthquakes_feed",
         request,
         parse,
-        licence=LICENCE,
+        licence=USGS_LICENCE,
         hosts=USGS,
         fresh_s=FEED_FRESH_S[period],
-        keep_s=86400,
-        timeout_s=8,
         max_bytes=12 * MIB,
         conditional=True,
-        newest=newest,
+        newest=newest_quake,
         stamp=lambda listed: listed.generated,
-        newest_max_s=1800,
+        newest_max_s=STAMP_S[period],
         least=0,
+        proof=Proof.by_stamp(STAMP_S[period]),
+        few_choices=True,
         untrusted=True,
         probe=QuakeQuery("2.5", period),
     )
@@ -164,19 +114,3 @@ QUAKES: dict[Period, Source[QuakeQuery, QuakeList]] = {
     "week": QUAKES_WEEK,
     "month": QUAKES_MONTH,
 }
-
-CATALOGUE_QUAKES = Source(
-    "USGS.earthquakes_query",
-    request_catalogue,
-    parse_catalogue,
-    licence=LICENCE,
-    hosts=USGS,
-    fresh_s=60,
-    keep_s=3600,
-    timeout_s=8,
-    newest=newest,
-    least=0,
-    also=frozenset({204}),
-    key=lambda query: (query.magnitude, query.hours, query.limit),  # the window moves with the clock
-    untrusted=True,
-)

@@ -6,12 +6,11 @@ https://volcanoes.usgs.gov/hans-public/api/volcano/
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.shared.text import NAME, clean, clean_or_none, web_url
-from tools.shared.times import from_epoch
-from tools.sources.hosts import USGS
-from tools.sources.usgs import LICENCE
-from toolserver.errors import SourceChanged
-from toolserver.upstream.source import Get, Keys, Source
+from tools.parsing.providers import USGS_LICENCE
+from tools.parsing.text import NAME, clean, clean_or_none, web_url
+from tools.parsing.times import from_epoch
+from tools.sources.hosts import MINUTE, USGS
+from toolserver import Get, Proof, Source, SourceChanged, read_rows
 
 
 class ElevatedVolcano(NamedTuple):
@@ -26,15 +25,11 @@ class ElevatedVolcano(NamedTuple):
     url: str | None
 
 
-def request(query: None, keys: Keys) -> Get:
-    return Get("https://volcanoes.usgs.gov/hans-public/api/volcano/getElevatedVolcanoes")
-
-
 def parse(body: Any, query: None) -> tuple[ElevatedVolcano, ...]:
     """Every volcano; none is an answer."""
     if not isinstance(body, list):
         raise SourceChanged("not a list")
-    return tuple(_volcano(entry) for entry in body)
+    return read_rows(body, _volcano)
 
 
 def _volcano(entry: dict[str, Any]) -> ElevatedVolcano:
@@ -63,14 +58,14 @@ def newest(volcanoes: tuple[ElevatedVolcano, ...]) -> datetime | None:
 
 ELEVATED_VOLCANOES = Source(
     "USGS.elevated_volcanoes",
-    request,
+    Get("https://volcanoes.usgs.gov/hans-public/api/volcano/getElevatedVolcanoes"),
     parse,
-    licence=LICENCE,
+    licence=USGS_LICENCE,
     hosts=USGS,
-    fresh_s=900,
-    keep_s=86400,
+    fresh_s=15 * MINUTE,
     timeout_s=10,
     newest=newest,
     least=0,
+    proof=Proof.by_second("some volcano of the United States is always restless"),
     untrusted=True,
 )

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from tools.shared.numbers import number_or_none, positive
-from tools.shared.optional import optional
-from tools.shared.times import from_epoch
-from tools.sources.cnbc import Quote, Quotes, Symbols, enough, prices
-from tools.sources.hosts import YAHOO
-from toolserver.errors import SourceChanged, SourceEmpty, SourceRefused
-from toolserver.upstream.source import Gauge, Get, Keys, Licence, Source
+from tools.parsing.numbers import number, positive
+from tools.parsing.optional import optional
+from tools.parsing.stock_quotes import Quotes, StockQuote, Symbols, gauged_prices, require_enough
+from tools.parsing.times import from_epoch
+from tools.sources.hosts import DAY, YAHOO
+from toolserver import Gauge, Get, Keys, Licence, Proof, Source, SourceChanged, SourceEmpty, SourceRefused, read_rows
 
 API = "https://query1.finance.yahoo.com/v8/finance"
 LICENCE = Licence("no", "Yahoo Finance", "https://legal.yahoo.com/us/en/yahoo/terms/otos/index.html")
@@ -37,13 +36,13 @@ class Chart(NamedTuple):
         return before[-1] if before else None
 
 
-def theirs(symbol: str) -> str:
+def to_yahoo_symbol(symbol: str) -> str:
     """A symbol as Yahoo writes it."""
     return INDICES.get(symbol, symbol.replace(".", "-"))
 
 
 def spark_request(query: Symbols, keys: Keys) -> Get:
-    params = {"symbols": ",".join(map(theirs, query.names)), "range": "5d", "interval": "1d"}
+    params = {"symbols": ",".join(map(to_yahoo_symbol, query.names)), "range": "5d", "interval": "1d"}
     return Get(f"{API}/spark", params=params)
 
 
@@ -52,10 +51,10 @@ def parse_spark(body: Any, query: Symbols) -> Quotes:
     closes = _closes(body)
     found = {}
     for name in query.names:
-        known = [positive(value) for value in closes.get(theirs(name), []) if value is not None]
+        known = [positive(value) for value in closes.get(to_yahoo_symbol(name), []) if value is not None]
         if len(known) > 1:
-            found[name] = Quote(name, price=known[-1], previous_close=known[-2])
-    return enough(found, query)
+            found[name] = StockQuote(name, price=known[-1], previous_close=known[-2])
+    return require_enough(found, query)
 
 
 def _closes(body: dict[str, Any]) -> Mapping[str, list[Any]]:
@@ -95,7 +94,9 @@ def parse_chart(body: Any, query: str) -> Chart:
         price=positive(meta["regularMarketPrice"]),
         at=from_epoch(meta["regularMarketTime"]),
         currency=optional(lambda text: str(text)[:8], meta.get("currency")),
-        closes=tuple((from_epoch(at), close) for at, value in closes if (close := number_or_none(value)) is not None),
+        closes=read_rows(
+            (pair for pair in closes if pair[1] is not None), lambda pair: (from_epoch(pair[0]), number(pair[1]))
+        ),
     )
 
 
@@ -117,12 +118,11 @@ SPARK = Source(
     licence=LICENCE,
     hosts=YAHOO,
     fresh_s=60,
-    keep_s=86400,
-    timeout_s=8,
     least=0,
+    proof=Proof.harmless("the query names the symbols, and those that are missing are counted in a warning"),
     also=frozenset({404}),  # none of the symbols exists
     user_input=True,  # which symbols another provider lacks may depend on what a caller asked for
-    gauge=Gauge(prices, 0.4),
+    gauge=Gauge(gauged_prices, 0.4),
     probe=Symbols(("SPY",)),
 )
 CHART = Source(
@@ -132,9 +132,7 @@ CHART = Source(
     licence=LICENCE,
     hosts=YAHOO,
     fresh_s=300,
-    keep_s=86400,
-    timeout_s=8,
     newest=lambda chart: chart.at,
-    newest_max_s=5 * 86400,
+    newest_max_s=5 * DAY,
     probe="GC=F",
 )

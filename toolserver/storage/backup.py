@@ -1,4 +1,4 @@
-"""A copy of a running database that is known to be good, and the way back."""
+"""Backups of a database that may be in use, checked before they count, and their restoration."""
 
 import os
 import sqlite3
@@ -8,14 +8,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from toolserver.errors import ToolserverError
-from toolserver.storage.durable import connect, private
-from toolserver.storage.migrate import ForeignDatabase, verify
+from toolserver.storage.errors import ForeignDatabase
+from toolserver.storage.group_commit import connect, private
+from toolserver.storage.migrate import verify
+from toolserver.storage.private_file import sync_folder
 
 Problems = Callable[[sqlite3.Connection], list[str]]
 
 
 class BackupFailed(ToolserverError):
-    """The copy is not good, or there is something where it should go. Nothing was changed."""
+    """The copy is damaged, or its target exists already. Nothing was changed."""
 
 
 class DatabaseInUse(ToolserverError):
@@ -23,7 +25,7 @@ class DatabaseInUse(ToolserverError):
 
 
 def back_up(path: Path, to: Path, *, problems: Problems) -> int:
-    """Copy a database, in use or not; the copy's size. It appears under its name only when it was found good.
+    """Copy a database and return the size of the copy in bytes. It gets its name only after it was checked.
 
     Raises:
         BackupFailed: the copy has problems, or the name is taken.
@@ -37,7 +39,7 @@ def back_up(path: Path, to: Path, *, problems: Problems) -> int:
 
 
 def restore(path: Path, backup: Path, *, problems: Problems) -> Path | None:
-    """Put a backup in a database's place; where the database that was there is now, if there was one.
+    """Replace a database by a backup, and return the new path of the old database, if there was one.
 
     Raises:
         BackupFailed: the backup has problems.
@@ -58,17 +60,17 @@ def restore(path: Path, backup: Path, *, problems: Problems) -> Path | None:
         ready.replace(path)
     finally:
         ready.unlink(missing_ok=True)
-    _sync(path.parent)
+    sync_folder(path.parent)
     return aside
 
 
 def stamp() -> str:
-    """The time in a form that sorts, for names."""
+    """The time (UTC) for file names, in a form that sorts."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
 
 
 def file_problems(db: sqlite3.Connection) -> list[str]:
-    """What SQLite finds wrong with a file, and whether its every migration is one we know. Raises as `verify` does."""
+    """What SQLite finds wrong with a file, after its migrations were checked. Raises as `verify` does."""
     if not verify(db):
         raise ForeignDatabase("this database is empty")
     found = [text for (text,) in db.execute("PRAGMA integrity_check(20)") if text != "ok"]
@@ -76,20 +78,20 @@ def file_problems(db: sqlite3.Connection) -> list[str]:
 
 
 def _copied(path: Path, to: Path, problems: Problems) -> None:
-    """Copy through SQLite, with what is in the write-ahead log; look at the copy; then give it its name."""
+    """Copy through SQLite, including the write-ahead log, check the copy, and then give it its name."""
     unfinished = to.with_name(to.name + ".unfinished")
     unfinished.unlink(missing_ok=True)
     private(unfinished)
     try:
         with closing(connect(path)) as source, closing(connect(unfinished)) as copy:
-            source.backup(copy)  # in one step, which sees one moment and keeps no writer waiting
-            copy.execute("PRAGMA journal_mode=DELETE")  # one file, whole in itself
+            source.backup(copy)  # in one step: a snapshot that blocks no writer
+            copy.execute("PRAGMA journal_mode=DELETE")  # one file without side files
             found = file_problems(copy) or problems(copy)
         if found:
             raise BackupFailed(f"the copy of {path} is not good: {'; '.join(found[:5])}")
-        _sync(unfinished)
+        sync_folder(unfinished)
         unfinished.rename(to)
-        _sync(to.parent)
+        sync_folder(to.parent)
     except sqlite3.DatabaseError as error:
         raise BackupFailed(f"{path} cannot be copied: {error}") from error
     finally:
@@ -97,19 +99,10 @@ def _copied(path: Path, to: Path, problems: Problems) -> None:
 
 
 def _alone(path: Path) -> None:
-    """Fold the write-ahead log into the file. SQLite lets only the last one who has it open do that."""
+    """Fold the write-ahead log into the file, which SQLite allows only to the last process that has it open."""
     with closing(connect(path)) as db:
         db.execute("PRAGMA busy_timeout=200")
         try:
             db.execute("PRAGMA journal_mode=DELETE")
         except sqlite3.OperationalError as error:
             raise DatabaseInUse(f"{path} is in use: stop the service first") from error
-
-
-def _sync(path: Path) -> None:
-    """Until this returns, a new name or new bytes may not be on the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -1,4 +1,4 @@
-"""Numbered migrations of a database that must never be guessed at: each is applied once, whole, and never edited."""
+"""The migration runner of every SQLite file: numbered steps, each applied once and whole, and never edited."""
 
 import hashlib
 import logging
@@ -9,24 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolserver.errors import ToolserverError
-from toolserver.storage.db import NewerDatabase
+from toolserver.storage.errors import ForeignDatabase, MigrationChanged, NewerDatabase
 
 log = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).parent / "migrations"
-APPLICATION_ID = 0x54534C47  # "TSLG", in the file's header: whose database this is
+APPLICATION_ID = 0x54534C47  # "TSLG", in the header of a ledger's file: it says which application it belongs to
+CACHE_ID = 0x54534341  # "TSCA", in the header of the file of stored answers
 _NAME = re.compile(r"(\d{4})_(\w+)\.sql")
 _APPLIED = """CREATE TABLE IF NOT EXISTS migration(
   number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT"""
-
-
-class ForeignDatabase(ToolserverError):
-    """The file is a database, but not one of ours."""
-
-
-class MigrationChanged(ToolserverError):
-    """A migration that was applied is not the one we have under its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +36,7 @@ class Migration:
 
 
 def migrations(folder: Path = FOLDER) -> tuple[Migration, ...]:
-    """The steps in a folder, `0001_what.sql` onwards, without a gap."""
+    """The steps in a folder: `0001_name.sql` and so on. Raises ValueError when a number is missing."""
     found = [
         Migration(int(match[1]), match[2], path.read_text(encoding="utf-8"))
         for path in sorted(folder.iterdir())
@@ -55,23 +47,27 @@ def migrations(folder: Path = FOLDER) -> tuple[Migration, ...]:
     return tuple(found)
 
 
-def migrate(db: sqlite3.Connection, steps: Sequence[Migration] | None = None) -> int:
-    """Bring a database up to date; its version afterwards.
+def migrate(
+    db: sqlite3.Connection, steps: Sequence[Migration] | None = None, *, application_id: int = APPLICATION_ID
+) -> int:
+    """Bring a database up to date and return its version: the number of its steps. `steps` are the ledger's by default.
 
     Raises:
         NewerDatabase, ForeignDatabase, MigrationChanged: nothing was changed.
     """
     steps = migrations() if steps is None else steps
-    version = verify(db, steps)
+    version = verify(db, steps, application_id=application_id)
     for step in steps[version:]:
-        _apply(db, step)
+        _apply(db, step, application_id)
     return len(steps)
 
 
-def verify(db: sqlite3.Connection, steps: Sequence[Migration] | None = None) -> int:
-    """The version of a database whose every step is one of ours; 0 of an empty one. Raises as `migrate` does."""
+def verify(
+    db: sqlite3.Connection, steps: Sequence[Migration] | None = None, *, application_id: int = APPLICATION_ID
+) -> int:
+    """The version of a database, after checking that each applied step is ours; 0 if empty. Raises as `migrate`."""
     steps = migrations() if steps is None else steps
-    applied = _applied(db)
+    applied = _read_applied(db, application_id)
     if len(applied) > len(steps):
         raise NewerDatabase(f"the database has version {len(applied)}; this software knows {len(steps)}")
     for step, (number, name, checksum) in zip(steps, applied, strict=False):
@@ -80,21 +76,21 @@ def verify(db: sqlite3.Connection, steps: Sequence[Migration] | None = None) -> 
     return len(applied)
 
 
-def _applied(db: sqlite3.Connection) -> list[tuple[int, str, str]]:
+def _read_applied(db: sqlite3.Connection, application_id: int) -> list[tuple[int, str, str]]:
     owner = db.execute("PRAGMA application_id").fetchone()[0]
     tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
     if owner == 0 and not tables:
         return []
-    if owner != APPLICATION_ID or "migration" not in tables:
-        raise ForeignDatabase("this is a database, but not a ledger of ours")
+    if owner != application_id or "migration" not in tables:
+        raise ForeignDatabase("this is a database, but not one of ours")
     return db.execute("SELECT number, name, checksum FROM migration ORDER BY number").fetchall()
 
 
-def _apply(db: sqlite3.Connection, step: Migration) -> None:
-    """One step in one transaction. A second process that starts at the same moment finds it done."""
+def _apply(db: sqlite3.Connection, step: Migration, application_id: int) -> None:
+    """Apply one step in one transaction. A second process that starts at the same time finds it applied."""
     db.execute("BEGIN IMMEDIATE")
     try:
-        db.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        db.execute(f"PRAGMA application_id={application_id}")
         db.execute(_APPLIED)
         if db.execute("SELECT 1 FROM migration WHERE number=?", (step.number,)).fetchone() is None:
             for statement in statements(step.sql):
@@ -109,7 +105,7 @@ def _apply(db: sqlite3.Connection, step: Migration) -> None:
 
 
 def statements(script: str) -> Iterator[str]:
-    """A script's statements one by one: `executescript` would end the transaction it is to run in."""
+    """The statements of a script: `executescript` would commit the transaction in which they must run."""
     begun = ""
     for line in script.splitlines():
         begun += line + "\n"

@@ -1,27 +1,29 @@
-"""Source answers kept in memory and, across restarts, on disk: typed, shared by every tool that needs them.
+"""Caches the answers of sources, typed, for all tools: in memory and, across restarts, in a store.
 
-Only successes are kept. An answer is fresh for the source's `fresh_s`; asked for in the last fifth of that, it is
-given and refreshed in the background. When a refresh fails, it may be given for `keep_s` more.
+Only good answers are kept. An answer is fresh for the source's `fresh_s`; a read in the last fifth of that time
+returns it and starts a refresh in the background. When refreshes fail, it may be served for `keep_s` more.
 """
 
 import logging
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Hashable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
+import anyio
 from anyio.abc import TaskGroup
 from cachetools import LRUCache
 
 from toolserver.clock import Clock
-from toolserver.errors import SourceError
-from toolserver.freshness import judge
-from toolserver.upstream.answer import Answer
-from toolserver.upstream.bodies import parsed
-from toolserver.upstream.flight import SingleFlight
-from toolserver.upstream.plausibility import Plausibility
-from toolserver.upstream.reader import Fetched, Reader
-from toolserver.upstream.source import Get, Source
+from toolserver.core.single_flight import SingleFlight
+from toolserver.upstream.fetcher import Fetched, Fetcher
+from toolserver.upstream.freshness import judge
+from toolserver.upstream.outlier_guard import OutlierGuard
+from toolserver.upstream.reading import SourceAnswer
+from toolserver.upstream.source import Source
+from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.stillness_guard import StillnessGuard
+from toolserver.upstream.throttle import RequestWithheld
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +36,7 @@ REFRESH_AHEAD = 0.8
 
 @dataclass(frozen=True, slots=True)
 class StoredBody:
-    """A good exchange as it is kept on disk: the body itself, so that today's parser reads it."""
+    """A good exchange as it is stored: the raw body, so that the parser of the running version reads it."""
 
     body: bytes
     fetched_at: datetime
@@ -42,21 +44,21 @@ class StoredBody:
 
 
 class BodyStore(Protocol):
-    """Where good bodies survive a restart."""
+    """Keeps the last good body of each source and query across restarts."""
 
     async def load(self, source: str, key: str) -> StoredBody | None: ...
 
     def save(self, source: str, key: str, stored: StoredBody, *, keep_s: float) -> None:
-        """Keep it soon; never waits, never fails."""
+        """Schedule the body to be stored. Neither waits nor raises."""
         ...
 
     def renew(self, source: str, key: str, fetched_at: datetime) -> None:
-        """The upstream said "not modified": the body is as good as new."""
+        """Schedule the stored body's time to be updated: the upstream answered "not modified"."""
         ...
 
 
 class NoStore:
-    """Keeps nothing."""
+    """A store that keeps nothing."""
 
     async def load(self, source: str, key: str) -> StoredBody | None:
         return None
@@ -75,97 +77,163 @@ class _Kept:
     newest_at: datetime | None
     dated: datetime | None
     validators: dict[str, str]
+    dropped: int = 0
 
 
 class SourceCache:
-    """The engine's desk: reads from memory, else from disk, else from the upstream, once for all who ask."""
+    """Answers from memory, else from the store, else from the upstream, asked once for all concurrent reads."""
 
-    def __init__(self, reader: Reader, *, clock: Clock, tasks: TaskGroup, store: BodyStore | None = None) -> None:
-        self._reader, self._clock, self._store = reader, clock, store or NoStore()
-        self._flights = SingleFlight(tasks)
+    def __init__(self, fetcher: Fetcher, *, clock: Clock, tasks: TaskGroup, store: BodyStore | None = None) -> None:
+        self._fetcher, self._clock, self._store = fetcher, clock, store or NoStore()
+        self._single_flight = SingleFlight(tasks)
         self._kept: LRUCache[Hashable, _Kept] = LRUCache(ENTRIES)
         self._from_users: dict[str, LRUCache[Hashable, _Kept]] = {}
-        self._unstored: LRUCache[Hashable, bool] = LRUCache(ENTRIES)  # keys known not to be on disk
-        self.plausibility = Plausibility()
+        self._held: dict[Hashable, anyio.Event] = {}  # of the fetches under way: set when pacing makes one wait long
+        self._defaults: LRUCache[Hashable, bool] = LRUCache(ENTRIES_FROM_USERS)  # what nobody had to choose
+        self._unstored: LRUCache[Hashable, bool] = LRUCache(ENTRIES)  # keys known not to be in the store
+        self.outlier_guard = OutlierGuard()
+        self._stillness_guard = StillnessGuard()
 
-    async def fresh(self, source: Source[Q, R], query: Q, *, sla_s: float) -> Answer[R]:
-        """A live or cached answer. Raises SourceError when there is none and none can be had."""
+    async def fresh(
+        self, source: Source[Q, R], query: Q, *, sla_s: float, is_chosen: bool = False, is_patient: bool = True
+    ) -> SourceAnswer[R]:
+        """Return a live or cached answer. Raises SourceError when there is none young enough and the fetch fails."""
         key = _key(source, query)
-        kept = await self._look(source, query, key)
+        is_chosen = self._is_callers_own(source, key, is_chosen)
+        kept = await self._find_kept(source, query, key)
         now = self._clock.now()
         if kept is not None:
-            seen = judge(source, fetched_at=kept.fetched_at, dated=kept.dated, now=now, sla_s=0)
-            if not seen.stale:
-                if seen.age_s > REFRESH_AHEAD * source.fresh_s:
-                    self._flights.start(key, lambda: self._refresh_ahead(source, query, key))
-                return _answer(kept)
+            freshness = judge(source, fetched_at=kept.fetched_at, dated=kept.dated, now=now, sla_s=0)
+            if not freshness.stale:
+                if freshness.age_s > REFRESH_AHEAD * source.fresh_s:
+                    self._single_flight.start(key, lambda: self._refresh_ahead(source, query, key, is_chosen))
+                return _make_answer(kept)
+        too_old = (
+            kept is None or judge(source, fetched_at=kept.fetched_at, dated=kept.dated, now=now, sla_s=sla_s).stale
+        )
+        may_wait = kept is None or (is_patient and too_old) or not self._is_within_keep(source, kept)
         try:
-            fetched = await self._flights.do(key, lambda: self._fetch(source, query, key))
+            fetched = await self._fetch_once(source, query, key, is_chosen=is_chosen, may_wait=may_wait)
         except SourceError as error:
-            if kept is None or judge(source, fetched_at=kept.fetched_at, dated=kept.dated, now=now, sla_s=sla_s).stale:
+            if kept is None or too_old:
                 raise
-            return _answer(kept, failure=error.reason)
-        return Answer(fetched.value, fetched.fetched_at, fetched.newest_at, fetched.dated, fetched.latency_ms)
+            return _make_answer(kept, failure=error.reason)
+        times = (fetched.fetched_at, fetched.newest_at, fetched.dated)
+        return SourceAnswer(fetched.value, *times, fetched.latency_ms, dropped=fetched.dropped)
 
-    async def kept(self, source: Source[Q, R], query: Q) -> Answer[R] | None:
-        """The last good answer within the keep limit."""
-        kept = await self._look(source, query, _key(source, query))
-        if kept is None or not self._reader.usable(source, query):
+    async def kept(self, source: Source[Q, R], query: Q) -> SourceAnswer[R] | None:
+        """Return the last good answer if it is within the keep limit, without asking the upstream."""
+        kept = await self._find_kept(source, query, _key(source, query))
+        if kept is None or not self._fetcher.usable(source, query):
             return None
-        age = (self._clock.now() - kept.fetched_at).total_seconds()
-        return _answer(kept) if age <= source.fresh_s + source.keep_s else None
+        return _make_answer(kept) if self._is_within_keep(source, kept) else None
 
-    async def _refresh_ahead(self, source: Source[Any, Any], query: Any, key: Hashable) -> Fetched | None:
+    def _is_within_keep(self, source: Source[Any, Any], kept: _Kept) -> bool:
+        return (self._clock.now() - kept.fetched_at).total_seconds() <= source.fresh_s + source.keep_s
+
+    def _is_callers_own(self, source: Source[Any, Any], key: Hashable, is_chosen: bool) -> bool:
+        """Whether a query belongs in the lane of callers. One that default arguments lead to never does."""
+        if not (source.user_input or source.few_choices):
+            return False
+        if not is_chosen:
+            self._defaults[key] = True
+        return key not in self._defaults
+
+    async def _fetch_once(
+        self, source: Source[Any, Any], query: Any, key: Hashable, *, is_chosen: bool, may_wait: bool
+    ) -> Fetched:
+        """Return what the one fetch for all concurrent reads returns.
+
+        Raises:
+            SourceError: it failed.
+            RequestWithheld: our own pacing makes it wait, and this read may not. The fetch goes on.
+        """
+
+        def fetch() -> Awaitable[Fetched]:
+            return self._fetch(source, query, key, is_chosen)
+
+        if may_wait:
+            return await self._single_flight.do(key, fetch)
+        outcome: Fetched | SourceError = RequestWithheld("its turn is some seconds away")
+        held = self._held.setdefault(key, anyio.Event())
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_cancel_when, held, tasks.cancel_scope)
+            try:
+                outcome = await self._single_flight.do(key, fetch)
+            except SourceError as error:
+                outcome = error
+            tasks.cancel_scope.cancel()
+        if isinstance(outcome, SourceError):
+            raise outcome
+        return outcome
+
+    async def _refresh_ahead(
+        self, source: Source[Any, Any], query: Any, key: Hashable, is_chosen: bool
+    ) -> Fetched | None:
         try:
-            return await self._fetch(source, query, key)
+            return await self._fetch(source, query, key, is_chosen)
         except SourceError:
-            return None  # the reader has logged and counted it; the next call decides what to do
+            return None  # the fetcher has logged and counted it; the old answer is still fresh
 
-    async def _fetch(self, source: Source[Any, Any], query: Any, key: Hashable) -> Fetched:
+    async def _fetch(self, source: Source[Any, Any], query: Any, key: Hashable, is_chosen: bool) -> Fetched:
         table = self._table(source)
         kept = table.get(key)
-        fetched = await self._reader.fetch(source, query, kept.validators if kept else {}, kept.value if kept else None)
-        self.plausibility.check(source, fetched.value, fetched.fetched_at)
-        table[key] = _Kept(fetched.value, fetched.fetched_at, fetched.newest_at, fetched.dated, fetched.validators)
-        self._keep_on_disk(source, key, fetched)
+        try:
+            fetched = await self._fetcher.fetch(
+                source,
+                query,
+                kept.validators if kept else {},
+                kept.value if kept else None,
+                is_chosen=is_chosen,
+                held=self._held.setdefault(key, anyio.Event()),
+            )
+        finally:
+            self._held.pop(key, None)
+        self._stillness_guard.check(source, key, fetched.value, fetched.fetched_at)
+        self.outlier_guard.check(source, fetched.value, fetched.fetched_at)
+        if kept is not None and fetched.body is None:
+            fetched = replace(fetched, dropped=kept.dropped)
+        table[key] = _Kept(
+            fetched.value, fetched.fetched_at, fetched.newest_at, fetched.dated, fetched.validators, fetched.dropped
+        )
+        self._save(source, key, fetched)
         return fetched
 
-    def _keep_on_disk(self, source: Source[Any, Any], key: Hashable, fetched: Fetched) -> None:
+    def _save(self, source: Source[Any, Any], key: Hashable, fetched: Fetched) -> None:
         if source.user_input:
             return
-        name = _disk_key(key)
+        name = _store_key(key)
         if fetched.body is None:
             self._store.renew(source.name, name, fetched.fetched_at)
         else:
             stored = StoredBody(fetched.body, fetched.fetched_at, fetched.validators)
             self._store.save(source.name, name, stored, keep_s=source.fresh_s + source.keep_s)
 
-    async def _look(self, source: Source[Any, Any], query: Any, key: Hashable) -> _Kept | None:
+    async def _find_kept(self, source: Source[Any, Any], query: Any, key: Hashable) -> _Kept | None:
         table = self._table(source)
         kept = table.get(key)
         if kept is not None or source.user_input or key in self._unstored:
             return kept
-        stored = await self._store.load(source.name, _disk_key(key))
-        kept = table.get(key) or (self._revived(source, query, stored) if stored else None)
+        stored = await self._store.load(source.name, _store_key(key))
+        kept = table.get(key) or (await self._parse_stored(source, query, stored) if stored else None)
         if kept is None:
             self._unstored[key] = True
         else:
             table[key] = kept
-            self.plausibility.remember(source, kept.value, kept.fetched_at)
+            self.outlier_guard.remember(source, kept.value, kept.fetched_at)
         return kept
 
-    def _revived(self, source: Source[Any, Any], query: Any, stored: StoredBody) -> _Kept | None:
-        """A stored body read anew. One that today's parser rejects is forgotten."""
-        plan = source.request(query, {})
-        request = plan if isinstance(plan, Get) else plan[0] if plan else Get("")
+    async def _parse_stored(self, source: Source[Any, Any], query: Any, stored: StoredBody) -> _Kept | None:
+        """Parse a stored body as the answer to today's request, keys included. None if that fails: it is forgotten."""
         try:
-            value = parsed(source, request, query, stored.body, cut=source.prefix)
+            request = self._fetcher.plan_requests(source, query)[0]
+            parsed = await self._fetcher.parse(source, request, query, stored.body, is_cut=source.prefix)
         except SourceError as error:
-            log.info("a stored body no longer parses", extra={"source": source.name, "reason": error.reason})
+            log.info("a stored body cannot be used", extra={"source": source.name, "reason": error.reason})
             return None
-        newest = source.newest(value) if source.newest else None
-        dated = source.stamp(value) if source.stamp else newest
-        return _Kept(value, stored.fetched_at, newest, dated, dict(stored.validators))
+        return _Kept(
+            parsed.value, stored.fetched_at, parsed.newest_at, parsed.dated, dict(stored.validators), parsed.dropped
+        )
 
     def _table(self, source: Source[Any, Any]) -> LRUCache[Hashable, _Kept]:
         if not source.user_input:
@@ -176,14 +244,19 @@ class SourceCache:
         return table
 
 
-def _answer(kept: _Kept, failure: str | None = None) -> Answer[Any]:
-    return Answer(kept.value, kept.fetched_at, kept.newest_at, kept.dated, failure=failure)
+async def _cancel_when(event: anyio.Event, scope: anyio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
+
+
+def _make_answer(kept: _Kept, failure: str | None = None) -> SourceAnswer[Any]:
+    return SourceAnswer(kept.value, kept.fetched_at, kept.newest_at, kept.dated, failure=failure, dropped=kept.dropped)
 
 
 def _key(source: Source[Any, Any], query: Any) -> Hashable:
-    """Sources that share a name and a request function share answers; other requests under one name do not."""
-    return (source.name, source.request.__qualname__, source.key(query))
+    """Return the cache key: sources share answers if they share a name and send the same requests."""
+    return (source.name, source.request_name, source.key(query))
 
 
-def _disk_key(key: Hashable) -> str:
+def _store_key(key: Hashable) -> str:
     return repr(key)

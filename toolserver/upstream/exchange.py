@@ -1,15 +1,17 @@
-"""The pieces of one exchange with an upstream: the raw answer, its capped body, redirects, waiting times."""
+"""The parts of one exchange with an upstream: the raw response, its bounded body, redirects, waiting times."""
 
 import json
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-from toolserver.errors import SourceChanged, SourceTooLarge
-from toolserver.upstream.connecting import connect_ms
-from toolserver.upstream.source import Connect, Source
+from toolserver.core.http_body import BodyUnreadable, read_prefix
+from toolserver.upstream.large_bodies import BodyPlace
+from toolserver.upstream.source import Connect, Keys, Post, Request, Source
+from toolserver.upstream.source_errors import SourceChanged, SourceTooLarge
+from toolserver.upstream.tcp_probe import connect_ms
 
 if TYPE_CHECKING:
     import httpx
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A response before it is judged."""
+    """A response before its status and body are checked. `latency_ms` covers redirects and the body."""
 
     status: int
     headers: "httpx.Headers"
@@ -27,44 +29,73 @@ class Raw:
     latency_ms: int
 
 
-async def connected(request: Connect) -> Raw:
-    """A connection attempt, told in the words of an HTTP answer."""
+async def connect(request: Connect) -> Raw:
+    """Open TCP connections and return how long that took, in the form of an HTTP response with a JSON body."""
     import httpx
 
     parts = urlsplit(request.url)
     host = parts.hostname or ""
     latency = await connect_ms(host, parts.port or 443)
-    told = {"unreachable": True} if latency is None else {"latency_ms": latency}
-    return Raw(200, httpx.Headers(), json.dumps(told).encode(), False, host, latency or 0)
+    result = {"unreachable": True} if latency is None else {"latency_ms": latency}
+    return Raw(200, httpx.Headers(), json.dumps(result).encode(), False, host, latency or 0)
 
 
+SHORTEST_KEY = 8  # characters; shorter values are switches ("1", "yes") and no secrets
 ACCEPT = {"json": "application/json", "text": "text/csv, text/plain, */*;q=0.5", "bytes": "*/*"}
 
 
-async def read(response: "httpx.Response", source: Source[Any, Any]) -> tuple[bytes, bool]:
-    """The decoded body and whether it was cut. More than the source allows is cut (prefix sources) or refused."""
-    chunks, size = [], 0
-    async for chunk in response.aiter_bytes():
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > source.max_bytes:
-            if not source.prefix:
-                raise SourceTooLarge(f"over {source.max_bytes} bytes")
-            return b"".join(chunks)[: source.max_bytes], True
-    return b"".join(chunks), False
+async def read_source_body(
+    response: "httpx.Response", source: Source[Any, Any], place: BodyPlace
+) -> tuple[bytes, bool]:
+    """Return the decoded body and whether it was cut at `max_bytes`, which only a prefix source permits.
+
+    Raises:
+        SourceTooLarge: the body of any other source has more bytes than that.
+        SourceChanged: the body is damaged gzip, or has another encoding.
+        TooManyBodies: it is large, and no place for a large body was free in time.
+    """
+    from toolserver.core.http_client import iter_response
+
+    try:
+        body, is_cut = await read_prefix(place.admit(iter_response(response)), source.max_bytes)
+    except BodyUnreadable as error:
+        raise SourceChanged(str(error)) from error
+    if is_cut and not source.prefix:
+        raise SourceTooLarge(f"over {source.max_bytes} bytes")
+    return body, is_cut
 
 
-def followed(url: "httpx.URL", location: str) -> "httpx.URL":
-    """Where a redirect leads, if that is https and the same site."""
+def redirect_target(url: "httpx.URL", location: str, request: Request, keys: Keys) -> "httpx.URL":
+    """Return where a redirect leads: https, the same site, and no place that would be given a secret.
+
+    Raises:
+        SourceChanged: it leads elsewhere, or to another origin with a body to send again or an API key in the URL.
+    """
     target = url.join(location)
     site = ".".join(url.host.split(".")[-2:])
-    if target.scheme != "https" or not (target.host == site or target.host.endswith("." + site)):
+    is_our_site = target.scheme == "https" and (target.host == site or target.host.endswith("." + site))
+    if not is_our_site or not (is_same_origin(target, request) or _gives_nothing_away(target, request, keys)):
         raise SourceChanged(f"redirected to {target.host[:60]}")
     return target
 
 
+def is_same_origin(url: "httpx.URL", request: Request) -> bool:
+    """Whether a URL has the scheme, host and port of the original request: only there may its headers be sent."""
+    import httpx
+
+    origin = httpx.URL(request.url)
+    return (url.scheme, url.host, url.port) == (origin.scheme, origin.host, origin.port)
+
+
+def _gives_nothing_away(target: "httpx.URL", request: Request, keys: Keys) -> bool:
+    """Whether a request to another origin carries neither a body nor, in its URL, a value of `keys`."""
+    written = unquote(str(target))
+    has_key = any(len(key) >= SHORTEST_KEY and key in written for key in keys.values())
+    return not has_key and not isinstance(request, Post)
+
+
 def retry_after(headers: "httpx.Headers", now: datetime) -> float | None:
-    """Seconds from Retry-After (a number or a date) or x-ratelimit-reset (epoch seconds)."""
+    """Return the seconds given by Retry-After (a number or a date) or x-ratelimit-reset (epoch seconds), or None."""
     value = headers.get("retry-after", "")
     try:
         if value:

@@ -1,14 +1,18 @@
-"""A source is two pure functions and a few numbers.
+"""A source says what to ask, how to read the answer, and a few numbers.
 
-`request` turns a query into an HTTP request, `parse` turns the body into our model. Neither does
-I/O nor reads a clock, so both are tested with plain values. The engine does the fetching, and with it
-the deadline, the retry, the pacing, the cache and the bookkeeping, the same way for every source.
+`request` is an HTTP request, or a function that turns a query into one; `parse` turns the body into our model.
+Neither does I/O nor reads a clock, so both are tested with plain values. The engine does the fetching, and with
+it the deadline, the retry, the pacing, the cache and the bookkeeping, in the same way for every source.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from toolserver.upstream.proof import Proof
+from toolserver.upstream.rows import USUAL_SHARE
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -63,7 +67,8 @@ class HostGroup:
     """How politely a group of hosts is asked: how many at once, how far apart, how many per period.
 
     `each_host` keeps the numbers per host instead of for the whole group. `key` names an API key whose
-    presence replaces budget and gap by `keyed_budget` and `keyed_gap_s`.
+    presence replaces budget and gap by `keyed_budget` and `keyed_gap_s`. `reserve` is the part of the budget that
+    queries chosen by callers may not touch; 0 for a group that only they use.
     """
 
     name: str
@@ -75,6 +80,7 @@ class HostGroup:
     key: str | None = None
     keyed_budget: int | None = None
     keyed_gap_s: float | None = None
+    reserve: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,33 +107,40 @@ class Source(Generic[Q, R]):
 
     Attributes:
         name: `Provider.specific_metric`, permanent: it appears in `_meta.sources[]`.
-        request: `(query, keys) -> Plan`. None means "not usable": a key is missing.
+        request: what to send: a `Get` or `Post` that never changes, several of them (mirrors, tried in order), or
+            a function `(query, keys) -> Plan` where it depends on the query or on a key. A function that returns
+            None says "not usable": a key is missing.
         parse: `(body, query) -> result`; raises a `SourceError` or any of KeyError, ValueError, TypeError, …
             which the engine turns into `SourceChanged`. Body is what `Get.decode` asked for.
         fresh_s: how long an answer is served as live.
-        keep_s: how much longer it may be served, marked stale, while the upstream is down.
-        timeout_s: the whole exchange, retry included.
+        keep_s: how much longer it may be served, marked stale, while the upstream is down; usually a day.
+        timeout_s: seconds for the whole exchange, retry included.
         newest: the time of the youngest item in an answer, for `_meta` and for `newest_max_s`.
         stamp: the time the upstream put on the document, judged by `newest_max_s` instead of `newest`.
         newest_max_s: oldest acceptable stamp or newest item; older raises `SourceFrozen`.
-        least: fewest items of a sized answer; fewer raises `SourceEmpty` (0: may be empty).
+        least: fewest items of a sized answer; fewer raises `SourceEmpty` (0: may be empty, if there is a `proof`).
+        proof: what proves that the source is alive; required where `least` is 0, and otherwise checked if given.
+        moves: what of an answer changes all the time, to the last digit: if it stands still, `SourceFrozen` is raised.
         also: statuses besides 200 that are an answer (404 where "not indexed" is what was asked).
         conditional: send If-None-Match and If-Modified-Since, understand 304.
         prefix: stop reading after `max_bytes` and parse the complete lines only.
         key: the cache key of a query, where the query holds more than identifies the answer (a date).
-        user_input: the query comes from a caller: kept in a small cache of its own, never on disk.
+        user_input: the query comes from a caller: kept in a small cache of its own, never on disk. Unless the
+            caller left the arguments at their defaults, it also has a lane, a circuit and a budget of its own.
+        few_choices: a caller's argument is one of a few words: cached like any other, in the lane of callers.
+        unreadable_share: of the rows of a list, how large a part may be unreadable; more of them is no answer.
         untrusted: answers carry third-party text.
         probe: a query that `doctor` may ask.
     """
 
     name: str
-    request: Callable[[Q, Keys], Plan]
+    request: Callable[[Q, Keys], Plan] | Request | Sequence[Request]
     parse: Callable[[Any, Q], R]
     licence: Licence
     hosts: HostGroup
     fresh_s: float
-    keep_s: float
-    timeout_s: float
+    keep_s: float = 86400
+    timeout_s: float = 8
     max_bytes: int = 2 * MIB
     prefix: bool = False
     conditional: bool = False
@@ -135,12 +148,29 @@ class Source(Generic[Q, R]):
     stamp: Callable[[R], datetime | None] | None = None
     newest_max_s: float | None = None
     least: int = 1
+    proof: Proof | None = None
+    moves: Callable[[R], Hashable] | None = None
     also: frozenset[int] = frozenset()
     key: Callable[[Q], Hashable] = same
     user_input: bool = False
+    few_choices: bool = False
+    unreadable_share: float = USUAL_SHARE
     untrusted: bool = False
     gauge: Gauge[R] | None = None
     probe: Any = None
+
+    def __post_init__(self) -> None:
+        if self.least == 0 and self.proof is None:
+            raise TypeError(f"{self.name} may be empty and declares no proof of life: see docs/adding-a-source.md")
+
+    def plan(self, query: Q, keys: Keys) -> Plan:
+        """What to send for a query with the API keys that are set."""
+        return self.request(query, keys) if callable(self.request) else self.request
+
+    @cached_property
+    def request_name(self) -> str:
+        """The request function's name, or the constant request: sources that share it and `name` share answers."""
+        return self.request.__qualname__ if callable(self.request) else repr(self.request)
 
     def __repr__(self) -> str:
         return f"Source({self.name!r})"

@@ -1,20 +1,20 @@
-"""What a request to a simulated upstream gets: the provider's answer, or what a fault makes of it."""
+"""The answer to a request to a simulated upstream: the provider's own, or what a fault makes of it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from toolserver.world import stock, transforms
+from toolserver.world import error_replies, transforms
 from toolserver.world.faults import Rule
 from toolserver.world.model import Ask, Handler, Reply, Route, Routes, World
-from toolserver.world.rendering import Page, Renderer
+from toolserver.world.rendering import RenderedReply, Renderer
 from toolserver.world.state import WorldState
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """How an answer travels."""
+    """How an answer is sent: delays, cuts and resets."""
 
     delay_s: float = 0
     bytes_per_s: float | None = None
@@ -23,17 +23,17 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """`page` is None when nothing is sent at all."""
+class SimulatedAnswer:
+    """An answer and its delivery. `page` is None when nothing is sent at all."""
 
-    page: Page | None
+    page: RenderedReply | None
     source: str | None = None
     rule: Rule | None = None
     delivery: Delivery = Delivery()
 
 
-async def answer(state: WorldState, routes: Routes, renderer: Renderer, ask: Ask) -> Answer | None:
-    """The answer to a request, or None when nothing is simulated there."""
+async def answer(state: WorldState, routes: Routes, renderer: Renderer, ask: Ask) -> SimulatedAnswer | None:
+    """Return the answer to a request, or None when nothing is simulated at that address."""
     found = routes.find(replace(ask, path=unquote(ask.path))) or routes.find(ask)
     if found is None:
         return None
@@ -42,16 +42,16 @@ async def answer(state: WorldState, routes: Routes, renderer: Renderer, ask: Ask
     rule = state.faults.fire(route.source, ask, world)
     handler = state.replays.get(route.source, route.handler)
     if rule is None:
-        return Answer(await renderer.page(handler, world, ask), route.source)
+        return SimulatedAnswer(await renderer.page(handler, world, ask), route.source)
     if rule.kind in ("timeout", "reset") and rule.with_.get("at") != "body":
         end: Any = "silence" if rule.kind == "timeout" else "reset_headers"
-        return Answer(None, route.source, rule, Delivery(end=end))
+        return SimulatedAnswer(None, route.source, rule, Delivery(end=end))
     page = await _faulty_page(renderer, rule, route, handler, world, ask)
-    return Answer(page, route.source, rule, delivery(rule, world))
+    return SimulatedAnswer(page, route.source, rule, delivery(rule, world))
 
 
 def delivery(rule: Rule, world: World) -> Delivery:
-    """How a rule changes the way an answer travels."""
+    """Return how a fault rule changes the way an answer is sent."""
     given = rule.with_
     if rule.kind == "latency":
         jitter = world.u(f"fault.{rule.id}.jitter", rule.seen) * given["jitter_ms"]
@@ -65,8 +65,10 @@ def delivery(rule: Rule, world: World) -> Delivery:
     return Delivery(end="not_modified") if rule.kind == "conditional_stuck" else Delivery()
 
 
-async def _faulty_page(renderer: Renderer, rule: Rule, route: Route, handler: Handler, world: World, ask: Ask) -> Page:
-    """The upstream's own form of the fault when it has one, a generic one otherwise."""
+async def _faulty_page(
+    renderer: Renderer, rule: Rule, route: Route, handler: Handler, world: World, ask: Ask
+) -> RenderedReply:
+    """Return the upstream's own form of the fault when it has one, a generic form otherwise."""
     if rule.kind == "frozen":
         return await renderer.page(handler, rule.world, ask)
     if rule.kind == "old":
@@ -76,7 +78,7 @@ async def _faulty_page(renderer: Renderer, rule: Rule, route: Route, handler: Ha
         later = rule.with_.get("retry_after")
         return page if later is None else await renderer.changed(page, lambda reply: _come_back(reply, later))
     if rule.kind in REFUSALS:
-        return Page.of(REFUSALS[rule.kind](rule))
+        return RenderedReply.of(REFUSALS[rule.kind](rule))
     page = await renderer.page(handler, world, ask)
     change = CHANGES.get(rule.kind)
     return page if change is None else await renderer.changed(page, lambda reply: change(reply, rule, world.now))
@@ -84,6 +86,14 @@ async def _faulty_page(renderer: Renderer, rule: Rule, route: Route, handler: Ha
 
 def _come_back(reply: Reply, after_s: int) -> Reply:
     return replace(reply, headers={**reply.headers, "Retry-After": str(after_s)})
+
+
+def _announce(reply: Reply, rule: Rule) -> Reply:
+    """The answer with the announcements of the rule; a permanent redirect to the host of `moved` instead of a body."""
+    said = {name.title(): text for name in ("deprecation", "sunset", "warning") if (text := rule.with_[name])}
+    if rule.with_["moved"]:
+        return Reply(b"", 308, "text/plain", headers={**said, "Location": f"https://{rule.with_['moved']}/"})
+    return replace(reply, headers={**reply.headers, **said})
 
 
 def _own_form(rule: Rule, route: Route) -> Handler | None:
@@ -101,21 +111,22 @@ def _own_form(rule: Rule, route: Route) -> Handler | None:
 OWN_FORMS = {"error200", "empty", "geo", "auth", "rate_limit"}
 
 REFUSALS: dict[str, Callable[[Rule], Reply]] = {
-    "status": lambda rule: stock.error(rule.with_["code"], rule.with_["retry_after"]),
-    "rate_limit": lambda rule: stock.limited(rule.retry_after_s),
-    "html200": lambda rule: stock.challenge(),
-    "error200": lambda rule: stock.error_in_200(),
-    "geo": lambda rule: stock.barred(rule.with_["code"]),
-    "auth": lambda rule: stock.unauthorized(),
-    "dns": lambda rule: stock.unresolved(),
+    "status": lambda rule: error_replies.error(rule.with_["code"], rule.with_["retry_after"]),
+    "rate_limit": lambda rule: error_replies.limited_reply(rule.retry_after_s),
+    "html200": lambda rule: error_replies.challenge(),
+    "error200": lambda rule: error_replies.error_in_200(),
+    "geo": lambda rule: error_replies.barred_reply(rule.with_["code"]),
+    "auth": lambda rule: error_replies.unauthorized_reply(),
+    "dns": lambda rule: error_replies.unresolved_reply(),
 }
 
 CHANGES: dict[str, Callable[[Reply, Rule, float], Reply]] = {
-    "malformed": lambda reply, rule, now: transforms.malformed(reply, rule.with_["fraction"]),
+    "malformed": lambda reply, rule, now: transforms.damage(reply, rule.with_["fraction"]),
     "empty": lambda reply, rule, now: transforms.empty(reply),
     "zeros": lambda reply, rule, now: transforms.zeros(reply, now, rule.with_["keep_times"]),
     "drift": lambda reply, rule, now: transforms.drift(reply, rule.with_["form"]),
     "jump": lambda reply, rule, now: transforms.jump(reply, now, rule.with_["factor"]),
+    "announce": lambda reply, rule, now: _announce(reply, rule),
     "oversize": lambda reply, rule, now: transforms.oversize(reply, rule.with_["mib"]),
 }
 
@@ -124,7 +135,7 @@ PROBED = "Probe.tcp_connect"
 
 
 def probe(state: WorldState, host: str) -> tuple[dict[str, Any], Rule | None]:
-    """How long a connection to a host takes, or that it cannot be made. Pin `probe.<host>` to fix it; -1 is no."""
+    """Return how long a TCP connection to a host takes (ms), or -1 for none. Pin `probe.<host>` to fix it."""
     world = state.world()
     rule = state.faults.fire(PROBED, Ask("CONNECT", host, "/"), world)
     pinned = world.pinned(f"probe.{host}")

@@ -1,4 +1,4 @@
-"""Reading and rewriting bodies of every kind upstreams send, without losing their encoding."""
+"""Read and rewrite upstream bodies of every format without losing their encoding."""
 
 import codecs
 import csv
@@ -23,11 +23,11 @@ _BOMS = [(codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_BE, "utf-16-be"), (co
 
 
 class NotJson(ValueError):
-    """The body is something else."""
+    """The body is not JSON."""
 
 
 def load(body: bytes) -> tuple[Any, Callable[[Any], bytes]]:
-    """The JSON value of a body and how to write another one the same way.
+    """Return the JSON value of a body and a function that writes another value in the same encoding.
 
     Raises:
         NotJson: it is no JSON.
@@ -53,7 +53,7 @@ def is_markup(text: str) -> bool:
 
 
 def change_numbers(body: bytes, change: Change) -> bytes:
-    """Apply a change to every number: of JSON (also inside strings), of XML and HTML, of tables and lists."""
+    """Apply a change to every number of a body: JSON (also inside strings), XML, HTML, tables and lists."""
     try:
         value, dump = load(body)
     except NotJson:
@@ -66,7 +66,7 @@ def change_numbers(body: bytes, change: Change) -> bytes:
 
 
 def _declaration(text: str) -> tuple[str, str]:
-    """`<?xml version="1.0"?>` and what follows."""
+    """Return `<?xml version="1.0"?>` and what follows it."""
     head, mark, rest = text.partition("?>")
     return (head + mark, rest) if mark else ("", text)
 
@@ -100,13 +100,13 @@ def _string(value: str, change: Change, name: str) -> str:
 
 
 def _whole(value: int, change: Change, name: str) -> int:
-    """A word of a contract's answer: exact when it stays, never negative and never longer than a word."""
+    """Return a word of a contract's answer; unchanged stays exact, never negative, never longer than a word."""
     new = change(value, name)
     return value if new == float(value) else min(max(0, round(new)), 2**256 - 1)
 
 
 def _written(number: str, change: Change, name: str) -> str:
-    """The changed number with as many decimals as before."""
+    """Write the changed number with as many decimals as before."""
     bare = number.strip()
     new = change(float(bare), name)
     if new == float(bare):
@@ -116,8 +116,8 @@ def _written(number: str, change: Change, name: str) -> str:
     return number.replace(bare, f"{new:.{len(bare.partition('.')[2])}f}")
 
 
-def emptied(body: bytes) -> bytes:
-    """A valid envelope with nothing in it: lists without items, tables without rows, feeds without entries."""
+def empty_body(body: bytes) -> bytes:
+    """Return a valid envelope with no content: lists without items, tables without rows, feeds without entries."""
     try:
         value, dump = load(body)
     except NotJson:
@@ -151,7 +151,7 @@ def _table_emptied(text: str) -> str:
 
 
 def header_of(lines: list[str]) -> tuple[list[str], str | None]:
-    """The comment lines a table starts with, and its header row if it has one."""
+    """Return the comment lines at the start of a table, and its header row if it has one."""
     count = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
     if count == len(lines):
         return lines, None
@@ -162,7 +162,7 @@ def header_of(lines: list[str]) -> tuple[list[str], str | None]:
 
 
 def columns_moved(body: bytes) -> bytes:
-    """A CSV with its first column last and one column more; anything without a header row as it was."""
+    """Move the first CSV column to the end and add a column; return a table without a header row unchanged."""
     text = body.decode("latin-1")
     lines = text.splitlines(keepends=True)
     comments, header = header_of(lines)
@@ -178,6 +178,6 @@ def columns_moved(body: bytes) -> bytes:
 
 
 def member_added(body: bytes) -> bytes:
-    """A feed whose items each hold an element nobody knows."""
+    """Return the feed with one unknown element added to each item."""
     text = body.decode("latin-1")
     return re.sub(r"</(item|entry)>", r'<added xmlns="urn:example:added">new</added></\1>', text).encode("latin-1")

@@ -12,7 +12,7 @@ FASTEST = 86_400.0
 
 
 class _Anchor(NamedTuple):
-    """What was true when the clock was last touched. Replaced as a whole, so that any thread reads a whole one."""
+    """The clock's state at its last change, replaced as a whole so that every thread reads a consistent one."""
 
     real: float  # the machine's monotonic seconds
     now: float  # simulated epoch seconds
@@ -66,14 +66,14 @@ class SimClock:
         return self.now() - self._wall()
 
     def set(self, now: float) -> None:
-        """Go to an instant, forward or back."""
+        """Move the clock to an instant, forward or back."""
         self._move(_in_range("now", now, LATEST))
 
     def advance(self, seconds: float) -> None:
         self._move(_in_range("now", self.now() + seconds, LATEST))
 
     def run(self, speed: float) -> None:
-        """Run at another speed from here on (once thawed, when frozen)."""
+        """Run at another speed from now on (after thawing, when frozen)."""
         self._speed = _in_range("speed", speed, FASTEST)
         self._move(self.now())
 
@@ -88,7 +88,7 @@ class SimClock:
         self._move(now)
 
     def restart(self) -> None:
-        """Back to the start: its instant (or the machine's, when none was given), speed and state."""
+        """Return to the initial instant (or the machine's time when none was given), speed and state."""
         epoch, self._speed, self._frozen = self._start
         self.epoch = self._wall() if epoch is None else epoch
         self._move(self.epoch)
@@ -98,7 +98,7 @@ class SimClock:
         self._anchor = _Anchor(self._monotonic(), now, elapsed, 0.0 if self._frozen else self._speed)
 
 
-class SimulatedClock:
+class SharedSimClock:
     """The same clock as a service asks for it: aware datetimes, and seconds that never go back."""
 
     def __init__(self, clock: SimClock) -> None:

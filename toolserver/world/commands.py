@@ -1,4 +1,4 @@
-"""What can be done to the simulated world from outside: one function per control request."""
+"""The control requests of the simulated world, one function each."""
 
 import json
 import math
@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 
 from anyio import to_thread
 
-from toolserver.world import checked
-from toolserver.world.checked import Refused
+from toolserver.world import request_checks
 from toolserver.world.model import Routes
-from toolserver.world.replay import recorded
+from toolserver.world.replay import read_recorded
+from toolserver.world.request_checks import ControlRefused
 from toolserver.world.state import VERSION, WorldState
 
 EVENT_MOST = 16_384  # bytes
@@ -31,7 +31,7 @@ EVENT_KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ControlRequest:
     """One control request: `rest` is the path after the command, decoded."""
 
     state: WorldState
@@ -45,14 +45,14 @@ class Call:
         try:
             return json.loads(self.raw, parse_constant=_no_constant)
         except ValueError:
-            raise Refused("the body must be JSON") from None
+            raise ControlRefused("the body must be JSON") from None
 
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-Command = Callable[[Call], Awaitable[Any]]
+Command = Callable[[ControlRequest], Awaitable[Any]]
 COMMANDS: dict[tuple[str, str], Command] = {}
 
 
@@ -71,7 +71,7 @@ def plain(value: Any) -> Any:
 
 
 @command("GET", "")
-async def overview(call: Call) -> Any:
+async def overview(call: ControlRequest) -> Any:
     state = call.state
     return {
         "version": VERSION,
@@ -97,20 +97,20 @@ def clock_of(state: WorldState) -> dict[str, Any]:
 
 
 @command("GET", "clock")
-async def clock(call: Call) -> Any:
+async def clock(call: ControlRequest) -> Any:
     return clock_of(call.state)
 
 
 @command("PUT", "clock")
-async def move_clock(call: Call) -> Any:
-    """All members are checked before the first takes effect."""
-    body = checked.members(call.body, {"now", "advance_s", "speed", "freeze"}, "the clock")
+async def move_clock(call: ControlRequest) -> Any:
+    """Move, freeze or speed up the clock. All members are checked before the first takes effect."""
+    body = request_checks.members(call.body, {"now", "advance_s", "speed", "freeze"}, "the clock")
     sim = call.state.clock
-    now = checked.instant(body["now"], "now") if "now" in body else None
-    advance_s = checked.number(body.get("advance_s", 0), "advance_s", -1e10, 1e10)
-    speed = checked.number(body["speed"], "speed", 0, 86_400) if "speed" in body else None
-    freeze = checked.flag(body["freeze"], "freeze") if "freeze" in body else None
-    checked.instant((sim.now() if now is None else now) + advance_s, "now")
+    now = request_checks.instant(body["now"], "now") if "now" in body else None
+    advance_s = request_checks.number(body.get("advance_s", 0), "advance_s", -1e10, 1e10)
+    speed = request_checks.number(body["speed"], "speed", 0, 86_400) if "speed" in body else None
+    freeze = request_checks.flag(body["freeze"], "freeze") if "freeze" in body else None
+    request_checks.instant((sim.now() if now is None else now) + advance_s, "now")
     if freeze is not None:
         (sim.freeze if freeze else sim.thaw)()
     if speed is not None:
@@ -123,43 +123,43 @@ async def move_clock(call: Call) -> Any:
 
 
 @command("PUT", "seed")
-async def reseed(call: Call) -> Any:
-    body = checked.members(call.body, {"seed"}, "the seed")
-    call.state.seed = checked.whole(body.get("seed"), "seed", -(2**63), 2**63)
+async def reseed(call: ControlRequest) -> Any:
+    body = request_checks.members(call.body, {"seed"}, "the seed")
+    call.state.seed = request_checks.whole(body.get("seed"), "seed", -(2**63), 2**63)
     return {"seed": call.state.seed}
 
 
 @command("GET", "faults")
-async def faults(call: Call) -> Any:
+async def faults(call: ControlRequest) -> Any:
     return [rule.describe() for rule in call.state.faults.rules]
 
 
 @command("POST", "faults")
-async def add_fault(call: Call) -> Any:
+async def add_fault(call: ControlRequest) -> Any:
     return call.state.faults.add(call.body, call.state.world()).describe()
 
 
 @command("DELETE", "faults")
-async def remove_faults(call: Call) -> Any:
+async def remove_faults(call: ControlRequest) -> Any:
     if not call.rest:
         call.state.faults.clear()
     elif not call.state.faults.remove(call.rest):
-        raise Refused(f"there is no rule {call.rest!r}", 404)
+        raise ControlRefused(f"there is no rule {call.rest!r}", 404)
     return {"faults": len(call.state.faults.rules)}
 
 
 @command("GET", "events")
-async def events(call: Call) -> Any:
+async def events(call: ControlRequest) -> Any:
     return call.state.edits.events
 
 
 @command("POST", "events")
-async def add_event(call: Call) -> Any:
+async def add_event(call: ControlRequest) -> Any:
     if len(call.raw) > EVENT_MOST:
-        raise Refused(f"an event is at most {EVENT_MOST} bytes")
-    body = checked.an_object(call.body, "an event")
-    kind = checked.choice(body.get("kind"), "kind", EVENT_KINDS)
-    at = call.state.world().now if body.get("at") is None else checked.instant(body["at"], "at")
+        raise ControlRefused(f"an event is at most {EVENT_MOST} bytes")
+    body = request_checks.an_object(call.body, "an event")
+    kind = request_checks.choice(body.get("kind"), "kind", EVENT_KINDS)
+    at = call.state.world().now if body.get("at") is None else request_checks.instant(body["at"], "at")
     _room(call.state)
     event = body | {"kind": kind, "at": at}
     call.state.inject(event)
@@ -167,7 +167,7 @@ async def add_event(call: Call) -> Any:
 
 
 @command("GET", "values")
-async def values(call: Call) -> Any:
+async def values(call: ControlRequest) -> Any:
     return {
         key: [{"value": value, "from": _shown(start), "to": _shown(end)} for start, end, value in pins]
         for key, pins in call.state.edits.pins.items()
@@ -179,19 +179,19 @@ def _shown(at: float) -> float | None:
 
 
 @command("PUT", "values")
-async def pin_value(call: Call) -> Any:
-    """A value of null takes the pins of the key away."""
-    body = checked.members(call.body, {"key", "value", "from", "to"}, "a value")
-    key = checked.text(body.get("key"), "key", 120)
+async def pin_value(call: ControlRequest) -> Any:
+    """Pin a value; null removes the pins of the key."""
+    body = request_checks.members(call.body, {"key", "value", "from", "to"}, "a value")
+    key = request_checks.text(body.get("key"), "key", 120)
     if "value" in body and body["value"] is None:
         call.state.unpin(key)
         return {"key": key, "value": None}
     value = body.get("value")
-    value = float(value) if isinstance(value, bool) else checked.number(value, "value")
-    start = -math.inf if body.get("from") is None else checked.instant(body["from"], "from")
-    end = math.inf if body.get("to") is None else checked.instant(body["to"], "to")
+    value = float(value) if isinstance(value, bool) else request_checks.number(value, "value")
+    start = -math.inf if body.get("from") is None else request_checks.instant(body["from"], "from")
+    end = math.inf if body.get("to") is None else request_checks.instant(body["to"], "to")
     if not start < end:
-        raise Refused("from must be before to")
+        raise ControlRefused("from must be before to")
     _room(call.state)
     call.state.pin(key, start, end, value)
     return {"key": key, "value": value, "from": _shown(start), "to": _shown(end)}
@@ -199,77 +199,79 @@ async def pin_value(call: Call) -> Any:
 
 def _room(state: WorldState) -> None:
     if state.full:
-        raise Refused("too many pins and events; reset or play a scenario")
+        raise ControlRefused("too many pins and events; reset or play a scenario")
 
 
 @command("GET", "scenario")
-async def scenario(call: Call) -> Any:
+async def scenario(call: ControlRequest) -> Any:
     state = call.state
     return {"name": state.scenario, "scenarios": {name: one.text for name, one in state.scenarios.items()}}
 
 
 @command("PUT", "scenario")
-async def play_scenario(call: Call) -> Any:
-    body = checked.members(call.body, {"name"}, "a scenario")
-    call.state.play(checked.choice(body.get("name"), "name", call.state.scenarios))
+async def play_scenario(call: ControlRequest) -> Any:
+    body = request_checks.members(call.body, {"name"}, "a scenario")
+    call.state.play(request_checks.choice(body.get("name"), "name", call.state.scenarios))
     return {"name": call.state.scenario, "faults": len(call.state.faults.rules), "clock": clock_of(call.state)}
 
 
 @command("GET", "requests")
-async def requests(call: Call) -> Any:
+async def requests(call: ControlRequest) -> Any:
     since = call.params.get("since")
     if since is not None and since.replace(".", "", 1).isdigit():
-        return call.state.log.entries(call.params.get("source"), checked.instant(float(since), "since"))
-    return call.state.log.entries(call.params.get("source"), None if since is None else checked.instant(since, "since"))
+        return call.state.log.entries(call.params.get("source"), request_checks.instant(float(since), "since"))
+    return call.state.log.entries(
+        call.params.get("source"), None if since is None else request_checks.instant(since, "since")
+    )
 
 
 @command("DELETE", "requests")
-async def forget_requests(call: Call) -> Any:
+async def forget_requests(call: ControlRequest) -> Any:
     call.state.log.forget()
     return {"requests": 0}
 
 
 @command("GET", "unmatched")
-async def unmatched(call: Call) -> Any:
+async def unmatched(call: ControlRequest) -> Any:
     return call.state.log.unmatched()
 
 
 @command("GET", "expect")
-async def expect(call: Call) -> Any:
-    """What of an endpoint's payload the world fixes, with the query parameters of this request."""
+async def expect(call: ControlRequest) -> Any:
+    """Return the part of an endpoint's payload that the world fixes, for the query parameters of this request."""
     expectation = call.routes.expectations.get(call.rest)
     if expectation is None:
-        raise Refused(f"nothing is expected of {call.rest!r}; see expectations in GET /_sim", 404)
+        raise ControlRefused(f"nothing is expected of {call.rest!r}; see expectations in GET /_sim", 404)
     world, params = call.state.world(), dict(call.params)
     try:
         return await to_thread.run_sync(lambda: expectation(world, params))
     except Exception as error:  # most likely a parameter it cannot read
-        raise Refused(f"{type(error).__name__}: {error}") from error
+        raise ControlRefused(f"{type(error).__name__}: {error}") from error
 
 
 @command("PUT", "replay")
-async def replay(call: Call) -> Any:
-    body = checked.members(call.body, {"file", "shift_times"}, "a replay")
-    name, file = checked.text(call.rest, "the source name"), checked.text(body.get("file"), "file")
+async def replay(call: ControlRequest) -> Any:
+    body = request_checks.members(call.body, {"file", "shift_times"}, "a replay")
+    name, file = request_checks.text(call.rest, "the source name"), request_checks.text(body.get("file"), "file")
     if name not in {route.source for route in call.routes.all}:
-        raise Refused(f"there is no source {name!r}; see sources in GET /_sim", 404)
-    shift = checked.flag(body.get("shift_times", False), "shift_times")
+        raise ControlRefused(f"there is no source {name!r}; see sources in GET /_sim", 404)
+    shift = request_checks.flag(body.get("shift_times", False), "shift_times")
     samples = call.state.samples
-    made = await to_thread.run_sync(lambda: recorded(samples, file, shift))
+    made = await to_thread.run_sync(lambda: read_recorded(samples, file, shift))
     call.state.replays[name] = made
     return {"source": name} | made.describe()
 
 
 @command("DELETE", "replay")
-async def stop_replay(call: Call) -> Any:
+async def stop_replay(call: ControlRequest) -> Any:
     if not call.rest:
         call.state.replays.clear()
     elif call.state.replays.pop(call.rest, None) is None:
-        raise Refused(f"{call.rest!r} is not replayed", 404)
+        raise ControlRefused(f"{call.rest!r} is not replayed", 404)
     return {"replays": sorted(call.state.replays)}
 
 
 @command("POST", "reset")
-async def reset(call: Call) -> Any:
+async def reset(call: ControlRequest) -> Any:
     call.state.reset()
     return {"seed": call.state.seed, "clock": clock_of(call.state)}

@@ -4,10 +4,10 @@ import json
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from toolserver.world.checked import Refused
-from toolserver.world.commands import COMMANDS, Call, plain
+from toolserver.world.commands import COMMANDS, ControlRequest, plain
 from toolserver.world.faucet import FAUCET
 from toolserver.world.model import Reply, Routes
+from toolserver.world.request_checks import ControlRefused
 from toolserver.world.state import WorldState
 from toolserver.world.wire import Received
 
@@ -15,7 +15,7 @@ _ALL = COMMANDS | FAUCET
 
 
 async def control(state: WorldState, routes: Routes, request: Received) -> Reply:
-    """Do what a control request says."""
+    """Carry out a control request."""
     if not _from_this_machine(request):
         return Reply.json({"error": "the control interface is for callers on this machine"}, 403)
     name, _, rest = request.path.removeprefix("/_sim").strip("/").partition("/")
@@ -25,9 +25,9 @@ async def control(state: WorldState, routes: Routes, request: Received) -> Reply
         return _refusal(405, f"{name} takes {', '.join(allowed)}") if allowed else _refusal(404, f"no {name!r} here")
     params = dict(parse_qsl(request.query, keep_blank_values=True))
     try:
-        value = await function(Call(state, routes, unquote(rest), params, request.body))
+        value = await function(ControlRequest(state, routes, unquote(rest), params, request.body))
         return Reply.text(json.dumps(value, ensure_ascii=False, default=plain), content_type="application/json")
-    except Refused as error:
+    except ControlRefused as error:
         return _refusal(error.status, str(error))
     except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError) as error:
         return _refusal(400, f"{type(error).__name__}: {error}")
@@ -38,7 +38,7 @@ def _refusal(status: int, text: str) -> Reply:
 
 
 def _from_this_machine(request: Received) -> bool:
-    """The peer is on the loopback interface, and no web page of another site sent it here."""
+    """Return whether the peer is on the loopback interface and no foreign web page sent the request."""
     try:
         local = ip_address(request.peer.partition("%")[0]).is_loopback
     except ValueError:

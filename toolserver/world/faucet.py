@@ -1,14 +1,14 @@
-"""Payments on the simulated chain, made and unmade by hand: `/_sim/chain/transfer`."""
+"""Payments on the simulated chain, made and undone on request: `/_sim/chain/transfer`."""
 
 import re
 import secrets
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from toolserver.world import checked
-from toolserver.world.checked import Refused
-from toolserver.world.commands import Call, Command
+from toolserver.world import request_checks
+from toolserver.world.commands import Command, ControlRequest
 from toolserver.world.model import Edits
+from toolserver.world.request_checks import ControlRefused
 from toolserver.world.state import PAID
 
 FROM = "0x00000000000000000000000000000000000f00d5"
@@ -16,12 +16,12 @@ MOST_USD = 10**9
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 
 
-async def transfer(call: Call) -> Any:
-    """Send USDC: `{"to", "amount_usd"}`, perhaps `"from"`. It is in the next block."""
+async def transfer(call: ControlRequest) -> Any:
+    """Send USDC: `{"to", "amount_usd"}` and optionally `"from"`. The next block contains it."""
     _path(call, "transfer")
-    body = checked.members(call.body, {"to", "amount_usd", "from"}, "a transfer")
+    body = request_checks.members(call.body, {"to", "amount_usd", "from"}, "a transfer")
     if call.state.full:
-        raise Refused("too many pins and events; reset or play a scenario")
+        raise ControlRefused("too many pins and events; reset or play a scenario")
     now = call.state.world().now
     event = {
         "kind": PAID,
@@ -35,39 +35,39 @@ async def transfer(call: Call) -> Any:
     return {"tx_hash": event["hash"], **{name: event[name] for name in ("from", "to", "amount")}}
 
 
-async def undo(call: Call) -> Any:
-    """Take a transfer out of the chain, as a reorganisation does: `DELETE /_sim/chain/0x…`."""
+async def undo(call: ControlRequest) -> Any:
+    """Remove a transfer from the chain, as a reorganisation does: `DELETE /_sim/chain/0x…`."""
     left = [e for e in call.state.edits.events if e.get("hash") != call.rest.lower()]
     if len(left) == len(call.state.edits.events):
-        raise Refused("there is no such transfer", 404)
+        raise ControlRefused("there is no such transfer", 404)
     call.state.edits = Edits(call.state.edits.pins, left)
     return {"undone": call.rest.lower()}
 
 
-async def transfers(call: Call) -> Any:
-    """Every transfer that was made."""
+async def transfers(call: ControlRequest) -> Any:
+    """List every transfer that was made."""
     return [e for e in call.state.edits.events if e["kind"] == PAID]
 
 
-def _path(call: Call, name: str) -> None:
+def _path(call: ControlRequest, name: str) -> None:
     if call.rest != name:
-        raise Refused(f"POST /_sim/chain/{name}", 404)
+        raise ControlRefused(f"POST /_sim/chain/{name}", 404)
 
 
 def _address(value: Any, name: str) -> str:
     if not isinstance(value, str) or not _ADDRESS.fullmatch(value):
-        raise Refused(f"{name} must be an address: 0x and 40 hexadecimal digits")
+        raise ControlRefused(f"{name} must be an address: 0x and 40 hexadecimal digits")
     return value.lower()
 
 
 def _amount(value: Any) -> int:
-    """In 0.000001 USDC."""
+    """Return the amount in units of 0.000001 USDC."""
     try:
         usd = Decimal(str(value)) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
     except InvalidOperation:
         usd = None
     if usd is None or not usd.is_finite() or not 0 < usd <= MOST_USD or usd != round(usd, 6):
-        raise Refused(f"amount_usd must be a number above 0, at most {MOST_USD}, with at most 6 decimals")
+        raise ControlRefused(f"amount_usd must be a number above 0, at most {MOST_USD}, with at most 6 decimals")
     return int(usd * 10**6)
 
 

@@ -1,4 +1,4 @@
-"""Fault rules: what goes wrong, for whom, how often and for how long."""
+"""Fault rules: what fails, for which clients, how often and for how long."""
 
 import math
 import re
@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
-from toolserver.world import checked
+from toolserver.world import request_checks
 from toolserver.world.model import Ask, World
 
 RULES_MOST = 1_000
@@ -19,18 +19,18 @@ Check = Callable[[Any, str], Any]
 
 
 def _number(low: float, high: float) -> Check:
-    return partial(checked.number, low=low, high=high)
+    return partial(request_checks.number, low=low, high=high)
 
 
 def _whole(low: int, high: int) -> Check:
-    return partial(checked.whole, low=low, high=high)
+    return partial(request_checks.whole, low=low, high=high)
 
 
 KINDS: dict[str, dict[str, tuple[Check, Any]]] = {  # parameter -> (its check, its default)
     "latency": {"ms": (_number(0, 600_000), 1000), "jitter_ms": (_number(0, 600_000), 0)},
     "slow_drip": {"bytes_per_s": (_number(0.1, 1e9), 64)},
     "timeout": {},
-    "reset": {"at": (partial(checked.choice, options={"headers", "body"}), "headers")},
+    "reset": {"at": (partial(request_checks.choice, options={"headers", "body"}), "headers")},
     "status": {"code": (_whole(200, 599), 503), "retry_after": (_whole(0, 86_400), None)},
     "rate_limit": {"n": (_whole(0, 1_000_000), 10), "window_s": (_number(0.001, 1e7), 60)},
     "malformed": {"fraction": (_number(0, 1), 0.6)},
@@ -38,22 +38,28 @@ KINDS: dict[str, dict[str, tuple[Check, Any]]] = {  # parameter -> (its check, i
     "html200": {},
     "error200": {},
     "empty": {},
-    "zeros": {"keep_times": (checked.flag, False)},
+    "zeros": {"keep_times": (request_checks.flag, False)},
     "frozen": {},
     "old": {"seconds": (_number(0, 1e9), 86_400)},
-    "drift": {"form": (checked.text, None)},
+    "drift": {"form": (request_checks.text, None)},
     "jump": {"factor": (_number(-1e9, 1e9), 1.5)},
     "oversize": {"mib": (_number(0.001, 128), 32)},
     "geo": {"code": (_whole(400, 499), 403)},
     "auth": {},
     "conditional_stuck": {},
     "dns": {},
+    "announce": {
+        "deprecation": (request_checks.text, None),
+        "sunset": (request_checks.text, None),
+        "warning": (request_checks.text, None),
+        "moved": (request_checks.text, None),
+    },
 }
 
 
 @dataclass(slots=True)
 class Rule:
-    """One rule and what became of it. `world` is the world of the moment it was set."""
+    """One fault rule and how often it fired. `world` is the world at the moment the rule was set."""
 
     id: str
     match: str
@@ -76,7 +82,7 @@ class Rule:
         return self.match == host or fnmatchcase(source, self.match)
 
     def fires(self, ask: Ask, world: World) -> bool:
-        """Whether it strikes this request. Counts it."""
+        """Return whether the rule applies to this request, and count it."""
         if self.for_s is not None and world.now >= self.world.now + self.for_s:
             return False
         if self.kind == "conditional_stuck" and not is_conditional(ask):
@@ -90,7 +96,7 @@ class Rule:
         return True
 
     def _over_limit(self, host: str, now: float) -> bool:
-        """A sliding window per host; refused requests do not count."""
+        """Apply a sliding window per host; refused requests do not count."""
         limit, window_s = self.with_["n"], self.with_["window_s"]
         recent = self._recent.setdefault(host, deque())
         while recent and not now - window_s < recent[0] <= now:
@@ -102,7 +108,7 @@ class Rule:
         return True
 
     def describe(self) -> dict[str, Any]:
-        """As the control interface shows it."""
+        """Return the rule as the control interface shows it."""
         chance = {"probability": self.probability, "count": self.count, "after": self.after, "for_s": self.for_s}
         past = {"set_at": self.world.now, "seen": self.seen, "fired": self.fired}
         return {"id": self.id, "match": self.match, "kind": self.kind} | self.with_ | chance | past
@@ -124,31 +130,31 @@ class Faults:
         self._made = 0
 
     def add(self, body: Any, world: World) -> Rule:
-        """Set a rule from its JSON; one with the same id is replaced.
+        """Set a rule from its JSON; it replaces one with the same id.
 
         Raises:
             Refused: the rule is not understood.
         """
-        kind = checked.choice(checked.an_object(body, "a rule").get("kind"), "kind", KINDS)
-        checked.members(body, MEMBERS | set(KINDS[kind]), f"a rule of kind {kind}")
+        kind = request_checks.choice(request_checks.an_object(body, "a rule").get("kind"), "kind", KINDS)
+        request_checks.members(body, MEMBERS | set(KINDS[kind]), f"a rule of kind {kind}")
         rule = Rule(
-            self._identity(body), checked.text(body.get("match"), "match"), kind, _parameters(kind, body), world
+            self._identity(body), request_checks.text(body.get("match"), "match"), kind, _parameters(kind, body), world
         )
-        rule.probability = checked.number(body.get("probability", 1), "probability", 0, 1)
+        rule.probability = request_checks.number(body.get("probability", 1), "probability", 0, 1)
         rule.count = _optional(body, "count", _whole(0, 1_000_000_000))
-        rule.after = checked.whole(body.get("after", 0), "after", 0, 1_000_000_000)
+        rule.after = request_checks.whole(body.get("after", 0), "after", 0, 1_000_000_000)
         rule.for_s = _optional(body, "for_s", _number(0, 1e9))
         kept = [r for r in self.rules if r.id != rule.id]
         if len(kept) >= RULES_MOST:
-            raise checked.Refused(f"there are {RULES_MOST} rules already")
+            raise request_checks.ControlRefused(f"there are {RULES_MOST} rules already")
         self.rules = [*kept, rule]
         return rule
 
     def _identity(self, body: dict[str, Any]) -> str:
         if body.get("id") is not None:
-            identity = checked.text(body["id"], "id", 64)
+            identity = request_checks.text(body["id"], "id", 64)
             if not re.fullmatch(r"[\w.-]+", identity):
-                raise checked.Refused("id may hold letters, digits, '.', '_' and '-'")
+                raise request_checks.ControlRefused("id may hold letters, digits, '.', '_' and '-'")
             return identity
         taken = {rule.id for rule in self.rules}
         while (made := f"f{self._made + 1}") in taken:
@@ -162,7 +168,7 @@ class Faults:
         return len(self.rules) < before
 
     def fire(self, source: str, ask: Ask, world: World) -> Rule | None:
-        """The first rule that strikes this request."""
+        """Return the first rule that applies to this request."""
         for rule in self.rules:
             if rule.concerns(source, ask.host, ask.path) and rule.fires(ask, world):
                 return rule

@@ -1,4 +1,4 @@
-"""What a simulated provider is written with: the world at one instant, a request, a reply, a route.
+"""The vocabulary of a simulated provider: the world at one instant, a request, a reply, a route.
 
 Nothing here changes with time: every value is a pure function of (seed, key, instant), so any instant can
 be asked in any order and two runs agree. What a test adds (pinned values, injected events) is kept in
@@ -12,13 +12,21 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl
 
 
+@lru_cache(maxsize=1 << 16, typed=True)  # typed: 1 and 1.0 are different draws
+def draw(seed: int, key: str, k: object) -> float:
+    """A number in [0, 1) fixed by seed, key and k. Series draw the same ones over and over, so they are kept."""
+    digest = hashlib.sha256(f"{seed}|{key}|{k}".encode()).digest()
+    return int.from_bytes(digest[:8]) / 2**64
+
+
 @dataclass(slots=True)
 class Edits:
-    """What was changed by hand through the control interface."""
+    """Changes made through the control interface."""
 
     pins: dict[str, list[tuple[float, float, float]]] = field(default_factory=dict)  # key -> [(from, to, value)]
     events: list[dict[str, Any]] = field(default_factory=list)  # {"kind": …, "at": epoch seconds, …}
@@ -33,7 +41,7 @@ class World:
     edits: Edits = field(default_factory=Edits)
 
     def at(self, now: float) -> "World":
-        """The same world at another instant."""
+        """Return the same world at another instant."""
         return replace(self, now=now)
 
     @property
@@ -41,9 +49,8 @@ class World:
         return datetime.fromtimestamp(self.now, UTC)
 
     def u(self, key: str, k: object = "") -> float:
-        """A number in [0, 1) fixed by seed, key and k."""
-        digest = hashlib.sha256(f"{self.seed}|{key}|{k}".encode()).digest()
-        return int.from_bytes(digest[:8]) / 2**64
+        """Return a number in [0, 1) fixed by seed, key and k."""
+        return draw(self.seed, key, k)
 
     def noise(self, key: str, x: float) -> float:
         """Smooth noise in [-1, 1]: linear between random values at whole numbers of x."""
@@ -60,7 +67,7 @@ class World:
         return options[int(self.u(key, k) * len(options))]
 
     def pinned(self, key: str, at: float | None = None) -> float | None:
-        """The value pinned to `key` at that instant, if any; the youngest pin wins."""
+        """Return the value pinned to `key` at that instant, if any; the newest pin wins."""
         at = self.now if at is None else at
         for start, end, value in reversed(self.edits.pins.get(key, [])):
             if start <= at < end:
@@ -100,7 +107,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request as the upstream would see it."""
+    """A request as the upstream would receive it."""
 
     method: str
     host: str
@@ -177,7 +184,7 @@ class Route:
 
 @dataclass(slots=True)
 class Routes:
-    """All that is simulated. One instance is shared by every provider module."""
+    """All simulated routes. Every provider module shares one instance."""
 
     all: list[Route] = field(default_factory=list)
     expectations: dict[str, Callable[[World, Mapping[str, str]], Any]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The control page: what the simulated world is doing, and buttons to change it."""
+"""The control page: the state of the simulated world, and buttons to change it."""
 
 import base64
 import hashlib
@@ -55,7 +55,7 @@ POLICY = (
 
 
 def page(state: WorldState) -> Reply:
-    """The page, as of now."""
+    """Render the page for the current state."""
     text = f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Simulated world</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>

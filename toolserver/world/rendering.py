@@ -1,4 +1,4 @@
-"""Replies made ready for the wire, in worker threads, and kept for as long as they cannot change."""
+"""Replies encoded for the wire in worker threads, and kept for as long as they cannot change."""
 
 import gzip
 import hashlib
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import anyio
 from anyio import to_thread
 
+from toolserver.core.single_flight import SingleFlight
 from toolserver.world.model import Ask, Handler, Reply, World
 
 MOST_BYTES = 64 * 1024 * 1024
@@ -27,7 +28,7 @@ NOT_SEEN_BY_PROVIDERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RenderedReply:
     """A reply with its validator and its compressed form."""
 
     reply: Reply
@@ -35,7 +36,7 @@ class Page:
     packed: bytes | None
 
     @classmethod
-    def of(cls, reply: Reply) -> "Page":
+    def of(cls, reply: Reply) -> "RenderedReply":
         etag = f'"{hashlib.sha256(reply.body).hexdigest()[:32]}"'
         packed = gzip.compress(reply.body, 1, mtime=0) if len(reply.body) >= COMPRESSED_FROM else None
         return cls(reply, etag, packed)
@@ -46,41 +47,38 @@ class Page:
 
 
 class Renderer:
-    """Asks providers, once for all who want the same, never on the event loop: some bodies take a second to make."""
+    """Asks each provider once per distinct request, in a worker thread: some bodies take a second to make."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[object, tuple[Page, World]] = OrderedDict()
+        self._kept: OrderedDict[object, tuple[RenderedReply, World]] = OrderedDict()
         self._bytes = 0
-        self._running: dict[object, anyio.Event] = {}
+        self._single_flight = SingleFlight()
         self._threads = anyio.CapacityLimiter(THREADS)
 
-    async def page(self, handler: Handler, world: World, ask: Ask) -> Page:
-        """What a provider says to a request in a world; cheap when it was asked the same before."""
+    async def page(self, handler: Handler, world: World, ask: Ask) -> RenderedReply:
+        """Return a provider's reply to a request in a world; a repeated request costs little."""
         headers = tuple(sorted((k, v) for k, v in ask.headers.items() if k not in NOT_SEEN_BY_PROVIDERS))
         request = (ask.method, ask.host, ask.path, ask.query, ask.body, headers)
         key = (handler, world.seed, world.now, id(world.edits), request)  # the kept world keeps that id taken
-        while (running := self._running.get(key)) is not None:
-            await running.wait()
         if (kept := self._kept.get(key)) is not None:
             self._kept.move_to_end(key)
             return kept[0]
-        self._running[key] = done = anyio.Event()
-        try:
-            page = await self.run(lambda: Page.of(handler(world, ask)))
+
+        async def render() -> RenderedReply:
+            page = await self.run(lambda: RenderedReply.of(handler(world, ask)))
             self._keep(key, page, world)
             return page
-        finally:
-            del self._running[key]
-            done.set()
 
-    async def changed(self, page: Page, change: Callable[[Reply], Reply]) -> Page:
-        """The page after a fault went over it. Not kept."""
-        return await self.run(lambda: Page.of(change(page.reply)))
+        return await self._single_flight.do(key, render)
 
-    async def run(self, make: Callable[[], Page]) -> Page:
+    async def changed(self, page: RenderedReply, change: Callable[[Reply], Reply]) -> RenderedReply:
+        """Return the page after a fault changed it. The result is not kept."""
+        return await self.run(lambda: RenderedReply.of(change(page.reply)))
+
+    async def run(self, make: Callable[[], RenderedReply]) -> RenderedReply:
         return await to_thread.run_sync(make, limiter=self._threads)
 
-    def _keep(self, key: object, page: Page, world: World) -> None:
+    def _keep(self, key: object, page: RenderedReply, world: World) -> None:
         self._kept[key] = (page, world)
         self._bytes += page.size
         while len(self._kept) > MOST_PAGES or (self._bytes > MOST_BYTES and len(self._kept) > 1):

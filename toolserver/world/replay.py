@@ -1,4 +1,4 @@
-"""Recorded upstream bodies served again, with their times moved so that they look like now."""
+"""Recorded upstream bodies served again, with their times moved so that they look recent."""
 
 import re
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from toolserver.world import bodies
-from toolserver.world.checked import Refused
 from toolserver.world.model import Ask, Reply, World
+from toolserver.world.request_checks import ControlRefused
 
 LARGEST = 32 * 1024 * 1024
 AGE_S = 60  # of the newest item, once shifted
@@ -39,7 +39,7 @@ _TIMED = re.compile(r"time|date|stamp|updat|creat|generat|launched|issued|sent|_
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A recorded body. Answers in place of a provider."""
+    """A recorded body that answers in place of a provider."""
 
     file: str
     body: bytes
@@ -55,26 +55,26 @@ class Replay:
         return {"file": self.file, "bytes": len(self.body), "status": self.status, "shift_times": self.shift_times}
 
 
-def recorded(samples: Path | None, name: str, shift_times: bool) -> Replay:
+def read_recorded(samples: Path | None, name: str, shift_times: bool) -> Replay:
     """Read a recorded body by `source/file`.
 
     Raises:
         Refused: there is no such file in the folder of samples.
     """
     if samples is None or not samples.is_dir():
-        raise Refused("no folder of recorded bodies was given when this world was started")
+        raise ControlRefused("no folder of recorded bodies was given when this world was started")
     path = (samples / name.replace("\0", "")).resolve()
     if "\0" in name or not path.is_relative_to(samples.resolve()) or not path.is_file():
-        raise Refused(f"there is no recorded body {name!r}")
+        raise ControlRefused(f"there is no recorded body {name!r}")
     if path.stat().st_size > LARGEST:
-        raise Refused(f"{name!r} is larger than {LARGEST} bytes")
+        raise ControlRefused(f"{name!r} is larger than {LARGEST} bytes")
     status = re.match(r"error-(\d{3})\b", path.name)
     content_type = TYPES.get(path.suffix, "text/plain")
     return Replay(name, path.read_bytes(), int(status[1]) if status else 200, content_type, shift_times)
 
 
 def shifted(body: bytes, now: float) -> bytes:
-    """The body with every time moved by one distance, so that its newest item is a minute old.
+    """Move every time in the body by one distance, so that its newest item is a minute old.
 
     Times that lie ahead by their name (an expiry, a next settlement) do not count as the newest item.
     """
@@ -118,7 +118,7 @@ Visit = Callable[[str, float], float]
 
 
 def _walk(value: Any, name: str, visit: Visit) -> Any:
-    """Every time in a JSON value, by the name of its member, replaced by what `visit` says."""
+    """Replace every time in a JSON value, by the name of its member, with the result of `visit`."""
     if isinstance(value, dict):
         return {k: _walk(v, k, visit) for k, v in value.items()}
     if isinstance(value, list):
@@ -133,12 +133,12 @@ def _walk(value: Any, name: str, visit: Visit) -> Any:
 
 
 def _is_row(value: list[Any], nested: bool) -> bool:
-    """A row of a table without names: candles start with their time."""
+    """Return whether a list is a row of an unnamed table: candles start with their time."""
     return nested and len(value) > 2 and not isinstance(value[0], dict | list)
 
 
 def _epoch(value: float, name: str, visit: Visit) -> float:
-    """An epoch number of seconds or milliseconds under a name that speaks of time; other numbers as they are."""
+    """Shift an epoch number (s or ms) under a name that denotes time; return other numbers unchanged."""
     for scale in (1, 1000):
         if _TIMED.search(name.removesuffix("[]")) and 1.2e9 <= value / scale <= 2.1e9:
             moved = visit(name, value / scale) * scale
@@ -159,7 +159,7 @@ def _in_text(value: str, name: str, visit: Visit) -> str:
 
 
 def _text_shifted(text: str, now: float) -> str:
-    """The same for XML, CSV and text: every ISO and RFC 822 time in it."""
+    """Shift every ISO 8601 and RFC 822 time in XML, CSV or text."""
     seen: list[tuple[str, float]] = []
 
     def note(at: float) -> float:
@@ -180,7 +180,7 @@ def _all_times(text: str, move: Callable[[float], float]) -> str:
 
 
 def _iso(match: re.Match[str], move: Callable[[float], float]) -> str:
-    """Another instant in the very same notation."""
+    """Write another instant in exactly the same notation."""
     day, between, minutes, seconds, fraction, zone = match.groups()
     offset = "+00:00" if zone in (None, "Z", " UTC") else zone
     try:

@@ -1,4 +1,4 @@
-"""What was asked of the simulated world, and what it could not answer."""
+"""The requests that reached the simulated world, and those it could not answer."""
 
 from collections import Counter, deque
 from dataclasses import asdict, dataclass
@@ -24,13 +24,13 @@ class Entry:
 
 
 class RequestLog:
-    """The newest requests, the count per source, and the requests nothing was simulated for."""
+    """The newest requests, the count per source, and the requests that matched no simulated route."""
 
     def __init__(self) -> None:
         self.clear()
 
     def forget(self) -> None:
-        """Drop the requests. Counts, and what was not simulated, stay."""
+        """Drop the requests; counts and unmatched requests remain."""
         self._entries.clear()
 
     def clear(self) -> None:
@@ -46,17 +46,17 @@ class RequestLog:
             self.served[entry.source] += 1
 
     def served_by(self, entry: Entry, source: str) -> None:
-        """Say whose answer an entry got."""
+        """Record which provider answered an entry."""
         entry.source = source
         self.served[source] += 1
 
     def miss(self, t: float, method: str, url: str, reason: str) -> None:
-        """Note a request that should have been simulated and was not."""
+        """Record a request that should have been simulated but was not."""
         self.unmatched_count += 1
         self._unmatched.append({"t": t, "method": method, "url": url[:URL_KEPT], "reason": reason[:300]})
 
     def entries(self, source: str | None = None, since: float | None = None) -> list[dict[str, Any]]:
-        """Oldest first; only those of `source` and not older than `since` (simulated epoch seconds)."""
+        """List entries, oldest first; of `source` only and not older than `since` (epoch s)."""
         return [
             asdict(entry)
             for entry in self._entries

@@ -40,6 +40,7 @@ PRIMARIES = (  # the first source of each chain of endpoints, as it is without a
 )
 CRASHED_BTC = 85_400.0  # 12 % below the price that the simulated one moves around
 GEO_BLOCKED = ("Binance.*", "BinanceFutures.*", "Bybit.*", "Reddit.*", "www.cisa.gov")
+CLOUD = (*GEO_BLOCKED, "Yahoo.*", "YahooFinance.*", "Dydx.*")  # what refuses data centres
 QUIET = ("quakes", "launches", "stories", "bets", "eth", "btc")
 BUSY: tuple[dict[str, Any], ...] = (
     {"kind": "earthquake", "magnitude": 7.1, "place": "120 km E of Hachinohe, Japan", "lat": 40.6, "lon": 143.1}
@@ -60,7 +61,7 @@ BUSY: tuple[dict[str, Any], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What `PUT /_sim/scenario` puts in place. `text` says it in a sentence."""
+    """The changes that `PUT /_sim/scenario` makes. `text` describes them in a sentence."""
 
     text: str
     rules: tuple[dict[str, Any], ...] = ()
@@ -78,6 +79,7 @@ def scenarios(primaries: Sequence[str] = PRIMARIES) -> dict[str, Scenario]:
     """All presets by name. `primaries` are the sources that `primary_down` takes away."""
     down = tuple({"match": name, "kind": "status", "code": 503} for name in primaries)
     refusing = tuple({"match": name, "kind": "geo"} for name in GEO_BLOCKED)
+    cloud = tuple({"match": name, "kind": "geo"} for name in CLOUD)
     quiet = {f"{what}.quiet": 1.0 for what in QUIET}
     return {
         "normal": Scenario("Everything answers; no rules, pins or injected events."),
@@ -90,6 +92,7 @@ def scenarios(primaries: Sequence[str] = PRIMARIES) -> dict[str, Scenario]:
         "all_down": Scenario("Every source accepts the request and never answers.", _everywhere("timeout")),
         "primary_down": Scenario("The first source of every chain answers 503: fallbacks take over.", down),
         "geo_blocked": Scenario("Binance, Bybit, Reddit and CISA refuse this region.", refusing),
+        "cloud": Scenario("Every host that refuses data centres does so: also Yahoo and dYdX.", cloud),
         "rate_limited": Scenario("Every source says: too many requests.", _everywhere("rate_limit", n=0, window_s=60)),
         "drifted": Scenario("Every source answers in its other known form.", _everywhere("drift")),
         "frozen_world": Scenario("Every source repeats the body of this moment for ever.", _everywhere("frozen")),

@@ -10,13 +10,13 @@ import h11
 from anyio.abc import SocketAttribute, SocketStream, TaskStatus
 
 from toolserver.world import control, page
-from toolserver.world.answers import PROBED, Answer, answer, probe
+from toolserver.world.answers import PROBED, SimulatedAnswer, answer, probe
 from toolserver.world.faults import is_conditional
 from toolserver.world.model import Ask, Reply, Routes
-from toolserver.world.rendering import Page, Renderer
+from toolserver.world.rendering import RenderedReply, Renderer
 from toolserver.world.requests_log import Entry
 from toolserver.world.state import WorldState
-from toolserver.world.wire import BodyTooLarge, Received, Response, Wire, respond
+from toolserver.world.wire import Received, RequestTooLarge, Response, Wire, respond
 
 CONNECTIONS_MOST = 512
 BACKLOG = 512
@@ -39,7 +39,7 @@ async def serve_world(
 
 
 class Site:
-    """What answers at each path."""
+    """The handlers of the listener, by path."""
 
     def __init__(self, state: WorldState, routes: Routes) -> None:
         self._state, self._routes = state, routes
@@ -67,8 +67,8 @@ class Site:
             while (request := await wire.request()) is not None:
                 if not await self._one(wire, request):
                     break
-        except (h11.RemoteProtocolError, BodyTooLarge) as error:
-            status = 413 if isinstance(error, BodyTooLarge) else getattr(error, "error_status_hint", 400)
+        except (h11.RemoteProtocolError, RequestTooLarge) as error:
+            status = 413 if isinstance(error, RequestTooLarge) else getattr(error, "error_status_hint", 400)
             if wire.can_answer:
                 await wire.answer(self._error(status, str(error)))
         except h11.LocalProtocolError as error:  # a provider gave a header that cannot be sent
@@ -78,7 +78,7 @@ class Site:
         await wire.close()
 
     async def _one(self, wire: Wire, request: Received) -> bool:
-        """Answer one request. False when the connection is done with."""
+        """Answer one request. Return False when the connection must close."""
         if request.path.startswith("/u/"):
             return await self._upstream(wire, request)
         if request.path.startswith("/probe/"):
@@ -112,18 +112,20 @@ class Site:
             await wire.reset(after_s=0.02)
         return again
 
-    async def _answer(self, ask: Ask) -> Answer:
-        """The answer; 501 where nothing is simulated, 500 where a provider fails. Both are noted as unmatched."""
+    async def _answer(self, ask: Ask) -> SimulatedAnswer:
+        """Return the answer: 501 where nothing is simulated, 500 where a provider fails. Both count as unmatched."""
         now = self._state.clock.now()
         try:
             found = await answer(self._state, self._routes, self._renderer, ask)
         except Exception as error:  # a provider's mistake must not take the listener down
             reason = f"{type(error).__name__}: {error}"
             self._state.log.miss(now, ask.method, url_of(ask), reason)
-            return Answer(Page.of(Reply.json({"error": "the simulated upstream failed", "reason": reason}, 500)))
+            return SimulatedAnswer(
+                RenderedReply.of(Reply.json({"error": "the simulated upstream failed", "reason": reason}, 500))
+            )
         if found is None:
             self._state.log.miss(now, ask.method, url_of(ask), "not simulated")
-            return Answer(Page.of(Reply.json({"error": "not simulated", "url": url_of(ask)}, 501)))
+            return SimulatedAnswer(RenderedReply.of(Reply.json({"error": "not simulated", "url": url_of(ask)}, 501)))
         return found
 
     def _probe(self, request: Received) -> Response:
@@ -142,12 +144,12 @@ class Site:
         return Response(reply.status, headers, reply.body)
 
     def _error(self, status: int, text: str) -> Response:
-        """The last answer on a connection."""
+        """Send the last answer of a connection."""
         return self._plain(Reply.json({"error": text}, status, headers={"Connection": "close"}))
 
 
 def asked(request: Received) -> Ask:
-    """The request as the upstream would have got it: `/u/{host}{path}?{query}`."""
+    """Return the request as the upstream would have received it: `/u/{host}{path}?{query}`."""
     host, slash, path = request.path.removeprefix("/u/").partition("/")
     return Ask(request.method, host.lower(), slash + path or "/", request.query, request.headers, request.body)
 

@@ -1,4 +1,4 @@
-"""All of the simulated world that can be changed from outside, in one object."""
+"""All mutable state of the simulated world, in one object."""
 
 import math
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ class WorldState:
 
     @property
     def full(self) -> bool:
-        """Whether no more pins or events are taken."""
+        """Return whether the limit of pins or events is reached."""
         return max(sum(map(len, self.edits.pins.values())), len(self.edits.events)) >= EDITS_MOST
 
     def play(self, name: str) -> None:
@@ -96,7 +96,7 @@ class WorldState:
 
 
 def next_weekend(now: float) -> float:
-    """The next Saturday 15:00 UTC, or now when it is weekend already."""
+    """Return the next Saturday 15:00 UTC, or now when it is already the weekend."""
     day = (math.floor(now / 86_400) + 3) % 7  # Monday is 0; the epoch began on a Thursday
     if day == 6 or (day == 5 and now % 86_400 >= 15 * 3600):
         return now

@@ -17,7 +17,7 @@ JUNK = b'{,}<"{'  # ends no value of JSON and no cell of a table
 
 
 def zeros(reply: Reply, now: float, keep_times: bool = False) -> Reply:
-    """Every number becomes 0, as some upstreams answer for a symbol they do not know."""
+    """Set every number to 0, as some upstreams do for an unknown symbol."""
 
     def change(value: float, name: str) -> float:
         return value if name.lower() in KEPT or (keep_times and is_time(value, now)) else 0
@@ -26,7 +26,7 @@ def zeros(reply: Reply, now: float, keep_times: bool = False) -> Reply:
 
 
 def jump(reply: Reply, now: float, factor: float) -> Reply:
-    """Every number that is not a time is multiplied."""
+    """Multiply every number that is not a time."""
 
     def change(value: float, name: str) -> float:
         return value if name.lower() in KEPT or is_time(value, now) else value * factor
@@ -35,27 +35,27 @@ def jump(reply: Reply, now: float, factor: float) -> Reply:
 
 
 def is_time(value: float, now: float) -> bool:
-    """Whether a number looks like an instant near now: epoch s, ms, µs or ns."""
+    """Return whether a number looks like an instant near now, as epoch s, ms, µs or ns."""
     return any(abs(value / scale - now) < TIMES_WITHIN_S for scale in (1, 1e3, 1e6, 1e9))
 
 
 def empty(reply: Reply) -> Reply:
-    return replace(reply, body=bodies.emptied(reply.body))
+    return replace(reply, body=bodies.empty_body(reply.body))
 
 
-def malformed(reply: Reply, fraction: float) -> Reply:
-    """Well framed but not well formed: cut, and closed with what fits no syntax."""
+def damage(reply: Reply, fraction: float) -> Reply:
+    """Return a well-framed but malformed body: cut off and closed with characters that fit no syntax."""
     return replace(reply, body=reply.body[: math.floor(len(reply.body) * fraction)] + JUNK)
 
 
 def oversize(reply: Reply, mib: float) -> Reply:
-    """Padded with blanks, so that size is the only thing wrong with it."""
+    """Pad the body with blanks, so that only its size is wrong."""
     missing = math.ceil(mib * 1024 * 1024) - len(reply.body)
     return replace(reply, body=reply.body + b" " * max(0, missing))
 
 
 def drift(reply: Reply, form: str | None) -> Reply:
-    """Another wire form of the same facts: `form` is one of FORMS, otherwise members are added and reordered."""
+    """Return the same facts in another wire form: `form`, or added and reordered members."""
     return FORMS.get(form or "extra", _extra)(reply)
 
 
@@ -77,7 +77,7 @@ def _extra(reply: Reply) -> Reply:
 
 
 def _more_members(value: Any) -> Any:
-    """Keys in reverse order and one more in each record. A map (all values alike) gets none: it would be an item."""
+    """Reverse the keys and add one to each record. A map (values all alike) gets none: it would be an item."""
     if isinstance(value, list):
         return [_more_members(v) for v in value]
     if not isinstance(value, dict):
@@ -87,7 +87,7 @@ def _more_members(value: Any) -> Any:
 
 
 def _strings(value: Any) -> Any:
-    """Numbers written as strings."""
+    """Write numbers as strings."""
     if isinstance(value, dict):
         return {k: _strings(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -96,7 +96,7 @@ def _strings(value: Any) -> Any:
 
 
 def _numbers(value: Any) -> Any:
-    """Numeric strings written as numbers."""
+    """Write numeric strings as numbers."""
     if isinstance(value, dict):
         return {k: _numbers(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -107,7 +107,7 @@ def _numbers(value: Any) -> Any:
 
 
 def _renamed(value: Any) -> Any:
-    """Every member under another name: what no reader can know."""
+    """Rename every member, so that no reader can recognise one."""
     if isinstance(value, dict):
         return {f"{k}_v2": _renamed(v) for k, v in value.items()}
     return [_renamed(v) for v in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""HTTP/1.1 over one connection, by hand, so that it can also go wrong on purpose."""
+"""HTTP/1.1 over one connection, written by hand so that it can also break the protocol on purpose."""
 
 import socket
 import struct
@@ -13,8 +13,8 @@ import h11
 from anyio.abc import SocketAttribute, SocketStream
 
 from toolserver.world.answers import Delivery
-from toolserver.world.rendering import Page
-from toolserver.world.stock import reason_of
+from toolserver.world.error_replies import reason_of
+from toolserver.world.rendering import RenderedReply
 
 BODY_MOST = 1024 * 1024
 HEAD_MOST = 64 * 1024
@@ -26,7 +26,7 @@ AS_USUAL = Delivery()
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A request as it came in. Header names are lower-case."""
+    """A request. Header names are lower-case."""
 
     method: str
     target: str
@@ -45,22 +45,22 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What goes back. `body` is already encoded."""
+    """A response. `body` is already encoded."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
 
 
-class BodyTooLarge(Exception):
-    """More than BODY_MOST bytes of request."""
+class RequestTooLarge(Exception):
+    """The request body exceeds BODY_MOST bytes."""
 
     def __str__(self) -> str:
         return f"the request body is larger than {BODY_MOST} bytes"
 
 
-def respond(page: Page, request: Received, now: float, *, unchanged: bool = False) -> Response:
-    """A page as this request may have it: whole, compressed, or 304. `unchanged` says 304 whatever is asked."""
+def respond(page: RenderedReply, request: Received, now: float, *, unchanged: bool = False) -> Response:
+    """Return a page as this request may receive it: whole, compressed, or 304. `unchanged` forces 304."""
     reply = page.reply
     headers = {"Date": formatdate(now, usegmt=True), "Content-Type": reply.content_type}
     if reply.status == 200 and request.method == "GET":
@@ -85,8 +85,8 @@ def _accepts_gzip(accepted: str) -> bool:
     return False
 
 
-def _not_modified(page: Page, headers: Mapping[str, str]) -> bool:
-    """If-None-Match decides when it is there, If-Modified-Since otherwise."""
+def _not_modified(page: RenderedReply, headers: Mapping[str, str]) -> bool:
+    """Decide by If-None-Match when it is present, by If-Modified-Since otherwise."""
     if (known := headers.get("if-none-match")) is not None:
         tags = {tag.strip().removeprefix("W/") for tag in known.split(",")}
         return page.etag in tags or "*" in tags
@@ -108,11 +108,11 @@ class Wire:
         self.peer = str(stream.extra(SocketAttribute.remote_address, ("", 0))[0])
 
     async def request(self) -> Received | None:
-        """The next request, or None when there will be none.
+        """Read the next request, or return None when the connection ends.
 
         Raises:
             h11.RemoteProtocolError: what came is not HTTP.
-            BodyTooLarge: the body is longer than allowed.
+            RequestTooLarge: the body is longer than allowed.
             TimeoutError: nothing came for too long.
         """
         event = await self._event()
@@ -122,7 +122,7 @@ class Wire:
         while isinstance(part := await self._event(), h11.Data):
             body += part.data
             if len(body) > BODY_MOST:
-                raise BodyTooLarge
+                raise RequestTooLarge
         if not isinstance(part, h11.EndOfMessage):
             return None
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers}
@@ -141,7 +141,7 @@ class Wire:
         return event
 
     async def answer(self, response: Response, delivery: Delivery = AS_USUAL) -> bool:
-        """Send a response. False when the connection is no longer usable."""
+        """Send a response. Return False when the connection is no longer usable."""
         head, body = self._head(response), response.body
         if delivery.fraction < 1:
             await self._stream.send(head + body[: int(len(body) * delivery.fraction)])
@@ -177,24 +177,24 @@ class Wire:
 
     @property
     def can_answer(self) -> bool:
-        """Whether a response may still be sent, after a broken request."""
+        """Return whether a response may still be sent after a broken request."""
         return self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE)
 
     async def silence(self) -> None:
-        """Say nothing until the other side gives up."""
+        """Send nothing until the client gives up."""
         with anyio.move_on_after(SILENCE_S):
             while True:
                 await self._stream.receive()
 
     async def reset(self, after_s: float = 0) -> None:
-        """Close with a TCP reset instead of a farewell. `after_s` lets what was sent arrive first."""
+        """Close with a TCP reset. `after_s` lets what was already sent arrive first."""
         await anyio.sleep(after_s)
         raw = self._stream.extra(SocketAttribute.raw_socket)
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         await self._stream.aclose()
 
     async def close(self) -> None:
-        """Close after everything sent has been taken."""
+        """Close after the client has received everything that was sent."""
         with anyio.move_on_after(DRAIN_S):
             await self._stream.send_eof()
             while True:

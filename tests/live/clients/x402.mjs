@@ -5,12 +5,19 @@ import { privateKeyToAccount } from "viem/accounts";
 
 const [url, key] = process.argv.slice(2);
 const schemes = [{ network: "eip155:8453", client: new ExactEvmScheme(privateKeyToAccount(key)) }];
-const pay = wrapFetchWithPaymentFromConfig(fetch, { schemes });
+let payment = null;
+const send = (input, init) => {
+  const request = new Request(input, init);
+  payment = request.headers.get("payment-signature") ?? payment;
+  return fetch(request);
+};
+const pay = wrapFetchWithPaymentFromConfig(send, { schemes });
 const seen = async (response) => ({
   status: response.status,
   body: await response.json(),
   response: JSON.parse(atob(response.headers.get("payment-response") ?? "bnVsbA==")),
   receipt: response.headers.get("x-service-receipt"),
+  payment,
 });
 
 const found = {};

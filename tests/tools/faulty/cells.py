@@ -7,19 +7,18 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import combinations
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.engine.parts import engine
+from tests.calls.parts import engine
 from tests.tools.faulty.skipping import LoopClock
 from tests.tools.faulty.upstreams import STEP_S, VIA, Pages, Upstreams
-from toolserver.errors import SourceError
-from toolserver.host import Host
-from toolserver.registry import Operation, Registry
-from toolserver.rendering import Rendered
-from toolserver.settings import KEYS, Settings
+from toolserver.calls.response import RenderedResponse
+from toolserver.errors import InvalidArguments
+from toolserver.registry.registry import Operation, Registry
+from toolserver.settings import KEYS, SourceSettings, UpstreamSettings
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.source import Source
+from toolserver.upstream.source_errors import SourceError
 
 T1 = 1_800_000_000  # a whole step of the world
 SIM_KEYS = {name: "sim-key" for name in KEYS if not name.endswith("_URL")}
@@ -71,7 +70,7 @@ class Situation:
 class Made:
     """An answer and how it came about."""
 
-    rendered: Rendered
+    rendered: RenderedResponse
     passed_s: float
     unmatched: list[str]
     answer: dict[str, Any] = field(init=False)
@@ -100,14 +99,14 @@ class Memory(NamedTuple):
 
 def remembered(cache: SourceCache) -> Memory:
     tables = {name: dict(table) for name, table in cache._from_users.items()}
-    return Memory(dict(cache._kept), tables, deepcopy(cache.plausibility._good))
+    return Memory(dict(cache._kept), tables, deepcopy(cache.outlier_guard._good))
 
 
 def recall(cache: SourceCache, memory: Memory, sources: Mapping[str, Source[Any, Any]]) -> None:
     cache._kept.update(memory.kept)
     for name, table in memory.from_users.items():
         cache._table(sources[name]).update(table)
-    cache.plausibility._good = deepcopy(memory.good)
+    cache.outlier_guard._good = deepcopy(memory.good)
 
 
 class Bench:
@@ -116,7 +115,6 @@ class Bench:
     def __init__(self, registry: Registry) -> None:
         self.registry, self._pages = registry, Pages()
         self._made: dict[Any, tuple[Made, Memory]] = {}
-        self._targets = Settings().probes.targets
 
     async def plain(self, at: Situation, t: int, *, without: bool = False, away: frozenset[str] | None = None) -> Made:
         """The answer at t, with or without the source of the situation."""
@@ -148,18 +146,23 @@ class Bench:
         upstreams = Upstreams(clock, self._pages)
         for name, fault in faults.items():
             upstreams.fault(name, fault.kind, since=fault.since, **fault.parameters)
-        keys = SIM_KEYS if at.keyed else {}
-        async with engine(self.registry, internet=upstreams, clock=clock, via=VIA, keys=keys) as e:
-            e.answers._host = Host(clock, Path(), probe_targets=self._targets)
+        sources = SourceSettings(keys=SIM_KEYS if at.keyed else {})
+        via = UpstreamSettings(via=VIA)
+        async with engine(self.registry, internet=upstreams, clock=clock, upstream=via, sources=sources) as e:
             if memory is not None:
                 recall(e.cache, memory, {source.name: source for source in at.operation.sources if source.user_input})
             for source, query in at.operation.warm if warm else ():
                 with suppress(SourceError):
                     await e.cache.fresh(source, query, sla_s=0)
             begun = clock.passed_s
-            outcome = await e.call(at.operation.name, dict(at.arguments))
-            made = Made(outcome.rendered, clock.passed_s - begun, upstreams.unmatched)
-            return made, remembered(e.cache)
+            try:
+                outcome = await e.call(at.operation.name, dict(at.arguments))
+            except InvalidArguments as refusal:
+                refused = refusal  # raised below: the service's tasks would wrap it in a group
+            else:
+                made = Made(outcome.rendered, clock.passed_s - begun, upstreams.unmatched)
+                return made, remembered(e.cache)
+        raise refused
 
 
 async def situation(bench: Bench, first: Situation) -> Situation | None:

@@ -11,7 +11,7 @@ from tests.internet import Internet
 from toolserver.clock import Clock
 from toolserver.world import answers
 from toolserver.world.model import ROUTES, Edits
-from toolserver.world.rendering import Page, Renderer
+from toolserver.world.rendering import RenderedReply, Renderer
 from toolserver.world.server import asked, url_of
 from toolserver.world.state import WorldState
 from toolserver.world.wire import Received, respond
@@ -34,7 +34,7 @@ class Steady:
 class Pages(Renderer):
     """Pages made on the loop itself, where no time passes meanwhile."""
 
-    async def run(self, make: Any) -> Page:
+    async def run(self, make: Any) -> RenderedReply:
         return make()
 
 
@@ -72,7 +72,7 @@ class Upstreams(Internet):
             return httpx.Response(501, json={"error": "not simulated"})
         return await self._delivered(found, received)
 
-    async def _delivered(self, found: answers.Answer, received: Received) -> httpx.Response:
+    async def _delivered(self, found: answers.SimulatedAnswer, received: Received) -> httpx.Response:
         delivery = found.delivery
         if delivery.end == "silence":
             await anyio.sleep_forever()

@@ -3,7 +3,7 @@
 from datetime import date
 
 from tests.tools.recorded.rows import Read, Refused, inside
-from tools.shared.places import Place
+from tools.parsing.places import Place
 from tools.sources import (
     eonet,
     firms,
@@ -17,7 +17,7 @@ from tools.sources import (
     usgs,
     usgs_volcanoes,
 )
-from toolserver.errors import SourceChanged, SourceLimited, SourceRefused
+from toolserver.upstream.source_errors import SourceChanged, SourceLimited, SourceRefused
 
 EVERY = nws.ALL
 GRAVE = gdacs.EventQuery("EQ;TC;FL;VO;WF;DR", "Orange;Red", date(2026, 7, 1), date(2026, 7, 31))

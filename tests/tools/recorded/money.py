@@ -3,6 +3,7 @@
 from datetime import date
 
 from tests.tools.recorded.rows import Read, Refused, inside
+from tools.parsing.stock_quotes import Symbols
 from tools.sources import (
     alternative_me,
     blockchain_info,
@@ -17,8 +18,7 @@ from tools.sources import (
     solana,
     yahoo,
 )
-from tools.sources.cnbc import Symbols
-from toolserver.errors import SourceChanged, SourceEmpty, SourceRefused
+from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceRefused
 
 FX = frankfurter.FxWindow(date(2024, 1, 1), date(2024, 1, 5))
 APPLE = Symbols(("AAPL",))

@@ -1,0 +1,1 @@
+"""Tools about the tide in one harbour."""

@@ -1,0 +1,110 @@
+"""The paths of the API description about receipts: the keys, a receipt by its id, and the log of uncharged calls."""
+
+from rest_bridge.openapi_parts import failure, head, headers
+from toolserver.registry.json_schema import Schema
+from toolserver.registry.site_facts import JSON, RECEIPT_KEY, RECEIPT_KEYS
+
+RECEIPT_ID = r"^rcpt_[0-9a-f]{32}$"
+LOG = "/api/payment/no-charge-log"
+_KEY: Schema = {
+    "type": "object",
+    "properties": {"kty": {"const": "OKP"}, "crv": {"const": "Ed25519"}, "kid": {"type": "string"}},
+    "required": ["kty", "crv", "kid"],
+}
+_KEYS: Schema = {"type": "object", "properties": {"keys": {"type": "array", "items": _KEY}}, "required": ["keys"]}
+_PROOF: Schema = {
+    "type": "object",
+    "properties": {"path": {"type": "array", "items": {"type": "string", "pattern": "^[0-9a-f]{64}$"}}},
+    "required": ["path"],
+}
+_VERDICT: Schema = {
+    "type": "object",
+    "properties": {
+        "valid": {"type": "boolean"},
+        "checks": {"type": "object", "additionalProperties": {"type": ["boolean", "null"]}},
+        "key_id": {"type": ["string", "null"]},
+        "core": {"type": ["object", "null"]},
+        "error": {"type": "string"},
+    },
+    "required": ["valid", "checks"],
+}
+
+
+def describe_receipt_paths() -> dict[str, Schema]:
+    """The path items, by path."""
+    return {
+        RECEIPT_KEYS: _path("receipt_keys", "Every key that ever signed a receipt", _KEYS),
+        RECEIPT_KEY: _path("receipt_key", "The key that signs receipts now", _KEY),
+        "/api/receipt/{id}": _path(
+            "receipt",
+            "A stored receipt, for the bearer who paid it",
+            {"type": "object"},
+            _receipt_id("path"),
+            bearer=True,
+        ),
+        f"{LOG}/checkpoint": _path(
+            "log_checkpoint", "The signed state of the log", {"type": "string"}, kind="text/plain"
+        ),
+        f"{LOG}/inclusion": _path(
+            "log_inclusion", "The proof that the log of one size has a leaf", _PROOF, _number("index"), _number("size")
+        ),
+        f"{LOG}/consistency": _path(
+            "log_consistency",
+            "The proof that the log of one size is the beginning of that of another",
+            _PROOF,
+            _number("first"),
+            _number("second"),
+        ),
+        f"{LOG}/tile/{{level}}/{{index}}": _path(
+            "log_tile",
+            "A part of the tree, or of its entries (C2SP tlog-tiles); a part that is not full ends in `.p/<width>`",
+            {"type": "string", "format": "binary"},
+            _in_path("level", "^([0-5]|entries)$"),
+            _in_path("index", "^[0-9]{3}$"),
+            kind="application/octet-stream",
+        ),
+    }
+
+
+def describe_stored_verdict() -> dict[str, Schema]:
+    """GET and HEAD of the path at which a receipt is also verified by POST."""
+    return _path("receipt_verify_stored", "The verdict on a stored receipt, by its id", _VERDICT, _receipt_id("query"))
+
+
+def _path(
+    name: str, summary: str, schema: Schema, *parameters: Schema, bearer: bool = False, kind: str = JSON
+) -> dict[str, Schema]:
+    found = {"description": summary, "headers": headers(["Cache-Control", "X-Request-Id"])}
+    failures = [402] if bearer else []
+    failures += [400, 404] if parameters else []
+    failures += [429] if "receipt" in name and parameters else []
+    get: Schema = {
+        "operationId": name,
+        "tags": ["service"],
+        "summary": summary,
+        "security": [{"bearer": []}] if bearer else [],
+        "responses": {
+            "200": {**found, "content": {kind: {"schema": schema}}},
+            **{str(status): failure(status) for status in sorted([*failures, 500])},
+        },
+    }
+    if parameters:
+        get["parameters"] = list(parameters)
+    return {"get": get, "head": head(get)}
+
+
+def _receipt_id(where: str) -> Schema:
+    return {"name": "id", "in": where, "required": True, "schema": {"type": "string", "pattern": RECEIPT_ID}}
+
+
+def _in_path(name: str, pattern: str) -> Schema:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "pattern": pattern}}
+
+
+def _number(name: str) -> Schema:
+    return {
+        "name": name,
+        "in": "query",
+        "required": True,
+        "schema": {"type": "integer", "minimum": 0, "maximum": 10**16 - 1},
+    }

@@ -1,0 +1,89 @@
+"""What subscribers receive, described in OpenAPI as a webhook: the one request that this service makes to others."""
+
+from typing import Any
+
+from toolserver.registry.json_schema import Schema
+from toolserver.registry.registry import Registry
+from toolserver.registry.site_facts import JSON
+from toolserver.webhooks.message import RECEIPT_HEADER
+from toolserver.webhooks.signing import PREVIOUS_HEADER, SIGNATURE_HEADER, SUBSCRIPTION_HEADER, TIMESTAMP_HEADER
+
+SUBSCRIBE = "webhook_subscribe"
+
+_DESCRIPTION = f"""Sent to a `webhook_url` in every slot of about five minutes, or when its condition comes true.
+
+To verify it, compute the HMAC-SHA256, under the whole secret, of `{TIMESTAMP_HEADER}`, a dot and the raw body; compare
+`sha256=` and its hex digits with `{SIGNATURE_HEADER}` in constant time, and refuse a timestamp that is more than five
+minutes away. The `webhook-` headers say the same by the rules of Standard Webhooks. Answer with any 2xx within 10
+seconds. A delivery that is not taken is repeated after 5 s, 30 s and 2 min with the same `webhook-id` and the same
+bytes, and costs nothing in the end."""
+
+_HEADERS = {
+    SIGNATURE_HEADER: (True, "sha256= and hex digits", "^sha256=[0-9a-f]{64}$"),
+    TIMESTAMP_HEADER: (True, "Unix time in seconds, new in every attempt", "^[0-9]+$"),
+    SUBSCRIPTION_HEADER: (True, "The id of the subscription", "^wh_[0-9a-f]{16}$"),
+    "webhook-id": (True, "The same in every attempt of a delivery", "^msg_[0-9a-f]{32}$"),
+    "webhook-timestamp": (True, f"The same as {TIMESTAMP_HEADER}", "^[0-9]+$"),
+    "webhook-signature": (True, "By Standard Webhooks; two for a day after a rotation", "^v1,"),
+    PREVIOUS_HEADER: (False, "For a day after a rotation: made with the secret before", "^sha256=[0-9a-f]{64}$"),
+    RECEIPT_HEADER: (False, "The receipt of the charge; absent when it is free", "^rcpt_[0-9a-f]{32}$"),
+}
+
+_VALUE = "For any_new the new items; null when it is not known"
+_CONDITION = {
+    "type": "object",
+    "description": "What set it off, when the subscription has a condition",
+    "required": ["name", "state", "old", "new"],
+    "properties": {
+        "name": {"type": "string"},
+        "state": {"enum": ["fired", "cleared", "no_data"], "description": "no_data is free"},
+        "old": {"description": "The value that was told last"},
+        "new": {"description": _VALUE},
+    },
+}
+
+
+def describe_deliveries(registry: Registry) -> dict[str, Any]:
+    """The member `webhooks` of the document; nothing where nobody can subscribe."""
+    if SUBSCRIBE not in {operation.name for operation in registry}:
+        return {}
+    return {"webhooks": {"delivery": {"post": _delivery()}}}
+
+
+def _delivery() -> Schema:
+    parameters = [
+        {
+            "name": name,
+            "in": "header",
+            "required": required,
+            "description": told,
+            "schema": {"type": "string", "pattern": form},
+        }
+        for name, (required, told, form) in _HEADERS.items()
+    ]
+    body = {
+        "type": "object",
+        "required": ["subscription_id", "endpoint", "delivered_at", "data"],
+        "properties": {
+            "subscription_id": {"type": "string"},
+            "endpoint": {"type": "string", "description": "Short name of the premium endpoint"},
+            "delivered_at": {"type": "string", "format": "date-time", "description": "With milliseconds"},
+            "data": {"type": "object", "description": "The whole payload of the endpoint"},
+            "condition": _CONDITION,
+            "test": {"const": True, "description": "Only in tests"},
+        },
+    }
+    return {
+        "operationId": "delivery",
+        "tags": ["account"],
+        "summary": "A delivery to your server",
+        "description": _DESCRIPTION,
+        "security": [],
+        "parameters": parameters,
+        "requestBody": {"required": True, "content": {JSON: {"schema": body}}},
+        "responses": {
+            "2XX": {"description": "Taken: it is charged, unless it is free"},
+            "410": {"description": "Never again: the subscription is paused"},
+            "default": {"description": "Not taken: repeated in the slot; redirects are not followed"},
+        },
+    }

@@ -1,0 +1,152 @@
+"""Pages from templates: Jinja2 with everything escaped, and Markdown turned into HTML by markdown-it-py.
+
+The templates stand beside this module; one that ends in `.md` writes Markdown, which is not escaped.
+"""
+
+import functools
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from toolserver import API_VERSION, __version__
+from toolserver.registry.registry import Operation, Registry
+from toolserver.registry.site_facts import (
+    HTML,
+    PAYMENTS,
+    SERVICE,
+    Document,
+    SiteFacts,
+    auth,
+    duration,
+    paragraphs,
+    price,
+    sells,
+)
+
+
+def render_page(
+    template: str,
+    registry: Registry,
+    facts: SiteFacts,
+    *,
+    path: str,
+    title: str,
+    markdown_path: str | None = None,
+    **values: Any,
+) -> Document:
+    """A whole page. `path` is its own, marked in the navigation; `markdown_path` is where its Markdown stands."""
+    body = (
+        _environment()
+        .get_template(template)
+        .render(
+            registry=registry,
+            facts=facts,
+            path=path,
+            title=title,
+            markdown_path=markdown_path,
+            navigation=_navigation(registry),
+            **values,
+        )
+    )
+    return Document(body.encode(), HTML)
+
+
+def render_text(template: str, **values: Any) -> str:
+    """The text that a template for Markdown writes."""
+    return _environment().get_template(template).render(**values)
+
+
+def markdown_to_html(source: str) -> Markup:
+    """A Markdown document as HTML. Markup in it is escaped, and only http and https links become links.
+
+    Tables turn into cards on a narrow screen: each cell carries its heading. The first paragraph after the title leads.
+    """
+    parser = _markdown_parser()
+    tokens = parser.parse(source)
+    _label_cells(tokens)
+    _mark_lead(tokens)
+    return Markup(parser.renderer.render(tokens, parser.options, {}))  # nosec B704 # the parser takes no HTML
+
+
+def prose_to_html(sentence: str) -> Markup:
+    """A sentence in which only `code` between backticks is markup; everything else is escaped."""
+    return Markup(_prose_parser().renderInline(sentence))  # nosec B704 # the parser takes no HTML
+
+
+def is_easy(operation: Operation) -> bool:
+    """Whether a tool answers a plain GET: it needs no token and no argument."""
+    return operation.reads_only and auth(operation) == "none" and not operation.input_schema.get("required")
+
+
+@functools.cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("rest_bridge.pages"),
+        autoescape=select_autoescape(["html"], default=False),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.globals |= {"service": SERVICE, "version": __version__, "api_version": API_VERSION}
+    made.globals |= {"price": price, "auth": auth, "duration": duration, "paragraphs": paragraphs, "is_easy": is_easy}
+    made.filters |= {"markdown": markdown_to_html, "prose": prose_to_html}
+    return made
+
+
+@functools.cache
+def _markdown_parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.validateLink = _is_web_address  # type: ignore[method-assign]
+    return parser
+
+
+@functools.cache
+def _prose_parser() -> MarkdownIt:
+    return MarkdownIt("zero").enable("backticks")
+
+
+def _is_web_address(url: str) -> bool:
+    return url.startswith(("https://", "http://"))
+
+
+def _label_cells(tokens: Sequence[Token]) -> None:
+    """Give every cell of a table its heading as `data-label`, and make the first cell of a row its heading."""
+    headings: list[str] = []
+    column = 0
+    for index, token in enumerate(tokens):
+        if token.type == "thead_open":
+            headings = []
+        elif token.type == "tr_open":
+            column = 0
+        elif token.type == "th_open":
+            headings.append(tokens[index + 1].content)
+            token.attrSet("scope", "col")
+        elif token.type in ("td_open", "td_close"):
+            _label_cell(token, column, headings)
+            column += token.type == "td_close"
+
+
+def _label_cell(token: Token, column: int, headings: Sequence[str]) -> None:
+    if column == 0:
+        token.tag = "th"
+    if token.nesting == 1:
+        token.attrSet(*(("scope", "row") if column == 0 else ("data-label", headings[column])))
+
+
+def _mark_lead(tokens: Sequence[Token]) -> None:
+    """The paragraph that follows the title directly is set apart as the page's lead."""
+    for before, token in pairwise(tokens):
+        if (before.type, before.tag, token.type) == ("heading_close", "h1", "paragraph_open"):
+            token.attrSet("class", "lead")
+
+
+def _navigation(registry: Registry) -> list[tuple[str, str]]:
+    payments = [(PAYMENTS, "Payments")] if sells(registry) else []
+    others = [("/changelog", "Changelog"), ("/openapi.json", "OpenAPI"), ("/llms.txt", "llms.txt")]
+    return [("/docs", "Tools"), *payments, *others]

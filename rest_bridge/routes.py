@@ -1,0 +1,59 @@
+"""Which handler or operation answers at which path, with which methods."""
+
+import difflib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+from rest_bridge import exchange
+from rest_bridge.asgi import ParsedRequest, PlainReply, Receive, Scope, Send
+from rest_bridge.path_templates import PathTemplates
+from toolserver.registry.registry import Operation
+
+Handler = Callable[[Scope, ParsedRequest], Awaitable[PlainReply]]
+Mounted = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class RouteTable:
+    """Operations, pages and mounted apps by path.
+
+    A page whose path ends in `/*` answers every longer path that nothing else answers. Operations come before it.
+    """
+
+    def __init__(
+        self, operations: Iterable[Operation], pages: Mapping[str, Handler], mounted: Mapping[str, Mounted]
+    ) -> None:
+        self.mounted = dict(mounted)
+        self.gets: dict[str, exchange.Endpoint] = {}
+        self._others: dict[str, dict[str, Operation]] = {}
+        for operation in operations:
+            if operation.method == "GET":
+                self.gets[operation.path] = exchange.Endpoint(operation)
+            else:
+                self._others.setdefault(operation.path, {})[operation.method] = operation
+        self._pages = {path: page for path, page in pages.items() if not path.endswith("/*")}
+        self._under = [(path[:-1], page) for path, page in pages.items() if path.endswith("/*")]
+        self._templates = PathTemplates([*self.gets, *self._others])
+        self.match = self._templates.match
+
+    def methods(self, path: str) -> list[str]:
+        """The methods that a path answers; none where nothing stands at it."""
+        methods = ["GET", "HEAD"] if path in self.gets or self.page(path) is not None else []
+        methods += sorted(self._others.get(path, {}))
+        return [*methods, "OPTIONS"] if methods else []
+
+    def page(self, path: str) -> Handler | None:
+        """The handler of a page, or of the `/*` page above the path."""
+        page = self._pages.get(path)
+        if page is not None or path in self.gets or path in self._others:
+            return page
+        return next((page for above, page in self._under if path.startswith(above) and len(path) > len(above)), None)
+
+    def operation(self, path: str, method: str) -> Operation:
+        """The operation that answers a method which `methods` names for the path."""
+        if method in ("GET", "HEAD"):
+            return self.gets[path].operation
+        return self._others[path][method]
+
+    def similar(self, path: str) -> list[str]:
+        """At most three paths that look like a wrong one."""
+        known = [*self.gets, *self._others, *self._pages, *self.mounted]
+        return difflib.get_close_matches(path[:200], known, n=3, cutoff=0.6)

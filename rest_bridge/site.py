@@ -1,0 +1,67 @@
+"""Which document stands at which path. Everything is generated from the registry, when it is first asked for."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+import anyio
+import anyio.to_thread
+
+from rest_bridge.asgi import ParsedRequest, PlainReply, Scope
+from rest_bridge.discovery import as_json
+from rest_bridge.routes import Handler
+from rest_bridge.serving import by_query, fresh, lazy, negotiate
+from toolserver.registry.error_codes import PROBLEMS
+from toolserver.registry.registry import Registry
+from toolserver.registry.site_facts import READYZ, Document, SitePage, pages
+
+
+def site_handlers(
+    registry: Registry,
+    *,
+    documents: Callable[[], Mapping[str, Document]],
+    tool_definitions: Callable[[Mapping[str, str]], Document],
+    ready: Callable[[], Awaitable[Mapping[str, bool]]],
+) -> dict[str, Handler]:
+    """Handlers by path.
+
+    `documents` writes every fixed document, by path; it is called once, with the first request for one of them, and in
+    a thread: it takes a third of a second, and everybody else would wait for it.
+    `tool_definitions` answers /api/llm-tools from its query parameters. `ready` names the conditions for taking calls.
+    """
+    written: dict[str, Document] = {}
+    writing = anyio.Lock()
+
+    def after_writing(handler: Handler) -> Handler:
+        async def handle(scope: Scope, found: ParsedRequest) -> PlainReply:
+            if not written:
+                async with writing:
+                    if not written:
+                        written.update(await anyio.to_thread.run_sync(documents))
+            return await handler(scope, found)
+
+        return handle
+
+    async def readiness() -> tuple[Document, int]:
+        checks = await ready()
+        is_ready = all(checks.values())
+        return as_json({"ready": is_ready, "checks": dict(checks)}), 200 if is_ready else 503
+
+    def document(path: str) -> Handler:
+        return after_writing(lazy(lambda: written[path]))
+
+    def either(page: SitePage) -> Handler:
+        return after_writing(
+            negotiate(lambda: written[page.path], lambda: written[page.markdown_path], "text/markdown")
+        )
+
+    return {
+        **{path: document(path) for path in document_paths(registry)},
+        **{page.path: either(page) for page in pages(registry) if page.markdown},
+        "/api/llm-tools": by_query(tool_definitions),
+        READYZ: fresh(readiness),
+    }
+
+
+def document_paths(registry: Registry) -> list[str]:
+    """The paths of the fixed documents that have one form, without writing them."""
+    fixed = [page.markdown_path if page.markdown else page.path for page in pages(registry) if page.fixed]
+    return [*fixed, "/style.css", *(f"/problems/{code}" for code in PROBLEMS)]

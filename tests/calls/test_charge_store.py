@@ -1,0 +1,129 @@
+"""One contract for the stores of charges with receipts: both are written or neither, and both can be withdrawn."""
+
+import hashlib
+import json
+
+import anyio
+import pytest
+
+from tests.calls.charging import RICH, open_stand
+from tests.calls.parts import START
+from tests.requirements import proves
+from toolserver import ids
+from toolserver.calls.charge_store import record_died
+from toolserver.calls.idempotency_store import SqliteIdempotencyStore
+from toolserver.clock import ManualClock
+from toolserver.receipts.sign import receipt_id
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def stand(request, tmp_path):
+    async with open_stand(tmp_path, request.param) as stand:
+        yield stand
+        if request.param == "sqlite":
+            assert await stand.ledger.check() == []
+
+
+async def test_without_a_receipt_there_is_no_charge_and_others_of_the_group_go_on(stand):
+    failures, good = [], [ids.call_id(), ids.call_id()]
+
+    def broken(settled):
+        raise RuntimeError("no receipt")
+
+    async def one():
+        try:
+            await stand.buy(good[0], sale=broken)
+        except RuntimeError as failure:
+            failures.append(str(failure))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one)
+        tasks.start_soon(stand.buy, good[1])
+    assert failures == ["no receipt"]
+    assert await stand.ledger.balance(RICH) == 98
+    assert [await stand.has_receipt(call_id) for call_id in good] == [False, True]
+
+
+async def test_a_withdrawn_charge_is_released_and_its_receipt_is_gone(stand):
+    call_id, other = ids.call_id(), ids.call_id()
+    await stand.buy(call_id)
+    await stand.buy(other)
+    stand.charges._store.withdraw(call_id)
+    await stand.ledger.sweep()
+
+    assert await stand.ledger.balance(RICH) == 98
+    assert (await stand.has_receipt(call_id), await stand.has_receipt(other)) == (False, True)
+
+
+async def _table(stand, sql):
+    return await stand.ledger.file.read(lambda db: db.execute(sql).fetchall())
+
+
+async def _crash_and_recover(folder, calls):
+    """Buy, say which answers were sent, open the same file again, and return what was released."""
+    async with open_stand(folder) as stand:
+        for call_id, sent in calls.items():
+            await stand.buy(call_id)
+            if sent:
+                stand.ledger.delivered(call_id)
+    async with open_stand(folder) as stand:
+        released = await stand.charges._store.release_undelivered()
+        assert await stand.ledger.check() == []
+        return (
+            released,
+            dict(await _table(stand, "SELECT call_id, state || ' ' || coalesce(reason, '') FROM reservation")),
+            [json.loads(entry) for (entry,) in await _table(stand, "SELECT entry FROM no_charge")],
+            await stand.ledger.balance(RICH),
+        )
+
+
+@proves("charge.delivery")
+async def test_a_charge_whose_answer_was_not_sent_is_released_at_the_start_and_stands_in_the_log(tmp_path):
+    sent, lost = ids.call_id(), ids.call_id()
+
+    released, states, log, balance = await _crash_and_recover(tmp_path, {sent: True, lost: False})
+
+    assert released == 1
+    assert states == {sent: "posted ", lost: "reversed delivery_failed"}
+    assert balance == 98
+    assert [(leaf["reason"], leaf["endpoint"], leaf["credits"]) for leaf in log] == [
+        ("delivery_failed", "/api/pro/x", 2)
+    ]
+    async with open_stand(tmp_path) as stand:
+        (core,) = (await _table(stand, f"SELECT core FROM receipt WHERE id='{receipt_id(lost)}'"))[0]
+        assert log[0]["receipt_sha256"] == hashlib.sha256(core).hexdigest()
+        assert await stand.charges._store.release_undelivered() == 0
+
+
+async def test_the_kept_answer_of_a_released_call_goes_with_it(tmp_path):
+    sent, lost = ids.call_id(), ids.call_id()
+    clock = ManualClock(START)
+    async with open_stand(tmp_path) as stand:
+        kept = SqliteIdempotencyStore(stand.ledger.file, clock)
+        for key, call_id in (("a", sent), ("b", lost)):
+            await kept.begin(("s", key), "r", call_id)
+            await stand.buy(call_id)
+            await kept.keep(("s", key), b"answer")
+        stand.ledger.delivered(sent)
+    async with open_stand(tmp_path) as stand:
+        await stand.charges._store.release_undelivered()
+        kept = SqliteIdempotencyStore(stand.ledger.file, clock)
+        assert (await kept.begin(("s", "a"), "r", "new")).result == b"answer"
+        assert (await kept.begin(("s", "b"), "r", "new")).call_id == "new"
+
+
+async def test_a_released_call_is_not_released_again_at_the_start(tmp_path):
+    call_id = ids.call_id()
+    async with open_stand(tmp_path) as stand:
+        await stand.buy(call_id)
+        await stand.ledger.settle(call_id, no_charge="cancelled")
+        assert await stand.charges._store.release_undelivered() == 0
+
+
+async def test_what_a_follower_lost_stands_in_its_log(tmp_path):
+    call_id = ids.call_id()
+    async with open_stand(tmp_path) as stand:
+        await stand.buy(call_id)
+        await record_died(stand.ledger.file, [call_id, "call_unknown"], 5.0)
+        ((entry,),) = await _table(stand, "SELECT entry FROM no_charge")
+    assert json.loads(entry)["reason"] == "delivery_failed"

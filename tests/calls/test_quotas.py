@@ -1,0 +1,117 @@
+"""Quotas and their buckets: what counting allows, in bounded memory."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolserver.calls.quotas import Bucket, Quota, make_rejection
+
+
+class Clock:
+    """Seconds that pass when told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Counted:
+    """The same rule by counting: each call fills a place, and places empty one after another, one an interval."""
+
+    def __init__(self, quota: int, interval: Fraction) -> None:
+        self.quota, self.interval = quota, interval
+        self.free_at: list[Fraction] = []  # when each filled place is empty again
+
+    def take(self, now: Fraction) -> tuple[bool, int]:
+        self.free_at = [at for at in self.free_at if at > now]
+        if len(self.free_at) >= self.quota:
+            return False, 0
+        self.free_at.append((self.free_at[-1] if self.free_at else now) + self.interval)
+        return True, self.quota - len(self.free_at)
+
+    def wait(self, now: Fraction) -> Fraction:
+        """Until a place is empty."""
+        return self.free_at[0] - now
+
+
+@given(
+    quota=st.integers(1, 12),
+    interval=st.sampled_from([Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(30), Fraction(864)]),
+    steps=st.lists(st.integers(0, 40), max_size=60),
+)
+def test_a_bucket_allows_what_counting_allows(quota, interval, steps):
+    clock, model = Clock(), Counted(quota, interval)
+    bucket = Bucket(Quota("x", quota, float(quota * interval)), monotonic=clock)
+    at = Fraction(1000)
+    for step in steps:
+        at += step * interval / 8
+        clock.now = float(at)
+        allowed, remaining = model.take(at)
+        looked, verdict = bucket.look("a"), bucket.take("a")
+
+        assert (verdict.allowed, looked.allowed) == (allowed, allowed)
+        assert verdict.remaining == remaining
+        assert verdict.retry_after_s == (0 if allowed else pytest.approx(float(model.wait(at))))
+        assert bucket.look("somebody else").remaining == quota
+
+
+@given(
+    quota=st.integers(1, 8),
+    window_s=st.integers(1, 100),
+    steps=st.lists(st.floats(0, 50), min_size=1, max_size=80),
+    length=st.floats(0.001, 300),
+)
+def test_no_stretch_of_time_holds_more_calls_than_the_quota_and_what_grows_back_in_it(quota, window_s, steps, length):
+    clock = Clock()
+    bucket = Bucket(Quota("x", quota, window_s), monotonic=clock)
+    made = []
+    for step in steps:
+        clock.now += step
+        if bucket.take("a").allowed:
+            made.append(clock.now)
+    for start in made:
+        assert sum(start <= at <= start + length for at in made) <= quota + length * quota / window_s + 1e-6
+
+
+@given(quota=st.integers(1, 6), steps=st.lists(st.floats(0, 20), min_size=1, max_size=40))
+def test_who_waits_as_long_as_told_is_let_in_and_who_comes_earlier_is_not(quota, steps):
+    clock = Clock()
+    bucket = Bucket(Quota("x", quota, 60), monotonic=clock)
+    for step in steps:
+        clock.now += step
+        verdict = bucket.take("a")
+        if not verdict.allowed:
+            begun, interval_s = clock.now, 60 / quota
+            clock.now = max(begun, begun + verdict.retry_after_s - interval_s / 100)
+            assert not bucket.look("a").allowed
+            clock.now = begun + verdict.retry_after_s
+            assert bucket.take("a").allowed
+
+
+def test_a_refused_call_costs_nothing_and_one_given_back_counts_no_more():
+    clock = Clock()
+    bucket = Bucket(Quota("x", 2, 60), monotonic=clock)
+    bucket.take("a")
+    bucket.take("a")
+    for _ in range(1000):
+        assert not bucket.take("a").allowed
+    clock.now += 30
+    assert bucket.take("a").allowed
+    bucket.give_back("a")
+    bucket.give_back("nobody")
+    assert bucket.take("a").allowed
+    assert not bucket.take("a").allowed
+
+
+def test_a_refusal_says_its_rule_and_how_long_to_wait():
+    clock = Clock()
+    bucket = Bucket(Quota("own", 1, 60), monotonic=clock)
+    bucket.take("a")
+    refused = make_rejection(bucket.quota, bucket.look("a"))
+    assert refused.detail == "At most 1 calls per 60 s are answered here. Try again in 60 s."
+    assert refused.extra == {"retry_after_seconds": 60, "limit": "own"}
+    assert make_rejection(bucket.quota, bucket.look("a"), "Because.").detail == "Because. Try again in 60 s."

@@ -1,0 +1,93 @@
+"""An answer as bytes: what its headers need, its compressed forms, and its copy with the credits that remain."""
+
+import gzip
+import hashlib
+import json
+from datetime import UTC, datetime
+
+import brotli
+import pytest
+import zstandard
+
+from toolserver.calls.response import (
+    AHEAD,
+    ENCODINGS,
+    RenderedResponse,
+    epoch,
+    json_bytes,
+    shorten_meta,
+    with_credits,
+    with_credits_escaped,
+)
+
+BODY = json_bytes({"data": 'ü"\\\n' * 500, "_meta": {"sources": []}})
+READ = {"gzip": gzip.decompress, "br": brotli.decompress, "zstd": zstandard.decompress}
+
+
+@pytest.fixture
+def rendered():
+    return RenderedResponse(BODY, 1000.0, 1060.0, 990.0)
+
+
+def test_the_etag_is_of_these_bytes(rendered):
+    assert rendered.etag == hashlib.sha256(BODY).hexdigest()[:32]
+    assert RenderedResponse(BODY[:-2] + b" }}", 0.0, 0.0, None).etag != rendered.etag
+
+
+def test_age_counts_from_the_oldest_source_and_what_is_left_ends_at_zero(rendered):
+    assert (rendered.age(1005.9), rendered.left(1005.9)) == (15, 54)
+    assert (rendered.age(900.0), rendered.left(2000.0)) == (0, 0)
+    assert RenderedResponse(BODY, 1000.0, 1060.0, None).age(1007.0) == 7
+
+
+def test_a_popular_answer_is_made_anew_after_most_of_its_life(rendered):
+    assert rendered.ahead_at == 1000.0 + AHEAD * 60
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_each_encoding_is_compressed_once_and_reads_back_the_same(rendered, encoding):
+    assert READ[encoding](rendered.variant(encoding)) == BODY
+    kept = rendered.memo[encoding]
+    rendered.variant(encoding)
+    assert rendered.memo[encoding] is kept
+
+
+def test_the_payload_as_a_json_string(rendered):
+    assert json.loads(rendered.escaped) == BODY.decode()
+
+
+@pytest.mark.parametrize("remaining", [0, 98, 10**15])
+def test_the_copy_with_credits_is_hashed_and_measured_as_it_is_sent(rendered, remaining):
+    copy = with_credits(BODY, remaining)
+
+    assert json.loads(copy)["_meta"] == {"sources": [], "credits_remaining": remaining}
+    assert json.loads(with_credits_escaped(rendered.escaped, remaining)) == copy.decode()
+    assert rendered.sha256(remaining) == hashlib.sha256(copy).digest()
+    assert rendered.size(remaining) == len(copy)
+    assert (rendered.sha256(), rendered.size()) == (hashlib.sha256(BODY).digest(), len(BODY))
+
+
+def test_times_and_values_that_json_does_not_have():
+    assert epoch(datetime(1970, 1, 2, tzinfo=UTC)) == 86_400.0
+    assert epoch(None) is None
+    with pytest.raises(TypeError):
+        json_bytes({"x": object()})
+
+
+def test_the_short_meta_keeps_what_changes_a_decision_and_is_made_once():
+    told = {"attribution": ["A"], "untrusted_text": True, "stale": False, "simulated": True}
+    text = 'a text that says ,"_meta":{"stale":true}}'
+    body = json_bytes({"data": text, "_meta": {"sources": [{"name": "A"}], **told, "sources_digest": "0"}})
+    whole = RenderedResponse(body, 1000.0, 1060.0, 990.0, stale=True)
+    short = whole.short
+
+    assert json.loads(short.payload) == {"data": text, "_meta": told}
+    assert short is whole.short
+    assert short.etag == hashlib.sha256(short.payload).hexdigest()[:32] != whole.etag
+    assert (short.generated_at, short.expires_at, short.oldest_at, short.stale) == (1000.0, 1060.0, 990.0, True)
+    assert json.loads(with_credits(short.payload, 7))["_meta"]["credits_remaining"] == 7
+
+
+def test_a_payload_without_meta_is_its_own_short_form():
+    body = json_bytes({"token": "x", "credits": 3})
+    assert shorten_meta(body) == body

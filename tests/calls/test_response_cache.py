@@ -1,0 +1,177 @@
+"""The cache of rendered answers: its keys and bounds, and what a result or a failure is rendered as."""
+
+import anyio
+import httpx
+import msgspec
+import pytest
+from pydantic import BaseModel
+
+from tests.calls.parts import engine
+from tests.calls.toy import FIRST, REGISTRY, SECOND
+from toolserver.calls import response_cache
+from toolserver.calls.response_cache import POPULAR, RETRY_S, SchemaFailure, build_cache_key
+
+NUMBER, LIAR, BROKEN = REGISTRY["number"], REGISTRY["liar"], REGISTRY["broken"]
+
+
+def arguments(**given) -> BaseModel:
+    return NUMBER.arguments(**given)
+
+
+def test_a_key_holds_the_operation_and_every_argument():
+    assert build_cache_key(NUMBER, arguments(add=2)) == ("number", 2)
+    assert build_cache_key(NUMBER, arguments()) == build_cache_key(NUMBER, arguments(add=0))
+    assert build_cache_key(BROKEN, BROKEN.arguments()) == "broken"
+
+
+async def test_an_answer_is_found_until_it_expires():
+    async with engine(REGISTRY) as e:
+        e.internet.serves(FIRST, {"value": 3})
+        key = build_cache_key(NUMBER, arguments())
+        rendered = await e.answers.get(NUMBER, arguments(), key)
+
+        assert e.answers.find(key, rendered.expires_at - 0.001) is rendered
+        assert e.answers.find(key, rendered.expires_at) is None
+        assert e.answers.find(("number", 99), rendered.generated_at) is None
+
+
+async def test_an_answer_is_made_anew_ahead_only_when_it_is_popular_and_about_to_expire():
+    async with engine(REGISTRY) as e:
+        e.internet.serves(FIRST, {"value": 3})
+        key = build_cache_key(NUMBER, arguments())
+        rendered = await e.answers.get(NUMBER, arguments(), key)
+        late = rendered.ahead_at + 0.001
+
+        assert not e.answers.needs_refresh(rendered, late)
+        for _ in range(POPULAR):
+            e.answers.find(key, rendered.generated_at)
+        assert e.answers.needs_refresh(rendered, late)
+        assert not e.answers.needs_refresh(rendered, rendered.ahead_at)
+        rendered.next = rendered
+        assert not e.answers.needs_refresh(rendered, late)
+
+
+async def test_the_next_answer_takes_over_when_the_first_expires():
+    async with engine(REGISTRY) as e:
+        e.internet.serves(FIRST, {"value": 3})
+        key = build_cache_key(NUMBER, arguments())
+        first = await e.answers.get(NUMBER, arguments(), key)
+        e.clock.advance(20)
+        e.internet.serves(FIRST, {"value": 4})
+        e.answers.refresh(NUMBER)
+        await anyio.wait_all_tasks_blocked()
+
+        assert first.next is not None
+        assert e.answers.find(key, e.clock.time()) is first
+        assert e.answers.find(key, first.expires_at) is first.next
+
+
+async def test_beyond_the_bound_the_first_made_is_forgotten(monkeypatch):
+    monkeypatch.setattr(response_cache, "ENTRIES", 3)
+    async with engine(REGISTRY) as e:
+        e.internet.serves(FIRST, {"value": 3})
+        for add in range(1, 5):
+            await e.answers.get(NUMBER, arguments(add=add), ("number", add))
+        found = [e.answers.find(("number", add), e.clock.time()) is not None for add in range(1, 5)]
+
+    assert found == [False, True, True, True]
+
+
+async def test_the_answer_to_default_arguments_is_not_forgotten_for_those_that_callers_choose(monkeypatch):
+    monkeypatch.setattr(response_cache, "ENTRIES", 3)
+    async with engine(REGISTRY) as e:
+        e.internet.serves(FIRST, {"value": 3})
+        for add in range(10):
+            await e.answers.get(NUMBER, arguments(add=add), ("number", add))
+        found = [e.answers.find(("number", add), e.clock.time()) is not None for add in range(10)]
+
+    assert found == [True, *[False] * 7, True, True]
+
+
+async def test_a_result_that_breaks_the_schema_is_not_an_answer():
+    async with engine(REGISTRY) as e:
+        with pytest.raises(SchemaFailure):
+            await e.answers.compose(LIAR, LIAR.arguments())
+
+
+async def test_a_fault_in_a_tool_without_sources_is_raised():
+    async with engine(REGISTRY) as e:
+        with pytest.raises(RuntimeError):
+            await e.answers.compose(BROKEN, BROKEN.arguments())
+
+
+async def test_an_answer_without_anything_in_it_is_tried_again_soon():
+    async with engine(REGISTRY) as e:
+        rendered = await e.answers.compose(NUMBER, arguments())
+        body = msgspec.json.decode(rendered.payload)
+
+        assert (rendered.nothing, rendered.stale) == (True, True)
+        assert rendered.expires_at == e.clock.time() + RETRY_S
+        assert (body["data"], body["stale"], body["warning"][0]["code"]) == (None, True, "section_unavailable")
+
+
+async def test_an_answer_of_which_a_part_is_missing_is_composed_again_within_thirty_seconds():
+    report = REGISTRY["premium_report"]
+    lives = {}
+    for missing in ((), (SECOND,)):
+        async with engine(REGISTRY) as e:
+            for url in {FIRST, SECOND} - set(missing):
+                e.internet.serves(url, {"value": 3})
+            rendered = await e.answers.compose(report, report.arguments())
+            lives[missing] = rendered.expires_at - e.clock.time()
+
+    assert lives == {(): report.longest_ttl, (SECOND,): 30}
+    assert report.longest_ttl > 30
+
+
+async def test_an_answer_of_a_free_and_of_a_premium_tool_have_their_own_members():
+    async with engine(REGISTRY) as e:
+        e.internet.serves(FIRST, {"value": 1})
+        e.internet.serves(SECOND, {"value": 2})
+        free = msgspec.json.decode((await e.answers.compose(NUMBER, arguments())).payload)
+        report = REGISTRY["premium_report"]
+        sold = msgspec.json.decode((await e.answers.compose(report, report.arguments())).payload)
+
+    assert list(free) == ["source", "endpoint", "updated_at", "data", "stale", "_meta"]
+    assert list(sold)[:3] == ["source", "endpoint", "generated_at"]
+    assert list(sold)[-3:] == ["captured_at", "stale", "_meta"]
+    assert (free["source"], sold["source"]) == ("data.example", "toolserver-pro")
+
+
+class Disk:
+    """Stored answers in a dictionary."""
+
+    def __init__(self):
+        self.kept = {}
+
+    async def load_answer(self, key):
+        return self.kept.get(key)
+
+    def save_answer(self, key, stored, *, expires_at):
+        self.kept[key] = stored
+
+
+class Packed(msgspec.Struct):
+    payload: bytes
+    facts: dict
+
+
+async def test_an_answer_survives_on_disk_and_a_stale_one_is_not_stored():
+    disk = Disk()
+    async with engine(REGISTRY) as e:
+        e.answers._store, e.answers._pack = disk, Packed
+        await e.answers.get(NUMBER, arguments(), ("number", 0))
+        assert disk.kept == {}
+        e.internet.serves(FIRST, {"value": 3})
+        e.clock.advance(RETRY_S)
+        first = await e.answers.get(NUMBER, arguments(), ("number", 0))
+        e.internet.serves(FIRST, httpx.Response(500))
+        e.clock.advance(600)
+        stale = await e.answers.get(NUMBER, arguments(add=1), ("number", 1))
+        assert (stale.stale, stale.nothing, len(disk.kept)) == (True, False, 1)
+    async with engine(REGISTRY) as e:
+        e.answers._store, e.answers._pack = disk, Packed
+        again = await e.answers.get(NUMBER, arguments(), ("number", 0))
+
+        assert (again.payload, again.etag, again.expires_at) == (first.payload, first.etag, first.expires_at)
+        assert e.internet.asked == []

@@ -1,0 +1,81 @@
+"""What is sold: which answers are charged, what a receipt says of a call, and results that are kept as bytes."""
+
+import hashlib
+
+import pytest
+
+from tests.calls.parts import RICH
+from tests.calls.toy import premium_report
+from toolserver.calls.response import RenderedResponse, with_credits
+from toolserver.calls.sale import (
+    PaidCall,
+    PaidCallResult,
+    describe_body,
+    describe_sale,
+    no_charge_reason,
+    pack_sale,
+    unpack_sale,
+)
+from toolserver.core.caller import Caller, token_hash
+from toolserver.ledger.state import Settlement
+from toolserver.registry.registry import operation_of
+
+BODY = b'{"one":1,"_meta":{}}'
+REPORT = operation_of(premium_report)
+SETTLED = Settlement("call_1", 2, 98, None, "posted", False)
+
+
+def rendered(**facts):
+    return RenderedResponse(BODY, 1000.0, 1060.0, 990.0, **facts)
+
+
+def call(transport="rest"):
+    given = {"history": "30d"}
+    caller = Caller("192.0.2.1", RICH, transport=transport, nonce="n1")
+    return PaidCall("call_1", REPORT, REPORT.arguments(**given), given, caller, RICH)
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({}, None),
+        ({"no_charge": "empty_result"}, "empty_result"),
+        ({"stale": True, "no_charge": "empty_result"}, "stale_data"),
+        ({"nothing": True, "stale": True, "no_charge": "empty_result"}, "5xx"),
+    ],
+)
+def test_failed_comes_before_stale_and_stale_before_empty(facts, reason):
+    assert no_charge_reason(rendered(**facts)) == reason
+
+
+@pytest.mark.parametrize("transport", ["rest", "mcp", "stdio"])
+def test_a_receipt_covers_the_bytes_that_are_handed_over(transport):
+    sent = BODY if transport == "rest" else with_credits(BODY, 98)
+
+    assert describe_body(call(transport), rendered(), SETTLED) == (hashlib.sha256(sent).hexdigest(), len(sent))
+    assert describe_body(call(transport), rendered(), None) == (hashlib.sha256(BODY).hexdigest(), len(BODY))
+
+
+def test_a_receipt_says_what_was_asked_charged_and_left():
+    sale = describe_sale(call(), SETTLED, None, captured_at=990.0)
+
+    assert (sale.call_id, sale.owner, sale.endpoint) == ("call_1", token_hash(RICH).hex(), REPORT.endpoint)
+    assert (sale.cost, sale.charged, sale.remaining, sale.pending) == (2, 2, 98, False)
+    assert (sale.sla_s, sale.nonce, sale.captured_at) == (300, "n1", 990.0)
+
+
+def test_without_a_settlement_nothing_is_claimed_to_be_charged():
+    sale = describe_sale(call(), None, "5xx", status=500)
+
+    assert (sale.charged, sale.remaining, sale.pending, sale.reason) == (0, None, True, "5xx")
+
+
+def test_a_result_reads_back_as_it_was_packed():
+    for result in (
+        PaidCallResult(rendered(), 2, 98, None, "rcpt_x", "a.b.c"),
+        PaidCallResult(rendered(stale=True), 0, None, "stale_data"),
+    ):
+        again = unpack_sale(pack_sale(result))
+        assert again[1:] == result[1:]
+        assert (again.rendered.payload, again.rendered.stale) == (BODY, result.rendered.stale)
+        assert again.rendered.etag == result.rendered.etag

@@ -1,0 +1,17 @@
+"""Commands run as on a machine without settings."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from toolserver.settings import KEYS, PREFIX
+
+
+@pytest.fixture(autouse=True)
+def no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove the settings of the person who runs the tests: their environment, and the file in their directory."""
+    for name in list(os.environ):
+        if name.startswith(PREFIX) or name in KEYS:
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)

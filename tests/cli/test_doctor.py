@@ -1,0 +1,189 @@
+"""`toolserver doctor`: where settings come from, that secrets stay hidden, and what a request to a source shows."""
+
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import httpx
+import pytest
+
+from tests.calls.parts import START, number_source
+from tests.calls.toy import FIRST, REGISTRY
+from tests.internet import Internet
+from toolserver.app import Service, ServiceParts
+from toolserver.cli import doctor
+from toolserver.cli.doctor import Probe, doctor_command, probe_sources, settings_table
+from toolserver.clock import ManualClock, SystemClock
+from toolserver.settings import KEYS, Settings, SourceSettings
+from toolserver.upstream.announcements import Announcements
+
+ONE = number_source("Test.one", newest=lambda found: found.at)
+
+
+def table(settings=None):
+    return {row["setting"]: (row["value"], row["from"]) for row in settings_table(settings or Settings())}
+
+
+def test_each_setting_says_where_it_comes_from(tmp_path, monkeypatch):
+    (tmp_path / "toolserver.toml").write_text("port = 1\n[limits]\ndaily = 5\nspacing_s = 2\n")
+    monkeypatch.setenv("TOOLSERVER_LIMITS__DAILY", "6")
+    found = table()
+    assert found["port"] == ("1", "toolserver.toml")
+    assert found["limits.spacing_s"] == ("2.0", "toolserver.toml")
+    assert found["limits.daily"] == ("6", "environment")
+    assert found["host"] == ("127.0.0.1", "default")
+
+
+def test_secrets_are_masked_and_keys_are_set_or_not(monkeypatch):
+    monkeypatch.setenv("TOOLSERVER_TOKEN", "svc_live_secret")
+    monkeypatch.setenv("TOOLSERVER_SOURCES__KEYS", '{"GITHUB_TOKEN": "ghp_secret"}')
+    found = table()
+    assert found["token"] == ("********", "environment")
+    assert found["sources.keys"][0] == "GITHUB_TOKEN=********"
+    assert (found["key GITHUB_TOKEN"][0], found["key FRED_API_KEY"][0]) == ("set", "not set")
+    assert {f"key {name}" for name in KEYS} <= found.keys()
+    assert "secret" not in str(found).replace("ledger.secret", "").replace("facilitator_token", "")
+
+
+@asynccontextmanager
+async def service(internet, registry=REGISTRY):
+    given = ServiceParts(
+        registry=registry, clock=ManualClock(START), in_memory=True, background=False, transport=internet.transport
+    )
+    async with Service.build(Settings(), given) as made:
+        yield made
+
+
+async def probed(answer, source=ONE):
+    """The probe of one source of the test registry, which the network answers so."""
+    internet = Internet()
+    internet.serves(FIRST, answer)
+    async with service(internet) as made:
+        return await doctor._probe(made, source)
+
+
+async def test_a_source_that_answers_is_reported_with_the_age_of_its_newest_item():
+    at = (START - timedelta(seconds=90)).timestamp()
+    found = await probed({"value": 3, "at": at})
+    assert (found.reachable, found.status, found.parse, found.age_s) == (True, "ok", "ok", 90)
+    assert (found.source, found.licence) == ("Test.one", "yes")
+    assert found.latency_ms is not None
+
+
+@pytest.mark.parametrize(
+    ("answer", "reachable", "status", "parse"),
+    [
+        (httpx.Response(500), True, "http_500", "-"),
+        (httpx.ConnectError("refused"), False, "connect", "-"),
+        ({"other": 1}, True, "changed", "changed"),
+    ],
+)
+async def test_what_is_wrong_with_a_source_is_named(answer, reachable, status, parse):
+    found = await probed(answer)
+    assert (found.reachable, found.status, found.parse, found.age_s) == (reachable, status, parse, None)
+    assert found.detail
+
+
+async def test_a_source_that_needs_a_query_is_no_fault():
+    def request(query, keys):
+        raise TypeError("no place given")
+
+    found = await probed({"value": 3}, replace(ONE, request=request))
+    assert (found.status, found.reachable, found.detail) == ("no_probe", False, "needs a query: TypeError")
+
+
+async def test_every_source_of_every_tool_is_requested_once_and_sorted_by_name():
+    internet = Internet()
+    async with service(internet) as made:
+        found = await probe_sources(made)
+    names = [source.name for source in REGISTRY.sources]
+    assert [probe.source for probe in found] == sorted(names)
+
+
+@dataclass
+class Made:
+    """A service as far as the command uses it."""
+
+    ready_now: bool
+
+    class fetcher:
+        announcements = Announcements(SystemClock())
+
+    async def ready(self):
+        return {"storage": self.ready_now}
+
+
+@pytest.fixture
+def local(monkeypatch):
+    def use(ready, probes=()):
+        @asynccontextmanager
+        async def local_service(settings):
+            yield Made(ready)
+
+        async def probe(service):
+            return list(probes)
+
+        monkeypatch.setattr(doctor, "local_service", local_service)
+        monkeypatch.setattr(doctor, "probe_sources", probe)
+
+    return use
+
+
+GOOD = Probe("A.good", True, "ok", "ok", 90, 12, "yes", "-", "")
+BAD = Probe("B.bad", False, "connect", "-", None, None, "yes", "-", "connect: refused")
+
+
+@pytest.mark.parametrize(("ready", "status"), [(True, 0), (False, 1)])
+async def test_the_status_says_whether_calls_can_be_taken_whatever_the_sources_do(local, capsys, ready, status):
+    local(ready, [BAD])
+    assert await doctor_command(Settings(), live=True, as_json=False) == status
+    out = capsys.readouterr().out
+    assert ("NOT READY" in out) is not ready
+    assert out.endswith("0 of 1 sources answered\n")
+
+
+async def test_as_text_each_source_is_a_line_with_its_age_and_latency(local, capsys):
+    local(True, [GOOD, BAD])
+    await doctor_command(Settings(), live=True, as_json=False)
+    lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines() if line.strip()}
+    assert lines["A.good"] == ["A.good", "ok", "ok", "90", "s", "12", "yes"]
+    assert lines["B.bad"] == ["B.bad", "connect", "-", "-", "-", "yes", "connect:", "refused"]
+
+
+async def test_as_json_there_is_one_document(local, capsys):
+    local(True, [GOOD])
+    await doctor_command(Settings(), live=True, as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert found.keys() == {"settings", "ready", "licence", "sources", "announcements"}
+    assert (found["ready"], found["sources"][0]["source"]) == ({"storage": True}, "A.good")
+
+
+@pytest.mark.parametrize(
+    ("sources", "decided"), [(SourceSettings(), False), (SourceSettings(licence_policy="any"), True)]
+)
+async def test_the_licence_policy_is_told_with_who_decided_it(local, capsys, sources, decided):
+    local(True, [])
+    await doctor_command(Settings(sources=sources), live=False, as_json=True)
+    found = json.loads(capsys.readouterr().out)["licence"]
+    assert (found["policy"], found["decided"], found["lost"]) == ("any", decided, {})
+    await doctor_command(Settings(sources=sources), live=False, as_json=False)
+    assert ("decided by the operator" in capsys.readouterr().out) is decided
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+async def test_what_upstreams_announce_is_listed(local, capsys, monkeypatch, as_json):
+    announcements = Announcements(SystemClock())
+    announcements.record("A.good", "https://a.example/x", 200, {"sunset": "Fri, 01 May 2026 00:00:00 GMT"})
+    monkeypatch.setattr(Made.fetcher, "announcements", announcements)
+    local(True, [GOOD])
+    await doctor_command(Settings(), live=True, as_json=as_json)
+    out = capsys.readouterr().out
+    assert "Fri, 01 May 2026" in out
+    assert "sunset" in out
+
+
+async def test_without_live_no_source_is_requested(local, capsys):
+    local(True, [GOOD])
+    await doctor_command(Settings(), live=False, as_json=True)
+    assert json.loads(capsys.readouterr().out)["sources"] == []

@@ -1,0 +1,113 @@
+"""`toolserver docs`: which files it writes, removes and leaves alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.catalog.tiny import TINY
+from toolserver.cli import generate_docs
+from toolserver.cli.generate_docs import SHOWN, generate, readme_answer, write_documents
+from toolserver.registry.registry import Registry
+from toolserver.settings import Settings
+
+EXAMPLE = {
+    "endpoint": "btc-price",
+    "data": {"usd": 1},
+    "_meta": {
+        "sources": [{"name": "A", "status": "live", "fetched_at": "2027-01-15T08:00:00Z", "latency_ms": 3}],
+        "attribution": ["A <é>"],
+        "stale": False,
+    },
+}
+LICENCES = {policy: {"premium_deep": ["a"]} for policy in ("any", "no_forbidden", "commercial")}
+BILLING = "# Billing\n<!-- licences: of what is sold -->\nold\n<!-- /licences -->\nafter\n"
+README = "# Title\n<!-- answer: of btc_price -->\nold\n<!-- /answer -->\nafter\n"
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout whose only tools are the sample ones, with an example for one of them."""
+    (tmp_path / "README.md").write_text(README)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "billing.md").write_text(BILLING)
+
+    async def example_answers(registry, settings):
+        return {SHOWN: EXAMPLE, "digest": EXAMPLE}
+
+    async def compose_licence_table(registry, settings):
+        return LICENCES
+
+    monkeypatch.setattr(generate_docs, "example_answers", example_answers)
+    monkeypatch.setattr(generate_docs, "compose_licence_table", compose_licence_table)
+    monkeypatch.setattr(Registry, "load", lambda *packages: TINY)
+    return tmp_path
+
+
+def test_the_answer_in_the_readme_is_valid_json_with_a_line_for_each_member():
+    text = readme_answer(EXAMPLE)
+    block = text.split("```json\n")[1].split("```")[0]
+    assert json.loads(block) == {
+        "endpoint": "btc-price",
+        "data": {"usd": 1},
+        "_meta": {
+            "sources": [{"name": "A", "status": "live", "fetched_at": "2027-01-15T08:00:00Z"}],
+            "attribution": ["A <é>"],
+        },
+    }
+    assert len(block.splitlines()) == len(EXAMPLE) + 2
+    assert text.startswith("`GET /api/btc-price`")
+
+
+def test_only_the_part_between_the_marks_of_the_readme_is_written(checkout):
+    text = generate(TINY, {SHOWN: EXAMPLE}, LICENCES, checkout)[Path("README.md")]
+    assert text.startswith("# Title\n<!-- answer: of btc_price -->\n`GET")
+    assert text.endswith("<!-- /answer -->\nafter\n")
+    assert "old" not in text
+
+
+def test_what_policies_leave_is_written_between_the_marks_of_the_page_on_billing_and_as_data(checkout):
+    made = generate(TINY, {SHOWN: EXAMPLE}, LICENCES, checkout)
+    assert "| `premium_deep` | a | a |" in made[Path("docs/billing.md")]
+    assert made[Path("docs/billing.md")].endswith("<!-- /licences -->\nafter\n")
+    assert json.loads(made[Path("catalog/licences.json")]) == LICENCES
+
+
+def test_every_tool_gets_a_page_and_every_example_a_file(checkout):
+    made = generate(TINY, {SHOWN: EXAMPLE, "digest": EXAMPLE}, LICENCES, checkout)
+    assert {path.stem for path in made if path.parent == Path("docs/tools")} == {o.name for o in TINY}
+    assert {path.stem for path in made if path.parent == Path("catalog/examples")} == {SHOWN, "digest"}
+    assert {Path("docs/tools.md"), Path("docs/sources.md"), Path("docs/errors.md")} <= made.keys()
+    assert "## Example" in made[Path("docs/tools/digest.md")]
+    assert "## Example" not in made[Path("docs/tools/sights.md")]
+
+
+def test_a_check_writes_nothing_and_names_what_is_out_of_date(checkout):
+    found = write_documents(Settings(), check=True, root=checkout)
+    assert Path("docs/tools/sights.md") in found
+    assert sorted(path.name for path in checkout.iterdir()) == ["README.md", "docs"]
+    assert (checkout / "README.md").read_text() == README
+
+
+def test_what_was_written_is_up_to_date_the_next_time(checkout):
+    written = write_documents(Settings(), root=checkout)
+    assert all((checkout / path).is_file() for path in written)
+    assert write_documents(Settings(), check=True, root=checkout) == []
+    assert write_documents(Settings(), root=checkout) == []
+
+
+def test_a_page_that_was_changed_by_hand_is_the_only_one_written_again(checkout):
+    write_documents(Settings(), root=checkout)
+    (checkout / "docs/tools/sights.md").write_text("by hand")
+    assert write_documents(Settings(), root=checkout) == [Path("docs/tools/sights.md")]
+
+
+def test_pages_and_examples_of_tools_that_are_gone_are_removed(checkout):
+    write_documents(Settings(), root=checkout)
+    gone = [Path("catalog/examples/gone.json"), Path("docs/tools/gone.md")]
+    for path in gone:
+        (checkout / path).write_text("")
+    assert write_documents(Settings(), check=True, root=checkout) == gone
+    assert (checkout / gone[0]).exists()
+    assert write_documents(Settings(), root=checkout) == gone
+    assert not any((checkout / path).exists() for path in gone)

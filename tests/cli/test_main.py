@@ -1,0 +1,166 @@
+"""The command line as a whole: its verbs, their help, and how flags become what a verb is given."""
+
+import json
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from toolserver import __version__
+from toolserver.cli import main as module
+from toolserver.cli.main import main
+
+
+@pytest.fixture(autouse=True)
+def no_switch(monkeypatch):
+    """The program switches garbage collection off while it starts; the tests keep it."""
+    monkeypatch.setattr(module.gc, "disable", lambda: None)
+
+
+def run(*words):
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def verbs(group=main, path=()):
+    """Every verb with the words that lead to it."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from verbs(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+ALL = dict(verbs())
+
+
+def test_the_version_is_the_package_s():
+    assert __version__ in run("--version").stdout
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_every_verb_and_every_flag_has_a_sentence_of_help(words):
+    command = ALL[words]
+    assert command.help
+    assert command.help[0].isupper()
+    assert [option.name for option in command.params if isinstance(option, click.Option) and not option.help] == []
+    assert run(*words, "--help").exit_code == 0
+
+
+def given_to(monkeypatch, place):
+    """What a verb's function is called with, in place of doing its work."""
+    calls = []
+
+    async def command(*args, **named):
+        calls.append((args, named))
+        return 0
+
+    monkeypatch.setattr(place, command)
+    return calls
+
+
+@pytest.fixture
+def quiet(monkeypatch):
+    """No logging is set up."""
+    monkeypatch.setattr("toolserver.core.logging.set_up", lambda level, format: None)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_serve_gets_its_flags_as_settings(monkeypatch, tmp_path):
+    calls = given_to(monkeypatch, "toolserver.cli.serve.serve_command")
+    done = run("serve", "--port", 0, "--host", "::1", "--data-dir", tmp_path, "--ready-json")
+    assert done.exit_code == 0, done.output
+    ((settings,), named) = calls[0]
+    assert (settings.port, settings.host, settings.data_dir) == (0, "::1", tmp_path)
+    assert named == {"ready_json": True, "everything": False}
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_demo_without_a_data_directory_leaves_nothing_behind(monkeypatch):
+    calls = given_to(monkeypatch, "toolserver.cli.serve.demo_command")
+    assert run("demo", "--seed", 7).exit_code == 0
+    ((settings,), named) = calls[0]
+    assert named["seed"] == 7
+    assert "toolserver-demo-" in settings.data_dir.name
+    assert not settings.data_dir.exists()
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_demo_with_a_data_directory_keeps_it(monkeypatch, tmp_path):
+    calls = given_to(monkeypatch, "toolserver.cli.serve.demo_command")
+    assert run("demo", "--data-dir", tmp_path / "kept").exit_code == 0
+    assert calls[0][0][0].data_dir == tmp_path / "kept"
+    assert (tmp_path / "kept").is_dir()
+
+
+@pytest.mark.usefixtures("quiet")
+def test_the_simulated_world_listens_on_loopback_only(monkeypatch):
+    calls = given_to(monkeypatch, "toolserver.cli.serve.world_command")
+    refused = run("world", "--host", "0.0.0.0")
+    assert (refused.exit_code, calls) == (1, [])
+    assert "loopback" in refused.stderr
+    assert run("world", "--port", 0, "--seed", 3).exit_code == 0
+    assert calls[0][1] == {"host": "127.0.0.1", "port": 0, "seed": 3, "samples": None}
+
+
+def test_stdio_takes_a_list_of_tools_in_place_of_a_toolset(monkeypatch):
+    calls = given_to(monkeypatch, "toolserver.cli.stdio.stdio_command")
+    assert run("stdio", "--tools", "forex, tides,").exit_code == 0
+    assert run("stdio", "--toolset", "all", "--server", "https://data.example").exit_code == 0
+    assert [named for _, named in calls] == [
+        {"toolset": "core", "tools": ["forex", "tides"], "server": None},
+        {"toolset": "all", "tools": None, "server": "https://data.example"},
+    ]
+
+
+@pytest.mark.parametrize(("arguments", "why"), [("{", "--args is not JSON"), ("[1]", "--args must be a JSON object")])
+def test_arguments_that_are_no_object_are_refused_before_anything_runs(monkeypatch, arguments, why):
+    calls = given_to(monkeypatch, "toolserver.cli.in_process.call_command")
+    done = run("call", "forex", "--args", arguments)
+    assert (done.exit_code, calls) == (1, [])
+    assert why in done.stderr
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_call_ends_with_the_status_of_its_outcome_and_pays_with_the_given_token(monkeypatch, tmp_path):
+    seen = []
+
+    async def call_command(settings, name, given, *, as_json):
+        seen.append((settings.token.get_secret_value(), name, given, as_json))
+        return 1
+
+    monkeypatch.setattr("toolserver.cli.in_process.call_command", call_command)
+    done = run("call", "forex", "--args", '{"a": 1}', "--token", "t", "--json", "--data-dir", tmp_path)
+    assert (done.exit_code, seen) == (1, [("t", "forex", {"a": 1}, True)])
+
+
+def test_tools_and_openapi_print_what_they_list():
+    listed = json.loads(run("tools", "--toolset", "core", "--json").stdout)
+    assert "forex" in [tool["name"] for tool in listed]
+    assert json.loads(run("openapi", "--base-url", "https://a.example").stdout)["servers"] == [
+        {"url": "https://a.example"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "changed", "code", "said"),
+    [
+        (("docs", "--check"), ["a.md"], 1, "out of date: a.md\n"),
+        (("docs",), ["a.md"], 0, "written: a.md\n"),
+        (("docs", "--check"), [], 0, ""),
+    ],
+)
+def test_a_check_of_the_generated_pages_fails_when_one_is_out_of_date(monkeypatch, words, changed, code, said):
+    checked = []
+    monkeypatch.setattr(
+        "toolserver.cli.generate_docs.write_documents", lambda settings, check: checked.append(check) or changed
+    )
+    done = run(*words)
+    assert (done.exit_code, done.stdout, checked) == (code, said, ["--check" in words])
+
+
+@pytest.mark.usefixtures("quiet")
+def test_doctor_ends_with_the_status_of_its_findings(monkeypatch, tmp_path):
+    monkeypatch.setenv("TOOLSERVER_DATA_DIR", str(tmp_path))
+    calls = given_to(monkeypatch, "toolserver.cli.doctor.doctor_command")
+    assert run("doctor", "--no-live", "--json").exit_code == 0
+    assert calls[0][1] == {"live": False, "as_json": True}

@@ -1,0 +1,196 @@
+"""Fallbacks in order, hedged, overtaken and timed out."""
+
+import anyio
+import pytest
+
+from tests.context.sources import NOW, A, Arranged, B, C, answer
+from tests.tools.faulty.skipping import SkippingLoop
+from toolserver.context.fallback import FallbackChain, FallbackReader, attempt, via
+from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceError, SourceExcluded, SourceUnusable
+
+
+@pytest.fixture(scope="module")
+def anyio_backend():
+    return "asyncio", {"loop_factory": SkippingLoop}
+
+
+def reader_of(reader, **more):
+    return FallbackReader(reader, "data", lambda: NOW, 120.0, **more)
+
+
+def chain_of(reader, *fallbacks, hedge_after_s=2.5, within_s=60.0):
+    readings = [reader_of(reader) for _ in fallbacks]
+    return FallbackChain(fallbacks, readings, hedge_after_s, anyio.current_time() + within_s)
+
+
+def noted(notes):
+    return {note.source.name.removeprefix("Test."): note.reason or note.status for note in notes}
+
+
+async def test_the_first_that_answers_gives_the_value_and_no_other_is_asked():
+    reader = Arranged(A=1, B=2)
+    chain = chain_of(reader, via(A), via(B))
+    result = await chain.run()
+    assert (result.index, result.value, reader.asked) == (0, 1, ["A"])
+    assert (chain.list_failures(), chain.find_missed(0)) == ([], None)
+
+
+async def test_when_one_fails_the_next_is_asked_at_once_and_the_failure_is_listed():
+    began = anyio.current_time()
+    chain = chain_of(Arranged(C=3), via(A), via(B), via(C))
+    result = await chain.run()
+    assert (result.index, result.value, anyio.current_time() - began) == (2, 3, pytest.approx(0, abs=0.5))
+    assert noted(chain.list_failures()) == {"A": "http_503: arranged", "B": "http_503: arranged"}
+    assert chain.find_missed(2) == (A, "http_503")
+
+
+async def test_a_slow_one_is_overtaken_by_the_next_which_starts_after_the_pause():
+    reader = Arranged(A=1, B=2)
+    reader.takes_s = {"A": 30}
+    began = anyio.current_time()
+    chain = chain_of(reader, via(A), via(B))
+    result = await chain.run()
+    assert (result.value, anyio.current_time() - began) == (2, pytest.approx(2.5, abs=0.5))
+    assert noted(chain.list_failures()) == {"A": "timeout: overtaken"}
+    assert chain.find_missed(1) == (A, "timeout")
+
+
+async def test_a_slow_one_that_answers_before_its_successor_still_gives_the_value():
+    reader = Arranged(A=1, B=2)
+    reader.takes_s = {"A": 4, "B": 30}
+    result = await chain_of(reader, via(A), via(B)).run()
+    assert (result.index, reader.asked) == (0, ["A", "B"])
+
+
+async def test_when_its_time_is_over_a_chain_has_no_result_and_those_that_hang_timed_out():
+    reader = Arranged()
+    reader.takes_s = {"B": 1000}
+    chain = chain_of(reader, via(A), via(B), within_s=10)
+    assert await chain.run() is None
+    assert noted(chain.list_failures()) == {"A": "http_503: arranged", "B": "timeout: no answer in the time there is"}
+
+
+async def test_a_source_without_its_key_is_never_listed_and_one_barred_by_its_licence_is():
+    chain = chain_of(Arranged(A=SourceUnusable("A"), B=SourceExcluded("no"), C=3), via(A), via(B), via(C))
+    result = await chain.run()
+    assert noted(chain.list_failures()) == {"B": "licence: no"}
+    assert chain.find_missed(result.index) is None
+
+
+@pytest.mark.parametrize(
+    ("errors", "chosen"),
+    [
+        ({"A": SourceUnusable("a"), "B": SourceDown("b")}, "b"),
+        ({"A": SourceDown("a"), "B": SourceDown("b")}, "a"),
+        ({"A": SourceUnusable("a"), "B": SourceUnusable("b")}, "a"),
+    ],
+)
+async def test_the_error_of_a_chain_is_the_first_of_a_usable_source(errors, chosen):
+    chain = chain_of(Arranged(**errors), via(A), via(B))
+    await chain.run()
+    assert str(chain.choose_error()) == chosen
+
+
+async def test_a_chain_without_fallbacks_has_no_usable_source():
+    chain = chain_of(Arranged())
+    assert await chain.run() is None
+    assert isinstance(chain.choose_error(), SourceUnusable)
+
+
+async def test_an_answer_that_does_not_contain_what_is_needed_counts_as_changed():
+    with pytest.raises(SourceChanged, match="KeyError"):
+        await attempt(via(A, None, lambda found: {}["x"]), reader_of(Arranged(A=1)))
+    assert await attempt(via(A, None, lambda found: found + 1), reader_of(Arranged(A=1))) == 2
+
+    def broken(found):
+        raise AssertionError("ours")
+
+    with pytest.raises(AssertionError):
+        await attempt(via(A, then=broken), reader_of(Arranged(A=1)))
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        (answer(1), "live"),
+        (answer(1, age_s=30, latency_ms=None), "cached"),
+        (answer(1, age_s=121, latency_ms=None, failure="http_503"), "stale"),
+    ],
+)
+async def test_a_read_is_noted_with_its_age(found, status):
+    reading = reader_of(Arranged(A=found))
+    assert await reading.read(A) == 1
+    (note,) = reading.notes
+    assert (note.source, note.section, note.status, note.reason) == (A, "data", status, found.failure)
+    assert note.fetched_at == found.fetched_at
+
+
+async def test_a_reader_of_kept_answers_asks_nobody():
+    reader = Arranged(A=1)
+    reader.kept_answers = {"A": answer(5, age_s=3000, latency_ms=None)}
+    reading = reader_of(reader, kept=True)
+    assert (await reading.read(A), reading.notes[0].status, reader.asked) == (5, "stale", [])
+    with pytest.raises(SourceDown) as caught:
+        await reading.read(B)
+    assert caught.value.word == "empty"
+
+
+async def test_a_source_that_can_be_done_without_is_noted_and_not_blamed():
+    reader = Arranged(A=1)
+    reader.takes_s = {"C": 100}
+    reading = reader_of(reader)
+    await reading.read(A)
+    assert await reading.attempt(B) is None
+    assert await reading.attempt(C, within_s=3) is None
+    assert noted(reading.notes) == {"A": "live", "B": "http_503: arranged", "C": "timeout: no answer in 3 s"}
+    assert reading.asked is A
+
+
+async def test_a_missing_key_is_no_failure_to_note():
+    reading = reader_of(Arranged(A=SourceUnusable("A")))
+    assert (await reading.attempt(A), reading.notes) == (None, [])
+
+
+@pytest.mark.parametrize(("age_s", "is_given"), [(100, True), (121, False)])
+async def test_a_kept_answer_is_read_with_its_note_unless_it_is_stale(age_s, is_given):
+    reader = Arranged()
+    reader.kept_answers = {"A": answer(5, age_s=age_s, latency_ms=None)}
+    reading = reader_of(reader)
+    found = await reading.read_kept(A)
+    assert (found is not None and (found[0], found[1].status) == (5, "cached")) is is_given
+    assert (reading.notes, reader.asked, await reading.read_kept(B)) == ([], [], None)
+
+
+async def test_a_fault_of_ours_is_not_taken_for_a_source_that_failed():
+    async def broken(reading):
+        raise RuntimeError("ours")
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await chain_of(Arranged(B=2), broken, via(B)).run()
+    assert not isinstance(caught.value.exceptions[0], SourceError)
+
+
+async def test_answers_that_do_not_fit_together_are_the_failure_of_all_that_were_read():
+    reading = reader_of(Arranged(A=1, B=2))
+
+    async def judged(reading):
+        await reading.read(A)
+        await reading.read(B)
+        raise SourceChanged("they do not fit together")
+
+    with pytest.raises(SourceChanged) as caught:
+        await attempt(judged, reading)
+    assert set(reading.list_blamed(caught.value)) == {A, B}
+
+
+async def test_a_source_that_fails_is_blamed_alone_whatever_was_read_before():
+    reading = reader_of(Arranged(A=1))
+
+    async def broken(reading):
+        await reading.read(A)
+        await reading.read(B)
+
+    with pytest.raises(SourceDown) as caught:
+        await attempt(broken, reading)
+    assert reading.list_blamed(caught.value) == [B]
+    assert reading.list_blamed(SourceUnusable("B")) == []

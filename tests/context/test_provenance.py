@@ -1,0 +1,161 @@
+"""`_meta` and `warning[]` of an answer."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tests.context.sources import NOW, A, B, C
+from toolserver.context.provenance import Caveat, Provenance, SourceNote
+from toolserver.upstream.source import Licence
+
+
+def note(source=A, status="live", *, section="data", age_s=0, **more):
+    return SourceNote(source, section, status, NOW - timedelta(seconds=age_s), **more)
+
+
+def failure(source=B, reason="http_503", section="data"):
+    return SourceNote(source, section, "error", reason=reason)
+
+
+def kept(*notes):
+    provenance = Provenance()
+    provenance.add(notes)
+    return provenance
+
+
+def meta(*notes):
+    return kept(*notes).meta(stale=False)
+
+
+def test_an_entry_has_what_the_contract_names_and_reasons_only_where_there_are_any():
+    entry = note().as_json()
+    assert entry == {
+        "name": "Test.A",
+        "section": "data",
+        "status": "live",
+        "fetched_at": "2027-01-15T08:00:00Z",
+    }
+    more = note(status="fallback", reason="http_503: Test.B", replaces="Test.B").as_json()
+    assert (more["reason"], more["replaces"]) == ("http_503: Test.B", "Test.B")
+
+
+def test_a_source_that_failed_is_listed_after_those_that_are_used_and_counts_for_nothing_else():
+    made = meta(failure(A), note(C), note(B, section="a"))
+    assert [(entry["section"], entry["name"], entry["status"]) for entry in made["sources"]] == [
+        ("a", "Test.B", "live"),
+        ("data", "Test.C", "live"),
+        ("data", "Test.A", "error"),
+    ]
+    failed_only = meta(failure())
+    assert [entry["reason"] for entry in failed_only["sources"]] == ["http_503"]
+    assert failed_only["attribution"] == []
+
+
+def test_the_summary_is_that_of_the_sources_that_are_used():
+    other = replace(C, licence=Licence("attribution", "Another"), untrusted=True)
+    made = meta(note(age_s=60), note(other, age_s=10))
+    assert (made["attribution"], made["untrusted_text"]) == (["Another", "Test"], True)
+    assert made["stale"] is False
+    assert kept(note(age_s=60), note(other, age_s=10)).oldest_fetched_at == NOW - timedelta(seconds=60)
+    assert meta(note(), replace(failure(other)))["untrusted_text"] is False
+
+
+def test_two_reads_of_one_source_for_one_section_are_one_entry_of_the_heavier_status_and_the_older_age():
+    one = note(status="stale", age_s=600, reason="http_500")
+    other = note(status="live", age_s=5)
+    for order in ((one, other), (other, one)):
+        (merged,) = kept(*order).sources
+        assert (merged.status, merged.reason, merged.fetched_at) == ("stale", "http_500", one.fetched_at)
+
+
+def test_a_source_of_which_one_read_failed_is_used_and_keeps_the_reason():
+    for order in ((note(), failure(A)), (failure(A), note())):
+        (merged,) = kept(*order).sources
+        assert (merged.status, merged.reason, merged.used) == ("live", "http_503", True)
+
+
+def test_one_source_in_two_sections_has_two_entries():
+    assert len(kept(note(), note(section="other")).sources) == 2
+
+
+@pytest.mark.parametrize(
+    ("stale", "fresh", "share", "is_stale"),
+    [(0, 0, 0.0, False), (0, 2, 0.0, False), (1, 9, 0.0, True), (1, 1, 0.5, False), (2, 1, 0.5, True)],
+)
+def test_an_answer_is_stale_when_more_than_the_share_of_its_sources_is(stale, fresh, share, is_stale):
+    notes = [note(section=f"s{n}", status="stale") for n in range(stale)]
+    notes += [note(section=f"f{n}") for n in range(fresh)]
+    assert kept(*notes, failure()).stale(share) is is_stale
+
+
+def test_what_a_tool_says_about_the_whole_answer_decides():
+    provenance = kept(note(status="stale"))
+    provenance.stale_as_a_whole = False
+    assert not provenance.stale()
+
+
+def test_a_warning_is_given_once_and_warnings_have_one_order():
+    provenance = Provenance()
+    provenance.warn("b", "partial", "x")
+    provenance.warn("a", "stale_data", "y", "Test.B")
+    provenance.warn("a", "stale_data", "y", "Test.A")
+    provenance.warn("b", "partial", "x")
+    assert [(each.section, each.source) for each in provenance.caveats()] == [
+        ("a", "Test.A"),
+        ("a", "Test.B"),
+        ("b", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "degraded"),
+    [
+        ("section_unavailable", True),
+        ("unproved_empty", True),
+        ("stale_data", True),
+        ("partial", True),
+        ("truncated", False),
+        ("default_location", False),
+    ],
+)
+def test_what_an_upstream_may_give_again_at_any_moment_is_degraded(code, degraded):
+    notes = Provenance()
+    notes.warn("data", code, "Something is so.")
+    assert notes.degraded is degraded
+
+
+def test_a_warning_in_json_names_its_source_if_there_is_one_and_is_not_endless():
+    assert Caveat("a", "partial", "m" * 300).as_json() == {"section": "a", "code": "partial", "message": "m" * 200}
+    assert Caveat("a", "partial", "m", "Test.A").as_json()["source"] == "Test.A"
+
+
+def test_a_source_that_the_licence_policy_bars_has_no_part_in_the_answer_and_is_not_counted():
+    notes = kept(failure(A, "licence: no"), failure(B, "timeout: 8 s"), note(C))
+    assert [entry["name"] for entry in notes.meta(stale=False)["sources"]] == [C.name, B.name]
+    assert notes.count_sources() == (1, 1)
+
+
+def test_rows_that_were_left_out_are_told_once_with_their_count_and_their_source():
+    found = kept(note(dropped=3), note(dropped=3), note(B, dropped=1, section="news"), note(C))
+    assert [caveat.as_json() for caveat in found.caveats()] == [
+        {
+            "section": "data",
+            "source": "Test.A",
+            "code": "rows_dropped",
+            "message": "3 rows of Test.A could not be read and are left out.",
+            "count": 3,
+        },
+        {
+            "section": "news",
+            "source": "Test.B",
+            "code": "rows_dropped",
+            "message": "1 row of Test.B could not be read and is left out.",
+            "count": 1,
+        },
+    ]
+    assert not found.degraded
+
+
+def test_rows_of_a_source_whose_answer_is_not_used_are_not_told():
+    assert kept(replace(failure(), dropped=2)).caveats() == []

@@ -1,0 +1,132 @@
+"""Who is calling: the address that limits count by, and the token of a header."""
+
+import pytest
+
+from toolserver.core.caller import Addresses, Caller, bearer, token_hash, well_formed, wider_network
+
+TOKEN = "svc_live_" + "0123456789abcdef" * 4
+PROXY = "10.0.0.1"
+
+
+def client(forwarded, peer=PROXY, trusted=("10.0.0.0/8",)):
+    return Addresses(trusted).client(peer, forwarded)
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "address"),
+    [
+        ("198.51.100.7", "198.51.100.7"),
+        ("198.51.100.7:5678", "198.51.100.7"),
+        ("[2001:db8:1:2:3::4]:80", "2001:db8:1:2::/64"),
+        ("[2001:db8:1:2:3::4]", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
+        ("[::1]:80", "::/64"),
+        ("::ffff:198.51.100.7", "198.51.100.7"),
+        ("203.0.113.9, 198.51.100.7:1", "198.51.100.7"),
+        ("198.51.100.7:1, 10.0.0.9:2", "198.51.100.7"),
+        ("nonsense", "unknown"),
+        ("", "unknown"),
+    ],
+)
+def test_the_nearest_address_that_is_no_trusted_proxy_counts_with_or_without_a_port(forwarded, address):
+    assert client(forwarded) == address
+
+
+def test_two_clients_behind_a_proxy_that_adds_ports_are_two():
+    assert client("198.51.100.7:1") != client("198.51.100.8:1")
+
+
+def test_the_port_of_a_client_makes_no_new_client_of_it():
+    addresses = Addresses(["10.0.0.0/8"])
+    assert addresses.client(PROXY, "198.51.100.7:1") == addresses.client(PROXY, "198.51.100.7:2")
+
+
+def test_a_header_from_anyone_else_is_ignored():
+    assert client("198.51.100.7", peer="192.0.2.1") == "192.0.2.1"
+    assert client("198.51.100.7", trusted=()) == PROXY
+    assert client(None) == PROXY
+
+
+@pytest.mark.parametrize(
+    ("header", "token"),
+    [
+        ("Bearer abc", "abc"),
+        ("bearer  abc ", "abc"),
+        ("Basic abc", "Basic abc"),
+        ("Bearer ", "Bearer "),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_the_token_of_a_header_is_read_whatever_the_spelling_of_the_scheme(header, token):
+    assert bearer(header) == token
+
+
+def test_a_token_has_64_lower_case_hex_digits_and_is_stored_as_32_bytes():
+    assert well_formed("svc_live_" + "a1" * 32)
+    assert not well_formed("svc_live_" + "A1" * 32)
+    assert not well_formed("svc_live_" + "a1" * 31)
+    assert len(token_hash("svc_live_" + "a1" * 32)) == 32
+
+
+@pytest.mark.parametrize(
+    ("peer", "name"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("", "unknown"),
+        ("unix", "unknown"),
+    ],
+)
+def test_limits_count_by_ipv4_address_or_ipv6_network(peer, name):
+    assert Addresses([]).client(peer) == name
+
+
+def test_a_header_from_anybody_but_a_trusted_proxy_does_not_count():
+    assert client("198.51.100.9", peer="203.0.113.5") == "203.0.113.5"
+    assert client("198.51.100.9", trusted=()) == PROXY
+
+
+@pytest.mark.parametrize(
+    ("header", "token"),
+    [
+        ("Bearer abc", "abc"),
+        ("bearer  abc ", "abc"),
+        ("Basic abc", "Basic abc"),
+        ("Bearer ", "Bearer "),
+        ("Bearer", "Bearer"),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_bearer_token_is_what_follows_the_scheme_in_any_spelling(header, token):
+    assert bearer(header) == token
+
+
+@pytest.mark.parametrize(
+    ("token", "is_well_formed"),
+    [(TOKEN, True), (TOKEN + "0", False), (TOKEN[:-1], False), (TOKEN.upper(), False), (TOKEN + "\n", False)],
+)
+def test_a_token_is_the_prefix_and_64_hex_digits(token, is_well_formed):
+    assert well_formed(token) is is_well_formed
+
+
+def test_a_token_is_kept_as_its_sha256_and_never_shown():
+    assert token_hash("abc").hex() == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    shown = repr(Caller("192.0.2.1", token=TOKEN, idempotency_key="idem-7", payment="paid-7"))
+    assert not any(secret in shown for secret in (TOKEN, "idem-7", "paid-7"))
+
+
+@pytest.mark.parametrize(
+    ("client", "wider"),
+    [
+        ("2001:db8:1:2::/64", "2001:db8:1::/48"),
+        ("192.0.2.1", None),
+        ("token 0123", None),
+        ("unknown", None),
+    ],
+)
+def test_the_wider_network_of_a_client_is_its_48(client, wider):
+    assert wider_network(client) == wider

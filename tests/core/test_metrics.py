@@ -1,0 +1,105 @@
+"""What operators read at /metrics."""
+
+import pytest
+
+from toolserver.core.metrics import Metrics
+
+
+@pytest.fixture
+def metrics():
+    return Metrics()
+
+
+def lines(metrics, name):
+    """The samples of a metric, without their help."""
+    return sorted(line for line in metrics.text().decode().splitlines() if line.startswith(name))
+
+
+def test_an_exchange_counts_and_tells_whether_the_source_is_up(metrics):
+    metrics.fetched("A", "ok", 0.1, True)
+    metrics.fetched("A", "http_500", 0.1, True)
+    assert lines(metrics, "toolserver_source_up") == ['toolserver_source_up{source="A"} 0.0']
+    metrics.fetched("A", "ok", 0.1, True)
+    assert lines(metrics, "toolserver_source_up") == ['toolserver_source_up{source="A"} 1.0']
+    assert lines(metrics, "toolserver_source_fetches_total") == [
+        'toolserver_source_fetches_total{outcome="http_500",source="A"} 1.0',
+        'toolserver_source_fetches_total{outcome="ok",source="A"} 2.0',
+    ]
+
+
+def test_a_refusal_of_our_own_counts_but_says_nothing_about_the_source(metrics):
+    metrics.fetched("A", "ok", 0.1, True)
+    metrics.fetched("A", "budget", 0.0, False)
+    metrics.fetched("B", "budget", 0.0, False)
+    assert lines(metrics, "toolserver_source_up") == ['toolserver_source_up{source="A"} 1.0']
+    assert lines(metrics, "toolserver_source_seconds_count") == ['toolserver_source_seconds_count{source="A"} 1.0']
+    assert len(lines(metrics, "toolserver_source_fetches_total")) == 3
+
+
+def test_calls_are_counted_by_tool_tier_and_outcome_and_hits_are_added_when_metrics_are_read(metrics):
+    metrics.called("forex", "free", "ok", 0.01)
+    metrics.called("forex", "free", "ok", 0.01)
+    for _ in range(3):
+        metrics.hit("forex", "free")
+    expected = [
+        'toolserver_calls_total{outcome="hit",tier="free",tool="forex"} 3.0',
+        'toolserver_calls_total{outcome="ok",tier="free",tool="forex"} 2.0',
+    ]
+    assert lines(metrics, "toolserver_calls_total") == expected
+    assert lines(metrics, "toolserver_calls_total") == expected
+    assert lines(metrics, "toolserver_call_seconds_count") == ['toolserver_call_seconds_count{tool="forex"} 2.0']
+
+
+def test_credits_are_charged_or_released_with_a_reason(metrics):
+    metrics.settled("briefing", 5, None)
+    metrics.settled("briefing", 5, None)
+    metrics.settled("briefing", 3, "stale_data")
+    assert lines(metrics, "toolserver_credits_charged_total") == [
+        'toolserver_credits_charged_total{tool="briefing"} 10.0'
+    ]
+    metrics.attempted("ok")
+    metrics.attempted("dns")
+    assert lines(metrics, "toolserver_webhook_attempts_total") == [
+        'toolserver_webhook_attempts_total{outcome="dns"} 1.0',
+        'toolserver_webhook_attempts_total{outcome="ok"} 1.0',
+    ]
+    assert lines(metrics, "toolserver_credits_released_total") == [
+        'toolserver_credits_released_total{reason="stale_data"} 3.0'
+    ]
+
+
+@pytest.mark.parametrize(("state", "is_up"), [("closed", 1.0), ("open", 0.0), ("half_open", 0.0)])
+def test_a_sister_ledger_is_up_while_its_circuit_is_closed(metrics, state, is_up):
+    assert lines(metrics, "toolserver_ledger") == []
+    metrics.follow(lambda: (state, 2, 12.5, 7))
+    assert lines(metrics, "toolserver_ledger") == [
+        "toolserver_ledger_away 2.0",
+        "toolserver_ledger_outbox 7.0",
+        f"toolserver_ledger_up {is_up}",
+    ]
+
+
+def test_two_services_in_one_process_do_not_mix_their_numbers(metrics):
+    Metrics().called("forex", "free", "ok", 0.01)
+    assert lines(metrics, "toolserver_calls_total") == []
+
+
+def test_the_backlog_of_signed_payments_is_measured_when_it_is_asked_for():
+    metrics, backlog = Metrics(), (3, 61.5, 1)
+    metrics.watch_payments(lambda: backlog)
+    text = metrics.text().decode()
+    for line in ("pending 3.0", "pending_age_seconds 61.5", "in_review 1.0"):
+        assert f"toolserver_payments_{line}" in text
+    backlog = (0, 0.0, 0)
+    assert "toolserver_payments_pending 0.0" in metrics.text().decode()
+
+
+def test_the_budgets_of_hosts_are_those_of_the_moment_of_reading():
+    metrics, left = Metrics(), [10]
+    metrics.follow_budgets(lambda: [("noaa", "api.weather.gov", 60, left[0], 3)])
+    metrics.text()
+    left[0] = 9
+    assert lines(metrics, "toolserver_host_budget_left") == [
+        'toolserver_host_budget_left{host="api.weather.gov",hosts="noaa",lane="all"} 9.0',
+        'toolserver_host_budget_left{host="api.weather.gov",hosts="noaa",lane="callers"} 3.0',
+    ]

@@ -1,0 +1,1 @@
+"""Hostile clients, disks and upstreams against real processes on this machine, bounded in count and time."""

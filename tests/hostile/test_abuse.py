@@ -1,0 +1,69 @@
+"""What costs a stranger nothing must cost us little: invented tokens, uncommon messages, quotes that nobody pays."""
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.hostile.test_http import cpu_s
+from tests.live.processes import Program, started
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    with started("demo", folder=tmp_path_factory.mktemp("abuse")) as program:
+        yield program
+
+
+@pytest.fixture
+def client(service: Program) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=service.url, timeout=20, trust_env=False) as client:
+        yield client
+
+
+def test_uncommon_messages_are_limited_and_quiet(service, client):
+    said = len(service.said)
+    statuses = [
+        client.post("/api/mcp", json={"jsonrpc": "2.0", "id": n, "method": f"no/such/{n}"}).status_code
+        for n in range(400)
+    ]
+    assert statuses.count(429) > 30
+    listed = client.post("/api/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    assert listed.status_code == 200
+    assert len(service.said) - said < 20_000
+
+
+def test_invented_tokens_are_refused_by_address_and_a_customer_is_not(service, client):
+    good = {"Authorization": f"Bearer {service.ready['token']}"}
+    assert client.get("/api/pro/macro", headers=good).status_code == 200
+    invented = [{"Authorization": f"Bearer svc_live_{secrets.token_hex(32)}"} for _ in range(60)]
+    statuses = [client.get("/api/pro/macro", headers=headers).status_code for headers in invented]
+    assert statuses[:20] == [402] * 20
+    assert statuses.count(429) > 15
+    assert set(statuses) == {402, 429}
+    assert client.get("/api/pro/macro", headers=good).status_code == 200
+    assert client.get("/api/payment/balance", headers=good).status_code == 200
+    assert client.get("/api/btc-price", headers=invented[-1]).status_code == 200, "free tools count by address"
+
+
+def test_quotes_are_limited_for_each_client(service, client):
+    statuses = [client.post("/api/payment/buy-credits", json={"amount_usd": 2}).status_code for _ in range(40)]
+    assert statuses[-1] == 429
+    assert statuses.count(200) <= 10
+
+
+def test_a_quote_costs_little(tmp_path: Path):
+    with started("demo", folder=tmp_path, TOOLSERVER_LIMITS__ENABLED="false") as program:
+        with httpx.Client(base_url=program.url, timeout=20, trust_env=False) as client:
+            while client.post("/api/payment/buy-credits", json={"amount_usd": 2}).status_code != 200:
+                pass
+            begun, count = cpu_s(program), 300
+            for _ in range(count):
+                client.post("/api/payment/buy-credits", json={"amount_usd": 2})
+            each_ms = (cpu_s(program) - begun) / count * 1000
+    print(f"{each_ms:.2f} ms of CPU a quote, HTTP included")
+    assert each_ms < 10

@@ -1,0 +1,177 @@
+"""Strangers on the wire: HTTP/2, broken framing, clients that are slow, and more of them than descriptors."""
+
+import resource
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.hostile.wires import say
+from tests.live.processes import Program, started
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+
+SERVERS = ("hypercorn", "uvicorn")
+HOST = b"Host: localhost\r\n"
+GET = b"GET /api/health HTTP/1.1\r\n" + HOST + b"\r\n"
+BUY = (
+    b"POST /api/payment/buy-credits HTTP/1.1\r\n"
+    + HOST
+    + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+)
+SHORT = {"TOOLSERVER_LIMITS__HEAD_S": "1", "TOOLSERVER_LIMITS__BODY_S": "1", "TOOLSERVER_LIMITS__IDLE_S": "2"}
+SETTINGS_FRAME = bytes(3) + b"\x04" + bytes(5)
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    with started("demo", "--server", request.param, folder=tmp_path_factory.mktemp(request.param), **SHORT) as program:
+        yield program
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SETTINGS_FRAME,
+        b"GET /api/health HTTP/3.0\r\n" + HOST + b"\r\n",
+        b"POST /api/mcp HTTP/1.1\r\n" + HOST + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET /api/health HTTP/1.1\r\n" + HOST + b"X-A: b\r\n c\r\n\r\n",
+        b"GET /api/health HTTP/1.1\r\n" + HOST + b"X-A: " + b"a" * 70_000 + b"\r\n\r\n",
+        b"\x00\x01\x02\r\n\r\n",
+        b"POST /api/mcp HTTP/1.1\r\n" + HOST + b"Content-Length: -4\r\n\r\n",
+        b"POST /api/mcp HTTP/1.1\r\n" + HOST + b"Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcd",
+        b"POST /api/mcp HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: gzip\r\n\r\nabcd",
+    ],
+    ids=["h2", "version", "two-lengths", "folded", "large-header", "junk", "negative", "lengths-differ", "coding"],
+)
+def test_what_is_no_plain_http_1_is_refused_and_the_connection_closed(service, words):
+    heard = say(service.address, words)
+
+    assert heard.status in {400, 431}
+    assert heard.ended
+    assert heard.seconds < 1
+
+
+def test_a_connection_that_was_refused_in_the_middle_of_a_body_leaves_no_trace(service):
+    begun = b"GET /api/pro/whales HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+    for broken in (b"zz\r\n", b"9c;a=b\xd9\r\n", b"2\r\n{}}}\r\n"):
+        assert say(service.address, begun + broken, within_s=3).status in {400, 402}
+    say(service.address, BUY % 17 + b'{"amount_usd": 5}' + begun + b"zz\r\n", within_s=3)
+
+    assert "Traceback" not in service.said
+
+
+@pytest.mark.parametrize("protocol", [b"h2c", b"websocket"])
+def test_no_upgrade_is_made(service, protocol):
+    wish = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: " + protocol + b"\r\nHTTP2-Settings: AAMAAABk\r\n\r\n"
+    heard = say(service.address, b"GET /api/health HTTP/1.1\r\n" + HOST + wish, within_s=3)
+
+    assert heard.status == 200
+    assert b"101" not in heard.data.partition(b"\r\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [(b"", 1), (b"GET /api/he", 1), (BUY % 40 + b"{", 1), (GET, 2)],
+    ids=["silent", "half-a-line", "one-byte-of-a-body", "idle"],
+)
+def test_each_phase_of_a_request_has_a_deadline(service, words, seconds):
+    heard = say(service.address, words, within_s=10)
+
+    assert heard.ended
+    assert seconds - 0.2 <= heard.seconds < seconds + 3
+
+
+def test_a_truncated_body_is_never_carried_out(service):
+    whole = BUY % 17 + b'{"amount_usd": 5}'
+    statuses = (say(service.address, whole, within_s=1).status for _ in range(20))
+    assert 200 in statuses, "the chain is read within seconds of the start"
+    before = service.said.count('"quote made"')
+    say(service.address, BUY % 400 + b'{"amount_usd": 5}', half_close=True, within_s=2)
+
+    assert service.said.count('"quote made"') == before
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_more_slow_clients_than_descriptors(tmp_path, server):
+    """With 128 descriptors and 200 silent clients, others are served, nothing spins and the log stays short."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
+    try:
+        running = started("demo", "--server", server, folder=tmp_path)
+        program = running.__enter__()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    slow = [socket.create_connection(program.address) for _ in range(200)]
+    try:
+        said, used = len(program.said), cpu_s(program)
+        for _ in range(5):
+            assert httpx.get(f"{program.url}/api/health", timeout=5).status_code == 200
+            time.sleep(0.5)
+        assert cpu_s(program) - used < 2
+        assert len(program.said) - said < 20_000
+    finally:
+        for sock in slow:
+            sock.close()
+        running.__exit__(None, None, None)
+
+
+def cpu_s(program: Program) -> float:
+    """Processor seconds of a process so far."""
+    fields = Path(f"/proc/{program.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_stop_under_load_answers_what_is_in_progress_and_refuses_the_rest(tmp_path, server):
+    statuses: list[int] = []
+    done = threading.Event()
+    with started("demo", "--server", server, folder=tmp_path) as program:
+
+        def ask() -> None:
+            with httpx.Client(base_url=program.url, timeout=10) as client:
+                while not done.is_set():
+                    try:
+                        statuses.append(client.get("/api/health").status_code)
+                    except httpx.TransportError:
+                        return
+
+        clients = [threading.Thread(target=ask) for _ in range(8)]
+        for client in clients:
+            client.start()
+        until = time.monotonic() + 20
+        while len(statuses) < 8 and time.monotonic() < until:
+            time.sleep(0.1)
+        at = time.monotonic()
+        assert program.stop() == 0
+        took = time.monotonic() - at
+        done.set()
+        for client in clients:
+            client.join()
+    assert took < 10
+    assert set(statuses) <= {200, 503}
+    assert statuses.count(200) > 0
+
+
+def test_a_second_signal_ends_at_once(tmp_path):
+    with started("demo", folder=tmp_path) as program:
+        with socket.create_connection(program.address) as sock:
+            sock.sendall(BUY % 40 + b"{")
+            time.sleep(0.3)
+            program.process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+            at = time.monotonic()
+            program.process.send_signal(signal.SIGTERM)
+            try:
+                code = program.process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                code = None
+        assert code in (0, 130)
+        assert time.monotonic() - at < 1.5
+        program.process.returncode = 0

@@ -1,0 +1,53 @@
+"""The short form of `python -m tests.hostile.soak`."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.hostile.soak import SERVERS, Honest, Soak, Use, soak_server
+from tests.hostile.soak_clients import CLIENTS
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+
+SECONDS = 25
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("server", SERVERS)
+def test_all_hostile_clients_at_once_do_not_keep_an_honest_one_waiting(tmp_path, server):
+    run = soak_server(server, SECONDS, tmp_path)
+    run.print()
+    assert run.wrong == []
+    assert len(run.strangers["acted"]) == len(CLIENTS), "every kind of client has acted"
+    assert len(run.honest.cached_s) > 100 or run.is_starved
+    assert run.share < 0.6
+
+
+GOOD = Soak("s", Use(100, 50, 0), 0.01, [Use(120, 400, 10)] * 9, Honest(), {"statuses": {"400": 1}}, recovered_s=4)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"uses": [Use(120, 50 + 60 * n, 10) for n in range(9)]}, "descriptors rise"),
+        ({"uses": [Use(251, 50, 10)]}, "251 MB"),
+        ({"uses": [Use(120, 50, 10_000_001)]}, "of log"),
+        ({"strangers": {"statuses": {"503": 1}}}, "503"),
+        ({"recovered_s": None}, "within a minute"),
+        ({"honest": Honest(Counter({200: 9}), [0.26] * 9, paid=1)}, "p99 260 ms"),
+        ({"honest": Honest(Counter({200: 9, 429: 1}), [0.1], paid=1)}, "refused"),
+        ({"honest": Honest(Counter({200: 9}), [0.1], Counter({"ReadTimeout": 1}), paid=1)}, "lost"),
+        ({"honest": Honest(Counter({200: 9}), [0.1])}, "bought"),
+    ],
+)
+def test_what_must_not_be_is_said(changed, said):
+    good = replace(GOOD, honest=Honest(Counter({200: 9}), [0.1], paid=1))
+    assert good.wrong == []
+    assert any(said in what for what in replace(good, **changed).wrong)
+
+
+def test_times_are_judged_only_where_the_server_had_its_processor():
+    slow = replace(GOOD, honest=Honest(Counter({200: 9}), [0.3] * 9, paid=1))
+    assert len(slow.wrong) == 1
+    assert replace(slow, waited_share=0.5).wrong == []

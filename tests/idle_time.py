@@ -1,0 +1,35 @@
+"""An event loop for which time passes only while it has nothing to do.
+
+A machine that is slow, or busy with something else, then makes no deadline pass and no spare source start: tests say
+how long things wait for one another, never how fast the machine is.
+"""
+
+import asyncio
+import selectors
+import time
+
+
+class IdleLoop(asyncio.SelectorEventLoop):
+    """Its clock is the time it has spent waiting: for a timer, for a socket or for a thread."""
+
+    def __init__(self) -> None:
+        self._selector_with_clock = _IdleClock()
+        super().__init__(self._selector_with_clock)
+
+    def time(self) -> float:
+        return self._selector_with_clock.idle_s
+
+
+class _IdleClock(selectors.DefaultSelector):
+    """A selector that counts how long it waits, and no longer than it was to wait: the rest is a busy machine's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.idle_s = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        began = time.monotonic()
+        ready = super().select(timeout)
+        waited = time.monotonic() - began
+        self.idle_s += waited if timeout is None else min(waited, max(timeout, 0.0))
+        return ready

@@ -1,0 +1,116 @@
+"""Asking the owner of the ledger: signed, twice at most, and not at all while the circuit is open."""
+
+import json
+
+import httpx
+import pytest
+
+from tests.calls.parts import START
+from toolserver.clock import ManualClock
+from toolserver.core.circuit_breaker import CircuitBreaker
+from toolserver.core.http_client import HttpClient
+from toolserver.ledger.client.http import LedgerOwnerClient, OwnerRefusal, Unanswered
+from toolserver.ledger.client.messages import COMMIT, VALIDATE, Committed, Validate, Validated, mac, signature
+from toolserver.ledger.protocol import CallReused
+
+YES = httpx.Response(200, json={"ok": True, "credits_remaining": 5})
+DOWN = httpx.ConnectError("refused")
+ASKED = Validate(cost=2, token="t", call_id="c1")
+
+
+@pytest.fixture
+async def owner(monkeypatch):
+    """A client, whose owner gives `client.answers` one after the other and keeps requests in `client.requests`."""
+    monkeypatch.setattr("toolserver.ledger.client.http.PAUSE_S", 0.0)
+    clock, answers, requests = ManualClock(START), [], []
+
+    def answer(request):
+        requests.append(request)
+        found = answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    client = LedgerOwnerClient(
+        HttpClient("http://owner.test", transport=httpx.MockTransport(answer)),
+        key_id="b-1",
+        secret="s" * 32,
+        breaker=CircuitBreaker(clock, chance=lambda: 0.0),
+        clock=clock,
+        chance=lambda: 0.0,
+    )
+    client.answers, client.requests, client.clock = answers, requests, clock
+    yield client
+    await client.aclose()
+
+
+async def test_a_request_is_signed_over_its_route_and_body(owner):
+    owner.answers += [YES]
+    assert (await owner.ask(VALIDATE, ASKED, Validated)).credits_remaining == 5
+    (request,) = owner.requests
+    found = signature(request.headers["authorization"])
+    assert (request.method, request.url.path) == ("POST", VALIDATE)
+    assert json.loads(request.content) == {"cost": 2, "token": "t", "call_id": "c1"}
+    assert found.mac == mac("s" * 32, VALIDATE, int(START.timestamp()), request.content)
+
+
+async def test_a_request_that_failed_is_sent_once_more(owner):
+    owner.answers += [DOWN, YES]
+    assert (await owner.ask(VALIDATE, ASKED, Validated)).ok
+    assert len(owner.requests) == 2
+
+
+@pytest.mark.parametrize("failure", [DOWN, httpx.Response(500), httpx.Response(200, content=b"nonsense")])
+async def test_an_owner_that_fails_twice_may_have_done_it(owner, failure):
+    owner.answers += [failure, failure]
+    with pytest.raises(Unanswered) as caught:
+        await owner.ask(COMMIT, ASKED, Committed)
+    assert caught.value.perhaps
+    assert len(owner.requests) == 2
+
+
+async def test_one_try_is_one_request(owner):
+    owner.answers += [DOWN]
+    with pytest.raises(Unanswered):
+        await owner.ask(VALIDATE, ASKED, Validated, tries=1)
+    assert len(owner.requests) == 1
+
+
+async def test_a_request_that_is_rejected_was_not_done_unless_the_one_before_it_was(owner, caplog):
+    owner.answers += [httpx.Response(401)]
+    with pytest.raises(Unanswered) as caught:
+        await owner.ask(VALIDATE, ASKED, Validated)
+    assert not caught.value.perhaps
+    owner.answers += [DOWN, httpx.Response(401)]
+    with pytest.raises(Unanswered) as caught:
+        await owner.ask(VALIDATE, ASKED, Validated)
+    assert caught.value.perhaps
+    assert "rejects our requests" in caplog.text
+
+
+async def test_a_refusal_and_a_reused_call_are_answers_that_are_not_asked_for_again(owner):
+    owner.answers += [httpx.Response(200, json={"ok": False, "reason": "expired"}), httpx.Response(409)]
+    assert await owner.ask(VALIDATE, ASKED, Validated) == OwnerRefusal("expired")
+    with pytest.raises(CallReused):
+        await owner.ask(VALIDATE, ASKED, Validated)
+    assert len(owner.requests) == 2
+    assert owner.breaker.closed
+
+
+async def test_while_the_circuit_is_open_nothing_is_sent_and_nothing_was_done(owner, caplog):
+    while owner.breaker.closed:
+        owner.answers[:] = [DOWN]
+        with pytest.raises(Unanswered):
+            await owner.ask(VALIDATE, ASKED, Validated, tries=1)
+    sent = len(owner.requests)
+    with pytest.raises(Unanswered) as caught:
+        await owner.ask(VALIDATE, ASKED, Validated)
+    assert not caught.value.perhaps
+    assert len(owner.requests) == sent
+    assert "the ledger is away" in caplog.text
+
+
+@pytest.mark.parametrize(("answer", "there"), [(YES, True), (httpx.Response(403), True), (DOWN, False)])
+async def test_a_probe_finds_out_whether_anybody_answers(owner, answer, there):
+    owner.answers += [answer]
+    assert await owner.probe() is there

@@ -1,0 +1,388 @@
+"""What the owner of a ledger answers its sister services: the two routes as they are on the wire, and who may ask."""
+
+import json
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from tests.calls.parts import START
+from tests.ledger.ledgers import FOLLOWED, KEY_ID, OWNER_URL, SECRET, faults, token
+from tests.requirements import proves
+from toolserver.clock import ManualClock
+from toolserver.ledger.client.messages import COMMIT, VALIDATE, authorization, signature
+from toolserver.ledger.server.api import internal_app
+from toolserver.ledger.sqlite import FILE, open_ledger
+from toolserver.settings import LedgerSettings as Settings
+
+RICH, POOR = token(1), token(2)
+CALL = "call_" + "1" * 32
+OTHER = {
+    "keys": {"k1": "1" * 32, "k2": "2" * 32, "c-1": "3" * 32},
+    "services": {"k1": ["b"], "k2": ["b"], "c-1": ["c"]},
+}
+
+
+class Caller:
+    """Signs and sends."""
+
+    def __init__(self, client, clock):
+        self.client, self.clock = client, clock
+
+    async def post(self, path, body, *, key=KEY_ID, secret=SECRET, late_s=0, signed_path=None, **headers):
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        at = int(self.clock.time()) - late_s
+        sent = {"authorization": authorization(key, secret, signed_path or path, at, content)} | headers
+        return await self.client.post(path, content=content, headers=sent)
+
+    async def validate(self, **body):
+        answer = await self.post(VALIDATE, {"token": RICH, "cost": 2, "call_id": CALL} | body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def commit(self, **body):
+        answer = await self.post(COMMIT, {"call_id": CALL} | body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+@asynccontextmanager
+async def owner(folder, settings=FOLLOWED):
+    clock = ManualClock(START)
+    async with open_ledger(folder / FILE, clock) as ledger:
+        await ledger.mint(RICH, 10, cause="rich")
+        await ledger.mint(POOR, 1, cause="poor")
+        app = internal_app(ledger, settings, clock)
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=OWNER_URL) as client:
+            yield ledger, Caller(client, clock)
+        assert await faults(ledger) == []
+
+
+@proves("ledger.internal")
+async def test_credits_are_set_aside_and_charged_as_the_contract_has_it(tmp_path):
+    async with owner(tmp_path) as (ledger, caller):
+        standing = await ledger.standing(RICH)
+        said = await caller.validate(service="b", endpoint="/api/pro/macro", ttl_s=300)
+        assert said == {
+            "ok": True,
+            "sufficient": True,
+            "reservation_id": CALL,
+            "credits_remaining": 8,
+            "expires_at": "2027-01-15T08:05:00.000Z",
+            "account_ref": standing.ref.ref,
+            "token_fp": standing.fingerprint,
+            "payer": standing.payer,
+            "issued_at": "2027-01-15T08:00:00.000Z",
+            "state": "open",
+            "replayed": False,
+        }
+        done = {"ok": True, "state": "posted", "credits_charged": 2, "balance_after": 8, "no_charge_reason": None}
+        whole = {"reservation_id": CALL, "token": RICH, "cost": 2, "endpoint": "/api/pro/macro", "outcome": "charge"}
+        assert await caller.commit(**whole, receipt_id="rcpt_1", response_sha256="0" * 64) == {
+            **done,
+            "replayed": False,
+        }
+        assert await caller.commit(**whole, no_charge_reason=None) == {**done, "replayed": True}
+
+
+async def test_cost_0_only_asks(tmp_path):
+    async with owner(tmp_path) as (ledger, caller):
+        said = await caller.validate(cost=0)
+        assert (said["ok"], said["credits_remaining"]) == (True, 10)
+        assert "reservation_id" not in said
+        assert (await caller.validate(cost=0, token=None, account_ref=said["account_ref"]))["credits_remaining"] == 10
+        await ledger.revoke(said["token_fp"], "leaked")
+        assert await caller.validate(cost=0) == {"ok": False, "reason": "expired"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"token": token(9)}, {"ok": False, "reason": "invalid_token"}),
+        ({"token": "nonsense"}, {"ok": False, "reason": "invalid_token"}),
+        ({"token": token(9), "cost": 0}, {"ok": False, "reason": "invalid_token"}),
+        (
+            {"token": POOR},
+            {"ok": False, "reason": "insufficient_credits", "credits_remaining": 1, "sufficient": False},
+        ),
+    ],
+)
+async def test_a_refusal_is_an_answer(tmp_path, given, said):
+    async with owner(tmp_path) as (_, caller):
+        assert await caller.validate(**given) == said
+
+
+async def test_callers_of_the_old_kind_are_served(tmp_path):
+    """They name no call and no outcome."""
+    async with owner(tmp_path) as (ledger, caller):
+        answer = await caller.post(VALIDATE, {"token": RICH, "cost": 2})
+        id = answer.json()["reservation_id"]
+        assert id.startswith("call_")
+        old = {"token": RICH, "cost": 2, "endpoint": "/x", "reservation_id": id}
+        said = (await caller.post(COMMIT, old)).json()
+        assert (said["credits_charged"], said["balance_after"]) == (2, 8)
+        at_once = (await caller.post(COMMIT, {"token": RICH, "cost": 3, "endpoint": "/x"})).json()
+        assert (at_once["credits_charged"], at_once["balance_after"]) == (3, 5)
+        free = {"token": RICH, "cost": 3, "endpoint": "/x", "no_charge_reason": "empty_result"}
+        said = (await caller.post(COMMIT, free)).json()
+        assert (said["credits_charged"], said["balance_after"], said["no_charge_reason"]) == (0, 5, "empty_result")
+        poor = (await caller.post(COMMIT, {"token": POOR, "cost": 3})).json()
+        assert (poor["ok"], poor["reason"]) == (False, "insufficient_credits")
+        assert await ledger.holds() == []
+
+
+@pytest.mark.parametrize("reason", ["stale_data", "empty_result", "never heard of", "", "null", 0, False, [], {"a": 1}])
+@pytest.mark.parametrize("outcome", [None, "charge", "release"])
+async def test_whatever_the_reason_is_nothing_is_charged(tmp_path, reason, outcome):
+    async with owner(tmp_path) as (_, caller):
+        await caller.validate()
+        said = await caller.commit(no_charge_reason=reason, outcome=outcome)
+        assert (said["state"], said["credits_charged"], said["balance_after"]) == ("voided", 0, 10)
+        assert said["no_charge_reason"] == (reason if isinstance(reason, str) else str(reason))
+
+
+async def test_a_release_without_a_reason_is_one_and_dominates(tmp_path):
+    async with owner(tmp_path) as (_, caller):
+        await caller.validate()
+        assert (await caller.commit())["credits_charged"] == 2
+        said = await caller.commit(outcome="release")
+        assert (said["state"], said["balance_after"], said["no_charge_reason"]) == ("reversed", 10, "unspecified")
+        assert (await caller.commit(outcome="charge"))["credits_charged"] == 0
+        again = await caller.validate()
+        assert (again["replayed"], again["state"], again["credits_remaining"]) == (True, "reversed", 10)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"call_id": "call_other"}, "reservation_not_found"),
+        ({"call_id": "call_other", "token": RICH, "cost": 2}, "reservation_not_found"),
+        ({"call_id": "call_other", "token": RICH, "cost": 200}, "reservation_not_found"),
+        ({"token": RICH, "cost": 3}, "reservation_mismatch"),
+        ({"token": POOR, "cost": 2}, "reservation_mismatch"),
+        ({"token": token(9), "cost": 2}, "reservation_mismatch"),
+    ],
+)
+async def test_a_commit_that_fits_no_reservation_does_nothing(tmp_path, given, reason):
+    async with owner(tmp_path) as (ledger, caller):
+        await caller.validate()
+        assert await caller.commit(**given, outcome="charge") == {"ok": False, "reason": reason}
+        assert (await caller.commit(**given, outcome="release")).get("credits_charged", 0) == 0
+        assert [(h.credits, h.fingerprint) for h in await ledger.holds()] == [
+            (2, (await ledger.standing(RICH)).fingerprint)
+        ]
+        assert await ledger.balance(RICH) == 8
+
+
+async def test_a_revoked_tokens_calls_are_settled_as_ever(tmp_path):
+    async with owner(tmp_path) as (ledger, caller):
+        await caller.validate()
+        await ledger.revoke((await ledger.standing(RICH)).fingerprint, "leaked")
+        assert (await caller.commit(token=RICH, cost=2))["credits_charged"] == 2
+
+
+async def test_a_call_id_names_one_call(tmp_path):
+    async with owner(tmp_path) as (_, caller):
+        await caller.validate()
+        for other in ({"cost": 3}, {"token": POOR}):
+            answer = await caller.post(VALIDATE, {"token": RICH, "cost": 2, "call_id": CALL} | other)
+            assert (answer.status_code, answer.json()["error"]) == (409, "call_reused")
+
+
+BAD = {
+    "no json": b"{",
+    "no object": b"[]",
+    "no cost": {"token": RICH},
+    "half a credit": {"token": RICH, "cost": 0.5},
+    "a truth": {"token": RICH, "cost": True},
+    "fewer than none": {"token": RICH, "cost": -1},
+    "nobody": {"cost": 1},
+    "two": {"token": RICH, "account_ref": "acct_x", "cost": 1},
+    "for ever": {"token": RICH, "cost": 1, "ttl_s": 10**9},
+    "no time": {"token": RICH, "cost": 1, "ttl_s": 0},
+    "a name with a colon": {"token": RICH, "cost": 1, "call_id": "b:x"},
+    "no name": {"token": RICH, "cost": 1, "call_id": ""},
+}
+BAD_COMMITS = {
+    "another outcome": {"call_id": CALL, "outcome": "refund"},
+    "two names": {"call_id": CALL, "reservation_id": "call_other"},
+    "no name and no token": {"outcome": "charge"},
+    "no cost": {"call_id": CALL, "token": RICH},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [(VALIDATE, b) for b in BAD.values()] + [(COMMIT, b) for b in BAD_COMMITS.values()],
+    ids=[*BAD, *BAD_COMMITS],
+)
+async def test_what_makes_no_sense_is_refused_and_changes_nothing(tmp_path, path, body):
+    async with owner(tmp_path) as (ledger, caller):
+        answer = await caller.post(path, body)
+        assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+        assert RICH not in answer.text
+        assert (await ledger.balance(RICH), await ledger.holds()) == (10, [])
+
+
+async def test_there_is_nothing_else_at_that_address(tmp_path):
+    async with owner(tmp_path) as (_, caller):
+        assert (await caller.post("/api/internal/mint", {})).status_code == 404
+        assert (await caller.client.get(VALIDATE)).status_code == 405
+        assert (await caller.client.get("/openapi.json")).status_code == 404
+        assert (await caller.post(VALIDATE, b"x" * 70_000)).status_code == 413
+
+
+# --- who may ask ---
+
+
+@proves("ledger.owner")
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"secret": "x" * 32},
+        {"key": "unknown"},
+        {"key": "unknown", "secret": ""},
+        {"late_s": 61},
+        {"late_s": -61},
+        {"signed_path": COMMIT},
+        {"authorization": ""},
+        {"authorization": "Bearer " + SECRET},
+        {"authorization": "SvcHMAC keyId=b-1"},
+        {"authorization": "SvcHMAC keyId=b-1,ts=now,sig=0"},
+        {"authorization": "SvcHMAC keyId=b-1,ts=1800000000,sig=é".encode("latin-1")},
+        {"authorization": "", "x-internal-auth": SECRET},
+    ],
+    ids=str,
+)
+async def test_without_a_good_signature_nobody_is_heard(tmp_path, given, caplog):
+    async with owner(tmp_path) as (ledger, caller):
+        answer = await caller.post(VALIDATE, {"token": RICH, "cost": 2}, **given)
+        assert (answer.status_code, answer.json()) == (401, {"ok": False, "error": "unauthorized"})
+        assert await ledger.balance(RICH) == 10
+    assert SECRET not in caplog.text
+    assert RICH not in caplog.text
+
+
+async def test_a_signature_covers_the_body(tmp_path):
+    async with owner(tmp_path) as (_, caller):
+        signed = authorization(KEY_ID, SECRET, VALIDATE, int(caller.clock.time()), b'{"token": "x", "cost": 1}')
+        answer = await caller.client.post(
+            VALIDATE, content=b'{"token": "x", "cost": 9}', headers={"authorization": signed}
+        )
+        assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("late_s", [60, -60])
+async def test_clocks_may_differ_by_a_minute(tmp_path, late_s):
+    async with owner(tmp_path) as (_, caller):
+        assert (await caller.post(VALIDATE, {"token": RICH, "cost": 0}, late_s=late_s)).status_code == 200
+
+
+async def test_two_keys_live_at_a_time_and_both_settle_the_same_calls(tmp_path):
+    async with owner(tmp_path, Settings(port=0, **OTHER)) as (_, caller):
+        await caller.post(VALIDATE, {"token": RICH, "cost": 2, "call_id": CALL}, key="k1", secret="1" * 32)
+        said = await caller.post(COMMIT, {"call_id": CALL}, key="k2", secret="2" * 32)
+        assert said.json()["credits_charged"] == 2
+
+
+@proves("ledger.owner")
+async def test_a_service_touches_nothing_of_another_one_or_of_ours(tmp_path):
+    async with owner(tmp_path, Settings(port=0, **OTHER)) as (ledger, caller):
+        b, c = {"key": "k1", "secret": "1" * 32}, {"key": "c-1", "secret": "3" * 32}
+        await ledger.reserve("call_ours", RICH, 1, endpoint="/x", ttl_s=60)
+        await caller.post(VALIDATE, {"token": RICH, "cost": 2, "call_id": CALL}, **b)
+        for call_id in (CALL, "call_ours"):
+            said = await caller.post(COMMIT, {"call_id": call_id, "outcome": "release"}, **c)
+            assert said.json() == {"ok": False, "reason": "reservation_not_found"}
+        other = await caller.post(VALIDATE, {"token": RICH, "cost": 2, "call_id": CALL, "service": "b"}, **c)
+        assert (other.status_code, other.json()["error"]) == (403, "forbidden")
+        assert (await caller.post(COMMIT, {"call_id": CALL, "service": "b"}, **c)).status_code == 403
+        own = await caller.post(VALIDATE, {"token": RICH, "cost": 3, "call_id": CALL}, **c)
+        assert own.json()["ok"] is True
+        assert sorted((h.call_id, h.service) for h in await ledger.holds()) == [
+            (f"b:{CALL}", "b"),
+            (f"c:{CALL}", "c"),
+            ("call_ours", ""),
+        ]
+
+
+async def test_a_key_for_several_services_settles_what_it_reserved_for_any(tmp_path):
+    settings = Settings(port=0, keys={KEY_ID: SECRET}, services={KEY_ID: ["b", "b-jobs"]})
+    async with owner(tmp_path, settings) as (ledger, caller):
+        await caller.validate(service="b-jobs")
+        ((name, service),) = [(h.call_id, h.service) for h in await ledger.holds()]
+        assert (name, service) == (f"b:{CALL}", "b-jobs")
+        for _ in range(2):
+            assert (await caller.commit(token=RICH, cost=2))["credits_charged"] == 2
+
+
+async def test_a_bare_key_is_taken_only_where_that_is_switched_on(tmp_path):
+    settings = Settings(port=0, compat_internal_auth=True, **OTHER)
+    async with owner(tmp_path, settings) as (_, caller):
+        ask = b'{"token": "' + RICH.encode() + b'", "cost": 0}'
+        for key, status in (("2" * 32, 200), ("4" * 32, 401), ("", 401), ("é" * 32, 401)):
+            headers = {"x-internal-auth": key.encode()}
+            assert (await caller.client.post(VALIDATE, content=ask, headers=headers)).status_code == status
+        wrong = {"x-internal-auth": "2" * 32, "authorization": "SvcHMAC nonsense"}
+        assert (await caller.client.post(VALIDATE, content=ask, headers=wrong)).status_code == 401
+
+
+def test_a_header_is_read_back_as_it_was_written():
+    assert signature(authorization("k", "s" * 32, VALIDATE, 12, b""))[:2] == ("k", 12)
+
+
+# --- when the ledger itself fails ---
+
+
+async def test_a_ledger_that_is_out_of_order_is_503_and_no_refusal(tmp_path, caplog):
+    async with owner(tmp_path) as (ledger, caller):
+        await ledger.file.alone(lambda db: db.execute("ALTER TABLE token RENAME TO lost") and None)
+        for path, body in (
+            (VALIDATE, {"token": RICH, "cost": 2}),
+            (VALIDATE, {"token": RICH, "cost": 0}),
+            (COMMIT, {"token": RICH, "cost": 2}),
+            (COMMIT, {"token": RICH, "cost": 2, "call_id": CALL}),
+        ):
+            answer = await caller.post(path, body)
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+        await ledger.file.alone(lambda db: db.execute("ALTER TABLE lost RENAME TO token") and None)
+
+
+async def test_a_mistake_of_ours_is_500_and_says_nothing(tmp_path, caplog, monkeypatch):
+    async with owner(tmp_path) as (ledger, caller):
+
+        async def broken(*given, **named):
+            raise ZeroDivisionError(RICH)
+
+        monkeypatch.setattr(ledger, "reserve", broken)
+        answer = await caller.post(VALIDATE, {"token": RICH, "cost": 2})
+        assert (answer.status_code, answer.json()) == (500, {"ok": False, "error": "internal_error"})
+
+
+async def test_a_request_that_ends_early_is_none():
+    said = []
+
+    async def receive():
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        said.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": VALIDATE, "headers": []}
+    await internal_app(None, FOLLOWED, ManualClock(START))(scope, receive, send)
+    assert said[0]["status"] == 400
+
+
+async def test_the_application_lives_and_dies_with_its_server(tmp_path):
+    app = internal_app(None, FOLLOWED, ManualClock(START))
+    heard, said = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}], []
+
+    async def receive():
+        return heard.pop(0) if heard else {"type": "websocket.connect"}
+
+    async def send(message):
+        said.append(message["type"])
+
+    await app({"type": "lifespan"}, receive, send)
+    await app({"type": "websocket"}, receive, send)
+    assert said == ["lifespan.startup.complete", "lifespan.shutdown.complete", "websocket.close"]

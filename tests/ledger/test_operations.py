@@ -1,0 +1,187 @@
+"""The laws of the books under any history: a model that knows only sums walks beside the ledger."""
+
+import asyncio
+import tempfile
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from tests.calls.parts import START
+from tests.ledger.ledgers import KINDS, faults, opened, token
+from tests.requirements import proves
+from tests.size import sized
+from toolserver.clock import ManualClock
+from toolserver.errors import PaymentRequired, ToolserverError
+from toolserver.ledger.protocol import CauseReused
+
+TOKENS = st.integers(0, 2)
+CALLS = st.integers(0, 11)
+CREDITS = st.integers(1, 6)
+REASONS = st.sampled_from([None, None, "5xx", "cancelled", "something else"])
+SPENDING = st.tuples(st.sampled_from(["reserve", "charge"]), CALLS, TOKENS, CREDITS, st.integers(1, 90))
+SETTLING = st.tuples(st.just("settle"), CALLS, REASONS)
+
+
+@dataclass
+class Call:
+    """What the model knows of one: free in the end, held until then, or paid."""
+
+    token: int
+    credits: int
+    expires_at: float
+    held: bool = True
+    paid: bool = False
+
+
+class Laws(RuleBasedStateMachine):
+    """One history of a ledger. `kind` is set by the test."""
+
+    kind = ""
+
+    def __init__(self):
+        super().__init__()
+        self.around, self.open, self.clock = ExitStack(), AsyncExitStack(), ManualClock(START)
+        self.folder = Path(self.around.enter_context(tempfile.TemporaryDirectory()))
+        self.portal = self.around.enter_context(start_blocking_portal())
+        self.ledger = self.run(self.open.enter_async_context(opened(self.kind, self.folder, self.clock)))
+        self.minted, self.causes, self.calls, self.revoked = {}, {}, {}, set()
+
+    def run(self, awaitable):
+        async def whole():
+            return await awaitable
+
+        return self.portal.call(whole)
+
+    def teardown(self):
+        self.run(self.open.aclose())
+        self.around.close()
+
+    def left(self, number):
+        taken = sum(c.credits for c in self.calls.values() if c.token == number and (c.held or c.paid))
+        return self.minted[number] - taken
+
+    def expected(self, step):
+        """What the model says of a step, as a name of an error or as figures; it makes the step itself."""
+        return getattr(self, f"expect_{step[0]}")(*step[1:])
+
+    def expect_reserve(self, call, number, credits, ttl):
+        known = self.calls.get(call)
+        if number not in self.minted:
+            return "invalid_token"
+        if number in self.revoked:
+            return "expired"
+        if known and (known.token, known.credits) != (number, credits):
+            return "CallReused"
+        if not known and self.left(number) < credits:
+            return "insufficient_credits"
+        if not known:
+            self.calls[call] = Call(number, credits, self.clock.time() + ttl)
+        return self.left(number)
+
+    def expect_charge(self, call, number, credits, ttl):
+        refusal = self.expect_reserve(call, number, credits, 0)
+        return refusal if isinstance(refusal, str) else self.expect_settle(call, None)
+
+    def expect_settle(self, call, reason):
+        known = self.calls.get(call)
+        if known is None:
+            return "UnknownCall"
+        known.paid = reason is None and (known.held or known.paid)
+        known.held = False
+        return known.credits if known.paid else 0, self.left(known.token)
+
+    async def really(self, step):
+        try:
+            return await getattr(self, f"really_{step[0]}")(*step[1:])
+        except PaymentRequired as refusal:
+            return refusal.code
+        except ToolserverError as refusal:
+            return type(refusal).__name__
+
+    async def really_reserve(self, call, number, credits, ttl):
+        return (await self.ledger.reserve(f"c{call}", token(number), credits, endpoint="/x", ttl_s=ttl)).remaining
+
+    async def really_charge(self, call, number, credits, ttl):
+        settled = await self.ledger.charge(f"c{call}", token(number), credits, endpoint="/x")
+        return settled.charged, settled.remaining
+
+    async def really_settle(self, call, reason):
+        settled = await self.ledger.settle(f"c{call}", no_charge=reason)
+        return settled.charged, settled.remaining
+
+    @rule(steps=st.lists(SPENDING | SETTLING, min_size=1, max_size=6))
+    def act(self, steps):
+        """Some steps asked for at the same moment; they are done in that order, and none spoils another."""
+        expected = [self.expected(step) for step in steps]
+
+        async def together():
+            return await asyncio.gather(*(self.really(step) for step in steps))
+
+        assert self.run(together()) == expected
+
+    @rule(number=TOKENS, credits=CREDITS, cause=st.integers(0, 5))
+    def mint(self, number, credits, cause):
+        try:
+            minted = self.run(self.ledger.mint(token(number), credits, cause=f"m{cause}"))
+        except CauseReused:
+            assert self.causes[cause] != (number, credits)
+        except PaymentRequired:
+            assert number in self.revoked
+        else:
+            assert minted.replayed == (cause in self.causes)
+            if not minted.replayed:
+                self.minted[number] = self.minted.get(number, 0) + credits
+                self.causes[cause] = (number, credits)
+            assert self.causes[cause] == (number, credits)
+            assert minted.remaining == self.left(number)
+
+    @rule(seconds=st.integers(1, 60))
+    def time_passes(self, seconds):
+        self.clock.advance(seconds)
+        late = [c for c in self.calls.values() if c.held and c.expires_at <= self.clock.time()]
+        assert self.run(self.ledger.sweep()) == len(late)
+        for call in late:
+            call.held = False
+
+    @rule(number=TOKENS)
+    def revoke(self, number):
+        if number in self.minted and number == 2:
+            fingerprint = self.run(self.ledger.standing(token(number))).fingerprint
+            assert self.run(self.ledger.revoke(fingerprint, "law")) == (number not in self.revoked)
+            self.revoked.add(number)
+
+    @rule()
+    def the_process_ends_and_another_begins(self):
+        if self.kind == "memory":
+            return
+        self.run(self.open.aclose())
+        self.ledger = self.run(self.open.enter_async_context(opened(self.kind, self.folder, self.clock)))
+
+    @invariant()
+    def what_is_left_is_what_was_minted_less_what_was_taken(self):
+        for number in self.minted:
+            standing = self.run(self.ledger.standing(token(number)))
+            held = sum(c.credits for c in self.calls.values() if c.token == number and c.held)
+            assert (standing.credits, standing.held) == (self.left(number), held)
+            assert standing.credits >= 0
+
+    @invariant()
+    def the_books_balance(self):
+        assert self.run(faults(self.ledger)) == []
+
+
+@proves("ledger.contract")
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_laws_hold_whatever_happens(kind):
+    machine = type(f"Laws of {kind}", (Laws,), {"kind": kind})
+    quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+    run_state_machine_as_test(
+        machine,
+        settings=settings(max_examples=sized(100, fast=10), stateful_step_count=20, suppress_health_check=quiet),
+    )

@@ -1,0 +1,239 @@
+"""`python -m tests.live.killing embedded|client KILLS`: kills a selling service under load, and audits what is charged.
+
+Every answer that arrives whole names its call. After each kill the service is started again, and every call that is
+still charged must be one of those: what did not arrive was released. What arrived and was released all the same is
+counted.
+"""
+
+import asyncio
+import hashlib
+import json
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.live.processes import UNLIMITED, Program, _ready_line, command, environment, started
+from tests.live.test_sister import SECRET, free_port
+from toolserver.ledger.sqlite import FILE, open_ledger
+from toolserver.server.money import MARKER
+
+PATHS = ("/api/pro/briefing", "/api/pro/macro", "/api/pro/sentiment", "/api/pro/crypto-deep")
+CALLERS, TOKENS, CREDITS = 16, 4, 1_000_000
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+
+
+def token(number: int) -> str:
+    return f"svc_live_{number + 1:064x}"
+
+
+@dataclass
+class Tally:
+    """What callers got: the call_ids of answers that arrived whole, and how many calls were made in all."""
+
+    whole: set[str] = field(default_factory=set)
+    made: int = 0
+    cut: int = 0
+    kills: int = 0
+    released_whole: int = 0
+    most_released_whole: int = 0
+    reversed: int = 0
+
+
+class Caller:
+    """Makes one paid call after the other until the service is gone."""
+
+    def __init__(self, at: Program, tally: Tally, rng: random.Random) -> None:
+        self._at, self._tally, self._rng = at, tally, rng
+
+    async def run(self) -> None:
+        who = {"authorization": f"Bearer {token(self._rng.randrange(TOKENS))}"}
+        async with httpx.AsyncClient(base_url=self._at.url, headers=who, timeout=20, trust_env=False) as client:
+            while True:
+                self._tally.made += 1
+                try:
+                    receipt = await (self._by_mcp(client) if self._rng.random() < 0.3 else self._by_rest(client))
+                except httpx.HTTPError:
+                    self._tally.cut += 1
+                    return
+                if receipt is not None:
+                    self._tally.whole.add("call_" + receipt.removeprefix("rcpt_"))
+
+    async def _by_rest(self, client: httpx.AsyncClient) -> str | None:
+        headers = {"idempotency-key": f"{self._rng.getrandbits(64):x}"} if self._rng.random() < 0.4 else {}
+        answer = await client.get(self._rng.choice(PATHS), headers=headers)
+        if answer.status_code != 200:
+            return None
+        core = _core_of(answer.headers["x-service-receipt"])
+        assert core["response_sha256"] == hashlib.sha256(answer.content).hexdigest(), "cut short, and taken for whole"
+        return str(answer.headers["x-service-receipt-id"])
+
+    async def _by_mcp(self, client: httpx.AsyncClient) -> str | None:
+        params = {"name": "premium_briefing", "arguments": {}}
+        answer = await client.post("/api/mcp", json={**CALL, "params": params}, headers={"accept": "application/json"})
+        return answer.json()["result"].get("_meta", {}).get("receipt_id") if answer.status_code == 200 else None
+
+
+def _core_of(jws: str) -> dict[str, Any]:
+    import base64
+
+    part = jws.split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))  # type: ignore[no-any-return]
+
+
+@contextmanager
+def begun(folder: Path, **more: str) -> Iterator[tuple[Program, "subprocess.Popen[bytes]"]]:
+    """A service that will be killed; at the end it is ended in order, if it still runs."""
+    log = folder / f"serve.{time.monotonic_ns()}.log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            command("serve", (), folder), stdout=subprocess.PIPE, stderr=errors, env=environment(more), cwd=folder
+        )
+    try:
+        yield Program(process, _ready_line(process, log), log), process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+class Audit:
+    """The books of the owner, and the receipts and the log of the service that sells."""
+
+    def __init__(self, owner: Path, seller: Path) -> None:
+        self._owner, self._seller = owner / FILE, seller / FILE
+
+    def states(self) -> dict[str, str]:
+        """Each call and its state, without the name of the service that made it."""
+        rows = _rows(self._owner, "SELECT call_id, state FROM reservation")
+        return {call.rpartition(":")[2]: state for call, state in rows}
+
+    def wait_for_releases(self, within_s: float = 30) -> None:
+        """Wait until everything that died is released."""
+        until = time.monotonic() + within_s
+        while _rows(self._seller, "SELECT 1 FROM journal WHERE state='releasing'"):
+            assert time.monotonic() < until, "releases are still waiting"
+            time.sleep(0.1)
+
+    def check(self, tally: Tally) -> list[str]:
+        """What is wrong: a charge without its answer, or sums that differ."""
+        states = self.states()
+        posted = {call for call, state in states.items() if state == "posted"}
+        found = [f"charged, and never answered: {call}" for call in sorted(posted - tally.whole)]
+        released = len(tally.whole - posted)
+        tally.most_released_whole = max(tally.most_released_whole, released - tally.released_whole)
+        tally.released_whole = released
+        tally.reversed = sum(state == "reversed" for state in states.values())
+        ((charged,),) = _rows(self._owner, "SELECT coalesce(sum(credits), 0) FROM reservation WHERE state='posted'")
+        ((left,),) = _rows(self._owner, "SELECT sum(credits - debits) FROM account WHERE kind='token'")
+        if charged + left != TOKENS * CREDITS:
+            found.append(f"{charged} charged and {left} left of {TOKENS * CREDITS}")
+        return found
+
+    def check_log(self) -> list[str]:
+        """Whether each reversal of a call with a receipt stands in the log of uncharged calls."""
+        receipts = {
+            hashlib.sha256(core).hexdigest(): json.loads(core)["call_id"]
+            for (core,) in _rows(self._seller, "SELECT core FROM receipt")
+        }
+        entries = [json.loads(entry) for (entry,) in _rows(self._seller, "SELECT entry FROM no_charge")]
+        told = {receipts.get(e["receipt_sha256"]) for e in entries if e["reason"] == "delivery_failed"}
+        gone = {call for call, state in self.states().items() if state == "reversed"} & set(receipts.values())
+        return [f"reversed, and not in the log: {call}" for call in sorted(gone - told)]
+
+
+def _rows(path: Path, sql: str) -> list[Any]:
+    with closing(sqlite3.connect(path, timeout=10)) as db:
+        return db.execute(sql).fetchall()
+
+
+def _fill(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / MARKER).touch()
+    asyncio.run(_mint(folder))
+
+
+async def _mint(folder: Path) -> None:
+    async with open_ledger(folder / FILE) as ledger:
+        for number in range(TOKENS):
+            await ledger.mint(token(number), CREDITS, cause=f"given {number}")
+
+
+def kill_again_and_again(mode: str, kills: int, folder: Path, *, seed: int = 1) -> tuple[Tally, list[str]]:
+    """Run it. Returns what was counted and everything that is wrong."""
+    tally, rng, wrong = Tally(), random.Random(seed), list[str]()
+    with ExitStack() as stack:
+        world = stack.enter_context(started("world", folder=folder))
+        shared = {**UNLIMITED, "TOOLSERVER_UPSTREAM__VIA": world.url}
+        owner = seller = folder / "data"
+        if mode == "client":
+            owner = folder / "owner"
+            _fill(owner)
+            shared |= _follow(stack, folder, owner, shared)
+        else:
+            _fill(owner)
+        audit = Audit(owner, seller)
+        while tally.kills < kills:
+            with begun(folder, **shared) as (program, process):
+                if mode == "client":
+                    audit.wait_for_releases()
+                wrong += audit.check(tally)
+                if wrong:
+                    break
+                asyncio.run(_load_and_kill(program, process, tally, rng))
+        with begun(folder, **shared):
+            audit.wait_for_releases()
+            wrong += audit.check(tally) + audit.check_log()
+    return tally, wrong
+
+
+def _follow(stack: ExitStack, folder: Path, owner: Path, shared: dict[str, str]) -> dict[str, str]:
+    """Start an owner, and return the settings of a service that follows it."""
+    port = free_port()
+    keys = {"KEYS": json.dumps({"b-1": SECRET}), "SERVICES": '{"b-1": ["b"]}', "PORT": str(port)}
+    settings = {f"TOOLSERVER_LEDGER__{name}": value for name, value in keys.items()}
+    place = folder / "owner-logs"
+    place.mkdir()
+    stack.enter_context(started("serve", "--data-dir", str(owner), folder=place, **shared, **settings))
+    follows = {"URL": f"http://127.0.0.1:{port}", "SERVICE": "b", "KEY_ID": "b-1", "SECRET": SECRET}
+    return {f"TOOLSERVER_LEDGER__{name}": value for name, value in follows.items()}
+
+
+async def _load_and_kill(
+    program: Program, process: "subprocess.Popen[bytes]", tally: Tally, rng: random.Random
+) -> None:
+    callers = [
+        asyncio.create_task(Caller(program, tally, random.Random(rng.getrandbits(64))).run()) for _ in range(CALLERS)
+    ]
+    enough, until = len(tally.whole) + rng.choice((0, 1, 40, 120)), time.monotonic() + 15
+    while len(tally.whole) < enough and time.monotonic() < until:
+        await asyncio.wait(callers, timeout=0.005)
+    await asyncio.sleep(rng.uniform(0.0, 0.3))
+    process.kill()
+    process.wait()
+    tally.kills += 1
+    await asyncio.gather(*callers)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        counted, faults = kill_again_and_again(sys.argv[1], int(sys.argv[2]), Path(place))
+    print(
+        f"{sys.argv[1]}: {counted.kills} kills, {counted.made} calls, {len(counted.whole)} whole answers,"
+        f" {counted.cut} cut off, {counted.reversed} reversed; delivered and released all the same:"
+        f" {counted.released_whole} in all, {counted.most_released_whole} at most in one kill"
+    )
+    print("\n".join(faults) or "nothing is charged that was not answered")
+    sys.exit(bool(faults))

@@ -1,0 +1,66 @@
+"""The bridge as a host starts it: nothing in its environment but a home, and the official client speaks to it."""
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from tests.live.processes import Program, control
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+
+TOOLSERVER = str(Path(sys.executable).parent / "toolserver")
+
+
+@asynccontextmanager
+async def hosted(demo: Program, home: Path) -> AsyncIterator[ClientSession]:
+    arguments = ["stdio", "--server", demo.url, "--toolset", "all"]
+    program = StdioServerParameters(command=TOOLSERVER, args=arguments, env={"HOME": str(home)}, cwd="/")
+    async with stdio_client(program) as (reading, writing), ClientSession(reading, writing) as session:
+        await session.initialize()
+        yield session
+
+
+def kept_below(home: Path) -> tuple[list[str], int]:
+    """The services of which tokens are kept, and who may read the file."""
+    (kept,) = home.rglob("credentials.json")
+    return list(json.loads(kept.read_text())), kept.stat().st_mode & 0o777
+
+
+def told(result: Any) -> Any:
+    return json.loads(result.content[0].text)
+
+
+async def test_what_is_bought_in_a_session_pays_in_it_and_after_a_restart(demo: Program, tmp_path: Path) -> None:
+    async with hosted(demo, tmp_path) as session:
+        listed = {tool.name for tool in (await session.list_tools()).tools}
+        assert {"premium_briefing", "payment_confirm", "btc_price"} <= listed
+        assert told(await session.call_tool("premium_briefing"))["error"] == "missing_token"
+        quote = told(await session.call_tool("payment_buy_credits", {"amount_usd": 1}))
+        with control(demo.ready["world_url"]) as world:
+            world.put("clock", {"speed": 30})
+            paid = {"tx_hash": world.paid(quote["wallet"], 1), "nonce": quote["memo"]}
+            confirmed = await session.call_tool("payment_confirm", paid)
+            world.put("clock", {"speed": 1})
+        assert "svc_live_" not in confirmed.model_dump_json()
+        assert told(confirmed)["credits"] == 50
+        assert told(await session.call_tool("premium_briefing"))["sections"]
+    assert kept_below(tmp_path) == ([demo.url], 0o600)
+    async with hosted(demo, tmp_path) as session:
+        assert told(await session.call_tool("payment_balance"))["credits"] == 49
+
+
+async def test_a_bridge_to_nowhere_is_no_mute_host(demo: Program, tmp_path: Path) -> None:
+    program = StdioServerParameters(
+        command=TOOLSERVER, args=["stdio", "--server", "http://data.example"], env={"HOME": str(tmp_path)}, cwd="/"
+    )
+    async with stdio_client(program) as (reading, writing), ClientSession(reading, writing) as session:
+        await session.initialize()
+        with pytest.raises(Exception, match="--server must begin with https://"):
+            await session.call_tool("btc_price")

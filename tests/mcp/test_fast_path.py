@@ -1,0 +1,224 @@
+"""What the fast path answers is what the SDK answers, for every tool, era, choice and kind of id."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.mcp.service import TOKEN, Service, asked, headers_for, running
+from tests.size import sized
+from toolserver.calls import pipeline
+from toolserver.mcp import messages, sdk_server
+from toolserver.mcp.fast_path import is_modern_request
+
+VERSIONS = [None, *messages.LEGACY, messages.MODERN]
+IDS = [0, 1, -7, 2**53, 2**63 - 1, 2**70, "", "a", 'ünï\u2028"\\', "0"]
+INITIALIZE = {"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+
+
+class Pair:
+    """One service asked over both ways. A call's id differs each time, so it is compared without what is its own."""
+
+    def __init__(self, service: Service, fast: httpx.AsyncClient, sdk: httpx.AsyncClient) -> None:
+        self.service, self._fast, self._sdk = service, fast, sdk
+        self.by_sdk = 0
+
+    async def ask(self, message: dict[str, Any], version: str | None, query: str = "", **more: str) -> tuple[Any, Any]:
+        """`(status, message)` by the fast path and by the SDK."""
+        headers = headers_for(message, version) | {"x-request-id": "req_00000001"} | more
+        body = json.dumps(message)
+        fast = await self._fast.post(f"/api/mcp{query}", content=body, headers=headers)
+        sdk = await self._sdk.post(f"/api/mcp{query}", content=body, headers=headers)
+        return (fast.status_code, _parsed(fast)), (sdk.status_code, _parsed(sdk))
+
+
+def _parsed(answer: httpx.Response) -> Any:
+    return json.loads(answer.content) if answer.content else None
+
+
+@asynccontextmanager
+async def pair() -> AsyncIterator[Pair]:
+    async with running() as service, running() as other:
+        other.endpoint._answer_at_once = lambda post, choice: None
+        other.endpoint._answer_later = other.endpoint._by_sdk
+        service.endpoint._sdk = _Forbidden()
+        async with service.client() as fast, other.client() as sdk:
+            yield Pair(service, fast, sdk)
+
+
+class _Forbidden:
+    async def __call__(self, *args: Any, **named: Any) -> None:
+        raise AssertionError("this message was to be answered without the SDK")
+
+
+CALLS = [
+    ("word", {}),
+    ("word", {"ignored": [1, {"deep": None}]}),
+    ("echo", {"text": "hello"}),
+    ("echo", {"text": 'q"\\\u2028 ünï', "times": 3, "mood": "loud"}),
+    ("parrot", {"text": "an alias"}),
+    ("echo", {}),
+    ("echo", {"text": "x", "times": 99}),
+    ("echo", {"text": 5}),
+    ("oracle", {}),
+    ("oracle", {"question": "when"}),
+    ("coin", {}),
+    ("broken", {}),
+]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("token", [None, TOKEN, "svc_live_wrong"])
+async def test_every_tool_gives_the_same_result_in_every_era(version: str | None, token: str | None) -> None:
+    more = {"authorization": f"Bearer {token}"} if token else {}
+    async with pair() as both:
+        for name, arguments in CALLS:
+            for _ in range(2):  # the second call is answered from what is at hand
+                message = asked("tools/call", {"name": name, "arguments": arguments}, modern=version == messages.MODERN)
+                fast, sdk = await both.ask(message, version, "?toolset=all", **more)
+                assert fast == sdk
+                assert fast[0] == 200
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("query", ["", "?toolset=all", "?tools=word,parrot", "?output_schema=off&toolset=core"])
+async def test_the_list_of_tools_is_the_same(version: str | None, query: str) -> None:
+    async with pair() as both:
+        fast, sdk = await both.ask(asked("tools/list", modern=version == messages.MODERN), version, query)
+
+    assert fast == sdk
+    assert fast[1]["result"]["tools"]
+
+
+@pytest.mark.parametrize("requested", [*messages.LEGACY, "1999-01-01", messages.MODERN])
+async def test_initialize_is_the_same_for_every_version_asked_for(requested: str) -> None:
+    async with pair() as both:
+        fast, sdk = await both.ask(asked("initialize", {"protocolVersion": requested, **INITIALIZE}), None)
+
+    assert fast == sdk
+    assert fast[1]["result"]["protocolVersion"] in messages.LEGACY
+
+
+@pytest.mark.parametrize("version", [None, *messages.LEGACY])
+async def test_ping_is_the_same(version: str | None) -> None:
+    async with pair() as both:
+        fast, sdk = await both.ask(asked("ping"), version)
+
+    assert fast == sdk == (200, {"jsonrpc": "2.0", "id": 1, "result": {}})
+
+
+async def test_discover_is_the_same() -> None:
+    async with pair() as both:
+        fast, sdk = await both.ask(asked("server/discover", modern=True), messages.MODERN)
+
+    assert fast == sdk
+    assert fast[1]["result"]["supportedVersions"] == [messages.MODERN]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("method", ["notifications/initialized", "notifications/cancelled", "notifications/whatever"])
+async def test_notifications_are_acknowledged_the_same_way(version: str | None, method: str) -> None:
+    async with pair() as both:
+        fast, sdk = await both.ask({"jsonrpc": "2.0", "method": method, "params": {}}, version)
+
+    assert fast == sdk == (202, None)
+
+
+@pytest.mark.parametrize("value", IDS)
+@pytest.mark.parametrize("version", [None, "2025-11-25", messages.MODERN])
+async def test_every_kind_of_id_comes_back_as_it_was(value: Any, version: str | None) -> None:
+    message = asked("tools/call", {"name": "word"}, value=value, modern=version == messages.MODERN)
+    async with pair() as both:
+        fast, sdk = await both.ask(message, version)
+
+    assert fast == sdk
+    assert fast[1]["id"] == value
+    assert type(fast[1]["id"]) is type(value)
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**40), 2**40)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+names = st.sampled_from(["word", "echo", "oracle", "coin", "parrot"])
+arguments = st.none() | st.dictionaries(st.sampled_from(["text", "times", "mood", "question", "other"]), json_values)
+metas = st.fixed_dictionaries(
+    {},
+    optional={
+        "progressToken": st.integers(0, 9) | st.text(max_size=3),
+        "idempotency_key": st.text(max_size=5),
+        "agent_nonce": st.text(max_size=5),
+        "com.example/own": json_values,
+        messages.CLIENT_KEY: st.fixed_dictionaries({"name": st.text(max_size=5), "version": st.text(max_size=5)}),
+    },
+)
+
+
+@settings(max_examples=sized(100, fast=20), suppress_health_check=list(HealthCheck))
+@given(
+    name=names,
+    given_arguments=arguments,
+    meta=metas,
+    version=st.sampled_from(VERSIONS),
+    value=st.integers() | st.text(),
+    token=st.booleans(),
+)
+async def test_any_call_gives_the_same_result(
+    name: str, given_arguments: Any, meta: dict[str, Any], version: str | None, value: Any, token: bool
+) -> None:
+    params: dict[str, Any] = {"name": name, "arguments": given_arguments}
+    modern = version == messages.MODERN
+    message = asked("tools/call", {**params, "_meta": meta} if meta or modern else params, value=value, modern=modern)
+    if not modern:
+        message["params"].get("_meta", {}).pop(messages.CLIENT_KEY, None)
+    more = {"authorization": f"Bearer {TOKEN}"} if token else {}
+    async with pair() as both:
+        for _ in range(2):
+            fast, sdk = await both.ask(message, version, "?toolset=all", **more)
+            assert fast == sdk
+
+
+def test_the_sdk_knows_the_same_versions() -> None:
+    from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+
+    assert messages.LEGACY == HANDSHAKE_PROTOCOL_VERSIONS
+    assert (messages.MODERN,) == MODERN_PROTOCOL_VERSIONS
+    assert sdk_server.HINTS["tools/list"].ttl_ms == messages.LIST_TTL_MS
+
+
+@pytest.mark.parametrize("version", [None, messages.MODERN])
+async def test_a_message_is_decoded_once_and_its_arguments_are_validated_once(
+    version: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running() as service, service.client() as client:
+        read, check = messages.read_message, pipeline.validate_arguments
+        reads: list[Any] = []
+        checks: list[Any] = []
+        monkeypatch.setattr(messages, "read_message", lambda body: reads.append(body) or read(body))
+        monkeypatch.setattr(pipeline, "validate_arguments", lambda *given: checks.append(given) or check(*given))
+        message = asked("tools/call", {"name": "echo", "arguments": {"text": "x"}}, modern=version is not None)
+        answer = await client.post("/api/mcp", json=message, headers=headers_for(message, version))
+        again = await client.post("/api/mcp", json=message, headers=headers_for(message, version))
+
+    assert answer.json()["result"]["isError"] is False
+    assert answer.content == again.content
+    assert (len(reads), len(checks)) == (2, 1)  # the second call knows its arguments by how they are written
+
+
+def test_a_modern_body_without_a_version_header_is_left_to_the_sdk():
+    legacy = messages.read_message(json.dumps(asked("tools/list")).encode())
+    modern = messages.read_message(json.dumps(asked("tools/list", modern=True)).encode())
+
+    assert legacy is not None
+    assert modern is not None
+    assert (is_modern_request(legacy, {}), is_modern_request(modern, {})) == (False, None)

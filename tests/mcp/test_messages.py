@@ -1,0 +1,108 @@
+"""Messages as bytes: which are common, which protocol they speak, and what closes an answer."""
+
+import json
+
+import pytest
+
+from toolserver.mcp import messages
+from toolserver.mcp.messages import (
+    CAPABILITIES_KEY,
+    LEGACY,
+    MODERN,
+    NEWEST_LEGACY,
+    VERSION_KEY,
+    fixed_result,
+    is_modern_message,
+    read_message,
+)
+
+ENVELOPE = {VERSION_KEY: MODERN, CAPABILITIES_KEY: {}}
+
+
+def read(method="ping", **params):
+    return read_message(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'{"jsonrpc":"1.0","id":1,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":null,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":1,"result":{}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","skipped":"\xff"}',
+    ],
+)
+def test_anything_unusual_is_no_common_message(body):
+    assert read_message(body) is None
+
+
+def test_a_request_and_a_notification_are_told_apart_by_the_id():
+    assert read().id == 1
+    assert read_message(b'{"jsonrpc":"2.0","method":"notifications/initialized"}').id is messages.UNSET
+
+
+def test_arguments_stay_as_they_were_written():
+    body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{ "a" : 1.0 }}}'
+    assert bytes(read_message(body).params.arguments) == b'{ "a" : 1.0 }'
+
+
+def test_the_protocol_is_known_by_the_envelope():
+    assert is_modern_message(read()) is False
+    assert is_modern_message(read(_meta=ENVELOPE)) is True
+    assert is_modern_message(read(_meta={VERSION_KEY: MODERN})) is None
+    assert is_modern_message(read(_meta=ENVELOPE | {VERSION_KEY: "1999-01-01"})) is None
+    assert is_modern_message(read("initialize", _meta=ENVELOPE)) is False
+
+
+@pytest.mark.parametrize("member", ["cursor", "task", "inputResponses", "requestState"])
+def test_params_that_ask_for_more_than_an_answer_are_not_plain(member):
+    assert read().params.plain
+    assert not read(**{member: None}).params.plain
+
+
+@pytest.mark.parametrize(("meta", "payment"), [({}, None), ({"x402/payment": None}, None)])
+def test_a_payment_that_is_null_is_none(meta, payment):
+    assert read(_meta=meta).params.meta.paid is payment
+
+
+def test_a_payment_is_its_json():
+    assert read(_meta={messages.META_PAYMENT: {"a": 1}}).params.meta.paid == '{"a": 1}'
+
+
+@pytest.mark.parametrize("value", [0, -5, 2**70, "a", 'ü"'])
+@pytest.mark.parametrize("modern", [True, False])
+def test_an_answer_is_closed_as_its_protocol_wants(value, modern):
+    plain = json.loads(messages.response(value, b'{"a":1', messages.end(modern=modern)))
+    told = json.loads(messages.response(value, b'{"a":1', messages.end_with({"m": 2}, modern=modern)))
+
+    assert (plain["jsonrpc"], plain["id"], plain["result"]["a"]) == ("2.0", value, 1)
+    assert told["result"]["_meta"]["m"] == 2
+    assert ("resultType" in plain["result"], "resultType" in told["result"]) == (modern, modern)
+    assert (messages.SERVER_KEY in told["result"]["_meta"]) is modern
+
+
+def test_a_failure_has_data_only_when_there_are_some():
+    assert json.loads(messages.failure(1, -32600, "no"))["error"] == {"code": -32600, "message": "no"}
+    assert json.loads(messages.failure(None, -32600, "no", {"a": 1}))["error"]["data"] == {"a": 1}
+
+
+def test_initialize_agrees_on_a_version_that_we_serve():
+    asked = {"capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    for version in (*LEGACY, "1999-01-01"):
+        core = fixed_result(read("initialize", protocolVersion=version, **asked), modern=False)
+        expected = version if version in LEGACY else NEWEST_LEGACY
+        assert json.loads(core + b"}")["protocolVersion"] == expected
+    assert fixed_result(read("initialize", protocolVersion=MODERN), modern=False) is None
+
+
+def test_each_protocol_has_its_own_fixed_results():
+    assert fixed_result(read("ping"), modern=False) == b"{"
+    assert fixed_result(read("ping"), modern=True) is None
+    assert json.loads(fixed_result(read("server/discover"), modern=True) + b"}")["supportedVersions"] == [MODERN]
+    assert fixed_result(read("server/discover"), modern=False) is None
+    assert fixed_result(read("tools/list"), modern=False) is None

@@ -1,0 +1,100 @@
+"""Which requests are read: by host, origin and media types, and with which choice of tools."""
+
+import pytest
+
+from tests.mcp.service import registry
+from toolserver.mcp import request_guard
+from toolserver.mcp.definitions import ToolChoices
+from toolserver.mcp.errors import MessageRefusal
+from toolserver.mcp.request_guard import RequestGuard
+
+JSON = {b"content-type": b"application/json", b"host": b"127.0.0.1:8080"}
+
+
+def guard(base_url="http://127.0.0.1:8080", **named):
+    return RequestGuard(ToolChoices(registry()), base_url=base_url, **named)
+
+
+def admit(made, query=b"", **headers):
+    given = JSON | {name.replace("_", "-").encode(): value for name, value in headers.items()}
+    return made.admit({"query_string": query}, {name: value for name, value in given.items() if value is not None})
+
+
+def status_of(made, query=b"", **headers):
+    with pytest.raises(MessageRefusal) as refused:
+        admit(made, query, **headers)
+    return refused.value.status
+
+
+@pytest.mark.parametrize("host", [b"localhost", b"127.0.0.1:9", b"[::1]:8080", b"data.example"])
+def test_a_server_on_this_machine_answers_to_its_own_names(host):
+    assert admit(guard(allowed_hosts=["Data.example"]), host=host)
+
+
+@pytest.mark.parametrize("host", [b"evil.example", b"", None, b"localhost.evil.example", b"[broken"])
+def test_a_server_on_this_machine_answers_to_no_other_name(host):
+    assert status_of(guard(), host=host) == 421
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [(b"https://evil.example", 403), (b"null", 403), (b"http://localhost:3000", None), (b"https://app.example", None)],
+)
+def test_pages_of_other_origins_may_not_call_a_server_on_this_machine(origin, status):
+    made = guard(allowed_origins=["https://App.example/"])
+    if status is None:
+        assert admit(made, origin=origin)
+    else:
+        assert status_of(made, origin=origin) == status
+
+
+def test_a_public_server_answers_everyone():
+    assert admit(guard("https://data.example"), host=b"any.example", origin=b"https://any.example")
+
+
+@pytest.mark.parametrize("kind", [None, b"text/plain", b"", b"application/jsonx"])
+def test_a_body_that_is_not_json_is_refused(kind):
+    assert status_of(guard(), content_type=kind) == 415
+
+
+@pytest.mark.parametrize(
+    ("accept", "admitted"),
+    [
+        (None, True),
+        (b"application/json, text/event-stream", True),
+        (b"*/*", True),
+        (b"application/*;q=0.1", True),
+        (b"text/event-stream", False),
+        (b"", False),
+    ],
+)
+def test_the_answer_has_to_be_acceptable(accept, admitted):
+    assert admit(guard(), accept=accept) if admitted else status_of(guard(), accept=accept) == 406
+
+
+def test_the_tools_are_chosen_by_query_and_headers_and_an_unknown_one_is_named():
+    made = guard()
+    assert list(admit(made, b"tools=word").routes) == ["word"]
+    assert list(admit(made, x_mcp_tools=b"coin").routes) == ["coin"]
+    with pytest.raises(MessageRefusal) as refused:
+        admit(made, b"tools=wurst")
+    assert refused.value.status == 400
+    assert "word" in refused.value.data["tools"]
+
+
+def test_a_refused_request_is_refused_again_and_an_admitted_one_is_remembered():
+    made = guard()
+    assert [status_of(made, host=b"evil.example") for _ in range(2)] == [421, 421]
+    assert admit(made) is admit(made)
+    assert len(made._verdicts) == 1
+
+
+def test_what_is_remembered_is_bounded_in_number_and_size(monkeypatch):
+    monkeypatch.setattr(request_guard, "VERDICTS", 3)
+    made = guard()
+    for number in range(10):
+        admit(made, accept=b"*/*;q=0.%d" % number)
+    assert len(made._verdicts) <= 3
+    before = len(made._verdicts)
+    admit(made, accept=b"*/*, " + b"x" * request_guard.VERDICT_BYTES)
+    assert len(made._verdicts) == before

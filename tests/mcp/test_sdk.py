@@ -1,0 +1,61 @@
+"""The SDK is loaded once, when the first message needs it, and gets the caller and the choice of tools."""
+
+import anyio
+
+from toolserver.mcp import sdk
+from toolserver.mcp.asgi import CALLER, CHOICE
+from toolserver.mcp.sdk import Sdk
+
+
+class Sessions:
+    def __init__(self):
+        self.scopes = []
+
+    async def handle_request(self, scope, receive, send):
+        self.scopes.append(scope)
+
+
+class Module:
+    """Stands in for the module that holds the SDK's server."""
+
+    def __init__(self):
+        self.sessions, self.made, self.names = Sessions(), [], []
+
+    def manager(self, fast, *, body_limit):
+        self.made.append((fast, body_limit))
+        return self.sessions
+
+    async def live(self, sessions, *, task_status):
+        task_status.started()
+        await anyio.sleep_forever()
+
+
+async def test_the_sdk_is_started_once_for_all_who_need_it_at_the_same_time(monkeypatch):
+    module = Module()
+    monkeypatch.setattr(sdk.importlib, "import_module", lambda name: module.names.append(name) or module)
+    async with anyio.create_task_group() as tasks:
+        asked = Sdk("fast", tasks, body_limit=9, everything=False)
+        assert module.names == []
+
+        async def ask(number):
+            await asked({"n": number}, None, None, choice="choice", caller=f"caller {number}")
+
+        async with anyio.create_task_group() as callers:
+            for number in range(3):
+                callers.start_soon(ask, number)
+        tasks.cancel_scope.cancel()
+
+    assert (module.names, module.made) == (["toolserver.mcp.sdk_server"], [("fast", 9)])
+    assert sorted((s["n"], s[CHOICE], s[CALLER]) for s in module.sessions.scopes) == [
+        (n, "choice", f"caller {n}") for n in range(3)
+    ]
+
+
+async def test_the_fixtures_server_is_another_module(monkeypatch):
+    module = Module()
+    monkeypatch.setattr(sdk.importlib, "import_module", lambda name: module.names.append(name) or module)
+    async with anyio.create_task_group() as tasks:
+        await Sdk("fast", tasks, body_limit=9, everything=True)({}, None, None, choice=None, caller=None)
+        tasks.cancel_scope.cancel()
+
+    assert module.names == ["toolserver.mcp.conformance.server"]

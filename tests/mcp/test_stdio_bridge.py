@@ -1,0 +1,166 @@
+"""The bridge: what it sends to the service, what it makes of the answers, and what becomes of tokens."""
+
+import json
+
+import httpx
+import pytest
+
+from tests.mcp.service import asked
+from toolserver.core.credentials import FILE, CredentialsFile
+from toolserver.core.http_client import HttpClient
+from toolserver.mcp import messages
+from toolserver.mcp.stdio_bridge import StdioBridge, TokenPurse
+
+URL = "https://data.example"
+FIRST, SECOND = f"svc_live_{'1' * 64}", f"svc_live_{'2' * 64}"
+
+
+def result(value=1, *, failed=False, **structured):
+    text = json.dumps(structured)
+    more = {} if failed else {"structuredContent": structured}
+    return {
+        "jsonrpc": "2.0",
+        "id": value,
+        "result": {"content": [{"type": "text", "text": text}], "isError": failed, **more},
+    }
+
+
+class Bridged:
+    """A bridge to a service that answers what is arranged, in order, the last again and again."""
+
+    def __init__(self, folder, *answers, given=None, **chosen):
+        self._answers, self.requests = list(answers), []
+        self.file = CredentialsFile(folder / FILE)
+        http = HttpClient(URL, transport=httpx.MockTransport(self._handle))
+        self._bridge = StdioBridge(URL, http, TokenPurse(URL, self.file, given), chosen)
+
+    async def _handle(self, request):
+        self.requests.append(request)
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if isinstance(answer, httpx.Response) else httpx.Response(200, json=answer)
+
+    async def ask(self, message):
+        line = message if isinstance(message, bytes) else json.dumps(message).encode()
+        answer = await self._bridge.answer(line, messages.read_message(line))
+        return None if answer is None else json.loads(answer)
+
+    @property
+    def tokens(self):
+        return [request.headers.get("authorization", "").removeprefix("Bearer ") for request in self.requests]
+
+
+async def test_a_message_goes_to_the_service_as_it_is_with_the_choice_of_tools(tmp_path):
+    bridged = Bridged(tmp_path, {"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}, tools="forex,gas")
+    message = asked("tools/list", value=1)
+    assert await bridged.ask(message) == {"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}
+    (sent,) = bridged.requests
+    assert (sent.method, str(sent.url)) == ("POST", f"{URL}/api/mcp?tools=forex%2Cgas")
+    assert json.loads(sent.content) == message
+    assert sent.headers["mcp-protocol-version"] == "2025-11-25"
+    assert "mcp-method" not in sent.headers
+
+
+async def test_a_modern_message_is_repeated_in_its_headers(tmp_path):
+    bridged = Bridged(tmp_path, result())
+    await bridged.ask(asked("tools/call", {"name": "gas"}, value=1, modern=True))
+    (sent,) = bridged.requests
+    told = [sent.headers[name] for name in ("mcp-protocol-version", "mcp-method", "mcp-name")]
+    assert told == [messages.MODERN, "tools/call", "gas"]
+
+
+async def test_a_token_goes_along_with_calls_only_and_the_given_one_first(tmp_path):
+    bridged = Bridged(tmp_path, result(), given=FIRST)
+    bridged.file.add(URL, SECOND)
+    await bridged.ask(asked("tools/list", value=1))
+    await bridged.ask(asked("tools/call", {"name": "gas"}, value=2))
+    assert bridged.tokens == ["", FIRST]
+
+
+async def test_a_purchase_keeps_the_token_and_shows_its_fingerprint(tmp_path):
+    bridged = Bridged(tmp_path, result(token=FIRST, credits=50))
+    told = (await bridged.ask(asked("tools/call", {"name": "payment_confirm"}, value=1)))["result"]
+    assert bridged.file.read_tokens(URL) == [FIRST]
+    assert FIRST not in json.dumps(told)
+    assert json.loads(told["content"][0]["text"]) == told["structuredContent"]
+    assert told["structuredContent"]["token"].startswith("kept for you")
+    assert told["structuredContent"]["token"].endswith("fingerprint 4b8c3db3c159edba")  # 16 hex of its SHA-256
+    await bridged.ask(asked("tools/call", {"name": "premium_briefing"}, value=2))
+    assert bridged.tokens == ["", FIRST]
+
+
+async def test_a_second_purchase_overwrites_nothing(tmp_path):
+    bridged = Bridged(tmp_path, result(token=SECOND, credits=50))
+    bridged.file.add(URL, FIRST)
+    await bridged.ask(asked("tools/call", {"name": "payment_confirm"}, value=1))
+    assert bridged.file.read_tokens(URL) == [FIRST, SECOND]
+
+
+async def test_tokens_in_answers_of_other_tools_are_the_owners_to_see(tmp_path):
+    bridged = Bridged(tmp_path, result(token=SECOND))
+    told = (await bridged.ask(asked("tools/call", {"name": "account_allowance_create"}, value=1)))["result"]
+    assert told["structuredContent"]["token"] == SECOND
+    assert bridged.file.read_tokens(URL) == []
+
+
+async def test_when_a_token_is_spent_the_next_one_is_tried_and_stays_first(tmp_path):
+    bridged = Bridged(tmp_path, result(failed=True, error="insufficient_credits"), result(data=1))
+    bridged.file.add(URL, FIRST)
+    bridged.file.add(URL, SECOND)
+    assert (await bridged.ask(asked("tools/call", {"name": "premium_macro"}, value=1)))["result"]["isError"] is False
+    assert bridged.tokens == [FIRST, SECOND]
+    assert bridged.file.read_tokens(URL) == [SECOND, FIRST]
+
+
+@pytest.mark.parametrize("code", ["rate_limited", "invalid_arguments", "billing_unavailable"])
+async def test_other_refusals_are_told_and_not_tried_again(tmp_path, code):
+    bridged = Bridged(tmp_path, result(failed=True, error=code))
+    bridged.file.add(URL, FIRST)
+    bridged.file.add(URL, SECOND)
+    assert (await bridged.ask(asked("tools/call", {"name": "premium_macro"}, value=1)))["result"]["isError"] is True
+    assert bridged.tokens == [FIRST]
+
+
+async def test_what_has_no_answer_has_none(tmp_path):
+    bridged = Bridged(tmp_path, httpx.Response(202))
+    assert await bridged.ask({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}}) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (httpx.ConnectError("refused"), "ConnectError"),
+        (httpx.Response(502, text="<html>bad gateway</html>"), "status 502; this is no MCP service"),
+        (
+            httpx.Response(301, text="moved", headers={"location": "https://new.example/"}),
+            "moved to https://new.example/",
+        ),
+        (httpx.Response(500), "status 500 without a body"),
+    ],
+)
+async def test_a_service_that_does_not_answer_is_told_to_the_model_and_to_the_host(tmp_path, answer, told):
+    bridged = Bridged(tmp_path, answer)
+    called = await bridged.ask(asked("tools/call", {"name": "gas"}, value=1))
+    listed = await bridged.ask(asked("tools/list", value=2))
+    assert called["result"]["isError"] is True
+    assert told in called["result"]["content"][0]["text"]
+    assert (listed["id"], listed["error"]["code"]) == (2, -32603)
+    assert told in listed["error"]["message"]
+
+
+async def test_a_damaged_credentials_file_is_told_and_no_call_is_sent(tmp_path):
+    bridged = Bridged(tmp_path, result())
+    bridged.file.path.write_text("{")
+    told = await bridged.ask(asked("tools/call", {"name": "gas"}, value=1))
+    assert "mend it or move it away" in told["result"]["content"][0]["text"]
+    assert bridged.requests == []
+
+
+async def test_an_answer_over_several_lines_becomes_one(tmp_path):
+    written = json.dumps(result(data=1), indent=1)
+    bridged = Bridged(tmp_path, httpx.Response(200, text=written))
+    line = json.dumps(asked("tools/call", {"name": "gas"}, value=1)).encode()
+    answer = await bridged._bridge.answer(line, messages.read_message(line))
+    assert b"\n" not in answer
+    assert json.loads(answer) == json.loads(written)

@@ -1,0 +1,61 @@
+"""What a loaded service answers over standard input: common messages itself, the others by the SDK."""
+
+import json
+
+import anyio
+import pytest
+
+from tests.mcp.service import TOKEN, asked, registry, running
+from toolserver.mcp import messages
+from toolserver.mcp.stdio_session import StdioSession
+
+
+@pytest.fixture
+async def session():
+    async with running(limited=True) as service, anyio.create_task_group() as tasks:
+        caller = service.caller(token=TOKEN)
+        yield StdioSession(registry(), service.pipeline, caller, service.facts, chosen={"toolset": "all"}, tasks=tasks)
+        tasks.cancel_scope.cancel()
+
+
+async def tell(session, message):
+    line = message if isinstance(message, bytes) else messages.encode(message)
+    with anyio.fail_after(10):
+        answer = await session.answer(line, messages.read_message(line))
+    return None if answer is None else json.loads(answer)
+
+
+@pytest.mark.parametrize("modern", [False, True])
+async def test_a_call_is_answered_and_no_limit_applies(session, modern):
+    for _ in range(3):
+        answer = await tell(session, asked("tools/call", {"name": "word"}, modern=modern))
+        assert answer["result"]["structuredContent"]["data"]["word"]
+        assert ("resultType" in answer["result"]) is modern
+
+
+async def test_a_paid_call_says_what_is_left_and_a_key_is_charged_once(session):
+    meta = {"idempotency_key": "k"}
+    left = [
+        (await tell(session, asked("tools/call", {"name": "oracle", "_meta": meta})))["result"]["_meta"]
+        for _ in range(2)
+    ]
+    assert [each["credits_remaining"] for each in left] == [98, 98]
+
+
+async def test_a_cached_answer_needs_no_waiting(session):
+    message = messages.read_message(messages.encode(asked("tools/call", {"name": "word"})))
+    assert session.answer_from_cache(message, modern=False) is None
+    await tell(session, asked("tools/call", {"name": "word"}))
+    assert session.answer_from_cache(message, modern=False).startswith(b'{"content":')
+
+
+async def test_the_sdk_answers_what_is_not_common(session):
+    assert (await tell(session, asked("prompts/list", value="p")))["error"]["code"] == -32601
+    assert (await tell(session, asked("tools/call", {"name": "wrod"}, modern=True)))["error"]["code"] == -32602
+
+
+async def test_what_is_no_message_is_refused_and_what_wants_no_answer_gets_none(session):
+    assert (await tell(session, b"{"))["error"]["code"] == -32700
+    assert (await tell(session, b'{"jsonrpc":"2.0","id":5,"method":7}'))["id"] == 5
+    assert await tell(session, b'{"jsonrpc":"2.0","method":"notifications/initialized"}') is None
+    assert await tell(session, b'{"jsonrpc":"2.0","id":5,"result":{}}') is None

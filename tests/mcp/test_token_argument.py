@@ -1,0 +1,90 @@
+"""A token as an argument: where it is listed, taken, refused and never seen again; and the step after a refusal."""
+
+import json
+
+import pytest
+
+from tests.mcp.service import POOR, TOKEN, asked, running
+from toolserver.core.caller import Caller
+from toolserver.errors import InvalidArguments
+from toolserver.mcp.token_argument import NEXT, add_token_argument, next_step, take_token
+from toolserver.registry.error_codes import PROBLEMS
+from toolserver.registry.registry import Registry
+
+TOOLS = Registry.load("tools")
+NOBODY = Caller(client="192.0.2.1")
+HEADERS = {"content-type": "application/json"}
+
+
+def test_only_tools_that_need_a_token_list_one_and_none_requires_it():
+    listed = {o.name for o in TOOLS if "token" in add_token_argument(o)["properties"]}
+    assert {"premium_briefing", "payment_balance", "account_statement"} <= listed
+    assert not {"btc_price", "payment_buy_credits", "payment_confirm"} & listed
+    assert all("token" not in add_token_argument(o).get("required", []) for o in TOOLS)
+    assert all("token" not in o.input_schema.get("properties", {}) for o in TOOLS)
+
+
+@pytest.mark.parametrize("written", [TOKEN, f" {TOKEN}\n", f"Bearer {TOKEN}"])
+@pytest.mark.parametrize("name", ["premium_briefing", "btc_price"])
+def test_a_token_becomes_the_callers_and_leaves_the_arguments(name, written):
+    given = {"token": written, "other": 1}
+    rest, caller = take_token(TOOLS[name], given, NOBODY)
+    assert (rest, caller.token, caller.client) == ({"other": 1}, TOKEN, NOBODY.client)
+    assert given == {"token": written, "other": 1}
+
+
+def test_without_one_nothing_changes():
+    given = {"other": 1}
+    rest, caller = take_token(TOOLS["btc_price"], given, NOBODY)
+    assert rest is given
+    assert caller is NOBODY
+
+
+@pytest.mark.parametrize("value", [TOKEN, {"secret": TOKEN}, [TOKEN], 7, None])
+def test_beside_a_header_or_as_anything_but_text_it_is_refused_without_its_value(value):
+    caller = Caller(client="x", token=POOR) if value == TOKEN else NOBODY
+    with pytest.raises(InvalidArguments) as refused:
+        take_token(TOOLS["premium_briefing"], {"token": value}, caller)
+    assert "svc_live_" not in refused.value.detail + json.dumps(refused.value.extra)
+
+
+def test_each_step_belongs_to_a_code_and_names_a_tool():
+    assert set(NEXT) <= PROBLEMS.keys()
+    assert all(TOOLS.get(next_step(code)["next"]["tool"]) for code in NEXT)
+    assert next_step("rate_limited") == {}
+
+
+async def ask(http, tool, arguments, **headers):
+    message = asked("tools/call", {"name": tool, "arguments": arguments})
+    result = (await http.post("/api/mcp", json=message, headers=HEADERS | headers)).json()["result"]
+    return json.loads(result["content"][0]["text"]) | {"failed": result["isError"]}
+
+
+async def test_a_connection_without_headers_pays_by_the_argument():
+    async with running() as service, service.client() as http:
+        unpaid = await ask(http, "oracle", {"question": "why"})
+        paid = await ask(http, "oracle", {"question": "why", "token": TOKEN})
+        wrong = await ask(http, "oracle", {"token": "svc_live_nonsense"})
+        twice = await ask(http, "oracle", {"token": TOKEN}, authorization=f"Bearer {TOKEN}")
+    assert (unpaid["error"], unpaid["next"]["tool"]) == ("missing_token", "payment_buy_credits")
+    assert (paid["failed"], paid["_meta"]["credits_remaining"]) == (False, 98)
+    assert (wrong["error"], twice["error"]) == ("invalid_token", "invalid_arguments")
+
+
+async def test_a_free_tool_takes_it_and_its_spelling_is_not_remembered():
+    async with running() as service, service.client() as http:
+        first = await ask(http, "echo", {"text": "hé", "token": TOKEN})
+        again = await ask(http, "echo", {"text": "hé", "token": TOKEN})
+        kept = [key for choice in service.endpoint._admission._verdicts.values() for key in choice.routes["echo"].keys]
+    assert first["failed"] is again["failed"] is False
+    assert kept == []
+
+
+async def test_the_list_names_it_only_where_no_header_carries_a_token():
+    async with running() as service, service.client() as http:
+        message = asked("tools/list")
+        bare = (await http.post("/api/mcp", json=message, headers=HEADERS)).json()["result"]["tools"]
+        headed = (await http.post("/api/mcp", json=message, headers=HEADERS | {"authorization": "Bearer x"})).json()
+    takes = {tool["name"]: "token" in tool["inputSchema"]["properties"] for tool in bare}
+    assert (takes["oracle"], takes["word"]) == (True, False)
+    assert all("token" not in tool["inputSchema"]["properties"] for tool in headed["result"]["tools"])

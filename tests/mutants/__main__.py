@@ -1,0 +1,118 @@
+"""`make mutants`: each fault of the list is put into a copy of the project, and its own test file has to go red.
+
+`python -m tests.mutants [WORD …]` takes those mutants whose name or test holds one of the words. Survivors are printed,
+and then the exit code is 1. A test file that is red without any fault is an error of its own: it would prove nothing.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+
+from tests.mutants.faults import MUTANTS, Mutant
+from tests.mutants.truth import LIES
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 300
+WORKERS = int(os.environ.get("WORKERS", "auto").replace("auto", str(min(os.cpu_count() or 1, 8)))) or 1
+RED = 1  # pytest's exit code for failed tests, and the oracle's for falsehoods
+ORACLE = "oracle:"
+
+
+def copy_project(target: Path) -> None:
+    """Copy the files of the project as they are now, but for what git ignores."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    for name in listed.stdout.decode().split("\0"):
+        if name and (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, target / name)
+
+
+def command_of(test: str) -> list[str]:
+    """What is run: the oracle on the named cases of a tool, or pytest on a file."""
+    if test.startswith(ORACLE):
+        return ["tests.truth", "--tool", test.removeprefix(ORACLE)]
+    return ["pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", test]
+
+
+def run_tests(copy: Path, test: str) -> int:
+    """The exit code of a test file, or of the oracle, in a copy."""
+    command = [sys.executable, "-B", "-m", *command_of(test)]
+    environment = {name: value for name, value in os.environ.items() if name != "REQUIRE"} | {"PYTHONPATH": str(copy)}
+    try:
+        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, timeout=LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return RED  # a fault that makes a test hang is seen too
+    return done.returncode
+
+
+@contextmanager
+def mutated(copy: Path, mutant: Mutant) -> Iterator[None]:
+    """The copy with one fault in it."""
+    path = copy / mutant.file
+    text = path.read_text(encoding="utf-8")
+    path.write_text(mutant.apply(text), encoding="utf-8")
+    try:
+        yield
+    finally:
+        path.write_text(text, encoding="utf-8")
+
+
+def judge(copies: "SimpleQueue[Path]", mutant: Mutant | None, test: str) -> bool:
+    """Whether a test file says what it should: red with the mutant, green without one."""
+    copy = copies.get()
+    try:
+        if mutant is None:
+            return run_tests(copy, test) == 0
+        with mutated(copy, mutant):
+            return run_tests(copy, test) == RED
+    finally:
+        copies.put(copy)
+
+
+def chosen(words: Sequence[str]) -> list[Mutant]:
+    """Those whose name, or whose test, holds one of the words; all without any."""
+    every = (*MUTANTS, *LIES)
+    return [mutant for mutant in every if not words or any(word in f"{mutant.name} {mutant.test}" for word in words)]
+
+
+def main(words: Sequence[str]) -> int:
+    mutants, began = chosen(words), time.monotonic()
+    tests = list(dict.fromkeys(mutant.test for mutant in mutants))
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(WORKERS) as pool:
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for number in range(WORKERS):
+            copy_project(copy := Path(folder, str(number)))
+            copies.put(copy)
+        green = dict(zip(tests, pool.map(lambda test: judge(copies, None, test), tests), strict=True))
+        killed = list(pool.map(lambda mutant: judge(copies, mutant, mutant.test), mutants))
+    red = [test for test, is_green in green.items() if not is_green]
+    survivors = [mutant for mutant, is_killed in zip(mutants, killed, strict=True) if not is_killed]
+    print(*report(len(mutants), survivors, red), f"in {time.monotonic() - began:.0f} s", sep="\n")
+    return 1 if survivors or red else 0
+
+
+def report(count: int, survivors: Iterable[Mutant], red: Iterable[str]) -> Iterator[str]:
+    """What is printed: each survivor with the test file that should have seen it."""
+    survivors = list(survivors)
+    for test in red:
+        yield f"red without any fault: {test}"
+    for mutant in survivors:
+        yield f"survived: {mutant.name} ({mutant.file}); {mutant.test} stays green"
+    yield f"{count} mutants, {count - len(survivors)} killed by the test file of their own module"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

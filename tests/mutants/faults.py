@@ -1,0 +1,280 @@
+"""The mutants: small faults of the kind a person makes, each to be seen by the test file of its own module."""
+
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    """One fault: in a file, a text that stands there once, what it becomes, and the test file that must go red."""
+
+    name: str
+    file: str
+    text: str
+    becomes: str
+    test: str
+
+    def apply(self, source: str) -> str:
+        """The file's text with the fault in it."""
+        return source.replace(self.text, self.becomes, 1)
+
+
+def fault(file: str, name: str, text: str, becomes: str) -> Mutant:
+    """A mutant whose test file stands at the mirrored place."""
+    path = PurePosixPath(file.removeprefix("toolserver/"))
+    return Mutant(name, file, text, becomes, str(PurePosixPath("tests", path.parent, f"test_{path.name}")))
+
+
+MUTANTS = (
+    fault(
+        "toolserver/upstream/throttle.py",
+        "a host may close itself for ever",
+        "min(max(seconds or SHORTEST_CLOSURE_S, SHORTEST_CLOSURE_S), LONGEST_CLOSURE_S)",
+        "max(seconds or SHORTEST_CLOSURE_S, SHORTEST_CLOSURE_S)",
+    ),
+    fault(
+        "toolserver/upstream/throttle.py",
+        "a host may close itself for no time",
+        "min(max(seconds or SHORTEST_CLOSURE_S, SHORTEST_CLOSURE_S), LONGEST_CLOSURE_S)",
+        "min(seconds or SHORTEST_CLOSURE_S, LONGEST_CLOSURE_S)",
+    ),
+    fault(
+        "toolserver/upstream/host_lane.py",
+        "one request more than the budget",
+        "return self.budget - len(self._sent)",
+        "return self.budget + 1 - len(self._sent)",
+    ),
+    fault(
+        "toolserver/upstream/host_lane.py",
+        "no gap between requests",
+        "self.next_at = now + self._gap_s",
+        "self.next_at = now",
+    ),
+    fault(
+        "toolserver/upstream/fetcher.py",
+        "an API key travels over a redirect",
+        "if is_same_origin(url, request):",
+        "if True:",
+    ),
+    fault(
+        "toolserver/upstream/fetcher.py",
+        "a licence policy bars nothing",
+        "if source.licence.kind in self._barred:",
+        "if False:",
+    ),
+    fault(
+        "toolserver/upstream/exchange.py",
+        "a redirect may lead anywhere",
+        'is_our_site = target.scheme == "https" and (target.host == site or target.host.endswith("." + site))',
+        'is_our_site = target.scheme == "https"',
+    ),
+    fault(
+        "toolserver/upstream/exchange.py",
+        "a reset time is taken for a duration",
+        'return float(headers["x-ratelimit-reset"]) - now.timestamp()',
+        'return float(headers["x-ratelimit-reset"])',
+    ),
+    fault(
+        "toolserver/upstream/freshness.py",
+        "a frozen document counts as fresh",
+        "SourceFreshness(age, too_old or frozen)",
+        "SourceFreshness(age, too_old)",
+    ),
+    fault(
+        "toolserver/upstream/freshness.py",
+        "the agreed age is ignored",
+        "age > max(source.fresh_s, sla_s)",
+        "age > source.fresh_s",
+    ),
+    fault(
+        "toolserver/upstream/outlier_guard.py",
+        "a jump repeated at once is believed",
+        "repeated = mine is not None and (now - mine.at).total_seconds() >= REPEAT_S",
+        "repeated = mine is not None",
+    ),
+    fault(
+        "toolserver/upstream/decode.py",
+        "an error page is data",
+        "if _HTML.match(body[:200]) and not",
+        "if not _HTML and not",
+    ),
+    fault(
+        "toolserver/upstream/decode.py",
+        "too few items are an answer",
+        "if _is_list(result) and len(result) < source.least:",
+        "if _is_list(result) and len(result) < 0:",
+    ),
+    fault(
+        "toolserver/upstream/cache.py",
+        "an answer is kept for ever",
+        "return (self._clock.now() - kept.fetched_at).total_seconds() <= source.fresh_s + source.keep_s",
+        "return True",
+    ),
+    fault(
+        "toolserver/core/circuit_breaker.py",
+        "a circuit does not double its time",
+        "2 * self._wait_s",
+        "self._wait_s",
+    ),
+    fault(
+        "toolserver/context/provenance.py",
+        "failed sources are dropped from _meta",
+        "for note in sorted(self.sources, key=_sort_key) if not note.barred]",
+        "for note in sorted(self.used, key=_sort_key) if not note.barred]",
+    ),
+    fault(
+        "toolserver/context/provenance.py",
+        "the age of an answer is that of its youngest part",
+        "return min((n.fetched_at for n in self.used if n.fetched_at), default=None)",
+        "return max((n.fetched_at for n in self.used if n.fetched_at), default=None)",
+    ),
+    fault(
+        "toolserver/context/fallback.py",
+        "kept answers are shown however old",
+        'None if found is None or note is None or note.status == "stale" else',
+        "None if found is None or note is None else",
+    ),
+    fault(
+        "toolserver/context/time_series.py",
+        "a point however far away is near",
+        "<= within_s",
+        "<= within_s * 1e9",
+    ),
+    fault(
+        "toolserver/calls/quotas.py",
+        "a refused call costs something",
+        "self._full_at[key] = full_at + self._interval if verdict.allowed else full_at",
+        "self._full_at[key] = full_at + self._interval",
+    ),
+    fault(
+        "toolserver/calls/quotas.py",
+        "clients are never forgotten",
+        "if len(self._full_at) > self._keys:",
+        "if len(self._full_at) < 0:",
+    ),
+    fault(
+        "toolserver/calls/sale.py",
+        "stale answers are charged",
+        '    if rendered.stale:\n        return "stale_data"\n',
+        "",
+    ),
+    fault(
+        "toolserver/calls/idempotency.py",
+        "a key serves another request",
+        "    if known != request:\n",
+        "    if False:\n",
+    ),
+    fault(
+        "toolserver/ledger/operations.py",
+        "the last credit cannot be spent",
+        "if hold is None and account.spendable < self.credits:",
+        "if hold is None and account.spendable <= self.credits:",
+    ),
+    fault(
+        "toolserver/ledger/operations.py",
+        "a charge is not reversed",
+        '    ("posted", False): ("reversed", "reverse"),\n',
+        "",
+    ),
+    fault(
+        "toolserver/ledger/operations.py",
+        "a purchase is credited twice",
+        "known = books.causes.get(self.cause)",
+        "known = None",
+    ),
+    fault(
+        "toolserver/ledger/operations.py",
+        "a call may be repeated at another price",
+        "named = (account.id, self.credits, None",
+        "named = (account.id, hold and hold.credits, None",
+    ),
+    fault(
+        "toolserver/ledger/operations.py",
+        "a revocation is rewritten",
+        "if token is None or token.revoked_at is not None:",
+        "if token is None:",
+    ),
+    fault(
+        "toolserver/receipts/merkle.py",
+        "a leaf may pass for a node",
+        'hashlib.sha256(b"\\x00" + entry)',
+        'hashlib.sha256(b"\\x01" + entry)',
+    ),
+    fault(
+        "toolserver/receipts/merkle.py",
+        "a tile is served before it is there",
+        "return self.number * WIDTH + self.width <= size >> HEIGHT * (self.level or 0)",
+        "return self.number * WIDTH <= size >> HEIGHT * (self.level or 0)",
+    ),
+    fault(
+        "toolserver/receipts/log_state.py",
+        "a checkpoint is signed over a log that shrank",
+        "    if size < last.size:\n",
+        "    if False:\n",
+    ),
+    fault(
+        "toolserver/receipts/sign.py",
+        "a pending call is signed as charged",
+        "charged = 0 if sale.pending else sale.charged",
+        "charged = sale.charged",
+    ),
+    fault(
+        "toolserver/receipts/verify.py",
+        "a revoked key still signs",
+        "return found.recorded_at is not None and max(issued_at, found.recorded_at) < key.revoked_at",
+        "return True",
+    ),
+    fault(
+        "toolserver/receipts/verify.py",
+        "a payload need not be canonical",
+        "if encode(core) != payload:",
+        "if False:",
+    ),
+    fault(
+        "toolserver/mcp/request_guard.py",
+        "any host name reaches a server on this machine",
+        'if not self._ours(f"//{_text(host)}"):',
+        "if False:",
+    ),
+    fault(
+        "toolserver/mcp/request_guard.py",
+        "any page may call a server on this machine",
+        "if origin is not None and given not in self._origins and not self._ours(given):",
+        "if False:",
+    ),
+    fault(
+        "toolserver/mcp/fast_path.py",
+        "a modern body under no version is taken",
+        "return None if enveloped else False",
+        "return False",
+    ),
+    fault(
+        "toolserver/mcp/results.py",
+        "a failure is a result",
+        "text + b'}],\"isError\":true'",
+        "text + b'}],\"isError\":false'",
+    ),
+    fault(
+        "rest_bridge/arguments.py",
+        "a repeated parameter wins silently",
+        "if len(found) < len(pairs):",
+        "if False:",
+    ),
+    fault(
+        "rest_bridge/etag.py",
+        "a compressed body has the ETag of the plain one",
+        """return f'"{digest}-{encoding}"'.encode() if encoding else f'"{digest}"'.encode()""",
+        """return f'"{digest}"'.encode()""",
+    ),
+    fault(
+        "rest_bridge/etag.py",
+        "a 304 answers any ETag of the same length",
+        "or etag in tags",
+        "or len(etag) in map(len, tags)",
+    ),
+    fault(
+        "rest_bridge/headers.py",
+        "a refused encoding is sent",
+        "return best if weights.get(best, anything) > 0 else None",
+        "return best",
+    ),
+)

@@ -1,0 +1,51 @@
+"""The list of mutants fits the code as it is: each fault can still be made, and has the test file of its module."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.test_mirror import place_of_tests
+from tests.mutants.__main__ import ORACLE, report
+from tests.mutants.faults import MUTANTS, Mutant
+from tests.mutants.truth import ENGINE, LIES, TOOLS
+from tests.truth.matrix import named_cases
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("toolserver/upstream", "toolserver/context", "toolserver/calls", "toolserver/ledger", "toolserver/receipts")
+FACES = ("toolserver/mcp", "rest_bridge")
+
+
+@pytest.mark.parametrize("mutant", [*MUTANTS, *LIES], ids=lambda mutant: mutant.name)
+def test_a_fault_can_be_made_and_is_python(mutant):
+    text = (ROOT / mutant.file).read_text(encoding="utf-8")
+
+    assert text.count(mutant.text) == 1, f"{mutant.file} has changed: write {mutant.name} for it as it is now"
+    ast.parse(mutant.apply(text))
+    assert mutant.test.startswith(ORACLE) or (ROOT / mutant.test).is_file()
+
+
+def test_there_are_thirty_lies_and_the_oracle_knows_the_tools_that_tell_them():
+    assert len({mutant.name for mutant in LIES}) == len(LIES) >= 30
+    assert {mutant.test.removeprefix(ORACLE) for mutant in TOOLS} <= {case.tool for case in named_cases()}
+
+
+@pytest.mark.parametrize("mutant", [*MUTANTS, *ENGINE], ids=lambda mutant: mutant.name)
+def test_a_fault_is_to_be_seen_by_the_test_file_of_its_module(mutant):
+    assert ROOT / mutant.test == place_of_tests(ROOT / mutant.file)
+
+
+def test_there_are_forty_and_each_room_has_some():
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 40
+    for room in (*ROOMS, *FACES):
+        assert sum(mutant.file.startswith(room) for mutant in MUTANTS) >= 3, room
+
+
+def test_a_survivor_is_named_with_its_test_file():
+    mutant = Mutant("no limit", "a.py", "x", "y", "tests/test_a.py")
+
+    assert list(report(2, [mutant], ["tests/test_b.py"])) == [
+        "red without any fault: tests/test_b.py",
+        "survived: no limit (a.py); tests/test_a.py stays green",
+        "2 mutants, 1 killed by the test file of their own module",
+    ]

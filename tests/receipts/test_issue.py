@@ -1,0 +1,71 @@
+"""The rules of issuing: which sale gets which receipt, and which leaf it names."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.calls.parts import START
+from toolserver.clock import ManualClock
+from toolserver.receipts.issue import IssueReceipt, ReceiptIssuer, ReceiptState, RecordUncharged
+from toolserver.receipts.keys import KeyRing
+from toolserver.receipts.log_state import UnchargedCall
+from toolserver.receipts.sign import Body, Sale, receipt_id
+
+NOW = START.timestamp()
+SALE = Sale("call_1", "f" * 64, "/x", "GET /x", 2, 2, 98, body=Body("a" * 64, 10))
+UNCHARGED = SALE._replace(call_id="call_2", charged=0, reason="5xx", status=503)
+
+
+@pytest.fixture
+def issuer(tmp_path):
+    return ReceiptIssuer(KeyRing(tmp_path / "keys.json", ManualClock(START)), service="data.example", origin="o")
+
+
+def test_a_new_receipt_is_added_under_the_id_of_its_call(issuer):
+    state = ReceiptState()
+    receipt = IssueReceipt(issuer, SALE, NOW).on(state)
+    assert receipt.id == receipt_id("call_1")
+    assert state.new_receipts == [receipt]
+    assert json.loads(receipt.core)["log"] is None
+    assert state.new_events == []
+
+
+def test_the_same_sale_in_one_group_gets_one_receipt(issuer):
+    state = ReceiptState()
+    assert IssueReceipt(issuer, SALE, NOW).on(state) is IssueReceipt(issuer, SALE, NOW + 1).on(state)
+    assert len(state.new_receipts) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        SALE._replace(body=Body("b" * 64, 10)),
+        SALE._replace(charged=0, reason="cancelled"),
+        SALE._replace(pending=True),
+        SALE._replace(body=None),
+    ],
+)
+def test_a_sale_that_the_stored_receipt_does_not_describe_gets_a_new_id(issuer, other):
+    state = ReceiptState()
+    first = IssueReceipt(issuer, SALE, NOW).on(state)
+    second = IssueReceipt(issuer, other, NOW).on(state)
+    assert second.id != first.id
+    assert [each.id for each in state.new_receipts] == [first.id, second.id]
+
+
+def test_each_uncharged_call_names_the_next_leaf(issuer):
+    state = ReceiptState(log_size=7)
+    RecordUncharged(UnchargedCall(NOW, "cancelled", "/x", 2)).on(state)
+    receipt = IssueReceipt(issuer, UNCHARGED, NOW).on(state)
+    assert json.loads(receipt.core)["log"] == {"origin": "o", "index": 8}
+    assert [event.reason for event in state.new_events] == ["cancelled", "5xx"]
+    assert state.next_seq == 9
+
+
+def test_a_receipt_is_shown_with_a_signature_only_while_its_key_can_sign(issuer):
+    receipt = IssueReceipt(issuer, SALE, NOW).on(ReceiptState())
+    key = issuer._ring.current()
+    assert receipt.show(key)["key_id"] == key.kid
+    assert "signature" not in receipt.show(replace(key, seed=None))
+    assert "signature" not in receipt.show(None)

@@ -1,0 +1,179 @@
+"""Keys: made once, private, published before they are used, and never forgotten."""
+
+import json
+import stat
+import threading
+from dataclasses import replace
+
+import pytest
+
+from tests.calls.parts import START
+from tests.requirements import proves
+from toolserver.clock import ManualClock
+from toolserver.receipts.keys import (
+    LOOK_S,
+    PUBLISH_AHEAD_S,
+    KeyFileBroken,
+    KeyRing,
+    NoSuchKey,
+    b64,
+    ensure_keys,
+    make_key,
+    parse_keys,
+    read_keys,
+    revoke_key,
+    rotate_keys,
+    unb64,
+    write,
+)
+
+NOW = START.timestamp()
+
+
+def test_the_first_start_makes_a_key_that_only_its_owner_can_read(tmp_path):
+    path = tmp_path / "keys" / "receipts.json"
+    (key,) = ensure_keys(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert ensure_keys(path) == (key,) == read_keys(path)
+    assert key.signs(0)
+    assert key.signs(NOW)
+    assert [p.name for p in path.parent.iterdir()] == ["receipts.json"]
+
+
+def test_processes_that_start_together_agree_on_one_key(tmp_path):
+    path, found = tmp_path / "keys.json", []
+    threads = [threading.Thread(target=lambda: found.append(ensure_keys(path))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"keys": []}',
+        '{"keys": 1}',
+        '{"keys": [{"crv": "Ed25519", "x": "AA"}]}',
+        json.dumps({"keys": [{"crv": "Ed25519", "x": b64(bytes(32)), "exp": "soon"}]}),
+    ],
+)
+def test_a_file_that_holds_no_key_stops_the_service_instead_of_leaving_receipts_out(tmp_path, text):
+    path = tmp_path / "keys.json"
+    path.write_text(text)
+    with pytest.raises(KeyFileBroken):
+        KeyRing(path, ManualClock(START))
+
+
+def test_published_keys_have_no_private_half(tmp_path):
+    ring = KeyRing(tmp_path / "keys.json", ManualClock(START))
+    (jwk,) = ring.published()
+    assert set(jwk) == {"kty", "crv", "x", "kid", "use", "alg", "nbf"}
+    assert (jwk["kty"], jwk["crv"], jwk["alg"], jwk["use"]) == ("OKP", "Ed25519", "EdDSA", "sig")
+    secret = json.loads((tmp_path / "keys.json").read_text())["keys"][0]["d"]
+    assert secret not in json.dumps(ring.published())
+    assert unb64(secret) == ring.current().seed
+
+
+@proves("receipt.keys")
+def test_a_new_key_is_published_a_day_before_it_signs_and_the_old_one_for_ever(tmp_path):
+    clock, path = ManualClock(START), tmp_path / "keys.json"
+    ring = KeyRing(path, clock)
+    old = ring.current()
+    write(path, rotate_keys(read_keys(path), clock.time()))
+    clock.advance(LOOK_S)
+    assert ring.current().kid == old.kid
+    assert ring.published()[0]["kid"] == old.kid
+    assert len(ring.published()) == 2
+
+    clock.advance(PUBLISH_AHEAD_S)
+    new = ring.current()
+    assert new.kid != old.kid
+    assert [jwk["kid"] for jwk in ring.published()] == [new.kid, old.kid]
+    retired = ring.find(old.kid)
+    assert (retired.exp, retired.covers(NOW), retired.covers(NOW + PUBLISH_AHEAD_S)) == (new.nbf, True, False)
+
+
+def test_the_private_half_of_a_retired_key_is_deleted_at_the_next_rotation():
+    first = rotate_keys([make_key()], NOW)
+    second = rotate_keys(first, NOW + PUBLISH_AHEAD_S + 1)
+    assert [key.seed is None for key in first] == [False, False]
+    assert [key.seed is None for key in second] == [True, False, False]
+    assert [key.signs(NOW + 3 * PUBLISH_AHEAD_S) for key in second] == [False, False, True]
+
+
+def test_exactly_one_key_signs_at_any_time_whatever_was_rotated():
+    keys = (make_key(),)
+    for week in range(5):
+        keys = rotate_keys(keys, NOW + week * 7 * 86400)
+    for hour in range(0, 5 * 7 * 24, 5):
+        at = NOW + hour * 3600
+        assert sum(key.nbf <= at and (key.exp is None or at < key.exp) for key in keys) == 1
+
+
+def test_a_rotation_waits_for_the_one_before_unless_it_is_urgent():
+    waiting = rotate_keys([make_key()], NOW)
+    with pytest.raises(NoSuchKey, match="takes over soon"):
+        rotate_keys(waiting, NOW + 60)
+    urgent = rotate_keys(waiting, NOW + 60, after_s=0)
+    assert waiting[1].kid not in [key.kid for key in urgent]
+    assert [key.signs(NOW + 61) for key in urgent] == [False, True]
+
+
+def test_a_revoked_key_signs_no_more_and_another_one_takes_over(tmp_path):
+    clock, path = ManualClock(START), tmp_path / "keys.json"
+    ring = KeyRing(path, clock)
+    old = ring.current()
+    write(path, revoke_key(read_keys(path), old.kid, clock.time()))
+    clock.advance(LOOK_S)
+    assert ring.current().kid != old.kid
+    assert ring.find(old.kid).revoked_at == int(NOW)
+    assert {"revoked_at": int(NOW)}.items() <= ring.published()[1].items()
+    assert json.loads(path.read_text())["keys"][0].get("d") is None
+
+
+def test_revoking_one_that_is_not_in_use_makes_no_new_one():
+    keys = rotate_keys([make_key()], NOW)
+    assert len(revoke_key(keys, keys[1].kid, NOW)) == 2
+    with pytest.raises(NoSuchKey):
+        revoke_key(keys, "nonsense", NOW)
+
+
+def test_a_running_service_keeps_its_keys_when_the_file_breaks(tmp_path, caplog):
+    clock, path = ManualClock(START), tmp_path / "keys.json"
+    ring = KeyRing(path, clock)
+    known = ring.current()
+    for content in (b"{", None):
+        path.write_bytes(content) if content else path.unlink()
+        clock.advance(LOOK_S)
+        assert ring.current() == known
+    assert "the key file cannot be read" in caplog.text
+
+
+def test_no_key_is_used_outside_its_time(tmp_path):
+    clock, path = ManualClock(START), tmp_path / "keys.json"
+    write(path, [replace(make_key(), exp=int(NOW))])
+    with pytest.raises(NoSuchKey):
+        KeyRing(path, clock).current()
+
+
+def test_a_key_set_of_others_may_hold_what_we_do_not_use():
+    own = make_key().jwk()
+    others = [{"kty": "RSA", "n": "x", "e": "AQAB"}, {"kty": "OKP", "crv": "X25519", "x": "x"}, 3, None]
+    (key,) = parse_keys({"keys": [*others, own]})
+    assert key.kid == own["kid"]
+    assert parse_keys(own) == (key,)
+    (unnamed,) = parse_keys({name: value for name, value in own.items() if name != "kid"})
+    assert unnamed.kid == key.kid
+
+
+@pytest.mark.parametrize("text", ["A", "AB=", "AB==", "A+", "A/", "AB\n", " AB", "AC", "ü"])
+def test_base64url_is_read_strictly(text):
+    with pytest.raises(ValueError, match="not base64url"):
+        unb64(text)

@@ -1,0 +1,78 @@
+"""Receipts in SQLite: kept across a restart, written with the caller's own tables, all or nothing."""
+
+import sqlite3
+
+import anyio
+import pytest
+
+from tests.receipts.stores import open_store
+from tests.receipts.test_store import NOW, event, issuer, sale, signing
+from toolserver.receipts.issue import IssueReceipt
+from toolserver.receipts.sqlite import delete_receipts, find_receipts, issue_receipts
+from toolserver.storage.errors import StorageFailed
+from toolserver.storage.migrate import migrate
+
+__all__ = ["issuer"]
+
+
+@pytest.fixture
+def db():
+    with sqlite3.connect(":memory:", isolation_level=None) as db:
+        migrate(db)
+        yield db
+    db.close()
+
+
+async def test_receipts_log_and_checkpoint_outlive_the_process(tmp_path, issuer):
+    async with open_store("sqlite", tmp_path) as store:
+        receipt = await store.issue(IssueReceipt(issuer, sale(charged=0, reason="5xx"), NOW))
+        signed = await store.sign_checkpoint(signing())
+    async with open_store("sqlite", tmp_path) as store:
+        assert await store.receipt(receipt.id) == receipt
+        assert await store.head() == (signed, 1)
+        await store.record(event())
+        assert (await store.sign_checkpoint(signing())).size == 2
+
+
+async def test_a_store_that_is_closed_says_so(tmp_path):
+    async with open_store("sqlite", tmp_path) as store:
+        pass
+    with pytest.raises(StorageFailed):
+        await store.record(event())
+
+
+def test_receipts_are_part_of_the_callers_transaction(db, issuer):
+    db.execute("BEGIN")
+    (receipt,) = issue_receipts(db, [IssueReceipt(issuer, sale(charged=0, reason="5xx"), NOW)])
+    assert find_receipts(db, [receipt.id, "rcpt_other"]) == {receipt.id: receipt}
+    db.execute("ROLLBACK")
+    assert find_receipts(db, [receipt.id]) == {}
+    assert db.execute("SELECT count(*) FROM no_charge").fetchone() == (0,)
+
+
+def test_only_the_named_receipts_are_deleted(db, issuer):
+    sales = [sale(f"call_{number:032x}") for number in range(3)]
+    first, second, third = issue_receipts(db, [IssueReceipt(issuer, each, NOW) for each in sales])
+    delete_receipts(db, [first.id, third.id])
+    assert find_receipts(db, [first.id, second.id, third.id]) == {second.id: second}
+
+
+async def test_a_receipt_that_cannot_be_signed_leaves_nothing_and_spoils_no_other(tmp_path, issuer, caplog):
+    class Broken:
+        def sign(self, *given):
+            raise OSError("no key")
+
+    outcomes = []
+
+    async def issue(operation):
+        try:
+            outcomes.append((await store.issue(operation)).id)
+        except OSError as failure:
+            outcomes.append(str(failure))
+
+    async with open_store("sqlite", tmp_path) as store:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(issue, IssueReceipt(issuer, sale(), NOW))
+            tasks.start_soon(issue, IssueReceipt(Broken(), sale("call_2", charged=0, reason="5xx"), NOW))
+        assert sorted(outcomes) == sorted(["no key", "rcpt_" + "1" * 32])
+        assert (await store.head()).size == 0

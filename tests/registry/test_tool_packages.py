@@ -1,0 +1,17 @@
+"""Which packages of tools there are."""
+
+from importlib.metadata import EntryPoint
+
+from toolserver.registry import tool_packages
+
+
+def test_named_packages_come_first_and_announced_ones_once_by_name(monkeypatch):
+    announced = [EntryPoint(name, f"{name}_tools", tool_packages.GROUP) for name in ("tides", "cheese", "named")]
+    monkeypatch.setattr(tool_packages, "entry_points", lambda group: announced if group == "toolserver.tools" else [])
+
+    assert tool_packages.tool_packages(["tools", "named_tools"]) == (
+        "tools",
+        "named_tools",
+        "cheese_tools",
+        "tides_tools",
+    )

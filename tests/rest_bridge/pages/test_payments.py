@@ -1,0 +1,176 @@
+"""/docs/payments: the same facts for people and for agents, and true of this very server."""
+
+import re
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+
+from rest_bridge.documents import documents
+from rest_bridge.pages.payments import NO_CHARGE
+from rest_bridge.site import document_paths
+from tests.calls.toy import REGISTRY
+from tests.catalog.tiny import FACTS, FREE, TINY
+from tests.requirements import proves
+from tests.rest_bridge.markup import Page
+from tests.served import served
+from toolserver.ledger.protocol import NoCharge
+from toolserver.registry.error_codes import PROBLEMS, concerns_payment
+from toolserver.registry.registry import Registry
+from toolserver.registry.site_facts import LimitFacts, PurchaseTerms, Sales, SiteFacts
+
+PROJECT = Registry.load("tools")
+SELLING = replace(FACTS, sales=Sales(x402_most_usd=1000))
+OF_PURCHASES = (
+    "Buying credits",
+    "Confirm",
+    "buy-credits ",
+    "below_minimum",
+    "PAYMENT-REQUIRED",
+    "30 days",
+    "1 USD buys",
+)
+
+
+def markdown(registry: Registry = PROJECT, facts: SiteFacts = SELLING) -> str:
+    return documents(registry, facts)["/docs/payments.md"].body.decode()
+
+
+def page(registry: Registry = PROJECT, facts: SiteFacts = SELLING) -> Page:
+    return Page(documents(registry, facts)["/docs/payments"].body)
+
+
+def plain(text: str) -> str:
+    """Markdown without its marks and addresses."""
+    text = re.sub(r"\[([^\]]+)\]\(https?://[^)]+\)", r"\1", text)
+    return re.sub(r"^(#+|-) |```\w*|`|\*\*|\|( ?---( \|)?)*", "", text, flags=re.MULTILINE)
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)
+
+
+# --- both forms ---
+
+
+@pytest.mark.parametrize("registry", [TINY, PROJECT], ids=["tiny", "project"])
+@pytest.mark.parametrize("sales", [None, Sales(), Sales(terms=None, x402_most_usd=5)], ids=["none", "own", "sister"])
+def test_people_and_agents_are_told_the_same(registry, sales):
+    facts = replace(FACTS, sales=sales)
+    _, _, content = "".join(f"\n{word}" for word in page(registry, facts).words).partition("Changelog")
+    told = words(plain(markdown(registry, facts)))
+
+    assert len(told) > 300
+    assert " ".join(told) in " ".join(words(content))
+
+
+async def test_the_form_is_chosen_by_accept_and_each_has_a_link_to_the_other():
+    async with served(REGISTRY) as s:
+        for accept, kind in (("text/html", "text/html"), ("*/*", "text/html"), ("text/markdown", "text/markdown")):
+            answer = await s.client.get("/docs/payments", headers={"accept": accept})
+            assert answer.status_code == 200
+            assert answer.headers["content-type"].startswith(kind)
+            assert "Accept" in answer.headers["vary"].split(", ")
+        alone = await s.client.get("/docs/payments.md")
+
+    assert alone.content == answer.content
+    assert alone.headers["content-type"].startswith("text/markdown")
+    assert "/docs/payments.md" in page().links
+
+
+def test_neither_is_there_where_nothing_costs_anything():
+    assert not [path for path in (*documents(FREE, SELLING), *document_paths(FREE)) if "payments" in path]
+
+
+# --- what it says ---
+
+
+@proves("purchase.rate", "purchase.terms")
+def test_every_price_is_that_of_the_registry_and_a_dollar_is_fifty_credits():
+    text = markdown()
+    priced = [operation for operation in PROJECT if operation.credits]
+
+    assert priced
+    for operation in priced:
+        row = next(line for line in text.splitlines() if line.startswith(f"| [{operation.name}]("))
+        usd = f"{operation.credits / 50:.2f}"
+        assert row.endswith(f"| `{operation.method} {operation.path}` | {operation.credits} | {usd} |")
+    assert "1 USD buys 50 credits" in text
+    assert "credits do not expire, and purchases are final" in text
+    assert "[briefing](" not in text
+
+
+def test_every_reason_not_to_charge_is_in_the_table():
+    assert set(NO_CHARGE) == set(get_args(NoCharge))
+    assert [reason for reason in NO_CHARGE if f"| `{reason}` |" not in markdown()] == []
+
+
+@pytest.mark.slow("it causes every refusal of a call and of a purchase")
+def test_every_refusal_of_a_call_or_a_purchase_says_what_to_do():
+    about = {code for code, problem in PROBLEMS.items() if concerns_payment(problem)}
+
+    assert {code for code in about if f"/problems/{code}) |" in markdown()} == about
+    assert all(PROBLEMS[code].advice in markdown() for code in about)
+
+
+@proves("payment-error.values")
+def test_a_402_has_one_of_six_values():
+    assert {code for code, problem in PROBLEMS.items() if problem.status == 402} == {
+        *("missing_token", "invalid_token", "insufficient_credits"),
+        *("expired", "billing_unavailable", "payment_required"),
+    }
+
+
+def test_the_figures_are_those_of_this_server():
+    terms = PurchaseTerms(quote_minutes=7, grace_minutes=3, confirmations=9, safe_from_usd=250, finalized_from_usd=5000)
+    facts = replace(SELLING, sales=Sales(terms=terms), limits=LimitFacts(payment_per_minute=11, premium_per_minute=13))
+    text = markdown(facts=facts)
+
+    for told in (
+        "`expires_at` is 7 minutes from then",
+        "more than 3 minutes after it carries `late: true`",
+        "| below 250 USD | 9 blocks on top | 18 s |",
+        "| from 5,000 USD | a finalized block | 20 min |",
+        "13 paid calls a minute for each token, 11 calls of payment tools",
+        "Quotes: 10 in 1 min and 200 in 30 min",
+    ):
+        assert told in text
+    assert "x402" not in text
+
+
+def test_where_late_payments_are_refused_or_the_address_is_shared_that_is_said():
+    text = markdown(facts=replace(SELLING, sales=Sales(terms=PurchaseTerms(credits_late=False, shared_wallet=True))))
+
+    assert "A later one is not credited." in text
+    assert "30 days" not in text
+    assert "All purchases share one address here" in text
+    assert "from any wallet or exchange" not in text
+    assert "from any wallet or exchange" in markdown()
+    assert "share one address" not in markdown()
+
+
+def test_where_a_sister_service_sells_nothing_is_claimed_of_its_terms():
+    text = markdown(facts=replace(SELLING, sales=Sales(terms=None)))
+
+    assert "Buying credits in four steps" in text
+    assert "when the quote ends" in text
+    assert "blocks on top" not in text
+
+
+def test_where_only_x402_is_taken_there_are_no_quotes():
+    text = markdown(facts=replace(SELLING, sales=Sales(transfer=False, x402_most_usd=1000)))
+
+    assert "up to 1,000 USD at once" in text
+    assert "buy-credits \\" not in text
+
+
+def test_a_server_that_sells_nothing_says_so():
+    for text in (markdown(facts=FACTS), page(facts=FACTS).text):
+        assert "This server sells no credits." in text
+        assert [words for words in OF_PURCHASES if words in text] == []
+    assert "| `stale_data` |" in markdown(facts=FACTS)
+
+
+def test_simulated_money_is_called_so():
+    assert "Credits cost nothing here" in markdown(facts=replace(SELLING, simulated=True))
+    assert "Credits cost nothing" not in markdown() + markdown(facts=replace(FACTS, simulated=True))

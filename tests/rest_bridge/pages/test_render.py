@@ -1,0 +1,96 @@
+"""Templates and Markdown: everything is escaped, links are web addresses, tables are read on a narrow screen."""
+
+import pytest
+from jinja2 import UndefinedError
+
+from rest_bridge.pages.render import is_easy, markdown_to_html, prose_to_html, render_page, render_text
+from tests.catalog.tiny import FACTS, TINY
+from tests.rest_bridge.markup import Page
+from toolserver.registry.site_facts import SiteFacts
+
+
+def page(facts: SiteFacts = FACTS, *, path="/changelog", title="T", text="# T\n\nwords", **more):
+    return render_page("markdown.html", TINY, facts, path=path, title=title, text=text, **more).body.decode()
+
+
+# --- templates ---
+
+
+def test_values_are_escaped_in_pages():
+    assert "<title>&lt;b&gt; &amp; c · toolserver</title>" in page(title="<b> & c")
+
+
+def test_a_value_that_a_template_needs_and_does_not_get_is_an_error():
+    with pytest.raises(UndefinedError):
+        render_text("payments.md")
+
+
+def test_the_page_that_is_shown_is_marked_in_the_navigation():
+    assert page(path="/changelog").count("aria-current") == 1
+    assert '<a href="/changelog" aria-current="page">' in page(path="/changelog")
+    assert "aria-current" not in page(path="/problems")
+
+
+def test_the_home_page_is_titled_by_what_it_is_about():
+    assert "<title>T</title>" in page(path="/")
+
+
+def test_a_page_names_its_markdown_and_the_contact_where_there_are_any():
+    assert 'type="text/markdown" href="/x.md"' in page(markdown_path="/x.md")
+    assert "text/markdown" not in page()
+    assert "Contact: ops@data.example" in page()
+    assert "Contact:" not in page(SiteFacts("https://data.example", "data.example"))
+
+
+def test_links_start_with_the_path_of_the_public_address():
+    found = page(SiteFacts("https://data.example/live", "data.example"))
+    assert '<link rel="stylesheet" href="/live/style.css">' in found
+    assert '<link rel="canonical" href="https://data.example/live/changelog">' in found
+
+
+# --- Markdown ---
+
+
+@pytest.mark.parametrize(
+    "address", ["javascript:alert(1)", "data:text/html,x", "//elsewhere.example", "/here", "ftp://x"]
+)
+def test_a_link_that_is_no_web_address_stays_text(address):
+    assert str(markdown_to_html(f"[x]({address})")) == f"<p>[x]({address})</p>\n"
+
+
+def test_a_web_address_becomes_a_link():
+    assert '<a href="https://x.example/a">x</a>' in markdown_to_html("[x](https://x.example/a)")
+
+
+def test_markup_in_markdown_is_escaped():
+    found = markdown_to_html('# <script>\n\n<b onclick="x">y</b>\n\n```\n<i>\n```\n')
+    assert Page(found.encode()).names == ["h1", "p", "pre", "code"]
+    assert "&lt;script&gt;" in found
+
+
+def test_each_cell_of_a_table_carries_its_heading_and_each_row_is_headed_by_its_first_cell():
+    found = markdown_to_html("| A | B `x` |\n| --- | --- |\n| `1` | <b> |\n| 2 | |\n\n| C |\n| --- |\n| 3 |\n")
+    assert '<th scope="col">A</th>' in found
+    assert '<th scope="row"><code>1</code></th>\n<td data-label="B `x`">&lt;b&gt;</td>' in found
+    assert '<th scope="row">2</th>\n<td data-label="B `x`"></td>' in found
+    assert '<th scope="row">3</th>' in found
+    assert Page(found.encode()).faults == []
+
+
+def test_the_paragraph_below_the_title_leads_the_page_and_no_other():
+    found = markdown_to_html("# T\n\none\n\ntwo\n\n## U\n\nthree\n")
+    assert found.count('class="lead"') == 1
+    assert '<p class="lead">one</p>' in found
+
+
+def test_in_a_sentence_only_code_is_markup():
+    assert prose_to_html("use `a<b` **so** <i> [x](https://x.example)") == (
+        "use <code>a&lt;b</code> **so** &lt;i&gt; [x](https://x.example)"
+    )
+
+
+# --- tools ---
+
+
+def test_a_tool_is_easy_when_a_plain_get_answers():
+    assert {operation.name for operation in TINY if is_easy(operation)} == {"digest"}

@@ -1,0 +1,68 @@
+"""Requests as ASGI gives them: headers read once, bodies with a bound."""
+
+import pytest
+
+from rest_bridge.asgi import ParsedRequest, body_of, parse_request, send
+from toolserver.errors import PayloadTooLarge
+
+
+def parse(*headers):
+    return parse_request({"headers": list(headers)})
+
+
+async def body(*chunks, limit=10, length=None):
+    messages = [
+        {"type": "http.request", "body": chunk, "more_body": index < len(chunks) - 1}
+        for index, chunk in enumerate(chunks)
+    ]
+    read = iter(messages)
+
+    async def receive():
+        return next(read)
+
+    return await body_of(receive, ParsedRequest(content_length=length), limit), list(read)
+
+
+def test_each_header_lands_in_its_field():
+    found = parse((b"accept", b"a"), (b"if-none-match", b"b"), (b"x-unknown", b"c"), (b"authorization", b"d"))
+    assert (found.accept, found.if_none_match, found.authorization, found.twice) == (b"a", b"b", b"d", None)
+
+
+def test_lists_that_are_sent_in_parts_are_joined():
+    found = parse(
+        (b"if-none-match", b'"a"'), (b"if-none-match", b'"b"'), (b"x-forwarded-for", b"1"), (b"x-forwarded-for", b"2")
+    )
+    assert (found.if_none_match, found.forwarded, found.twice) == (b'"a", "b"', b"1, 2", None)
+
+
+@pytest.mark.parametrize("name", [b"authorization", b"idempotency-key", b"payment-signature", b"content-type"])
+def test_a_header_that_must_be_single_is_noticed_when_it_is_not(name):
+    assert parse((name, b"1"), (name, b"2")).twice == name
+
+
+async def test_a_body_is_joined_from_its_parts():
+    assert await body(b"ab", b"", b"cd") == (b"abcd", [])
+    assert (await body(b"x" * 10))[0] == b"x" * 10
+
+
+async def test_a_body_that_grows_beyond_the_bound_is_not_read_to_its_end():
+    with pytest.raises(PayloadTooLarge) as refused:
+        await body(b"x" * 6, b"x" * 5, b"x" * 1000)
+    assert refused.value.extra["limit_bytes"] == 10
+
+
+@pytest.mark.parametrize("length", [b"11", b"9" * 5000])
+async def test_a_body_announced_beyond_the_bound_is_not_read_at_all(length):
+    with pytest.raises(PayloadTooLarge):
+        await body(length=length)
+
+
+@pytest.mark.parametrize(("head", "sent"), [(False, b"x"), (True, b"")])
+async def test_only_the_headers_go_to_a_head_request(head, sent):
+    messages = []
+
+    async def take(message):
+        messages.append(message)
+
+    await send(take, 200, [(b"a", b"b")], b"x", head=head)
+    assert [message.get("body") for message in messages] == [None, sent]

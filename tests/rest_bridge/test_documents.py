@@ -1,0 +1,70 @@
+"""Every document: well-formed, safe, linked, complete, the same each time, and telling nothing of this machine."""
+
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from catalog import llms_txt
+from tests.catalog.tiny import FACTS, FREE, TINY
+from tests.rest_bridge.made import BY_OTHERS, html_pages, made, registries
+
+
+@registries
+def test_every_page_is_well_formed_with_one_heading_and_unique_ids(registry):
+    for path, page in html_pages(registry).items():
+        assert page.faults == [], path
+        assert page.names.count("h1") == 1, path
+        assert page.names.count("main") == 1, path
+        assert len(page.ids) == len(set(page.ids)), path
+
+
+@registries
+def test_no_page_carries_script_or_anything_from_elsewhere(registry):
+    for path, page in html_pages(registry).items():
+        assert not {"script", "iframe", "img", "style"} & set(page.names), path
+        assert "/style.css" in page.links
+
+
+@registries
+def test_every_link_of_a_page_leads_to_something_that_is_there(registry):
+    found = html_pages(registry)
+    there = {*made(registry), *llms_txt.documents(registry, FACTS), *BY_OTHERS, *(o.path for o in registry)}
+    for path, page in found.items():
+        for link in page.links:
+            target = urlsplit(link)
+            if target.scheme in ("cursor", "vscode") or target.netloc not in ("", "data.example"):
+                continue
+            assert (target.path or path) in there, (path, link)
+            if target.fragment:
+                assert target.fragment in found[target.path or path].ids, (path, link)
+
+
+def test_links_keep_the_path_that_the_public_address_has():
+    facts = replace(FACTS, base_url="https://data.example/live")
+    for page in html_pages(TINY, facts).values():
+        own = [urlsplit(link) for link in page.links if urlsplit(link).netloc in ("", "data.example")]
+        assert all(not link.path or link.path.startswith("/live/") for link in own if link.scheme in ("", "https"))
+
+
+def test_a_simulated_world_is_called_one_on_every_page():
+    for page in html_pages(TINY, replace(FACTS, simulated=True)).values():
+        assert "simulated world" in page.text
+    assert not any("simulated world" in page.text for page in html_pages(TINY).values())
+
+
+def test_payments_are_a_page_only_where_something_is_sold():
+    assert "/docs/payments" in made(TINY)
+    assert "0.04" in html_pages(TINY)["/docs/payments"].text
+    assert "/docs/payments" not in made(FREE)
+    assert not any(
+        "credits" in page.text for path, page in html_pages(FREE).items() if not path.startswith("/problems/")
+    )
+
+
+@registries
+def test_nothing_of_this_machine_is_told_and_documents_are_the_same_each_time(registry):
+    once, again = made(registry), made(registry)
+    assert once == again
+    for document in once.values():
+        assert str(Path(__file__).resolve().parents[2]).encode() not in document.body
+        assert str(Path.home()).encode() + b"/" not in document.body

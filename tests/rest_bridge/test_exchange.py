@@ -1,0 +1,57 @@
+"""The small parts of an exchange."""
+
+import pytest
+
+from rest_bridge.exchange import Endpoint, match_etag, paid_headers, request_id, text, without_entity
+from tests.catalog.tiny import TINY
+from toolserver.calls.pipeline import Outcome
+from toolserver.calls.response import RenderedResponse
+
+ANSWER = RenderedResponse(b"x" * 2000, 0, 60, 0)
+
+
+def test_the_key_of_the_default_answer_is_there_only_where_no_argument_is_needed():
+    keys = {operation.name: Endpoint(operation).default_key is not None for operation in TINY}
+    assert keys["digest"]
+    assert not keys["sights"]
+
+
+@pytest.mark.parametrize("given", [b"trace-1234567", b"a" * 64])
+def test_a_sane_request_id_of_the_caller_is_kept(given):
+    assert request_id(given) == given.decode()
+
+
+@pytest.mark.parametrize("given", [b"", b"<script>", b"a b", b"x" * 1000, b"\xff\xfe"])
+def test_any_other_is_replaced(given):
+    assert request_id(given).startswith("req_")
+
+
+def test_header_values_are_text_in_latin_1():
+    assert text(b"caf\xe9") == "café"
+    assert text(None) is None
+
+
+def test_a_client_that_does_not_say_what_it_has_is_not_asked_about():
+    assert match_etag(None, b"gzip") is None
+
+
+@pytest.mark.parametrize(("accept", "tag"), [(None, ""), (b"identity", ""), (b"gzip", "-gzip"), (b"br, gzip", "-br")])
+def test_a_client_has_an_answer_only_in_the_coding_that_would_be_sent(accept, tag):
+    tags = ["", "-gzip", "-br", "-zstd"]
+    found = [known for known in tags if match_etag(f'"{ANSWER.etag}{known}"'.encode(), accept)(ANSWER)]
+    assert found == [tag]
+
+
+def test_a_304_says_nothing_of_a_body():
+    given = [(b"content-type", b"a"), (b"etag", b"b"), (b"content-length", b"1"), (b"content-encoding", b"gzip")]
+    assert without_entity(given) == [(b"etag", b"b")]
+
+
+def test_a_paid_answer_says_what_is_left_and_carries_its_receipt():
+    outcome = Outcome(ANSWER, credits_remaining=7, receipt_id="rcpt_1", receipt="a.b.c")
+    assert paid_headers(outcome) == [
+        (b"x-credits-remaining", b"7"),
+        (b"x-service-receipt-id", b"rcpt_1"),
+        (b"x-service-receipt", b"a.b.c"),
+    ]
+    assert paid_headers(Outcome(ANSWER)) == []

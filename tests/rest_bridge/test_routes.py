@@ -1,0 +1,79 @@
+"""What stands at which path: operations before pages, pages before what stands above them."""
+
+import pytest
+
+from rest_bridge.routes import RouteTable
+from tests.catalog.tiny import TINY
+
+
+async def page(scope, found):
+    raise AssertionError("routes never run a page")
+
+
+async def under(scope, found):
+    raise AssertionError("routes never run a page")
+
+
+async def mounted(scope, receive, send):
+    raise AssertionError("routes never run a mounted app")
+
+
+PAGES = {"/docs": page, "/api/*": under, "/docs/*": under}
+ROUTES = RouteTable(TINY, PAGES, {"/api/mcp": mounted})
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/api/sights", ["GET", "HEAD", "OPTIONS"]),
+        ("/api/payment/buy-credits", ["POST", "OPTIONS"]),
+        ("/api/pro/subscribe/{id}", ["DELETE", "OPTIONS"]),
+        ("/docs", ["GET", "HEAD", "OPTIONS"]),
+        ("/docs/below", ["GET", "HEAD", "OPTIONS"]),
+        ("/nothing", []),
+    ],
+)
+def test_a_path_answers_the_methods_of_what_stands_there(path, methods):
+    assert ROUTES.methods(path) == methods
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/docs", page),
+        ("/docs/a", under),
+        ("/docs/a/b", under),
+        ("/docs/", None),
+        ("/docsx", None),
+        ("/api/sights", None),
+        ("/api/payment/buy-credits", None),
+        ("/api/other", under),
+    ],
+)
+def test_a_page_above_answers_only_longer_paths_that_nothing_else_answers(path, found):
+    assert ROUTES.page(path) is found
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "name"),
+    [
+        ("/api/sights", "GET", "sights"),
+        ("/api/sights", "HEAD", "sights"),
+        ("/api/payment/buy-credits", "POST", "payment_buy_credits"),
+        ("/api/pro/subscribe/{id}", "DELETE", "webhook_unsubscribe"),
+    ],
+)
+def test_an_operation_is_found_by_path_and_method(path, method, name):
+    assert ROUTES.operation(path, method).name == name
+
+
+def test_arguments_in_a_path_lead_to_its_template():
+    assert ROUTES.match("/api/pro/subscribe/wh_1") == ("/api/pro/subscribe/{id}", {"id": "wh_1"})
+    assert ROUTES.match("/api/sights") == ("/api/sights", {})
+
+
+def test_paths_of_every_kind_are_suggested_for_a_wrong_one():
+    assert ROUTES.similar("/api/sigths")[0] == "/api/sights"
+    assert "/api/mcp" in ROUTES.similar("/api/mpc")
+    assert "/docs" in ROUTES.similar("/dcs")
+    assert ROUTES.similar("/zzzzzzzzzzzzzzz" * 50) == []

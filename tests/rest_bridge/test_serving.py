@@ -1,0 +1,110 @@
+"""Documents over HTTP: made once, validated by the ETag of their own coding, compressed when the client takes it."""
+
+import gzip
+
+import pytest
+
+from rest_bridge.asgi import parse_request
+from rest_bridge.serving import PAGE_POLICY, by_query, fresh, lazy, negotiate, serve_fixed
+from toolserver.errors import InvalidArguments
+from toolserver.registry.site_facts import Document
+
+LONG = Document(b"word " * 1000, "text/plain; charset=utf-8")
+
+
+async def ask(handler, query=b"", **headers):
+    scope = {
+        "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()],
+        "query_string": query,
+    }
+    return await handler(scope, parse_request(scope))
+
+
+def header(reply, name):
+    return dict(reply.headers).get(name)
+
+
+async def test_a_client_that_holds_the_bytes_gets_a_304():
+    handler = serve_fixed(LONG)
+    first = await ask(handler)
+    again = await ask(handler, if_none_match=header(first, b"etag").decode())
+    assert (first.status, first.body) == (200, LONG.body)
+    assert (again.status, again.body) == (304, b"")
+
+
+async def test_the_etag_of_another_coding_brings_the_document():
+    handler = serve_fixed(LONG)
+    plain = await ask(handler)
+    packed = await ask(handler, accept_encoding="gzip")
+    assert gzip.decompress(packed.body) == LONG.body
+    assert header(packed, b"content-encoding") == b"gzip"
+    assert header(packed, b"etag") != header(plain, b"etag")
+    for accept, other in (("gzip", plain), ("identity", packed)):
+        found = await ask(handler, accept_encoding=accept, if_none_match=header(other, b"etag").decode())
+        assert found.status == 200
+    assert (await ask(handler, accept_encoding="gzip", if_none_match=header(packed, b"etag").decode())).status == 304
+
+
+async def test_only_pages_for_people_carry_the_policy_of_pages():
+    page = await ask(serve_fixed(Document(b"<p>", "text/html; charset=utf-8")))
+    assert PAGE_POLICY in page.headers
+    assert b"default-src 'none'" in PAGE_POLICY[1]
+    assert b"script" not in PAGE_POLICY[1]
+    assert header(await ask(serve_fixed(LONG)), b"content-security-policy") is None
+
+
+async def test_a_lazy_document_is_made_once_and_not_before_it_is_asked_for():
+    made = []
+    handler = lazy(lambda: made.append(1) or LONG)
+    assert made == []
+    assert (await ask(handler)).body == (await ask(handler)).body == LONG.body
+    assert made == [1]
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        ("text/markdown", "other"),
+        ("text/markdown, text/plain;q=0.5", "other"),
+        ("text/html, text/markdown", "page"),
+        ("*/*", "page"),
+        ("", "page"),
+    ],
+)
+async def test_the_other_form_is_for_clients_that_name_it_and_no_html(accept, form):
+    page, other = Document(b"page", "text/html"), Document(b"other", "text/markdown")
+    reply = await ask(negotiate(lambda: page, lambda: other, "text/markdown"), accept=accept)
+    assert reply.body == form.encode()
+    assert header(reply, b"vary") == b"Accept, Accept-Encoding"
+
+
+async def test_documents_by_query_are_kept_for_a_bounded_number_of_choices():
+    made = []
+
+    def make(given):
+        made.append(given["n"])
+        return Document(given["n"].encode(), "text/plain")
+
+    handler = by_query(make, most=2)
+    for n in ("1", "2", "3", "1", "2", "3"):
+        assert (await ask(handler, f"n={n}".encode())).body == n.encode()
+    assert made == ["1", "2", "3", "3"]
+
+
+async def test_a_wrong_choice_is_refused_each_time():
+    def make(given):
+        raise InvalidArguments("no", errors=[])
+
+    handler = by_query(make)
+    for _ in range(2):
+        with pytest.raises(InvalidArguments):
+            await ask(handler, b"n=1")
+
+
+async def test_a_fresh_document_is_never_stored():
+    async def make():
+        return LONG, 503
+
+    reply = await ask(fresh(make))
+    assert (reply.status, header(reply, b"cache-control")) == (503, b"no-store")
+    assert header(reply, b"etag") is None

@@ -1,0 +1,102 @@
+"""Which document stands where: each is written when it is first asked for, and once."""
+
+import threading
+
+import anyio
+import pytest
+
+from rest_bridge.asgi import parse_request
+from rest_bridge.site import document_paths, site_handlers
+from tests.catalog.tiny import FACTS, FREE, TINY
+from tests.rest_bridge.made import made
+from toolserver.registry.site_facts import Document, pages
+
+
+def handlers(
+    registry, *, ready=lambda: {"storage": True}, definitions=lambda given: Document(b"{}", "application/json")
+):
+    written = []
+
+    def documents():
+        written.append(registry)
+        return {path: Document(path.encode(), "text/plain") for path in [*document_paths(registry), "/changelog"]} | {
+            "/docs/payments": Document(b"page", "text/html")
+        }
+
+    found = site_handlers(registry, documents=documents, tool_definitions=definitions, ready=ready)
+    return found, written
+
+
+async def ask(handler, query=b"", **headers):
+    scope = {"headers": [(k.encode(), v.encode()) for k, v in headers.items()], "query_string": query}
+    return await handler(scope, parse_request(scope))
+
+
+async def test_nothing_is_written_before_it_is_asked_for_and_everything_once():
+    found, written = handlers(TINY)
+    assert written == []
+    assert (await ask(found["/llms.txt"])).body == b"/llms.txt"
+    assert (await ask(found["/docs"])).body == b"/docs"
+    assert written == [TINY]
+
+
+async def test_documents_are_written_beside_the_event_loop_and_once_for_all_who_wait():
+    threads, answers = [], []
+
+    def documents():
+        threads.append(threading.current_thread())
+        return {path: Document(b"x", "text/plain") for path in document_paths(TINY)}
+
+    async def ready():
+        return {}
+
+    found = site_handlers(TINY, documents=documents, tool_definitions=lambda given: None, ready=ready)
+
+    async def read(path):
+        answers.append((await ask(found[path])).body)
+
+    async with anyio.create_task_group() as tasks:
+        for path in ("/docs", "/llms.txt", "/style.css"):
+            tasks.start_soon(read, path)
+    assert answers == [b"x"] * 3
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
+
+
+@pytest.mark.parametrize("path", ["/changelog", "/docs/payments"])
+async def test_a_page_with_two_forms_is_chosen_by_accept(path):
+    found, _ = handlers(TINY)
+    markdown = await ask(found[path], accept="text/markdown")
+    page = await ask(found[path], accept="text/html, text/markdown;q=0.5")
+    assert markdown.body == f"{path}.md".encode()
+    assert page.body != markdown.body
+
+
+async def test_readiness_is_asked_anew_each_time_and_decides_the_status():
+    state = {"storage": True}
+
+    async def ready():
+        return state
+
+    found, _ = handlers(TINY, ready=ready)
+    ready = await ask(found["/readyz"])
+    state["storage"] = False
+    not_ready = await ask(found["/readyz"])
+
+    assert (ready.status, ready.body) == (200, b'{"ready":true,"checks":{"storage":true}}')
+    assert (not_ready.status, not_ready.body) == (503, b'{"ready":false,"checks":{"storage":false}}')
+
+
+async def test_tool_definitions_are_made_from_the_query():
+    found, _ = handlers(TINY, definitions=lambda given: Document(repr(dict(given)).encode(), "application/json"))
+    assert (await ask(found["/api/llm-tools"], b"format=raw")).body == b"{'format': 'raw'}"
+
+
+@pytest.mark.parametrize("registry", [TINY, FREE], ids=["tiny", "free"])
+def test_every_listed_page_has_a_handler_and_every_document_a_path(registry):
+    found, _ = handlers(registry)
+    assert {page.path for page in pages(registry)} - found.keys() == {"/api/mcp"}
+    assert made(registry, FACTS).keys() | {"/llms.txt", "/llms-full.txt"} == found.keys() - {
+        "/api/llm-tools",
+        "/readyz",
+    }

@@ -1,0 +1,141 @@
+"""The parts of a service as the settings make them."""
+
+from dataclasses import replace
+
+import anyio
+import httpx
+import pytest
+
+from tests.calls.parts import START, number_source
+from tests.calls.toy import REGISTRY
+from tests.served import all_tools
+from toolserver.app import Service, ServiceParts
+from toolserver.clock import ManualClock
+from toolserver.core.caller import Caller
+from toolserver.core.data_point import DataPoint
+from toolserver.core.metrics import Metrics
+from toolserver.core.usage_stats import Usage
+from toolserver.errors import RateLimited
+from toolserver.registry.site_facts import SiteFacts
+from toolserver.server.assembly import (
+    describe_service,
+    open_allowances,
+    open_fetcher,
+    open_store,
+    open_tasks,
+    restore_history,
+)
+from toolserver.server.money import memory_money
+from toolserver.settings import LimitSettings, ProbeSettings, Settings, SourceSettings
+from toolserver.upstream.source import Licence
+from toolserver.upstream.source_errors import SourceExcluded
+
+FACTS = SiteFacts("https://data.example", "data.example", contact="ops@data.example")
+
+
+async def test_what_waits_to_be_written_is_written_before_the_store_is_closed(tmp_path):
+    settings, clock = Settings(data_dir=tmp_path), ManualClock(START)
+    usage = Usage(clock.now)
+    async with open_store(settings, clock) as store:
+        store.save_usage([(int(clock.time() // 3600), "curl", 3)])
+        store.save_point("prices", "BTC", DataPoint(START, 7.0), 3600)
+    async with open_store(settings, clock) as store:
+        history = await restore_history(store, usage, clock)
+    assert history.last("prices", "BTC") == DataPoint(START, 7.0)
+    assert usage.rows() == [(int(clock.time() // 3600), "curl", 3)]
+
+
+def fetcher(handler, settings=None, facts=FACTS):
+    transport = httpx.MockTransport(handler)
+    return open_fetcher(settings or Settings(), facts, ManualClock(START), Metrics(), transport)
+
+
+@pytest.mark.parametrize(("contact", "named"), [("ops@data.example", "; ops@data.example"), (None, "")])
+async def test_upstreams_read_who_asks_and_how_to_reach_us(contact, named):
+    agents = []
+
+    def answer(request):
+        agents.append(request.headers["user-agent"])
+        return httpx.Response(200, json={"value": 3})
+
+    async with fetcher(answer, facts=SiteFacts("https://data.example", "data.example", contact=contact)) as made:
+        await made.fetch(number_source(), None, {}, None)
+    assert agents[0].startswith("toolserver/")
+    assert agents[0].endswith(f" (+https://data.example{named})")
+
+
+async def test_sources_that_the_licence_policy_excludes_are_not_requested():
+    settings = Settings(sources=SourceSettings(licence_policy="no_forbidden"))
+    barred = replace(number_source(), licence=Licence("no", "Test"))
+
+    async with fetcher(lambda request: pytest.fail("requested"), settings) as made:
+        with pytest.raises(SourceExcluded):
+            await made.fetch(barred, None, {}, None)
+
+
+async def test_tasks_end_with_the_block():
+    ended = anyio.Event()
+
+    async def run():
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+
+    with anyio.fail_after(5):
+        async with open_tasks() as tasks:
+            tasks.start_soon(run)
+            await anyio.wait_all_tasks_blocked()
+    assert ended.is_set()
+
+
+def test_tools_see_the_probe_targets_and_the_money_of_this_service(tmp_path):
+    clock = ManualClock(START)
+    money, usage = memory_money(clock), Usage(clock.now)
+    settings = Settings(data_dir=tmp_path, probes=ProbeSettings(targets={"Here": "127.0.0.1"}), onchain={"blocks": 7})
+    info = describe_service(settings, clock, usage, money)
+
+    assert (info.probe_targets, info.blocks, info.data_dir) == ({"Here": "127.0.0.1"}, 7, tmp_path)
+    assert (info.usage, info.payments, info.evidence) == (usage, money.payments, None)
+
+
+async def limited(limits, calls, pause_s=0):
+    """How many calls of one client pass before a limit refuses one; with the name of that limit."""
+    clock = ManualClock(START)
+    given = ServiceParts(
+        registry=REGISTRY,
+        clock=clock,
+        in_memory=True,
+        background=False,
+        transport=httpx.MockTransport(lambda request: httpx.Response(200, json={"value": 3})),
+    )
+    async with Service.build(Settings(limits=limits), given) as service:
+        for passed in range(calls):
+            try:
+                await service.pipeline.call(REGISTRY["number"], {}, Caller("192.0.2.1"))
+            except RateLimited as refused:
+                return passed, refused.extra["limit"]
+            clock.advance(pause_s)
+    return calls, None
+
+
+async def test_the_limits_of_the_settings_are_those_of_the_pipeline():
+    assert await limited(LimitSettings(spacing_s=30), 2) == (1, "spacing")
+    assert await limited(LimitSettings(daily=1, spacing_s=30), 2, pause_s=30) == (1, "daily")
+    assert await limited(LimitSettings(enabled=False, daily=1), 3) == (3, None)
+
+
+@pytest.mark.parametrize(("keeps", "listed"), [(True, True), (False, False)])
+async def test_tools_of_allowances_are_listed_where_the_followed_ledger_has_some(keeps, listed):
+    class Followed:
+        async def keeps_allowances(self):
+            return keeps
+
+    clock, registry = ManualClock(START), all_tools()
+    money = replace(memory_money(clock), followed=Followed())
+    info = describe_service(Settings(), clock, Usage(clock.now), money)
+    found = await open_allowances(registry, money, clock, info)
+
+    assert ("allowance_list" in {o.name for o in found.chosen(toolset="all")}) is listed
+    assert found.get("allowance_list") is not None
+    assert info.allowances is not None

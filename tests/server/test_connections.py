@@ -1,0 +1,205 @@
+"""Connections: bounds per client and in all, deadlines by phase, and room made for those who come."""
+
+import asyncio
+import resource
+import socket
+
+import pytest
+
+from toolserver.server.connections import Connection, ConnectionLimits, Connections, Listener
+
+
+class Wire:
+    """A transport that only remembers how it ended."""
+
+    def __init__(self, unsent: int = 0) -> None:
+        self.ended: list[str] = []
+        self.unsent = unsent
+
+    def abort(self) -> None:
+        self.ended.append("abort")
+
+    def close(self) -> None:
+        self.ended.append("close")
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+
+class Time:
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def opened(connections: Connections, address: str = "192.0.2.1") -> Connection:
+    connection = connections.admit(address)
+    assert connection is not None
+    connection.begin(Wire())  # type: ignore[arg-type]
+    return connection
+
+
+def ended(connection: Connection) -> list[str]:
+    return connection.transport.ended  # type: ignore[union-attr]
+
+
+def test_a_client_has_a_share_and_one_that_leaves_frees_its_place():
+    connections = Connections(ConnectionLimits(per_client=2), Time())
+    first, _ = opened(connections), opened(connections)
+
+    assert connections.admit("192.0.2.1") is None
+    assert connections.admit("192.0.2.2") is not None
+    first.end()
+    assert connections.admit("192.0.2.1") is not None
+    assert connections.closed == {"per_client": 1}
+
+
+def test_a_trusted_proxy_has_no_share_of_its_own():
+    limits = ConnectionLimits(per_client=1, is_exempt=lambda address: address == "10.0.0.1")
+    connections = Connections(limits, Time())
+
+    assert [connections.admit("10.0.0.1") is not None for _ in range(5)] == [True] * 5
+
+
+def test_when_all_places_are_taken_the_longest_waiting_gives_up_its_place():
+    connections = Connections(ConnectionLimits(in_all=8), Time())
+    waiting = [opened(connections, f"192.0.2.{n}") for n in range(8)]
+    waiting[0].work()
+
+    assert connections.admit("198.51.100.1") is not None
+    assert ended(waiting[0]) == [], "it is being answered"
+    assert ended(waiting[1]) == ["abort"]
+    assert len(connections) == 8
+
+
+def test_nobody_who_is_being_answered_makes_room():
+    connections = Connections(ConnectionLimits(in_all=8), Time())
+    for n in range(8):
+        opened(connections, f"192.0.2.{n}").work()
+
+    assert connections.admit("198.51.100.1") is None
+    assert connections.closed == {"in_all": 1}
+
+
+@pytest.mark.parametrize(
+    ("phase", "seconds"), [("await_head", 10), ("await_body", 20), ("await_request", 75), ("work", None)]
+)
+def test_each_phase_has_its_deadline(phase, seconds):
+    time = Time()
+    connections = Connections(ConnectionLimits(), time)
+    connection = opened(connections)
+    getattr(connection, phase)()
+
+    time.at = 1e6 if seconds is None else seconds - 0.1
+    connections.sweep()
+    assert ended(connection) == []
+    if seconds is not None:
+        time.at = seconds
+        connections.sweep()
+        assert ended(connection) == ["abort"]
+        assert len(connections) == 0
+
+
+def test_a_deadline_passes_over_a_request_that_has_arrived_meanwhile():
+    time = Time()
+    connections = Connections(ConnectionLimits(), time)
+    connection = opened(connections)
+    connection.await_body()
+    connection.is_waiting = lambda: False
+    time.at = 1000
+    connections.sweep()
+
+    assert ended(connection) == []
+
+
+def test_a_client_that_takes_nothing_is_cut_off_and_one_that_takes_all_is_not():
+    time = Time()
+    connections = Connections(ConnectionLimits(write_s=60), time)
+    stuck, quick = opened(connections), opened(connections)
+    for connection in (stuck, quick):
+        connection.work()
+        connection.transport.unsent = 100  # type: ignore[union-attr]
+    connections.sweep()
+    quick.transport.unsent = 0  # type: ignore[union-attr]
+    time.at = 30
+    connections.sweep()
+    quick.transport.unsent = 100  # type: ignore[union-attr]
+    time.at = 61
+    connections.sweep()
+
+    assert (ended(stuck), ended(quick)) == (["abort"], [])
+    assert connections.closed == {"write": 1}
+
+
+def test_draining_closes_the_idle_at_once_and_the_busy_after_their_answer():
+    connections = Connections(ConnectionLimits(), Time())
+    idle, busy = opened(connections), opened(connections)
+    busy.work()
+    connections.drain()
+
+    assert (ended(idle), ended(busy)) == (["close"], [])
+    busy.await_request()
+    assert ended(busy) == ["close"]
+
+
+def test_no_more_connections_than_descriptors_allow(monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (128, 128))
+
+    assert ConnectionLimits(in_all=4096).allowed() == 64
+
+
+class Echo(asyncio.Protocol):
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.connection.begin(transport)  # type: ignore[arg-type]
+        transport.write(b"hello")  # type: ignore[attr-defined]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.connection.end()
+
+
+def listening() -> socket.socket:
+    sock = socket.create_server(("127.0.0.1", 0))
+    sock.setblocking(False)
+    return sock
+
+
+async def test_a_listener_accepts_up_to_the_share_and_closes_the_rest():
+    sock = listening()
+    address = sock.getsockname()
+    connections = Connections(ConnectionLimits(per_client=1), asyncio.get_running_loop().time)
+    listener = Listener(sock, connections, Echo)
+    listener.open()
+    reader, writer = await asyncio.open_connection(*address)
+    assert await reader.readexactly(5) == b"hello"
+    refused, other = await asyncio.open_connection(*address)
+    assert await refused.read() == b""
+    for each in (writer, other):
+        each.close()
+        await each.wait_closed()
+    listener.close()
+    assert sock.fileno() == -1
+
+
+async def test_a_refusal_by_the_system_pauses_and_is_logged_once(caplog):
+    sock = listening()
+    connections = Connections(ConnectionLimits(), asyncio.get_running_loop().time)
+    listener = Listener(sock, connections, Echo)
+
+    class Exhausted:
+        fileno = staticmethod(sock.fileno)
+
+        def accept(self) -> None:
+            raise OSError(24, "too many open files")
+
+    listener.open()
+    listener._sock = Exhausted()  # type: ignore[assignment]
+    listener._accept()
+    assert [record.message for record in caplog.records] == ["no connection can be accepted"]
+    assert connections.closed == {"refused_by_system": 1}
+    listener._sock = sock
+    listener.close()

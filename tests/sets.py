@@ -1,0 +1,121 @@
+"""Which tests a run takes, in which order, on how many processes, and what it says of those it left out.
+
+The fast set is every test but those marked `live` or `slow`; hypothesis tries few examples. With REQUIRE=all a run
+takes every test, with many examples. A run whose command line names files, `-m` or `-k` takes what it names.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
+
+from tests.size import EVERYTHING
+
+LEFT_OUT = pytest.StashKey[dict[str, int]]()
+LIVE = "starts a real server, a real client or another program"
+
+# Files of one large test each, or of slow ones: they begin first, so that no process ends long after the others.
+FIRST = (
+    "tests/live/test_schemathesis.py",
+    "tests/live/test_fault_matrix.py",
+    "tests/live/test_ledger_crash.py",
+    "tests/tools/test_fault_matrix.py",
+    "tests/ledger/test_simulation.py",
+)
+# Files whose tests share nothing that is expensive to make: each test may run in another process.
+SPLIT = frozenset(
+    {
+        "tests/live/test_fault_matrix.py",
+        "tests/tools/test_fault_matrix.py",
+        "tests/ledger/test_simulation.py",
+        "tests/truth/test_truth.py",
+    }
+)
+
+PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # both judge by the wall clock
+settings.register_profile("dev", max_examples=20, derandomize=True, database=None, **PATIENT)
+settings.register_profile("ci", max_examples=200, print_blob=True, **PATIENT)
+settings.load_profile("ci" if EVERYTHING else "dev")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[LEFT_OUT] = {}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not of the fast set, unless it was asked for; put the longest first."""
+    if takes_the_fast_set(config):
+        reasons = {item: reason_to_leave_out(item) for item in items}
+        config.stash[LEFT_OUT] = dict(Counter(reason for reason in reasons.values() if reason))
+        config.hook.pytest_deselected(items=[item for item, reason in reasons.items() if reason])
+        items[:] = [item for item, reason in reasons.items() if not reason]
+    rank = {file: n for n, file in enumerate(FIRST)}
+    items.sort(key=lambda item: rank.get(item.nodeid.partition("::")[0], len(rank)))
+
+
+def takes_the_fast_set(config: pytest.Config) -> bool:
+    """True where nothing on the command line chooses tests and REQUIRE=all is not set."""
+    sent: Mapping[str, Any] = getattr(config, "workerinput", {})
+    if "fast_set" in sent:
+        return bool(sent["fast_set"])
+    named = config.args_source is pytest.Config.ArgsSource.ARGS
+    return not (EVERYTHING or named or config.option.markexpr or config.option.keyword)
+
+
+def reason_to_leave_out(item: pytest.Item) -> str | None:
+    """Why the fast set does not have a test, or None where it has it."""
+    if item.get_closest_marker("live"):
+        return f"live: {LIVE}"
+    slow = item.get_closest_marker("slow")
+    return f"slow: {slow.args[0]}" if slow else None
+
+
+class LongestFirst(LoadScopeScheduling):
+    """Hands out whole files in the order of collection, but the tests of a `SPLIT` file one by one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return nodeid if file in SPLIT else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    config.option.loadscopereorder = False
+    return LongestFirst(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """A worker is started with other arguments than the run: it is told which set to take."""
+    node.workerinput["fast_set"] = takes_the_fast_set(node.config)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """What a worker left out travels to the process that prints the summary."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["left_out"] = json.dumps(session.config.stash[LEFT_OUT])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: Any) -> None:
+    node.config.stash[LEFT_OUT] |= json.loads(getattr(node, "workeroutput", {}).get("left_out", "{}"))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    for line in lines_on_left_out(config.stash[LEFT_OUT].items()):
+        terminalreporter.write_line(line)
+
+
+def lines_on_left_out(reasons: Iterable[tuple[str, int]]) -> list[str]:
+    """A line for each reason, the most frequent first."""
+    ordered = sorted(reasons, key=lambda item: (-item[1], item[0]))
+    if not ordered:
+        return []
+    head = f"not in the fast set, {sum(n for _, n in ordered)} - REQUIRE=all runs them, and so does naming their file:"
+    return [head, *(f"  {n:5}  {reason}" for reason, n in ordered)]

@@ -1,0 +1,164 @@
+"""A ledger file that was rewritten is found at the next start and on demand, and nothing is written to it any more."""
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from toolserver.storage import migrate as migrations_module
+from toolserver.storage.errors import RowsRewritten, StorageFailed
+from toolserver.storage.group_commit import durable
+from toolserver.storage.high_water import HighWater
+from toolserver.storage.migrate import migrations
+from toolserver.storage.sealed_file import KEY, MARK, is_small, note_restored
+
+
+def buy(account, credits=100):
+    def job(db):
+        db.execute("INSERT INTO account(id, kind, credits) VALUES(?, 'token', ?)", (account, credits))
+        token = f"{account:064}"
+        db.execute("INSERT INTO token(hash, account, ref, issued_at) VALUES(?, ?, ?, 0)", (token, account, token[-20:]))
+
+    return job
+
+
+@pytest.fixture
+async def path(tmp_path):
+    path = tmp_path / "ledger.sqlite3"
+    async with durable(path) as file:
+        await file.alone(buy(4))
+    return path
+
+
+def rewrite(path, *statements):
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for statement in statements:
+            db.execute(statement)
+
+
+async def find(path):
+    async with durable(path) as file:
+        return await file.apart(file.rows.find_rewritten)
+
+
+async def test_a_file_that_only_we_wrote_has_nothing_to_show(path):
+    assert await find(path) == []
+    async with durable(path) as file:
+        await file.check_rows_at_start()
+        await file.alone(buy(5))
+    assert await find(path) == []
+
+
+async def test_two_processes_of_ours_that_write_in_turn_leave_a_true_seal(path):
+    async with durable(path) as one, durable(path) as other:
+        for number in range(5, 15):
+            await (one if number % 2 else other).alone(buy(number))
+    assert await find(path) == []
+
+
+async def test_credits_that_were_added_by_hand_are_found_and_nothing_is_written_any_more(path):
+    rewrite(path, "UPDATE account SET credits=1000 WHERE id=4")
+    async with durable(path) as file:
+        with pytest.raises(RowsRewritten, match="was rewritten: account"):
+            await file.check_rows_at_start()
+        with pytest.raises(StorageFailed, match="was rewritten"):
+            await file.alone(buy(5))
+        with pytest.raises(StorageFailed, match="was rewritten"):
+            await file.read(is_small)
+
+
+async def test_rows_that_are_rewritten_while_the_service_runs_are_found_at_the_next_look(path):
+    async with durable(path) as file:
+        await file.check_rows()
+        rewrite(path, "UPDATE account SET credits=1000 WHERE id=4")
+        with pytest.raises(RowsRewritten):
+            await file.check_rows()
+
+
+async def test_rows_are_not_read_again_while_nobody_else_wrote(path, monkeypatch):
+    async with durable(path) as file:
+        await file.check_rows()
+        await file.alone(buy(5))
+        monkeypatch.setattr(file.rows, "check", lambda: pytest.fail("read again"))
+        await file.check_rows()
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("DROP TRIGGER transfer_is_never_changed", "trigger transfer_is_never_changed is missing"),
+        ("DROP INDEX transfer_paid_once", "index transfer_paid_once is missing"),
+        ("CREATE TRIGGER gift AFTER INSERT ON account BEGIN SELECT 1; END", "trigger gift was added"),
+        ("ALTER TABLE allowance ADD COLUMN more TEXT", "table allowance was changed"),
+    ],
+)
+async def test_rules_of_the_file_that_were_taken_away_or_added_are_found(path, statement, found):
+    rewrite(path, statement)
+    assert found in await find(path)
+
+
+async def test_a_seal_that_was_removed_is_not_made_again(path):
+    rewrite(path, "DELETE FROM row_seal")
+    assert await find(path) == ["the seal is gone"]
+    rewrite(path, "DROP TABLE row_seal", "DELETE FROM migration WHERE number=12")
+    assert "the seal is gone" in await find(path)
+
+
+async def test_a_file_of_before_the_seal_is_sealed_as_it_is(path):
+    rewrite(path, "DROP TABLE row_seal", "DELETE FROM migration WHERE number=12")
+    shutil.rmtree((path.parent / KEY).parent)
+    assert await find(path) == []
+
+
+async def test_a_file_that_was_rewritten_is_not_migrated(path, monkeypatch):
+    rewrite(path, "UPDATE account SET credits=1000 WHERE id=4")
+    steps = migrations()
+    more = (*steps, migrations_module.Migration(len(steps) + 1, "more", "CREATE TABLE more(a INTEGER) STRICT;\n"))
+    for module in ("migrate", "sealed_file"):
+        monkeypatch.setattr(f"toolserver.storage.{module}.migrations", lambda *_: more)
+    with pytest.raises(RowsRewritten, match="account"):
+        async with durable(path):
+            pass
+
+
+async def test_a_file_that_was_migrated_is_sealed_anew(path, monkeypatch):
+    steps, sql = migrations(), "UPDATE account SET credits=credits+1 WHERE id=4;\n"
+    more = (*steps, migrations_module.Migration(len(steps) + 1, "more", sql))
+    for module in ("migrate", "sealed_file"):
+        monkeypatch.setattr(f"toolserver.storage.{module}.migrations", lambda *_: more)
+    assert await find(path) == []
+
+
+async def test_an_older_copy_of_the_file_is_known_as_one_until_it_counts_as_restored(path):
+    shutil.copy(path, path.with_name("yesterday"))
+    async with durable(path) as file:
+        await file.alone(buy(5))
+    shutil.copy(path.with_name("yesterday"), path)
+    assert (await find(path))[0].startswith("an older copy of the file: ")
+    note_restored(path)
+    assert await find(path) == []
+
+
+async def test_what_a_person_vouched_for_is_true_from_then_on(path):
+    rewrite(path, "UPDATE account SET credits=1000 WHERE id=4")
+    async with durable(path) as file:
+        await file.alone(file.rows.accept)
+        await file.check_rows()
+    assert await find(path) == []
+
+
+async def test_how_far_the_file_has_come_is_written_down_outside_when_it_is_closed(path):
+    before = HighWater(path.parent).read(MARK)
+    async with durable(path) as file:
+        await file.alone(buy(5))
+    assert HighWater(path.parent).read(MARK) == before + 1
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", json.dumps({"k": "AAAA"}), '{"k": 1}'])
+async def test_a_broken_key_is_named(path, text):
+    (path.parent / KEY).write_text(text)
+    with pytest.raises(RowsRewritten, match="is not the key of a seal"):
+        async with durable(path):
+            pass

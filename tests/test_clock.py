@@ -1,0 +1,44 @@
+"""Time as an object: the machine's, and one that only tests move."""
+
+from datetime import UTC, datetime
+
+import anyio
+import pytest
+
+from toolserver.clock import ManualClock, SystemClock
+
+START = datetime(2027, 1, 15, 8, tzinfo=UTC)
+
+
+async def test_a_manual_clock_moves_all_its_times_together_and_sleeping_takes_no_real_time():
+    clock = ManualClock(START)
+    before = clock.monotonic()
+    clock.advance(1.5)
+    with anyio.fail_after(1):
+        await clock.sleep(3600)
+
+    assert clock.now().isoformat() == "2027-01-15T09:00:01.500000+00:00"
+    assert clock.time() == START.timestamp() + 3601.5
+    assert clock.monotonic() - before == 3601.5
+
+
+async def test_sleeping_by_a_manual_clock_lets_others_run():
+    seen = []
+
+    async def other():
+        seen.append(True)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(other)
+        await ManualClock(START).sleep(0)
+        assert seen == [True]
+
+
+async def test_the_system_clock_is_in_utc_and_its_times_agree():
+    clock = SystemClock()
+    before = clock.monotonic()
+    await clock.sleep(0)
+
+    assert clock.now().tzinfo is UTC
+    assert clock.time() == pytest.approx(clock.now().timestamp(), abs=1)
+    assert clock.monotonic() >= before

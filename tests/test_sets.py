@@ -1,0 +1,69 @@
+"""Which tests a run takes, and what it says of the others."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULE = """
+import pytest
+
+def test_quick(): ...
+
+@pytest.mark.slow("it counts to a million")
+def test_slow(): ...
+
+@pytest.mark.live
+@pytest.mark.parametrize("n", range(3))
+def test_live(n): ...
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_one.py").write_text(MODULE, encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\ntestpaths = tests\nmarkers =\n live: l\n slow(reason): s\n", encoding="utf-8"
+    )
+    return tmp_path
+
+
+def ran(folder: Path, *words: str, **named: str) -> str:
+    """What a run says, in this process or in two others."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.sets", "-p", "no:cacheprovider", *words]
+    environment = {name: value for name, value in os.environ.items() if name != "REQUIRE"} | named
+    environment |= {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("words", [(), ("-p", "xdist", "-n", "2")], ids=["one process", "two workers"])
+def test_the_fast_set_leaves_out_what_is_slow_or_live_and_says_why(folder, words):
+    said = ran(folder, *words)
+
+    assert "1 passed" in said
+    assert "not in the fast set, 4 - REQUIRE=all runs them" in said
+    assert "3  live: starts a real server" in said
+    assert "1  slow: it counts to a million" in said
+
+
+@pytest.mark.slow("it starts pytest")
+@pytest.mark.parametrize("words", [(), ("-p", "xdist", "-n", "2")], ids=["one process", "two workers"])
+def test_where_everything_is_required_everything_runs(folder, words):
+    said = ran(folder, *words, REQUIRE="all")
+
+    assert "5 passed" in said
+    assert "not in the fast set" not in said
+
+
+@pytest.mark.slow("it starts pytest")
+@pytest.mark.parametrize(
+    ("words", "count"), [(("tests/test_one.py",), 5), (("-m", "live"), 3), (("-k", "slow or live"), 4)]
+)
+def test_what_the_command_line_names_runs_whole(folder, words, count):
+    assert f"{count} passed" in ran(folder, *words)

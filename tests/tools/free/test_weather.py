@@ -1,0 +1,165 @@
+"""The weather tool, and how two forecasts become one."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pydantic import ValidationError
+
+import tools.simulated.met_norway
+import tools.simulated.open_meteo  # noqa: F401 - registers its routes
+from tests.tools.desk import NOW
+from tools.free.weather import weather
+from tools.shared.weather import code_of_symbol, condition, fahrenheit, from_met_norway, from_open_meteo
+from tools.sources.met_norway import Step
+from tools.sources.open_meteo import Conditions, Forecast, Hour
+from toolserver.errors import InvalidArguments
+from toolserver.registry.registry import operation_of
+from toolserver.upstream.source_errors import SourceChanged, SourceError, SourceFrozen
+from toolserver.world.model import ROUTES, World
+
+T = datetime.fromtimestamp(NOW, UTC)
+HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (0, "clear"),
+        (1, "mainly clear"),
+        (2, "partly cloudy"),
+        (3, "overcast"),
+        (45, "fog"),
+        (48, "fog"),
+        (55, "drizzle"),
+        (63, "rain"),
+        (77, "snow"),
+        (82, "rain showers"),
+        (86, "snow showers"),
+        (99, "thunderstorm"),
+        (4, "unknown"),
+        (50, "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_a_code_in_words(code, words):
+    assert condition(code) == words
+
+
+@pytest.mark.parametrize(
+    ("symbol", "code"),
+    [
+        ("clearsky_night", 0),
+        ("fair_polartwilight", 1),
+        ("partlycloudy_day", 2),
+        ("cloudy", 3),
+        ("fog", 45),
+        ("lightrain", 63),
+        ("heavyrainshowers_day", 80),
+        ("rainshowersandthunder_night", 95),
+        ("lightssleetshowersandthunder_day", 95),
+        ("sleetshowers_day", 66),
+        ("snowshowers_night", 85),
+        ("heavysnow", 73),
+        ("frogs", None),
+        (None, None),
+    ],
+)
+def test_a_symbol_as_a_code(symbol, code):
+    assert code_of_symbol(symbol) == code
+
+
+def test_freezing_is_32_and_both_scales_meet_at_minus_40():
+    assert (fahrenheit(0), fahrenheit(-40), fahrenheit(100)) == (32, -40, 212)
+
+
+async def test_the_weather_is_that_of_the_world_here_and_now_and_for_24_hours(compose):
+    for arguments in ({}, {"lat": 28.614, "lon": 77.209}, {"lat": -33.87, "lon": 151.21}):
+        made = await compose(weather, arguments)
+        asked = {name: f"{round(value, 2)}" for name, value in arguments.items()}
+        expected = ROUTES.expectations["weather"](World(1, NOW), asked)
+        current, hourly = expected.pop("current"), expected.pop("hourly")
+        assert {name: made.json[name] for name in expected} == expected
+        assert {name: made.json["current"][name] for name in current} == current
+        assert [{name: hour[name] for name in hourly[0]} for hour in made.json["hourly"]] == hourly
+        assert len(hourly) == 24
+        assert [warning.code for warning in made.notes.warnings] == ([] if arguments else ["default_location"])
+
+
+async def test_hours_begin_with_the_current_one_even_where_local_hours_begin_at_half_past(compose):
+    made = await compose(weather, {"lat": 28.61, "lon": 77.21}, world=World(1, NOW + 1000))
+    assert made.json["hourly"][0]["time"] == "2027-01-15T07:30:00Z"
+    assert made.json["hourly"][-1]["time"] == "2027-01-16T06:30:00Z"
+
+
+async def test_met_norway_tells_the_same_weather_with_fewer_members(compose):
+    usual = (await compose(weather)).json
+    made = await compose(weather, down={"OpenMeteo.forecast"})
+
+    told = made.json
+    assert (told["timezone"], told["current"]["apparent_temperature_f"]) == ("UTC", None)
+    assert told["current"]["temperature_f"] == usual["current"]["temperature_f"]
+    assert told["current"]["condition"] == usual["current"]["condition"]
+    same = ("time", "temperature_f", "wind_speed_mph", "condition", "humidity_percent")
+    assert [[hour[name] for name in same] for hour in told["hourly"]] == [
+        [hour[name] for name in same] for hour in usual["hourly"]
+    ]
+    assert {hour["precipitation_probability_percent"] for hour in told["hourly"]} == {None}
+    assert [warning.code for warning in made.notes.warnings] == ["default_location", "fallback_used"]
+
+
+async def test_when_nobody_answers_nothing_is_invented(compose):
+    with pytest.raises(SourceError):
+        await compose(weather, down={"*"})
+
+
+@pytest.mark.parametrize("arguments", [{"lat": 34.05}, {"lon": -118.24}, {"lat": 0, "lon": None}])
+async def test_one_coordinate_without_the_other_is_refused_before_anybody_is_asked(compose, arguments):
+    with pytest.raises(InvalidArguments, match="both or neither"):
+        await compose(weather, arguments, down={"*"})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"lat": 90.01, "lon": 0},
+        {"lat": 0, "lon": -180.1},
+        {"lat": "north", "lon": 0},
+        {"lat": "", "lon": ""},
+        {"lat": float("nan"), "lon": 0},
+        {"lat": float("inf"), "lon": 0},
+    ],
+)
+def test_a_coordinate_off_the_globe_is_refused(arguments):
+    with pytest.raises(ValidationError):
+        operation_of(weather).arguments.model_validate(arguments)
+
+
+def test_neighbours_share_an_answer():
+    model = operation_of(weather).arguments
+    places = [{"lat": 40.7128, "lon": -0.001}, {"lat": "40.71", "lon": 0}, {"lat": 40.7149, "lon": 0.0049}]
+    assert len({model.model_validate(place) for place in places}) == 1
+    assert model.model_validate(places[0]).model_dump_json() == '{"lat":40.71,"lon":0.0,"place":null}'
+
+
+def forecast_of(current, hours):
+    seen = Conditions(current, 50, 5, 40)
+    return Forecast("UTC", seen, tuple(Hour(time, 50, 5) for time in hours))
+
+
+def test_a_forecast_of_yesterday_is_frozen_and_one_kept_for_hours_is_not():
+    hours = [T + HOUR * i for i in range(-30, 40)]
+    assert from_open_meteo(forecast_of(T - 6 * HOUR, hours), T).hourly[0].time == T
+    with pytest.raises(SourceFrozen):
+        from_open_meteo(forecast_of(T - 24 * HOUR, hours), T)
+
+
+def test_the_step_of_the_current_hour_stands_for_now():
+    steps = tuple(Step(T + HOUR * i, i, 1, 50, symbol="fog") for i in range(-3, 30))
+    now = from_met_norway(steps, T + HOUR / 2).current
+    assert (now.time, now.temperature_f, now.weather_code) == (T, 32, 45)
+    assert from_met_norway(steps[4:], T + HOUR / 2).current.time == T + HOUR
+    for later in (5, 40):
+        with pytest.raises(SourceFrozen):
+            from_met_norway(steps, T + later * HOUR)
+    with pytest.raises(SourceChanged):
+        from_met_norway((Step(T, 1, 1),), T)

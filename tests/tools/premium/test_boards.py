@@ -1,0 +1,138 @@
+"""The boards of Reddit, asked ten seconds apart: one a call, in turn, and what a board said stands for a while."""
+
+import logging
+from collections.abc import Iterator
+from itertools import pairwise
+
+import anyio
+import pytest
+
+from tests.tools.faulty.skipping import SkippingLoop
+from tests.tools.premium.simulated_time import counter
+from tools.premium.sentiment import FOLLOW_S
+from tools.sources.reddit import BOARDS, HOT
+from toolserver.server.background_tasks import keep_warm
+
+NAMES = [f"Reddit.{board}_rss" for board in BOARDS]
+GAP_S, FRESH_S, SLA_S = 10.0, 600.0, 900.0
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> tuple[str, dict[str, object]]:
+    return "asyncio", {"loop_factory": SkippingLoop}
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def boards(c):
+    """The times at which a board was asked, and which."""
+    return [(e.began, e.url.split("/")[2]) for e in c.upstreams.exchanges if e.url.startswith("www.reddit.com")]
+
+
+def states(sale):
+    """Each board's status and reason."""
+    return {
+        s["name"]: (s["status"], s.get("reason", ""))
+        for s in sale.body["_meta"]["sources"]
+        if s["name"].startswith("Reddit")
+    }
+
+
+async def anew(c):
+    """The next composition, whatever is kept of the last."""
+    c.engine.answers._kept.clear()
+    return await c.buy("premium_sentiment")
+
+
+async def test_a_cold_call_asks_one_board_waits_for_none_and_says_which_are_missing():
+    async with counter() as c:
+        sale = await c.buy("premium_sentiment")
+
+    assert sale.took_s < 0.05
+    assert boards(c) == [(0.0, "CryptoCurrency")]
+    said = states(sale)
+    assert said["Reddit.CryptoCurrency_rss"] == ("live", "")
+    for name in NAMES[1:]:
+        assert said[name] == ("error", "budget: boards are asked in turn, ten seconds apart")
+    [warning] = sale.body["warning"]
+    assert (warning["section"], warning["code"]) == ("trending", "partial")
+    assert all(name in warning["message"] for name in NAMES[1:])
+    assert (sale.body["sample_size"]["sources_ok"], sale.body["sample_size"]["sources_failed"]) == (10, 3)
+    assert sale.charged == 2
+
+
+@pytest.mark.slow("a day of calls, one by one")
+async def test_call_by_call_every_board_has_its_turn_and_none_is_forgotten():
+    async with counter() as c:
+        for known in (1, 2, 3, 4):
+            sale = await anew(c)
+            assert sum(status != "error" for status, _ in states(sale).values()) == known
+            await anyio.sleep(GAP_S + 1)
+        for _ in range(24):
+            await anyio.sleep(FOLLOW_S)
+            sale = await anew(c)
+            assert "warning" not in sale.body
+            assert {status for status, _ in states(sale).values()} <= {"live", "cached"}
+        asked = boards(c)
+
+    assert [name for _, name in asked[:4]] == list(BOARDS)
+    times = [began for began, _ in asked]
+    assert min(later - earlier for earlier, later in pairwise(times)) >= GAP_S
+    assert all(times.count(t) == 1 for t in times)
+
+
+async def test_a_board_that_refuses_keeps_no_other_from_its_turn():
+    async with counter() as c:
+        c.upstreams.fault(NAMES[0], "status", code=403)
+        for _ in range(5):
+            sale = await anew(c)
+            await anyio.sleep(GAP_S + 1)
+
+    said = states(sale)
+    assert {name: status for name, (status, _) in said.items()} == dict.fromkeys(NAMES[1:], "cached") | {
+        NAMES[0]: "error"
+    }
+    assert NAMES[0] in sale.body["warning"][0]["message"]
+
+
+async def test_what_a_board_said_stands_until_it_is_stale_and_is_never_sold_as_new():
+    async with counter() as c:
+        await anew(c)
+        c.upstreams.fault(NAMES[0], "dns")
+        await anyio.sleep(SLA_S - 30)
+        within = await anew(c)
+        await anyio.sleep(60)
+        beyond = await anew(c)
+
+    assert states(within)[NAMES[0]][0] == "cached"
+    assert states(beyond)[NAMES[0]][0] == "error"
+    assert within.body["stale"] is beyond.body["stale"] is False
+
+
+async def test_a_service_that_is_up_for_a_minute_knows_all_boards():
+    async with counter(0.5) as c, anyio.create_task_group() as upkeep:
+        upkeep.start_soon(keep_warm, OnlySentiment(c.engine.registry), c.engine.cache)
+        await anyio.sleep(60)
+        sale = await c.buy("premium_sentiment")
+        upkeep.cancel_scope.cancel()
+
+    assert {status for status, _ in states(sale).values()} == {"cached"}
+    assert "warning" not in sale.body
+    assert sale.body["sample_size"]["sources_ok"] == 13
+
+
+class OnlySentiment(list):
+    """A registry as far as upkeep goes."""
+
+    def __init__(self, registry) -> None:
+        super().__init__([registry["premium_sentiment"]])
+
+
+def test_the_four_boards_are_kept_at_hand():
+    assert [source.name for source in HOT] == NAMES
+    assert {source.fresh_s for source in HOT} == {FRESH_S}

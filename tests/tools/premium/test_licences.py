@@ -1,0 +1,56 @@
+"""With licence_policy=commercial the sections that are barred are null, and a warning names the reason."""
+
+import pytest
+
+from tests.requirements import proves
+from tests.served import all_tools
+from tests.specified import PREMIUM
+from tests.tools.premium.sections import SECTIONS, shown
+from tests.tools.premium.store import FUNDS, store
+from toolserver.registry.source_list import list_sources
+from toolserver.server.packaged_texts import read_licence_table
+from toolserver.settings import SourceSettings
+
+WHOLE = {"briefing": "history=24h", "macro": "history=30d", "crypto-deep": "history=30d"}
+KEPT = ("yes", "attribution")
+ALLOWED = {source.name for source in all_tools().sources if source.licence.kind in KEPT}
+
+
+def barred(name: str) -> set[str]:
+    """The sections of which nobody who may be asked has anything."""
+    return {section for section, sources in SECTIONS[name].items() if not sources & ALLOWED}
+
+
+@proves("pro.licence")
+@pytest.mark.parametrize("name", PREMIUM)
+async def test_what_may_not_be_sold_on_is_null_and_says_why(tmp_path, name):
+    async with store(tmp_path, sources=SourceSettings(licence_policy="commercial")) as s:
+        answer = await s.buy(name, WHOLE.get(name, ""))
+        balance = await s.balance()
+        asked = {url.partition("/")[0] for url, _, _ in s.upstreams.bodies}
+    body = answer.json()
+
+    assert answer.status_code == 200
+    told = {w["section"] for w in body.get("warning", []) if w["code"] == "licence_excluded"}
+    for section in SECTIONS[name]:
+        if section == "trending":  # one feed is left, which is too few to tell
+            assert shown(body, name, section) is None
+            assert any("licence policy bars 13" in w["message"] for w in body["warning"] if w["section"] == section)
+        elif section in barred(name):
+            assert shown(body, name, section) is None, section
+            assert section in told or section.rpartition(".")[0] in told, section
+        else:
+            assert shown(body, name, section) is not None, section
+    licences = {entry["name"]: entry["licence"]["class"] for entry in list_sources(all_tools())}
+    assert {licences[source["name"]] for source in body["_meta"]["sources"]} <= set(KEPT)
+    assert set(read_licence_table()["commercial"][PREMIUM[name].tool]) == {
+        section for section in SECTIONS[name] if shown(body, name, section) is None
+    }
+    assert not asked & {"api.coingecko.com", "www.reddit.com", "api.exchange.coinbase.com", "gamma-api.polymarket.com"}
+    empty = name == "whales" and not body["eth_whales_latest_block"]
+    assert balance == FUNDS - (0 if empty else PREMIUM[name].credits)
+
+
+def test_the_policy_bars_something_in_most_payloads():
+    spared = {"correlation-matrix", "code-host-velocity", "exchange-flows"}
+    assert {name for name in PREMIUM if barred(name)} == PREMIUM.keys() - spared

@@ -1,0 +1,171 @@
+"""Every parser of a list, with one, ten and half of its rows damaged in eight ways.
+
+A damaged row is left out and counted, or kept without the damaged member; all others are as they were. No number
+appears that the sound body does not hold. Above the share of the source the body is rejected.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.size import sized
+from tests.tools.damage import KINDS, Rows, rows_of
+from tests.tools.desk import NOW, fetch
+from tools.parsing.numbers import LARGEST
+from tools.sources.emsc import EmscQuery
+from tools.sources.gdacs import EventQuery
+from tools.sources.github import NEW, RepoQuery
+from tools.sources.hackernews_algolia import Recent
+from toolserver.registry.registry import Registry
+from toolserver.upstream.decode import parse_body
+from toolserver.upstream.rows import ALWAYS_ALLOWED, count_rows
+from toolserver.upstream.source import Connect, Get, Source
+from toolserver.upstream.source_errors import SourceError
+from toolserver.world.model import World
+from toolserver.world.providers import load_providers
+
+load_providers()
+WORLD = World(1, NOW)
+MEMBERS = sized(60, fast=4)
+
+
+THEN = datetime.fromtimestamp(NOW, UTC)
+KEYS = {"FRED_API_KEY": "sim-1", "FIRMS_MAP_KEY": "sim-1", "GOOGLE_NEWS": "yes"}
+QUERIES = {
+    "EMSC.earthquakes_query": EmscQuery(2.5, 24, THEN),
+    "GDACS.event_list": EventQuery("TC;FL;VO;WF;DR", "Green", THEN.date() - timedelta(days=5), THEN.date()),
+    "GitHub.search_repositories": RepoQuery(NEW, THEN.date() - timedelta(days=7)),
+    "HackerNewsAlgolia.stories_24h": Recent(THEN),
+    "Ethereum.full_block": "latest",
+}
+"""Of sources whose question names a time."""
+
+
+class Case(NamedTuple):
+    """A source that reads rows, a query of it, the world's body, and what is read of it when it is sound."""
+
+    source: Source[Any, Any]
+    query: Any
+    request: Get
+    rows: Rows
+    sound: Any
+    seen: int
+
+    def read(self, body: bytes) -> tuple[Any, int]:
+        """The result of a body and how many rows were left out. Raises SourceError."""
+        with count_rows(self.source.unreadable_share) as count:
+            value = parse_body(self.source, self.request, self.query, body)
+        return value, count.dropped
+
+    @property
+    def items_a_row(self) -> int:
+        """How many items of the result one row of the body may make."""
+        return 2 * math.ceil(max(self.seen / self.rows.total, len(items(self.sound)) / self.seen)) - 1
+
+    @property
+    def allowed(self) -> float:
+        return max(ALWAYS_ALLOWED, self.source.unreadable_share * self.seen)
+
+
+@cache
+def cases() -> dict[str, Case]:
+    found: dict[str, Case] = {}
+    for operation in Registry.load("tools"):
+        for source in operation.sources:
+            case = _case(source)
+            if case is not None:
+                found.setdefault(f"{source.name} {source.parse.__name__}", case)
+    return found
+
+
+def _case(source: Source[Any, Any]) -> Case | None:
+    probe = source.probe() if callable(source.probe) else source.probe
+    query = QUERIES.get(source.name, probe)
+    plan = source.plan(query, KEYS)
+    request = plan if isinstance(plan, Get) or plan is None else plan[0]
+    if request is None or isinstance(request, Connect):
+        return None
+    body = fetch(WORLD, request).body
+    with count_rows(source.unreadable_share) as count:
+        sound = parse_body(source, request, query, body)
+    assert count.dropped == 0, source.name
+    return Case(source, query, request, rows_of(body), sound, count.seen) if count.seen > 1 else None
+
+
+def items(value: Any) -> list[Any]:
+    """What a result lists."""
+    if isinstance(value, Mapping):
+        return list(value.items())
+    lists = [each for each in value if isinstance(each, tuple | Mapping)] if hasattr(value, "_fields") else [value]
+    return [item for each in lists for item in (each.items() if isinstance(each, Mapping) else each)]
+
+
+def numbers(value: Any) -> set[float]:
+    """All numbers inside a result."""
+    if isinstance(value, bool):
+        return set()
+    if isinstance(value, int | float):
+        return {float(value)}
+    if isinstance(value, Mapping):
+        return numbers([*value.values()])
+    if isinstance(value, tuple | list | frozenset):
+        return set().union(*map(numbers, value)) if value else set()
+    return set()
+
+
+def complaints(case: Case, many: int, member: str, kind: str) -> list[str]:
+    """What is wrong with what is read of a damaged body: nothing, it is to be hoped."""
+    body = case.rows.damage(many, member, kind)
+    hit = len(case.rows.chosen(many))
+    try:
+        value, dropped = case.read(body)
+    except SourceError as error:
+        may_be = hit > ALWAYS_ALLOWED or case.seen - hit < max(2, case.source.least)
+        return [] if may_be else [f"rejected: {error}"]
+    found = []
+    if dropped > max(case.allowed, 2 * ALWAYS_ALLOWED):
+        found.append(f"{dropped} of {case.seen} rows are left out, {case.allowed:g} may be")
+    if not is_list(case.sound):
+        return found
+    before, after = Counter(map(repr, items(case.sound))), Counter(map(repr, items(value)))
+    lost = (before - after).total()
+    if lost > hit * case.items_a_row:
+        found.append(f"{lost} rows changed where {hit} are damaged")
+    changed = [item for item in items(value) if repr(item) not in before]
+    written = body.decode("utf-8", "replace")
+    strange = {n for n in numbers(changed) - numbers(case.sound) if n > LARGEST or f"{n:g}" not in written}
+    if strange:
+        found.append(f"numbers from nowhere: {sorted(strange)[:3]}")
+    return found
+
+
+def is_list(value: Any) -> bool:
+    """Whether a result is made of rows, and not of one figure computed from them."""
+    return isinstance(value, Mapping) or (isinstance(value, tuple) and len(items(value)) > 2)
+
+
+NAMES = sorted(cases())
+
+
+def test_every_source_that_lists_something_is_tried():
+    assert len(NAMES) >= 80
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_damaged_row_is_left_out_and_the_others_are_as_they_were(name):
+    case = cases()[name]
+    step = max(1, len(case.rows.members) // MEMBERS)
+    wrong = [
+        f"{many} rows, {member}, {kind}: {complaint}"
+        for member in case.rows.members[::step]
+        for kind in KINDS
+        for many in (1, 10, case.rows.total // 2)
+        for complaint in complaints(case, many, member, kind)
+    ]
+
+    assert wrong == []

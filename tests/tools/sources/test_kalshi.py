@@ -1,0 +1,113 @@
+"""Kalshi's open events."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tools.desk import NOW, ask, decoded, fetch
+from tools.simulated.bets import bets
+from tools.simulated.kalshi import yes_price
+from tools.sources.kalshi import EVENTS, parse
+from toolserver.upstream.source_errors import SourceChanged
+from toolserver.world.model import World
+
+MARKET = {
+    "ticker": "KXRAIN-1",
+    "title": "Will it rain?",
+    "yes_sub_title": "Rain",
+    "status": "active",
+    "last_price_dollars": "0.1500",
+    "volume_24h_fp": "200.00",
+}
+
+
+def event(*markets: dict[str, object]) -> dict[str, object]:
+    return {"events": [{"event_ticker": "KXRAIN", "title": "Weather tomorrow", "markets": list(markets)}]}
+
+
+def test_recorded_events_parse_to_their_values(sample):
+    listed = parse(json.loads(sample("kalshi/events-nested-markets.json")), None)
+
+    mars = listed[0]
+    assert mars.question == "Will Elon Musk visit Mars before Aug 1, 2099?"
+    assert mars.prices == (0.15, 0.85)
+    assert mars.volume_24h_usd == pytest.approx(28.16 * 0.15)
+    assert mars.url == "https://kalshi.com/markets/KXELONMARS-99"
+    assert mars.ends_at == datetime(2099, 8, 1, 4, 59, tzinfo=UTC)
+    assert (mars.change_1h, mars.change_24h, mars.liquidity_usd) == (None, 0, None)
+    assert mars.updated_at.year == 2026
+
+
+def test_markets_that_share_their_title_are_told_apart_by_what_yes_stands_for(sample):
+    questions = [bet.question for bet in parse(json.loads(sample("kalshi/events-nested-markets.json")), None)]
+    assert "Who will the next Pope be? – Pietro Parolin" in questions
+    assert "Will Ramp or Brex IPO first? – Brex" in questions
+
+
+def test_markets_without_price_or_volume_and_finalized_ones_are_left_out(sample):
+    raw = json.loads(sample("kalshi/events-nested-markets.json"))
+    assert len(parse(raw, None)) == 10
+    done = event(MARKET, MARKET | {"status": "finalized"}, MARKET | {"volume_24h_fp": None})
+    assert len(parse(done, None)) == 1
+
+
+def test_the_last_active_market_of_an_event_still_says_what_yes_stands_for():
+    body = event(MARKET, MARKET | {"status": "finalized", "ticker": "KXRAIN-2"})
+    assert parse(body, None)[0].question == "Weather tomorrow – Rain"
+
+
+def test_the_wire_of_whole_cents_only_is_a_changed_source():
+    cents = {k: v for k, v in MARKET.items() if not k.endswith(("_dollars", "_fp"))} | {"last_price": 15}
+    with pytest.raises(SourceChanged):
+        parse(event(cents, cents), None)
+
+
+@pytest.mark.parametrize(
+    "body", [None, [], "<html>", {}, {"events": None}, {"events": [None]}, {"error": {"code": "x"}}, event({})]
+)
+def test_what_is_not_a_list_of_events_is_refused(body):
+    with pytest.raises((SourceChanged, KeyError, TypeError, AttributeError)):
+        parse(body, None)
+
+
+@pytest.mark.parametrize("price", ["1.5", "-0.1", "NaN", "much", True])
+def test_a_price_that_is_no_probability_leaves_its_market_out(price):
+    body = event(MARKET, MARKET | {"ticker": "odd", "last_price_dollars": price})
+    assert [bet.id for bet in parse(body, None)] == ["KXRAIN-1"]
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1e9)), max_size=5))
+def test_parse_never_invents_or_drops_a_market(rows):
+    markets = [
+        MARKET | {"ticker": str(i), "last_price_dollars": f"{p:.4f}", "volume_24h_fp": f"{v:.2f}"}
+        for i, (p, v) in enumerate(rows)
+    ]
+    listed = parse(event(*markets), None)
+    assert [bet.id for bet in listed] == [str(i) for i in range(len(rows))]
+
+
+def test_the_twin_lists_every_market_with_the_price_of_the_world():
+    world = World(1, NOW)
+    facts = {bet.number: bet for bet in bets(world)}
+    listed = ask(EVENTS)
+
+    assert len(listed) > 110
+    for bet in listed:
+        number = bet.id.rsplit("-", 1)[1]
+        own = yes_price(world, facts[int(number.rstrip("AB"))])
+        assert bet.prices[0] == pytest.approx(1 - own if number.endswith("B") else own)
+    assert any(" – " in bet.question for bet in listed)
+
+
+def test_both_hosts_are_the_same_service():
+    plan = EVENTS.request
+    bodies = [decoded(fetch(World(1, NOW), get), get) for get in plan]
+    assert bodies[0] == bodies[1]
+
+
+def test_the_drifted_form_is_read_like_the_usual_one_and_no_events_are_no_answer():
+    assert ask(EVENTS, form="drift") == ask(EVENTS)
+    assert len(ask(EVENTS, form="empty")) < EVENTS.least

@@ -1,0 +1,1 @@
+"""The oracle of truth: what an answer asserts is compared with what is true in the simulated world."""

@@ -1,0 +1,436 @@
+"""Reading sources: fresh, shared, refreshed ahead, stale and kept on disk."""
+
+import json
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import anyio
+import httpx
+import pytest
+
+from tests.calls.parts import START, Number, engine, number_source
+from tests.requirements import proves
+from toolserver.clock import ManualClock
+from toolserver.settings import SourceSettings
+from toolserver.upstream.cache import NoStore, SourceCache, StoredBody
+from toolserver.upstream.source import Gauge, Get, HostGroup
+from toolserver.upstream.source_errors import (
+    SourceChanged,
+    SourceDown,
+    SourceError,
+    SourceFrozen,
+    SourceImplausible,
+    SourceLimited,
+    SourceRefused,
+)
+from toolserver.upstream.throttle import RequestWithheld
+
+SOURCE = number_source()
+URL = "https://test.example/Test.number"
+
+
+class DictStore(NoStore):
+    """A disk in a dict."""
+
+    def __init__(self):
+        self.kept: dict[tuple[str, str], StoredBody] = {}
+
+    async def load(self, source, key):
+        return self.kept.get((source, key))
+
+    def save(self, source, key, stored, *, keep_s):
+        self.kept[source, key] = stored
+
+
+@asynccontextmanager
+async def engine_on(disk, *, keys=None, **parts):
+    """An engine whose cache of sources stores its bodies on this disk."""
+    async with engine(sources=SourceSettings(keys=keys or {}), **parts) as e:
+        yield replace(e, cache=SourceCache(e.reader, clock=e.clock, tasks=e.tasks, store=disk))
+
+
+async def test_an_answer_is_asked_for_once_while_it_is_fresh():
+    async with engine() as e:
+        e.internet.serves(URL, {"value": 1})
+        first = await e.cache.fresh(SOURCE, None, sla_s=30)
+        e.clock.advance(20)
+        again = await e.cache.fresh(SOURCE, None, sla_s=30)
+
+        assert (first.value.value, again.value.value) == (1, 1)
+        assert (first.latency_ms is not None, again.latency_ms) == (True, None)
+        assert len(e.internet.asked) == 1
+
+
+@proves("answers.single-flight")
+async def test_a_thousand_cold_reads_make_one_request():
+    async with engine() as e:
+        gate = anyio.Event()
+
+        async def slow(request):
+            await gate.wait()
+            return httpx.Response(200, json={"value": 7})
+
+        e.internet.serves(URL, slow)
+        seen = []
+
+        async def read():
+            seen.append((await e.cache.fresh(SOURCE, None, sla_s=30)).value.value)
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(1000):
+                tasks.start_soon(read)
+            await anyio.wait_all_tasks_blocked()
+            gate.set()
+
+        assert seen == [7] * 1000
+        assert len(e.internet.asked) == 1
+
+
+async def test_a_reader_who_hangs_up_does_not_stop_the_fetch_for_the_others():
+    async with engine() as e:
+        gate = anyio.Event()
+
+        async def slow(request):
+            await gate.wait()
+            return httpx.Response(200, json={"value": 7})
+
+        e.internet.serves(URL, slow)
+        with anyio.move_on_after(0.01):
+            await e.cache.fresh(SOURCE, None, sla_s=30)
+        gate.set()
+        assert (await e.cache.fresh(SOURCE, None, sla_s=30)).value.value == 7
+        assert len(e.internet.asked) == 1
+
+
+async def test_an_old_answer_is_refreshed_ahead_and_given_at_once():
+    async with engine() as e:
+        e.internet.serves(URL, {"value": 1})
+        await e.cache.fresh(SOURCE, None, sla_s=30)
+        e.internet.serves(URL, {"value": 2})
+        e.clock.advance(25)
+
+        at_once = await e.cache.fresh(SOURCE, None, sla_s=30)
+        await anyio.wait_all_tasks_blocked()
+        after = await e.cache.fresh(SOURCE, None, sla_s=30)
+
+        assert (at_once.value.value, after.value.value) == (1, 2)
+
+
+async def test_a_failed_refresh_within_the_sla_gives_the_older_answer_and_says_why():
+    async with engine() as e:
+        e.internet.serves(URL, {"value": 1})
+        await e.cache.fresh(SOURCE, None, sla_s=120)
+        e.internet.serves(URL, httpx.Response(500))
+        e.clock.advance(60)
+
+        found = await e.cache.fresh(SOURCE, None, sla_s=120)
+        assert (found.value.value, found.failure) == (1, "http_500")
+        with pytest.raises(SourceDown):
+            await e.cache.fresh(SOURCE, None, sla_s=30)
+
+
+@proves("answers.keep-limit")
+async def test_what_is_kept_outlives_its_freshness_but_not_the_keep_limit():
+    async with engine() as e:
+        e.internet.serves(URL, {"value": 1})
+        await e.cache.fresh(SOURCE, None, sla_s=30)
+
+        e.clock.advance(3600)
+        assert (await e.cache.kept(SOURCE, None)).value.value == 1
+        e.clock.advance(60)
+        assert await e.cache.kept(SOURCE, None) is None
+
+
+@proves("answers.stale-survives-restart")
+async def test_a_good_body_survives_a_restart_and_is_parsed_anew():
+    disk = DictStore()
+    async with engine_on(disk) as e:
+        e.internet.serves(URL, {"value": 5})
+        await e.cache.fresh(SOURCE, None, sla_s=30)
+        later = e.clock
+    later.advance(600)
+    async with engine_on(disk, clock=later) as e:
+        with pytest.raises(SourceDown):
+            await e.cache.fresh(SOURCE, None, sla_s=30)
+        assert (await e.cache.kept(SOURCE, None)).value.value == 5
+
+
+async def test_not_modified_renews_the_answer_without_a_body():
+    source = number_source(conditional=True)
+    async with engine() as e:
+
+        async def upstream(request):
+            if request.headers.get("if-none-match") == '"a"':
+                return httpx.Response(304)
+            return httpx.Response(200, json={"value": 1}, headers={"etag": '"a"'})
+
+        e.internet.serves(URL, upstream)
+        first = await e.cache.fresh(source, None, sla_s=30)
+        e.clock.advance(31)
+        second = await e.cache.fresh(source, None, sla_s=30)
+
+        assert second.value == first.value
+        assert second.fetched_at > first.fetched_at
+        assert len(e.internet.asked) == 2
+
+
+@proves("answers.never-invented")
+@pytest.mark.parametrize(
+    ("response", "error"),
+    [
+        (httpx.Response(200, text="<!doctype html><title>Just a moment"), SourceChanged),
+        (httpx.Response(200, content=b'{"value": 1'), SourceChanged),
+        (httpx.Response(200, content=b""), SourceChanged),
+        (httpx.Response(200, content=b'{"value": NaN}'), SourceChanged),
+        (httpx.Response(200, content=b"[" * 100_000), SourceChanged),
+        (httpx.Response(200, content=b"\xff\xfe\x00"), SourceChanged),
+        (httpx.Response(200, json={"other": 1}), SourceChanged),
+        (httpx.Response(404), SourceChanged),
+        (httpx.Response(403), SourceRefused),
+        (httpx.Response(429, headers={"retry-after": "120"}), SourceLimited),
+        (httpx.Response(500), SourceDown),
+        (httpx.Response(302, headers={"location": "https://evil.example/x"}), SourceChanged),
+        (httpx.Response(302, headers={"location": "http://test.example/x"}), SourceChanged),
+        (httpx.ConnectError("no"), SourceDown),
+    ],
+)
+async def test_nothing_but_a_good_answer_is_a_success(response, error):
+    async with engine() as e:
+        e.internet.serves(URL, response)
+        with pytest.raises(error):
+            await e.cache.fresh(SOURCE, None, sla_s=30)
+        assert await e.cache.kept(SOURCE, None) is None
+
+
+async def test_an_answer_whose_newest_item_is_too_old_is_frozen():
+    source = number_source(newest=lambda n: n.at, newest_max_s=600)
+    async with engine() as e:
+        e.internet.serves(URL, {"value": 1, "at": e.clock.time() - 700})
+        with pytest.raises(SourceFrozen):
+            await e.cache.fresh(source, None, sla_s=30)
+
+
+async def test_a_value_that_jumps_is_no_answer():
+    source = number_source(gauge=Gauge(lambda found: {"value": found.value}, 0.5))
+    async with engine() as e:
+        for value in (1, 10):
+            e.internet.serves(URL, {"value": value})
+            if value == 1:
+                await e.cache.fresh(source, None, sla_s=0)
+                e.clock.advance(31)
+                continue
+            with pytest.raises(SourceImplausible):
+                await e.cache.fresh(source, None, sla_s=0)
+
+
+async def test_an_answer_of_days_to_come_is_no_answer():
+    source = number_source(newest=lambda n: n.at)
+    async with engine() as e:
+        e.internet.serves(URL, {"value": 1, "at": e.clock.time() + 2 * 86400})
+        with pytest.raises(SourceChanged, match="which is to come"):
+            await e.cache.fresh(source, None, sla_s=30)
+        e.internet.serves(URL, {"value": 1, "at": e.clock.time() + 3600})
+        assert (await e.cache.fresh(source, None, sla_s=30)).value.value == 1
+
+
+async def test_a_body_over_the_limit_is_refused_and_a_prefix_source_reads_only_its_share():
+    small = number_source(max_bytes=64)
+    async with engine() as e:
+        e.internet.serves(URL, httpx.Response(200, content=b'{"value": 1}' + b" " * 100))
+        with pytest.raises(SourceError) as caught:
+            await e.cache.fresh(small, None, sla_s=30)
+        assert caught.value.word == "too_large"
+
+
+async def test_three_failures_open_the_circuit_and_one_probe_closes_it():
+    async with engine() as e:
+        e.internet.serves(URL, httpx.Response(500))
+        for _ in range(3):
+            with pytest.raises(SourceDown):
+                await e.cache.fresh(SOURCE, None, sla_s=30)
+        asked = len(e.internet.asked)
+        with pytest.raises(SourceDown) as caught:
+            await e.cache.fresh(SOURCE, None, sla_s=30)
+        assert caught.value.word == "breaker_open"
+        assert len(e.internet.asked) == asked
+
+        e.internet.serves(URL, {"value": 3})
+        e.clock.advance(31)
+        assert (await e.cache.fresh(SOURCE, None, sla_s=30)).value.value == 3
+
+
+async def test_a_host_that_says_later_is_left_alone_until_then():
+    async with engine() as e:
+        e.internet.serves(URL, httpx.Response(429, headers={"retry-after": "120"}))
+        with pytest.raises(SourceLimited):
+            await e.cache.fresh(SOURCE, None, sla_s=30)
+        e.internet.serves(URL, {"value": 1})
+        e.clock.advance(60)
+        with pytest.raises(SourceLimited):
+            await e.cache.fresh(SOURCE, None, sla_s=30)
+        assert len(e.internet.asked) == 1
+        e.clock.advance(61)
+        assert (await e.cache.fresh(SOURCE, None, sla_s=30)).value.value == 1
+
+
+async def test_a_request_over_budget_is_not_sent():
+    from toolserver.upstream.source import HostGroup
+
+    source = number_source(hosts=HostGroup("tight", 1, 0, 2, 60), fresh_s=0)
+    async with engine() as e:
+        e.internet.serves(URL, {"value": 1})
+        for _ in range(2):
+            e.clock.advance(1)
+            await e.cache.fresh(source, None, sla_s=0)
+        e.clock.advance(1)
+        with pytest.raises(SourceLimited) as caught:
+            await e.cache.fresh(source, None, sla_s=0)
+        assert caught.value.word == "budget"
+        e.clock.advance(60)
+        await e.cache.fresh(source, None, sla_s=0)
+
+
+async def test_a_quick_server_error_is_retried_once():
+    async with engine() as e:
+        replies = iter([httpx.Response(503), httpx.Response(200, json={"value": 9})])
+
+        async def flaky(request):
+            return next(replies)
+
+        e.internet.serves(URL, flaky)
+        assert (await e.cache.fresh(SOURCE, None, sla_s=30)).value.value == 9
+        assert len(e.internet.asked) == 2
+
+
+def keyed(request):
+    """A source whose request depends on an API key."""
+    return replace(SOURCE, request=request)
+
+
+def in_path(query, keys):
+    return Get(f"https://test.example/{keys['FRED_API_KEY']}/x", decode="text") if "FRED_API_KEY" in keys else None
+
+
+def another_format(query, keys):
+    return Get(URL, headers={"Auth-Key": keys["FRED_API_KEY"]}) if "FRED_API_KEY" in keys else Get(URL, decode="text")
+
+
+@pytest.mark.parametrize("request_", [in_path, another_format], ids=lambda function: function.__name__)
+async def test_a_keyed_source_finds_its_last_good_body_after_a_restart_without_the_key_being_stored(request_):
+    def parse(body, query):
+        return Number(float((json.loads(body) if request_ is in_path else body)["value"]))
+
+    disk, source, keys = DictStore(), replace(keyed(request_), parse=parse), {"FRED_API_KEY": "k3y-0123456789"}
+    async with engine_on(disk, keys=keys) as e:
+        e.internet.serves("https://test.example/", {"value": 5})
+        await e.cache.fresh(source, None, sla_s=30)
+        later = e.clock
+    assert len(disk.kept) == 1
+    assert "k3y" not in repr(disk.kept)
+    later.advance(600)
+    async with engine_on(disk, clock=later, keys=keys) as e:
+        assert (await e.cache.kept(source, None)).value.value == 5
+        assert e.internet.asked == []
+    async with engine_on(disk, clock=later) as e:
+        assert await e.cache.kept(source, None) is None
+
+
+async def test_what_a_caller_asks_about_is_never_stored():
+    disk = DictStore()
+    async with engine_on(disk) as e:
+        source = number_source(user_input=True)
+        e.internet.serves(URL, {"value": 5})
+        await e.cache.fresh(source, "a secret", sla_s=30)
+        assert (await e.cache.kept(source, "a secret")).value.value == 5
+    assert disk.kept == {}
+
+
+async def test_sources_of_one_name_share_answers_only_if_they_send_the_same_request():
+    async with engine() as e:
+        e.internet.serves(URL, {"value": 1})
+        e.internet.serves("https://test.example/other", {"value": 2})
+        other = replace(SOURCE, request=Get("https://test.example/other"))
+        found = [(await e.cache.fresh(each, None, sla_s=30)).value.value for each in (SOURCE, other, number_source())]
+        assert (found, len(e.internet.asked)) == ([1, 2, 1], 2)
+
+
+PLACES = number_source("Test.place", user_input=True, hosts=HostGroup("places", 2, 0, 40, 60))
+
+
+async def ask(e, query, **how):
+    return (await e.cache.fresh(PLACES, query, sla_s=30, **how)).value.value
+
+
+async def test_a_hundred_failing_queries_of_callers_leave_the_circuit_and_the_budget_of_the_default_one():
+    async with engine() as e:
+        e.internet.serves("https://test.example/Test.place/bad", httpx.Response(500))
+        e.internet.serves("https://test.example/Test.place", {"value": 7})
+        for number in range(100):
+            with pytest.raises(SourceError):
+                await ask(e, f"bad{number}", is_chosen=True)
+        assert await ask(e, "default") == 7
+        assert e.reader.list_budgets()[0].left > 20
+
+
+async def test_a_query_that_default_arguments_lead_to_is_never_in_the_lane_of_callers():
+    async with engine() as e:
+        e.internet.serves("https://test.example/Test.place", {"value": 7})
+        await ask(e, "home")
+        refused = 0
+        for number in range(40):
+            try:
+                await ask(e, f"away {number}", is_chosen=True)
+            except SourceLimited:
+                refused += 1
+        assert refused >= 30
+        e.clock.advance(31)
+        for _ in range(10):
+            await ask(e, "home", is_chosen=True)
+
+
+class Paced:
+    """A source that may be asked every 20 s, of which something is kept."""
+
+    source = number_source("Test.paced", hosts=HostGroup("paced", 1, 20, 40, 60), timeout_s=60, fresh_s=5)
+
+    def __init__(self, e):
+        self._e = e
+
+    async def read(self, query=None, sla_s=5, **how):
+        return await self._e.cache.fresh(self.source, query, sla_s=sla_s, **how)
+
+
+async def test_a_read_that_may_not_wait_is_given_what_is_kept_and_the_fetch_goes_on():
+    async with engine(clock=PatientClock(START)) as e:
+        paced = Paced(e)
+        e.internet.serves("https://test.example/Test.paced", {"value": 1})
+        await paced.read()
+        e.clock.advance(6)
+        e.internet.serves("https://test.example/Test.paced", {"value": 2})
+        with pytest.raises(RequestWithheld):
+            await paced.read(is_patient=False)
+        assert (await e.cache.kept(paced.source, None)).value.value == 1
+        assert (await paced.read(sla_s=60)).failure.startswith("budget")  # young enough for that SLA: no wait either
+        e.clock.go.set()
+        assert (await paced.read()).value.value == 2
+
+
+async def test_a_read_that_may_not_wait_waits_when_nothing_is_kept():
+    async with engine(clock=PatientClock(START)) as e:
+        paced = Paced(e)
+        e.internet.serves("https://test.example/Test.paced", {"value": 1})
+        await paced.read()
+        e.clock.go.set()
+        assert (await paced.read("other", is_patient=False)).value.value == 1
+
+
+class PatientClock(ManualClock):
+    """A clock on which nobody sleeps to the end before `go` is set."""
+
+    def __init__(self, start):
+        super().__init__(start)
+        self.go = anyio.Event()
+
+    async def sleep(self, seconds):
+        await self.go.wait()
+        await super().sleep(seconds)

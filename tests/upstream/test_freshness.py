@@ -1,0 +1,42 @@
+"""How old is too old."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.calls.parts import START, number_source
+from toolserver.upstream.freshness import judge, judge_times
+from toolserver.upstream.source_errors import SourceChanged, SourceFrozen
+
+
+def judged(age_s, *, sla_s=0.0, dated_age_s=None, **more):
+    dated = None if dated_age_s is None else START - timedelta(seconds=dated_age_s)
+    source = number_source(fresh_s=60, **more)
+    return judge(source, fetched_at=START - timedelta(seconds=age_s), dated=dated, now=START, sla_s=sla_s)
+
+
+@pytest.mark.parametrize(
+    ("age_s", "sla_s", "stale"), [(60, 0, False), (61, 0, True), (61, 120, False), (121, 120, True), (60, 30, False)]
+)
+def test_an_answer_is_stale_once_it_is_older_than_its_freshness_and_the_promise(age_s, sla_s, stale):
+    found = judged(age_s, sla_s=sla_s)
+    assert (found.age_s, found.stale) == (age_s, stale)
+
+
+@pytest.mark.parametrize(("dated_age_s", "stale"), [(None, False), (600, False), (601, True)])
+def test_a_fresh_answer_about_an_old_thing_is_stale(dated_age_s, stale):
+    assert judged(1, sla_s=3600, dated_age_s=dated_age_s, newest_max_s=600).stale is stale
+
+
+def test_a_document_older_than_its_limit_is_frozen_and_one_to_come_is_none():
+    source = number_source(newest_max_s=600)
+    for dated in (None, START - timedelta(seconds=600), START + timedelta(days=1)):
+        judge_times(source, dated, START)
+    with pytest.raises(SourceFrozen):
+        judge_times(source, START - timedelta(seconds=601), START)
+    with pytest.raises(SourceChanged):
+        judge_times(source, START + timedelta(days=1, seconds=1), START)
+
+
+def test_without_a_limit_the_age_of_the_newest_item_does_not_count():
+    assert not judged(1, dated_age_s=10**9).stale

@@ -1,0 +1,86 @@
+"""How many large bodies are held and parsed at once."""
+
+import threading
+
+import anyio
+import pytest
+
+import toolserver.upstream.large_bodies as module
+from toolserver.upstream.large_bodies import PARSED_APART_FROM, STEPS, LargeBodies, TooManyBodies
+from toolserver.upstream.sending_time import SendingTime
+
+
+async def pieces(*sizes):
+    for size in sizes:
+        yield bytes(size)
+
+
+class Holder:
+    """A body that is read and then held until it is released."""
+
+    def __init__(self, bodies, *sizes):
+        self._bodies, self._sizes = bodies, sizes
+        self.is_read, self.released, self.spending = False, anyio.Event(), SendingTime(60)
+
+    async def run(self):
+        async with self._bodies.reserve(self.spending) as place:
+            with self.spending.spend():
+                async for _ in place.admit(pieces(*self._sizes)):
+                    pass
+            self.is_read = True
+            await self.released.wait()
+
+
+@pytest.mark.parametrize(("step", "smaller"), [(0, 20), (1, 6)])
+async def test_so_many_large_bodies_are_held_and_the_next_one_waits_while_smaller_ones_pass(step, smaller):
+    bodies = LargeBodies()
+    size, places = STEPS[step]
+    large = places + 1
+    holders = [Holder(bodies, size, 1) for _ in range(large)] + [Holder(bodies, size) for _ in range(smaller)]
+    async with anyio.create_task_group() as tasks:
+        for holder in holders:
+            tasks.start_soon(holder.run)
+        await anyio.wait_all_tasks_blocked()
+        assert [holder.is_read for holder in holders[:large]] == [True] * places + [False]
+        assert [holder.is_read for holder in holders[large:]] == [True] * (smaller if step == 0 else 5) + [False] * (
+            0 if step == 0 else 1
+        )
+        holders[0].released.set()
+        await anyio.wait_all_tasks_blocked()
+        assert holders[large - 1].is_read
+        assert holders[large - 1].spending.left_s > 59
+        for holder in holders[1:]:
+            holder.released.set()
+
+
+async def test_waiting_too_long_for_a_place_is_not_the_sources_failure(monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE_S", 0.01)
+    bodies = LargeBodies()
+    first, second, third = (Holder(bodies, STEPS[1][0], 1) for _ in range(3))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(first.run)
+        tasks.start_soon(second.run)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(TooManyBodies) as caught:
+            await third.run()
+        assert (caught.value.asked, caught.value.word) == (False, "budget")
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_large_body_is_parsed_off_the_event_loop_one_at_a_time():
+    bodies, running, most = LargeBodies(), [], []
+    lock = threading.Lock()
+
+    def parse():
+        with lock:
+            running.append(threading.current_thread())
+            most.append(len(running))
+        running.pop()
+        return threading.current_thread()
+
+    assert await bodies.parse(PARSED_APART_FROM - 1, parse) is threading.current_thread()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(bodies.parse, PARSED_APART_FROM, parse)
+    assert most == [1] * 6
+    assert await bodies.parse(PARSED_APART_FROM, parse) is not threading.current_thread()

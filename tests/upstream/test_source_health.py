@@ -1,0 +1,114 @@
+"""The circuit of each source, and the two lines it leaves in the log."""
+
+import pytest
+
+from tests.calls.parts import START
+from toolserver.clock import ManualClock
+from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceImplausible, SourceLimited
+from toolserver.upstream.source_health import CircuitOpen, SourceHealth
+from toolserver.upstream.throttle import RequestWithheld
+
+DOWN = SourceDown("no route")
+NOT_A_FAILURE = {
+    "the upstream's limit": SourceLimited("http 429"),
+    "our budget": RequestWithheld(),
+    "a circuit that is open": CircuitOpen(),
+    "an implausible value": SourceImplausible("jumped"),
+}
+
+
+@pytest.fixture
+def clock():
+    return ManualClock(START)
+
+
+@pytest.fixture
+def health(clock):
+    return SourceHealth(clock)
+
+
+def fail(health, times, error=DOWN):
+    for _ in range(times):
+        health.admit("A")
+        health.record_failure("A", error)
+
+
+def is_open(health, name="A"):
+    try:
+        health.admit(name)
+    except SourceDown as refusal:
+        return refusal.word == "breaker_open"
+    return False
+
+
+async def test_three_failures_in_a_row_open_the_circuit_of_that_source_only(health):
+    fail(health, 2)
+    health.record_success("A")
+    fail(health, 2)
+    assert not is_open(health)
+    fail(health, 1)
+    assert (is_open(health, "A"), is_open(health, "B")) == (True, False)
+
+
+async def test_each_failed_probe_doubles_the_wait_from_30_s_to_10_minutes(health, clock):
+    fail(health, 3)
+    for wait_s in (30, 60, 120, 240, 480, 600, 600):
+        clock.advance(wait_s - 1)
+        assert is_open(health)
+        clock.advance(1)
+        fail(health, 1)
+
+
+async def test_one_request_probes_and_its_success_closes_the_circuit(health, clock):
+    fail(health, 3)
+    clock.advance(30)
+    health.admit("A")
+    assert is_open(health)
+    health.record_success("A")
+    assert (is_open(health), is_open(health)) == (False, False)
+
+
+@pytest.mark.parametrize("error", NOT_A_FAILURE.values(), ids=NOT_A_FAILURE)
+async def test_what_says_nothing_about_the_source_opens_no_circuit_and_lets_another_probe_go(health, clock, error):
+    fail(health, 10, error)
+    assert not is_open(health)
+    fail(health, 3)
+    clock.advance(30)
+    health.admit("A")
+    health.record_failure("A", error)
+    assert not is_open(health)
+
+
+async def test_a_probe_that_is_cancelled_lets_another_one_go(health, clock):
+    fail(health, 3)
+    clock.advance(30)
+    health.admit("A")
+    health.record_nothing("A")
+    assert not is_open(health)
+
+
+async def test_the_log_has_one_line_when_a_source_goes_down_and_one_when_it_is_back(health, clock, caplog):
+    fail(health, 3)
+    clock.advance(30)
+    fail(health, 1)
+    clock.advance(60)
+    health.admit("A")
+    health.record_success("A")
+    health.record_success("A")
+    lines = [(record.message, record.source, getattr(record, "reason", None)) for record in caplog.records]
+    assert lines == [("source is down", "A", "connect: no route"), ("source is back", "A", None)]
+
+
+@pytest.mark.parametrize("error", [SourceChanged(word="http_404"), SourceChanged(word="http_400"), SourceEmpty("none")])
+def test_a_refused_query_of_a_caller_says_nothing_about_the_source(clock, error):
+    health = SourceHealth(clock, is_for_callers=True)
+    fail(health, 100, error)
+    assert not is_open(health)
+
+
+def test_failures_of_callers_queries_open_a_circuit_only_after_ten(clock):
+    health = SourceHealth(clock, is_for_callers=True)
+    fail(health, 9)
+    assert not is_open(health)
+    fail(health, 1)
+    assert is_open(health)

@@ -1,0 +1,101 @@
+"""Webhooks on a shop with a real ledger file, real receipts and real sockets on loopback; only the clock is manual."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from tests.calls.parts import RICH, START
+from tests.calls.shop import Shop, shop
+from tests.calls.toy import FIRST, SECOND
+from toolserver.clock import ManualClock
+from toolserver.webhooks.records import TokenAccount, WebhookFire, WebhookSubscription
+from toolserver.webhooks.secret_box import open_key
+from toolserver.webhooks.service import WebhookService, WebhookSetup, open_webhooks
+from toolserver.webhooks.signing import verify_service
+from toolserver.webhooks.sqlite_store import SqliteWebhookStore
+from toolserver.webhooks.subscriptions import SubscriptionRequest
+
+SLOT_S = 300
+
+
+@dataclass
+class Room:
+    """What a test touches."""
+
+    shop: Shop
+    hooks: WebhookService
+    setup: WebhookSetup
+
+    @property
+    def clock(self) -> ManualClock:
+        return self.shop.clock
+
+    async def subscribe(self, url: str, token: str = RICH, **asked) -> WebhookSubscription:
+        made = await self.hooks.subscriptions.subscribe(token, SubscriptionRequest("report", url, **asked))
+        return made.subscription
+
+    async def subscription(self, id: str) -> WebhookSubscription:
+        return await self.hooks.store.subscription(id)
+
+    async def fires(self, id: str) -> list[WebhookFire]:
+        """A subscription's fires, the first one first."""
+        return list(reversed(await self.hooks.store.fires(id, 100)))
+
+    async def pass_slots(self, number: int = 1) -> int:
+        """Let slots go by, each with everything that is due in it; how many fires were worked on."""
+        done = 0
+        for _ in range(number):
+            self.clock.advance(SLOT_S)
+            done += await self.hooks.queue.work_due()
+        return done
+
+    async def pass_time(self, seconds: float) -> int:
+        self.clock.advance(seconds)
+        return await self.hooks.queue.work_due()
+
+    async def spent(self, token: str = RICH) -> int:
+        """Credits that were charged, of the hundred that the token began with."""
+        return 100 - await self.shop.ledger.balance(token) - await self.held(token)
+
+    async def held(self, token: str = RICH) -> int:
+        return (await self.shop.ledger.standing(token)).held
+
+    def values(self, one, two=2) -> None:
+        """What the sources of the report say from now on."""
+        self.shop.internet.serves(FIRST, {"value": one})
+        self.shop.internet.serves(SECOND, {"value": two})
+
+
+@asynccontextmanager
+async def open_room(
+    folder, *, clock: ManualClock | None = None, wrap=lambda setup: setup, **more
+) -> AsyncIterator[Room]:
+    """A room; opened again in the same folder it has kept everything. `wrap` may replace parts."""
+    async with shop(folder, clock=clock or ManualClock(START)) as sells:
+
+        async def account_of(token):
+            standing = await sells.ledger.standing(token)
+            return TokenAccount(standing.ref.ref, standing.payer)
+
+        setup = WebhookSetup(
+            store=SqliteWebhookStore(sells.ledger.file),
+            registry=sells.registry,
+            pipeline=sells.pipeline,
+            receipts=sells.evidence,
+            clock=sells.clock,
+            key=open_key(folder),
+            account_of=account_of,
+            examples=lambda: {"premium_report": {"one": 0.0, "two": 0.0, "notes": {}}},
+            allow_loopback=True,
+        )
+        setup = wrap(replace(setup, **more))
+        async with open_webhooks(setup) as hooks:
+            yield Room(sells, hooks, setup)
+
+
+def opened(request, secret, now):
+    """The body of a delivery whose signature is good."""
+    headers = request.headers
+    assert verify_service(secret, headers["x-service-signature"], headers["x-service-timestamp"], request.body, now=now)
+    return json.loads(request.body)

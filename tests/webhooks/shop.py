@@ -1,0 +1,40 @@
+"""Subscriptions and fires for tests."""
+
+from toolserver.webhooks.records import WebhookFire, WebhookSubscription
+from toolserver.webhooks.schedule import next_slot
+
+NOW = 1_800_000_000_000
+
+
+def subscription(number=1, **changes):
+    """A subscription of token number `owner`; its id is made of `number`."""
+    created = changes.get("created_at", NOW)
+    made = WebhookSubscription(
+        id=f"wh_{number:016x}",
+        owner=changes.get("owner", "a" * 64),
+        payer=changes.get("payer", changes.get("owner", "a" * 64)),
+        account="acct_a",
+        endpoint="world-deltas",
+        url="https://hooks.example/a",
+        host="hooks.example",
+        params=b"{}",
+        sealed=b"sealed",
+        created_at=created,
+        due_at=next_slot(created, created),
+    )
+    return made._replace(**changes)
+
+
+def fire(number=1, **changes):
+    """An open fire of subscription 1."""
+    made = WebhookFire(
+        id=f"call_{number:032x}",
+        subscription=f"wh_{1:016x}",
+        kind="data",
+        price=1,
+        created_at=NOW,
+        due_at=NOW,
+        expires_at=NOW + 300_000,
+        lane=1,
+    )
+    return made._replace(**changes)

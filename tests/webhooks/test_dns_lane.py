@@ -1,0 +1,164 @@
+import asyncio
+import threading
+from datetime import UTC, datetime
+
+import pytest
+
+from toolserver.clock import ManualClock
+from toolserver.webhooks import dns_lane
+from toolserver.webhooks.delivery import GuardedResolver
+from toolserver.webhooks.dns_lane import DnsLane, NameUnknown
+from toolserver.webhooks.egress import EgressGuard, TargetRefused
+
+
+@pytest.fixture
+def clock():
+    return ManualClock(datetime(2027, 1, 1, tzinfo=UTC))
+
+
+@pytest.fixture
+def lane_of(clock):
+    lanes = []
+
+    def made(lookup, guard=None):
+        lanes.append(DnsLane(guard or EgressGuard(), clock, lookup=lookup))
+        return lanes[-1]
+
+    yield made
+    for lane in lanes:
+        lane.close()
+
+
+async def test_a_name_is_looked_up_once_for_half_a_minute(lane_of, clock):
+    asked = []
+    lane = lane_of(lambda host: asked.append(host) or ["1.1.1.1"])
+    assert await lane.resolve("a.example") == ["1.1.1.1"]
+    assert await lane.resolve("a.example") == ["1.1.1.1"]
+    clock.advance(31)
+    await lane.resolve("a.example")
+    assert asked == ["a.example"] * 2
+
+
+async def test_a_name_with_one_private_address_is_refused(lane_of):
+    lane = lane_of(lambda host: ["1.1.1.1", "127.0.0.1"])
+    with pytest.raises(TargetRefused):
+        await lane.resolve("a.example")
+    with pytest.raises(TargetRefused):
+        await lane.resolve("a.example")
+
+
+async def test_a_second_answer_that_leads_inside_is_refused(lane_of, clock):
+    answers = [["1.1.1.1"], ["169.254.169.254"]]
+    lane = lane_of(lambda host: answers.pop(0))
+    await lane.resolve("a.example")
+    clock.advance(31)
+    with pytest.raises(TargetRefused):
+        await lane.resolve("a.example")
+
+
+async def test_a_name_without_an_address_is_unknown(lane_of):
+    def fail(host):
+        raise OSError(-2, "Name or service not known")
+
+    with pytest.raises(NameUnknown):
+        await lane_of(fail).resolve("a.example")
+    with pytest.raises(NameUnknown):
+        await lane_of(lambda host: []).resolve("a.example")
+
+
+async def test_names_that_nobody_answers_for_delay_nobody_else(lane_of, monkeypatch):
+    monkeypatch.setattr(dns_lane, "DEADLINE_S", 0.5)
+    release = threading.Event()
+
+    def lookup(host):
+        if host.startswith("dead"):
+            release.wait(20)
+        return ["1.1.1.1"]
+
+    lane = lane_of(lookup)
+    try:
+        dead = [asyncio.create_task(lane.resolve(f"dead{n}.example")) for n in range(12)]
+        good = await asyncio.wait_for(asyncio.gather(*(lane.resolve(f"good{n}.example") for n in range(50))), 2)
+        assert good == [["1.1.1.1"]] * 50
+        ended = await asyncio.gather(*dead, return_exceptions=True)
+        assert {type(end) for end in ended} == {NameUnknown}
+    finally:
+        release.set()
+
+
+async def test_a_name_that_was_not_answered_in_time_moves_to_the_slow_pool_and_is_asked_once_at_a_time(
+    lane_of, monkeypatch, clock
+):
+    monkeypatch.setattr(dns_lane, "DEADLINE_S", 0.02)
+    release, threads = threading.Event(), []
+
+    def lookup(host):
+        threads.append(threading.current_thread().name)
+        release.wait(20)
+        return ["1.1.1.1"]
+
+    lane = lane_of(lookup)
+    for _ in range(3):
+        with pytest.raises(NameUnknown):
+            await lane.resolve("dead.example")
+    assert len(threads) == 1
+    release.set()
+    await asyncio.sleep(0.05)
+    clock.advance(31)
+    assert await lane.resolve("dead.example") == ["1.1.1.1"]
+    clock.advance(31)
+    assert await lane.resolve("dead.example") == ["1.1.1.1"]
+    assert [name.rpartition("-")[0] for name in threads] == ["webhook-dns-new", "webhook-dns-slow", "webhook-dns"]
+
+
+async def test_aiohttp_is_told_each_address_with_its_family(lane_of):
+    resolver = GuardedResolver(lane_of(lambda host: ["1.1.1.1", "2606:4700:4700::1111"]))
+    found = await resolver.resolve("a.example", 443)
+    assert [(f["host"], f["port"], f["family"].name) for f in found] == [
+        ("1.1.1.1", 443, "AF_INET"),
+        ("2606:4700:4700::1111", 443, "AF_INET6"),
+    ]
+    await resolver.close()
+
+
+async def test_however_many_new_names_hang_those_that_were_answered_before_are_looked_up_at_once(
+    lane_of, monkeypatch, clock
+):
+    monkeypatch.setattr(dns_lane, "DEADLINE_S", 0.3)
+    release = threading.Event()
+
+    def lookup(host):
+        if host.startswith("dead"):
+            release.wait(20)
+        return ["1.1.1.1"]
+
+    lane = lane_of(lookup)
+    try:
+        good = [f"good{n}.example" for n in range(20)]
+        await asyncio.gather(*(lane.resolve(host) for host in good))
+        clock.advance(31)
+        dead = [asyncio.create_task(lane.resolve(f"dead{n}.example")) for n in range(dns_lane.NEW_THREADS + 8)]
+        await asyncio.sleep(0.05)
+        await asyncio.wait_for(asyncio.gather(*(lane.resolve(host) for host in good)), 0.3)
+        await asyncio.gather(*dead, return_exceptions=True)
+        assert len(lane._suspect) == dns_lane.NEW_THREADS, "those that waited for a thread are not suspected"
+    finally:
+        release.set()
+
+
+async def test_an_answer_that_came_too_late_is_kept_for_the_next_attempt(lane_of, monkeypatch):
+    monkeypatch.setattr(dns_lane, "DEADLINE_S", 0.02)
+    release, asked = threading.Event(), []
+
+    def lookup(host):
+        asked.append(host)
+        release.wait(20)
+        return ["1.1.1.1"]
+
+    lane = lane_of(lookup)
+    with pytest.raises(NameUnknown):
+        await lane.resolve("late.example")
+    release.set()
+    await asyncio.sleep(0.05)
+    assert await lane.resolve("late.example") == ["1.1.1.1"]
+    assert asked == ["late.example"]

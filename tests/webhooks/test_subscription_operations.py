@@ -1,0 +1,27 @@
+import pytest
+
+from tests.webhooks.shop import NOW, subscription
+from toolserver.errors import NotFound, SubscriptionConflict
+from toolserver.webhooks.memory_store import MemoryTables
+from toolserver.webhooks.subscription_operations import AddSubscription, CancelSubscription, find_owned
+
+
+def test_a_refused_operation_changes_nothing():
+    tables = MemoryTables()
+    for number in range(5):
+        AddSubscription(subscription(number)).on(tables)
+    before = dict(tables.subscriptions)
+    with pytest.raises(SubscriptionConflict):
+        AddSubscription(subscription(6)).on(tables)
+    with pytest.raises(NotFound):
+        CancelSubscription(subscription(1).id, "b" * 64, NOW).on(tables)
+    assert tables.subscriptions == before
+
+
+def test_a_subscription_is_found_by_its_owner_and_by_the_operator():
+    found = subscription()
+    assert find_owned({found.id: found}.get, found.id, found.owner) is found
+    assert find_owned({found.id: found}.get, found.id, None) is found
+    for id, owner in ((found.id, "b" * 64), ("wh_nothing", None), ("wh_nothing", found.owner)):
+        with pytest.raises(NotFound, match="no such subscription"):
+            find_owned({found.id: found}.get, id, owner)

@@ -1,0 +1,135 @@
+import asyncio
+
+import pytest
+
+from tests.calls.parts import RICH
+from tests.webhooks.receivers import receiving, status
+from tests.webhooks.room import open_room
+from toolserver.core.caller import token_hash
+from toolserver.errors import InvalidArguments, NotFound, SubscriptionConflict
+from toolserver.ledger.allowance import AllowanceTerms
+from toolserver.webhooks.conditions import ConditionInput
+from toolserver.webhooks.egress import PORTS
+from toolserver.webhooks.records import SubscriptionRequest
+
+
+@pytest.fixture
+async def room(tmp_path):
+    async with open_room(tmp_path) as made:
+        yield made
+
+
+async def test_an_endpoint_may_be_written_in_any_case(room):
+    made = await room.hooks.subscriptions.subscribe(RICH, request_for("Report"))
+    assert made.subscription.endpoint == "report"
+
+
+async def test_a_host_has_one_limit_however_it_is_written(room):
+    hosts = {(await room.subscribe(url)).host for url in ("http://A.localhost/", "http://a.localhost./x")}
+    assert hosts == {"a.localhost"}
+
+
+async def test_an_unknown_endpoint_is_refused_with_those_that_exist(room):
+    with pytest.raises(InvalidArguments, match="report"):
+        await room.hooks.subscriptions.subscribe(RICH, request_for("nothing"))
+
+
+def request_for(endpoint):
+    return SubscriptionRequest(endpoint, f"https://1.1.1.1:{PORTS[0]}/")
+
+
+async def test_a_test_of_what_is_cancelled_or_has_no_condition_is_refused(room):
+    async with receiving() as receiver:
+        subscription = await room.subscribe(receiver.url())
+        with pytest.raises(InvalidArguments, match="no condition"):
+            await room.hooks.subscriptions.test(RICH, subscription.id, None, "fired")
+        await room.hooks.subscriptions.cancel(RICH, subscription.id)
+        for refused in (
+            room.hooks.subscriptions.test(RICH, subscription.id, None, None),
+            room.hooks.subscriptions.rotate_secret(RICH, subscription.id),
+            room.hooks.subscriptions.resume(RICH, subscription.id),
+        ):
+            with pytest.raises(SubscriptionConflict):
+                await refused
+        assert receiver.requests == []
+
+
+async def test_a_test_body_is_bounded(room):
+    subscription = await room.subscribe("http://127.0.0.1:1/")
+    with pytest.raises(InvalidArguments, match="at most"):
+        await room.hooks.subscriptions.test(RICH, subscription.id, {"a": "b" * 40_000}, None)
+
+
+async def test_a_test_reaches_a_paused_subscription_too(room):
+    async with receiving(status(404)) as receiver:
+        subscription = await room.subscribe(receiver.url())
+        for _ in range(2 * 24 * 12 + 30):
+            await room.pass_time(150)
+        assert (await room.subscription(subscription.id)).state == "paused"
+        receiver.answer = status(204)
+        assert (await room.hooks.subscriptions.test(RICH, subscription.id, None, None)).state == "free"
+
+
+async def test_a_no_data_test_has_no_new_value(room):
+    async with receiving() as receiver:
+        when = ConditionInput(path="one", above=1)
+        subscription = await room.subscribe(receiver.url(), when=when)
+        fire = await room.hooks.subscriptions.test(RICH, subscription.id, {"one": 5}, "no_data")
+        assert fire.condition == b'{"name":"one","state":"no_data","old":null,"new":null}'
+
+
+async def test_two_rotations_at_once_leave_one_secret_that_its_owner_knows(room):
+    subscription = await room.subscribe("http://127.0.0.1:1/")
+    outcomes = await asyncio.gather(
+        *(room.hooks.subscriptions.rotate_secret(RICH, subscription.id) for _ in range(4)), return_exceptions=True
+    )
+    given = [outcome.secret for outcome in outcomes if not isinstance(outcome, Exception)]
+    stored = room.setup.key.unseal((await room.subscription(subscription.id)).sealed)
+    assert stored.secret == given[-1]
+    assert len(given) + sum(isinstance(outcome, SubscriptionConflict) for outcome in outcomes) == 4
+
+
+async def test_cancel_pause_and_cap_races_never_leave_six_active(room):
+    ids = [(await room.subscribe("http://127.0.0.1:1/")).id for _ in range(5)]
+    hooks = room.hooks.subscriptions
+    jobs = [hooks.cancel(RICH, ids[0]), hooks.cancel(RICH, ids[1])]
+    jobs += [room.subscribe("http://127.0.0.1:1/") for _ in range(10)]
+    jobs += [hooks.resume(RICH, id) for id in ids]
+    await asyncio.gather(*jobs, return_exceptions=True)
+    kept = await hooks.list_kept(RICH)
+    assert sum(each.state == "active" for each in kept) == 5
+    assert not {ids[0], ids[1]} & {each.id for each in kept}
+
+
+async def test_allowances_share_the_five_of_their_token_and_spend_its_credits_up_to_their_caps(room):
+    child, terms = "svc_live_" + "c" * 64, AllowanceTerms("mine", 2)
+    made = await room.shop.ledger.create_allowance(RICH, token_hash(child).hex(), terms)
+    async with receiving() as receiver:
+        ids = [(await room.subscribe(receiver.url(), token=child)).id for _ in range(3)]
+        own = [await room.subscribe(receiver.url()) for _ in range(2)]
+        for token in (RICH, child):
+            with pytest.raises(SubscriptionConflict):
+                await room.subscribe(receiver.url(), token=token)
+        await room.pass_slots()
+        assert len(receiver.requests) == 4, "two of the token itself, and as many of the allowance as it may pay"
+        await room.shop.ledger.revoke_allowance(RICH, made.id)
+        await room.pass_slots()
+        assert len(receiver.requests) == 6
+    hooks = room.hooks.subscriptions
+    assert {each.id for each in await hooks.list_kept(RICH)} == {*ids, *(each.id for each in own)}
+    assert {each.id for each in await hooks.list_kept(child)} == set(ids)
+    reasons = {id: (await room.subscription(id)).pause_reason for id in ids}
+    assert sorted(reasons.values()) == ["expired", "expired", "insufficient_credits"]
+    with pytest.raises(NotFound):
+        await hooks.cancel(child, own[0].id)
+    assert (await hooks.cancel(RICH, ids[0])).state == "cancelled"
+
+
+async def test_what_is_not_ones_own_is_not_found(room):
+    for job in (
+        room.hooks.subscriptions.deliveries(RICH, "wh_nothing", 10, None),
+        room.hooks.subscriptions.resume(RICH, "wh_nothing"),
+        room.hooks.subscriptions.rotate_secret(RICH, "wh_nothing"),
+    ):
+        with pytest.raises(NotFound):
+            await job

@@ -1,0 +1,13 @@
+import sqlite3
+
+from toolserver.webhooks.memory_store import MemoryTables
+from toolserver.webhooks.sqlite_tables import SqliteTables
+from toolserver.webhooks.tables import WebhookTables
+
+
+def test_every_engine_has_what_operations_ask_for():
+    wanted = {name for name in vars(WebhookTables) if not name.startswith("_")}
+    with sqlite3.connect(":memory:") as db:
+        for tables in (MemoryTables(), SqliteTables(db)):
+            assert all(callable(getattr(tables, name)) for name in wanted)
+    db.close()

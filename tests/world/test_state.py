@@ -1,0 +1,88 @@
+"""The state of a world: edits, scenarios and the way back."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from toolserver.world.clock import SimClock
+from toolserver.world.state import EDITS_MOST, PAID, WorldState, next_weekend
+
+T = datetime(2027, 1, 15, 8, tzinfo=UTC).timestamp()  # a Friday
+
+
+def world_state() -> WorldState:
+    return WorldState(seed=7, clock=SimClock(T, frozen=True))
+
+
+def test_a_pin_holds_from_its_start_to_before_its_end_and_the_newest_wins():
+    state = world_state()
+    state.pin("x", T - 10, T + 10, 1.0)
+    state.pin("x", T, T + 5, 2.0)
+    world = state.world()
+
+    assert [world.pinned("x", T + at) for at in (-11, -10, 0, 5, 10)] == [None, 1.0, 2.0, 1.0, None]
+
+
+def test_a_world_handed_out_stays_as_it_was():
+    state = world_state()
+    before = state.world()
+    state.pin("x", T, T + 5, 2.0)
+    state.inject({"kind": "quake", "at": T})
+
+    assert before.pinned("x") is None
+    assert before.injected("quake") == []
+    assert state.world().pinned("x") == 2.0
+    state.unpin("x")
+    assert state.world().pinned("x") is None
+
+
+def test_a_scenario_takes_the_place_of_everything_but_what_was_paid():
+    state = world_state()
+    state.pin("x", T, T + 5, 2.0)
+    state.inject({"kind": "quake", "at": T})
+    state.inject({"kind": PAID, "at": T})
+    state.faults.add({"match": "*", "kind": "timeout"}, state.world())
+    state.play("normal")
+
+    assert [event["kind"] for event in state.edits.events] == [PAID]
+    assert state.edits.pins == {}
+    assert state.faults.rules == []
+
+
+def test_the_weekend_scenario_moves_the_clock_to_saturday_afternoon():
+    state = world_state()
+    state.play("weekend")
+
+    assert state.world().time == datetime(2027, 1, 16, 15, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (datetime(2027, 1, 11, 0), datetime(2027, 1, 16, 15)),
+        (datetime(2027, 1, 16, 14, 59), datetime(2027, 1, 16, 15)),
+        (datetime(2027, 1, 16, 15, 1), datetime(2027, 1, 16, 15, 1)),
+        (datetime(2027, 1, 17, 23), datetime(2027, 1, 17, 23)),
+    ],
+)
+def test_the_next_weekend_is_now_when_it_has_begun(given, found):
+    assert next_weekend(given.replace(tzinfo=UTC).timestamp()) == found.replace(tzinfo=UTC).timestamp()
+
+
+def test_edits_are_bounded():
+    state = world_state()
+    state.edits.events.extend({"kind": "x", "at": T} for _ in range(EDITS_MOST - 1))
+    assert not state.full
+    state.edits.events.append({"kind": "x", "at": T})
+    assert state.full
+
+
+def test_a_reset_leads_back_to_the_start():
+    state = world_state()
+    state.play("busy")
+    state.seed = 9
+    state.log.miss(T, "GET", "u", "r")
+    state.reset()
+
+    assert (state.seed, state.scenario, state.log.unmatched_count) == (7, "normal", 0)
+    assert (state.edits.pins, state.edits.events, state.faults.rules) == ({}, [], [])

@@ -1,0 +1,1 @@
+"""Tools that manage what belongs to a token."""

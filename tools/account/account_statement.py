@@ -1,0 +1,84 @@
+"""GET /api/payment/statement."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BeforeValidator, Field, WithJsonSchema
+
+from toolserver import Payload, StatementLine, StatementRange, Tier, Timestamp, ToolContext, TopLevel, tool
+
+MOST = 500
+MOMENT, A_DAY = ({"type": "string", "format": name} for name in ("date-time", "date"))
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _as_time(given: Any) -> Any:
+    """A day as its first moment, and a time without a zone as UTC. Not the number that some parsers take for a time."""
+    if not isinstance(given, str):
+        raise ValueError("must be a time such as 2027-01-15T08:00:00Z, or a day")
+    if DAY.fullmatch(given):
+        return f"{given}T00:00:00Z"
+    return given if re.search(r"(Z|z|[+-][0-9]{2}:?[0-9]{2})$", given) else f"{given}Z"
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_as_time), WithJsonSchema({"anyOf": [MOMENT, A_DAY]})]
+Kind = Literal["purchase", "top_up", "grant", "credit", "call", "reversal", "refund", "taken_back"]
+
+
+class StatementEntry(Payload):
+    at: Timestamp
+    kind: Kind
+    credits: int = Field(description="What it changed of what you can spend; negative for a call")
+    call_id: str | None = Field(description="Null unless a call or its reversal, as are the three below")
+    endpoint: str | None = Field(examples=["/api/pro/macro"])
+    state: Literal["open", "posted", "voided", "reversed"] | None = Field(description="open: still running")
+    receipt_id: str | None = Field(description="GET /api/receipt/{id} shows it; null: there is none")
+    no_charge_reason: str | None = Field(description="Why nothing was charged, or why it was given back")
+    allowance: str | None = Field(description="The allowance that made the call; null: this token did")
+    transaction: str | None = Field(description="Hash of the USDC transfer of a purchase; null where there is none")
+
+
+class AccountStatement(TopLevel):
+    credits: int = Field(ge=0, description="What you can spend now; without an allowance the sum of all entries")
+    entries: list[StatementEntry] = Field(max_length=MOST, description="The latest first")
+    next_cursor: str | None = Field(description="Give it as cursor to read on; null: there is nothing older")
+
+
+@tool(path="/api/payment/statement", title="Account statement", tier=Tier.ACCOUNT)
+async def account_statement(
+    ctx: ToolContext,
+    from_: Annotated[
+        Moment | None, Field(description="Earliest time, ISO 8601, or a day (UTC)", examples=["2027-01-01T00:00:00Z"])
+    ] = None,
+    to: Annotated[Moment | None, Field(description="First time that is left out, ISO 8601, or a day (UTC)")] = None,
+    cursor: Annotated[
+        str | None, Field(pattern="^[0-7][0-9a-f]{15}$", description="next_cursor of the page before")
+    ] = None,
+    limit: Annotated[int, Field(ge=1, le=MOST, description="How many entries")] = 50,
+) -> AccountStatement:
+    """Everything that happened to the credits of this token, the latest first: calls with their receipts, purchases,
+    and what was given back. Free of charge. Use payment_balance for the balance alone.
+
+    Shape: an allowance sees its own calls only. The credits of all entries add up to `credits` (for
+    an allowance: to what it has spent). A call that was charged and then given back has two entries.
+    Errors: not_found where the ledger belongs to a service that gives no statements.
+    """
+    found = await ctx.host.statements.read(ctx.token, StatementRange(from_, to, cursor, limit))
+    return AccountStatement(
+        credits=found.credits, entries=[_show(line) for line in found.lines], next_cursor=found.cursor
+    )
+
+
+def _show(line: StatementLine) -> StatementEntry:
+    return StatementEntry(
+        at=line.at,
+        kind=line.kind,
+        credits=line.credits,
+        call_id=line.call_id,
+        endpoint=line.endpoint,
+        state=line.state,
+        receipt_id=line.receipt_id,
+        no_charge_reason=line.reason,
+        allowance=line.allowance,
+        transaction=line.transaction,
+    )

@@ -1,0 +1,116 @@
+"""Coins as every market page lists them, and which of them moved most."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tools.parsing.numbers import number_or_none
+from tools.parsing.optional import optional
+from toolserver import Gauge, SourceChanged, SourceEmpty
+
+LEAST_VOLUME_USD = 1_000_000
+WRAPPED = frozenset({"WBTC", "WETH", "STETH", "WSTETH", "WEETH", "CBBTC"})  # they move with what they wrap
+FEWEST_MOVERS = 5
+
+
+class Coin(NamedTuple):
+    """One coin of a list by market value. None is what the provider does not say."""
+
+    symbol: str
+    name: str
+    price_usd: float
+    change_1h_percent: float | None
+    change_24h_percent: float | None
+    change_7d_percent: float | None
+    market_cap_usd: float | None
+    volume_24h_usd: float | None
+    rank: int | None
+    image: str | None
+    high_24h: float | None
+    low_24h: float | None
+    updated_at: datetime | None
+
+
+def by_symbol(coins: Iterable[Coin], symbol: str) -> Coin:
+    """The first, so the largest, coin of that symbol. Raises LookupError."""
+    for coin in coins:
+        if coin.symbol == symbol:
+            return coin
+    raise LookupError(f"{symbol} is not listed")
+
+
+class MovedCoin(NamedTuple):
+    """A coin that takes part in the ranking by movement, with what that takes."""
+
+    coin: Coin
+    change_24h_percent: float
+    rank: int
+
+
+def movers(coins: Sequence[Coin], limit: int = 15) -> list[MovedCoin]:
+    """The coins whose price changed most in 24 hours, either way; of equal ones the larger first.
+
+    Left out: thin trading, no known change or rank, what keeps to one dollar, and wrapped duplicates.
+
+    Raises:
+        SourceChanged: fewer than five remain, which no real list leaves.
+    """
+    moved = [found for coin in coins if (found := _moved(coin))]
+    if len(moved) < FEWEST_MOVERS:
+        raise SourceChanged(f"{len(moved)} of {len(coins)} coins are eligible")
+    return sorted(moved, key=lambda m: (-abs(m.change_24h_percent), -(m.coin.market_cap_usd or 0)))[:limit]
+
+
+def _moved(coin: Coin) -> MovedCoin | None:
+    change = coin.change_24h_percent
+    if change is None or coin.rank is None or coin.symbol in WRAPPED:
+        return None
+    pegged = 0.98 <= coin.price_usd <= 1.02 and abs(change) < 1
+    traded = (coin.volume_24h_usd or 0) >= LEAST_VOLUME_USD
+    return MovedCoin(coin, change, coin.rank) if traded and not pegged else None
+
+
+def newest(coins: Sequence[Coin]) -> datetime | None:
+    return max((c.updated_at for c in coins if c.updated_at), default=None)
+
+
+def with_bitcoin(coins: Iterable[Coin]) -> tuple[Coin, ...]:
+    """The coins. Raises SourceEmpty without bitcoin: a list that lacks it is no list."""
+    read = tuple(coins)
+    if not any(c.symbol == "BTC" for c in read):
+        raise SourceEmpty(f"no BTC among {len(read)} coins")
+    return read
+
+
+def large_prices(coins: Sequence[Coin]) -> Mapping[str, float]:
+    """What must not jump: small coins do, these two do not."""
+    first: dict[str, float] = {}
+    for coin in coins:
+        first.setdefault(coin.symbol, coin.price_usd)
+    return {f"{symbol}-USD": first[symbol] for symbol in ("BTC", "ETH") if symbol in first}
+
+
+GAUGE = Gauge(large_prices, 0.4)
+
+
+def figure(value: Any) -> float | None:
+    """An optional number of either sign."""
+    return optional(number_or_none, value)
+
+
+def amount(value: Any) -> float | None:
+    """An optional number that is never negative: a price, a volume, a market value."""
+    read = figure(value)
+    return read if read is not None and read >= 0 else None
+
+
+def quoted(value: Any) -> float | None:
+    """A price, or None for what has none. Raises ValueError for what is no number."""
+    price = number_or_none(value)
+    return price if price is not None and price > 0 else None
+
+
+def read_rank(value: Any) -> int | None:
+    """An optional rank; providers write 0 for unranked."""
+    read = figure(value)
+    return int(read) if read is not None and read >= 1 else None

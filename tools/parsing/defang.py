@@ -1,0 +1,29 @@
+"""Dangerous addresses written so that nothing turns them into a link again."""
+
+import re
+from html import escape
+
+from tools.parsing.text import clean
+
+INDICATOR = 300  # cap, in characters
+_SCHEME = re.compile(r"http(?=s?:)", re.IGNORECASE)
+_AUTHORITY = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]*:[/\\]+)?(?P<host>[^/\\?#]*)(?P<rest>.*)", re.IGNORECASE | re.DOTALL
+)
+
+
+def defang(indicator: str, cap: int = INDICATOR) -> str:
+    """A URL, host, address or mail address that is no link any more: `hxxp://host[.]example/path`.
+
+    `http` becomes `hxxp`, dots of the host `[.]`, every `@` `[@]`; hashes stay as they are.
+    """
+    match = _AUTHORITY.fullmatch(literal(indicator))
+    assert match is not None  # every part may be empty
+    scheme, host, rest = match["scheme"] or "", match["host"].replace(".", "[.]"), match["rest"]
+    text = _SCHEME.sub("hxxp", f"{scheme}{host}{rest}").replace("@", "[@]")
+    return text if len(text) <= cap else text[: cap - 1] + "…"
+
+
+def literal(text: str, cap: int = 2000) -> str:
+    """`clean` for what must keep every character that shows, such as a URL: entities are not decoded."""
+    return clean(escape(text, quote=False), cap)

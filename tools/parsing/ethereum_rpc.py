@@ -1,0 +1,61 @@
+"""JSON-RPC of Ethereum nodes: where to ask, and what an answer may be."""
+
+from typing import Any
+
+from toolserver import Keys, Post, SourceChanged, SourceEmpty, SourceLimited, SourceRefused
+
+HOSTS = (
+    "https://ethereum-rpc.publicnode.com/",
+    "https://eth.drpc.org/",
+    "https://gateway.tenderly.co/public/mainnet",
+    "https://rpc.flashbots.net/",
+)
+ID = 1
+LIMITED_CODES = {-32005, -32016, -32029, 15, 429}  # as the public gateways number it
+
+
+def ask(keys: Keys, method: str, *params: Any) -> list[Post]:
+    """The same call at every host, in the order in which they are tried."""
+    own = keys.get("ETH_RPC_URL")
+    call = {"jsonrpc": "2.0", "id": ID, "method": method, "params": list(params)}
+    return [Post(url, json=call) for url in ((own, *HOSTS) if own else HOSTS)]
+
+
+def result(body: Any) -> Any:
+    """`result` of our own call.
+
+    Raises:
+        SourceLimited, SourceRefused: `error` is set, an object or a text.
+        SourceEmpty: `result` is null, the node does not know what was asked for.
+    """
+    if error := body.get("error"):
+        raise _refusal(error)
+    if body["id"] != ID:
+        raise SourceChanged(f"id is {body['id']!r:.20}")
+    if body["result"] is None:
+        raise SourceEmpty("not found")
+    return body["result"]
+
+
+def _refusal(error: Any) -> SourceLimited | SourceRefused:
+    """Never the text itself: a node may quote the key of its URL."""
+    code = error.get("code") if isinstance(error, dict) else None
+    text = str(error).lower()
+    if code in LIMITED_CODES or any(words in text for words in ("rate limit", "too many", "limit exceeded", "quota")):
+        return SourceLimited(f"RPC error {code}")
+    return SourceRefused(f"RPC error {code}")
+
+
+def quantity(text: Any) -> int:
+    """A hex quantity such as 0x1b. Raises ValueError, also for a number that is not hex."""
+    if not isinstance(text, str) or not text.startswith("0x"):
+        raise ValueError(f"not a quantity: {text!r:.40}")
+    return int(text, 16)
+
+
+def address(text: Any) -> str:
+    """An address in lower case. Raises ValueError."""
+    if not isinstance(text, str) or len(text) != 42:
+        raise ValueError(f"not an address: {text!r:.60}")
+    quantity(text)
+    return text.lower()

@@ -1,0 +1,25 @@
+"""An index between fear and greed."""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tools.parsing.numbers import number, within
+from toolserver import SourceChanged
+
+
+class FearGreed(NamedTuple):
+    """An index between 0 (extreme fear) and 100 (extreme greed), with the publisher's own word for it."""
+
+    value: int
+    label: str
+    updated_at: datetime
+    previous_value: int | None = None
+    next_update_at: datetime | None = None
+
+
+def read_score(value: Any, label: str) -> int:
+    """A whole number of 0 to 100. Raises SourceChanged for a 0 that is not called extreme fear: that one is a fault."""
+    read = round(within(number(value), 0, 100))
+    if read == 0 and label.casefold() != "extreme fear":
+        raise SourceChanged(f"value 0 is called {label!r:.40}")
+    return read

@@ -1,0 +1,131 @@
+"""Dated values: one type for every macro series, and what is read off it."""
+
+import csv
+import datetime as dt
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeAlias
+
+from toolserver import MIB, Gauge, Get, HostGroup, Licence, Source, SourceChanged, SourceEmpty
+
+CUT = "cut short"
+
+
+class Observation(NamedTuple):
+    """A published value of a day, or of the period that begins on that day."""
+
+    date: dt.date
+    value: float
+
+
+Series: TypeAlias = tuple[Observation, ...]
+"""Oldest first, one observation a date. A value that was not published is absent: a gap, never a repeat."""
+
+
+def series(pairs: Iterable[tuple[dt.date, float | None]]) -> Series:
+    """The series of (date, value) pairs in any order; None is a value that was not published."""
+    known = {date: value for date, value in pairs if value is not None}
+    return tuple(Observation(date, known[date]) for date in sorted(known))
+
+
+def nonzero(found: Series) -> Series:
+    """The series itself. Raises SourceChanged when every value is 0: a broken upstream, not a market."""
+    if found and not any(value for _, value in found):
+        raise SourceChanged("every value is 0")
+    return found
+
+
+def newest(found: Series) -> Observation:
+    """The youngest observation. Raises SourceEmpty when there is none."""
+    if not found:
+        raise SourceEmpty("no observation")
+    return found[-1]
+
+
+def previous(found: Series) -> Observation | None:
+    """The observation published before the youngest one, however long ago."""
+    return found[-2] if len(found) > 1 else None
+
+
+def year_over_year_percent(found: Series) -> float | None:
+    """The youngest value against the one 12 months earlier; None when that month was not published."""
+    last = newest(found)
+    before = next((o for o in found if (o.date.year + 1, o.date.month) == (last.date.year, last.date.month)), None)
+    return None if before is None else (last.value / before.value - 1) * 100
+
+
+def spread(minuend: Series, subtrahend: Series) -> Series:
+    """The difference on the dates that both series have."""
+    other = dict(subtrahend)
+    return series((date, value - other[date]) for date, value in minuend if date in other)
+
+
+def newest_at(*found: Series) -> dt.datetime | None:
+    """The youngest date of the series, as the UTC midnight it begins with."""
+    dates = [one[-1].date for one in found if one]
+    return midnight(max(dates)) if dates else None
+
+
+def midnight(date: dt.date) -> dt.datetime:
+    return dt.datetime.combine(date, dt.time(), dt.UTC)
+
+
+def calendar_date(text: str) -> dt.date:
+    """From MM/DD/YYYY, M/D/YYYY or ISO. Raises ValueError."""
+    text = text.strip()
+    if "/" not in text:
+        return dt.date.fromisoformat(text)
+    month, day, year = text.split("/")
+    return dt.date(int(year), int(month), int(day))
+
+
+def table(text: str, *columns: str) -> list[dict[str, str]]:
+    """The rows of a CSV text by header name, blank lines left out.
+
+    Nobody knows which cell a shorter row lacks, so its cells are all `CUT`, which is neither a number nor a date.
+
+    Raises:
+        SourceChanged: one of the columns is missing, or the text ends inside a row, so that more may be missing.
+    """
+    reader = csv.DictReader(text.removeprefix("\ufeff").splitlines(), restval=None, skipinitialspace=True)
+    names = [name.strip() for name in reader.fieldnames or []]
+    missing = [column for column in columns if column not in names]
+    if missing:
+        raise SourceChanged(f"no column {missing[0]!r:.40}")
+    reader.fieldnames = names
+    rows = list(reader)
+    if rows and any(rows[-1][column] is None for column in columns):
+        raise SourceChanged("the last row is cut short")
+    return [row if None not in row.values() else dict.fromkeys(names, CUT) for row in rows]
+
+
+def series_source(
+    name: str,
+    request: Get,
+    parse: Callable[[Any, None], Series],
+    *,
+    licence: Licence,
+    hosts: HostGroup,
+    newest_max_s: float,
+    timeout_s: float = 15,
+    max_bytes: int = 2 * MIB,
+    conditional: bool = False,
+    least: int = 1,
+    gauge: Gauge[Series] | None = None,
+) -> Source[None, Series]:
+    """A published series, asked for every six hours and kept for two weeks."""
+    return Source(
+        name,
+        request,
+        parse,
+        licence=licence,
+        hosts=hosts,
+        fresh_s=21600,
+        keep_s=1209600,
+        timeout_s=timeout_s,
+        max_bytes=max_bytes,
+        conditional=conditional,
+        newest=newest_at,
+        newest_max_s=newest_max_s,
+        least=least,
+        gauge=gauge,
+    )

@@ -1,0 +1,31 @@
+"""Rocket launches, and how many people may be in space."""
+
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+Precision = Literal["second", "minute", "hour", "day", "month", "unknown"]
+
+
+class Launch(NamedTuple):
+    """One launch. `net` is the earliest time it may happen; `date_text` says when, where there is no time yet."""
+
+    id: str
+    name: str
+    provider: str | None
+    vehicle: str | None
+    mission: str | None
+    mission_type: str | None
+    status: str
+    status_code: str | None
+    net: datetime | None
+    precision: Precision
+    window_start: datetime | None
+    window_end: datetime | None
+    pad: str | None
+    location: str | None
+    url: str | None
+    date_text: str | None = None
+    updated_at: datetime | None = None
+
+
+LEAST_PEOPLE, MOST_PEOPLE = 3, 30

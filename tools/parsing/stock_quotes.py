@@ -1,0 +1,48 @@
+"""Quotes of shares, funds and indices, of whichever provider."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NamedTuple, TypeAlias
+
+from toolserver import SourceEmpty
+
+USABLE = 0.6  # share of the symbols asked for
+UNGAUGED = "VIX"  # it may double in a day
+
+
+class StockQuote(NamedTuple):
+    """A last price and the close it is compared with.
+
+    `trading` says whether the market was open, `delayed` whether the price is, both as far as the provider tells.
+    """
+
+    symbol: str
+    price: float
+    previous_close: float
+    name: str | None = None
+    as_of: datetime | None = None
+    delayed: bool | None = None
+    trading: bool | None = None
+
+
+Quotes: TypeAlias = Mapping[str, StockQuote]
+"""Quotes by our symbol; what the provider does not have is absent."""
+
+
+class Symbols(NamedTuple):
+    """What to ask for. `known` says that all of them exist, so that many missing ones are the provider's fault."""
+
+    names: tuple[str, ...]
+    known: bool = True
+
+
+def require_enough(found: Quotes, query: Symbols) -> Quotes:
+    """The quotes, unless too many of existing symbols are missing. Raises SourceEmpty."""
+    if query.known and len(found) < USABLE * len(query.names):
+        raise SourceEmpty(f"{len(found)} of {len(query.names)} quotes")
+    return found
+
+
+def gauged_prices(found: Quotes) -> dict[str, float]:
+    """The prices by which providers are compared."""
+    return {name: quote.price for name, quote in found.items() if name != UNGAUGED}

@@ -1,0 +1,66 @@
+"""Allowances as the account tools show them."""
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BeforeValidator, Field, WithJsonSchema
+
+from toolserver import AllowanceDetails, NotFound, Payload, Timestamp, ToolContext
+
+MOST_LISTED, MOST_CREDITS = 200, 10**9
+MOMENT = {"type": "string", "format": "date-time"}
+NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+def _as_end(given: Any) -> Any:
+    """A time with a zone, or the word that takes it away. Not the number that some parsers take for a time."""
+    if not isinstance(given, str):
+        raise ValueError("must be a time such as 2027-01-15T08:00:00Z, or never")
+    if given == "never":
+        return NEVER
+    return given if re.search(r"(Z|z|[+-][0-9]{2}:?[0-9]{2})$", given) else f"{given}Z"
+
+
+AllowanceId = Annotated[
+    str,
+    Field(
+        pattern="^alw_[0-9a-f]{16}$",
+        description="The id of an allowance, from allowance_create or allowance_list",
+        examples=["alw_0123456789abcdef"],
+    ),
+]
+End = Annotated[
+    AwareDatetime, BeforeValidator(_as_end), WithJsonSchema({"anyOf": [MOMENT, {"type": "string", "enum": ["never"]}]})
+]
+Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\u0000]*$")]
+Tools = Annotated[list[str], Field(max_length=100)]
+
+
+class AllowanceRecord(Payload):
+    id: str
+    name: str
+    credits: int = Field(ge=1, description="The cap in all")
+    spent: int = Field(ge=0, description="Charged and reserved so far, less what was given back")
+    spent_today: int = Field(ge=0, description="The same of this UTC day")
+    credits_per_day: int | None = Field(description="The cap per UTC day; null: none")
+    expires_at: Timestamp | None
+    tools: list[str] | None = Field(description="The tools it may call that cost credits; null: all")
+    state: Literal["active", "exhausted", "expired", "revoked"]
+    created_at: Timestamp
+    last_used_at: Timestamp | None = Field(description="When it last spent; null: never")
+
+
+def allowances_of(ctx: ToolContext) -> Any:
+    """The allowances of this service. Raises NotFound where there are none."""
+    found = getattr(ctx.host, "allowances", None)
+    if found is None:
+        raise NotFound("This server keeps no allowances.")
+    return found
+
+
+def allowance_fields(details: AllowanceDetails) -> dict[str, Any]:
+    """The members of a record."""
+    shown = details._asdict()
+    del shown["token"]
+    return shown

@@ -1,0 +1,94 @@
+"""From a place's name to its coordinates: the only one, the by far largest one, or a refusal that lists them."""
+
+import unicodedata
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+from pydantic import AfterValidator, Field
+
+from tools.parsing.places import DEFAULT, Place
+from tools.sources.open_meteo_geocoding import GEOCODING, Located
+from toolserver import InvalidArguments, SourceUnproved, ToolContext
+
+LARGER = 5  # times the population of the next one: then nobody means the next one
+SHOWN = 5
+KNOWN = "London"  # a name that the geocoder knows, if it knows any
+
+PlaceName = Annotated[
+    str,
+    AfterValidator(lambda given: " ".join(given.split())),
+    Field(
+        min_length=2,
+        max_length=80,
+        description="A city's name instead of coordinates, with region or country after a comma where several have it",
+        examples=["Paris"],
+    ),
+]
+
+
+class ChosenPlace(NamedTuple):
+    """The place that an answer is about; `name` where it was found by one, `by_default` where none was given."""
+
+    place: Place
+    name: str | None = None
+    by_default: bool = False
+
+
+async def choose_place(ctx: ToolContext, point: Place | None, name: str | None) -> ChosenPlace:
+    """The point that was given, or the place of the name, or Los Angeles, which a warning says.
+
+    Raises:
+        InvalidArguments: both were given, or the name is that of no place or of several.
+        SourceError: the geocoder gave nothing.
+    """
+    if name is not None and point is not None:
+        message = "give a place, or lat and lon, not both"
+        raise InvalidArguments(f"place: {message}", errors=[{"loc": "place", "msg": message, "type": "value_error"}])
+    if name is not None:
+        located = await locate(ctx, name)
+        return ChosenPlace(located.place, located.full_name)
+    if point is not None:
+        return ChosenPlace(point)
+    ctx.warn("data", "default_location", "No valid place was given: this is Los Angeles. Give place, or lat and lon.")
+    return ChosenPlace(DEFAULT, by_default=True)
+
+
+async def locate(ctx: ToolContext, name: str) -> Located:
+    """The place of that name.
+
+    Raises:
+        InvalidArguments: there is none, or several that may be meant; they are listed.
+        SourceError: the geocoder gave nothing, or knows no place at all.
+    """
+    city, *qualifiers = (part.strip() for part in name.split(","))
+    found = await ctx.read(GEOCODING, city, section="data.place")
+    if not found and not await ctx.read(GEOCODING, KNOWN, section="data.place"):
+        raise SourceUnproved(f"not even {KNOWN} is known")
+    matching = [each for each in found if all(_lies_in(each, qualifier) for qualifier in qualifiers if qualifier)]
+    named = [each for each in matching if fold(each.name) == fold(city)] or matching
+    if not named:
+        raise _refuse(f"no place named {name!r} is known; give its name in English, or lat and lon", found)
+    largest, *others = sorted(named, key=lambda each: -each.population)
+    if any(largest.population < LARGER * other.population or not largest.population for other in others):
+        raise _refuse("several places have this name; add the region or country after a comma", named)
+    return largest
+
+
+def _lies_in(located: Located, qualifier: str) -> bool:
+    return fold(qualifier) in {fold(part) for part in (located.region, located.country, located.country_code) if part}
+
+
+def fold(name: str) -> str:
+    """A name without case and accents: São Paulo is sao paulo."""
+    plain = unicodedata.normalize("NFKD", name)
+    return "".join(letter for letter in plain if not unicodedata.combining(letter)).casefold()
+
+
+def _refuse(message: str, candidates: Sequence[Located]) -> InvalidArguments:
+    listed = sorted(candidates, key=lambda each: -each.population)[:SHOWN]
+    names = list(dict.fromkeys(each.full_name for each in listed))
+    said = f"place: {message}{': ' + '; '.join(names) if names else ''}"
+    shown = [{"place": each.full_name, "lat": each.place.lat, "lon": each.place.lon} for each in listed]
+    return InvalidArguments(
+        said, errors=[{"loc": "place", "msg": message, "type": "value_error"}], candidates=shown, did_you_mean=names
+    )

@@ -1,0 +1,112 @@
+"""Webhook subscriptions as the account tools show them."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from toolserver import NotFound, Payload, Timestamp, ToolContext, WebhookFire, WebhookSubscription
+
+SubscriptionId = Annotated[
+    str,
+    Field(
+        pattern="^wh_[0-9a-f]{16}$",
+        description="The id of a subscription, from webhook_subscribe or webhook_list",
+        examples=["wh_0123456789abcdef"],
+    ),
+]
+PAUSES = "insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone or operator"
+
+
+class Subscription(Payload):
+    id: str
+    endpoint: str = Field(description="Short name of the premium endpoint", examples=["world-deltas"])
+    webhook_url: str
+    state: Literal["active", "paused", "cancelled"]
+    pause_reason: str | None = Field(description=f"Null unless paused: {PAUSES}")
+    created_at: Timestamp
+    next_fire_at: Timestamp | None = Field(description="Null unless active")
+    last_delivered_at: Timestamp | None
+    last_status: int | None = Field(description="HTTP status of the last attempt; null: there was no answer")
+    last_error: str | None = Field(description="One word, such as timeout or http_500; null after a success")
+    consecutive_failures: int = Field(ge=0)
+    delivered_count: int = Field(ge=0)
+    failed_count: int = Field(ge=0)
+    params: dict[str, Any] = Field(description="Query parameters of the endpoint")
+    when: dict[str, Any] | None = Field(description="The condition; null: it fires in every slot")
+    description: str
+
+
+class WebhookDelivery(Payload):
+    id: str = Field(description="The webhook-id header: the same in every attempt")
+    kind: Literal["data", "fired", "cleared", "no_data", "test"]
+    state: Literal["open", "accepted", "charged", "free", "released", "skipped"] = Field(
+        description="charged: delivered and paid; free: delivered; released: given up, not charged; skipped: not tried"
+    )
+    reason: str | None = Field(description="Why it was released or skipped", examples=["delivery_failed"])
+    created_at: Timestamp
+    finished_at: Timestamp | None
+    attempts: int = Field(ge=0)
+    status: int | None = Field(description="HTTP status of the last attempt")
+    error: str | None = Field(description="One word for how the last attempt failed")
+    duration_ms: int | None
+    credits: int = Field(ge=0, description="What was charged")
+    receipt_id: str | None = Field(description="Null unless it was charged")
+
+
+def webhooks_of(ctx: ToolContext) -> Any:
+    """The subscriptions of this service. Raises NotFound where it has none."""
+    if ctx.host.webhooks is None:
+        raise NotFound("This server delivers no webhooks.")
+    return ctx.host.webhooks
+
+
+def show_subscription(found: WebhookSubscription) -> Subscription:
+    """A subscription without its secrets."""
+    return Subscription(**subscription_fields(found))
+
+
+def subscription_fields(found: WebhookSubscription) -> dict[str, Any]:
+    """The fields of a subscription as its owner sees them."""
+    return {
+        "id": found.id,
+        "endpoint": found.endpoint,
+        "webhook_url": found.url,
+        "state": found.state,
+        "pause_reason": found.pause_reason,
+        "created_at": moment_of(found.created_at),
+        "next_fire_at": moment_of(found.due_at) if found.state == "active" else None,
+        "last_delivered_at": moment_of(found.last_delivered_at),
+        "last_status": found.last_status,
+        "last_error": found.last_error,
+        "consecutive_failures": found.consecutive_failures,
+        "delivered_count": found.delivered_count,
+        "failed_count": found.failed_count,
+        "params": found.given_params,
+        "when": found.given_condition,
+        "description": found.description,
+    }
+
+
+def show_delivery(fire: WebhookFire) -> WebhookDelivery:
+    """A fire as the delivery log has it. What the receiver answered is not shown, only its status."""
+    charged = fire.state == "charged"
+    return WebhookDelivery(
+        id=fire.message_id,
+        kind=fire.kind,
+        state=fire.state,
+        reason=fire.reason,
+        created_at=moment_of(fire.created_at),
+        finished_at=moment_of(fire.finished_at),
+        attempts=fire.attempts,
+        status=fire.status,
+        error=fire.error,
+        duration_ms=fire.duration_ms,
+        credits=fire.price if charged else 0,
+        receipt_id=fire.receipt_id if charged else None,
+    )
+
+
+def moment_of(milliseconds: int | None) -> Any:
+    """A stored time."""
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)

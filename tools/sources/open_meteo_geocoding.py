@@ -1,0 +1,78 @@
+"""Open-Meteo's geocoder: where on earth a place of some name is (JSON, no key; names of GeoNames, CC BY 4.0).
+
+https://open-meteo.com/en/docs/geocoding-api
+"""
+
+from typing import Any, NamedTuple
+
+from tools.parsing.numbers import number, within
+from tools.parsing.optional import optional
+from tools.parsing.places import Place, two_decimals
+from tools.parsing.text import NAME, clean, clean_or_none
+from tools.sources.hosts import OPENMETEO, WEEK
+from toolserver import Get, Keys, Licence, Proof, Source, SourceChanged, read_rows
+
+SEARCH = "geocoding-api.open-meteo.com/v1/search"
+KEY = "OPENMETEO_API_KEY"
+LICENCE = Licence("non_commercial", "Place names by GeoNames via Open-Meteo.com", "https://open-meteo.com/en/terms")
+MOST = 10
+
+
+class Located(NamedTuple):
+    """A place of that name. `population` is 0 where it is not known; `region` is a state or province."""
+
+    name: str
+    region: str | None
+    country: str | None
+    country_code: str | None
+    population: float
+    place: Place
+
+    @property
+    def full_name(self) -> str:
+        return ", ".join(part for part in (self.name, self.region, self.country) if part)
+
+
+def request(query: str, keys: Keys) -> Get:
+    params = {"name": query, "count": str(MOST), "language": "en", "format": "json"}
+    if KEY in keys:
+        return Get(f"https://customer-{SEARCH}", params=params | {"apikey": keys[KEY]})
+    return Get(f"https://{SEARCH}", params=params)
+
+
+def parse(body: Any, query: str) -> tuple[Located, ...]:
+    """The places, in the order of the answer; `results` is missing where there is none."""
+    if body.get("error"):
+        raise SourceChanged(clean(str(body.get("reason")), 90))
+    if "results" not in body and body.keys() != {"generationtime_ms"}:  # forecasts have that member, too
+        raise SourceChanged("neither results nor the time of the search alone")
+    return read_rows(body.get("results") or (), _located)
+
+
+def _located(row: dict[str, Any]) -> Located:
+    lat, lon = within(number(row["latitude"]), -90, 90), within(number(row["longitude"]), -180, 180)
+    return Located(
+        name=clean(row["name"], NAME),
+        region=clean_or_none(row.get("admin1"), NAME),
+        country=clean_or_none(row.get("country"), NAME),
+        country_code=clean_or_none(row.get("country_code"), 2),
+        population=optional(number, row.get("population")) or 0.0,
+        place=Place(two_decimals(lat), two_decimals(lon)),
+    )
+
+
+GEOCODING = Source(
+    "OpenMeteo.geocoding",
+    request,
+    parse,
+    licence=LICENCE,
+    hosts=OPENMETEO,
+    fresh_s=WEEK,
+    keep_s=WEEK,
+    timeout_s=6,
+    least=0,
+    proof=Proof.harmless("a name that is not found is refused, and no weather is shown"),
+    user_input=True,
+    untrusted=True,
+    probe="Berlin",
+)

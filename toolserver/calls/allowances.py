@@ -1,0 +1,135 @@
+"""Allowances as account tools see them: names of tools instead of paths, times instead of milliseconds."""
+
+import difflib
+import json
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from toolserver.clock import Clock
+from toolserver.core.caller import token_hash
+from toolserver.errors import InvalidArguments, NotSupported
+from toolserver.ledger.allowance import DAY_MS, Allowance, AllowanceChange, AllowanceState, AllowanceTerms
+from toolserver.ledger.protocol import AllowanceLedger, Who
+from toolserver.registry.registry import Registry, Tier
+
+ALLOWANCE_PATH = "/api/payment/allowances"
+
+
+@dataclass(frozen=True, slots=True)
+class AllowanceWish:
+    """What a caller wants of an allowance. None leaves a member as it is, or without a cap where it is new.
+
+    To take a cap away: 0 for `credits_per_day`, `datetime.max` for `expires_at`, an empty list for `tools`.
+    """
+
+    name: str | None = None
+    credits: int | None = None
+    credits_per_day: int | None = None
+    expires_at: datetime | None = None
+    tools: list[str] | None = None
+
+
+class AllowanceDetails(NamedTuple):
+    """An allowance as its owner sees it. `token` is set in the answer that creates it, and never again."""
+
+    id: str
+    name: str
+    credits: int
+    spent: int
+    spent_today: int
+    credits_per_day: int | None
+    expires_at: datetime | None
+    tools: list[str] | None
+    state: AllowanceState
+    created_at: datetime
+    last_used_at: datetime | None
+    token: str | None = None
+
+
+class Allowances:
+    """The allowances of all tokens, each managed with the token whose credits it spends. `ledger` is None where
+    none can be kept. Every method raises PaymentRequired, AllowanceConflict for a token that is an allowance, and
+    NotSupported.
+    """
+
+    def __init__(self, ledger: AllowanceLedger | None, registry: Registry, clock: Clock) -> None:
+        self._kept_in, self._clock = ledger, clock
+        self._paths = {operation.name: operation.path for operation in registry if operation.tier is Tier.PREMIUM}
+
+    async def create(self, who: Who, wish: AllowanceWish) -> AllowanceDetails:
+        """Make an allowance with a token of its own. Raises InvalidArguments, and AllowanceConflict for the 101st."""
+        own = f"svc_live_{secrets.token_hex(32)}"
+        terms = self._terms(wish)
+        if terms.expires_at is not None and terms.expires_at <= self._clock.time() * 1000:
+            raise _refuse("expires_at", "must be in the future")
+        made = await self._ledger.create_allowance(who, token_hash(own).hex(), terms)
+        return self._show(made)._replace(token=own)
+
+    async def list_all(self, who: Who) -> list[AllowanceDetails]:
+        """The live allowances of a token, the oldest first, then the newest of those that ended."""
+        return [self._show(found) for found in await self._ledger.list_allowances(who)]
+
+    async def change(self, who: Who, id: str, wish: AllowanceWish) -> AllowanceDetails:
+        """Change what an allowance may spend: what is not given stays. Raises InvalidArguments, NotFound."""
+        names = ("name", "credits", "credits_per_day", "expires_at", "tools")
+        given = frozenset(name for name in names if getattr(wish, name) is not None)
+        change = AllowanceChange(given, self._terms(wish))
+        return self._show(await self._ledger.change_allowance(who, id, change))
+
+    async def revoke(self, who: Who, id: str) -> AllowanceDetails:
+        """End an allowance for good. Raises NotFound."""
+        return self._show(await self._ledger.revoke_allowance(who, id))
+
+    @property
+    def _ledger(self) -> AllowanceLedger:
+        if self._kept_in is None:
+            raise NotSupported("This server keeps no allowances.")
+        return self._kept_in
+
+    def _terms(self, wish: AllowanceWish) -> AllowanceTerms:
+        return AllowanceTerms(
+            wish.name or "unnamed",
+            wish.credits or 1,
+            wish.credits_per_day or None,
+            _milliseconds(wish.expires_at),
+            self._find_paths(wish.tools) if wish.tools else None,
+        )
+
+    def _find_paths(self, tools: list[str]) -> dict[str, str]:
+        """The paths of premium tools, which are those that cost credits. Raises InvalidArguments."""
+        for name in tools:
+            if name not in self._paths:
+                near = difflib.get_close_matches(name, self._paths, n=1)
+                meant = f"; did you mean {near[0]}?" if near else ""
+                raise _refuse("tools", f"{name} is no tool that costs credits{meant}")
+        return {name: self._paths[name] for name in tools}
+
+    def _show(self, found: Allowance) -> AllowanceDetails:
+        now = int(self._clock.time() * 1000)
+        return AllowanceDetails(
+            found.id,
+            found.name,
+            found.credits,
+            found.spent,
+            found.spent_on(now // DAY_MS),
+            found.credits_per_day,
+            _time(found.expires_at),
+            None if found.tools is None else list(json.loads(found.tools)),
+            found.find_state(now),
+            datetime.fromtimestamp(found.created_at / 1000, UTC),
+            _time(found.last_used_at),
+        )
+
+
+def _milliseconds(at: datetime | None) -> int | None:
+    return None if at is None or at.replace(tzinfo=None) == datetime.max else int(at.timestamp() * 1000)
+
+
+def _time(at: int | None) -> datetime | None:
+    return None if at is None else datetime.fromtimestamp(at / 1000, UTC)
+
+
+def _refuse(name: str, what: str) -> InvalidArguments:
+    return InvalidArguments(f"{name}: {what}", errors=[{"loc": name, "msg": what, "type": "value_error"}])

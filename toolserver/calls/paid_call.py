@@ -1,0 +1,238 @@
+"""One paid call: credits are reserved, the answer is made, the reservation is settled and a receipt is signed.
+
+Every failure moves towards "not charged". The reservation is settled even when the caller hangs up, a caller who hangs
+up after the charge gets the credits back, and so does a caller for whom no receipt could be made.
+"""
+
+import logging
+from collections.abc import Awaitable, Hashable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+import anyio.lowlevel
+
+from toolserver.calls.delivery import when_sent
+from toolserver.calls.response import RenderedResponse
+from toolserver.calls.response_cache import ResponseCache, SchemaFailure, build_cache_key
+from toolserver.calls.sale import PaidCall, PaidCallResult, describe_body, describe_sale, no_charge_reason, show_answer
+from toolserver.core.caller import token_hash
+from toolserver.core.metrics import Metrics
+from toolserver.errors import CallRejected, InternalError, PaymentRequired, UpstreamUnavailable
+from toolserver.ledger.protocol import Ledger, NoCharge, Settlement
+from toolserver.receipts.sign import Receipts, Sale
+from toolserver.registry.registry import Operation
+
+if TYPE_CHECKING:
+    from toolserver.calls.charge_with_receipt import ReceiptedCharges
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+HOLD_S = 300.0
+SETTLE_S = 5.0
+OUR_FAULT = "Something went wrong on our side; the request id helps us find it."
+
+
+class PaidCallRunner:
+    """Makes paid calls.
+
+    `receipts` may be None in tests. `receipted_charges` charges and signs in one transaction; it is None where the
+    ledger and the receipts are not in the same file.
+    """
+
+    def __init__(
+        self,
+        answers: ResponseCache,
+        ledger: Ledger,
+        metrics: Metrics,
+        receipts: Receipts | None,
+        receipted_charges: "ReceiptedCharges | None" = None,
+    ) -> None:
+        self._answers, self._ledger, self._metrics = answers, ledger, metrics
+        self._receipts, self._charges = receipts, receipted_charges
+
+    async def run(self, call: PaidCall) -> PaidCallResult:
+        """Make the call. A call_id that was charged before is not charged again.
+
+        Raises:
+            CallRejected: the caller gets no payload, and nothing was charged. Its headers hold
+                the receipt that says so, if one could be signed.
+        """
+        operation = call.operation
+        rendered = self.find_billable(operation, build_cache_key(operation, call.arguments), self._answers.clock.time())
+        if rendered is not None:
+            return await self.charge_cached(call, rendered)
+        hold = self._ledger.reserve(call.call_id, call.token, operation.credits, endpoint=operation.path, ttl_s=HOLD_S)
+        await self._ask_ledger(call, hold)
+        rendered = show_answer(call.caller, await self._make_answer(call))
+        reason = no_charge_reason(rendered)
+        answer = await self._settle(call, reason)
+        if rendered.nothing:
+            told = "No source of this payload answered. Nothing was charged."
+            raise await self._add_receipt(call, UpstreamUnavailable(told, headers={"Retry-After": "15"}), "5xx", answer)
+        return await self._deliver(call, rendered, answer, reason)
+
+    def find_billable(self, operation: Operation, key: Hashable, now: float) -> RenderedResponse | None:
+        """A cached answer that is owed in full, so that it can be charged in one step. None when there is none."""
+        rendered = self._answers.find(key, now)
+        if rendered is None or no_charge_reason(rendered) or self._answers.needs_refresh(rendered, now):
+            return None
+        return rendered
+
+    async def charge_cached(self, call: PaidCall, rendered: RenderedResponse) -> PaidCallResult:
+        """Charge for a cached answer: together with its receipt where `receipted_charges` can do that.
+
+        Raises:
+            CallRejected: nothing was charged.
+        """
+        operation, price = call.operation, call.operation.credits
+        rendered = show_answer(call.caller, rendered)
+        if self._charges is None:
+            charge = self._ledger.charge(call.call_id, call.token, price, endpoint=operation.path, undelivered=True)
+            settled = await self._ask_ledger(call, charge)
+            self._metrics.settled(operation.name, price, None)
+            return await self._deliver(call, rendered, settled)
+
+        def sale(settled: Settlement) -> Sale:
+            body = describe_body(call, rendered, settled)
+            return describe_sale(call, settled, settled.reason, body=body, captured_at=rendered.oldest_at)
+
+        sold = self._charges.charge(call.call_id, call.token, price, endpoint=operation.path, sale=sale)
+        try:
+            settled, receipt = await self._ask_ledger(call, sold)
+        except CallRejected:
+            raise
+        except Exception:
+            log.exception("no receipt could be made, so the call is not charged", extra=self._log_fields(call))
+            raise InternalError(OUR_FAULT) from None
+        self._metrics.settled(operation.name, price, None)
+        return self._hand_over(
+            call, PaidCallResult(rendered, settled.charged, settled.remaining, settled.reason, *receipt)
+        )
+
+    async def _ask_ledger(self, call: PaidCall, asked: Awaitable[R]) -> R:
+        """Wait for the ledger. A call that fails because the ledger is away is recorded in the public log.
+
+        Raises:
+            PaymentRequired: the ledger refuses the call or cannot be reached.
+        """
+        try:
+            return await asked
+        except PaymentRequired as refusal:
+            if refusal.code == "billing_unavailable":
+                await self._record_uncharged(call, "circuit_breaker")
+            raise
+
+    async def _make_answer(self, call: PaidCall) -> RenderedResponse:
+        """The answer. When it cannot be made, the reservation is settled before this raises.
+
+        Raises:
+            CallRejected: the tool refused the call or failed; nothing was charged.
+        """
+        try:
+            return await self._answers.get(
+                call.operation, call.arguments, build_cache_key(call.operation, call.arguments)
+            )
+        except anyio.get_cancelled_exc_class():
+            await self._release(call)
+            raise
+        except CallRejected:  # the tool itself refuses the call
+            await self._settle(call, "rejected")
+            raise
+        except SchemaFailure:
+            log.exception("a tool broke its schema", extra=self._log_fields(call))
+            raise await self._fail(call, "schema_failure") from None
+        except Exception:
+            log.exception("a paid call failed", extra=self._log_fields(call))
+            raise await self._fail(call, "5xx") from None
+
+    async def _fail(self, call: PaidCall, reason: NoCharge) -> CallRejected:
+        return await self._add_receipt(call, InternalError(OUR_FAULT), reason, await self._settle(call, reason))
+
+    async def _settle(self, call: PaidCall, reason: str | None) -> Settlement | None:
+        """Settle the reservation: charge it, or release it for a `reason`. None when the ledger did not answer."""
+        settled = None
+        try:
+            with anyio.move_on_after(SETTLE_S, shield=True):
+                settled = await self._ledger.settle(call.call_id, no_charge=reason, undelivered=True)
+                self._metrics.settled(call.operation.name, call.operation.credits, settled.reason)
+        except PaymentRequired:
+            log.warning("the ledger did not say how it settled a call", extra=self._log_fields(call))
+        return settled
+
+    async def _deliver(
+        self, call: PaidCall, rendered: RenderedResponse, settled: Settlement | None, reason: str | None = None
+    ) -> PaidCallResult:
+        """The answer with its receipt. When the caller has hung up meanwhile, the charge is released.
+
+        Raises:
+            InternalError: no receipt could be signed; the charge was released.
+        """
+        try:
+            await anyio.lowlevel.checkpoint_if_cancelled()
+        except anyio.get_cancelled_exc_class():
+            await self._release(call)
+            raise
+        remaining = settled.remaining if settled else None
+        charged = settled.charged if settled else 0
+        reason = reason or (settled.reason if settled else None)
+        if self._receipts is None:
+            return self._hand_over(call, PaidCallResult(rendered, charged, remaining, reason))
+        body = describe_body(call, rendered, settled)
+        try:
+            receipt_id, receipt = await self._sign(call, settled, reason, body=body, captured_at=rendered.oldest_at)
+        except Exception:
+            log.exception("no receipt could be made, so the call is not charged", extra=self._log_fields(call))
+            await self._settle(call, "5xx")
+            raise InternalError(OUR_FAULT) from None
+        return self._hand_over(call, PaidCallResult(rendered, charged, remaining, reason, receipt_id, receipt))
+
+    def _hand_over(self, call: PaidCall, sold: PaidCallResult) -> PaidCallResult:
+        """The answer, to be sent now. When it has been sent, the ledger hears of it, and the charge stays for good."""
+        if sold.charged:
+            when_sent(partial(self._ledger.delivered, call.call_id))
+        return sold
+
+    async def _add_receipt(
+        self, call: PaidCall, rejected: CallRejected, reason: NoCharge, settled: Settlement | None
+    ) -> CallRejected:
+        """The rejection, with a receipt in its headers that says that nothing was charged."""
+        if settled is not None:
+            rejected.headers["X-Credits-Remaining"] = str(settled.remaining)
+        if self._receipts is not None:
+            try:
+                names = ("X-Service-Receipt-Id", "X-Service-Receipt")
+                signed = await self._sign(call, settled, reason, status=rejected.status)
+                rejected.headers |= dict(zip(names, signed, strict=True))
+            except Exception:
+                log.exception("no receipt could be made of a call that failed", extra=self._log_fields(call))
+        return rejected
+
+    async def _sign(
+        self, call: PaidCall, settled: Settlement | None, reason: str | None, **more: Any
+    ) -> tuple[str, str]:
+        assert self._receipts is not None
+        sale = describe_sale(call, settled, reason, **more)
+        with anyio.fail_after(SETTLE_S, shield=True):
+            return await self._receipts.sign(sale)
+
+    async def _release(self, call: PaidCall) -> None:
+        """Release what was reserved or charged for a caller who hung up."""
+        await self._settle(call, "cancelled")
+        await self._record_uncharged(call, "cancelled")
+
+    async def _record_uncharged(self, call: PaidCall, reason: NoCharge) -> None:
+        """Record in the public log a call that was not charged and for which nobody takes a receipt."""
+        if self._receipts is None:
+            return
+        owner, operation = token_hash(call.token).hex(), call.operation
+        try:
+            with anyio.move_on_after(SETTLE_S, shield=True):
+                await self._receipts.unheard(reason, owner, operation.endpoint, operation.credits)
+        except Exception:
+            log.exception("an uncharged call could not be recorded in the public log", extra=self._log_fields(call))
+
+    def _log_fields(self, call: PaidCall) -> dict[str, str]:
+        return {"tool": call.operation.name, "request_id": call.caller.request_id, "call_id": call.call_id}

@@ -1,0 +1,320 @@
+"""The one way a call is made.
+
+    check arguments → authenticate → limit → reserve → answer → settle → receipt
+
+MCP, REST, the webhook timer and the command line all call `Pipeline.call`; none of them runs a tool itself.
+That is what makes charging, limits and receipts the same everywhere.
+"""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from pydantic import BaseModel
+
+from toolserver import ids
+from toolserver.calls.arguments import validate_arguments
+from toolserver.calls.idempotency import Idempotency, fingerprint
+from toolserver.calls.paid_call import OUR_FAULT, PaidCallRunner
+from toolserver.calls.quotas import LimitState, Quota
+from toolserver.calls.rate_limit import TOKEN_CLIENT, FreeLimits, PersonalLimits
+from toolserver.calls.response import RenderedResponse
+from toolserver.calls.response_cache import ResponseCache, build_cache_key, is_default
+from toolserver.calls.sale import (
+    CallPayments,
+    PaidCall,
+    PaidCallResult,
+    name_storage_failure,
+    pack_sale,
+    show_answer,
+    unpack_sale,
+)
+from toolserver.calls.tokens import TokenChecks
+from toolserver.core.caller import Caller, well_formed
+from toolserver.core.metrics import Metrics
+from toolserver.core.usage_stats import Usage
+from toolserver.errors import (
+    CallRejected,
+    InternalError,
+    InvalidArguments,
+    InvalidToken,
+    PaymentRequired,
+    RateLimited,
+    TookTooLong,
+)
+from toolserver.ledger.protocol import Ledger
+from toolserver.receipts.sign import Receipts
+from toolserver.registry.registry import Operation, Tier
+
+if TYPE_CHECKING:
+    from toolserver.calls.charge_with_receipt import ReceiptedCharges
+
+log = logging.getLogger(__name__)
+
+KEY_LENGTH = 255
+HUNG_UP = 499  # the status that is counted for a caller who did not wait for the answer; nothing is sent
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of a call, the same for every face. `no_charge` says why a premium answer was not charged."""
+
+    rendered: RenderedResponse
+    limit_states: list[LimitState] = field(default_factory=list)
+    credits_remaining: int | None = None
+    charged: int = 0
+    no_charge: str | None = None
+    receipt_id: str | None = None
+    receipt: str | None = None
+    hit: bool = False
+    key: Hashable | None = None  # under which a free answer is cached
+    client: str | None = None
+    settlement: dict[str, Any] | None = None  # x402: how the payment that came with the call was settled
+
+
+class Pipeline:
+    """Makes calls. `receipts` is None where no receipts are signed, `x402` where that way to pay is off."""
+
+    def __init__(
+        self,
+        answers: ResponseCache,
+        *,
+        ledger: Ledger,
+        limits: FreeLimits,
+        idempotency: Idempotency,
+        metrics: Metrics,
+        usage: Usage | None = None,
+        receipts: Receipts | None = None,
+        personal: PersonalLimits | None = None,
+        premium: PersonalLimits | None = None,
+        receipted_charges: "ReceiptedCharges | None" = None,
+        x402: CallPayments | None = None,
+    ) -> None:
+        self.answers, self.ledger, self.limits, self.metrics = answers, ledger, limits, metrics
+        self.personal = personal or PersonalLimits(monotonic=answers.clock.monotonic, enabled=limits.enabled)
+        self.premium = premium or PersonalLimits(
+            per_minute=600, monotonic=answers.clock.monotonic, enabled=limits.enabled, name="premium"
+        )
+        self.usage = usage or Usage()
+        self.asked_at: dict[str, float] = {}  # when each tool that is kept fresh in the background was last called
+        self._idempotency = idempotency
+        self._tokens = TokenChecks(monotonic=answers.clock.monotonic, enabled=limits.enabled)
+        self._paid_calls = PaidCallRunner(answers, ledger, metrics, receipts, receipted_charges)
+        self._x402 = x402
+
+    def answer_from_cache(
+        self,
+        operation: Operation,
+        key: Hashable,
+        now: float,
+        client: str | None,
+        known: Callable[[RenderedResponse], bool] | None = None,
+        agent: str = "",
+    ) -> tuple[RenderedResponse, list[LimitState], bool] | None:
+        """A free answer that is cached: the answer, the state of the client's limits, and whether the client has it.
+
+        None when the answer has to be made; nothing was counted then. `client` is None for callers without limits.
+        `known` says whether the client has these bytes already: a 304 costs nothing of the spacing. Raises RateLimited.
+        """
+        rendered = self.answers.find(key, now)
+        if rendered is None or rendered.nothing or self.answers.needs_refresh(rendered, now):
+            return None
+        unchanged = known is not None and known(rendered)
+        limit_states: list[LimitState] = []
+        if client is not None and self.limits.enabled and operation.spaced:
+            try:
+                limit_states = self.limits.take(client, operation.name, question=key, spaced=not unchanged)
+            except RateLimited as rejected:
+                self.metrics.called(operation.name, operation.tier, rejected.code, 0.0)
+                self.usage.count(agent, operation.endpoint, rejected.status, operation.tier, now)
+                raise
+        self.metrics.hit(operation.name, operation.tier)
+        self.usage.count(agent, operation.endpoint, 304 if unchanged else 200, operation.tier, now)
+        return rendered, limit_states, unchanged
+
+    def find_billable(self, operation: Operation, key: Hashable, now: float) -> RenderedResponse | None:
+        """A cached answer that `charge_cached` can charge for. None when the answer has to be made."""
+        return self._paid_calls.find_billable(operation, key, now)
+
+    async def charge_cached(
+        self, operation: Operation, arguments: BaseModel, rendered: RenderedResponse, caller: Caller
+    ) -> Outcome:
+        """Charge for a cached answer to a call without arguments. It takes no time, so no disconnect is watched for.
+
+        Raises:
+            CallRejected: nothing was charged.
+        """
+        return await self._count(operation, caller, self._charge_cached(operation, arguments, rendered, caller))
+
+    async def _charge_cached(
+        self, operation: Operation, arguments: BaseModel, rendered: RenderedResponse, caller: Caller
+    ) -> Outcome:
+        token = self._admit_buyer(operation, caller)
+        if operation.follow_s is not None:
+            self.asked_at[operation.name] = self.answers.clock.monotonic()
+        call = PaidCall(ids.call_id(), operation, arguments, {}, caller, token)
+        return _outcome(await self._paid_calls.charge_cached(call, rendered))
+
+    def _add_payment_offer(self, operation: Operation, rejected: CallRejected) -> None:
+        """Add the offer to pay by x402 to a rejection for lack of payment."""
+        if self._x402 is not None and isinstance(rejected, PaymentRequired):
+            self._x402.add_offer(operation, rejected)
+
+    def _admit_buyer(self, operation: Operation, caller: Caller) -> str:
+        """Count a paid call against its limit. Returns the caller's token. Raises PaymentRequired, RateLimited."""
+        token = self._tokens.require(operation, caller)
+        if caller.limited:
+            self.premium.take("token " + fingerprint(token), operation.name)
+        return token
+
+    def give_back(self, operation: Operation, outcome: Outcome) -> None:
+        """Give back the spacing of a call whose answer the client had already (304)."""
+        if outcome.client is not None:
+            self.limits.give_back_spacing(outcome.client, operation.name, outcome.key)
+
+    async def call(self, operation: Operation, given: Mapping[str, Any], caller: Caller) -> Outcome:
+        """Make a call.
+
+        Raises:
+            CallRejected: the caller gets no payload; nothing was charged.
+        """
+        return await self._count(operation, caller, self._call(operation, given, caller))
+
+    async def check(self, operation: Operation, given: Mapping[str, Any], caller: Caller) -> int:
+        """Check a paid call, compose and charge nothing; the credits that are left. Raises what `call` raises."""
+        try:
+            validate_arguments(operation, given)
+            return await self._tokens.check_funds(operation, self._admit_buyer(operation, caller), caller, self.ledger)
+        except CallRejected as rejected:
+            self._add_payment_offer(operation, rejected)
+            raise
+
+    async def _count(self, operation: Operation, caller: Caller, made: Awaitable[Outcome]) -> Outcome:
+        """The outcome of a call. How it ended and how long it took are counted, whatever happens.
+
+        Outcomes are `ok`, `stale`, `cancelled` when the caller hung up, or an error code.
+        """
+        started = time.perf_counter()
+        word, status = InternalError.code, InternalError.status
+        try:
+            outcome = await made
+            word, status = ("stale" if outcome.rendered.stale else "ok"), 200
+            if operation.credits or operation.needs_token:
+                self._tokens.record(caller, known=True)
+            return outcome
+        except CallRejected as rejected:
+            word, status = rejected.code, rejected.status
+            if isinstance(rejected, InvalidToken):
+                self._tokens.record(caller, known=False)
+            self._add_payment_offer(operation, rejected)
+            raise
+        except anyio.get_cancelled_exc_class():
+            word, status = "cancelled", HUNG_UP
+            raise
+        except Exception:
+            log.exception("a call failed", extra={"tool": operation.name, "request_id": caller.request_id})
+            raise InternalError(OUR_FAULT) from None
+        finally:
+            self.metrics.called(operation.name, operation.tier, word, time.perf_counter() - started)
+            self.usage.count(caller.agent, operation.endpoint, status, operation.tier, self.answers.clock.time())
+
+    async def _call(self, operation: Operation, given: Mapping[str, Any], caller: Caller) -> Outcome:
+        arguments = validate_arguments(operation, given)
+        if operation.follow_s is not None:
+            self.asked_at[operation.name] = self.answers.clock.monotonic()
+        if operation.tier is Tier.PREMIUM:
+            return await self._call_premium(operation, arguments, given, caller)
+        if operation.personal:
+            with name_storage_failure():
+                return await self._call_personal(operation, arguments, caller)
+        client, limit_states = await self._limit(operation, arguments, caller)
+        key = build_cache_key(operation, arguments)
+        found = self.answers.fresh(operation, arguments, key)
+        rendered = found or await self.answers.make(operation, arguments, key)
+        return Outcome(show_answer(caller, rendered), limit_states, hit=found is not None, key=key, client=client)
+
+    async def identify_client(self, caller: Caller) -> str:
+        """The name that limits count by: the token that pays for a valid one, else the caller's address."""
+        if caller.token and well_formed(caller.token) and not self._tokens.is_suspect(caller):
+            try:
+                payer = await self.ledger.find_payer(caller.token)
+                self._tokens.record(caller, known=payer is not None)
+                if payer is not None:
+                    return f"{TOKEN_CLIENT}{payer}"
+            except PaymentRequired:
+                log.info("the ledger is away: a free call counts by address")
+        return caller.client
+
+    async def _limit(
+        self, operation: Operation, arguments: BaseModel, caller: Caller
+    ) -> tuple[str | None, list[LimitState]]:
+        """Count a free call: by every limit that applies, or by none when one of them refuses it."""
+        if not caller.limited or not self.limits.enabled or not (operation.spaced or operation.quotas):
+            return None, []
+        client = await self.identify_client(caller) if caller.token else caller.client
+        if operation.quotas:
+            self.personal.check(client, operation.name, operation.quotas)
+        limit_states = []
+        if operation.spaced:
+            question = build_cache_key(operation, arguments)
+            distinct = _distinct(operation, arguments)
+            limit_states = self.limits.take(client, operation.name, question=question, distinct=distinct)
+        if operation.quotas:
+            self.personal.take(client, operation.name, operation.quotas)
+        return (client, limit_states) if operation.spaced else (None, [])
+
+    async def _call_personal(self, operation: Operation, arguments: BaseModel, caller: Caller) -> Outcome:
+        """An answer for this caller alone: made for each call, with the caller known to the tool, and never cached."""
+        self._tokens.check(caller)
+        token = self._tokens.require(operation, caller) if operation.needs_token else None
+        remaining = None if token is None else await self.ledger.balance(token)
+        if caller.limited:
+            client = await self.identify_client(caller) if caller.token else caller.client
+            self.personal.take(client, operation.name, operation.quotas)
+        rendered = await self.answers.compose(operation, arguments, caller)
+        if rendered.nothing:
+            raise TookTooLong()
+        settlement = await self._x402.find_settlement(caller.payment) if self._x402 and caller.payment else None
+        return Outcome(rendered, [], remaining, settlement=settlement)
+
+    async def _call_premium(
+        self, operation: Operation, arguments: BaseModel, given: Mapping[str, Any], caller: Caller
+    ) -> Outcome:
+        if caller.payment is not None and self._x402 is not None:
+            if caller.limited:
+                self.premium.take(caller.client, operation.name)
+            sold, settlement = await self._x402.sell(operation, arguments, given, caller)
+            return replace(_outcome(sold), settlement=settlement)
+        token = self._admit_buyer(operation, caller)
+
+        async def sell(call_id: str) -> PaidCallResult:
+            return await self._paid_calls.run(PaidCall(call_id, operation, arguments, given, caller, token))
+
+        if caller.idempotency_key is not None and not 1 <= len(caller.idempotency_key) <= KEY_LENGTH:
+            raise InvalidArguments(f"An Idempotency-Key has 1 to {KEY_LENGTH} characters.", errors=[])
+        if caller.idempotency_key is None:
+            sold = await sell(ids.call_id())
+        else:
+            request = fingerprint(f"{operation.name} {arguments.model_dump_json()}")
+            sold = await self._idempotency.once(
+                fingerprint(token), caller.idempotency_key, request, sell, pack=pack_sale, unpack=unpack_sale
+            )
+        return _outcome(sold)
+
+
+def _outcome(sold: PaidCallResult) -> Outcome:
+    return Outcome(sold.rendered, [], sold.remaining, sold.charged, sold.reason, sold.receipt_id, sold.receipt)
+
+
+def _distinct(operation: Operation, arguments: BaseModel) -> tuple[Quota, str] | None:
+    """The quota of different values of arguments, and those of this call, if the tool has one and they were chosen."""
+    if operation.distinct is None:
+        return None
+    names, quota, window_s = operation.distinct
+    if is_default(operation, arguments):
+        return None
+    values = [getattr(arguments, name) for name in names]
+    return Quota(f"distinct {' '.join(names)}", quota, window_s), repr(values)

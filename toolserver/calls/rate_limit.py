@@ -1,0 +1,213 @@
+"""Limits per client.
+
+The free tier: so many calls a day, and one per endpoint and 30 seconds; with a token one per question, that is endpoint
+and arguments. Payment and account tools: so many a minute.
+
+Check and write happen without an await between them, so one process needs no lock.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
+from typing import Literal
+
+from toolserver.calls.quotas import KEYS, Bucket, LimitState, Quota, Verdict, make_rejection
+from toolserver.core.caller import wider_network
+from toolserver.errors import RateLimited
+
+QUESTIONS = 12  # different ones of an endpoint that are answered in the time between two calls
+TOKEN_CLIENT = "token "  # what the name of a client begins with that is known by its token
+
+
+class DistinctValueLimit:
+    """So many different values of an argument per client and window; a value asked for again is free."""
+
+    def __init__(self, *, monotonic: Callable[[], float], clients: int = KEYS) -> None:
+        self._monotonic, self._clients = monotonic, clients
+        self._seen: OrderedDict[str, dict[str, float]] = OrderedDict()
+
+    def check(self, client: str, quota: Quota, value: str) -> None:
+        """Raise RateLimited when the value is one too many, for the client or for its /48. Nothing is counted."""
+        self._check(client, quota, value)
+        if (wider := wider_network(client)) is not None:
+            self._check(wider, quota.widen(), value)
+
+    def _check(self, client: str, quota: Quota, value: str) -> None:
+        now = self._monotonic()
+        seen = self._recent(client, quota, now)
+        if value not in seen and len(seen) >= quota.quota:
+            oldest = min(seen.values())
+            raise make_rejection(quota, Verdict(False, 0, quota.window_s, oldest + quota.window_s - now))
+
+    def take(self, client: str, quota: Quota, value: str) -> None:
+        """Count a value that `check` let pass. One that was counted before keeps its time."""
+        self._take(client, quota, value)
+        if (wider := wider_network(client)) is not None:
+            self._take(wider, quota.widen(), value)
+
+    def _take(self, client: str, quota: Quota, value: str) -> None:
+        now = self._monotonic()
+        seen = self._recent(client, quota, now)
+        seen.setdefault(value, now)
+        key = f"{client} {quota.name}"
+        self._seen.pop(key, None)
+        self._seen[key] = seen
+        if len(self._seen) > self._clients:
+            self._seen.popitem(last=False)
+
+    def _recent(self, client: str, quota: Quota, now: float) -> dict[str, float]:
+        """The client's values of the current window, each with the time at which it was counted."""
+        seen = self._seen.get(f"{client} {quota.name}", {})
+        return {value: at for value, at in seen.items() if at > now - quota.window_s}
+
+
+class FreeLimits:
+    """The limits of the free tier, taken together or not at all."""
+
+    def __init__(
+        self,
+        *,
+        daily: int,
+        spacing_s: float,
+        monotonic: Callable[[], float],
+        enabled: bool = True,
+        keys: int = KEYS,
+        scope: Literal["endpoint", "question"] = "endpoint",
+    ) -> None:
+        """`scope` is what callers without a token are spaced by."""
+        self.enabled, self._by_question = enabled, scope == "question"
+        self.daily = Bucket(Quota("daily", daily, 86400), monotonic=monotonic, keys=keys)
+        self.spacing = Bucket(Quota("spacing", 1, spacing_s), monotonic=monotonic, keys=keys)
+        self._wide = [Bucket(each.quota.widen(), monotonic=monotonic, keys=keys) for each in (self.daily, self.spacing)]
+        self.distinct = DistinctValueLimit(monotonic=monotonic, clients=keys)
+        self.policy = f"{self.daily.quota.policy}, {self.spacing.quota.policy}"
+
+    def take(
+        self,
+        client: str,
+        endpoint: str,
+        *,
+        question: Hashable = None,
+        spaced: bool = True,
+        distinct: tuple[Quota, str] | None = None,
+    ) -> list[LimitState]:
+        """Count a call, and the value of an argument of which only so many different ones are allowed.
+
+        `question` is the cache key of the answer: a caller with a token is spaced by it, and may ask so many
+        different ones of an endpoint in the time between two calls.
+
+        Raises:
+            RateLimited: it names the limit, and nothing was counted.
+        """
+        if not self.enabled:
+            return []
+        by_question = self._is_spaced_by_question(client)
+        key = self._spacing_key(client, endpoint, question)
+        if spaced and not (verdict := self.spacing.look(key)).allowed:
+            raise self._reject_spacing(endpoint, verdict, by_question=by_question)
+        wide = self._check_wider(client, endpoint, spaced=spaced and not by_question)
+        values = self._count_distinct(distinct, (endpoint, question) if spaced and by_question else None)
+        for quota, value in values:
+            self.distinct.check(client, quota, value)
+        day = self.daily.take(client)
+        if not day.allowed:
+            raise make_rejection(self.daily.quota, day)
+        for bucket, name in wide:
+            bucket.take(name)
+        limit_states = [LimitState(self.daily.quota, day)]
+        if spaced:
+            limit_states.append(LimitState(self.spacing.quota, self.spacing.take(key)))
+        for quota, value in values:
+            self.distinct.take(client, quota, value)
+        return limit_states
+
+    def _count_distinct(
+        self, distinct: tuple[Quota, str] | None, asked: tuple[str, Hashable] | None
+    ) -> list[tuple[Quota, str]]:
+        """The quotas of different values that a call counts in: of arguments, and of questions about an endpoint."""
+        found = [] if distinct is None else [distinct]
+        if asked is not None:
+            endpoint, question = asked
+            found.append((Quota(f"questions {endpoint}", QUESTIONS, self.spacing.quota.window_s), repr(question)))
+        return found
+
+    def _is_spaced_by_question(self, client: str) -> bool:
+        return self._by_question or client.startswith(TOKEN_CLIENT)
+
+    def _spacing_key(self, client: str, endpoint: str, question: Hashable) -> str:
+        return f"{client} {endpoint} {question!r}" if self._is_spaced_by_question(client) else f"{client} {endpoint}"
+
+    def _reject_spacing(self, endpoint: str, verdict: Verdict, *, by_question: bool) -> RateLimited:
+        """The refusal of a call that comes too soon: which rule it is, and what helps."""
+        every = f"{self.spacing.quota.window_s:g} s"
+        if by_question:
+            helps = f"The same arguments are answered once in {every}; other arguments are answered now."
+        else:
+            helps = (
+                f"{endpoint} is answered once in {every} for a client, whatever the arguments. With a bearer token (a"
+                f" balance of 0 is enough) up to {QUESTIONS} different questions are answered in that time."
+            )
+        return make_rejection(self.spacing.quota, verdict, helps)
+
+    def _check_wider(self, client: str, endpoint: str, *, spaced: bool) -> list[tuple[Bucket, str]]:
+        """Return the buckets of the client's /48 that a call counts in. Raises RateLimited when one of them is full."""
+        wider = wider_network(client)
+        if wider is None:
+            return []
+        daily, spacing = self._wide
+        wide = [(daily, wider), *([(spacing, f"{wider} {endpoint}")] if spaced else [])]
+        for bucket, name in wide:
+            if not (verdict := bucket.look(name)).allowed:
+                raise make_rejection(bucket.quota, verdict)
+        return wide
+
+    def give_back_spacing(self, client: str, endpoint: str, question: Hashable = None) -> None:
+        """A 304 costs nothing of the spacing budget."""
+        if self.enabled:
+            self.spacing.give_back(self._spacing_key(client, endpoint, question))
+
+
+class PersonalLimits:
+    """What a kind of tools allows a client: so many calls a minute over all of them, and their own quotas."""
+
+    def __init__(
+        self,
+        *,
+        per_minute: int = 60,
+        monotonic: Callable[[], float],
+        enabled: bool = True,
+        keys: int = KEYS,
+        name: str = "personal",
+    ) -> None:
+        self.enabled = enabled
+        self._monotonic, self._keys = monotonic, keys
+        self._shared = Bucket(Quota(name, per_minute, 60), monotonic=monotonic, keys=keys)
+        self._own: dict[Quota, Bucket] = {}
+
+    def take(self, client: str, tool: str, quotas: Iterable[tuple[int, float]] = ()) -> None:
+        """Count a call. Raises RateLimited, naming the limit; then nothing was counted."""
+        if not self.enabled:
+            return
+        buckets = self._buckets(tool, quotas)
+        _check(buckets, client)
+        for bucket in buckets:
+            bucket.take(client)
+
+    def check(self, client: str, tool: str, quotas: Iterable[tuple[int, float]] = ()) -> None:
+        """Raises RateLimited, naming the limit, when `take` would. Nothing is counted."""
+        if self.enabled:
+            _check(self._buckets(tool, quotas), client)
+
+    def _buckets(self, tool: str, quotas: Iterable[tuple[int, float]]) -> list[Bucket]:
+        return [self._shared, *(self._bucket(Quota(tool, calls, window_s)) for calls, window_s in quotas)]
+
+    def _bucket(self, quota: Quota) -> Bucket:
+        if quota not in self._own:
+            self._own[quota] = Bucket(quota, monotonic=self._monotonic, keys=self._keys)
+        return self._own[quota]
+
+
+def _check(buckets: list[Bucket], client: str) -> None:
+    """Raises RateLimited for the first of the buckets that would refuse a call."""
+    for bucket in buckets:
+        if not (verdict := bucket.look(client)).allowed:
+            raise make_rejection(bucket.quota, verdict)

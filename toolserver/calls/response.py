@@ -1,0 +1,137 @@
+"""An answer as bytes: rendered once per refresh, then copied by every face."""
+
+import hashlib
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+import brotli
+import msgspec
+import zstandard
+
+COMPRESS_FROM = 1024
+AHEAD = 0.85  # the share of its life after which a popular answer is composed anew
+ENCODINGS = ("zstd", "br", "gzip")  # in the order we prefer them
+SHORT_META = ("attribution", "untrusted_text", "stale", "simulated")
+"""What `meta=short` keeps of `_meta`: what changes a decision. `credits_remaining` is added by call."""
+_FASTEST_FIT = {"br": 5, "zstd": 3, "gzip": 6}
+
+encode = msgspec.json.encode
+decode = msgspec.json.decode
+
+
+@dataclass(slots=True, eq=False)
+class RenderedResponse:
+    """One answer's bytes and the facts that its headers need. Faces keep what they derive from it in `memo`.
+
+    Times are epoch seconds. `nothing` says that no source gave anything: such an answer is not to be stored by anyone.
+    `no_charge` is why a premium answer is free, if it is.
+    """
+
+    payload: bytes
+    generated_at: float
+    expires_at: float
+    oldest_at: float | None
+    stale: bool = False
+    nothing: bool = False
+    no_charge: str | None = None
+    etag: str = ""
+    hits: int = 0
+    next: "RenderedResponse | None" = None
+    ahead_at: float = 0.0
+    keepable: bool = True
+    memo: dict[Any, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.ahead_at = self.generated_at + AHEAD * (self.expires_at - self.generated_at)
+        self.etag = self.etag or self.sha256().hex()[:32]
+
+    def sha256(self, remaining: int | None = None) -> bytes:
+        """The hash of the payload, or of its copy with the credits that remain. Their common part is hashed once."""
+        shared = self.memo.get("sha256")
+        if shared is None:
+            shared = self.memo["sha256"] = hashlib.sha256(memoryview(self.payload)[:-2])
+        whole = shared.copy()
+        whole.update(self.payload[-2:] if remaining is None else _credits(remaining))
+        return bytes(whole.digest())
+
+    def size(self, remaining: int | None = None) -> int:
+        """The bytes of the payload, or of its copy with the credits that remain."""
+        return len(self.payload) + (0 if remaining is None else len(_credits(remaining)) - 2)
+
+    @property
+    def escaped(self) -> bytes:
+        """The payload as a JSON string, quotes included: what MCP carries as text."""
+        twin = self.memo.get("escaped")
+        if twin is None:
+            twin = self.memo["escaped"] = encode(self.payload.decode())
+        return bytes(twin)
+
+    def variant(self, encoding: str) -> bytes:
+        """The payload in one of `ENCODINGS`, compressed once."""
+        packed = self.memo.get(encoding)
+        if packed is None:
+            packed = self.memo[encoding] = compress(self.payload, encoding)
+        return bytes(packed)
+
+    @property
+    def short(self) -> "RenderedResponse":
+        """The same answer with little in its `_meta` (`SHORT_META`), made once, when it is first asked for."""
+        made: RenderedResponse | None = self.memo.get("short")
+        if made is None:
+            made = self.memo["short"] = replace(self, payload=shorten_meta(self.payload), etag="", next=None, memo={})
+        return made
+
+    def age(self, now: float) -> int:
+        """Whole seconds since the oldest source used was fetched."""
+        return max(0, int(now - (self.oldest_at if self.oldest_at is not None else self.generated_at)))
+
+    def left(self, now: float) -> int:
+        """Whole seconds for which these bytes stay the answer."""
+        return max(0, int(self.expires_at - now))
+
+
+def compress(body: bytes, encoding: str) -> bytes:
+    """`body` in one of `ENCODINGS`, at a level that suits answers made every few seconds."""
+    level = _FASTEST_FIT[encoding]
+    if encoding == "br":
+        return bytes(brotli.compress(body, quality=level))
+    if encoding == "zstd":
+        return zstandard.ZstdCompressor(level=level).compress(body)
+    packer = zlib.compressobj(level, zlib.DEFLATED, 31)
+    return packer.compress(body) + packer.flush()
+
+
+def shorten_meta(body: bytes) -> bytes:
+    """The payload with only `SHORT_META` in its `_meta`, which is always the last member; without one, as it is."""
+    head, found, meta = body.rpartition(b',"_meta":{')  # inside of a JSON text its quotes would be escaped
+    if not found:
+        return body
+    whole = decode(b"{" + meta[:-1])
+    return head + b',"_meta":' + encode({name: whole[name] for name in SHORT_META if name in whole}) + b"}"
+
+
+def with_credits(body: bytes, remaining: int) -> bytes:
+    """The payload with `_meta.credits_remaining`. `_meta` is always the last member."""
+    return body[:-2] + _credits(remaining)
+
+
+def _credits(remaining: int) -> bytes:
+    return b',"credits_remaining":%d}}' % remaining
+
+
+def with_credits_escaped(escaped: bytes, remaining: int) -> bytes:
+    """The same for the payload as a JSON string."""
+    return escaped[:-3] + b',\\"credits_remaining\\":%d}}"' % remaining
+
+
+def json_bytes(value: Mapping[str, Any]) -> bytes:
+    """Compact JSON. Raises TypeError for values that JSON cannot express."""
+    return encode(value, order=None)
+
+
+def epoch(time: datetime | None) -> float | None:
+    """A time as epoch seconds."""
+    return None if time is None else time.timestamp()

@@ -1,0 +1,317 @@
+"""Answers ready to send: made once for all callers who wait, the same bytes until they expire, refreshed ahead.
+
+An answer that is called for often is made anew shortly before it expires. The new one takes over when the old one
+expires: until then every call gets the same bytes. Answers are kept in memory, and on disk for after a restart.
+"""
+
+import logging
+from collections.abc import Callable, Hashable
+from keyword import iskeyword
+from typing import Any, Protocol
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+from pydantic import BaseModel, ValidationError
+
+from toolserver import __version__
+from toolserver.calls.response import ENCODINGS, RenderedResponse, epoch, json_bytes
+from toolserver.clock import Clock
+from toolserver.context.context import ToolContext
+from toolserver.context.time_series import TimeSeriesStore
+from toolserver.core.caller import Caller
+from toolserver.core.models import iso, iso_or_none
+from toolserver.core.single_flight import SingleFlight
+from toolserver.registry.registry import Operation, Tier
+from toolserver.upstream.reading import CallReader, SourceReader
+from toolserver.upstream.source_errors import UNREADABLE, SourceChanged, SourceDown, SourceError
+
+log = logging.getLogger(__name__)
+
+ENTRIES = 4096
+POPULAR = 2  # hits in one lifetime that make a refresh ahead worth it
+PATIENCE = 0.75  # the share of a tool's time after which it takes what is kept
+DEGRADED_S = 30.0  # how soon an answer of which something is missing or unproved is composed anew
+RETRY_S = 10.0  # how soon an answer that is stale or empty is composed anew
+LARGE = 64 * 1024  # from here on compression is done in a worker thread, before the answer is shown
+
+
+class SchemaFailure(Exception):
+    """A tool returned something that is not what it declares."""
+
+
+class StoredAnswers(Protocol):
+    """Where rendered answers survive the process."""
+
+    async def load_answer(self, key: str) -> Any: ...
+
+    def save_answer(self, key: str, stored: Any, *, expires_at: float) -> None: ...
+
+
+class ResponseCache:
+    """The rendered answers of all tools, by operation and checked arguments."""
+
+    def __init__(
+        self,
+        reader: SourceReader,
+        *,
+        clock: Clock,
+        tasks: TaskGroup,
+        source: str,
+        simulated: bool = False,
+        sources_digest: str | None = None,
+        hedge_after_s: float = 2.5,
+        host: Any = None,
+        history: TimeSeriesStore | None = None,
+        store: StoredAnswers | None = None,
+        pack: Callable[[bytes, dict[str, Any]], Any] | None = None,
+    ) -> None:
+        self._reader, self._source, self._simulated = reader, source, simulated
+        self._about = ({"sources_digest": sources_digest} if sources_digest else {}) | (
+            {"simulated": True} if simulated else {}
+        )
+        self.clock = clock
+        self._hedge_after_s, self._host, self._store, self._pack = hedge_after_s, host, store, pack
+        self._history = history or TimeSeriesStore()
+        self._flights = SingleFlight(tasks)
+        self._kept: dict[Hashable, RenderedResponse] = {}  # most lately composed last
+        self._defaults: set[Hashable] = set()  # the keys of answers to default arguments
+
+    def find(self, key: Hashable, now: float) -> RenderedResponse | None:
+        """The cached answer for a key if it has not expired at `now` (epoch seconds)."""
+        found = self._kept.get(key)
+        if found is None:
+            return None
+        if now < found.expires_at:
+            found.hits += 1
+            return found
+        if found.next is not None and now < found.next.expires_at:
+            self._keep(key, found.next)
+            return found.next
+        return None
+
+    def _keep(self, key: Hashable, rendered: RenderedResponse) -> None:
+        """Cache an answer; beyond the bound, forget the one that was made first.
+
+        Answers to default arguments stay: there is one for each tool, and strangers choose all the others.
+        """
+        self._kept.pop(key, None)
+        self._kept[key] = rendered
+        for _ in range(len(self._defaults) + 1):
+            if len(self._kept) <= ENTRIES:
+                return
+            oldest = next(iter(self._kept))
+            first = self._kept.pop(oldest)
+            if oldest in self._defaults:
+                self._kept[oldest] = first
+
+    async def get(self, operation: Operation, arguments: BaseModel, key: Hashable) -> RenderedResponse:
+        """The answer to these arguments, from the cache or newly made.
+
+        Raises:
+            SchemaFailure: the tool broke its own schema.
+        """
+        return self.fresh(operation, arguments, key) or await self.make(operation, arguments, key)
+
+    def fresh(self, operation: Operation, arguments: BaseModel, key: Hashable) -> RenderedResponse | None:
+        """The cached answer, or None. A popular one that is about to expire is made anew in the background."""
+        found = self.find(key, self.clock.time())
+        if found is not None:
+            self._refresh_ahead(found, operation, arguments, key)
+        return found
+
+    async def make(self, operation: Operation, arguments: BaseModel, key: Hashable) -> RenderedResponse:
+        """The answer when `fresh` has just found none: made once for all who wait, and cached.
+
+        Raises:
+            SchemaFailure: the tool broke its own schema.
+        """
+        if operation.ttl(arguments) <= 0:
+            return await self.compose(operation, arguments)
+        return await self._flights.do(key, lambda: self._renew(operation, arguments, key))
+
+    def refresh(self, operation: Operation) -> None:
+        """Make the answer to default arguments in the background; it takes over when the cached one expires."""
+        arguments = operation.arguments()
+        key = build_cache_key(operation, arguments)
+
+        async def renew() -> RenderedResponse:
+            rendered = await self.compose(operation, arguments)
+            if (found := self._kept.get(key)) is not None and self.clock.time() < found.expires_at:
+                found.next = rendered
+            else:
+                self._keep(key, rendered)
+            return rendered
+
+        self._flights.start(("ahead", key), renew)
+
+    def needs_refresh(self, found: RenderedResponse, now: float) -> bool:
+        """Whether a popular answer is so close to its expiry that it should be made anew."""
+        return now > found.ahead_at and found.next is None and found.hits >= POPULAR
+
+    def _refresh_ahead(
+        self, found: RenderedResponse, operation: Operation, arguments: BaseModel, key: Hashable
+    ) -> None:
+        if not self.needs_refresh(found, self.clock.time()):
+            return
+
+        async def renew() -> RenderedResponse:
+            found.next = await self.compose(operation, arguments)
+            self._save(key, found.next)
+            return found.next
+
+        self._flights.start(("ahead", key), renew)
+
+    async def _renew(self, operation: Operation, arguments: BaseModel, key: Hashable) -> RenderedResponse:
+        if is_default(operation, arguments):
+            self._defaults.add(key)
+        rendered = await self._load(key)
+        if rendered is None:
+            rendered = await self.compose(operation, arguments, is_patient=operation.tier is not Tier.FREE)
+            self._save(key, rendered)
+        self._keep(key, rendered)
+        return rendered
+
+    async def compose(
+        self, operation: Operation, arguments: BaseModel, caller: Caller | None = None, *, is_patient: bool = True
+    ) -> RenderedResponse:
+        """Run the tool and render its result. Payment and account tools get to know the `caller`.
+
+        Without `is_patient` a source that our own pacing delays gives what is kept of it, if anything is.
+        """
+        ctx = ToolContext(
+            CallReader(self._reader, is_chosen=not is_default(operation, arguments), is_patient=is_patient),
+            now=self.clock.now,
+            sla_s=operation.sla_s if operation.sla_s is not None else operation.ttl(arguments),
+            hedge_after_s=self._hedge_after_s,
+            patience_s=PATIENCE * operation.deadline_s,
+            host=self._host,
+            history=self._history,
+            caller=caller,
+        )
+        result = await self._run(operation, arguments, ctx)
+        payload = _validate_result(operation, result)
+        rendered = self._render(operation, ctx, payload, operation.ttl(arguments))
+        if len(rendered.payload) >= LARGE:
+            await anyio.to_thread.run_sync(lambda: [rendered.variant(e) for e in ENCODINGS])
+        return rendered
+
+    async def _run(self, operation: Operation, arguments: BaseModel, ctx: ToolContext) -> BaseModel | None:
+        """The tool's result, or None (and a warning) when its sources gave nothing to make one of."""
+        names = operation.arguments.model_fields
+        values = {f"{name}_" if iskeyword(name) else name: getattr(arguments, name) for name in names}
+        try:
+            with anyio.fail_after(operation.deadline_s):
+                return await operation.function(ctx, **values)
+        except TimeoutError:
+            failure: SourceError = SourceDown(f"not composed in {operation.deadline_s:g} s", word="timeout")
+        except SourceError as error:
+            failure = error
+        except ExceptionGroup as group:
+            failure = _first_source_error(group)
+        except UNREADABLE as error:
+            if not operation.sources:
+                raise
+            log.exception("a tool could not use what its sources gave", extra={"tool": operation.name})
+            failure = SourceChanged(type(error).__name__)
+        if not ctx.notes.warnings:
+            ctx.warn("data", "section_unavailable", f"Nothing could be composed ({failure.reason}).")
+        return None
+
+    def _render(
+        self, operation: Operation, ctx: ToolContext, payload: dict[str, Any] | None, ttl_s: float
+    ) -> RenderedResponse:
+        notes = ctx.notes
+        nothing = payload is None or (bool(operation.sources) and not notes.used)
+        stale = nothing or notes.stale(operation.stale_share)
+        body = json_bytes(self._wrap(operation, ctx, payload, nothing=nothing, stale=stale))
+        wait_s = RETRY_S if stale else DEGRADED_S if notes.degraded else ttl_s
+        lifetime = min(ttl_s, wait_s, ctx.shortened_s or ttl_s)
+        now = self.clock.time()
+        oldest = epoch(notes.oldest_fetched_at)
+        no_charge = "empty_result" if ctx.empty else None
+        keepable = ttl_s > 0
+        return RenderedResponse(
+            body, ctx.now.timestamp(), now + lifetime, oldest, stale, nothing, no_charge, keepable=keepable
+        )
+
+    def _wrap(
+        self, operation: Operation, ctx: ToolContext, payload: dict[str, Any] | None, *, nothing: bool, stale: bool
+    ) -> dict[str, Any]:
+        notes = ctx.notes
+        refreshed = notes.oldest_fetched_at or (None if operation.sources else ctx.now)
+        meta = notes.meta(stale=stale) | self._about
+        fields = payload if payload is not None else dict.fromkeys(operation.result.model_fields)
+        warnings = {"warning": [caveat.as_json() for caveat in notes.caveats()]} if notes.warnings else {}
+        if operation.personal:
+            return {**fields, **warnings}
+        if operation.tier is Tier.PREMIUM:
+            sold = {"source": "toolserver-pro", "endpoint": operation.endpoint, "generated_at": iso(ctx.now)}
+            tail = {"captured_at": iso_or_none(notes.oldest_fetched_at), "stale": stale, "_meta": meta}
+            return {**sold, **fields, **warnings, **tail}
+        head: dict[str, Any] = {
+            "source": self._source,
+            "endpoint": operation.endpoint,
+            "updated_at": iso_or_none(refreshed),
+        }
+        body = {"data": None if nothing and payload is None else payload} if operation.enveloped else fields
+        return {**head, **body, "stale": stale, **warnings, "_meta": meta}
+
+    def _disk_key(self, key: Hashable) -> str:
+        return f"{__version__}|{self._source}|{'simulated' if self._simulated else 'live'}|{key!r}"
+
+    async def _load(self, key: Hashable) -> RenderedResponse | None:
+        if self._store is None:
+            return None
+        stored = await self._store.load_answer(self._disk_key(key))
+        return RenderedResponse(stored.payload, **stored.facts) if stored else None
+
+    def _save(self, key: Hashable, rendered: RenderedResponse) -> None:
+        if self._store is None or self._pack is None or rendered.nothing or rendered.stale:
+            return
+        facts = {
+            "generated_at": rendered.generated_at,
+            "expires_at": rendered.expires_at,
+            "oldest_at": rendered.oldest_at,
+        }
+        self._store.save_answer(
+            self._disk_key(key), self._pack(rendered.payload, facts), expires_at=rendered.expires_at
+        )
+
+
+def is_default(operation: Operation, arguments: BaseModel) -> bool:
+    """Whether a caller left every argument as it is by default."""
+    fields = operation.arguments.model_fields
+    return all(getattr(arguments, name) == field.default for name, field in fields.items())
+
+
+def build_cache_key(operation: Operation, arguments: BaseModel) -> Hashable:
+    """The cache key of an answer: the operation and every argument, with defaults filled in."""
+    if not operation.arguments.model_fields or not operation.reads_only:
+        return operation.name  # answers of operations that change something are never cached
+    return (operation.name, *(_hashable(getattr(arguments, name)) for name in operation.arguments.model_fields))
+
+
+def _hashable(value: Any) -> Hashable:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _validate_result(operation: Operation, result: BaseModel | None) -> dict[str, Any] | None:
+    """The result as JSON values, validated against the tool's own schema. Raises SchemaFailure."""
+    if result is None:
+        return None
+    try:
+        again = operation.result.model_validate(result.model_dump(warnings=False))
+    except ValidationError as error:
+        raise SchemaFailure(str(error)) from error
+    return again.model_dump(mode="json")
+
+
+def _first_source_error(group: ExceptionGroup[Any]) -> SourceError:
+    """The first error of a group, which has to be a source error: anything else is our own fault and is raised."""
+    error = group.exceptions[0]
+    if isinstance(error, ExceptionGroup):
+        return _first_source_error(error)
+    if not isinstance(error, SourceError):
+        raise group
+    return error

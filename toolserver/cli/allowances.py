@@ -1,0 +1,163 @@
+"""`toolserver allowances`: an operator manages the allowances of a token, named by its fingerprint."""
+
+import json
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from toolserver.cli.load_settings import data_dir_option, explain_errors, find_ledger, json_option, settings_from
+
+if TYPE_CHECKING:
+    from toolserver.calls.allowances import AllowanceDetails, Allowances
+    from toolserver.ledger.protocol import Who
+
+F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
+
+_OWNER = click.argument("fingerprint")
+_ID = click.argument("id")
+_TERMS = (
+    click.option("--per-day", type=click.IntRange(0), help="Most credits per UTC day; 0 takes this cap away"),
+    click.option("--expires", metavar="TIME", help="When it ends, such as 2027-02-01; “never” takes the end away"),
+    click.option("--tool", "tools", multiple=True, help="A tool it may spend on; may be repeated [all tools]"),
+)
+
+
+def _common(function: F) -> F:
+    return data_dir_option(json_option(function))
+
+
+def _terms(function: F) -> F:
+    for option in reversed(_TERMS):
+        function = option(function)
+    return function
+
+
+@click.group()
+def allowances() -> None:
+    """Manage allowances: tokens that spend the credits of another one, up to caps.
+
+    FINGERPRINT is that of the token whose credits are spent.
+    """
+
+
+@allowances.command("list")
+@_common
+@_OWNER
+def list_command(fingerprint: str, data_dir: Path | None, as_json: bool) -> None:
+    """List the allowances of a token, with what each has spent."""
+    found = _run(data_dir, fingerprint, lambda service, who: service.list_all(who))
+    _print(found, as_json)
+
+
+@allowances.command()
+@_common
+@_OWNER
+@click.argument("name")
+@click.argument("credits", type=click.IntRange(1))
+@_terms
+def create(
+    fingerprint: str,
+    name: str,
+    credits: int,
+    per_day: int | None,
+    expires: str | None,
+    tools: tuple[str, ...],
+    data_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Create an allowance and print its token, once."""
+    wish = _wish(name, credits, per_day, expires, tools)
+    _print([_run(data_dir, fingerprint, lambda service, who: service.create(who, wish))], as_json)
+
+
+@allowances.command()
+@_common
+@_OWNER
+@_ID
+@click.option("--name", help="A new name")
+@click.option("--credits", type=click.IntRange(1), help="The new cap in all")
+@_terms
+def update(
+    fingerprint: str,
+    id: str,
+    name: str | None,
+    credits: int | None,
+    per_day: int | None,
+    expires: str | None,
+    tools: tuple[str, ...],
+    data_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Change the name or caps of an allowance; what is not given stays."""
+    wish = _wish(name, credits, per_day, expires, tools)
+    _print([_run(data_dir, fingerprint, lambda service, who: service.change(who, id, wish))], as_json)
+
+
+@allowances.command()
+@_common
+@_OWNER
+@_ID
+def revoke(fingerprint: str, id: str, data_dir: Path | None, as_json: bool) -> None:
+    """End an allowance for good."""
+    _print([_run(data_dir, fingerprint, lambda service, who: service.revoke(who, id))], as_json)
+
+
+def _wish(
+    name: str | None, credits: int | None, per_day: int | None, expires: str | None, tools: tuple[str, ...]
+) -> Any:
+    from toolserver.calls.allowances import AllowanceWish
+
+    ends = None
+    if expires is not None:
+        try:
+            ends = datetime.max if expires == "never" else datetime.fromisoformat(expires)
+        except ValueError:
+            raise click.BadParameter(f"{expires} is no time such as 2027-02-01T00:00:00Z") from None
+        ends = ends if ends.tzinfo else ends.replace(tzinfo=UTC)
+    return AllowanceWish(name, credits, per_day, ends, list(tools) or None)
+
+
+def _run(data_dir: Path | None, fingerprint: str, job: "Callable[[Allowances, Who], Awaitable[R]]") -> R:
+    """Run a job on the allowances of a token."""
+    import anyio
+
+    from toolserver.calls.allowances import Allowances
+    from toolserver.clock import SystemClock
+    from toolserver.ledger.sqlite import open_ledger
+    from toolserver.registry.registry import Registry
+    from toolserver.registry.tool_packages import tool_packages
+
+    settings = settings_from(data_dir=data_dir)
+    path = find_ledger(settings.data_dir)
+
+    async def run() -> R:
+        registry = Registry.load(*tool_packages(settings.tools))
+        async with open_ledger(path) as ledger:
+            who = (await ledger.standing_of_fingerprint(fingerprint)).ref
+            return await job(Allowances(ledger, registry, SystemClock()), who)
+
+    with explain_errors():
+        return anyio.run(run)
+
+
+def _print(found: "list[AllowanceDetails]", as_json: bool) -> None:
+    rows = [
+        {name: _text(value) for name, value in each._asdict().items() if name != "token" or value} for each in found
+    ]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        click.echo("  ".join(f"{name}={value}" for name, value in row.items() if value is not None))
+    if not rows:
+        click.echo("no allowances")
+
+
+def _text(value: Any) -> Any:
+    from toolserver.core.models import iso
+
+    return iso(value) if isinstance(value, datetime) else value

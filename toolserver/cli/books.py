@@ -1,0 +1,168 @@
+"""`toolserver books …`: what was sold, used and is owed, what came in USDC, and whether all of it agrees."""
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+from toolserver.cli.load_settings import data_dir_option, explain_errors, find_data_dir, find_ledger, json_option
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_DAY, _MONTH = "%Y-%m-%d", "%Y-%m"
+
+
+class Span(NamedTuple):
+    """A half-open span of time (UTC)."""
+
+    since: datetime
+    until: datetime
+
+    @property
+    def milliseconds(self) -> tuple[int, int]:
+        """Both ends in epoch milliseconds."""
+        return int(self.since.timestamp() * 1000), int(self.until.timestamp() * 1000)
+
+
+def _time(text: str | None, form: str) -> datetime:
+    try:
+        return datetime.strptime(text, form).replace(tzinfo=UTC) if text else datetime.now(UTC)
+    except ValueError:
+        raise click.BadParameter(f"{text} is not written as {datetime.now(UTC).strftime(form)}") from None
+
+
+def span_of_day(text: str | None) -> Span:
+    """A day by its date; today by default."""
+    start = _time(text, _DAY).replace(hour=0, minute=0, second=0, microsecond=0)
+    return Span(start, start + timedelta(days=1))
+
+
+def span_of_month(text: str | None) -> Span:
+    """A month, such as 2027-01; this month by default."""
+    start = _time(text, _MONTH).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return Span(start, (start + timedelta(days=32)).replace(day=1))
+
+
+def _span_of(day: str | None, month: str | None) -> Span:
+    if day and month:
+        raise click.UsageError("--day and --month cannot be used with one another")
+    return span_of_day(day) if day else span_of_month(month)
+
+
+_SPAN = (
+    click.option("--month", metavar="YYYY-MM", help="Only this month (UTC) [the current one]"),
+    click.option("--day", metavar="YYYY-MM-DD", help="Only this day (UTC)"),
+)
+
+
+def _spanned(function: F) -> F:
+    return reduce(lambda f, option: option(f), _SPAN, function)
+
+
+def _common(function: F) -> F:
+    return data_dir_option(json_option(function))
+
+
+@click.group()
+def books() -> None:
+    """Read the books: credits sold, used and owed, USDC received, by day, month, tool and token."""
+
+
+@books.command()
+@_common
+@click.argument("date", required=False)
+def day(date: str | None, data_dir: Path | None, as_json: bool) -> None:
+    """Print the books of a day (UTC), such as 2027-01-15; of today by default. Exits with 1 if they disagree."""
+    _print_books(span_of_day(date), data_dir, as_json)
+
+
+@books.command()
+@_common
+@click.argument("date", metavar="[MONTH]", required=False)
+def month(date: str | None, data_dir: Path | None, as_json: bool) -> None:
+    """Print the books of a month (UTC), such as 2027-01; of this one by default. Exits with 1 if they disagree."""
+    _print_books(span_of_month(date), data_dir, as_json)
+
+
+@books.command()
+@_common
+@_spanned
+def tool(day: str | None, month: str | None, data_dir: Path | None, as_json: bool) -> None:
+    """Print what each tool earned, the most first, as CSV."""
+    from toolserver.server.sqlite_books import read_tools
+
+    with explain_errors():
+        rows = read_tools(find_ledger(find_data_dir(data_dir)), *_span_of(day, month).milliseconds)
+    _print_rows([row._asdict() for row in rows], as_json)
+
+
+@books.command()
+@_common
+@_spanned
+def token(day: str | None, month: str | None, data_dir: Path | None, as_json: bool) -> None:
+    """Print what each token bought and used, the busiest first, as CSV. Tokens are named by their fingerprints."""
+    from toolserver.server.sqlite_books import read_tokens
+
+    with explain_errors():
+        rows = read_tokens(find_ledger(find_data_dir(data_dir)), *_span_of(day, month).milliseconds)
+    _print_rows([row._asdict() for row in rows], as_json)
+
+
+@books.command()
+@data_dir_option
+@_spanned
+def export(day: str | None, month: str | None, data_dir: Path | None) -> None:
+    """Print every movement of credits as CSV: one line for each, in order."""
+    from toolserver.core.models import iso_ms
+    from toolserver.server.sqlite_books import list_transfers
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(("seq", "at", "kind", "token", "credits", "cause", "call_id", "endpoint", "reason"))
+    with explain_errors():
+        for row in list_transfers(find_ledger(find_data_dir(data_dir)), *_span_of(day, month).milliseconds):
+            credits = -row.credits if row.leaves else row.credits
+            about = (row.cause, row.call_id, row.endpoint, row.reason)
+            writer.writerow((row.seq, iso_ms(row.at / 1000), row.kind, row.fingerprint, credits, *about))
+
+
+def _print_books(span: Span, data_dir: Path | None, as_json: bool) -> None:
+    from toolserver.core.models import iso
+    from toolserver.server.sqlite_books import read_books
+
+    with explain_errors():
+        found = read_books(find_ledger(find_data_dir(data_dir)), *span.milliseconds)
+    found = {"from": iso(span.since), "to": iso(span.until), **found}
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+    else:
+        _print_lines(found)
+    sys.exit(0 if found["agrees"] else 1)
+
+
+def _print_lines(found: dict[str, Any], indent: str = "") -> None:
+    for name, value in found.items():
+        if isinstance(value, dict):
+            click.echo(f"{indent}{name}")
+            _print_lines(value, indent + "  ")
+        elif isinstance(value, list):
+            for line in value:
+                click.echo(f"{indent}{name}: {line}")
+        else:
+            click.echo(f"{indent}{name:{28 - len(indent)}} {json.dumps(value) if isinstance(value, bool) else value}")
+
+
+def _print_rows(rows: Iterable[dict[str, Any]], as_json: bool) -> None:
+    rows = list(rows)
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    if rows:
+        writer.writerow(rows[0])
+    writer.writerows(row.values() for row in rows)

@@ -1,0 +1,56 @@
+"""`toolserver facilitator`: the official x402 facilitator on this machine, in place of a hosted one."""
+
+import functools
+import gc
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option("--rpc", required=True, help="URL of a JSON-RPC server of Base (chain 8453)")
+@click.option(
+    "--key-file",
+    required=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File with the private key that pays the fees, readable by its owner only",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8402,
+    show_default=True,
+    help="Port to listen on; 0 picks a free one",
+)
+def facilitator(rpc: str, key_file: Path, port: int) -> None:
+    """Verify and settle x402 payments on this machine, with the official code (extra: x402).
+
+    Point a service at it with TOOLSERVER_X402__FACILITATOR_URL. It listens on loopback only.
+    """
+    import anyio
+
+    from toolserver.x402 import local_facilitator
+
+    gc.enable()
+    try:
+        official = local_facilitator.official(rpc, local_facilitator.key_from(key_file))
+    except (local_facilitator.KeyRefused, local_facilitator.NotInstalled) as refused:
+        raise click.ClickException(str(refused)) from None
+    anyio.run(functools.partial(_serve, local_facilitator.LocalFacilitator(official), port))
+
+
+async def _serve(app: object, port: int) -> None:
+    import anyio
+
+    from toolserver.core.logging import set_up
+    from toolserver.server.listen import address_of, announce, bind_socket, serve, stop_signal
+    from toolserver.settings import Settings
+
+    set_up("info", "auto")
+    stop = anyio.Event()
+    sock = bind_socket("127.0.0.1", port)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stop_signal, stop)
+        announce(facilitator_url=address_of(sock, "127.0.0.1"))
+        await serve(app, sock, Settings(), stop=stop)
+        tasks.cancel_scope.cancel()

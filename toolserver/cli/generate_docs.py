@@ -1,0 +1,76 @@
+"""The generated files of a checkout: the answer in the README, the pages of tools, sources and errors, examples."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from catalog import tool_pages
+from toolserver.cli.example_answers import example_answers
+from toolserver.cli.licence_table import compose_licence_table
+from toolserver.registry.error_codes import PROBLEMS
+from toolserver.registry.licence_table import LicenceTable, write_markdown_table
+from toolserver.registry.registry import Registry
+from toolserver.settings import Settings
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SHOWN = "btc_price"  # whose answer the README shows
+_LICENCES = re.compile(r"(<!-- licences: [^>]*-->\n).*?(<!-- /licences -->)", re.DOTALL)
+_ANSWER = re.compile(r"(<!-- answer: [^>]*-->\n).*?(<!-- /answer -->)", re.DOTALL)
+
+
+def readme_answer(example: Mapping[str, Any]) -> str:
+    """Write an answer as the README shows it: a line for each member, and of `_meta` only the sources."""
+    kept = ("name", "status", "fetched_at")
+    sources = [{name: source[name] for name in kept} for source in example["_meta"]["sources"]]
+    shown = {**example, "_meta": {"sources": sources, "attribution": example["_meta"]["attribution"]}}
+    lines = [f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in shown.items()]
+    head = f"`GET /api/{example['endpoint']}` on the simulated world; `_meta` says more than is shown here:"
+    return "\n".join([head, "", "```json", "{", ",\n".join(lines), "}", "```", ""])
+
+
+def generate(
+    registry: Registry, examples: Mapping[str, Any], licences: LicenceTable, root: Path = ROOT
+) -> dict[Path, str]:
+    """Return the text of every generated file, by its path below the root."""
+    readme, billing = ((root / name).read_text(encoding="utf-8") for name in ("README.md", "docs/billing.md"))
+    table = f"\n{write_markdown_table(licences)}\n\n"
+    pages = {Path(f"docs/tools/{o.name}.md"): tool_pages.tool_page(o, examples.get(o.name)) for o in registry}
+    shown = {
+        Path(f"catalog/examples/{name}.json"): json.dumps(example, indent=1, ensure_ascii=False) + "\n"
+        for name, example in examples.items()
+    }
+    return {
+        Path("README.md"): _ANSWER.sub(lambda found: found[1] + readme_answer(examples[SHOWN]) + found[2], readme),
+        Path("docs/billing.md"): _LICENCES.sub(lambda found: found[1] + table + found[2], billing),
+        Path("catalog/licences.json"): json.dumps(licences, indent=1) + "\n",
+        Path("docs/tools.md"): tool_pages.tools_page(registry),
+        Path("docs/sources.md"): tool_pages.sources_page(registry),
+        Path("docs/errors.md"): tool_pages.errors_page(PROBLEMS),
+        **pages,
+        **shown,
+    }
+
+
+def write_documents(settings: Settings, *, check: bool = False, root: Path = ROOT) -> list[Path]:
+    """Bring the generated files up to date. Returns those that were out of date, or with `check` that still are."""
+    registry = Registry.load(*settings.tools)
+    examples = anyio.run(example_answers, registry, settings)
+    wanted = generate(registry, examples, anyio.run(compose_licence_table, registry, settings), root)
+    changed = [path for path, text in wanted.items() if _read(root / path) != text]
+    known = {path for folder in ("docs/tools", "catalog/examples") for path in (root / folder).glob("*.*")}
+    gone = [path.relative_to(root) for path in known if path.relative_to(root) not in wanted]
+    if not check:
+        for path in changed:
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(wanted[path], encoding="utf-8")
+        for path in gone:
+            (root / path).unlink()
+    return sorted([*changed, *gone])
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None

@@ -1,0 +1,72 @@
+"""What the command line does without a server: one call, the list of tools, the OpenAPI document."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import click
+import msgspec
+
+from toolserver.app import Service, ServiceParts, write_openapi
+from toolserver.cli.bridge import has_data
+from toolserver.core.caller import Caller
+from toolserver.errors import CallRejected
+from toolserver.registry.error_codes import body as problem_body
+from toolserver.registry.registry import Registry
+from toolserver.registry.tool_packages import tool_packages
+from toolserver.server.money import OtherWorld
+from toolserver.settings import Settings
+
+
+def local_caller(settings: Settings, transport: str) -> Caller:
+    """Describe the owner of this machine as a caller: without limits, with the token from the settings."""
+    token = settings.token.get_secret_value() if settings.token else None
+    return Caller(client="local", token=token, transport=transport, limited=False, agent=f"toolserver-{transport}")
+
+
+@asynccontextmanager
+async def local_service(settings: Settings, registry: Registry | None = None) -> AsyncIterator[Service]:
+    """Run the service in this process. With a server's data directory it also reads that server's stored answers."""
+    try:
+        async with Service.build(settings, ServiceParts(registry=registry)) as service:
+            yield service
+    except OtherWorld as error:
+        raise click.ClickException(str(error)) from None
+
+
+async def call_command(settings: Settings, name: str, given: dict[str, Any], *, as_json: bool) -> int:
+    """Call one tool and print the answer. Returns 1 when the call was refused or there are no data."""
+    registry = Registry.load(*tool_packages(settings.tools))
+    operation = registry.get(name)
+    if operation is None:
+        raise click.ClickException(f"there is no tool called {name}; `toolserver tools` lists them")
+    async with local_service(settings, registry) as service:
+        try:
+            outcome = await service.pipeline.call(operation, given, local_caller(settings, "cli"))
+        except CallRejected as rejected:
+            problem = problem_body(
+                rejected.code, rejected.detail, facts=service.facts, request_id="local", **rejected.extra
+            )
+            click.echo(json.dumps(problem, indent=None if as_json else 2), err=not as_json)
+            return 1
+        payload = outcome.rendered.payload
+        click.echo(payload if as_json else msgspec.json.format(payload, indent=2))
+        return 0 if has_data(json.loads(payload)) else 1
+
+
+def tools_listing(settings: Settings, toolset: str, *, as_json: bool) -> str:
+    """Write a table of names, prices, paths and titles, or the MCP definitions as JSON."""
+    operations = Registry.load(*tool_packages(settings.tools)).chosen(toolset=toolset)
+    if as_json:
+        from toolserver.mcp.definitions import definition
+
+        return json.dumps([definition(operation) for operation in operations], indent=2, ensure_ascii=False)
+    width = max(len(o.name) for o in operations)
+    lines = [f"{o.name:{width}}  {o.credits or 'free':>5}  {o.method:4} {o.path:32} {o.title}" for o in operations]
+    return "\n".join([f"{'tool':{width}}  price  {'path':37} title", *lines])
+
+
+def openapi_document(settings: Settings, base_url: str) -> str:
+    """Write the OpenAPI document for a public address."""
+    return json.dumps(write_openapi(settings, base_url), indent=2, ensure_ascii=False)

@@ -1,0 +1,152 @@
+"""`toolserver ledger …` and `toolserver db …`: read and maintain the ledger, whether the service runs or not."""
+
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from toolserver.cli.load_settings import data_dir_option, explain_errors, find_data_dir, find_ledger, json_option
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _common(function: F) -> F:
+    """Add the flags that every verb here has."""
+    return data_dir_option(json_option(function))
+
+
+@click.group()
+def ledger() -> None:
+    """Look up balances and reserved credits, and check that the ledger is consistent."""
+
+
+@ledger.command()
+@_common
+@click.argument("who")
+def balance(who: str, data_dir: Path | None, as_json: bool) -> None:
+    """Print a token's balance. WHO is its fingerprint, or `-` to read the token itself from standard input."""
+    from toolserver.ledger import admin as do
+
+    given = sys.stdin.readline().strip() if who == "-" else who
+    _print(_run(do.balance, data_dir, given), as_json)
+
+
+@ledger.command()
+@_common
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="Most reservations listed")
+def holds(limit: int, data_dir: Path | None, as_json: bool) -> None:
+    """List the credits reserved for calls in progress, the next to expire first."""
+    from toolserver.ledger import admin as do
+
+    found = _run(do.holds, data_dir, limit=limit)
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    for hold in found:
+        click.echo("  ".join(str(value) for value in hold.values() if value != ""))
+    click.echo(f"{len(found)} open" if found else "no credits are reserved")
+
+
+@ledger.command()
+@_common
+def sweep(data_dir: Path | None, as_json: bool) -> None:
+    """Release expired reservations. A running service does the same twice a minute."""
+    from toolserver.ledger import admin as do
+
+    _print(_run(do.sweep, data_dir), as_json)
+
+
+@ledger.command()
+@_common
+def check(data_dir: Path | None, as_json: bool) -> None:
+    """Check every rule of the ledger. Exits with 1, and says what is wrong where, when one is broken."""
+    from toolserver.ledger import admin as do
+
+    found = _run(do.check, data_dir)
+    _print(found, as_json)
+    sys.exit(0 if found["ok"] else 1)
+
+
+@ledger.command()
+@_common
+@click.argument("who")
+@click.argument("credits", type=click.IntRange(1, 50_000_000))
+@click.option("--reason", required=True, help="Why; it stands in the books and in the buyer's statement")
+@click.option("--once", metavar="TEXT", help="Such as a transaction's hash: grants under the same text are one grant")
+def grant(who: str, credits: int, reason: str, once: str | None, data_dir: Path | None, as_json: bool) -> None:
+    """Give credits to a token. WHO is its fingerprint, or `new`: then a new token is made and printed this once."""
+    from toolserver.ledger import admin as do
+
+    _print(_run(do.grant, data_dir, who, credits, reason, once), as_json)
+
+
+@ledger.command("accept-rows")
+@_common
+@click.confirmation_option(prompt="Rows that this service did not write will count as true. Have you looked at them?")
+def accept_rows(data_dir: Path | None, as_json: bool) -> None:
+    """Take every row of the ledger as it is now for true, such as after a repair by hand. Stop the service first."""
+    from toolserver.ledger import admin as do
+
+    _print(_run(do.accept_rows, data_dir), as_json)
+
+
+@ledger.command()
+@_common
+@click.argument("fingerprint")
+@click.option("--reason", required=True, help="Why; stored with the token")
+def revoke(fingerprint: str, reason: str, data_dir: Path | None, as_json: bool) -> None:
+    """Revoke a token for good. FINGERPRINT is the first 16 hexadecimal digits of its SHA-256."""
+    from toolserver.ledger import admin as do
+
+    _print(_run(do.revoke, data_dir, fingerprint, reason), as_json)
+
+
+@click.group()
+def db() -> None:
+    """Back up and restore the ledger's database file."""
+
+
+@db.command()
+@_common
+@click.option("--to", type=click.Path(path_type=Path), help="File to write; in the data directory by default")
+def backup(to: Path | None, data_dir: Path | None, as_json: bool) -> None:
+    """Copy the database, while the service runs or not, and check the copy: the file, and the ledger in it."""
+    from toolserver.ledger import admin as do
+
+    with explain_errors():
+        _print(do.backup(find_data_dir(data_dir), to), as_json)
+
+
+@db.command()
+@_common
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+def restore(file: Path, data_dir: Path | None, as_json: bool) -> None:
+    """Replace the database by a checked backup. Stop the service first. The replaced file is kept beside it."""
+    from toolserver.ledger import admin as do
+
+    with explain_errors():
+        _print(do.restore_backup(find_data_dir(data_dir), file), as_json)
+
+
+def _run(verb: Callable[..., Awaitable[Any]], data_dir: Path | None, *args: Any, **named: Any) -> Any:
+    """Run one of the operations of `ledger.admin` on an existing ledger, and return what it found."""
+    import functools
+
+    import anyio
+
+    folder = find_data_dir(data_dir)
+    find_ledger(folder)
+    with explain_errors():
+        return anyio.run(functools.partial(verb, folder, *args, **named))
+
+
+def _print(found: Mapping[str, Any], as_json: bool) -> None:
+    """Print a result as JSON, or as a line for each member."""
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    for name, value in found.items():
+        click.echo(f"{name:12} {json.dumps(value) if isinstance(value, bool | list | None) else value}")

@@ -1,0 +1,74 @@
+"""From flags, environment and file to settings and the data directory. Imported by every verb: imports little."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from toolserver.settings import Settings
+
+data_dir_option = click.option("--data-dir", type=click.Path(path_type=Path), help="Directory of keys and databases")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text")
+limit_option = click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="Most rows listed"
+)
+
+
+def settings_from(**flags: Any) -> "Settings":
+    """Read the settings: flags win over the environment, it over the file. A flag of None is one not given.
+
+    A wrong setting ends the program with a message that repeats no value, because a value may be a secret.
+    """
+    from pydantic import ValidationError
+
+    from toolserver.settings import Settings
+
+    try:
+        return Settings(**{name: value for name, value in flags.items() if value is not None})
+    except ValidationError as error:
+        lines = [f"  {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)]
+        raise click.ClickException("a setting is wrong:\n" + "\n".join(lines)) from None
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def prepare_settings(**flags: Any) -> "Settings":
+    """Read the settings, set up logging and create the data directory."""
+    from toolserver.core.logging import set_up
+
+    settings = settings_from(**flags)
+    set_up(settings.logs.level, settings.logs.format)
+    try:
+        settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        why = f"the data directory {settings.data_dir} cannot be created: {error.strerror}"
+        raise click.ClickException(why) from None
+    return settings
+
+
+def find_data_dir(given: Path | None) -> Path:
+    """Return the data directory: the flag's, or else the one in the settings."""
+    return given or settings_from().data_dir
+
+
+def find_ledger(folder: Path) -> Path:
+    """Return the ledger's file in a data directory; without one the program ends with a message."""
+    from toolserver.ledger.sqlite import FILE
+
+    if not (folder / FILE).exists():
+        raise click.ClickException(f"there is no ledger in {folder}")
+    return folder / FILE
+
+
+@contextmanager
+def explain_errors() -> Iterator[None]:
+    """End the program with the error's own sentence when a file, the database or the chain cannot be read."""
+    from toolserver.errors import ToolserverError
+
+    try:
+        yield
+    except (ToolserverError, ValueError, OSError) as error:
+        raise click.ClickException(str(error)) from None

@@ -1,0 +1,165 @@
+"""`toolserver purchases` and `toolserver sweep-plan`: what operators see of sales, and how the money is collected."""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolserver.cli.load_settings import (
+    data_dir_option,
+    explain_errors,
+    find_data_dir,
+    find_ledger,
+    json_option,
+    limit_option,
+    settings_from,
+)
+
+if TYPE_CHECKING:
+    from toolserver.settings import Settings
+
+_STATES = click.Choice(["quoted", "credited", "reorged"])
+
+
+@click.command()
+@data_dir_option
+@click.option("--state", type=_STATES, help="Only purchases in this state; reorged: paid, then undone on the chain")
+@limit_option
+@click.option("--cases", "only_cases", is_flag=True, help="List what a person has to look at, oldest first")
+@click.option("--pending", "only_pending", is_flag=True, help="List signed payments (x402) that are not settled yet")
+@click.option("--unclaimed", is_flag=True, help="Look on the chain for deposits that were paid and never confirmed")
+@click.option("--approve", metavar="TX_HASH", help="Let a payment that is held for exceeding a ceiling be credited")
+@json_option
+def purchases(
+    data_dir: Path | None,
+    state: str | None,
+    limit: int,
+    only_cases: bool,
+    only_pending: bool,
+    unclaimed: bool,
+    approve: str | None,
+    as_json: bool,
+) -> None:
+    """List purchases of credits, newest first; with --cases, --pending or --unclaimed, what is open."""
+    if only_cases + only_pending + unclaimed + (state is not None) > 1:
+        raise click.UsageError("--state, --cases, --pending and --unclaimed cannot be used with one another")
+    path = find_ledger(find_data_dir(data_dir))
+    with explain_errors():
+        if approve is not None:
+            _approve(path, approve)
+            return
+        if unclaimed:
+            rows = _unclaimed(path, data_dir)[:limit]
+        elif only_pending:
+            rows = _pending(path, limit)
+        else:
+            rows = _cases(path, limit) if only_cases else _purchases(path, state, limit)
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        click.echo("  ".join(str(value) for value in row.values() if value is not None))
+    if not rows:
+        nothing = "no payment is pending" if only_pending else "no purchases"
+        click.echo("nothing needs a person" if only_cases else nothing)
+
+
+@click.command("sweep-plan")
+@data_dir_option
+@click.option("--to", required=True, metavar="ADDRESS", help="Address that all deposits are to be moved to")
+@click.option(
+    "--least-usd", type=click.IntRange(1), default=1, show_default=True, help="Skip addresses that hold less than this"
+)
+def sweep_plan(data_dir: Path | None, to: str, least_usd: int) -> None:
+    """Print what has to be signed offline to collect the deposits: EIP-3009 authorisations, as JSON.
+
+    Nothing is moved and no private key is needed here. Sign each `typed_data` with the key at `path` below
+    m/44'/60'/account'; anyone may then submit the signed authorisations to the token.
+    """
+    import anyio
+
+    settings = settings_from(data_dir=data_dir)
+    path = find_ledger(settings.data_dir)
+    with explain_errors():
+        plan = anyio.run(_plan, settings, path, to, least_usd)
+    click.echo(json.dumps(plan, indent=2))
+
+
+async def _plan(settings: "Settings", path: Path, to: str, least_usd: int) -> dict[str, Any]:
+    from toolserver.clock import SystemClock
+    from toolserver.purchases.service import sweep_plan
+    from toolserver.purchases.sqlite_store import read_deposits
+
+    known = read_deposits(path)
+    return await sweep_plan(settings.payments, known=known, clock=SystemClock(), to=to, least_usd=least_usd)
+
+
+def _purchases(path: Path, state: str | None, limit: int) -> list[dict[str, Any]]:
+    from toolserver.purchases.listing import show_purchase
+    from toolserver.purchases.sqlite_store import read_purchases
+
+    return [show_purchase(found) for found in read_purchases(path, state, limit)]
+
+
+def _cases(path: Path, limit: int) -> list[dict[str, Any]]:
+    from toolserver.clock import SystemClock
+    from toolserver.purchases.manual_review import show_case
+    from toolserver.purchases.sqlite_review import read_review_cases
+    from toolserver.purchases.sqlite_store import read_cases
+    from toolserver.x402.sqlite_confirmations import read_confirmation_cases
+    from toolserver.x402.sqlite_store import read_payment_cases
+
+    found = read_cases(path) + read_payment_cases(path, int(SystemClock().time() * 1000))
+    found += read_review_cases(path) + read_confirmation_cases(path)
+    return [show_case(case) for case in sorted(found, key=lambda case: case.at)[:limit]]
+
+
+def _approve(path: Path, text: str) -> None:
+    """Approve a held payment. Its buyer has to confirm it once more."""
+    import anyio
+
+    from toolserver.clock import SystemClock
+    from toolserver.purchases.claim_secret import tx_hash_of
+    from toolserver.purchases.sqlite_review import approve_transfer
+    from toolserver.storage.group_commit import durable
+
+    tx_hash = tx_hash_of(text)
+    if tx_hash is None:
+        raise click.UsageError("a transaction's hash is 64 hexadecimal digits")
+
+    async def run() -> bool:
+        async with durable(path) as file:
+            return await approve_transfer(file, tx_hash, int(SystemClock().time() * 1000))
+
+    if not anyio.run(run):
+        raise click.ClickException("no payment of this transaction is held")
+    click.echo("approved: the buyer gets the credits when the purchase is confirmed again")
+
+
+def _unclaimed(path: Path, data_dir: Path | None) -> list[dict[str, Any]]:
+    import anyio
+
+    from toolserver.clock import SystemClock
+    from toolserver.purchases.quotes import MARK
+    from toolserver.purchases.service import find_unclaimed
+    from toolserver.purchases.sqlite_store import read_deposit_states
+    from toolserver.storage.high_water import HighWater
+
+    states = read_deposit_states(path)
+    quoted = [index for index, state in states if state == "quoted"]
+    used = [index for index, state in states if state != "quoted"]
+    issued = HighWater(path.parent).read(MARK) or 0
+    settings = settings_from(data_dir=data_dir).payments
+    find = partial(find_unclaimed, settings, quoted=quoted, used=used, issued=issued, clock=SystemClock())
+    return anyio.run(find)
+
+
+def _pending(path: Path, limit: int) -> list[dict[str, Any]]:
+    from toolserver.clock import SystemClock
+    from toolserver.x402.sqlite_store import read_pending
+    from toolserver.x402.store import show_pending
+
+    now = int(SystemClock().time() * 1000)
+    return [show_pending(payment, now) for payment in read_pending(path)[:limit]]

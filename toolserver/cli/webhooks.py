@@ -1,0 +1,192 @@
+"""`toolserver webhooks`: what operators see of push delivery and can do about it, and a receiver for development."""
+
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolserver.cli.load_settings import (
+    data_dir_option,
+    explain_errors,
+    find_ledger,
+    json_option,
+    limit_option,
+    prepare_settings,
+)
+
+if TYPE_CHECKING:
+    from toolserver.webhooks.records import WebhookFire, WebhookSubscription
+    from toolserver.webhooks.store import WebhookStore
+
+_ID = click.argument("subscription")
+
+
+@click.group()
+def webhooks() -> None:
+    """Show and steer webhook subscriptions; receive deliveries during development."""
+
+
+@webhooks.command("list")
+@data_dir_option
+@click.option("--state", type=click.Choice(["active", "paused", "cancelled"]), help="Only subscriptions in this state")
+@limit_option
+@json_option
+def list_command(data_dir: Path | None, state: str | None, limit: int, as_json: bool) -> None:
+    """List subscriptions, the newest first."""
+    found = _run(data_dir, lambda store: store.all(limit, state))
+    _print([show_row(each) for each in found], as_json, "no subscriptions")
+
+
+@webhooks.command()
+@_ID
+@data_dir_option
+@json_option
+def show(subscription: str, data_dir: Path | None, as_json: bool) -> None:
+    """Show one subscription."""
+    found = _run(data_dir, lambda store: store.subscription(subscription))
+    if found is None:
+        raise click.ClickException(f"there is no subscription {subscription}")
+    _print([show_row(found)], as_json, "")
+
+
+@webhooks.command()
+@_ID
+@data_dir_option
+@limit_option
+@json_option
+def deliveries(subscription: str, data_dir: Path | None, limit: int, as_json: bool) -> None:
+    """List the last deliveries of a subscription, the latest first."""
+    found = _run(data_dir, lambda store: store.fires(subscription, limit))
+    _print([show_fire(each) for each in found], as_json, "no deliveries")
+
+
+@webhooks.command()
+@_ID
+@data_dir_option
+def fire(subscription: str, data_dir: Path | None) -> None:
+    """Let an active subscription fire now instead of in its next slot. It costs what every fire costs."""
+    from toolserver.webhooks.fire_operations import FireNow
+
+    _run(data_dir, lambda store: store.apply(FireNow(subscription, _now())))
+    click.echo(f"{subscription} fires as soon as a server looks")
+
+
+@webhooks.command()
+@_ID
+@data_dir_option
+@click.option("--reason", default="operator", show_default=True, help="What its owner reads as pause_reason")
+def pause(subscription: str, data_dir: Path | None, reason: str) -> None:
+    """Pause a subscription until its owner resumes it."""
+    from toolserver.webhooks.subscription_operations import PauseSubscription
+
+    found = _run(data_dir, lambda store: store.apply(PauseSubscription(subscription, None, reason, _now())))
+    click.echo(f"{found.id} is {found.state}")
+
+
+@webhooks.command()
+@click.argument("delivery")
+@data_dir_option
+def replay(delivery: str, data_dir: Path | None) -> None:
+    """Deliver once more what a delivery (msg_…) carried, free of charge, while it is still kept: about an hour."""
+    from toolserver.webhooks.fire_operations import ReplayFire
+
+    again = _run(data_dir, lambda store: store.apply(ReplayFire(_call_id(delivery), _now())))
+    click.echo(f"{again.message_id} is sent as soon as a server looks")
+
+
+@webhooks.command()
+@click.option("--port", type=click.IntRange(0, 65535), default=5005, show_default=True, help="0 picks a free one")
+@click.option("--secret", envvar="WEBHOOK_SECRET", help="The subscription's secret [WEBHOOK_SECRET]")
+@click.option("--status", type=click.IntRange(200, 599), default=204, show_default=True, help="How to answer")
+@click.option("--count", type=click.IntRange(1), help="Stop after so many deliveries")
+def listen(port: int, secret: str | None, status: int, count: int | None) -> None:
+    """Receive webhooks on this machine, verify and print them. The service must run with webhooks.allow_loopback."""
+    from toolserver.webhooks.listen import make_listener
+
+    server = make_listener(port, secret, lambda received: click.echo(received.describe()), status=status, count=count)
+    click.echo(f"listening on http://127.0.0.1:{server.server_address[1]}/", err=True)
+    with server:
+        server.serve_forever()
+
+
+def show_row(found: "WebhookSubscription") -> dict[str, Any]:
+    """A subscription as operators see it: no secret, and its owner by the fingerprint only."""
+    return {
+        "id": found.id,
+        "state": found.state,
+        "pause_reason": found.pause_reason,
+        "owner": found.owner[:16],
+        "endpoint": found.endpoint,
+        "webhook_url": found.url,
+        "due_at": _time(found.due_at),
+        "last_delivered_at": _time(found.last_delivered_at),
+        "last_status": found.last_status,
+        "last_error": found.last_error,
+        "consecutive_failures": found.consecutive_failures,
+        "delivered": found.delivered_count,
+        "failed": found.failed_count,
+    }
+
+
+def show_fire(found: "WebhookFire") -> dict[str, Any]:
+    """A delivery as operators see it."""
+    return {
+        "id": found.message_id,
+        "kind": found.kind,
+        "state": found.state,
+        "reason": found.reason,
+        "created_at": _time(found.created_at),
+        "attempts": found.attempts,
+        "status": found.status,
+        "error": found.error,
+        "duration_ms": found.duration_ms,
+    }
+
+
+def _run(data_dir: Path | None, job: "Callable[[WebhookStore], Awaitable[Any]]") -> Any:
+    """Do something with the store of a data directory. A refusal ends the command with its sentence."""
+    import anyio
+
+    async def run() -> Any:
+        async with _open_store(data_dir) as store:
+            return await job(store)
+
+    with explain_errors():
+        return anyio.run(run)
+
+
+@asynccontextmanager
+async def _open_store(data_dir: Path | None) -> "AsyncIterator[WebhookStore]":
+    from toolserver.storage.group_commit import durable
+    from toolserver.webhooks.sqlite_store import SqliteWebhookStore
+
+    async with durable(find_ledger(prepare_settings(data_dir=data_dir).data_dir)) as file:
+        yield SqliteWebhookStore(file)
+
+
+def _print(rows: list[dict[str, Any]], as_json: bool, nothing: str) -> None:
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        click.echo("  ".join(str(value) for value in row.values() if value is not None))
+    if not rows:
+        click.echo(nothing)
+
+
+def _call_id(delivery: str) -> str:
+    return "call_" + delivery.removeprefix("msg_")
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _time(milliseconds: int | None) -> str | None:
+    from toolserver.core.models import iso_ms
+
+    return None if milliseconds is None else iso_ms(milliseconds / 1000)

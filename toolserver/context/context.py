@@ -1,0 +1,204 @@
+"""The first argument of a tool function: it reads sources, and records where each value came from.
+
+    value = await ctx.read(QUAKES, query)                      raises
+    value = await ctx.first("data", via(A, q), via(B, q))      raises when no fallback answers
+    value = await ctx.section("data", via(A, q), via(B, q))    None and a warning when no fallback answers
+
+A kept, stale value is used only after every fallback has failed to give a fresh one.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+import anyio
+
+from toolserver.context.fallback import Fallback, FallbackChain, FallbackReader, attempt, via
+from toolserver.context.paging import Page, cut_page
+from toolserver.context.provenance import Code, Provenance, SourceNote
+from toolserver.context.time_series import TimeSeriesStore
+from toolserver.core.caller import Caller
+from toolserver.core.models import iso
+from toolserver.errors import MissingToken
+from toolserver.upstream.reading import SourceReader
+from toolserver.upstream.source import Source
+from toolserver.upstream.source_errors import SourceError, SourceUnproved
+from toolserver.upstream.throttle import RequestWithheld
+
+__all__ = ["Fallback", "FallbackReader", "ToolContext", "via"]
+
+Q = TypeVar("Q")
+R = TypeVar("R")
+T = TypeVar("T")
+
+HELD_S = 30.0  # an answer whose source our own pacing held back is composed again: by then that source has answered
+
+
+class ToolContext:
+    """One composition of one tool's answer. A new context is made for each."""
+
+    def __init__(
+        self,
+        reader: SourceReader,
+        *,
+        now: Callable[[], datetime],
+        sla_s: float,
+        hedge_after_s: float = 2.5,
+        patience_s: float = math.inf,
+        host: Any = None,
+        history: TimeSeriesStore | None = None,
+        caller: Caller | None = None,
+    ) -> None:
+        self._reader, self._now, self._sla_s, self._hedge_after_s = reader, now, sla_s, hedge_after_s
+        self._give_up_at = math.inf if patience_s == math.inf else anyio.current_time() + patience_s
+        self.now = now()  # one instant for the whole composition
+        self.host = host
+        self.caller = caller  # set for payment and account tools only
+        self.notes = Provenance()
+        self.history = history or TimeSeriesStore()
+        self.empty = False
+        self.shortened_s: float | None = None
+
+    @property
+    def token(self) -> str:
+        """The caller's bearer token, checked before the tool ran. Raises PaymentRequired when there is none."""
+        if self.caller is None or self.caller.token is None:
+            raise MissingToken("This acts for the owner of a token: send a bearer token.")
+        return self.caller.token
+
+    def warn(self, section: str, code: Code, message: str, source: str | None = None) -> None:
+        """Add a warning to the answer: one sentence that says what is missing, without advice."""
+        self.notes.warn(section, code, message, source)
+
+    def page(self, items: Sequence[T], limit: int, section: str = "data") -> list[T]:
+        """The first `limit` items of a list. A warning says of how many, when there are more."""
+        return self.page_from(items, limit, None, lambda item: "", section).items
+
+    def page_from(
+        self, items: Sequence[T], limit: int, cursor: str | None, mark: Callable[[T], str], section: str = "data"
+    ) -> Page[T]:
+        """The first `limit` items after the one whose mark is the cursor, and the next cursor.
+
+        Raises:
+            InvalidArguments: no item has that mark (any more).
+        """
+        page = cut_page(items, limit, cursor=cursor, mark=mark)
+        if len(page.items) < page.total:
+            self.notes.warn_truncated(section, len(page.items), page.total)
+        return page
+
+    def mark_empty(self) -> None:
+        """Declare that a premium payload contains nothing worth paying for: it is returned and not charged."""
+        self.empty = True
+
+    def shorten(self, seconds: float) -> None:
+        """Shorten this answer's lifetime: it is composed again after `seconds`, the smallest number given."""
+        self.shortened_s = seconds if self.shortened_s is None else min(self.shortened_s, seconds)
+
+    def judge_stale(self, stale: bool) -> None:
+        """Declare whether the answer as a whole is stale, where the share of stale sources does not show it."""
+        self.notes.stale_as_a_whole = stale
+
+    async def kept(self, source: Source[Q, R], query: Q = None, *, section: str = "data") -> R | None:  # type: ignore[assignment]
+        """Return a source's last good answer without asking it, or None. It is noted as cached or stale, by its age."""
+        reading = FallbackReader(self._reader, section, self._now, self._sla_s, kept=True)
+        try:
+            value = await reading.read(source, query)
+        except SourceError:
+            return None
+        self.notes.add(reading.notes)
+        return value
+
+    async def read(self, source: Source[Q, R], query: Q = None, *, section: str = "data") -> R:  # type: ignore[assignment]
+        """Return one source's answer, a kept one when it cannot be refreshed. Raises SourceError."""
+        return await self.first(section, via(source, query))
+
+    async def section(self, section: str, *fallbacks: Fallback[T]) -> T | None:
+        """Return what `first` returns, or None and a warning in the answer."""
+        value = await self.attempt(section, *fallbacks)
+        return None if isinstance(value, SourceError) else value
+
+    async def attempt(self, section: str, *fallbacks: Fallback[T]) -> T | SourceError:
+        """Return what `first` returns or raises. For sections of which one is enough; a failure leaves a warning."""
+        try:
+            return await self.first(section, *fallbacks)
+        except SourceError as error:
+            return error
+
+    async def first(self, section: str, *fallbacks: Fallback[T]) -> T:
+        """Return the first answer, a fresh one before a stale one. Raises the first SourceError when there is none."""
+        readings = [FallbackReader(self._reader, section, self._now, self._sla_s) for _ in fallbacks]
+        chain: FallbackChain[T] = FallbackChain(fallbacks, readings, self._hedge_after_s, self._give_up_at)
+        if (result := await chain.run()) is not None:
+            self._account(section, chain, result.index)
+            return result.value
+        for fallback in fallbacks:
+            reading = FallbackReader(self._reader, section, self._now, self._sla_s, kept=True)
+            try:
+                value = await attempt(fallback, reading)
+            except SourceError:
+                continue
+            self._account_kept(section, chain, reading)
+            return value
+        self._account_nothing(section, chain)
+        raise chain.choose_error()
+
+    def _account(self, section: str, chain: "FallbackChain[Any]", winner: int) -> None:
+        failed = chain.list_failures()
+        notes = chain.readings[winner].notes
+        if missed := chain.find_missed(winner):
+            source, reason = missed
+            notes = [_as_fallback(note, source, reason) for note in notes]
+            names = ", ".join(sorted({note.source.name for note in notes if note.used}))
+            self.warn(section, "fallback_used", f"{source.name} gave nothing ({reason}); {names} is used.", source.name)
+            if reason == RequestWithheld.word:
+                self.shorten(HELD_S)
+        self.notes.add([*notes, *failed])
+        self._warn_stale(section, notes)
+
+    def _account_kept(self, section: str, chain: "FallbackChain[Any]", reading: FallbackReader) -> None:
+        reasons = {id(n.source): n.reason for n in chain.list_failures()}
+        notes = [
+            n if not n.used else replace(n, status="stale", reason=reasons.get(id(n.source)), replaces=None)
+            for n in reading.notes
+        ]
+        kept = {id(n.source) for n in notes}
+        self.notes.add([*notes, *(n for n in chain.list_failures() if id(n.source) not in kept)])
+        self._warn_stale(section, notes)
+
+    def _account_nothing(self, section: str, chain: "FallbackChain[Any]") -> None:
+        failures = chain.list_failures()
+        self.notes.add(failures)
+        if failures and all(n.reason and n.reason.startswith("licence") for n in failures):
+            self.warn(section, "licence_excluded", "The licence policy bars every source of this section.")
+            return
+        code: Code = "section_unavailable"
+        if any(n.reason and n.reason.startswith(SourceUnproved.word) for n in failures):
+            code = "unproved_empty"
+        reasons = "; ".join(f"{n.source.name}: {n.reason}" for n in failures) or "no source is usable"
+        self.warn(
+            section,
+            code,
+            f"No source answered ({reasons}).",
+            failures[0].source.name if failures else None,
+        )
+
+    def _warn_stale(self, section: str, notes: list[SourceNote]) -> None:
+        for note in notes:
+            if note.status == "stale" and note.fetched_at:
+                reason = f" ({note.reason})" if note.reason else ""
+                self.warn(
+                    section,
+                    "stale_data",
+                    f"{note.source.name} could not be refreshed{reason}; the value is of {iso(note.fetched_at)}.",
+                    note.source.name,
+                )
+
+
+def _as_fallback(note: SourceNote, replaced: Source[Any, Any], reason: str) -> SourceNote:
+    if not note.used:
+        return note
+    status = note.status if note.status == "stale" else "fallback"
+    return replace(note, status=status, reason=f"{reason}: {replaced.name}"[:120], replaces=replaced.name)

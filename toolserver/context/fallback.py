@@ -1,0 +1,228 @@
+"""Fallbacks: the ways to get one value, tried in order until one of them answers.
+
+A fallback is usually one source and a pure function (`via`), or an async function that reads several sources. The
+first of a chain is the preferred one. The next one starts when the one before has failed or is slow (hedging).
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeAlias, TypeVar, overload
+
+import anyio
+
+from toolserver.context.provenance import SourceNote, Status
+from toolserver.upstream.freshness import judge
+from toolserver.upstream.reading import SourceAnswer, SourceReader
+from toolserver.upstream.source import Source
+from toolserver.upstream.source_errors import (
+    UNREADABLE,
+    SourceChanged,
+    SourceDown,
+    SourceError,
+    SourceExcluded,
+    SourceUnusable,
+)
+
+Q = TypeVar("Q")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class FallbackReader:
+    """Reads sources for one fallback and notes each read. With `kept` it takes kept answers only, however old."""
+
+    def __init__(
+        self, reader: SourceReader, section: str, now: Callable[[], datetime], sla_s: float, *, kept: bool = False
+    ) -> None:
+        self._reader, self.section, self._now, self._sla_s, self._kept = reader, section, now, sla_s, kept
+        self.notes: list[SourceNote] = []
+        self.asked: Source[Any, Any] | None = None  # the source read last: the one to blame if the fallback fails
+        self._refusals: list[SourceError] = []  # raised by reads, each of which says itself whose failure it is
+
+    async def read(self, source: Source[Q, R], query: Q = None) -> R:  # type: ignore[assignment]
+        """Return the source's answer to the query. Raises SourceError."""
+        self.asked = source
+        try:
+            found = await self._obtain(source, query)
+        except SourceError as error:
+            self._refusals.append(error)
+            self.asked = source  # another may have been read meanwhile
+            raise
+        self.notes.append(self._note(source, found))
+        return found.value
+
+    async def _obtain(self, source: Source[Q, R], query: Q) -> SourceAnswer[R]:
+        if not self._kept:
+            return await self._reader.fresh(source, query, sla_s=self._sla_s)
+        found = await self._reader.kept(source, query)
+        if found is None:
+            raise SourceDown("nothing kept", word="empty")
+        return found
+
+    def list_blamed(self, error: SourceError) -> list[Source[Any, Any]]:
+        """Return whose failure it is: of the source read last, or of all that were read and do not fit together."""
+        if self.asked is None or isinstance(error, SourceUnusable):
+            return []
+        read = [note.source for note in self.notes if note.used]
+        is_judged = not isinstance(error, SourceDown) and all(error is not refusal for refusal in self._refusals)
+        return list(dict.fromkeys([self.asked, *read])) if is_judged else [self.asked]
+
+    async def attempt(self, source: Source[Q, R], query: Q = None, *, within_s: float | None = None) -> R | None:  # type: ignore[assignment]
+        """Read a source that the fallback can do without: None, and an error note, when it fails or takes too long."""
+        before = self.asked
+        try:
+            with anyio.fail_after(within_s):
+                found = await self.read(source, query)
+            self.asked = before or source
+            return found
+        except TimeoutError:
+            self.note_failure(SourceDown(f"no answer in {within_s:g} s", word="timeout"))
+        except SourceError as error:
+            self.note_failure(error)
+        self.asked = before  # a source that can be done without is not why the fallback fails, should it fail
+        return None
+
+    async def read_kept(self, source: Source[Q, R], query: Q = None) -> tuple[R, SourceNote] | None:  # type: ignore[assignment]
+        """Return a source's kept answer with its note, or None if there is none or it is stale.
+
+        The source is not asked, and the note is not added: a caller that uses the value adds it.
+        """
+        try:
+            found = await self._reader.kept(source, query)
+        except SourceError:
+            return None
+        note = None if found is None else self._note(source, found)
+        return None if found is None or note is None or note.status == "stale" else (found.value, note)
+
+    def note_failure(self, error: SourceError) -> None:
+        """Add an error note for the source read last, when the fallback continues without it."""
+        if self.asked is not None and not isinstance(error, SourceUnusable):
+            self.notes.append(SourceNote(self.asked, self.section, "error", reason=error.reason))
+
+    def _note(self, source: Source[Any, Any], found: SourceAnswer[Any]) -> SourceNote:
+        age = judge(source, fetched_at=found.fetched_at, dated=found.dated, now=self._now(), sla_s=self._sla_s)
+        status: Status = "stale" if age.stale else "live" if found.latency_ms is not None else "cached"
+        return SourceNote(source, self.section, status, found.fetched_at, found.failure, dropped=found.dropped)
+
+
+Fallback: TypeAlias = Callable[[FallbackReader], Awaitable[T]]
+
+
+@overload
+def via(source: Source[Q, R], query: Q = ...) -> Fallback[R]: ...
+
+
+@overload
+def via(source: Source[Q, R], query: Q, then: Callable[[R], T]) -> Fallback[T]: ...
+
+
+@overload
+def via(source: Source[Q, R], *, then: Callable[[R], T]) -> Fallback[T]: ...
+
+
+def via(source: Source[Any, Any], query: Any = None, then: Callable[[Any], Any] | None = None) -> Fallback[Any]:
+    """Make a fallback that reads one source and passes its answer through `then`, if given.
+
+    LookupError, ValueError, TypeError, ArithmeticError or AttributeError raised by `then` means that the answer does
+    not contain what is needed: the next fallback is tried.
+    """
+
+    async def fallback(reading: FallbackReader) -> Any:
+        found = await reading.read(source, query)
+        return then(found) if then else found
+
+    return fallback
+
+
+async def attempt(fallback: Fallback[T], reading: FallbackReader) -> T:
+    """Run a fallback. Raises SourceError: SourceChanged when an answer does not contain what the fallback needs."""
+    try:
+        return await fallback(reading)
+    except SourceError:
+        raise
+    except UNREADABLE as error:
+        raise SourceChanged(f"{type(error).__name__}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class FallbackResult(Generic[T]):
+    """The value of the fallback that answered, and its position in the chain."""
+
+    index: int
+    value: T
+
+
+class FallbackChain(Generic[T]):
+    """Runs fallbacks in order; each also starts when the one before has not answered within `hedge_after_s`.
+
+    At `give_up_at` (on the event loop's clock) the chain is cancelled, which leaves time to read kept answers.
+    """
+
+    def __init__(
+        self,
+        fallbacks: tuple[Fallback[T], ...],
+        readings: list[FallbackReader],
+        hedge_after_s: float,
+        give_up_at: float,
+    ) -> None:
+        self._fallbacks, self._hedge_after_s, self._give_up_at = fallbacks, hedge_after_s, give_up_at
+        self.readings = readings
+        self.errors: dict[int, SourceError] = {}
+        self._result: FallbackResult[T] | None = None
+
+    async def run(self) -> FallbackResult[T] | None:
+        """Return the first answer, or None. The others are cancelled; what they fetch still reaches the cache."""
+        with anyio.CancelScope(deadline=self._give_up_at):
+            await self._start_all()
+        if self._result is None:
+            for index, reading in enumerate(self.readings):
+                if reading.asked is not None and index not in self.errors:
+                    self.errors[index] = SourceDown("no answer in the time there is", word="timeout")
+        return self._result
+
+    async def _start_all(self) -> None:
+        async with anyio.create_task_group() as tasks:
+
+            async def run_one(index: int, failed: anyio.Event) -> None:
+                try:
+                    value = await attempt(self._fallbacks[index], self.readings[index])
+                except SourceError as error:
+                    self.errors[index] = error
+                    failed.set()
+                    return
+                if self._result is None:
+                    self._result = FallbackResult(index, value)
+                    tasks.cancel_scope.cancel()
+
+            for index in range(len(self._fallbacks)):
+                failed = anyio.Event()
+                tasks.start_soon(run_one, index, failed)
+                with anyio.move_on_after(self._hedge_after_s):
+                    await failed.wait()
+
+    def list_failures(self) -> list[SourceNote]:
+        """Return error notes of the fallbacks that failed or were overtaken, but for those that lack an API key."""
+        notes = []
+        for index, reading in enumerate(self.readings):
+            error = self.errors.get(index)
+            if error is None and self._result is not None and index < self._result.index:
+                error = SourceDown("overtaken", word="timeout")
+            if error is not None:
+                blamed = reading.list_blamed(error)
+                notes += [SourceNote(each, reading.section, "error", reason=error.reason) for each in blamed]
+        return notes
+
+    def find_missed(self, winner: int) -> tuple[Source[Any, Any], str] | None:
+        """Return the source of the first fallback before the winner that should have answered, and one word why not."""
+        for index in range(winner):
+            source, error = self.readings[index].asked, self.errors.get(index)
+            if source is None or isinstance(error, SourceUnusable | SourceExcluded):
+                continue
+            return source, error.word if error else "timeout"
+        return None
+
+    def choose_error(self) -> SourceError:
+        """Return the first failure, one of a usable source if there is any."""
+        real = [e for _, e in sorted(self.errors.items()) if not isinstance(e, SourceUnusable)]
+        return (real or list(self.errors.values()) or [SourceUnusable("no source is usable")])[0]

@@ -1,0 +1,197 @@
+"""Records where the values of an answer come from: `_meta` with its `sources[]`, and `warning[]`."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from toolserver.core.models import iso_or_none
+from toolserver.upstream.source import Source
+from toolserver.upstream.source_errors import SourceExcluded
+
+Status = Literal["live", "cached", "fallback", "stale", "error"]
+Code = Literal[
+    "section_unavailable",
+    "unproved_empty",
+    "stale_data",
+    "partial",
+    "fallback_used",
+    "degraded_fallback",
+    "field_missing",
+    "missing_symbols",
+    "disagreement",
+    "implausible_jump",
+    "change_not_removed",
+    "truncated",
+    "rows_dropped",
+    "own_network_suspect",
+    "licence_excluded",
+    "insufficient_sample",
+    "incomplete_window",
+    "default_location",
+]
+
+
+PASSING: frozenset[Code] = frozenset(
+    {"section_unavailable", "unproved_empty", "stale_data", "partial", "implausible_jump", "missing_symbols"}
+)
+"""Codes of what is over as soon as an upstream is back: an answer that has one is composed again soon."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNote:
+    """One read of a source, from the upstream or the cache, for one section."""
+
+    source: Source[Any, Any]
+    section: str
+    status: Status
+    fetched_at: datetime | None = None
+    reason: str | None = None
+    replaces: str | None = None
+    dropped: int = 0  # rows that could not be read
+
+    @property
+    def used(self) -> bool:
+        """Whether a value of this source is in the payload."""
+        return self.status != "error"
+
+    @property
+    def barred(self) -> bool:
+        """Whether the licence policy kept this source from being asked: then it has no part in the answer."""
+        return self.status == "error" and (self.reason or "").startswith(SourceExcluded.word)
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry of `_meta.sources[]`. What the source is like otherwise stands in the list of sources."""
+        entry = {
+            "name": self.source.name,
+            "section": self.section,
+            "status": self.status,
+            "fetched_at": iso_or_none(self.fetched_at),
+        }
+        if self.reason:
+            entry["reason"] = self.reason
+        if self.replaces:
+            entry["replaces"] = self.replaces
+        return entry
+
+
+@dataclass(frozen=True, slots=True)
+class Caveat:
+    """A warning of an answer: one sentence that says what is missing or older than it should be."""
+
+    section: str
+    code: Code
+    message: str
+    source: str | None = None
+    total: int | None = None
+    count: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        named = {"source": self.source} if self.source else {}
+        numbers = {"total": self.total, "count": self.count}
+        counted = {name: number for name, number in numbers.items() if number is not None}
+        return {"section": self.section, **named, "code": self.code, "message": self.message[:200], **counted}
+
+
+@dataclass(slots=True)
+class Provenance:
+    """The sources and warnings of one answer."""
+
+    sources: list[SourceNote] = field(default_factory=list)
+    stale_as_a_whole: bool | None = None
+    warnings: list[Caveat] = field(default_factory=list)
+
+    def add(self, notes: Iterable[SourceNote]) -> None:
+        """Add notes. A source read twice for a section becomes one note, with the more severe status."""
+        for note in notes:
+            self._warn_dropped(note)
+            twin = next(
+                (i for i, n in enumerate(self.sources) if n.source is note.source and n.section == note.section), None
+            )
+            if twin is None:
+                self.sources.append(note)
+            else:
+                self.sources[twin] = _merge(self.sources[twin], note)
+
+    def warn(self, section: str, code: Code, message: str, source: str | None = None) -> None:
+        warning = Caveat(section, code, message, source)
+        if warning not in self.warnings:
+            self.warnings.append(warning)
+
+    def _warn_dropped(self, note: SourceNote) -> None:
+        if not note.dropped or not note.used:
+            return
+        rows = "1 row" if note.dropped == 1 else f"{note.dropped:,} rows"
+        message = f"{rows} of {note.source.name} could not be read and {'is' if note.dropped == 1 else 'are'} left out."
+        warning = Caveat(note.section, "rows_dropped", message, note.source.name, count=note.dropped)
+        if warning not in self.warnings:
+            self.warnings.append(warning)
+
+    def warn_truncated(self, section: str, shown: int, total: int) -> None:
+        """Say that a list shows some of its items, and how many there are in all."""
+        message = f"{shown:,} of {total:,} are listed."
+        self.warnings.append(Caveat(section, "truncated", message, total=total))
+
+    def caveats(self) -> list[Caveat]:
+        """Return the warnings sorted by section, code and source, so that their order does not depend on timing."""
+        return sorted(self.warnings, key=lambda caveat: (caveat.section, caveat.code, caveat.source or ""))
+
+    @property
+    def degraded(self) -> bool:
+        """Whether something is missing, stale, partial or unproved that an upstream may give again at any moment."""
+        return any(caveat.code in PASSING for caveat in self.warnings)
+
+    @property
+    def used(self) -> list[SourceNote]:
+        return [note for note in self.sources if note.used]
+
+    def count_sources(self, section: str = "") -> tuple[int, int]:
+        """Return how many sources gave something, and how many were asked and gave nothing, of one section or all."""
+        told = [note for note in self.sources if note.section.startswith(section) and not note.barred]
+        good = {note.source.name for note in told if note.used}
+        return len(good), len({note.source.name for note in told if note.status == "error"} - good)
+
+    @property
+    def oldest_fetched_at(self) -> datetime | None:
+        return min((n.fetched_at for n in self.used if n.fetched_at), default=None)
+
+    @property
+    def attribution(self) -> list[str]:
+        return sorted({n.source.licence.attribution for n in self.used})
+
+    def stale(self, share: float = 0.0) -> bool:
+        """Whether more than this share of the used values is stale."""
+        if self.stale_as_a_whole is not None:
+            return self.stale_as_a_whole
+        used = self.used
+        return sum(n.status == "stale" for n in used) > share * len(used)
+
+    def meta(self, *, stale: bool) -> dict[str, Any]:
+        """Return the `_meta` object of an answer. It describes the composition and nothing about a single call.
+
+        Sources are sorted by section and name, so that their order does not depend on timing.
+        """
+        return {
+            "sources": [note.as_json() for note in sorted(self.sources, key=_sort_key) if not note.barred],
+            "attribution": self.attribution,
+            "untrusted_text": any(n.source.untrusted for n in self.used),
+            "stale": stale,
+        }
+
+
+def _sort_key(note: SourceNote) -> tuple[str, bool, str]:
+    return note.section, not note.used, note.source.name
+
+
+_SEVERITY: dict[Status, int] = {"live": 0, "cached": 1, "fallback": 2, "stale": 3, "error": 4}
+
+
+def _merge(one: SourceNote, other: SourceNote) -> SourceNote:
+    """Merge two reads of one source for one section: the older time and the more severe status of those used."""
+    if one.used != other.used:
+        used, failed = (one, other) if one.used else (other, one)
+        return replace(used, reason=used.reason or failed.reason)
+    severe, mild = (one, other) if _SEVERITY[one.status] >= _SEVERITY[other.status] else (other, one)
+    ages = [n.fetched_at for n in (one, other) if n.fetched_at]
+    dropped = max(one.dropped, other.dropped)
+    return replace(severe, fetched_at=min(ages, default=None), reason=severe.reason or mild.reason, dropped=dropped)

@@ -1,0 +1,59 @@
+"""What a tool may know about the service it runs in."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any, Protocol
+
+from toolserver import API_VERSION
+from toolserver.clock import Clock
+from toolserver.core.account_statement import NoStatements, Statements
+from toolserver.core.credit_sales import CreditSales, NoCreditSales
+from toolserver.core.usage_stats import Usage
+
+
+class ReceiptLookup(Protocol):
+    """Looks up receipts and the log of calls that were not charged."""
+
+    async def verify(self, given: str | Mapping[str, Any], body_sha256: str | None = None) -> Mapping[str, Any]:
+        """Verify a receipt and return whether it is genuine, with its content if it is."""
+        ...
+
+    async def no_charge(self, day: date) -> Mapping[str, Any]:
+        """Return the calls of a day that were not charged."""
+        ...
+
+    async def no_charge_days(self) -> list[tuple[str, int]]:
+        """Return the days on which calls were not charged, newest first, with their numbers."""
+        ...
+
+
+@dataclass(slots=True)
+class ServiceInfo:
+    """The running service: its API version, its age, whether its storage can be written."""
+
+    clock: Clock
+    data_dir: Path
+    version: str = API_VERSION
+    probe_targets: Mapping[str, str] = field(default_factory=dict)
+    blocks: int = 5  # Ethereum blocks searched for large transfers
+    usage: Usage = field(default_factory=Usage)
+    started: float = field(default=0.0)
+    evidence: ReceiptLookup | None = None
+    payments: CreditSales = field(default_factory=NoCreditSales)
+    statements: Statements = field(default_factory=NoStatements)
+    x402: Any = None  # the x402 service that sells credits, if payments are enabled
+    allowances: Any = None  # the allowances of tokens, where the ledger can keep some
+    webhooks: Any = None  # the subscriptions to push delivery, if webhooks are enabled
+
+    def __post_init__(self) -> None:
+        self.started = self.started or self.clock.monotonic()
+
+    @property
+    def uptime_s(self) -> int:
+        return int(self.clock.monotonic() - self.started)
+
+    def storage_writable(self) -> bool:
+        return os.access(self.data_dir, os.W_OK)

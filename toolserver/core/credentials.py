@@ -1,0 +1,103 @@
+"""The bearer tokens of the owner of this machine: a list per service, in a file that only the owner may read."""
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from toolserver.core.caller import TOKEN
+from toolserver.errors import ToolserverError
+
+try:
+    import fcntl
+except ImportError:  # Windows, where the last of two programs that write at the same moment wins
+    fcntl = None  # type: ignore[assignment]
+
+FILE = "credentials.json"
+_TOKEN_AT_END = re.compile(rf"{TOKEN.pattern}\Z")
+
+
+class CredentialsDamaged(ToolserverError):
+    """The file is not what this program writes. It is left as it is."""
+
+
+class CredentialsFile:
+    """A JSON object of origin → tokens, the next one to spend first. Every call reads the file: programs share it.
+
+    A token is added and set behind others, never removed or overwritten: it may hold credits.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read_tokens(self, origin: str) -> list[str]:
+        """The tokens for a service, such as `https://data.example`. Raises CredentialsDamaged."""
+        return self._read().get(origin, [])
+
+    def add(self, origin: str, token: str) -> None:
+        """Keep a token, behind those that are there. Raises CredentialsDamaged, OSError."""
+        with self._locked():
+            kept = self._read()
+            tokens = kept.setdefault(origin, [])
+            if token not in tokens:
+                tokens.append(token)
+                self._write(kept)
+
+    def set_behind(self, origin: str, token: str) -> None:
+        """Spend the other tokens of this service first from now on. Raises CredentialsDamaged, OSError."""
+        with self._locked():
+            kept = self._read()
+            tokens = kept.get(origin, [])
+            if token in tokens[:-1]:
+                kept[origin] = [other for other in tokens if other != token] + [token]
+                self._write(kept)
+
+    def _read(self) -> dict[str, list[str]]:
+        try:
+            found = json.loads(self.path.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except ValueError:
+            raise self._damaged() from None
+        if not isinstance(found, dict) or not all(_are_tokens(tokens) for tokens in found.values()):
+            raise self._damaged()
+        if os.name == "posix" and self.path.stat().st_mode & 0o077:
+            self.path.chmod(0o600)
+        return found
+
+    def _damaged(self) -> CredentialsDamaged:
+        return CredentialsDamaged(
+            f"{self.path} holds tokens and cannot be read as JSON of origin and tokens; mend it or move it away"
+        )
+
+    def _write(self, kept: dict[str, list[str]]) -> None:
+        """Replace the file as a whole: readers see the old one or the new one, also after a crash."""
+        made, draft = tempfile.mkstemp(prefix=f".{FILE}.", dir=self.path.parent)  # mode 0600
+        try:
+            with os.fdopen(made, "w") as file:
+                json.dump(kept, file, indent=2)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, self.path)
+        except BaseException:
+            os.unlink(draft)
+            raise
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One writer at a time: two hosts that buy at once lose no token."""
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = os.open(self.path.with_name(f"{FILE}.lock"), os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+
+def _are_tokens(tokens: object) -> bool:
+    return isinstance(tokens, list) and all(isinstance(token, str) and _TOKEN_AT_END.match(token) for token in tokens)

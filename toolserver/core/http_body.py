@@ -1,0 +1,132 @@
+"""Reads an HTTP body up to a limit of bytes, so that no peer decides how much memory a body takes.
+
+A body arrives as an asynchronous iterator over its raw pieces: `response.stream` of httpx, `iter_chunked(n)` of an
+aiohttp session that does not decompress, or `request_pieces(receive)` of an ASGI request. `decode_pieces` inflates gzip
+in small steps, so the limit counts decoded bytes and a few kilobytes that stand for gigabytes are cut off as well.
+"""
+
+import zlib
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, MutableMapping
+from typing import Any
+
+from anyio.lowlevel import checkpoint
+
+from toolserver.errors import ToolserverError
+
+STEP = 65_536  # bytes inflated at a time; between two steps other tasks run
+MOST_MEMBERS = 1000  # of one gzip body; each costs time to set up, and tools that join files make a few
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+class BodyTooLarge(ToolserverError):
+    """The body has more bytes than the reader allows. The rest of it was not read."""
+
+
+class BodyUnreadable(ToolserverError):
+    """The body is damaged gzip, or encoded in a way that we did not ask for."""
+
+
+async def read_body(pieces: AsyncIterable[bytes], limit: int) -> bytes:
+    """Return the whole body, at most `limit` bytes. Raises BodyTooLarge as soon as a piece exceeds the limit."""
+    body, is_cut = await read_prefix(pieces, limit)
+    if is_cut:
+        raise BodyTooLarge(f"over {limit} bytes")
+    return body
+
+
+async def read_prefix(pieces: AsyncIterable[bytes], limit: int) -> tuple[bytes, bool]:
+    """Return the first `limit` bytes of the body and whether there were more. Reading stops at the limit."""
+    read, size = [], 0
+    async for piece in pieces:
+        size += len(piece)
+        if size > limit:
+            read.append(piece[: len(piece) - (size - limit)])
+            return b"".join(read), True
+        read.append(piece)
+    return b"".join(read), False
+
+
+async def request_pieces(receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> AsyncIterator[bytes]:
+    """The body of an ASGI request, piece by piece. It ends early when the client disconnects."""
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return
+        yield message.get("body", b"")
+        if not message.get("more_body", False):
+            return
+
+
+def decode_pieces(pieces: AsyncIterable[bytes], encoding: str | None) -> AsyncIterable[bytes]:
+    """Return the decoded pieces of a body with this Content-Encoding: gzip (one layer) or none.
+
+    Raises:
+        BodyUnreadable: another encoding, at once; damaged gzip, during the iteration.
+    """
+    name = (encoding or "identity").strip().lower()
+    if name in ("identity", ""):
+        return pieces
+    if name not in ("gzip", "x-gzip"):
+        raise BodyUnreadable(f"encoded as {name[:40]!r}")
+    return _inflate(pieces)
+
+
+async def _inflate(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Yield what gzip members stand for, at most STEP bytes at a time. No piece at all is an empty body."""
+    stream = _GzipStream()
+    async for piece in pieces:
+        stream.feed(piece)
+        while decoded := stream.next_step():
+            yield decoded
+            await checkpoint()
+    stream.check_end()
+
+
+class _GzipStream:
+    """Inflates gzip members one after the other. Zero bytes may fill the end, as gzip itself allows."""
+
+    def __init__(self) -> None:
+        self._member: zlib._Decompress | None = None
+        self._members = 0
+        self._waiting = b""
+
+    def feed(self, piece: bytes) -> None:
+        self._waiting = self._waiting + piece if self._waiting else piece
+
+    def next_step(self) -> bytes:
+        """Return the next decoded bytes, at most STEP; none when more raw bytes are needed. Raises BodyUnreadable."""
+        while self._waiting:
+            if self._member is None and not self._start_member():
+                return b""
+            if decoded := self._take_step():
+                return decoded
+        return self._take_step() if self._member is not None else b""
+
+    def check_end(self) -> None:
+        """Raise BodyUnreadable if the body ends inside a member."""
+        if self._member is not None:
+            raise BodyUnreadable("gzip ends too early")
+
+    def _start_member(self) -> bool:
+        """Begin a member, if anything but filling is left."""
+        if self._members:
+            self._waiting = self._waiting.lstrip(b"\0")
+        if not self._waiting:
+            return False
+        self._members += 1
+        if self._members > MOST_MEMBERS:
+            raise BodyUnreadable(f"over {MOST_MEMBERS} gzip members")
+        self._member = zlib.decompressobj(_GZIP)
+        return True
+
+    def _take_step(self) -> bytes:
+        """Inflate up to STEP bytes of the current member and keep the raw bytes that were not needed."""
+        assert self._member is not None
+        try:
+            decoded = self._member.decompress(self._waiting, STEP)
+        except zlib.error as error:
+            raise BodyUnreadable(f"damaged gzip: {error}") from error
+        self._waiting = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+        if self._member.eof:
+            self._member = None
+        return decoded

@@ -1,0 +1,166 @@
+"""Metrics in the Prometheus format."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+HostBudget = tuple[str, str, int, int, int]
+"""Group of hosts, host, requests in all, those left, and those left for queries that callers choose."""
+
+_LATENCY = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0)
+
+
+class _BudgetCollector(Collector):
+    """Makes the gauges of the hosts' budgets anew at each reading."""
+
+    def __init__(self, list_budgets: Callable[[], Iterable[HostBudget]]) -> None:
+        self._list_budgets = list_budgets
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        return []
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        about = "Requests that may still be sent to a group of hosts within its period, by lane"
+        family = GaugeMetricFamily("toolserver_host_budget_left", about, labels=["hosts", "host", "lane"])
+        for group, host, _, left, chosen_left in self._list_budgets():
+            family.add_metric([group, host, "all"], left)
+            family.add_metric([group, host, "callers"], chosen_left)
+        yield family
+
+
+class _AnnouncementCollector(Collector):
+    """Makes the gauges of what upstreams announce anew at each reading."""
+
+    def __init__(self, list_announcements: Callable[[], Iterable[tuple[str, str, str, float]]]) -> None:
+        self._list_announcements = list_announcements
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        return []
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        about = "1 for a source whose upstream announces a deprecation, a sunset, a warning or a permanent move"
+        family = GaugeMetricFamily("toolserver_source_announcement", about, labels=["source", "kind", "said"])
+        for source, kind, said, _ in self._list_announcements():
+            family.add_metric([source, kind, said], 1)
+        yield family
+
+
+class Metrics:
+    """The metrics of one service. Nothing is global, so that several apps in one process do not mix."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._calls = Counter(
+            "toolserver_calls_total",
+            "Calls by tool, tier and outcome",
+            ["tool", "tier", "outcome"],
+            registry=self.registry,
+        )
+        self._seconds = Histogram(
+            "toolserver_call_seconds", "Time per call", ["tool"], buckets=_LATENCY, registry=self.registry
+        )
+        self._fetches = Counter(
+            "toolserver_source_fetches_total",
+            "Exchanges by source and outcome",
+            ["source", "outcome"],
+            registry=self.registry,
+        )
+        self._fetch_seconds = Histogram(
+            "toolserver_source_seconds", "Time per exchange", ["source"], buckets=_LATENCY, registry=self.registry
+        )
+        self._dropped = Counter(
+            "toolserver_host_arguments_total",
+            "Arguments that MCP hosts add by themselves, dropped",
+            ["name"],
+            registry=self.registry,
+        )
+        self._credits = Counter("toolserver_credits_charged_total", "Credits charged", ["tool"], registry=self.registry)
+        self._released = Counter(
+            "toolserver_credits_released_total", "Credits released, by reason", ["reason"], registry=self.registry
+        )
+        self._attempts = Counter(
+            "toolserver_webhook_attempts_total",
+            "Attempts to deliver a webhook, by outcome",
+            ["outcome"],
+            registry=self.registry,
+        )
+        self._up = Gauge(
+            "toolserver_source_up", "1 when the last exchange was good", ["source"], registry=self.registry
+        )
+        self._counted: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
+        self._hits: dict[tuple[str, str], int] = {}
+        self._charged: dict[str, int] = {}
+
+    def follow(self, health: Callable[[], tuple[str, int, float, int]]) -> None:
+        """Add gauges for the ledger of a sister service. `health` returns state, times opened, wait and outbox size."""
+
+        def gauge(name: str, about: str, value: Callable[[], float]) -> None:
+            Gauge(name, about, registry=self.registry).set_function(value)
+
+        gauge("toolserver_ledger_up", "1 while the ledger that is followed answers", lambda: health()[0] == "closed")
+        gauge("toolserver_ledger_away", "How often it was given up", lambda: health()[1])
+        gauge("toolserver_ledger_outbox", "Releases that it has not been told of yet", lambda: health()[3])
+
+    def watch_payments(self, backlog: Callable[[], tuple[int, float, int]]) -> None:
+        """Add gauges of signed payments. `backlog` returns how many are open, the age of the oldest, and the cases."""
+
+        def gauge(name: str, about: str, value: Callable[[], float]) -> None:
+            Gauge(name, about, registry=self.registry).set_function(value)
+
+        gauge("toolserver_payments_pending", "Signed payments whose end is not known", lambda: backlog()[0])
+        gauge("toolserver_payments_pending_age_seconds", "Age of the oldest of them", lambda: backlog()[1])
+        gauge("toolserver_payments_in_review", "Signed payments that a person has to look at", lambda: backlog()[2])
+
+    def follow_budgets(self, list_budgets: Callable[[], Iterable[HostBudget]]) -> None:
+        """Show what `list_budgets` returns whenever the metrics are read."""
+        self.registry.register(_BudgetCollector(list_budgets))
+
+    def follow_announcements(self, list_announcements: Callable[[], Iterable[tuple[str, str, str, float]]]) -> None:
+        """Show what upstreams announce: source, kind, text and time."""
+        self.registry.register(_AnnouncementCollector(list_announcements))
+
+    def hit(self, tool: str, tier: str) -> None:
+        """Count a call answered from the cache. It reaches the counter when metrics are read: this is a hot path."""
+        key = (tool, tier)
+        self._hits[key] = self._hits.get(key, 0) + 1
+
+    def called(self, tool: str, tier: str, outcome: str, seconds: float) -> None:
+        key = (tool, tier, outcome)
+        kept = self._counted.get(key)
+        if kept is None:  # finding a labelled child takes longer than counting
+            kept = self._counted[key] = self._calls.labels(*key), self._seconds.labels(tool)
+        kept[0].inc()
+        kept[1].observe(seconds)
+
+    def fetched(self, source: str, outcome: str, seconds: float, asked: bool) -> None:
+        """Count an exchange. If the source was not `asked` (our own refusal), neither its time nor `up` changes."""
+        self._fetches.labels(source, outcome).inc()
+        if asked:
+            self._fetch_seconds.labels(source).observe(seconds)
+            self._up.labels(source).set(outcome == "ok")
+
+    def dropped_argument(self, name: str) -> None:
+        """Count an argument that a host added by itself; `name` is one of a fixed list."""
+        self._dropped.labels(name).inc()
+
+    def attempted(self, outcome: str) -> None:
+        """Count an attempt to deliver a webhook: `ok`, or one word for how it failed."""
+        self._attempts.labels(outcome).inc()
+
+    def settled(self, tool: str, credits: int, reason: str | None) -> None:
+        if reason is None:
+            self._charged[tool] = self._charged.get(tool, 0) + credits
+        else:
+            self._released.labels(reason).inc(credits)
+
+    def text(self) -> bytes:
+        """Return all metrics in the exposition format."""
+        hits, self._hits = self._hits, {}
+        for (tool, tier), count in hits.items():
+            self._calls.labels(tool, tier, "hit").inc(count)
+        charged, self._charged = self._charged, {}
+        for tool, credits in charged.items():
+            self._credits.labels(tool).inc(credits)
+        return generate_latest(self.registry)

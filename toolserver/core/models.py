@@ -1,0 +1,58 @@
+"""Base classes and types of payload models."""
+
+import math
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    WithJsonSchema,
+    model_serializer,
+)
+
+
+def iso(time: datetime) -> str:
+    """Write a time in UTC with whole seconds: `2026-07-01T12:00:00Z`."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def iso_ms(at: float) -> str:
+    """ISO 8601, UTC, milliseconds, `Z`, of a time in epoch seconds."""
+    whole = datetime.fromtimestamp(math.floor(at * 1000) / 1000, UTC)
+    return whole.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def iso_or_none(time: datetime | None) -> str | None:
+    return None if time is None else iso(time)
+
+
+Timestamp = Annotated[
+    AwareDatetime,
+    PlainSerializer(iso, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
+"""A UTC time, written `2026-07-01T12:00:00Z`."""
+
+
+class Payload(BaseModel):
+    """Base of every model in an answer. NaN and infinity do not validate; fields may be added at any time."""
+
+    model_config = ConfigDict(allow_inf_nan=False, frozen=True)
+
+
+class TopLevel(Payload):
+    """A payload whose fields stand next to `source` and `_meta`, not inside `data`."""
+
+
+class Sparse(Payload):
+    """A payload whose fields are absent unless they were set. A null field was requested and failed."""
+
+    @model_serializer(mode="wrap")
+    def _given(self, handler: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+        # no return annotation: with one, pydantic would take it for the schema
+        whole: dict[str, Any] = handler(self)
+        return {name: value for name, value in whole.items() if name in self.model_fields_set}

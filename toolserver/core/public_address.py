@@ -1,0 +1,52 @@
+"""Which IP addresses belong to the public Internet: the one list behind every address that a caller can name.
+
+`ipaddress.is_global` is not enough: depending on the version of Python it says True for multicast, for 6to4, Teredo and
+NAT64 addresses that lead to private ones, and for ranges that were never given out. These lists are our own.
+"""
+
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+
+PRIVATE_IPV4 = tuple(
+    IPv4Network(network)
+    for network in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.31.196.0/24",
+        "192.52.193.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "192.175.48.0/24",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/3",
+    )
+)
+PUBLIC_IPV6 = IPv6Network("2000::/3")
+PRIVATE_IPV6 = tuple(IPv6Network(network) for network in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
+
+
+@lru_cache(4096)
+def is_public(address: IPv4Address | IPv6Address) -> bool:
+    """Whether an address is one of the public Internet. An IPv4 address in IPv6 clothing is judged as IPv4."""
+    if isinstance(address, IPv6Address):
+        if address.scope_id is not None:
+            return False
+        if address.ipv4_mapped is not None:
+            return is_public(address.ipv4_mapped)
+        return address in PUBLIC_IPV6 and not any(address in network for network in PRIVATE_IPV6)
+    return not any(address in network for network in PRIVATE_IPV4)
+
+
+def is_loopback(address: IPv4Address | IPv6Address) -> bool:
+    """Whether an address is this machine itself, an IPv4 address in IPv6 clothing included."""
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped.is_loopback
+    return address.is_loopback

@@ -1,0 +1,92 @@
+"""What may happen to allowances: values that a ledger applies in one transaction, decided by pure rules.
+
+Allowances are managed with the token whose credits they spend. To any other token there is no such allowance.
+"""
+
+from dataclasses import dataclass, replace
+
+from toolserver.errors import AllowanceConflict, NotFound
+from toolserver.ledger.allowance import MOST_LIVE, Allowance, AllowanceChange, write_tools
+from toolserver.ledger.operations import LedgerOperation, Needs
+from toolserver.ledger.state import LedgerState, Token
+
+
+@dataclass(slots=True)
+class CreateAllowance(LedgerOperation[Allowance]):
+    """Store a new allowance of a token. One of the same hash is there already when this is repeated.
+
+    Raises:
+        PaymentRequired, AllowanceConflict
+    """
+
+    key: str
+    draft: Allowance
+
+    def needs(self) -> Needs:
+        return Needs(self.key, allowance=self.draft.hash, family=True)
+
+    def on(self, books: LedgerState) -> Allowance:
+        owner = find_owner(books, self.key)
+        before = books.allowances.get(self.draft.hash)
+        if before is not None and before.parent == owner.hash:
+            return replace(before)
+        live = {a.id for a in books.allowances.values() if a.parent == owner.hash and a.is_live(books.now)}
+        if len(live) >= MOST_LIVE:
+            raise AllowanceConflict(f"A token has {MOST_LIVE} live allowances at most: revoke one first.")
+        made = replace(self.draft, parent=owner.hash)
+        books.keep_allowance(made)
+        return replace(made)
+
+
+@dataclass(slots=True)
+class ChangeAllowance(LedgerOperation[Allowance]):
+    """Change the terms of an allowance. What was spent stays spent. Raises NotFound, AllowanceConflict."""
+
+    key: str
+    id: str
+    change: AllowanceChange
+
+    def needs(self) -> Needs:
+        return Needs(self.key, allowance=self.id)
+
+    def on(self, books: LedgerState) -> Allowance:
+        found = find_allowance(books, self.key, self.id)
+        if found.revoked_at is not None:
+            raise AllowanceConflict("A revoked allowance cannot be changed: create another one.")
+        for name in self.change.given:
+            value = getattr(self.change.terms, name)
+            setattr(found, name, write_tools(value) if name == "tools" and value is not None else value)
+        books.keep_allowance(found)
+        return replace(found)
+
+
+@dataclass(slots=True)
+class RevokeAllowance(LedgerOperation[Allowance]):
+    """End an allowance for good; one that was ended before stays so. Raises NotFound."""
+
+    key: str
+    id: str
+
+    def needs(self) -> Needs:
+        return Needs(self.key, allowance=self.id)
+
+    def on(self, books: LedgerState) -> Allowance:
+        found = find_allowance(books, self.key, self.id)
+        books.revoke_allowance(found)
+        return replace(found)
+
+
+def find_owner(books: LedgerState, key: str) -> Token:
+    """The token that manages allowances. Raises PaymentRequired, and AllowanceConflict for one that is an allowance."""
+    token, _ = books.valid(key)
+    if key in books.allowances:
+        raise AllowanceConflict("This token is an allowance: it cannot make, list or change allowances.")
+    return token
+
+
+def find_allowance(books: LedgerState, key: str, id: str) -> Allowance:
+    """An allowance of a token. Raises PaymentRequired, NotFound, AllowanceConflict."""
+    owner, found = find_owner(books, key), books.allowances.get(id)
+    if found is None or found.parent != owner.hash:
+        raise NotFound("This token has no such allowance.")
+    return found

@@ -1,0 +1,155 @@
+"""The HTTP client of the ledger's owner: signed requests, one retry, and a circuit breaker."""
+
+import logging
+import random
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import anyio
+import msgspec
+
+from toolserver.clock import Clock
+from toolserver.core.circuit_breaker import CircuitBreaker
+from toolserver.core.http_client import HttpAnswer, HttpClient, Unreachable
+from toolserver.errors import ToolserverError
+from toolserver.ledger.client.messages import CANARY, VALIDATE, Validate, Validated, authorization
+from toolserver.ledger.protocol import CallReused
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+TRY_S, TRIES = 2.0, 2
+STEP_S = 4.5  # all tries of one step
+PAUSE_S, PAUSE_SPREAD_S = 0.05, 0.1
+GLANCE_S = 1.0  # between two looks whether a probe is due
+
+
+class OwnerRefusal(msgspec.Struct):
+    """A reply with `ok: false`: why the owner refuses."""
+
+    reason: str
+    credits_remaining: int | None = None
+    cap: str | None = None
+    detail: str | None = None
+
+
+class Rejected(ToolserverError):
+    """The owner rejects the request: keys, permissions or versions do not match. Nothing was done."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status = status
+
+
+class Unanswered(ToolserverError):
+    """The owner gave no usable answer. `perhaps`: it may have done what it was asked."""
+
+    def __init__(self, why: str, *, perhaps: bool) -> None:
+        super().__init__(why)
+        self.perhaps = perhaps
+
+
+class LedgerOwnerClient:
+    """Asks the service that keeps the ledger."""
+
+    def __init__(
+        self,
+        remote: HttpClient,
+        *,
+        key_id: str,
+        secret: str,
+        breaker: CircuitBreaker,
+        clock: Clock,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._remote, self._key_id, self._secret = remote, key_id, secret
+        self.breaker, self._clock, self._chance = breaker, clock, chance
+
+    async def ask(self, path: str, asked: msgspec.Struct, kind: type[T], *, tries: int = TRIES) -> T | OwnerRefusal:
+        """Send a request and return the reply, decoded as `kind`, or the owner's refusal.
+
+        Raises:
+            Unanswered: there was no reply, or none that can be read.
+            CallReused: the call_id belongs to another call.
+        """
+        body, perhaps, why = msgspec.json.encode(asked), False, "the circuit to the ledger is open"
+        with anyio.move_on_after(STEP_S):
+            for attempt in range(tries):
+                if attempt:
+                    await anyio.sleep(PAUSE_S + PAUSE_SPREAD_S * self._chance())
+                if not self.breaker.closed:
+                    break
+                before, perhaps = perhaps, True
+                try:
+                    said = _parse_reply(await self._send(path, body), kind)
+                except Unreachable as failure:
+                    self._record_failure()
+                    why = str(failure)
+                    continue
+                except Rejected as no:
+                    self.breaker.record(good=True)
+                    log.error("the owner of the ledger rejects our requests: %s", no)
+                    raise Unanswered(str(no), perhaps=before) from no
+                except CallReused:
+                    self.breaker.record(good=True)
+                    raise
+                self.breaker.record(good=True)
+                return said
+        raise Unanswered(why, perhaps=perhaps)
+
+    async def probe(self) -> bool:
+        """Whether the owner answers, asked in spite of an open circuit. A refusal is an answer too."""
+        try:
+            _parse_reply(
+                await self._send(VALIDATE, msgspec.json.encode(Validate(cost=0, account_ref=CANARY))), Validated
+            )
+        except Unreachable:
+            return False
+        except Rejected as no:
+            log.error("the owner of the ledger rejects our requests: %s", no)
+        return True
+
+    async def look_after(self, back: Callable[[], None]) -> None:
+        """Probe the owner while the circuit is open, and call `back` when it answers again. Runs until cancelled."""
+        while True:
+            await self.breaker.tripped.wait()
+            await anyio.sleep(min(self.breaker.wait_s, GLANCE_S))
+            if self.breaker.wait_s:
+                continue
+            if self.breaker.start_probe():
+                self.breaker.record_probe(good=await self.probe())
+            if self.breaker.closed:
+                log.info("the ledger is back")
+                back()
+
+    async def aclose(self) -> None:
+        await self._remote.aclose()
+
+    async def _send(self, path: str, body: bytes) -> HttpAnswer:
+        signed = authorization(self._key_id, self._secret, path, int(self._clock.time()), body)
+        headers = {"authorization": signed, "content-type": "application/json"}
+        return await self._remote.ask("POST", path, body=body, headers=headers, within_s=TRY_S)
+
+    def _record_failure(self) -> None:
+        was_closed = self.breaker.closed
+        self.breaker.record(good=False)
+        if was_closed and not self.breaker.closed:
+            log.error("the ledger is away", extra={"again_s": round(self.breaker.wait_s)})
+
+
+def _parse_reply(answer: HttpAnswer, kind: type[T]) -> T | OwnerRefusal:
+    """The reply of the owner, or its refusal. A reply of another form counts as none.
+
+    Raises:
+        Unreachable, Rejected, CallReused
+    """
+    if answer.status == 409:
+        raise CallReused("the call_id names another call")
+    if answer.status != 200:
+        raise Rejected(answer.status) if 400 <= answer.status < 500 else Unreachable(f"HTTP {answer.status}")
+    try:
+        said = msgspec.json.decode(answer.body, type=dict[str, Any])
+        return msgspec.convert(said, kind) if said.get("ok") is True else msgspec.convert(said, OwnerRefusal)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise Unreachable("the reply makes no sense") from error

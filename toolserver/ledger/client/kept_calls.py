@@ -1,0 +1,55 @@
+"""A followed ledger for callers who keep their calls themselves, and ask until they know how each of them ended.
+
+The caller of an API is gone after a crash, so the journal releases what was on the way. A webhook is not: its fire is
+in the database, and what its receiver has taken is owed, whether or not the owner could be reached at that moment. So
+nothing here is released but by its caller, and such a release is in the journal until the owner has acknowledged it.
+"""
+
+from toolserver.errors import BillingUnavailable
+from toolserver.ledger.client.codec import denial, question, reservation, settlement
+from toolserver.ledger.client.http import OwnerRefusal, Unanswered
+from toolserver.ledger.client.ledger import HttpLedger
+from toolserver.ledger.client.messages import COMMIT, VALIDATE, Commit, Committed, Validated
+from toolserver.ledger.operations import Reserve
+from toolserver.ledger.protocol import UnknownCall
+from toolserver.ledger.state import Reservation, Settlement, Who, key_of
+
+
+class KeptCalls:
+    """Reserves and settles as a `Ledger` does. Every step may be repeated, after a crash as well."""
+
+    def __init__(self, ledger: HttpLedger) -> None:
+        self._ledger = ledger
+
+    async def reserve(
+        self, call_id: str, who: Who, credits: int, *, endpoint: str, ttl_s: float, service: str = ""
+    ) -> Reservation:
+        Reserve(call_id, key_of(who), credits, endpoint)  # an amount that no ledger accepts is not sent
+        service = service or self._ledger.service
+        asked = question(who, credits, call_id=call_id, endpoint=endpoint, ttl_s=ttl_s, service=service)
+        try:
+            said = await self._ledger.owner.ask(VALIDATE, asked, Validated)
+        except Unanswered as failure:
+            raise _unavailable() from failure
+        if isinstance(said, OwnerRefusal):
+            raise denial(said, credits)
+        return reservation(call_id, credits, said)
+
+    async def settle(self, call_id: str, *, no_charge: str | None) -> Settlement:
+        if no_charge is not None:
+            return await self._ledger.settle(call_id, no_charge=no_charge)
+        asked = Commit(call_id=call_id, reservation_id=call_id, outcome="charge")
+        try:
+            said = await self._ledger.owner.ask(COMMIT, asked, Committed)
+        except Unanswered as failure:
+            raise _unavailable() from failure
+        if isinstance(said, OwnerRefusal):
+            raise UnknownCall(f"{call_id}: {said.reason}")
+        return settlement(call_id, said)
+
+    async def balance(self, who: Who) -> int:
+        return await self._ledger.balance(who)
+
+
+def _unavailable() -> BillingUnavailable:
+    return BillingUnavailable("The credit ledger cannot be reached at the moment.", headers={"Retry-After": "5"})

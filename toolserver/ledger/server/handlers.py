@@ -1,0 +1,235 @@
+"""The requests of sister services, translated into operations of the ledger.
+
+A call_id belongs to the service that sends it: the ledger stores it with the name of the first service that the key may
+charge for in front, so that no service can touch the reservations of another one or of ours.
+"""
+
+import re
+
+from toolserver import ids
+from toolserver.core.models import iso_ms
+from toolserver.errors import AllowanceConflict, NotFound, PaymentRequired
+from toolserver.ledger.allowance import Allowance
+from toolserver.ledger.client.messages import (
+    SILENT,
+    AllowancesRefused,
+    AskAllowances,
+    Commit,
+    CommitRefused,
+    Committed,
+    ToldAllowances,
+    Validate,
+    Validated,
+)
+from toolserver.ledger.protocol import CallReused, LedgerOwner, UnknownCall
+from toolserver.ledger.state import AccountRef, Settlement, Who
+
+MOST_TTL_S = 3600.0
+MOST_ENDPOINT = 200
+_HASH = re.compile(r"[0-9a-f]{64}")
+_CALL_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+
+
+class NotAllowed(Exception):
+    """The key may not charge for that service."""
+
+
+class LedgerHandlers:
+    """Serves Validate and Commit over a ledger."""
+
+    def __init__(self, ledger: LedgerOwner) -> None:
+        self._ledger = ledger
+
+    async def validate(self, asked: Validate, services: tuple[str, ...]) -> Validated:
+        """Reserve credits. Raises NotAllowed, CallReused, ValueError, PaymentRequired: billing_unavailable."""
+        service, who = _service(asked.service, services), _who(asked.token, asked.account_ref)
+        if not 0 < asked.ttl_s <= MOST_TTL_S:
+            raise ValueError(f"ttl_s is more than 0 and at most {MOST_TTL_S:.0f}")
+        if asked.cost == 0:
+            return await self._standing(who)
+        call_id = _checked(asked.call_id) if asked.call_id is not None else ids.call_id()
+        try:
+            held = await self._ledger.reserve(
+                _name(call_id, services),
+                who,
+                asked.cost,
+                endpoint=asked.endpoint[:MOST_ENDPOINT],
+                ttl_s=asked.ttl_s,
+                service=service,
+            )
+            standing = await self._ledger.standing(who)
+        except PaymentRequired as refusal:
+            return _denied(refusal)
+        return Validated(
+            ok=True,
+            sufficient=True,
+            reservation_id=call_id,
+            credits_remaining=held.remaining,
+            expires_at=iso_ms(held.expires_at),
+            account_ref=standing.ref.ref,
+            token_fp=standing.fingerprint,
+            payer=standing.payer,
+            allowance=standing.allowance,
+            issued_at=iso_ms(standing.issued_at),
+            state=held.state,
+            replayed=held.replayed,
+        )
+
+    async def commit(self, asked: Commit, services: tuple[str, ...]) -> Committed | CommitRefused | Validated:
+        """Charge or release. Raises as `validate` does."""
+        if asked.outcome not in (None, "charge", "release"):
+            raise ValueError("outcome is charge or release")
+        reason = _reason(asked)
+        service = _service(asked.service, services)
+        given = {id for id in (asked.call_id, asked.reservation_id) if id is not None}
+        if len(given) > 1:
+            raise ValueError("call_id and reservation_id are the same")
+        if not given:
+            return await self._at_once(asked, reason, _name(ids.call_id(), services), service)
+        return await self._settled(_name(_checked(given.pop()), services), asked, reason)
+
+    async def manage_allowances(self, asked: AskAllowances) -> ToldAllowances | AllowancesRefused:
+        """Create, list, change or revoke. Raises ValueError, PaymentRequired: billing_unavailable."""
+        try:
+            return ToldAllowances(ok=True, allowances=await self._manage(asked))
+        except (AllowanceConflict, NotFound, PaymentRequired) as refusal:
+            if refusal.code == "billing_unavailable":
+                raise
+            return AllowancesRefused(ok=False, reason=refusal.code, detail=refusal.detail)
+
+    async def _manage(self, asked: AskAllowances) -> list[Allowance]:
+        ledger, who, id = self._ledger, _who(asked.token, asked.account_ref), asked.id or ""
+        if asked.action == "list":
+            return await ledger.list_allowances(who)
+        if asked.action == "revoke":
+            return [await ledger.revoke_allowance(who, id)]
+        if asked.action == "change" and asked.change is not None:
+            return [await ledger.change_allowance(who, id, asked.change)]
+        if asked.terms is None or asked.hash is None or not _HASH.fullmatch(asked.hash):
+            raise ValueError("create has terms and the hash of a token, change has a change")
+        return [await ledger.create_allowance(who, asked.hash, asked.terms)]
+
+    async def _settled(self, call_id: str, asked: Commit, reason: str | None) -> Committed | CommitRefused:
+        """Settle a reservation. If the caller names a token and a cost, they have to match it."""
+        if asked.token is not None or asked.account_ref is not None:
+            other = await self._other(call_id, asked)
+            if other is not None:
+                return CommitRefused(ok=False, reason=other)
+        try:
+            return _committed(await self._ledger.settle(call_id, no_charge=reason))
+        except UnknownCall:
+            return CommitRefused(ok=False, reason="reservation_not_found")
+
+    async def _other(self, call_id: str, asked: Commit) -> str | None:
+        """Why token and cost do not match the reservation, found out by asking for it again; None when they match."""
+        who, cost = _who(asked.token, asked.account_ref), _cost(asked)
+        try:
+            held = await self._ledger.reserve(call_id, who, cost, endpoint=asked.endpoint[:MOST_ENDPOINT], ttl_s=0)
+        except CallReused:
+            return "reservation_mismatch"
+        except PaymentRequired as refusal:
+            if refusal.code == "billing_unavailable":
+                raise
+            # calls of a revoked token can be settled; a token with too little credit never had this reservation
+            return {"invalid_token": "reservation_mismatch", "insufficient_credits": "reservation_not_found"}.get(
+                refusal.code
+            )
+        if held.replayed:
+            return None
+        await self._ledger.settle(call_id, no_charge="reservation_not_found")
+        return "reservation_not_found"
+
+    async def _at_once(self, asked: Commit, reason: str | None, call_id: str, service: str) -> Committed | Validated:
+        """Charge a caller of the oldest kind, which names no reservation, in one step."""
+        who, cost = _who(asked.token, asked.account_ref), _cost(asked)
+        try:
+            if reason is not None:
+                left = await self._ledger.balance(who)
+                return Committed(
+                    ok=True, state="voided", credits_charged=0, balance_after=left, no_charge_reason=reason
+                )
+            return _committed(
+                await self._ledger.charge(call_id, who, cost, endpoint=asked.endpoint[:MOST_ENDPOINT], service=service)
+            )
+        except PaymentRequired as refusal:
+            return _denied(refusal)
+
+    async def _standing(self, who: Who) -> Validated:
+        try:
+            found = await self._ledger.standing(who)
+        except PaymentRequired as refusal:
+            return _denied(refusal)
+        if found.revoked is not None:
+            return Validated(ok=False, reason="expired")
+        return Validated(
+            ok=True,
+            sufficient=True,
+            credits_remaining=found.credits,
+            account_ref=found.ref.ref,
+            token_fp=found.fingerprint,
+            payer=found.payer,
+            allowance=found.allowance,
+            issued_at=iso_ms(found.issued_at),
+        )
+
+
+def _committed(settled: Settlement) -> Committed:
+    return Committed(
+        ok=True,
+        state=settled.state,
+        credits_charged=settled.charged,
+        balance_after=settled.remaining,
+        no_charge_reason=settled.reason,
+        replayed=settled.replayed,
+    )
+
+
+def _denied(refusal: PaymentRequired) -> Validated:
+    """A refusal as a reply. Raises BillingUnavailable again, because that is no refusal."""
+    if refusal.code == "billing_unavailable":
+        raise refusal
+    left = refusal.extra.get("credits_remaining")
+    return Validated(
+        ok=False,
+        reason=refusal.code,
+        credits_remaining=left,
+        sufficient=None if left is None else False,
+        cap=(cap := refusal.extra.get("cap")),
+        detail=None if cap is None else refusal.detail,
+    )
+
+
+def _who(token: str | None, ref: str | None) -> Who:
+    if (token is None) == (ref is None):
+        raise ValueError("either token or account_ref is given")
+    return token if token is not None else AccountRef(ref or "")
+
+
+def _cost(asked: Commit) -> int:
+    if asked.cost is None:
+        raise ValueError("with a token or account_ref, cost is given")
+    return asked.cost
+
+
+def _service(given: str | None, allowed: tuple[str, ...]) -> str:
+    if given is not None and given not in allowed:
+        raise NotAllowed("this key may not charge for that service")
+    return given or allowed[0]
+
+
+def _name(call_id: str, services: tuple[str, ...]) -> str:
+    return f"{services[0]}:{call_id}"
+
+
+def _checked(call_id: str) -> str:
+    if not _CALL_ID.fullmatch(call_id):
+        raise ValueError("a call_id has 1 to 100 letters, digits, dots, dashes and underscores")
+    return call_id
+
+
+def _reason(asked: Commit) -> str | None:
+    """The reason for not charging, as text of any kind; None when the call is to be charged."""
+    given = asked.no_charge_reason
+    if given is not None:
+        return given if isinstance(given, str) else str(given)
+    return SILENT if asked.outcome == "release" else None

@@ -1,0 +1,292 @@
+"""The ledger's tables in SQLite: a group of operations takes a few statements, whatever its size.
+
+The accounts and reservations that the operations name are loaded, the operations are decided in Python in their order,
+and the changes are stored, all within the writer's transaction. Rows are written dozens at a time: each statement hands
+the GIL over once, and with a statement per row a busy event loop and the writer would starve each other.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
+from functools import cache
+from itertools import chain
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from toolserver.ledger.allowance import SHOWN_ENDED, Allowance
+from toolserver.ledger.allowance_operations import find_owner
+from toolserver.ledger.operations import Charge, LedgerOperation, Settle, outcome_of, release_expired
+from toolserver.ledger.state import (
+    DIED,
+    Account,
+    AccountStanding,
+    Hold,
+    LedgerState,
+    LedgerTransfer,
+    Token,
+    invalid_token,
+    standing,
+)
+from toolserver.storage.bulk_rows import insert
+
+_TOKEN = "t.hash, t.account, t.ref, t.issued_at, t.revoked_at, t.revoke_reason"
+_ACCOUNT = "a.id, a.credits, a.debits, a.pending"
+HOLD = (
+    "r.call_id, r.account, r.credits, r.state, r.reason, r.endpoint, r.service, r.transfer, r.expires_at, r.settled_at,"
+    " r.allowance, r.day"
+)
+_TOKENS = f"SELECT {_ACCOUNT}, {_TOKEN} FROM token t JOIN account a ON a.id=t.account WHERE "
+_HOLDS = f"SELECT {_ACCOUNT}, {HOLD} FROM reservation r JOIN account a ON a.id=r.account WHERE "
+_ALLOWANCES = f"SELECT {', '.join(field.name for field in fields(Allowance))} FROM allowance WHERE "
+_CAUSES = "SELECT seq, kind, debit, credit, amount, resolves, cause, at FROM transfer WHERE "
+_SIZES = (64, 32, 16, 8, 4, 2, 1)
+_account_row = attrgetter("id", "credits", "debits", "pending")
+_allowance_row = attrgetter(*(field.name for field in fields(Allowance)))
+_hold_row = attrgetter(*(field.name for field in fields(Hold)))
+_IS_LIVE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at>?)"
+_LIVE = f"parent=? AND {_IS_LIVE} ORDER BY created_at, id"
+SWEPT = 128  # holds voided in one transaction
+
+R = TypeVar("R")
+
+
+def apply_operations(db: sqlite3.Connection, operations: Sequence[LedgerOperation[Any]], now: int) -> list[Any]:
+    """Load, decide and store within the caller's transaction: one outcome per operation, a result or a refusal.
+
+    Other SQLite stores call this to change the ledger in the same transaction as their own tables. `now` is in ms.
+    """
+    books = load_state(db, operations, now)
+    outcomes = [outcome_of(operation, books) for operation in operations]
+    store_state(db, books)
+    return outcomes
+
+
+def apply_operation(db: sqlite3.Connection, operation: LedgerOperation[R], now: int) -> R:
+    """Apply one operation within the caller's transaction and return its result. Raises its refusal."""
+    outcome = apply_operations(db, [operation], now)[0]
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome  # type: ignore[no-any-return]
+
+
+def note_undelivered(
+    db: sqlite3.Connection, operations: Sequence[LedgerOperation[Any]], outcomes: Sequence[Any]
+) -> None:
+    """Note which of these charges are to be released if their answers are never sent, and forget the released ones."""
+    rows = [
+        (operation.call_id, "committed", 0)
+        for operation, outcome in zip(operations, outcomes, strict=True)
+        if isinstance(operation, Charge | Settle) and operation.undelivered and getattr(outcome, "charged", False)
+    ]
+    insert(db, "INSERT INTO journal(call_id, state, next_at) VALUES", rows, "ON CONFLICT DO NOTHING")
+    released = [operation.call_id for operation in operations if isinstance(operation, Settle) and operation.no_charge]
+    if released:
+        forget_undelivered(db, released)
+
+
+def forget_undelivered(db: sqlite3.Connection, call_ids: Sequence[str]) -> list[None]:
+    """Note that the answers of these charges were sent, within the caller's transaction."""
+    db.execute("DELETE FROM journal WHERE call_id IN (SELECT value FROM json_each(?))", (json.dumps(call_ids),))
+    return [None] * len(call_ids)
+
+
+def release_undelivered(db: sqlite3.Connection, now: int) -> list[Hold]:
+    """Release the charges whose answers were not sent when the process before ended, and forget the answers that are
+    kept for their Idempotency-Keys, within the caller's transaction. Returns the reservations.
+    """
+    operations = [Settle(call, DIED) for (call,) in db.execute("SELECT call_id FROM journal")]
+    books = load_state(db, operations, now)
+    outcomes = [outcome_of(operation, books) for operation in operations]
+    released = [outcome.call_id for outcome in outcomes if getattr(outcome, "state", None) == "reversed"]
+    store_state(db, books)
+    db.execute("DELETE FROM idempotency WHERE call_id IN (SELECT call_id FROM journal)")
+    db.execute("DELETE FROM journal")
+    return [books.holds[call] for call in released]
+
+
+def void_expired(db: sqlite3.Connection, now: int) -> int:
+    """Void up to `SWEPT` expired reservations; how many."""
+    books = LedgerState(now)
+    due = "r.state='open' AND r.expires_at<=? ORDER BY r.expires_at LIMIT ?"
+    _hold_rows(books, db.execute(_HOLDS + due, (books.now, SWEPT)))
+    return len(apply_operations(db, list(release_expired(books)), now))
+
+
+def read_standing(db: sqlite3.Connection, key: str, now: int) -> AccountStanding:
+    """The state of an account. Raises invalid_token."""
+    return standing(read_account(db, key, now), key)
+
+
+def read_account(db: sqlite3.Connection, key: str, now: int) -> LedgerState:
+    """The part of the ledger that holds a token, or an allowance and the token that pays; empty for an unknown one."""
+    books = LedgerState(now)
+    _load_tokens(db, books, [key])
+    return books
+
+
+def list_allowances(db: sqlite3.Connection, key: str, now: int) -> list[Allowance]:
+    """The live allowances of a token, and the newest of those that ended. Raises what `find_owner` raises."""
+    owner = find_owner(read_account(db, key, now), key)
+    live = _read_allowances(db, _LIVE, (owner.hash, now))
+    ended = f"parent=? AND NOT ({_IS_LIVE}) ORDER BY created_at DESC, id DESC LIMIT {SHOWN_ENDED}"
+    return live + _read_allowances(db, ended, (owner.hash, now))
+
+
+def hash_of(db: sqlite3.Connection, fingerprint: str) -> str:
+    """The hash of a token or allowance that begins with a fingerprint. Raises invalid_token for none, or several."""
+    hashes = []
+    for table in ("token", "allowance"):
+        sql = f"SELECT hash FROM {table} WHERE hash>=? AND hash<? LIMIT 2"
+        hashes += [hash for (hash,) in db.execute(sql, (fingerprint, fingerprint + "g"))]
+    if len(hashes) != 1:
+        raise invalid_token()
+    return str(hashes[0])
+
+
+def find_cause(db: sqlite3.Connection, start: str) -> str | None:
+    """The cause of a transfer that begins with a text; None when there is none."""
+    row = db.execute("SELECT cause FROM transfer WHERE cause>=? AND cause<?", (start, start + "\U0010ffff")).fetchone()
+    return str(row[0]) if row else None
+
+
+def open_holds(db: sqlite3.Connection, limit: int) -> list[tuple[Hold, str]]:
+    """The open reservations, the first to expire first, each with its token's fingerprint."""
+    sql = f"""SELECT {HOLD}, substr(t.hash, 1, 16) FROM reservation r JOIN token t ON t.account=r.account
+      WHERE r.state='open' ORDER BY r.expires_at LIMIT ?"""
+    return [(Hold(*row[:-1]), row[-1]) for row in db.execute(sql, (limit,))]
+
+
+def load_state(db: sqlite3.Connection, operations: Sequence[LedgerOperation[Any]], now: int) -> LedgerState:
+    """The part of the ledger that these operations need."""
+    seq, account = db.execute("SELECT (SELECT max(seq) FROM transfer), (SELECT max(id) FROM account)").fetchone()
+    books = LedgerState(now, (seq or 0) + 1, account + 1)
+    needs = [operation.needs() for operation in operations]
+    _load_tokens(db, books, [need.key for need in needs if need.key is not None])
+    named = [need.allowance for need in needs if need.allowance is not None]
+    _load_allowances(db, books, "id", [name for name in named if len(name) != 64])
+    _load_allowances(db, books, "hash", [name for name in named if len(name) == 64])
+    for owner in {need.key for need in needs if need.family and need.key in books.tokens}:
+        _add_allowances(books, _read_allowances(db, _LIVE, (books.tokens[owner].hash, now)))
+    for values in _padded([need.call_id for need in needs if need.call_id is not None]):
+        _hold_rows(books, db.execute(_HOLDS + _among("r.call_id", len(values)), values))
+    for values in _padded([need.cause for need in needs if need.cause is not None]):
+        for row in db.execute(_CAUSES + _among("cause", len(values)), values):
+            books.causes[row[6]] = LedgerTransfer(*row)
+    spent = {hold.allowance for hold in books.holds.values() if hold.allowance is not None}
+    _load_allowances(db, books, "id", list(spent))
+    return books
+
+
+def _load_tokens(db: sqlite3.Connection, books: LedgerState, keys: list[str]) -> None:
+    """Load tokens with their accounts, and where a key is that of an allowance, that and the token that pays."""
+    _load_owners(db, books, keys)
+    if unknown := [key for key in keys if key not in books.tokens]:
+        _load_allowances(db, books, "hash", [key for key in unknown if len(key) == 64])
+        _load_allowances(db, books, "ref", [key for key in unknown if len(key) != 64])
+        _load_owners(db, books, list({books.allowances[key].parent for key in unknown if key in books.allowances}))
+
+
+def _load_allowances(db: sqlite3.Connection, books: LedgerState, column: str, keys: list[str]) -> None:
+    for values in _padded(keys):
+        _add_allowances(books, _read_allowances(db, _among(column, len(values)), values))
+
+
+def _read_allowances(db: sqlite3.Connection, condition: str, values: Sequence[Any]) -> list[Allowance]:
+    return [Allowance(*row) for row in db.execute(_ALLOWANCES + condition, values)]
+
+
+def _add_allowances(books: LedgerState, found: Iterable[Allowance]) -> None:
+    """Add allowances to the state. One that is there already stays the same object."""
+    for allowance in found:
+        if allowance.id not in books.allowances:
+            for key in (allowance.hash, allowance.ref, allowance.id):
+                books.allowances[key] = allowance
+
+
+def _load_owners(db: sqlite3.Connection, books: LedgerState, keys: list[str]) -> None:
+    for column, wanted in (("t.hash", [k for k in keys if len(k) == 64]), ("t.ref", [k for k in keys if len(k) != 64])):
+        for values in _padded(wanted):
+            for row in db.execute(_TOKENS + _among(column, len(values)), values):
+                token = Token(*row[4:])
+                books.tokens[token.hash] = books.tokens[token.ref] = token
+                books.accounts.setdefault(row[0], Account(*row[:4]))
+
+
+def _hold_rows(books: LedgerState, rows: Iterable[Any]) -> None:
+    for row in rows:
+        books.accounts.setdefault(row[0], Account(*row[:4]))
+        books.holds[row[4]] = Hold(*row[4:])
+
+
+def store_state(db: sqlite3.Connection, books: LedgerState) -> None:
+    """Write the changes; referenced rows before the rows that refer to them."""
+    _put(db, _account_sql, list(map(_account_row, books.changed_accounts.values())))
+    _put(db, _token_sql, list(books.changed_tokens.values()))
+    _put(db, _allowance_sql, list(map(_allowance_row, books.changed_allowances.values())))
+    _put(db, _transfer_sql, books.transfers)
+    _put(db, _hold_sql, list(map(_hold_row, books.changed_holds.values())))
+
+
+def _put(db: sqlite3.Connection, sql: Callable[[int], str], rows: Sequence[Sequence[Any]]) -> None:
+    """Write rows, dozens per statement. There are few sizes, so that every statement is prepared once."""
+    at = 0
+    for size in _SIZES:
+        while len(rows) - at >= size:
+            db.execute(sql(size), list(chain.from_iterable(rows[at : at + size])))
+            at += size
+
+
+def _padded(values: list[str]) -> Iterator[list[str]]:
+    """The values in lists of a few fixed lengths; the last list is filled up with its last value."""
+    for at in range(0, len(values), _SIZES[0]):
+        part = values[at : at + _SIZES[0]]
+        size = min(size for size in _SIZES if size >= len(part))
+        yield part + part[-1:] * (size - len(part))
+
+
+@cache
+def _among(column: str, count: int) -> str:
+    return f"{column} IN ({_marks(count)})"
+
+
+def _marks(count: int) -> str:
+    return ",".join("?" * count)
+
+
+def _rows(count: int, columns: int) -> str:
+    return ",".join([f"({_marks(columns)})"] * count)
+
+
+@cache
+def _account_sql(count: int) -> str:
+    columns = ", ".join(f"{c}=excluded.{c}" for c in ("credits", "debits", "pending"))
+    rows = ",".join(["(?,'token',?,?,?)"] * count)
+    return (
+        f"INSERT INTO account(id, kind, credits, debits, pending) VALUES {rows} ON CONFLICT(id) DO UPDATE SET {columns}"
+    )
+
+
+@cache
+def _token_sql(count: int) -> str:
+    columns = "revoked_at=excluded.revoked_at, revoke_reason=excluded.revoke_reason"
+    return f"INSERT INTO token VALUES {_rows(count, 6)} ON CONFLICT(hash) DO UPDATE SET {columns}"
+
+
+@cache
+def _transfer_sql(count: int) -> str:
+    return f"INSERT INTO transfer VALUES {_rows(count, 8)}"
+
+
+@cache
+def _allowance_sql(count: int) -> str:
+    kept = ("id", "hash", "ref", "parent", "created_at")
+    names = [field.name for field in fields(Allowance)]
+    columns = ", ".join(f"{name}=excluded.{name}" for name in names if name not in kept)
+    return f"INSERT INTO allowance VALUES {_rows(count, len(names))} ON CONFLICT(id) DO UPDATE SET {columns}"
+
+
+@cache
+def _hold_sql(count: int) -> str:
+    columns = ", ".join(f"{c}=excluded.{c}" for c in ("state", "reason", "settled_at"))
+    return f"INSERT INTO reservation VALUES {_rows(count, 12)} ON CONFLICT(call_id) DO UPDATE SET {columns}"

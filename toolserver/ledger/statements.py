@@ -1,0 +1,118 @@
+"""Statements: everything that happened to the credits of one account, the latest first.
+
+Over all pages, the credits of the entries add up to what the account can spend now. An entry of a call is negative; a
+call that was charged and then taken back has two entries, so that a statement that was read once stays true.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from toolserver.core.account_statement import EntryKind
+from toolserver.ledger.state import ISSUED, Hold, LedgerState, LedgerTransfer, State
+
+_CAUSES: tuple[tuple[str, EntryKind], ...] = (("eip155:", "purchase"), ("x402:", "top_up"), ("grant:", "grant"))
+_TAKEN: tuple[tuple[str, EntryKind], ...] = (("refund:", "refund"),)
+
+
+class LedgerEntry(NamedTuple):
+    """One movement. `credits` is what it changed of what can be spent; `seq` is its place, and `at` epoch milliseconds.
+
+    Of a call: its `call_id`, `endpoint`, `state`, and in `reason` why nothing was charged. `cause` says what brought
+    credits, or took them away. `allowance` is the one that made a call; None for the token itself.
+    """
+
+    seq: int
+    at: int
+    kind: EntryKind
+    credits: int
+    call_id: str | None = None
+    endpoint: str | None = None
+    state: State | None = None
+    reason: str | None = None
+    cause: str | None = None
+    allowance: str | None = None
+
+
+class StatementQuery(NamedTuple):
+    """Which entries: from `since` to before `until` (epoch milliseconds), before place `before`, at most `limit`."""
+
+    since: int = 0
+    until: int = 2**62
+    before: int = 2**62
+    limit: int = 100
+
+
+class StatementPage(NamedTuple):
+    """Some entries, the latest first, and the place to read on before; None at the end. `credits` can be spent now."""
+
+    entries: list[LedgerEntry]
+    next_before: int | None
+    credits: int
+
+
+def make_page(found: Iterable[LedgerEntry], query: StatementQuery, credits: int) -> StatementPage:
+    """A page of entries that may be in any order. They hold, of each kind, the last `query.limit` + 1 at least."""
+    entries = sorted(found, reverse=True)[: query.limit + 1]
+    more = len(entries) > query.limit
+    shown = entries[: query.limit]
+    return StatementPage(shown, shown[-1].seq if more else None, credits)
+
+
+def show_call(hold: Hold, seq: int, at: int) -> LedgerEntry:
+    """The entry of a call, by the transfer that reserved its credits. A call that was never charged changed nothing."""
+    credits = 0 if hold.state == "voided" else -hold.credits
+    reason = hold.reason if hold.state == "voided" else None
+    return LedgerEntry(seq, at, "call", credits, hold.call_id, hold.endpoint, hold.state, reason, None, hold.allowance)
+
+
+def show_reversal(hold: Hold, seq: int, at: int) -> LedgerEntry:
+    """The entry of a charge that was given back."""
+    about = (hold.call_id, hold.endpoint, hold.state, hold.reason, None, hold.allowance)
+    return LedgerEntry(seq, at, "reversal", hold.credits, *about)
+
+
+def show_income(seq: int, at: int, amount: int, cause: str | None) -> LedgerEntry:
+    """The entry of credits that came to an account."""
+    return LedgerEntry(seq, at, _kind_of(cause, _CAUSES, "credit"), amount, cause=cause)
+
+
+def show_taken(seq: int, at: int, amount: int, cause: str | None) -> LedgerEntry:
+    """The entry of credits that were taken from an account, other than for calls."""
+    return LedgerEntry(seq, at, _kind_of(cause, _TAKEN, "taken_back"), -amount, cause=cause)
+
+
+def _kind_of(cause: str | None, kinds: Iterable[tuple[str, EntryKind]], otherwise: EntryKind) -> EntryKind:
+    return next((kind for start, kind in kinds if (cause or "").startswith(start)), otherwise)
+
+
+def read_statement(books: LedgerState, key: str, query: StatementQuery) -> StatementPage:
+    """The statement of an account whose whole state is in memory. Raises invalid_token."""
+    account, allowance = books.accounts[books.payer(key).account], books.allowances.get(key)
+    found = (entry for entry in _list_entries(books, account.id) if query.since <= entry.at < query.until)
+    if allowance is not None:
+        found = (entry for entry in found if entry.allowance == allowance.id)
+    entries = islice((entry for entry in found if entry.seq < query.before), query.limit + 1)
+    return make_page(entries, query, books.find_spendable(account, key))
+
+
+def _list_entries(books: LedgerState, account: int) -> Iterator[LedgerEntry]:
+    by_transfer = {hold.transfer: hold for hold in books.holds.values()}
+    for transfer in reversed(books.transfers):
+        entry = _show_transfer(transfer, account, by_transfer)
+        if entry is not None:
+            yield entry
+
+
+def _show_transfer(transfer: LedgerTransfer, account: int, holds: dict[int, Hold]) -> LedgerEntry | None:
+    """The entry that a transfer stands for; None for one of another account, or one that only settles a call."""
+    place = (transfer.seq, transfer.at)
+    if transfer.debit == account and transfer.resolves is None:
+        if transfer.credit == ISSUED:
+            return show_taken(*place, transfer.amount, transfer.cause)
+        return show_call(holds[transfer.seq], *place)
+    if transfer.credit == account:
+        if transfer.resolves is not None:
+            return show_reversal(holds[transfer.resolves], *place)
+        return show_income(*place, transfer.amount, transfer.cause)
+    return None

@@ -1,0 +1,222 @@
+"""What `tools/list` says: the registry's operations as MCP tools, and a client's choice among them, ready as bytes."""
+
+import difflib
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl
+
+from cachetools import LRUCache
+
+from toolserver.calls.arguments import validate_arguments
+from toolserver.calls.response_cache import build_cache_key
+from toolserver.errors import InvalidArguments
+from toolserver.mcp.messages import LIST_TTL_MS, encode
+from toolserver.mcp.token_argument import add_token_argument
+from toolserver.registry.listed_schema import listed_schema
+from toolserver.registry.registry import Operation, Registry, Tier
+
+CHOICES = 64  # listings kept; one is made in a few milliseconds
+_LIST_HINTS = b',"ttlMs":%d,"cacheScope":"private"' % LIST_TTL_MS
+LONGEST_PATTERN = 40
+_WRITTEN_KEYS, _WRITTEN_BYTES = 256, 512  # spellings of arguments remembered per tool, and their length
+
+_UNTOLD = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": True}
+"""What the protocol takes a hint for that is not given."""
+
+
+def definition(operation: Operation, *, output_schema: bool = True, token_argument: bool = False) -> dict[str, Any]:
+    """One entry of `tools/list`; with `token_argument` as a connection sees it that carries no token.
+
+    Without output schemas it has only what a model reads, and the hints that differ from their defaults.
+    """
+    entry: dict[str, Any] = {"name": operation.name}
+    if output_schema:
+        entry["title"] = operation.title
+    entry["description"] = operation.description
+    taken = add_token_argument(operation) if token_argument else operation.input_schema
+    entry["inputSchema"] = _without_long_patterns(taken)
+    if output_schema:
+        entry["outputSchema"] = listed_schema(operation)
+    hints = annotations(operation)
+    entry["annotations"] = (
+        hints if output_schema else {name: is_so for name, is_so in hints.items() if is_so != _UNTOLD[name]}
+    )
+    if operation.credits and output_schema:
+        entry["_meta"] = {"toolserver/tier": operation.tier, "toolserver/cost_credits": operation.credits}
+    return entry
+
+
+def _without_long_patterns(schema: dict[str, Any]) -> dict[str, Any]:
+    """The arguments without the patterns that a model pays for and cannot read; OpenAPI has them."""
+    kept = {
+        name: {key: value for key, value in field.items() if key != "pattern" or len(value) <= LONGEST_PATTERN}
+        for name, field in schema["properties"].items()
+    }
+    return {**schema, "properties": kept}
+
+
+def annotations(operation: Operation) -> dict[str, bool]:
+    """All four hints, because their defaults say the worst. A priced read is not idempotent: it charges each time."""
+    reads = operation.reads_only or operation.tier is Tier.FREE
+    return {
+        "readOnlyHint": reads,
+        "destructiveHint": operation.method == "DELETE",
+        "idempotentHint": (reads and not operation.credits) or operation.method in ("PUT", "DELETE"),
+        "openWorldHint": bool(operation.sources) or not reads,
+    }
+
+
+class ToolRoute:
+    """One tool a client may call: its operation, and the keys of its answers without and with arguments seen before."""
+
+    __slots__ = ("default_key", "free", "keys", "operation")
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        self.free = operation.tier is Tier.FREE and operation.reads_only
+        self.default_key = self._find_default_key() if self.free else None
+        self.keys: dict[bytes, Hashable] = {}
+
+    def _find_default_key(self) -> Hashable | None:
+        """The key of the answer without arguments; None when the tool requires some."""
+        try:
+            return build_cache_key(self.operation, validate_arguments(self.operation, {}))
+        except InvalidArguments:
+            return None
+
+    def remember(self, written: bytes, key: Hashable) -> None:
+        """Arguments written like this have this key: they need not be checked again."""
+        if not self.free or self.operation.distinct is not None or len(written) > _WRITTEN_BYTES:
+            return  # where distinct arguments are counted, each call has to pass the count
+        if len(self.keys) >= _WRITTEN_KEYS:
+            self.keys.clear()
+        self.keys[written] = key
+
+
+class ToolChoice:
+    """What one client sees: tools by name and alias, and the list of them as bytes, modern or not.
+
+    `fixed` holds the cores of results that never change; only conformance fixtures have one. `hidden` maps each tool
+    that cannot be called here to the toolset that has it. `short_meta`: answers have little in their `_meta`.
+    """
+
+    __slots__ = ("definitions", "fixed", "hidden", "listed", "routes", "short_meta")
+
+    def __init__(
+        self,
+        routes: Mapping[str, ToolRoute],
+        definitions: list[dict[str, Any]],
+        fixed: Mapping[str, bytes],
+        hidden: Mapping[str, str],
+        *,
+        short_meta: bool = False,
+    ) -> None:
+        self.short_meta = short_meta
+        self.routes, self.definitions, self.fixed, self.hidden = routes, definitions, fixed, hidden
+        tools = b'{"tools":' + encode(definitions)
+        self.listed = {True: tools + _LIST_HINTS, False: tools}
+
+    def describe_unknown(self, name: str) -> tuple[str, list[str]]:
+        """Return what to tell a client that calls a tool which is not here, and the names it may have meant."""
+        name = name[:64]
+        if name in self.hidden:
+            where = f"connect with ?toolset={self.hidden[name]} or ?tools={name} to call it"
+            return f"Unknown tool: {name} is not among the tools chosen for this connection; {where}.", [name]
+        near = difflib.get_close_matches(name, [*self.routes, *self.hidden], n=3)
+        meant = f" Did you mean {' or '.join(near)}?" if near else ""
+        return f"Unknown tool: {name}.{meant} tools/list has the names.", near
+
+
+class UnknownToolChoice(Exception):
+    """The client asked for a toolset or a tool that there is not. `data` names the valid ones."""
+
+    def __init__(self, message: str, data: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.data = data
+
+
+class ToolChoices:
+    """All choices of one registry. `extra` are the definitions of tools outside it, which are in every choice."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        extra: Sequence[dict[str, Any]] = (),
+        fixed: Mapping[str, bytes] | None = None,
+    ) -> None:
+        self._registry, self._extra, self._fixed = registry, extra, fixed or {}
+        self._routes = {operation.name: ToolRoute(operation) for operation in registry}
+        self._made: LRUCache[Hashable, ToolChoice] = LRUCache(CHOICES)
+
+    def choose(
+        self,
+        *,
+        toolset: str | None = None,
+        tools: Iterable[str] | None = None,
+        output_schema: bool = True,
+        short_meta: bool = False,
+        token_argument: bool = False,
+    ) -> ToolChoice:
+        """The choice of a toolset or of named tools. `token_argument`: the connection itself carries no token.
+
+        Raises:
+            UnknownChoice: with the valid names.
+        """
+        try:
+            operations = self._registry.chosen(toolset=toolset, tools=tools)
+        except KeyError as unknown:
+            what = "toolset" if unknown.args[0] == toolset else "tool"
+            raise UnknownToolChoice(
+                f"There is no {what} called {str(unknown.args[0])[:64]!r}.",
+                {"toolsets": ["core", "all"], "tools": [operation.name for operation in self._registry]},
+            ) from None
+        is_open = toolset is None and tools is None
+        listed = {"output_schema": output_schema, "token_argument": token_argument}
+        key = (*(operation.name for operation in operations), *listed.values(), is_open, short_meta)
+        made = self._made.get(key)
+        if made is None:
+            made = self._make(operations, listed, is_open=is_open, short_meta=short_meta)
+            self._made[key] = made
+        return made
+
+    def _make(
+        self, operations: list[Operation], listed: Mapping[str, bool], *, is_open: bool, short_meta: bool
+    ) -> ToolChoice:
+        """Without a choice by the client (`is_open`) every tool can be called, whichever are listed."""
+        callable_ = list(self._registry) if is_open else operations
+        routes = {
+            name: self._routes[operation.name]
+            for operation in callable_
+            for name in (operation.name, *operation.aliases)
+        }
+        hidden = {o.name: o.toolset for o in self._registry if o.name not in routes}
+        definitions = [definition(operation, **listed) for operation in operations]
+        return ToolChoice(routes, [*definitions, *self._extra], self._fixed, hidden, short_meta=short_meta)
+
+    def choose_by_request(
+        self, query: bytes, toolset: bytes | None = None, tools: bytes | None = None, *, token_argument: bool = False
+    ) -> ToolChoice:
+        """The choice that a URL's query and the headers X-MCP-Toolset and X-MCP-Tools make; the query wins.
+
+        Raises:
+            UnknownChoice: with the valid names.
+        """
+        headers = {"toolset": toolset, "tools": tools}
+        given = {name: value.decode("latin-1") for name, value in headers.items() if value is not None}
+        given |= parse_qsl(query.decode("latin-1"), keep_blank_values=True)
+        given = {name: value.strip().casefold() for name, value in given.items()}
+        named = given.get("tools")
+        is_full = _switched(given, "output_schema", ("on", "off"))
+        short_meta = not _switched(given, "meta", ("full", "short"))
+        names = [name.strip() for name in named.split(",") if name.strip()] if named is not None else None
+        how = {"output_schema": is_full, "short_meta": short_meta, "token_argument": token_argument}
+        return self.choose(toolset=given.get("toolset"), tools=names, **how)
+
+
+def _switched(given: Mapping[str, str], name: str, words: tuple[str, str]) -> bool:
+    """Whether a parameter has the first of its two words, which is also meant without it. Raises UnknownToolChoice."""
+    word = given.get(name, words[0])
+    if word not in words:
+        raise UnknownToolChoice(f"`{name}` is {words[0]} or {words[1]}.", {name: list(words)})
+    return word == words[0]

@@ -1,0 +1,282 @@
+"""`/api/mcp`: MCP over Streamable HTTP, both eras of the protocol on one address, as one ASGI callable.
+
+A POST goes three steps: is it admitted (host, origin, media types, choice of tools), can it be answered from memory at
+once, and if not, does it need a call or the SDK. HTTP statuses say only what the transport has to say: a payment or a
+limit is a tool result, never 401, 402 or 429.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from anyio.abc import TaskGroup
+
+from toolserver import ids
+from toolserver.calls.disconnect import run_unless_disconnected
+from toolserver.calls.pipeline import Pipeline
+from toolserver.calls.quotas import Bucket, Quota
+from toolserver.core.caller import Addresses, Caller, bearer
+from toolserver.errors import RateLimited
+from toolserver.mcp import errors, messages
+from toolserver.mcp.asgi import METHODS, POST_ONLY, Headers, Receive, ResponseSender, Scope, Send, body_of, replay_body
+from toolserver.mcp.definitions import ToolChoice, ToolChoices, ToolRoute
+from toolserver.mcp.errors import MessageRefusal
+from toolserver.mcp.fast_path import FastPath, arguments_of, is_modern_request, is_plain_notification
+from toolserver.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, UNSET, Message
+from toolserver.mcp.request_guard import RequestGuard
+from toolserver.mcp.results import ToolResult
+from toolserver.mcp.sdk import Sdk, fixtures
+from toolserver.registry.registry import Registry
+from toolserver.registry.site_facts import SiteFacts
+
+PROTOCOL = Quota("protocol", 240, 60)
+log = logging.getLogger(__name__)
+
+
+class IncomingPost:
+    """One HTTP request, and the message in its body: decoded once, by the first step that needs it.
+
+    `message` is None when the body is anything but a common message, `modern` None when its headers do not fit it.
+    """
+
+    __slots__ = ("body", "headers", "message", "modern", "receive", "request_id", "scope", "send")
+
+    def __init__(self, scope: Scope, headers: Headers, receive: Receive, send: Send, request_id: str) -> None:
+        self.scope, self.headers, self.receive, self.send = scope, headers, receive, send
+        self.request_id, self.body = request_id, b""
+        self.message: Message | None = None
+        self.modern: bool | None = None
+
+    def decode(self, *, strict: bool) -> None:
+        """Read the message and its protocol version from the body and the headers."""
+        self.message = messages.read_message(self.body)
+        if self.message is not None and self.message.id is not UNSET:
+            self.modern = is_modern_request(self.message, self.headers, strict=strict)
+
+
+class McpEndpoint:
+    """The ASGI callable for exactly one path. `everything` adds the conformance fixtures, for development."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        pipeline: Pipeline,
+        *,
+        tasks: TaskGroup,
+        addresses: Addresses,
+        base_url: str,
+        source_name: str,
+        allowed_hosts: Iterable[str] = (),
+        allowed_origins: Iterable[str] = (),
+        strict_versions: bool = False,
+        body_limit: int = 65_536,
+        everything: bool = False,
+    ) -> None:
+        facts = SiteFacts(base_url, source_name)
+        choices = ToolChoices(registry, **(fixtures() if everything else {}))
+        self._fast = FastPath(pipeline, facts)
+        self._answers = ResponseSender(facts)
+        self._limits, self._addresses = pipeline.limits, addresses
+        self._protocol = Bucket(PROTOCOL, monotonic=pipeline.answers.clock.monotonic)
+        self._strict, self._body_limit, self._everything = strict_versions, body_limit, everything
+        self._admission = RequestGuard(
+            choices, base_url=base_url, allowed_hosts=allowed_hosts, allowed_origins=allowed_origins
+        )
+        self._sdk = Sdk(self._fast, tasks, body_limit=body_limit, everything=everything)
+        self._described = _description(facts, choices)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        lines = scope["headers"]
+        headers: Headers = dict(lines)
+        given = headers.get(b"x-request-id")
+        post = IncomingPost(scope, headers, receive, send, ids.request_id() if given is None else _request_id(given))
+        try:
+            if scope["method"] != "POST":
+                await self._without_message(post)
+                return
+            event = await receive()
+            post.body = event.get("body", b"")
+            if event.get("more_body") or len(post.body) > self._body_limit:
+                post.body = await body_of(event, receive, self._body_limit)
+            if len(headers) != len(lines):
+                errors.check_repeated_headers(lines)
+            choice = self._admission.admit(scope, headers)
+            post.decode(strict=self._strict)
+            answer = self._answer_at_once(post, choice)
+            if answer is None:
+                await self._answer_later(post, choice)
+            else:
+                await self._answers.json(send, post.request_id, answer)
+        except MessageRefusal as refusal:
+            await self._refuse(post, refusal)
+        except Exception:
+            log.exception("an MCP request failed", extra={"request_id": post.request_id})
+            data = {"request_id": post.request_id}
+            await self._refuse(
+                post, MessageRefusal(500, INTERNAL_ERROR, "Something went wrong on our side.", data=data)
+            )
+
+    def _answer_at_once(self, post: IncomingPost, choice: ToolChoice) -> bytes | None:
+        """The answer to a common message that needs no waiting."""
+        message, modern = post.message, post.modern
+        if message is None or modern is None or message.id is UNSET:
+            return None
+        route = choice.routes.get(message.params.name) if message.method == "tools/call" else None
+        if route is None:
+            core = self._find_prepared(post, message, choice, modern=modern)
+        else:
+            core = self._answer_from_cache(post, route, message, choice)
+        return None if core is None else messages.response(message.id, core, messages.end(modern=modern))
+
+    def _find_prepared(self, post: IncomingPost, message: Message, choice: ToolChoice, *, modern: bool) -> bytes | None:
+        if self._everything and message.method != "tools/call" and (b"mcp-session-id" in post.headers or not modern):
+            return None  # there, sessions are the SDK's
+        if self._everything and message.method == "server/discover":
+            return None  # the fixtures' server has more to say
+        return self._fast.find_prepared(message, choice, modern=modern)
+
+    def _answer_from_cache(
+        self, post: IncomingPost, route: ToolRoute, message: Message, choice: ToolChoice
+    ) -> bytes | None:
+        client = None
+        if self._limits.enabled:
+            if b"authorization" in post.headers:
+                return None  # a valid token is its own client, and only the ledger knows
+            client = self._client(post)
+        try:
+            agent = post.headers.get(b"user-agent", b"").decode("latin-1")
+            return self._fast.answer_from_cache(route, message.params, client, agent, short_meta=choice.short_meta)
+        except RateLimited as rejected:
+            return self._fast.reject(rejected, post.request_id).core
+
+    async def _answer_later(self, post: IncomingPost, choice: ToolChoice) -> None:
+        """Calls that take time, notifications, and whatever is for the SDK."""
+        message = post.message
+        if message is not None and not self._everything and is_plain_notification(message, post.headers):
+            await self._answers.empty(post.send, post.request_id, 202)
+            return
+        found = None if message is None else self._read_call(post, choice, message)
+        if message is None or found is None:
+            await self._by_sdk(post, choice)
+            return
+        route, given = found
+        result = await self._call(post, message, route, given, short_meta=choice.short_meta)
+        if result is not None and message.id is not UNSET:
+            answer = messages.response(message.id, result.core, result.end(modern=bool(post.modern)))
+            left = result.meta.get("credits_remaining")
+            more = () if left is None else ((b"x-credits-remaining", b"%d" % left),)
+            await self._answers.json(post.send, post.request_id, answer, 200, *more)
+
+    def _read_call(
+        self, post: IncomingPost, choice: ToolChoice, message: Message
+    ) -> tuple[ToolRoute, dict[str, Any]] | None:
+        """The tool and the arguments of a plain call; None for everything else."""
+        if message.method != "tools/call" or post.modern is None or not message.params.plain:
+            return None
+        route, given = choice.routes.get(message.params.name), arguments_of(message.params)
+        return None if route is None or given is None else (route, given)
+
+    async def _call(
+        self, post: IncomingPost, message: Message, route: ToolRoute, given: dict[str, Any], *, short_meta: bool
+    ) -> ToolResult | None:
+        """The result of a call. A paid call is given up, and not charged, when its caller hangs up: then None."""
+        meta = message.params.meta
+        caller = replace(self._caller(post), short_meta=short_meta)
+        if meta is not UNSET:
+            nonce = meta.agent_nonce or caller.nonce
+            caller = replace(caller, idempotency_key=meta.idempotency_key, nonce=nonce, payment=meta.paid)
+
+        async def work() -> ToolResult:
+            return await self._fast.call(route, message.params, given, caller)
+
+        return await run_unless_disconnected(post.receive, work) if route.operation.credits else await work()
+
+    async def _by_sdk(self, post: IncomingPost, choice: ToolChoice) -> None:
+        self._count_uncommon(post)
+        found = errors.parse_message(post.body)
+        errors.check_version(found, post.headers.get(b"mcp-protocol-version"), strict=self._strict)
+        await self._hand_over(post, choice, replay_body(post.body, post.receive))
+
+    def _count_uncommon(self, post: IncomingPost) -> None:
+        """Count a message that only the SDK can answer, which takes far longer than ours. Raises MessageRefusal."""
+        if not self._limits.enabled:
+            return
+        verdict = self._protocol.take(self._client(post))
+        if not verdict.allowed:
+            wait = max(1, int(verdict.retry_after_s + 0.999))
+            text = f"Too many uncommon messages came from this address. Try again in {wait} s."
+            raise MessageRefusal(429, INVALID_REQUEST, text, headers=((b"retry-after", b"%d" % wait),))
+
+    async def _hand_over(self, post: IncomingPost, choice: ToolChoice, receive: Receive) -> None:
+        headers = list(post.scope["headers"])
+        if b"accept" not in post.headers:
+            headers.append((b"accept", b"*/*"))
+        scope = {**post.scope, "headers": headers}
+        send = self._answers.sdk(post.send, post.request_id)
+        await self._sdk(scope, receive, send, choice=choice, caller=self._caller(post))
+
+    async def _without_message(self, post: IncomingPost) -> None:
+        """GET, HEAD, OPTIONS, and the methods that nothing answers."""
+        method, get = post.scope["method"], post.headers.get
+        if method == "OPTIONS":
+            await self._answers.preflight(post.send, post.request_id)
+            return
+        self._admission.check_source(get(b"host"), get(b"origin"))
+        streams = b"text/event-stream" in get(b"accept", b"")
+        if self._everything and (method == "DELETE" or (method == "GET" and streams)):
+            choice = self._admission.choose(post.scope["query_string"], None, None)
+            await self._hand_over(post, choice, post.receive)
+        elif method in ("GET", "HEAD") and not streams:
+            self._admission.choose(post.scope["query_string"], get(b"x-mcp-toolset"), get(b"x-mcp-tools"))
+            await self._answers.json(post.send, post.request_id, self._described, head=method == "HEAD")
+        else:
+            allow = POST_ONLY if streams or method == "DELETE" else METHODS
+            text = "There is no stream to open and no session to end: send a message by POST."
+            raise MessageRefusal(405, INVALID_REQUEST, text, headers=(allow,))
+
+    async def _refuse(self, post: IncomingPost, refusal: MessageRefusal) -> None:
+        if refusal.value is None:
+            refusal.value = errors.read_id(post.body)
+        head = post.scope["method"] == "HEAD"
+        await self._answers.json(post.send, post.request_id, refusal.body, refusal.status, *refusal.headers, head=head)
+
+    def _client(self, post: IncomingPost) -> str:
+        peer = post.scope.get("client") or ("unknown", 0)
+        forwarded = post.headers.get(b"x-forwarded-for")
+        return self._addresses.client(peer[0], None if forwarded is None else forwarded.decode("latin-1"))
+
+    def _caller(self, post: IncomingPost) -> Caller:
+        given = {name: post.headers[name].decode("latin-1") for name in _OURS if name in post.headers}
+        return Caller(
+            client=self._client(post),
+            token=bearer(given.get(b"authorization")),
+            agent=given.get(b"user-agent", ""),
+            transport="mcp",
+            request_id=post.request_id,
+            nonce=given.get(b"x-agent-nonce"),
+        )
+
+
+_OURS = (b"authorization", b"user-agent", b"x-agent-nonce")
+
+
+def _request_id(request_id: bytes) -> str:
+    """The caller's own request id if it may be used, else a new one."""
+    text = request_id.decode("latin-1")
+    return text if ids.sane(text) else ids.request_id()
+
+
+def _description(facts: SiteFacts, choices: ToolChoices) -> bytes:
+    """What a person sees who opens the address in a browser."""
+    about = {
+        "name": messages.NAME,
+        "description": "Model Context Protocol server. Send JSON-RPC 2.0 messages by POST; no session, no handshake.",
+        "transport": "streamable-http",
+        "url": facts.url("/api/mcp"),
+        "protocol_versions": [*messages.LEGACY, messages.MODERN],
+        "tools": {name: len(choices.choose(toolset=name).definitions) for name in ("core", "all")},
+        "choose": "?toolset=core|all, ?tools=a,b, ?output_schema=off and ?meta=short",
+        "docs": facts.url("/docs"),
+    }
+    return messages.encode(about)

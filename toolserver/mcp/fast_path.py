@@ -1,0 +1,127 @@
+"""The common messages, answered without the SDK.
+
+`tools/call`, `tools/list`, `server/discover`, `initialize`, `ping` and notifications make up nearly all traffic. They
+are decoded into exactly their shape and answered from prepared bytes. Whatever is in any way unusual gets None here,
+and the SDK then gives the exact answer or error.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from toolserver.calls.pipeline import Pipeline
+from toolserver.core.caller import Caller
+from toolserver.errors import CallRejected
+from toolserver.mcp.definitions import ToolChoice, ToolRoute
+from toolserver.mcp.host_arguments import drop_host_arguments
+from toolserver.mcp.messages import LEGACY, MODERN, UNSET, Message, Params, decode, fixed_result
+from toolserver.mcp.results import ToolResult, render_core, render_failure, render_result
+from toolserver.mcp.token_argument import take_token
+from toolserver.registry.site_facts import SiteFacts
+
+_LEGACY_HEADERS = frozenset(version.encode() for version in LEGACY)
+_MODERN_HEADER = MODERN.encode()
+_NOTHING = (b"{}", b"null")
+
+
+def is_modern_request(message: Message, headers: Mapping[bytes, bytes], *, strict: bool = False) -> bool | None:
+    """Whether a request over HTTP is modern (True) or legacy (False); None when its headers and body do not fit.
+
+    A modern body under a legacy header is taken as legacy, because popular clients send that, unless `strict`.
+    """
+    version = headers.get(b"mcp-protocol-version")
+    meta = message.params.meta
+    if version == _MODERN_HEADER:
+        return True if _fits(message, headers) else None
+    enveloped = meta is not UNSET and meta.version is not UNSET
+    if version is None:
+        return None if enveloped else False
+    return False if version in _LEGACY_HEADERS and not (strict and enveloped) else None
+
+
+def _fits(message: Message, headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a modern request's envelope is complete and its headers repeat it."""
+    params, method = message.params, message.method
+    meta = params.meta
+    if meta is UNSET or meta.version != MODERN or meta.capabilities is UNSET:
+        return False
+    if headers.get(b"mcp-method") != method.encode():
+        return False
+    return method != "tools/call" or headers.get(b"mcp-name") == params.name.encode()
+
+
+def is_plain_notification(message: Message, headers: Mapping[bytes, bytes]) -> bool:
+    """Whether this is a notification of a version we serve: nothing here acts on one."""
+    if message.id is not UNSET or not message.method.startswith("notifications/"):
+        return False
+    version = headers.get(b"mcp-protocol-version")
+    return version is None or version == _MODERN_HEADER or version in _LEGACY_HEADERS
+
+
+class FastPath:
+    """Answers common messages of one service, for every door."""
+
+    __slots__ = ("_facts", "pipeline")
+
+    def __init__(self, pipeline: Pipeline, facts: SiteFacts) -> None:
+        self.pipeline, self._facts = pipeline, facts
+
+    def find_prepared(self, message: Message, choice: ToolChoice, *, modern: bool) -> bytes | None:
+        """The core of a result that needs no call: a listing, a greeting, a fixture."""
+        if not message.params.plain:
+            return None
+        if message.method == "tools/list":
+            return choice.listed[modern]
+        if message.method == "tools/call":
+            return choice.fixed.get(message.params.name)
+        return fixed_result(message, modern=modern)
+
+    def answer_from_cache(
+        self, route: ToolRoute, params: Params, client: str | None, agent: str, *, short_meta: bool = False
+    ) -> bytes | None:
+        """The core of a call's result when the answer is cached. `client` is the one to limit; None limits nobody.
+
+        Raises:
+            RateLimited: the client has to wait.
+        """
+        written = params.arguments
+        if written is UNSET:
+            key = route.default_key
+        else:
+            plain = bytes(written)
+            key = route.default_key if plain in _NOTHING else route.keys.get(plain)
+        if key is None or not params.plain:
+            return None
+        pipeline = self.pipeline
+        ready = pipeline.answer_from_cache(route.operation, key, pipeline.answers.clock.time(), client, None, agent)
+        if ready is None:
+            return None
+        return render_core(ready[0].short if short_meta else ready[0])
+
+    async def call(self, route: ToolRoute, params: Params, given: dict[str, Any], caller: Caller) -> ToolResult:
+        """The result of a call, good or bad. Under which key arguments written like these are cached is remembered."""
+        try:
+            given = drop_host_arguments(route.operation, given, self.pipeline.metrics.dropped_argument)
+            plain, caller = take_token(route.operation, given, caller)
+            outcome = await self.pipeline.call(route.operation, plain, caller)
+        except CallRejected as rejected:
+            return self.reject(rejected, caller.request_id)
+        if plain is given and given and params.arguments is not UNSET and outcome.key is not None:
+            route.remember(bytes(params.arguments), outcome.key)
+        return render_result(route.operation, outcome)
+
+    def reject(self, rejected: CallRejected, request_id: str) -> ToolResult:
+        """The result of a call that was rejected."""
+        return render_failure(rejected, self._facts, request_id)
+
+
+def arguments_of(params: Params) -> dict[str, Any] | None:
+    """The arguments of a call, or None when they are not an object."""
+    if params.arguments is UNSET:
+        return {}
+    try:
+        given = decode(params.arguments)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return given if isinstance(given, dict) else {} if given is None else None

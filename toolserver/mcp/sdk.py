@@ -1,0 +1,43 @@
+"""The way to the MCP SDK, which is imported in a thread when the first message needs it: it takes half a second."""
+
+import importlib
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from toolserver.core.caller import Caller
+from toolserver.mcp.asgi import CALLER, CHOICE, Receive, Scope, Send
+from toolserver.mcp.definitions import ToolChoice
+from toolserver.mcp.fast_path import FastPath
+
+
+class Sdk:
+    """The SDK's HTTP side, started on first use in the service's tasks."""
+
+    def __init__(self, fast: FastPath, tasks: TaskGroup, *, body_limit: int, everything: bool) -> None:
+        self._fast, self._tasks, self._body_limit = fast, tasks, body_limit
+        self._module = f"toolserver.mcp.{'conformance.server' if everything else 'sdk_server'}"
+        self._lock = anyio.Lock()
+        self._sessions: Any = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, *, choice: ToolChoice, caller: Caller) -> None:
+        sessions = self._sessions or await self._start()
+        scope = {**scope, CHOICE: choice, CALLER: caller}
+        await sessions.handle_request(scope, receive, send)
+
+    async def _start(self) -> Any:
+        async with self._lock:
+            if self._sessions is None:
+                module = await anyio.to_thread.run_sync(importlib.import_module, self._module)
+                sessions = module.manager(self._fast, body_limit=self._body_limit)
+                await self._tasks.start(module.live, sessions)
+                self._sessions = sessions
+        return self._sessions
+
+
+def fixtures() -> dict[str, Any]:
+    """The conformance fixtures, as `Choices` takes them."""
+    everything = importlib.import_module("toolserver.mcp.conformance.server")
+    return {"extra": everything.definitions(), "fixed": everything.fixed()}

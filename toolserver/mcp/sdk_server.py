@@ -1,0 +1,100 @@
+"""The registry as a server of the MCP SDK, which answers whatever is not common. Imported when that first happens."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from anyio import TASK_STATUS_IGNORED, sleep_forever
+from anyio.abc import TaskStatus
+from mcp.server import ServerRequestContext
+from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
+
+from toolserver import API_VERSION, ids
+from toolserver.core.caller import Caller
+from toolserver.mcp import messages
+from toolserver.mcp.asgi import CALLER, CHOICE
+from toolserver.mcp.definitions import ToolChoice
+from toolserver.mcp.fast_path import FastPath
+from toolserver.mcp.messages import NO_PARAMS
+from toolserver.x402.headers import META_PAYMENT
+
+Context = ServerRequestContext[Any, Any]
+HINTS: Mapping[CacheableMethod, CacheHint] = {
+    "tools/list": CacheHint(messages.LIST_TTL_MS, "private"),
+    "server/discover": CacheHint(messages.DISCOVER_TTL_MS, "public"),
+}
+
+
+class RegistryTools:
+    """`tools/list` and `tools/call` for the SDK. `choice` and `caller` are those of a door that has only one."""
+
+    def __init__(self, fast: FastPath, choice: ToolChoice | None = None, caller: Caller | None = None) -> None:
+        self._fast, self._choice, self._caller = fast, choice, caller
+
+    async def list_tools(self, ctx: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+        """The client's choice, on one page."""
+        if params is not None and params.cursor is not None:
+            raise MCPError(code=INVALID_PARAMS, message="There is one page: no cursor was ever given out.")
+        return ListToolsResult.model_validate({"tools": self.choice(ctx).definitions})
+
+    async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
+        """The same result as the fast path gives."""
+        routes = self.choice(ctx).routes
+        route = routes.get(params.name)
+        if route is None:
+            message, near = self.choice(ctx).describe_unknown(params.name)
+            raise MCPError(code=INVALID_PARAMS, message=message, data={"did_you_mean": near} if near else None)
+        result = await self._fast.call(route, NO_PARAMS, params.arguments or {}, self.caller(ctx))
+        return CallToolResult.model_validate(messages.decode(result.core + b"}") | {"_meta": result.meta or None})
+
+    def choice(self, ctx: Context) -> ToolChoice:
+        """What this client sees."""
+        request: Any = ctx.request
+        found: ToolChoice = self._choice or request.scope[CHOICE]
+        return found
+
+    def caller(self, ctx: Context) -> Caller:
+        """Who calls, and what its message's `_meta` adds."""
+        request: Any = ctx.request
+        caller: Caller = self._caller or request.scope[CALLER]
+        meta: dict[str, Any] = dict(ctx.meta or {})
+        key, nonce = meta.get("idempotency_key"), meta.get("agent_nonce", caller.nonce)
+        if not isinstance(key, str | None) or not isinstance(nonce, str | None):
+            raise MCPError(code=INVALID_PARAMS, message="`_meta` `idempotency_key` and `agent_nonce` are strings.")
+        request_id = caller.request_id or ids.request_id()
+        payment = messages.payment_of(messages.encode(meta.get(META_PAYMENT)))
+        short_meta = self.choice(ctx).short_meta
+        return replace(
+            caller, idempotency_key=key, nonce=nonce, request_id=request_id, payment=payment, short_meta=short_meta
+        )
+
+
+def build(tools: RegistryTools) -> Server[Any]:
+    """The SDK's server, whose every word about itself is the fast path's."""
+    return Server(
+        messages.NAME,
+        version=API_VERSION,
+        title=messages.TITLE,
+        instructions=messages.INSTRUCTIONS,
+        cache_hints=HINTS,
+        on_list_tools=tools.list_tools,
+        on_call_tool=tools.call_tool,
+        get_tool_input_schema=lambda name: None,  # no tool of ours is mirrored in headers
+    )
+
+
+def manager(fast: FastPath, *, body_limit: int) -> StreamableHTTPSessionManager:
+    """The SDK's HTTP side: no sessions, plain JSON. Who may connect is checked before it."""
+    server = build(RegistryTools(fast))
+    return StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=body_limit)
+
+
+async def live(sessions: StreamableHTTPSessionManager, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
+    """Keep the SDK's HTTP side running until cancelled."""
+    async with sessions.run():
+        task_status.started()
+        await sleep_forever()

@@ -1,0 +1,190 @@
+"""MCP over standard input and output: one JSON-RPC message a line, both eras, many calls at once.
+
+`initialize` is answered at once; the service is loaded after the first message, so that a host which starts its servers
+one by one never waits for imports.
+"""
+
+import logging
+import signal
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from typing import Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+from click import ClickException
+
+from toolserver.calls.delivery import sending
+from toolserver.errors import ToolserverError
+from toolserver.mcp import messages, stdio_transport
+from toolserver.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, UNSET, Id, Message
+
+log = logging.getLogger(__name__)
+
+
+class Conversation(Protocol):
+    """Answers messages, in whatever order they are done: a service in this process, or a bridge to one elsewhere."""
+
+    def answer_from_cache(self, message: Message, *, modern: bool) -> bytes | None:
+        """The core of a result that needs no waiting."""
+
+    async def answer(self, line: bytes, message: Message | None) -> bytes | None:
+        """The answer to a message; None when it wants none."""
+
+
+Load = Callable[[], AbstractAsyncContextManager[Conversation]]
+"""Builds what answers."""
+
+LINE_LIMIT = 4 * 1024 * 1024
+AT_ONCE = 64
+LAST_ANSWERS_S = 15.0
+CLOSING_S = 8.0
+
+
+async def serve_stdio(load: Load) -> None:
+    """Serve until the input ends or a signal says stop. What is under way when the input ends is still answered.
+
+    Raises:
+        Exception: what kept `load` from ending well. Until the input ended every call was answered with it.
+    """
+    with stdio_transport.claim_stdio() as (source, sink):
+        await Stdio(load, source=source, sink=sink).run()
+
+
+class Stdio:
+    """One conversation over a pair of file descriptors."""
+
+    def __init__(self, load: Load, *, source: int, sink: int) -> None:
+        self._load, self._source, self._sink = load, source, sink
+        self._talking = anyio.CancelScope()
+        self._awake, self._loaded, self._over, self._closed = (anyio.Event() for _ in range(4))
+        self._writing, self._places = anyio.Lock(), anyio.Semaphore(AT_ONCE)
+        self._running: dict[Id, anyio.CancelScope] = {}
+        self._conversation: Conversation | None = None
+        self._failure: Exception | None = None
+
+    async def run(self) -> None:
+        """Talk until the input ends, a signal comes or nobody listens. Raises what kept the service from loading."""
+        async with anyio.create_task_group() as background:
+            background.start_soon(self._watch_signals)
+            background.start_soon(self._keep_service)
+            with self._talking:
+                async with anyio.create_task_group() as calls:
+                    await self._listen(calls)
+                    calls.cancel_scope.deadline = anyio.current_time() + LAST_ANSWERS_S
+            self._over.set()
+            self._awake.set()
+            with anyio.move_on_after(CLOSING_S):
+                await self._closed.wait()
+            background.cancel_scope.cancel()
+        if self._failure is not None:
+            raise self._failure
+
+    async def _watch_signals(self) -> None:
+        with suppress(NotImplementedError), anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async for _ in signals:
+                self._talking.cancel()
+
+    async def _keep_service(self) -> None:
+        """Load the service once there is somebody to serve, and close it at the end."""
+        await self._awake.wait()
+        try:
+            if not self._over.is_set():
+                async with self._load() as self._conversation:
+                    self._loaded.set()
+                    await self._over.wait()
+        except Exception as error:
+            self._failure = _plain(error)
+            log.exception("the service could not start")
+        finally:
+            self._loaded.set()
+            self._closed.set()
+
+    async def _listen(self, calls: TaskGroup) -> None:
+        async with aclosing(stdio_transport.lines(self._source, LINE_LIMIT)) as lines:
+            async for line in lines:
+                if line is None:
+                    told = f"A line is longer than {LINE_LIMIT} bytes."
+                    await self._send(messages.failure(None, INVALID_REQUEST, told))
+                elif line.strip():
+                    await self._take(line, calls)
+                    self._awake.set()
+
+    async def _take(self, line: bytes, calls: TaskGroup) -> None:
+        """Answer what needs no service at once, and start a task for what does."""
+        message = messages.read_message(line)
+        if message is not None and message.id is UNSET:
+            if message.method == "notifications/cancelled" and message.params.requestId is not None:
+                self._cancel(message.params.requestId)
+            return
+        quick = None if message is None else self._answer_at_once(message)
+        if quick is not None:
+            await self._send(quick)
+            return
+        await self._places.acquire()
+        value = message.id if message is not None and message.id is not UNSET else None
+        scope = anyio.CancelScope()
+        if value is not None:
+            self._running[value] = scope
+        calls.start_soon(self._answer, line, message, value, scope)
+
+    def _answer_at_once(self, message: Message) -> bytes | None:
+        """The answer when it needs no waiting."""
+        modern = messages.is_modern_message(message)
+        if modern is None or message.id is UNSET:
+            return None
+        core = messages.fixed_result(message, modern=modern)
+        if core is None and self._conversation is not None:
+            core = self._conversation.answer_from_cache(message, modern=modern)
+        return None if core is None else messages.response(message.id, core, messages.end(modern=modern))
+
+    def _cancel(self, value: Id) -> None:
+        scope = self._running.get(value)
+        if scope is not None:
+            scope.cancel()
+
+    async def _answer(self, line: bytes, message: Message | None, value: Id | None, scope: anyio.CancelScope) -> None:
+        answer: bytes | None = None
+        try:
+            with sending():
+                with scope:  # a client may cancel the work, but not half a line
+                    answer = await self._compute_answer(line, message, value)
+                if answer is not None:
+                    await self._send(answer)
+        finally:
+            if value is not None and self._running.get(value) is scope:
+                del self._running[value]
+            self._places.release()
+
+    async def _compute_answer(self, line: bytes, message: Message | None, value: Id | None) -> bytes | None:
+        await self._loaded.wait()
+        if self._failure is not None or self._conversation is None:
+            return messages.failure(value, INTERNAL_ERROR, f"The service could not start. {_cause(self._failure)}")
+        try:
+            return await self._conversation.answer(line, message)
+        except Exception:
+            log.exception("an MCP message could not be answered")
+            return messages.failure(value, INTERNAL_ERROR, "Something went wrong on our side; the log says more.")
+
+    async def _send(self, answer: bytes) -> None:
+        """Write one line. Lines never mix; when nobody reads them the conversation is over."""
+        try:
+            async with self._writing:
+                await stdio_transport.write(self._sink, answer + b"\n")
+        except OSError as error:
+            log.info("nobody reads our answers any more: %s", error)
+            self._talking.cancel()
+
+
+def _cause(failure: Exception | None) -> str:
+    """Our own sentence about what is wrong. An error that nobody expected may quote secrets: only the log has it."""
+    if isinstance(failure, (ClickException, ToolserverError)):
+        return str(failure)
+    return "Its standard error says why."
+
+
+def _plain(error: Exception) -> Exception:
+    """The one error inside nested groups of one."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,158 @@
+"""A conversation over standard input and output whose answers come from a service elsewhere, over HTTP.
+
+The token goes along by itself: from the settings, or from the credentials file, which a purchase fills. The model never
+sees it.
+"""
+
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from toolserver.core.caller import TOKEN
+from toolserver.core.credentials import CredentialsDamaged, CredentialsFile
+from toolserver.core.http_client import HttpClient, Unreachable
+from toolserver.errors import ToolserverError
+from toolserver.mcp import messages
+from toolserver.mcp.messages import INTERNAL_ERROR, MODERN, NEWEST_LEGACY, UNSET, Id, Message
+
+log = logging.getLogger(__name__)
+
+PATH = "api/mcp"
+ANSWER_BYTES = 16 * 1024 * 1024
+ANSWER_S = 120.0  # a purchase waits for the chain
+CONNECT_S = 5.0
+SELLING = ("payment_confirm", "payment_topup")  # the tools whose answers hold a token to keep
+SPENT = frozenset({"insufficient_credits", "invalid_token", "expired"})  # codes that another token may mend
+_SHOWN_TOKEN = re.compile(TOKEN.pattern.encode())
+
+
+class Unexpected(ToolserverError):
+    """The service answered something that is no MCP."""
+
+
+class TokenPurse:
+    """The tokens for one service: the given one first, then those of the credentials file."""
+
+    def __init__(self, origin: str, file: CredentialsFile, given: str | None = None) -> None:
+        self._origin, self._file, self._given = origin, file, given
+
+    def read_tokens(self) -> list[str]:
+        """The tokens in the order to try. Raises CredentialsDamaged."""
+        kept = self._file.read_tokens(self._origin)
+        return kept if self._given is None else [self._given, *(token for token in kept if token != self._given)]
+
+    def keep(self, token: str) -> None:
+        """Keep a token that was bought. Raises CredentialsDamaged, OSError."""
+        if token != self._given:
+            self._file.add(self._origin, token)
+
+    def set_behind(self, token: str) -> None:
+        """Try the other tokens first from now on. Raises CredentialsDamaged, OSError."""
+        self._file.set_behind(self._origin, token)
+
+
+class StdioBridge:
+    """Answers messages by asking the service, each with one request."""
+
+    def __init__(self, url: str, http: HttpClient, purse: TokenPurse, chosen: Mapping[str, str]) -> None:
+        query = urlencode(chosen)
+        self._path = f"{PATH}?{query}" if query else PATH
+        self._url, self._http, self._purse = url, http, purse
+
+    def answer_from_cache(self, message: Message, *, modern: bool) -> bytes | None:
+        """None: nothing is known here."""
+        return None
+
+    async def answer(self, line: bytes, message: Message | None) -> bytes | None:
+        """The service's answer as one line; None when the message wants none."""
+        value = None if message is None or message.id is UNSET else message.id
+        try:
+            return await self._ask(line, message)
+        except (Unreachable, Unexpected, CredentialsDamaged, OSError) as failure:
+            log.warning("no answer from %s: %s", self._url, failure)
+            return _explain(f"No answer from {self._url}: {failure}", value, message)
+
+    async def _ask(self, line: bytes, message: Message | None) -> bytes | None:
+        """Send the message, with the next token where one is refused for its own sake: such a call was not run."""
+        calling = message is not None and message.method == "tools/call"
+        tokens: list[str | None] = [*self._purse.read_tokens()] if calling else []
+        answer: bytes | None = None
+        for token in tokens or [None]:
+            answer = await self._send(line, message, token)
+            if answer is None or token is None or _refusal(answer) not in SPENT:
+                break
+            self._purse.set_behind(token)
+        if answer is not None and message is not None and calling and message.params.name in SELLING:
+            answer = self._keep_token(answer)
+        return answer
+
+    async def _send(self, line: bytes, message: Message | None, token: str | None) -> bytes | None:
+        headers = {"content-type": "application/json", **_protocol_headers(line, message)}
+        if token is not None:
+            headers["authorization"] = f"Bearer {token}"
+        answer = await self._http.ask("POST", self._path, body=line, headers=headers, within_s=ANSWER_S)
+        if not answer.body.strip():
+            if answer.status == 202:
+                return None
+            raise Unexpected(f"status {answer.status} without a body")
+        try:
+            found = json.loads(answer.body)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or "jsonrpc" not in found:
+            moved = answer.headers.get("location")
+            raise Unexpected(f"status {answer.status}{f', moved to {moved}' if moved else ''}; this is no MCP service")
+        return answer.body if b"\n" not in answer.body else messages.encode(found)
+
+    def _keep_token(self, answer: bytes) -> bytes:
+        """Put a token that was sold into the credentials file, and its fingerprint in its place."""
+        result = json.loads(answer).get("result") or {}
+        sold = (result.get("structuredContent") or {}).get("token")
+        if result.get("isError") or not isinstance(sold, str) or not TOKEN.fullmatch(sold):
+            return answer
+        self._purse.keep(sold)
+        told = f"kept for you, and sent along from now on; fingerprint {hashlib.sha256(sold.encode()).hexdigest()[:16]}"
+        return _SHOWN_TOKEN.sub(told.encode(), answer)
+
+
+def _protocol_headers(line: bytes, message: Message | None) -> dict[str, str]:
+    """The headers that must repeat what the message says: the version, and for modern ones method and name."""
+    if message is not None and messages.is_modern_message(message) is False:
+        return {"mcp-protocol-version": NEWEST_LEGACY}
+    try:
+        found = json.loads(line)
+        params = found.get("params") or {}
+        version = (params.get("_meta") or {}).get(messages.VERSION_KEY)
+    except (ValueError, AttributeError):
+        return {"mcp-protocol-version": NEWEST_LEGACY}
+    if not isinstance(version, str) or found.get("method") == "initialize":
+        return {"mcp-protocol-version": NEWEST_LEGACY}
+    told = {"mcp-protocol-version": version if version.isascii() else MODERN, "mcp-method": str(found.get("method"))}
+    name = params.get("name") or params.get("uri")
+    return told if not isinstance(name, str) else {**told, "mcp-name": name}
+
+
+def _refusal(answer: bytes) -> str | None:
+    """The code of a refused call; None for an answer."""
+    result: dict[str, Any] = json.loads(answer).get("result") or {}
+    if not result.get("isError"):
+        return None
+    try:
+        problem = json.loads(result["content"][0]["text"])
+    except (ValueError, LookupError, TypeError):
+        return None
+    return problem.get("error") if isinstance(problem, dict) else None
+
+
+def _explain(text: str, value: Id | None, message: Message | None) -> bytes | None:
+    """Say what went wrong: to the model where it called a tool, else to the host."""
+    if message is None or value is None:
+        return None if message is not None else messages.failure(None, INTERNAL_ERROR, text)
+    if message.method != "tools/call":
+        return messages.failure(value, INTERNAL_ERROR, text)
+    core = b'{"content":' + messages.encode([{"type": "text", "text": text}]) + b',"isError":true'
+    return messages.response(value, core, messages.end(modern=messages.is_modern_message(message) is True))

@@ -1,0 +1,100 @@
+"""What a loaded service answers over standard input and output. Everyone there is the machine's owner: no limits."""
+
+import importlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from toolserver import ids
+from toolserver.calls.pipeline import Pipeline
+from toolserver.core.caller import Caller
+from toolserver.mcp import errors, messages
+from toolserver.mcp.definitions import ToolChoices
+from toolserver.mcp.errors import MessageRefusal
+from toolserver.mcp.fast_path import FastPath, arguments_of
+from toolserver.mcp.messages import UNSET, Message
+from toolserver.mcp.results import ToolResult
+from toolserver.registry.registry import Registry
+from toolserver.registry.site_facts import SiteFacts
+
+
+@asynccontextmanager
+async def open_session(
+    registry: Registry, pipeline: Pipeline, caller: Caller, facts: SiteFacts, **chosen: Any
+) -> "AsyncIterator[StdioSession]":
+    """A conversation with a loaded service. Raises UnknownToolChoice: there is no such toolset or tool."""
+    async with anyio.create_task_group() as tasks:
+        yield StdioSession(registry, pipeline, caller, facts, chosen=chosen, tasks=tasks)
+        tasks.cancel_scope.cancel()
+
+
+class StdioSession:
+    """Answers messages, in whatever order they are done."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        pipeline: Pipeline,
+        caller: Caller,
+        facts: SiteFacts,
+        *,
+        chosen: dict[str, Any],
+        tasks: TaskGroup,
+    ) -> None:
+        self._fast, self._caller, self._tasks = FastPath(pipeline, facts), caller, tasks
+        self._choice = ToolChoices(registry).choose(**chosen, token_argument=caller.token is None)
+        self._sdk: Any = None
+
+    def answer_from_cache(self, message: Message, *, modern: bool) -> bytes | None:
+        """The core of a result that needs no waiting."""
+        route = self._choice.routes.get(message.params.name) if message.method == "tools/call" else None
+        if route is None:
+            return self._fast.find_prepared(message, self._choice, modern=modern)
+        return self._fast.answer_from_cache(route, message.params, None, self._caller.agent)
+
+    async def answer(self, line: bytes, message: Message | None) -> bytes | None:
+        """The answer to a message; None when it wants none."""
+        if (
+            message is not None
+            and message.id is not UNSET
+            and (modern := messages.is_modern_message(message)) is not None
+        ):
+            core = self.answer_from_cache(message, modern=modern)
+            if core is not None:
+                return messages.response(message.id, core, messages.end(modern=modern))
+            result = await self._call(message)
+            if result is not None:
+                return messages.response(message.id, result.core, result.end(modern=modern))
+        try:
+            return await self._by_sdk(line, errors.parse_message(line))
+        except MessageRefusal as refusal:
+            return refusal.body
+
+    async def _call(self, message: Message) -> ToolResult | None:
+        """The result of a plain call; None for everything else."""
+        params = message.params
+        route = self._choice.routes.get(params.name) if message.method == "tools/call" else None
+        given = arguments_of(params)
+        if route is None or given is None or not params.plain:
+            return None
+        caller = replace(self._caller, request_id=ids.request_id())
+        if params.meta is not UNSET:
+            meta = params.meta
+            caller = replace(caller, idempotency_key=meta.idempotency_key, nonce=meta.agent_nonce, payment=meta.paid)
+        return await self._fast.call(route, params, given, caller)
+
+    async def _by_sdk(self, line: bytes, found: dict[str, Any]) -> bytes | None:
+        if "id" not in found or "method" not in found:
+            return None
+        if self._sdk is None:
+            module = await anyio.to_thread.run_sync(importlib.import_module, "toolserver.mcp.sdk_bridge")
+            if self._sdk is None:
+                self._sdk = module.SdkBridge(self._fast, self._choice, self._caller, self._tasks)
+        modern = errors.has_modern_envelope(found) and found["method"] != "initialize"
+        answer: bytes = await self._sdk.ask(line, found["id"], modern=modern)
+        return answer

@@ -1,0 +1,58 @@
+"""A bearer token as an argument, for hosts whose connections cannot carry an Authorization header, and the step that a
+refused caller has to take next.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from toolserver.core.caller import Caller
+from toolserver.errors import InvalidArguments
+from toolserver.registry.registry import Operation
+
+NAME = "token"
+SCHEMA = {"type": "string", "description": "Bearer token"}
+
+_BUY = "Buy credits: call payment_buy_credits, pay as it says, then call payment_confirm."
+NEXT: dict[str, tuple[str, str]] = {  # code of a refusal → the tool to call next, and how
+    "missing_token": ("payment_buy_credits", f"{_BUY} Its token goes into the argument `token`, or into the header."),
+    "insufficient_credits": ("payment_buy_credits", f"{_BUY} Then repeat this call with the token that it gives."),
+    "expired": ("payment_buy_credits", f"{_BUY} Then repeat this call with the token that it gives."),
+    "payment_pending": ("payment_confirm", "Call it again in some seconds, with the same arguments."),
+}
+
+
+def add_token_argument(operation: Operation) -> dict[str, Any]:
+    """The input schema as it is listed where no header carries a token: with an optional `token` if one is needed."""
+    schema = operation.input_schema
+    if not operation.needs_token or NAME in operation.arguments.model_fields:
+        return schema
+    return {**schema, "properties": {**schema.get("properties", {}), NAME: SCHEMA}}
+
+
+def take_token(operation: Operation, given: dict[str, Any], caller: Caller) -> tuple[dict[str, Any], Caller]:
+    """The arguments without the token, and the caller with it. Free tools take one too: it counts for their limits.
+
+    Raises:
+        InvalidArguments: a header carries a token already, or this is no text. No value is repeated.
+    """
+    if NAME not in given or NAME in operation.arguments.model_fields:
+        return given, caller
+    token = given[NAME]
+    rest = {name: value for name, value in given.items() if name != NAME}
+    if not isinstance(token, str):
+        raise _refuse("must be a string, such as payment_confirm gives")
+    if caller.token is not None:
+        raise _refuse("is sent already, with the connection; leave this argument out")
+    return rest, replace(caller, token=token.strip().removeprefix("Bearer ").strip())
+
+
+def next_step(code: str) -> dict[str, Any]:
+    """The member that names the next tool after a refusal; none where no tool helps."""
+    if code not in NEXT:
+        return {}
+    name, how = NEXT[code]
+    return {"next": {"tool": name, "how": how}}
+
+
+def _refuse(message: str) -> InvalidArguments:
+    return InvalidArguments(f"{NAME}: {message}", errors=[{"loc": NAME, "msg": message, "type": "value_error"}])

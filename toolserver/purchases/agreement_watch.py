@@ -1,0 +1,91 @@
+"""Every credited transfer is confirmed by a second RPC server, however small it is; what servers tell differently is a
+case for a person.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from toolserver.clock import Clock
+from toolserver.purchases.matching import transfers
+from toolserver.purchases.policy import ObservedTransaction
+from toolserver.purchases.rpc_pool import RpcPool
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 20.0
+LAGS_S = 20.0  # a server that does not know a transaction for so long contradicts the one that does
+
+
+class UnagreedTransfer(NamedTuple):
+    """A credited transfer that one RPC server has reported so far. Times are in milliseconds."""
+
+    tx_hash: bytes
+    address: bytes
+    amount: int
+    credited_at: int
+    disputed_since: int | None
+
+
+class AgreementStore(Protocol):
+    """Where it is noted what a second server says."""
+
+    async def list_unagreed(self) -> list[UnagreedTransfer]:
+        """The credited transfers that no second server has confirmed."""
+        ...
+
+    async def record_agreed(self, tx_hash: bytes, now: int) -> None:
+        """Note that a second server reports the same; the transfer is no case any more."""
+        ...
+
+    async def record_disputed(self, tx_hash: bytes, now: int) -> None:
+        """Note that servers report differently. The first such note stays."""
+        ...
+
+
+class Sightings(NamedTuple):
+    """Who sees a payment on the chain: the observations that show it, and the number of servers that do not."""
+
+    shown: list[ObservedTransaction]
+    denied: int
+
+
+def sort_sightings(
+    said: Sequence[ObservedTransaction | None], pays: Callable[[ObservedTransaction], bool]
+) -> Sightings:
+    """What the servers said, sorted by whether it shows the payment on the chain, and not on a fork."""
+    shown = [seen for seen in said if seen is not None and seen.is_canonical and pays(seen)]
+    return Sightings(shown, len(said) - len(shown))
+
+
+class AgreementWatch:
+    """Asks every server about each transfer until a second one has confirmed it."""
+
+    def __init__(self, store: AgreementStore, chain: RpcPool, clock: Clock) -> None:
+        self._store, self._chain, self._clock = store, chain, clock
+
+    async def run(self) -> None:
+        """Until cancelled. With one server there is nothing to compare."""
+        while len(self._chain) > 1:
+            try:
+                await self.look()
+            except Exception:
+                log.exception("payments could not be compared")
+            await self._clock.sleep(LOOK_S)
+
+    async def look(self) -> None:
+        """Look once at everything."""
+        for transfer in await self._store.list_unagreed():
+            await self._look_at(transfer)
+
+    async def _look_at(self, transfer: UnagreedTransfer) -> None:
+        def pays(seen: ObservedTransaction) -> bool:
+            return sum(t.amount for t in transfers(seen.receipt) if t.payee == transfer.address) >= transfer.amount
+
+        shown, denied = sort_sightings(await self._chain.survey(transfer.tx_hash), pays)
+        now = int(self._clock.time() * 1000)
+        if len(shown) >= 2 and len({seen.agreed_fields for seen in shown}) == 1:
+            await self._store.record_agreed(transfer.tx_hash, now)
+        elif shown and denied and transfer.disputed_since is None and now - transfer.credited_at >= LAGS_S * 1000:
+            await self._store.record_disputed(transfer.tx_hash, now)
+            log.error("RPC servers disagree about a credited payment", extra={"tx": f"0x{transfer.tx_hash.hex()}"})

@@ -1,0 +1,84 @@
+"""How much is sold without a person looking: in one purchase, an hour and a day, by both ways of paying together."""
+
+import logging
+from dataclasses import dataclass
+from typing import Protocol
+
+from toolserver.clock import Clock
+from toolserver.core.credit_price import ATOMIC
+from toolserver.errors import PaymentPending, SalesCeilingReached
+
+log = logging.getLogger(__name__)
+
+HOUR_S, DAY_S = 3600, 86_400
+REVIEW_S = 3600
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """Amounts in 0.000001 USDC. None: no ceiling."""
+
+    purchase: int | None = None
+    hour: int | None = None
+    day: int | None = None
+
+
+class SalesRecord(Protocol):
+    """What was sold, and the payments that wait for a person."""
+
+    async def sum_sold(self, since: int) -> int:
+        """What was sold since a moment (ms), in 0.000001 USDC."""
+        ...
+
+    async def hold_transfer(self, tx_hash: bytes, purchase: int, amount: int, reason: str, now: int) -> bool:
+        """Let a transfer wait, unless it does or a person has approved it. Returns whether it waits now."""
+        ...
+
+
+class SalesCeilings:
+    """Compares amounts with the ceilings, and lets payments beyond them wait for a person."""
+
+    def __init__(self, ceilings: Ceilings, record: SalesRecord, clock: Clock) -> None:
+        self._ceilings, self._record, self._clock = ceilings, record, clock
+
+    @property
+    def most(self) -> int | None:
+        """The largest purchase."""
+        return self._ceilings.purchase
+
+    async def find_excess(self, amount: int) -> str | None:
+        """Which ceiling an amount would cross now, in words; None when it crosses none."""
+        most, now = self._ceilings, self._clock.time()
+        if most.purchase is not None and amount > most.purchase:
+            return f"more than {_usd(most.purchase)} USD in one purchase"
+        for ceiling, span_s, name in ((most.hour, HOUR_S, "an hour"), (most.day, DAY_S, "a day")):
+            if ceiling is not None and await self._record.sum_sold(int((now - span_s) * 1000)) + amount > ceiling:
+                return f"more than {_usd(ceiling)} USD from all buyers within {name}"
+        return None
+
+    async def hold_excess(self, tx_hash: bytes, purchase: int, amount: int) -> None:
+        """Leave a transfer that crosses a ceiling to a person. Raises PaymentPending until it is approved."""
+        excess = await self.find_excess(amount)
+        now = int(self._clock.time() * 1000)
+        if excess and await self._record.hold_transfer(tx_hash, purchase, amount, excess, now):
+            log.error("a payment waits for a person", extra={"reason": excess, "tx": f"0x{tx_hash.hex()}"})
+            raise PaymentPending(
+                f"The payment has arrived, and it is {excess}: a person has to approve it. Confirm again later.",
+                headers={"Retry-After": str(REVIEW_S)},
+                retry_after_seconds=REVIEW_S,
+            )
+
+    async def refuse_excess(self, amount: int) -> None:
+        """Refuse a signed payment that would cross a ceiling, before it is made. Raises SalesCeilingReached."""
+        excess = await self.find_excess(amount)
+        if excess:
+            log.error("a payment was refused: it would cross a ceiling", extra={"reason": excess})
+            raise SalesCeilingReached(
+                f"This payment was not made, because it would be {excess}.",
+                headers={"Retry-After": str(REVIEW_S)},
+                retry_after_seconds=REVIEW_S,
+            )
+
+
+def _usd(amount: int) -> str:
+    return f"{amount // ATOMIC:,}".replace(",", " ")

@@ -1,0 +1,42 @@
+"""Selling credits on the simulated chain: what the demo sets, and a purchase to paste into a shell."""
+
+from pydantic import SecretStr
+
+from toolserver.settings import PaymentSettings
+
+HOSTS = ("mainnet.base.org", "base-rpc.publicnode.com")  # which the simulated world stands in for
+XPUB = (  # m/44'/60'/7' of the mnemonic that every local chain uses: everybody has its keys
+    "xpub6Ce9NcJvTk37JBtr1eY9EsMZtMiNE1eTP4tmjVpfv5jBrmMxag6m2Vx99tzFbrPSgbYYCGJE82UetSJzNurv8JAzgEx2Duh3aa4p5ZW2gHX"
+)
+
+
+def chain_url(world_url: str) -> str:
+    """Where the simulated world serves JSON-RPC."""
+    return f"{world_url}/u/{HOSTS[0]}/"
+
+
+def demo_payments(world_url: str) -> PaymentSettings:
+    """Settings under which credits can be bought in the simulated world."""
+    urls = [SecretStr(f"{world_url}/u/{host}/") for host in HOSTS]
+    return PaymentSettings(enabled=True, rpc_urls=urls, xpub=SecretStr(XPUB))
+
+
+_SEQUENCE = """\
+ask() { curl -sS --noproxy '*' -H 'Content-Type: application/json' "$@"; }
+field() { python3 -c 'import json,sys; d=json.load(sys.stdin); print(d[sys.argv[1]] if sys.argv[1] in d else d)' "$1"; }
+
+quote=$(ask -d '{"amount_usd": 5}' BASE/api/payment/buy-credits)
+wallet=$(printf %s "$quote" | field wallet); memo=$(printf %s "$quote" | field memo)
+tx=$(ask -d '{"to": "'"$wallet"'", "amount_usd": 5}' WORLD/_sim/chain/transfer | field tx_hash)
+token=$(ask -d '{"tx_hash": "'"$tx"'", "nonce": "'"$memo"'"}' BASE/api/payment/confirm | field token)
+echo "paid 5 USDC to $wallet in $tx; the token: $token"
+ask -H "Authorization: Bearer $token" BASE/api/payment/balance; echo
+"""
+
+
+def paste_sequence(base_url: str, world_url: str) -> str:
+    """Shell commands that buy credits in a running demo: quote, pay, confirm, use. They need curl and python3.
+
+    Confirming waits for the blocks of the simulated chain, which come as fast as Base's: some eight seconds.
+    """
+    return _SEQUENCE.replace("BASE", base_url).replace("WORLD", world_url)

@@ -1,0 +1,114 @@
+"""A fresh deposit address per purchase, from the operator's account-level public key alone (BIP-32, BIP-44, EIP-55).
+
+The key at m/44'/60'/account' leads to every address m/44'/60'/account'/0/index; the private keys stay offline.
+Never give out the private key of one of the addresses: together with this key it reveals all the others.
+"""
+
+import hashlib
+import hmac
+import re
+from typing import NamedTuple
+
+from eth_keys.constants import SECPK1_N, SECPK1_P
+from eth_utils.address import to_checksum_address
+from eth_utils.crypto import keccak
+
+from toolserver.purchases.curve import add_multiple
+
+VERSION, ACCOUNT_DEPTH, HARDENED = bytes.fromhex("0488b21e"), 3, 2**31
+_ADDRESS = re.compile("0x[0-9a-fA-F]{40}")
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
+
+class NotAnAccountKey(ValueError):
+    """The text is not an account-level extended public key. The message never repeats it."""
+
+
+class PublicKey(NamedTuple):
+    """An extended public key: a point of the curve, and what its children are derived with."""
+
+    point: tuple[int, int]
+    chain_code: bytes
+
+    def child(self, index: int) -> "PublicKey":
+        """BIP-32 CKDpub. Raises ValueError for the one index in 2^127 that has no key."""
+        if not 0 <= index < HARDENED:
+            raise ValueError("only children below 2^31 follow from a public key")
+        x, y = self.point
+        serial = bytes([2 + y % 2]) + x.to_bytes(32, "big")
+        digest = hmac.digest(self.chain_code, serial + index.to_bytes(4, "big"), "sha512")
+        tweak = int.from_bytes(digest[:32], "big")
+        point = add_multiple(tweak, self.point)
+        if tweak >= SECPK1_N or point == (0, 0):
+            raise ValueError("this index has no key")
+        return PublicKey(point, digest[32:])
+
+    @property
+    def address(self) -> bytes:
+        return keccak(b"".join(part.to_bytes(32, "big") for part in self.point))[12:]
+
+
+class DepositKey:
+    """The operator's account key, which turns an index into an address."""
+
+    def __init__(self, xpub: str) -> None:
+        """Raises NotAnAccountKey."""
+        self._external = account_key(xpub).child(0)
+
+    def address(self, index: int) -> bytes:
+        """The deposit address m/44'/60'/account'/0/index."""
+        return self._external.child(index).address
+
+
+def account_key(xpub: str) -> PublicKey:
+    """Read `xpub…`, the extended public key of an account: depth 3, no other version.
+
+    Raises:
+        NotAnAccountKey: anything else, with the reason.
+    """
+    data = _base58check(xpub.strip())
+    if data[:4] == bytes.fromhex("0488ade4"):
+        raise NotAnAccountKey("this is a private key: keep it offline, and take it for known to others from now on")
+    if len(data) != 78 or data[:4] != VERSION:
+        raise NotAnAccountKey("an account key starts with xpub and has 78 bytes")
+    if data[4] != ACCOUNT_DEPTH or int.from_bytes(data[9:13], "big") < HARDENED:
+        raise NotAnAccountKey("the key is not that of an account (m/44'/60'/account', depth 3)")
+    return PublicKey(_point(data[45:]), data[13:45])
+
+
+def checksum_address(address: bytes) -> str:
+    """The address as people see it (EIP-55)."""
+    return str(to_checksum_address(address))
+
+
+def address_from(text: str) -> bytes:
+    """An address as people write it; in mixed case its checksum must be right. Raises ValueError."""
+    if not _ADDRESS.fullmatch(text):
+        raise ValueError("an address is 0x and 40 hexadecimal digits")
+    address, digits = bytes.fromhex(text[2:]), text[2:]
+    if digits not in (digits.lower(), digits.upper()) and checksum_address(address) != text:
+        raise ValueError("the address has a wrong checksum: a character is mistyped")
+    return address
+
+
+def _base58check(text: str) -> bytes:
+    number = 0
+    for character in text:
+        digit = _BASE58.find(character)
+        if digit < 0 or len(text) > 120:
+            raise NotAnAccountKey("the key is not base58")
+        number = number * 58 + digit
+    data = number.to_bytes(82, "big")[-82:] if number < 2**656 else b""
+    body, check = data[:-4], data[-4:]
+    if hashlib.sha256(hashlib.sha256(body).digest()).digest()[:4] != check:
+        raise NotAnAccountKey("the key has a wrong checksum: a character is missing or mistyped")
+    return body
+
+
+def _point(compressed: bytes) -> tuple[int, int]:
+    x = int.from_bytes(compressed[1:], "big")
+    square = (pow(x, 3, SECPK1_P) + 7) % SECPK1_P
+    y = pow(square, (SECPK1_P + 1) // 4, SECPK1_P)
+    if compressed[0] not in (2, 3) or x >= SECPK1_P or y * y % SECPK1_P != square:
+        raise NotAnAccountKey("the key is not a point of the curve")
+    return x, y if y % 2 == compressed[0] % 2 else SECPK1_P - y

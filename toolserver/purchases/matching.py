@@ -1,0 +1,162 @@
+"""What a transaction paid us, judged from its receipt alone. Pure: no chain, no clock, no database.
+
+Only logs count: the recipient and the data of a transaction are chosen by its sender. A log is a
+transfer of USDC when the USDC contract wrote it, in exactly the form of its Transfer event; anyone can write the same
+words from a contract of their own.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from eth_utils.crypto import keccak
+
+from toolserver.purchases.units import CHAIN_ID, USDC
+
+TRANSFER = keccak(text="Transfer(address,address,uint256)")
+AUTHORIZATION_USED = keccak(text="AuthorizationUsed(address,bytes32)")
+TRANSFER_SELECTOR = keccak(text="transfer(address,uint256)")[:4]
+MOST = 2**53  # 9 billion USDC in one transfer, more than there are on Base: a server that says so is wrong
+
+
+class Log(NamedTuple):
+    """One entry that a contract wrote."""
+
+    address: bytes
+    topics: tuple[bytes, ...]
+    data: bytes
+    log_index: int
+
+
+class Receipt(NamedTuple):
+    """The receipt of a transaction: its status (1: success), its block and what contracts logged in it."""
+
+    tx_hash: bytes
+    status: int
+    block_number: int
+    block_hash: bytes
+    logs: tuple[Log, ...]
+
+
+class Transaction(NamedTuple):
+    """What was sent: to whom, and the bytes. `to` is None when it made a contract."""
+
+    to: bytes | None
+    data: bytes
+
+
+class UsdcTransfer(NamedTuple):
+    """USDC that moved. `amount` is in 0.000001 USDC."""
+
+    payer: bytes
+    payee: bytes
+    amount: int
+    log_index: int
+
+
+class MatchedPayment(NamedTuple):
+    """What counts for a purchase: the sum, and the logs it is made of."""
+
+    amount: int
+    indexes: tuple[int, ...]
+    payers: frozenset[bytes]
+
+
+class Proofs(NamedTuple):
+    """What shows, where all purchases share one address, that a transfer is meant for this one.
+
+    `signers` are accounts that have signed for this purchase and transaction.
+    """
+
+    commitment: bytes
+    signers: frozenset[bytes] = frozenset()
+
+
+def commitment(memo: str) -> bytes:
+    """What may stand on the chain in place of the memo, which is a secret."""
+    return keccak(text=f"svc-pay-v1|{CHAIN_ID}|{memo}")
+
+
+def transfers(receipt: Receipt) -> list[UsdcTransfer]:
+    """Every transfer of USDC in a receipt; none when the transaction failed."""
+    if receipt.status != 1:
+        return []
+    return [_transfer(log) for log in receipt.logs if _is_transfer(log)]
+
+
+def match_deposit(receipt: Receipt, address: bytes) -> MatchedPayment | None:
+    """What a transaction paid to an address that belongs to one purchase alone."""
+    return _sum(t for t in transfers(receipt) if t.payee == address)
+
+
+def match_with_proof(
+    receipt: Receipt, transaction: Transaction, address: bytes, proofs: Proofs
+) -> MatchedPayment | None:
+    """What a transaction paid to the shared address for the purchase that the proofs belong to.
+
+    A transfer counts when its payer authorised it under the commitment (EIP-3009), when its payer signed for the
+    purchase, or when the transaction is a plain `transfer` call that carries the commitment behind its arguments.
+    The last is no proof of one payer among several, so with several it does not count.
+    """
+    ours = [t for t in transfers(receipt) if t.payee == address]
+    known = _authorizers(receipt, proofs.commitment) | proofs.signers
+    if len({t.payer for t in ours}) == 1 and _carries(transaction, address, proofs.commitment):
+        return _sum(ours)
+    return _sum(t for t in ours if t.payer in known)
+
+
+def says_memo(transaction: Transaction, memo: str) -> bool:
+    """Whether the memo itself was written on the chain, where everybody can read it."""
+    digits = memo.removeprefix("svc_buy_")
+    return digits.encode() in transaction.data.lower() or bytes.fromhex(digits) in transaction.data
+
+
+def _is_transfer(log: Log) -> bool:
+    return (
+        log.address == USDC
+        and len(log.topics) == 3
+        and log.topics[0] == TRANSFER
+        and len(log.data) == 32
+        and int.from_bytes(log.data, "big") <= MOST
+        and _is_address(log.topics[1:])
+    )
+
+
+def _is_address(words: Collection[bytes]) -> bool:
+    return all(len(word) == 32 and not any(word[:12]) for word in words)
+
+
+def _transfer(log: Log) -> UsdcTransfer:
+    return UsdcTransfer(log.topics[1][12:], log.topics[2][12:], int.from_bytes(log.data, "big"), log.log_index)
+
+
+def _sum(found: Iterable[UsdcTransfer]) -> MatchedPayment | None:
+    counted = {t.log_index: t for t in found}  # a log that is listed twice is one log
+    if not counted:
+        return None
+    amount = sum(t.amount for t in counted.values())
+    return MatchedPayment(amount, tuple(sorted(counted)), frozenset(t.payer for t in counted.values()))
+
+
+def _authorizers(receipt: Receipt, nonce: bytes) -> frozenset[bytes]:
+    """Who used an EIP-3009 authorisation with this nonce."""
+    return frozenset(
+        log.topics[1][12:]
+        for log in receipt.logs
+        if log.address == USDC
+        and len(log.topics) == 3
+        and log.topics[0] == AUTHORIZATION_USED
+        and log.topics[2] == nonce
+        and _is_address(log.topics[1:2])
+    )
+
+
+def _carries(transaction: Transaction, address: bytes, commitment: bytes) -> bool:
+    """Whether it is `transfer(address, …)` of USDC with the commitment as its last 32 bytes."""
+    data = transaction.data
+    return (
+        transaction.to == USDC
+        and data[:4] == TRANSFER_SELECTOR
+        and data[4:36] == bytes(12) + address
+        and len(data) >= 100
+        and data[-32:] == commitment
+    )

@@ -1,0 +1,31 @@
+"""Signatures of payers: who signed a text (EIP-191)."""
+
+from eth_keys.datatypes import Signature
+from eth_keys.exceptions import BadSignature
+from eth_utils.crypto import keccak
+from eth_utils.exceptions import ValidationError
+
+from toolserver.purchases.units import CHAIN_ID
+
+
+def text_to_sign(host: str, memo: str, tx_hash: bytes) -> str:
+    """What the payer signs, exactly."""
+    return f"{host} confirm {memo} 0x{tx_hash.hex()} chain {CHAIN_ID}"
+
+
+def digest(text: str) -> bytes:
+    """What is really signed: the text as wallets wrap it."""
+    raw = text.encode()
+    return keccak(b"\x19Ethereum Signed Message:\n" + str(len(raw)).encode() + raw)
+
+
+def signer(text: str, signature: bytes) -> bytes | None:
+    """The address whose key signed the text, or None when the signature is not one of a key."""
+    if len(signature) != 65:
+        return None
+    v = signature[64] - 27 if signature[64] >= 27 else signature[64]
+    try:
+        found = Signature(signature[:64] + bytes([v])).recover_public_key_from_msg_hash(digest(text))
+    except (BadSignature, ValidationError, ValueError):
+        return None
+    return found.to_canonical_address()

@@ -1,0 +1,150 @@
+"""Quotes: what an amount buys, where to pay it, and the memo that claims it."""
+
+import logging
+import re
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import anyio.to_thread
+
+from toolserver.clock import Clock
+from toolserver.core.credit_price import ATOMIC, credits_for
+from toolserver.core.credit_sales import PurchaseQuote
+from toolserver.errors import ChainUnavailable, InvalidArguments, RateLimited
+from toolserver.purchases.ceilings import SalesCeilings
+from toolserver.purchases.claim_secret import memo_hash, new_memo
+from toolserver.purchases.deposit import checksum_address
+from toolserver.purchases.matching import commitment
+from toolserver.purchases.store import AddressInUse, PurchaseDraft, PurchaseStore
+from toolserver.purchases.units import CHAIN_ID, LEAST, USDC, atomic
+from toolserver.storage.high_water import HighWater
+
+log = logging.getLogger(__name__)
+
+MINUTE_S = 60.0
+MARK = "address"  # among the marks outside the database: the number of the next deposit address
+CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # SHA-256 as base64url
+
+
+@dataclass(frozen=True)
+class QuoteTerms:
+    """What quotes say. `wallet` is the address of a purchase by its number, or the one that all share.
+
+    `most` is the largest amount that may be offered, None: any. `per_minute` quotes are made for all callers together.
+    """
+
+    wallet: Callable[[int], bytes] | bytes
+    life_s: int = 1800
+    first_index: int = 0
+    most: int | None = None
+    per_minute: int = 300
+
+
+class Quotes:
+    """Makes quotes, each with an address that nobody was ever given before."""
+
+    def __init__(
+        self,
+        store: PurchaseStore,
+        clock: Clock,
+        terms: QuoteTerms,
+        ceilings: SalesCeilings | None = None,
+        marks: HighWater | None = None,
+    ) -> None:
+        self._store, self._clock, self._terms, self._ceilings, self._marks = store, clock, terms, ceilings, marks
+        self._next: int | None = None
+        self._lately: deque[float] = deque()  # when the quotes of the last minute were made
+
+    async def make(self, amount_usd: Decimal, challenge: str | None = None) -> PurchaseQuote:
+        """A new quote. Raises InvalidArguments, ChainUnavailable, RateLimited."""
+        amount = self._amount(amount_usd)
+        if challenge is not None and not CHALLENGE.fullmatch(challenge):
+            raise invalid("claim_challenge", "must be the SHA-256 of the verifier as 43 characters of base64url")
+        excess = await self._ceilings.find_excess(amount) if self._ceilings else None
+        self._admit()
+        now, memo = int(self._clock.time()), new_memo()
+        expires_at = now + self._terms.life_s
+        draft = PurchaseDraft(
+            memo_hash(memo), b"", None, amount, credits_for(amount), challenge, now * 1000, expires_at * 1000
+        )
+        address = await self._kept(draft)
+        log.info("quote made", extra={"amount": amount, "wallet": (wallet := checksum_address(address))})
+        return PurchaseQuote(
+            wallet,
+            memo,
+            amount,
+            draft.credits,
+            datetime.fromtimestamp(expires_at, UTC),
+            f"0x{commitment(memo).hex()}",
+            payment_uri(address, amount),
+            excess and f"This would be {excess}: after the payment a person has to approve it.",
+        )
+
+    def _admit(self) -> None:
+        """Count a quote against what is made in a minute for all callers together. Raises RateLimited."""
+        now = self._clock.monotonic()
+        while self._lately and self._lately[0] <= now - MINUTE_S:
+            self._lately.popleft()
+        if len(self._lately) >= self._terms.per_minute:
+            wait = max(1, int(self._lately[0] + MINUTE_S - now + 0.999))
+            raise RateLimited(
+                f"Too many quotes are asked for at the moment. Try again in {wait} s.",
+                headers={"Retry-After": str(wait)},
+                retry_after_seconds=wait,
+                limit="quotes in all",
+            )
+        self._lately.append(now)
+
+    def _amount(self, amount_usd: Decimal) -> int:
+        try:
+            amount = atomic(amount_usd)
+        except ValueError as error:
+            raise invalid("amount_usd", str(error)) from None
+        if amount < LEAST:
+            raise invalid("amount_usd", "must be at least 1")
+        if self._ceilings is not None and self._ceilings.most is not None and amount > self._ceilings.most:
+            raise invalid("amount_usd", f"must be at most {self._ceilings.most // ATOMIC}; ask the operator for more")
+        if self._terms.most is not None and amount > self._terms.most:
+            raise ChainUnavailable(
+                "Amounts this large need two independent servers of the chain to check, and one is set up here.",
+                headers={"Retry-After": "3600"},
+                retry_after_seconds=3600,
+            )
+        return amount
+
+    async def _kept(self, draft: PurchaseDraft) -> bytes:
+        """The address of the purchase, once it is stored. A number is never used twice, whatever goes wrong."""
+        wallet = self._terms.wallet
+        if isinstance(wallet, bytes):
+            await self._store.add_quote(draft._replace(address=wallet))
+            return wallet
+        while True:
+            if self._next is None:
+                self._next = max(self._terms.first_index, await self._store.find_next_index(), self._marked())
+            index, self._next = self._next, self._next + 1
+            address = wallet(index)  # 0.3 ms; a thread would cost as much again
+            try:
+                await self._store.add_quote(draft._replace(address=address, hd_index=index))
+            except AddressInUse:  # another process writes the same file
+                self._next = None
+                continue
+            if self._marks is not None:
+                await anyio.to_thread.run_sync(self._marks.raise_to, MARK, index + 1)
+            return address
+
+    def _marked(self) -> int:
+        """The next number as it stands outside the database, which a restored backup does not bring back."""
+        return (self._marks.read(MARK) or 0) if self._marks is not None else 0
+
+
+def payment_uri(address: bytes, amount: int) -> str:
+    """The payment as wallets read it (EIP-681)."""
+    return f"ethereum:{checksum_address(USDC)}@{CHAIN_ID}/transfer?address={checksum_address(address)}&uint256={amount}"
+
+
+def invalid(name: str, why: str) -> InvalidArguments:
+    """An argument that is wrong; its value is never repeated."""
+    return InvalidArguments(f"{name}: {why}", errors=[{"loc": name, "msg": why, "type": "value_error"}])

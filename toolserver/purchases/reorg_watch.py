@@ -1,0 +1,86 @@
+"""Credited payments are watched until the chain cannot undo them any more; what it undoes is taken back."""
+
+import logging
+
+from toolserver.clock import Clock
+from toolserver.purchases.matching import transfers
+from toolserver.purchases.policy import ObservedTransaction, Policy
+from toolserver.purchases.rpc_pool import ChainDown, RpcPool
+from toolserver.purchases.store import BlockUpdate, PurchaseStore, StoredCredit
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 60.0
+MISSING_S = 50.0  # how long a payment must have been missing: seen so in two looks, not in one
+
+
+class ReorgWatch:
+    """Looks at every credit that is not final, once a minute."""
+
+    def __init__(self, store: PurchaseStore, chain: RpcPool, clock: Clock, policy: Policy) -> None:
+        self._store, self._chain, self._clock, self._policy = store, chain, clock, policy
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            try:
+                await self.look()
+            except Exception:
+                log.exception("payments could not be watched")
+            await self._clock.sleep(LOOK_S)
+
+    async def look(self) -> None:
+        """Look once at everything."""
+        await self._store.forget_old_tokens(self._now())
+        for credited in await self._store.list_watched():
+            try:
+                await self._one(credited)
+            except ChainDown as down:
+                log.info("a payment could not be looked at", extra={"tx": _shown(credited), "reason": str(down)})
+
+    async def _one(self, credited: StoredCredit) -> None:
+        agreeing = 2 if self._policy.needs_agreement(credited.amount) else 1
+        seen = await self._chain.observe(credited.tx_hash, agreeing)
+        if seen is None or not seen.is_canonical:
+            if await self._chain.is_gone(credited.tx_hash, credited.block_number, credited.block_hash):
+                await self._missing(credited)
+        elif seen.receipt.block_hash == credited.block_hash:
+            if seen.finalized >= credited.block_number or credited.missing_since is not None:
+                await self._there(credited, seen)
+        elif _pays(seen, credited):
+            log.warning("a payment moved to another block", extra={"tx": _shown(credited)})
+            await self._there(credited, seen)
+        elif (agreed := await self._chain.observe(credited.tx_hash, min(2, len(self._chain)))) and not (
+            _pays(agreed, credited)
+        ):
+            await self._missing(credited)
+
+    async def _there(self, credited: StoredCredit, seen: ObservedTransaction) -> None:
+        receipt = seen.receipt
+        final_at = self._now() if seen.finalized >= receipt.block_number else None
+        block_time = seen.block_time * 1000
+        update = BlockUpdate(credited.tx_hash, receipt.block_number, receipt.block_hash, block_time, final_at)
+        await self._store.record_block(update)
+
+    async def _missing(self, credited: StoredCredit) -> None:
+        """Nobody knows of it, or it pays no more. The second time this is seen, it is taken back."""
+        now = self._now()
+        if credited.missing_since is None:
+            log.warning("a payment is gone from the chain", extra={"tx": _shown(credited)})
+            await self._store.record_missing(credited.tx_hash, now)
+        elif now - credited.missing_since >= MISSING_S * 1000:
+            taken, lost = await self._store.reverse_credit(credited.tx_hash, now)
+            log.error("a payment was undone", extra={"tx": _shown(credited), "taken_back": taken, "lost": lost})
+
+    def _now(self) -> int:
+        return int(self._clock.time() * 1000)
+
+
+def _pays(seen: ObservedTransaction, credited: StoredCredit) -> bool:
+    """Whether the transaction, wherever it is now, pays what was credited."""
+    paid = sum(t.amount for t in transfers(seen.receipt) if t.payee == credited.address)
+    return paid >= credited.amount
+
+
+def _shown(credited: StoredCredit) -> str:
+    return f"0x{credited.tx_hash.hex()}"

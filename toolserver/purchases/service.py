@@ -1,0 +1,282 @@
+"""Builds, from the settings, the service that sells credits: quotes, confirmations and balances."""
+
+import importlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
+
+from toolserver.clock import Clock
+from toolserver.core.credit_sales import Balance, Claim, CreditedPurchase, CreditSales, NoCreditSales, PurchaseQuote
+from toolserver.errors import RevokedToken
+from toolserver.ledger.operations import AccountStanding, Who
+from toolserver.settings import PaymentSettings as Settings
+
+if TYPE_CHECKING:
+    from toolserver.purchases.ceilings import SalesCeilings, SalesRecord
+    from toolserver.purchases.confirm import Confirmations, Rules
+    from toolserver.purchases.policy import Policy
+    from toolserver.purchases.quotes import Quotes, QuoteTerms
+    from toolserver.purchases.rpc_pool import RpcPool, RpcServer
+    from toolserver.purchases.sqlite_review import SqliteReview
+    from toolserver.purchases.store import PurchaseStore
+    from toolserver.storage.high_water import HighWater
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 30.0
+
+
+class AccountReader(Protocol):
+    """A ledger that says how a token stands."""
+
+    async def standing(self, who: Who) -> AccountStanding:
+        """Raises invalid_token."""
+        ...
+
+
+class ClosedPurchases(NoCreditSales):
+    """Sells nothing; it only answers for the balance of a token."""
+
+    def __init__(self, ledger: AccountReader) -> None:
+        self._ledger = ledger
+
+    async def balance(self, token: str) -> Balance:
+        found = await self._ledger.standing(token)
+        if found.revoked is not None:
+            raise RevokedToken(f"The {'token' if found.allowance is None else 'allowance'} was revoked or expired.")
+        return Balance(found.credits, datetime.fromtimestamp(int(found.issued_at), UTC))
+
+
+class PurchaseService(ClosedPurchases):
+    """Sells credits."""
+
+    def __init__(
+        self,
+        ledger: AccountReader,
+        *,
+        quotes: "Quotes",
+        confirmations: "Confirmations",
+        ready: Callable[[], Awaitable[None]],
+    ) -> None:
+        super().__init__(ledger)
+        self._quotes, self._confirmations, self._ready = quotes, confirmations, ready
+
+    async def quote(self, amount_usd: Decimal, *, challenge: str | None = None) -> PurchaseQuote:
+        await self._ready()
+        return await self._quotes.make(amount_usd, challenge)
+
+    async def confirm(self, claim: Claim) -> CreditedPurchase:
+        return await self._confirmations.confirm(claim)
+
+    async def balance(self, token: str) -> Balance:
+        await self._confirmations.has_token(token)
+        return await super().balance(token)
+
+
+@asynccontextmanager
+async def open_purchases(
+    settings: Settings,
+    *,
+    ledger: AccountReader,
+    make_store: "Callable[[], PurchaseStore]",
+    make_review: "Callable[[], SqliteReview]",
+    clock: Clock,
+    host: str,
+    marks: "HighWater | None" = None,
+) -> AsyncIterator[CreditSales]:
+    """What sells credits, as the settings say; while it is open, credited payments are watched for reorganisations.
+
+    `make_store` and `make_review` are called only when purchases are on; `host` stands in the text that payers sign;
+    `marks` remembers outside the database which deposit addresses were given out.
+
+    Raises:
+        NotAnAccountKey: `settings.xpub` is not an extended public key of an account.
+    """
+    if not settings.enabled:
+        yield ClosedPurchases(ledger)
+        return
+    from toolserver.purchases.agreement_watch import AgreementWatch
+    from toolserver.purchases.confirm import Confirmations
+    from toolserver.purchases.quotes import Quotes
+    from toolserver.purchases.reorg_watch import ReorgWatch
+
+    terms, rules = terms_of(settings), rules_of(settings, host)
+    chain, store, review = make_rpc_pool(settings, clock), make_store(), make_review()
+    ceilings = make_ceilings(settings, review, clock)
+    confirmations = Confirmations(store, chain, clock, rules, ceilings)
+    quotes = Quotes(store, clock, terms, ceilings, marks)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_log_when_ready, chain, clock)
+            tasks.start_soon(ReorgWatch(store, chain, clock, rules.policy).run)
+            tasks.start_soon(AgreementWatch(review, chain, clock).run)
+            yield PurchaseService(ledger, quotes=quotes, confirmations=confirmations, ready=partial(_ready, chain))
+            tasks.cancel_scope.cancel()
+    finally:
+        with anyio.move_on_after(2, shield=True):
+            await chain.aclose()
+
+
+def terms_of(settings: Settings) -> "QuoteTerms":
+    """What quotes say, by the settings. Raises NotAnAccountKey."""
+    from toolserver.core.credit_price import ATOMIC
+    from toolserver.purchases.deposit import DepositKey
+    from toolserver.purchases.quotes import QuoteTerms
+
+    alone = len(settings.rpc_urls) < 2 and settings.agree_from_usd is not None
+    most = (settings.agree_from_usd or 0) * ATOMIC - 1 if alone else None
+    life_s = settings.quote_minutes * 60
+    if settings.binding == "shared_wallet":
+        shared = bytes.fromhex((settings.shared_wallet or "")[2:])
+        return QuoteTerms(shared, life_s, most=most, per_minute=settings.quotes_per_minute)
+    key = DepositKey(settings.xpub.get_secret_value() if settings.xpub else "")
+    return QuoteTerms(key.address, life_s, settings.first_index, most, settings.quotes_per_minute)
+
+
+def rules_of(settings: Settings, host: str) -> "Rules":
+    """How claims are judged, by the settings."""
+    from toolserver.purchases.confirm import Rules
+
+    return Rules(
+        policy_of(settings),
+        shared=settings.binding == "shared_wallet",
+        host=host,
+        grace_s=settings.grace_minutes * 60,
+        credit_late=settings.late == "credit",
+        wait_s=settings.wait_s,
+    )
+
+
+def policy_of(settings: Settings) -> "Policy":
+    """What is required of a payment by its amount, by the settings."""
+    from toolserver.core.credit_price import ATOMIC
+    from toolserver.purchases.policy import Policy
+
+    agree = settings.agree_from_usd
+    return Policy(
+        settings.confirmations,
+        settings.safe_from_usd * ATOMIC,
+        settings.finalized_from_usd * ATOMIC,
+        None if agree is None else agree * ATOMIC,
+    )
+
+
+def make_ceilings(settings: Settings, record: "SalesRecord", clock: Clock) -> "SalesCeilings":
+    """What is sold without a person, by the settings."""
+    from toolserver.core.credit_price import ATOMIC
+    from toolserver.purchases.ceilings import Ceilings, SalesCeilings
+
+    usd = (settings.ceiling_purchase_usd, settings.ceiling_hour_usd, settings.ceiling_day_usd)
+    return SalesCeilings(Ceilings(*(None if each is None else each * ATOMIC for each in usd)), record, clock)
+
+
+def make_rpc_pool(settings: Settings, clock: Clock) -> "RpcPool":
+    """The RPC servers of the settings, none of which is asked yet."""
+    from toolserver.purchases.rpc_pool import RpcPool
+
+    return RpcPool([partial(_node, url.get_secret_value()) for url in settings.rpc_urls], monotonic=clock.monotonic)
+
+
+def _node(url: str) -> "RpcServer":
+    """A server, connected by web3, which takes its time to be imported: only when it is first asked."""
+    chain: Any = importlib.import_module("toolserver.purchases.chain")
+    node: RpcServer = chain.ChainNode(url)
+    return node
+
+
+async def _ready(chain: "RpcPool") -> None:
+    """Nothing is offered while nobody could say whether it was paid. Raises ChainUnavailable."""
+    from toolserver.purchases.confirm import unavailable
+    from toolserver.purchases.rpc_pool import ChainDown
+
+    try:
+        await chain.check_ready()
+    except ChainDown:
+        raise unavailable("The chain cannot be read at the moment, so no credits are sold.") from None
+
+
+async def _log_when_ready(chain: "RpcPool", clock: Clock) -> None:
+    """Check, from the start on, whether the RPC servers are the right ones, and log the result."""
+    from toolserver.purchases.rpc_pool import ChainDown
+
+    while True:
+        try:
+            await chain.check_ready()
+        except ChainDown as down:
+            log.error("credits cannot be sold", extra={"reason": str(down)})
+            await clock.sleep(LOOK_S)
+            continue
+        log.info("credits can be bought", extra={"servers": len(chain)})
+        return
+
+
+async def sweep_plan(
+    settings: Settings, *, known: Iterable[tuple[int, bytes]], clock: Clock, to: str, least_usd: int = 1
+) -> dict[str, Any]:
+    """What has to be signed offline to collect every deposit of at least `least_usd`: see `sweep.plan`.
+
+    `known` holds the deposit addresses that were given out, each with its index.
+
+    Raises:
+        ValueError: there is no account key, or `to` is not an address.
+        ChainDown: no server answers.
+    """
+    from toolserver.core.credit_price import ATOMIC
+    from toolserver.purchases import sweep
+    from toolserver.purchases.deposit import DepositKey, address_from
+
+    collector = address_from(to)
+    if settings.xpub is None:
+        raise ValueError("there is nothing to collect without payments.xpub, which deposit addresses come from")
+    key = DepositKey(settings.xpub.get_secret_value())
+    chain = make_rpc_pool(settings, clock)
+    try:
+        await chain.check_ready()
+        deposits = await sweep.find_funded(known, chain.balances, least=least_usd * ATOMIC)
+    finally:
+        await chain.aclose()
+    return sweep.plan(deposits, collector, key, now=int(clock.time()))
+
+
+async def find_unclaimed(
+    settings: Settings, *, quoted: Iterable[int], used: Iterable[int], issued: int, clock: Clock
+) -> list[dict[str, Any]]:
+    """Deposits that lie on the chain and bought nothing: what their buyers paid and never confirmed.
+
+    `quoted` are the numbers of purchases that are not credited, `used` those that are; every other one below `issued`
+    was given out too, and its purchase is lost, as after a restored backup.
+
+    Raises:
+        ValueError: there is no account key.
+        ChainDown: no server answers.
+    """
+    from toolserver.purchases import sweep
+    from toolserver.purchases.deposit import DepositKey, checksum_address
+    from toolserver.purchases.listing import show_usd
+
+    if settings.xpub is None:
+        raise ValueError("deposit addresses cannot be computed without payments.xpub")
+    key, waiting, taken = DepositKey(settings.xpub.get_secret_value()), set(quoted), set(used)
+    lost = set(range(settings.first_index, issued)) - waiting - taken
+    chain = make_rpc_pool(settings, clock)
+    try:
+        await chain.check_ready()
+        known = [(index, key.address(index)) for index in sorted(waiting | lost)]
+        found = await sweep.find_funded(known, chain.balances)
+    finally:
+        await chain.aclose()
+    return [
+        {
+            "index": one.hd_index,
+            "wallet": checksum_address(one.address),
+            "amount_usd": show_usd(one.amount),
+            "purchase": "lost" if one.hd_index in lost else "quoted",
+        }
+        for one in found
+    ]

@@ -1,0 +1,43 @@
+"""The USDC that came by transfers in a span of time, from the tables of purchases. Times are epoch milliseconds."""
+
+import sqlite3
+from typing import NamedTuple
+
+_CREDITED = """
+  WITH credited AS (
+    SELECT amount, credits, credited_at AS at FROM tx_credit
+    UNION ALL
+    SELECT r.amount, r.credits, (SELECT t.at FROM transfer t WHERE t.cause =
+      'eip155:' || r.chain_id || ':0x' || lower(hex(r.tx_hash)) || ':' ||
+      (SELECT count(*) FROM tx_reversal e WHERE e.purchase = r.purchase AND e.id < r.id))
+    FROM tx_reversal r)
+  SELECT count(*), coalesce(sum(amount), 0), coalesce(sum(credits), 0)
+  FROM credited WHERE at >= :since AND at < :until"""
+_UNDONE = """SELECT count(*), coalesce(sum(amount), 0), coalesce(sum(taken_back), 0), coalesce(sum(lost), 0)
+  FROM tx_reversal WHERE at >= :since AND at < :until"""
+_UNAPPLIED = """SELECT count(*), coalesce(sum(amount), 0) FROM unapplied_payment u
+  WHERE seen_at >= :since AND seen_at < :until
+    AND NOT EXISTS (SELECT 1 FROM tx_credit c WHERE c.tx_hash = u.tx_hash AND c.purchase = u.purchase)"""
+
+
+class TransferBooks(NamedTuple):
+    """Transfers of a span of time, in 0.000001 USDC and credits. `undone` ones are no longer on the chain: of their
+    credits some were taken back, and those that had been spent are lost. `unapplied` ones bought nothing.
+    """
+
+    payments: int
+    amount: int
+    credits: int
+    undone: int
+    undone_amount: int
+    credits_taken_back: int
+    credits_lost: int
+    unapplied: int
+    unapplied_amount: int
+
+
+def read_transfer_books(db: sqlite3.Connection, since: int, until: int) -> TransferBooks:
+    """What came by transfers from `since` to before `until`."""
+    span = {"since": since, "until": until}
+    credited, undone, unapplied = (db.execute(sql, span).fetchone() for sql in (_CREDITED, _UNDONE, _UNAPPLIED))
+    return TransferBooks(*credited, *undone, *unapplied)

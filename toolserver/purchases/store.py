@@ -1,0 +1,188 @@
+"""What is kept about purchases: the values, and what every store of them can do.
+
+What has to happen together is one value and one call: a `TransferCredit` mints the credits, issues the token and marks
+the purchase, or does none of it. Times are milliseconds since 1970, amounts are in 0.000001 USDC, and a token is always
+the hex SHA-256 of the token itself.
+"""
+
+from typing import Literal, NamedTuple, Protocol
+
+from toolserver.errors import ToolserverError
+from toolserver.purchases.listing import ListedPurchase
+from toolserver.purchases.manual_review import ReviewCase
+from toolserver.purchases.matching import MatchedPayment
+from toolserver.purchases.policy import Finality, ObservedTransaction
+
+State = Literal["quoted", "credited", "reorged"]
+Reason = Literal["second_transfer", "transaction_used", "below_minimum", "late"]
+
+
+class NotCreditable(ToolserverError):
+    """The purchase was credited before, the transaction was used for another one, or nothing is left to credit."""
+
+
+class AddressInUse(ToolserverError):
+    """Another quote has this deposit address already."""
+
+
+class PurchaseDraft(NamedTuple):
+    """A purchase that is about to be offered. `hd_index` is None when all purchases share one address."""
+
+    memo_hash: bytes
+    address: bytes
+    hd_index: int | None
+    amount: int
+    credits: int
+    challenge: str | None
+    created_at: int
+    expires_at: int
+
+
+class Purchase(NamedTuple):
+    """A purchase as it is stored."""
+
+    id: int
+    address: bytes
+    hd_index: int | None
+    amount: int
+    challenge: str | None
+    state: State
+    created_at: int
+    expires_at: int
+
+
+class TransferCredit(NamedTuple):
+    """A payment to credit. `sealed` is the encrypted token, kept until `sealed_until` if its buyer may ask again."""
+
+    purchase: int
+    tx_hash: bytes
+    token: str
+    seen: ObservedTransaction
+    paid: MatchedPayment
+    credits: int
+    finality: Finality
+    late: bool
+    memo_public: bool
+    sealed: bytes | None
+    sealed_until: int | None
+    credited_at: int
+
+
+class StoredCredit(NamedTuple):
+    """A payment that was credited. `used` says whether the token has been spent from."""
+
+    tx_hash: bytes
+    purchase: int
+    address: bytes
+    token: str
+    block_number: int
+    block_hash: bytes
+    amount: int
+    credits: int
+    late: bool
+    sealed: bytes | None
+    sealed_until: int | None
+    missing_since: int | None
+    used: bool
+
+
+class UnappliedPayment(NamedTuple):
+    """Money that arrived for a purchase and bought nothing."""
+
+    tx_hash: bytes
+    purchase: int
+    amount: int
+    reason: Reason
+    seen_at: int
+
+
+class BlockUpdate(NamedTuple):
+    """The block that holds a credited payment now. `final_at` is None while the chain could still undo it."""
+
+    tx_hash: bytes
+    block_number: int
+    block_hash: bytes
+    block_time: int
+    final_at: int | None
+
+
+class CreditReversal(NamedTuple):
+    """How many credits a reversal took back, and how many were lost because they had been spent."""
+
+    taken_back: int
+    lost: int
+
+
+class PurchaseStore(Protocol):
+    """Keeps purchases beside the ledger whose tokens they fund. Each call is one durable transaction."""
+
+    async def find_next_index(self) -> int:
+        """The first index whose deposit address was never given out."""
+        ...
+
+    async def add_quote(self, draft: PurchaseDraft) -> None:
+        """Keep a new purchase. Raises AddressInUse."""
+        ...
+
+    async def find_purchase(self, memo_hash: bytes) -> Purchase | None:
+        """The purchase that a memo claims."""
+        ...
+
+    async def find_credit(self, purchase: int) -> StoredCredit | None:
+        """How a purchase was credited; None when it was not."""
+        ...
+
+    async def credit_transfer(self, given: TransferCredit) -> int:
+        """Turn a payment into credits on a new token and return their number.
+
+        Raises:
+            NotCreditable, CauseReused: nothing was written.
+        """
+        ...
+
+    async def record_unapplied(self, payment: UnappliedPayment) -> None:
+        """Keep a record of money that bought nothing. The first record of a transaction and purchase stays."""
+        ...
+
+    async def is_token_waiting(self, token: str) -> bool:
+        """Whether the encrypted token is still kept for its buyer."""
+        ...
+
+    async def forget_token(self, token: str) -> None:
+        """Delete the encrypted token: its buyer has shown that it arrived."""
+        ...
+
+    async def forget_old_tokens(self, now: int) -> None:
+        """Delete every encrypted token that was spent from, or whose time is over."""
+        ...
+
+    async def list_watched(self) -> list[StoredCredit]:
+        """The credits that the chain could still undo, oldest first."""
+        ...
+
+    async def record_block(self, update: BlockUpdate) -> None:
+        """Note where a credited payment is on the chain; it no longer counts as missing."""
+        ...
+
+    async def record_missing(self, tx_hash: bytes, now: int) -> None:
+        """Note that a credited payment was not found on the chain. The first such note stays."""
+        ...
+
+    async def reverse_credit(self, tx_hash: bytes, now: int) -> CreditReversal:
+        """Revoke the token of a payment that is gone, and take back what is unspent; (0, 0) when none is credited.
+
+        The purchase can be credited anew if the transaction comes back.
+        """
+        ...
+
+    async def list_deposits(self) -> list[tuple[int, bytes]]:
+        """Every deposit address that was ever given out, with its index, in the order of the indexes."""
+        ...
+
+    async def list_purchases(self, state: str | None, limit: int) -> list[ListedPurchase]:
+        """The newest purchases of one state (None: of any), newest first."""
+        ...
+
+    async def list_cases(self) -> list[ReviewCase]:
+        """What a person has to look at, oldest first."""
+        ...

@@ -1,0 +1,94 @@
+"""What every store decides in the same way. Pure: a store loads the facts, asks here, and writes the decision."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from toolserver.ledger.operations import ISSUED, LedgerOperation, LedgerState, Mint, Needs, Revoke
+from toolserver.ledger.protocol import new_ref
+from toolserver.purchases.matching import UsdcTransfer, transfers
+from toolserver.purchases.store import NotCreditable, State, TransferCredit, UnappliedPayment
+from toolserver.purchases.units import CHAIN_ID
+
+PAYMENT_UNDONE = "payment undone on the chain"
+
+
+class CreditFacts(NamedTuple):
+    """What a store knows, within its transaction, of a purchase that is to be credited.
+
+    `reversals` counts earlier credits of this purchase that were undone, and `lost` the credits spent of them.
+    `owners` maps deposit addresses to their purchases, at least those that the transaction paid.
+    """
+
+    state: State
+    address: bytes
+    transaction_used: bool
+    reversals: int
+    lost: int
+    owners: Mapping[bytes, int]
+
+
+class CreditDecision(NamedTuple):
+    """What to write: the credits of the purchase, the ledger's operation, and money that bought nothing."""
+
+    credits: int
+    mint: Mint
+    unapplied: list[UnappliedPayment]
+
+
+def decide_credit(given: TransferCredit, facts: CreditFacts) -> CreditDecision:
+    """Decide how many credits a payment buys; those spent of an earlier credit of the same money are deducted.
+
+    Raises:
+        NotCreditable: the purchase or the transaction was credited before, or nothing is left to credit.
+    """
+    credits = given.credits - facts.lost
+    if facts.state == "credited" or facts.transaction_used or credits < 1:
+        raise NotCreditable("credited before")
+    cause = f"eip155:{CHAIN_ID}:0x{given.tx_hash.hex()}:{facts.reversals}"
+    return CreditDecision(credits, Mint(given.token, credits, cause, new_ref()), _find_unapplied(given, facts))
+
+
+def other_transfers(given: TransferCredit) -> Iterable[UsdcTransfer]:
+    """The USDC transfers of the same transaction that were not counted for this purchase."""
+    found = transfers(given.seen.receipt)
+    return [t for t in found if t.amount and t.log_index not in given.paid.indexes]
+
+
+def _find_unapplied(given: TransferCredit, facts: CreditFacts) -> list[UnappliedPayment]:
+    """What the same transaction paid to us besides: the transaction is used, so it can buy nothing any more."""
+    sums: Counter[int] = Counter()
+    for transfer in other_transfers(given):
+        owner = given.purchase if transfer.payee == facts.address else facts.owners.get(transfer.payee)
+        if owner is not None:
+            sums[owner] += transfer.amount
+    return [
+        UnappliedPayment(given.tx_hash, purchase, amount, "transaction_used", given.credited_at)
+        for purchase, amount in sums.items()
+    ]
+
+
+@dataclass(slots=True)
+class TakeBack(LedgerOperation[int]):
+    """Revoke a token and take back up to so many of its unspent credits; the result is their number.
+
+    With `spares`, the token stays valid when all of them could be taken back.
+    """
+
+    key: str
+    credits: int
+    reason: str
+    spares: bool = False
+
+    def needs(self) -> Needs:
+        return Needs(self.key)
+
+    def on(self, books: LedgerState) -> int:
+        account = books.accounts[books.tokens[self.key].account]
+        taken = min(self.credits, account.spendable)
+        if not self.spares or taken < self.credits:
+            Revoke(self.key, self.reason).on(books)
+        if taken > 0:
+            books.write("posted", account.id, ISSUED, taken)
+        return taken

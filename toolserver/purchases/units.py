@@ -1,0 +1,25 @@
+"""The chain and the token that payments are made in, and amounts of it in whole 0.000001 USDC."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+from toolserver.core.credit_price import ATOMIC
+
+CHAIN_ID = 8453
+NETWORK = f"eip155:{CHAIN_ID}"
+CHAIN = "base"
+USDC = bytes.fromhex("833589fcd6edb6e08f4c7c32d4f71b54bda02913")
+DECIMALS = 6
+LEAST = ATOMIC  # the smallest purchase, 1 USD
+LARGEST_USD = 1_000_000
+
+
+def atomic(usd: Decimal) -> int:
+    """An amount of dollars in 0.000001 USDC. Raises ValueError when it has more decimals or is not a number."""
+    exponent = usd.as_tuple().exponent
+    if not isinstance(exponent, int) or not -30 < exponent < 30 or not 0 <= usd <= LARGEST_USD:
+        raise ValueError(f"an amount is a number up to {LARGEST_USD}")
+    exact = Fraction(usd) * ATOMIC  # not Decimal's product, which is rounded to 28 digits
+    if exact.denominator != 1:
+        raise ValueError("an amount has at most 6 decimals")
+    return int(exact)

@@ -1,0 +1,124 @@
+"""How receipts are issued: values that a store applies in one transaction, decided by pure rules.
+
+A receipt and its leaf in the log of uncharged calls are stored in the same transaction, and the receipt is signed
+within it: only there is it certain which place in the log it can name.
+"""
+
+import hashlib
+import secrets
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toolserver.receipts.keys import Key, KeyRing
+from toolserver.receipts.log_state import UnchargedCall
+from toolserver.receipts.sign import Sale, as_object, compact, core_of, encode, receipt_id, signing_input
+
+
+class StoredReceipt(NamedTuple):
+    """A receipt as it is stored: `core`, the JWS signature over it and the id of the key. `at` is in milliseconds."""
+
+    id: str
+    owner: str
+    core: bytes
+    key: str
+    signature: bytes
+    at: int
+
+    @property
+    def jws(self) -> str:
+        """The receipt as it travels in a header."""
+        return compact(self.key, self.core, self.signature)
+
+    def show(self, key: Key | None) -> dict[str, Any]:
+        """The core as an object, with a signature over its own bytes if the key that signed it can still sign."""
+        core = msgspec.json.decode(self.core)
+        return core if key is None or key.seed is None else as_object(core, self.key, key.sign(self.core))
+
+    def is_signed_by(self, key: Key) -> bool:
+        """Whether the stored signature is the key's, over the stored core."""
+        return key.verifies(self.signature, signing_input(self.key, self.core))
+
+    def fits(self, sale: Sale) -> bool:
+        """Whether it describes this sale, not another answer to the same call or a charge that was reversed since."""
+        about = msgspec.json.decode(self.core)
+        charged = 0 if sale.pending else sale.charged
+        body = sale.body.sha256 if sale.body else None
+        return bool(about["response_sha256"] == body and about["credits_charged"] == charged)
+
+
+@dataclass(slots=True)
+class ReceiptState:
+    """What a group of operations needs, and what it added: the receipts of its calls, and the number of log leaves."""
+
+    receipts: dict[str, StoredReceipt] = field(default_factory=dict)
+    log_size: int = 0
+    new_receipts: list[StoredReceipt] = field(default_factory=list)
+    new_events: list[UnchargedCall] = field(default_factory=list)
+
+    def add(self, receipt: StoredReceipt) -> None:
+        """Add a new receipt."""
+        self.receipts[receipt.id] = receipt
+        self.new_receipts.append(receipt)
+
+    def append(self, event: UnchargedCall) -> None:
+        """Add a leaf to the log."""
+        self.new_events.append(event)
+
+    @property
+    def next_seq(self) -> int:
+        """The number of the next leaf."""
+        return self.log_size + len(self.new_events)
+
+
+class ReceiptIssuer:
+    """Signs receipts with the key in use, in the name of one service. `origin` is the name of its log."""
+
+    def __init__(self, ring: KeyRing, *, service: str, origin: str) -> None:
+        self._ring, self._service, self._origin = ring, service, origin
+
+    def sign(self, sale: Sale, now: float, seq: int, id: str) -> StoredReceipt:
+        """A new receipt, issued at `now` epoch seconds; of an uncharged call it names leaf `seq` of the log."""
+        key = self._ring.current()
+        place = None if sale.reason is None else {"origin": self._origin, "index": seq}
+        core = encode(core_of(sale, service=self._service, now=now, log=place, id=id))
+        return StoredReceipt(id, sale.owner, core, key.kid, key.sign(signing_input(key.kid, core)), int(now * 1000))
+
+
+@dataclass(frozen=True, slots=True)
+class IssueReceipt:
+    """Sign and store the receipt of a sale. The same sale again returns the same receipt. `now` is in epoch seconds."""
+
+    issuer: ReceiptIssuer
+    sale: Sale
+    now: float
+
+    @property
+    def needs(self) -> str:
+        """The id under which the receipt may already be stored."""
+        return receipt_id(self.sale.call_id)
+
+    def on(self, state: ReceiptState) -> StoredReceipt:
+        """The receipt. If a process died after signing one, the answer may be another one now, and so is the id."""
+        before = state.receipts.get(self.needs)
+        if before is not None and before.fits(self.sale):
+            return before
+        id = self.needs if before is None else f"rcpt_{secrets.token_hex(16)}"
+        receipt = self.issuer.sign(self.sale, self.now, state.next_seq, id)
+        if self.sale.reason is not None:
+            digest = hashlib.sha256(receipt.core).hexdigest()
+            state.append(UnchargedCall(self.now, self.sale.reason, self.sale.endpoint, self.sale.cost, digest))
+        state.add(receipt)
+        return receipt
+
+
+@dataclass(frozen=True, slots=True)
+class RecordUncharged:
+    """Add a leaf for an uncharged call that has no receipt."""
+
+    event: UnchargedCall
+
+    def on(self, state: ReceiptState) -> None:
+        """Append it."""
+        state.append(self.event)

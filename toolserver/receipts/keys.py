@@ -1,0 +1,259 @@
+"""Signing keys (Ed25519): made on first start, kept in files only their owner can read, published, rotated, revoked.
+
+A key file is a JWK set (RFC 7517, 8037) whose keys may hold a private half. A key is published before it is used
+and stays published for ever, so that what it signed can be verified for ever; its private half is deleted at the next
+rotation. Key ids are RFC 7638 thumbprints. The only importer of nacl.
+"""
+
+import base64
+import binascii
+import functools
+import hashlib
+import json
+import logging
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from toolserver.clock import Clock
+from toolserver.errors import ToolserverError
+from toolserver.storage.private_file import write_private
+
+log = logging.getLogger(__name__)
+
+PUBLISH_AHEAD_S = 24 * 3600
+LOOK_S = 10.0  # how often a running service looks whether its key file has changed
+RECEIPT_KEYS, LOG_KEYS = "keys/receipts.json", "keys/log.json"  # below the data directory
+
+
+class KeyFileBroken(ToolserverError):
+    """A key file cannot be read as one. Nothing is signed, and nothing is sold, until an operator has looked at it."""
+
+
+class NoSuchKey(ToolserverError):
+    """The named key is not in the file, or a rotation is already in progress."""
+
+
+def b64(value: bytes) -> str:
+    """base64url without padding, as in JOSE."""
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def unb64(text: str) -> bytes:
+    """The bytes of such a text, read strictly: each value has one text only. Raises ValueError."""
+    try:
+        value = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (UnicodeEncodeError, binascii.Error) as error:
+        raise ValueError("not base64url") from error
+    if b64(value) != text:
+        raise ValueError("not base64url")
+    return value
+
+
+def thumbprint(public: bytes) -> str:
+    """RFC 7638: the hash of the key's required members in their one order."""
+    return b64(hashlib.sha256(b'{"crv":"Ed25519","kty":"OKP","x":"%s"}' % b64(public).encode()).digest())
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key and when it may be used (Unix seconds): from `nbf` until `exp`, and not once revoked."""
+
+    kid: str
+    public: bytes
+    seed: bytes | None = None
+    nbf: int = 0
+    exp: int | None = None
+    revoked_at: int | None = None
+
+    def signs(self, now: float) -> bool:
+        """Whether the key may sign at that time."""
+        timely = self.nbf <= now and (self.exp is None or now < self.exp)
+        return timely and self.seed is not None and self.revoked_at is None
+
+    def covers(self, at: float) -> bool:
+        """Whether a signature with that date can be by this key."""
+        return self.nbf <= at and (self.exp is None or at < self.exp)
+
+    def sign(self, message: bytes) -> bytes:
+        return bytes(self._signer.sign(message).signature)
+
+    def verifies(self, signature: bytes, message: bytes) -> bool:
+        from nacl.exceptions import BadSignatureError
+        from nacl.exceptions import ValueError as Malformed
+
+        try:
+            self._verifier.verify(message, signature)
+        except (BadSignatureError, Malformed):
+            return False
+        return True
+
+    def jwk(self, *, private: bool = False) -> dict[str, Any]:
+        """The key as a JSON Web Key."""
+        known = {"exp": self.exp, "revoked_at": self.revoked_at}
+        secret = {"d": b64(self.seed)} if private and self.seed else {}
+        return {
+            "kty": "OKP",
+            "crv": "Ed25519",
+            "x": b64(self.public),
+            **secret,
+            "kid": self.kid,
+            "use": "sig",
+            "alg": "EdDSA",
+            "nbf": self.nbf,
+            **{name: at for name, at in known.items() if at is not None},
+        }
+
+    @functools.cached_property
+    def _signer(self) -> Any:
+        from nacl.signing import SigningKey
+
+        if self.seed is None:
+            raise NoSuchKey(f"the private half of {self.kid} is not here")
+        return SigningKey(self.seed)
+
+    @functools.cached_property
+    def _verifier(self) -> Any:
+        from nacl.signing import VerifyKey
+
+        return VerifyKey(self.public)
+
+
+Keys = tuple[Key, ...]
+
+
+def make_key(nbf: int = 0) -> Key:
+    """A new key. The first of all is valid from the beginning of time, so that no clock can be wrong about it."""
+    from nacl.signing import SigningKey
+
+    seed = secrets.token_bytes(32)
+    public = bytes(SigningKey(seed).verify_key)
+    return Key(thumbprint(public), public, seed, nbf)
+
+
+def parse_keys(document: Any) -> Keys:
+    """The Ed25519 keys of a JWK set or of a single JWK; others are left out. Raises ValueError."""
+    listed = document.get("keys", [document]) if isinstance(document, Mapping) else None
+    if not isinstance(listed, list):
+        raise ValueError("not a JWK set")
+    return tuple(_key(jwk) for jwk in listed if isinstance(jwk, Mapping) and jwk.get("crv") == "Ed25519")
+
+
+def _key(jwk: Mapping[str, Any]) -> Key:
+    times = {name: jwk.get(name) for name in ("nbf", "exp", "revoked_at")}
+    if any(at is not None and type(at) is not int for at in times.values()):
+        raise ValueError("a time of a key is not a whole number")
+    public, secret = unb64(str(jwk.get("x"))), jwk.get("d")
+    if len(public) != 32:
+        raise ValueError("a key does not have 32 bytes")
+    kid = jwk.get("kid")
+    return Key(
+        kid if isinstance(kid, str) and kid else thumbprint(public),
+        public,
+        unb64(str(secret)) if secret is not None else None,
+        times["nbf"] or 0,
+        times["exp"],
+        times["revoked_at"],
+    )
+
+
+def read_keys(path: Path) -> Keys:
+    """The keys of a file. Raises KeyFileBroken, FileNotFoundError."""
+    try:
+        keys = parse_keys(json.loads(path.read_bytes()))
+    except ValueError as error:
+        raise KeyFileBroken(f"{path} is not a key file: {error}") from None
+    if not keys:
+        raise KeyFileBroken(f"{path} holds no key")
+    return keys
+
+
+def write(path: Path, keys: Iterable[Key], *, replacing: bool = True) -> None:
+    """Write keys into a file atomically. Raises FileExistsError when the file exists and must not be replaced."""
+    document = {"keys": [key.jwk(private=True) for key in keys]}
+    write_private(path, json.dumps(document, indent=2) + "\n", replacing=replacing)
+
+
+def ensure_keys(path: Path) -> Keys:
+    """The keys of a file, which is created if missing; of two processes that start together, one creates it."""
+    if not path.exists():
+        try:
+            write(path, [make_key()], replacing=False)
+        except FileExistsError:
+            pass
+    return read_keys(path)
+
+
+def rotate_keys(keys: Sequence[Key], now: float, *, after_s: float = PUBLISH_AHEAD_S) -> Keys:
+    """The keys with a new one, which takes over after a while; until then everyone can learn of it.
+
+    Raises:
+        NoSuchKey: one waits to take over already (`after_s=0` replaces that one too).
+    """
+    start = int(now + after_s)
+    waiting = [key for key in keys if key.nbf > now and key.revoked_at is None]
+    if waiting and after_s:
+        raise NoSuchKey(f"{waiting[0].kid} is published and takes over soon")
+    used = [key for key in keys if key not in waiting]
+    return (*(_ended(key, start, now) for key in used), make_key(start))
+
+
+def _ended(key: Key, end: int, now: float) -> Key:
+    exp = end if key.exp is None else min(key.exp, end)
+    over = exp <= now or key.revoked_at is not None
+    return replace(key, exp=exp, seed=None if over else key.seed)
+
+
+def revoke_key(keys: Sequence[Key], kid: str, now: float) -> Keys:
+    """The keys with one of them revoked, and a new one if none is left that signs. Raises NoSuchKey."""
+    if kid not in [key.kid for key in keys]:
+        raise NoSuchKey(f"there is no key {kid}")
+    left = [replace(key, revoked_at=int(now), seed=None) if key.kid == kid else key for key in keys]
+    return tuple(left if any(key.signs(now) for key in left) else [*left, make_key(int(now))])
+
+
+class KeyRing:
+    """The keys of one file in a running service, which notices when the file was changed."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path, self._clock = path, clock
+        self._keys = ensure_keys(path)
+        self._seen, self._look_at = self._state(), clock.monotonic() + LOOK_S
+
+    @property
+    def keys(self) -> Keys:
+        now = self._clock.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + LOOK_S
+            self._read_again()
+        return self._keys
+
+    def _read_again(self) -> None:
+        try:
+            state = self._state()
+            if state != self._seen:
+                self._keys, self._seen = read_keys(self._path), state
+        except (OSError, KeyFileBroken):
+            log.exception("the key file cannot be read; the keys known so far are used")
+
+    def current(self) -> Key:
+        """The key that signs now: the newest valid one. Raises NoSuchKey."""
+        now = self._clock.time()
+        able = [key for key in self.keys if key.signs(now)]
+        if not able:
+            raise NoSuchKey(f"no key of {self._path} may sign at this time")
+        return max(able, key=lambda key: key.nbf)
+
+    def find(self, kid: str) -> Key | None:
+        return next((key for key in self.keys if key.kid == kid), None)
+
+    def published(self) -> list[dict[str, Any]]:
+        """All current and former keys without their private halves; the one in use first."""
+        first = self.current().kid
+        return [key.jwk() for key in sorted(self.keys, key=lambda key: (key.kid != first, -key.nbf))]
+
+    def _state(self) -> tuple[int, int, int]:
+        found = self._path.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns

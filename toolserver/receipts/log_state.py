@@ -1,0 +1,184 @@
+"""The log of uncharged calls as values and pure rules: how it grows, and which states of it may be signed.
+
+A leaf says when, why, where and how many credits, and names the receipt by hash; it names no token and no caller. Every
+store keeps the leaves, the Merkle nodes above them, sums by day and the last signed checkpoint; what it writes is
+decided here.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from toolserver.core.models import iso_ms
+from toolserver.errors import ToolserverError
+from toolserver.receipts import merkle
+from toolserver.receipts.keys import Key
+from toolserver.receipts.sign import encode
+
+Place = tuple[int, int]  # a node of the tree: its level and its index there
+
+
+class LogForked(ToolserverError):
+    """The stored log does not lead on from what was signed before. Nothing is signed until an operator has looked."""
+
+
+class UnchargedCall(NamedTuple):
+    """A call that was not charged, at `at` epoch seconds. `receipt_sha256` is the hash of its receipt's core."""
+
+    at: float
+    reason: str
+    endpoint: str
+    credits: int
+    receipt_sha256: str | None = None
+
+
+class SignedCheckpoint(NamedTuple):
+    """A signed state of the log: the number of leaves, their root hash, the signed note, and when (milliseconds)."""
+
+    size: int
+    root: bytes
+    note: str
+    at: int
+
+
+class LogMark(NamedTuple):
+    """A state of the log that was signed, as it is kept outside the database: the number of leaves and their root."""
+
+    size: int
+    root: bytes
+
+
+class LogLeaf(NamedTuple):
+    """A leaf as it is stored: its number, its day (UTC, ISO 8601), its bytes and its time in milliseconds."""
+
+    seq: int
+    day: str
+    entry: bytes
+    at: int
+
+
+class LogNode(NamedTuple):
+    """The hash over the leaves from `place * 2**level` up to `(place + 1) * 2**level`."""
+
+    level: int
+    place: int
+    hash: bytes
+
+
+class DaySum(NamedTuple):
+    """The uncharged calls of one day, reason and endpoint."""
+
+    day: str
+    reason: str
+    endpoint: str
+    calls: int
+    credits: int
+
+
+@dataclass(slots=True)
+class LogGrowth:
+    """The rows that a group of new leaves adds. `sums` are added to those of the same day, reason and endpoint."""
+
+    leaves: list[LogLeaf] = field(default_factory=list)
+    nodes: list[LogNode] = field(default_factory=list)
+    sums: list[DaySum] = field(default_factory=list)
+
+
+def entry_of(event: UnchargedCall, seq: int) -> bytes:
+    """The bytes of a leaf."""
+    return encode(
+        {
+            "seq": seq,
+            "ts": iso_ms(event.at),
+            "reason": event.reason,
+            "endpoint": event.endpoint,
+            "credits": event.credits,
+            "receipt_sha256": event.receipt_sha256,
+        }
+    )
+
+
+def grow_log(events: Sequence[UnchargedCall], size: int, frontier: Mapping[Place, bytes]) -> LogGrowth:
+    """The leaves of these events at the end of a log of `size` leaves, the nodes they complete, and the sums by day.
+
+    `frontier` has the nodes of `merkle.frontier(size)`.
+    """
+    growth, nodes = LogGrowth(), dict(frontier)
+    calls: Counter[tuple[str, str, str]] = Counter()
+    credits: Counter[tuple[str, str, str]] = Counter()
+    for seq, event in enumerate(events, size):
+        entry, day = entry_of(event, seq), datetime.fromtimestamp(event.at, UTC).date().isoformat()
+        growth.leaves.append(LogLeaf(seq, day, entry, int(event.at * 1000)))
+        for level, index, value in merkle.grow(lambda *place: nodes[place], seq, entry):
+            nodes[level, index] = value
+            growth.nodes.append(LogNode(level, index, value))
+        calls[day, event.reason, event.endpoint] += 1
+        credits[day, event.reason, event.endpoint] += event.credits
+    growth.sums = [DaySum(*key, calls[key], credits[key]) for key in calls]
+    return growth
+
+
+@dataclass(frozen=True, slots=True)
+class SignCheckpoint:
+    """Sign the state of the log under the name `origin`. `now` is in milliseconds.
+
+    `kept` is the last state that was signed as a file beside the database knows it, which no backup brings back.
+    """
+
+    origin: str
+    key: Key
+    now: int
+    kept: LogMark | None = None
+
+    def nodes(self, size: int, last: SignedCheckpoint | None) -> list[Place]:
+        """The nodes that `on` needs: those of the roots of the log now and of each state it has to lead on from."""
+        sizes = {size, *(state.size for state in (last, self.kept) if state is not None and state.size <= size)}
+        return [place for each in sorted(sizes) for place in merkle.frontier(each)]
+
+    def on(self, size: int, last: SignedCheckpoint | None, nodes: Mapping[Place, bytes]) -> SignedCheckpoint:
+        """The new checkpoint of a log of `size` leaves. Raises LogForked when it does not extend the last one."""
+        for state in (last, self.kept):
+            if state is not None:
+                require_extension(size, state, nodes)
+        root = _root(nodes, size)
+        if root is None:
+            raise LogForked(f"nodes of the log of {size} leaves are missing")
+        return SignedCheckpoint(size, root, merkle.checkpoint(self.origin, size, root, self.key), self.now)
+
+
+def require_extension(size: int, last: SignedCheckpoint | LogMark, nodes: Mapping[Place, bytes]) -> None:
+    """Raises LogForked when a log of so many leaves does not lead on from a state that was signed."""
+    if size < last.size:
+        raise LogForked(f"the log has {size} leaves and had {last.size} when it was signed")
+    if _root(nodes, last.size) != last.root:
+        raise LogForked(f"the first {last.size} leaves of the log are not those that were signed")
+
+
+def _root(nodes: Mapping[Place, bytes], size: int) -> bytes | None:
+    """The root hash; None when a node is missing."""
+    try:
+        return merkle.root(lambda *place: nodes[place], size)
+    except KeyError:
+        return None
+
+
+def sum_by(column: int, sums: Sequence[DaySum]) -> dict[str, int]:
+    """Calls by reason (1) or endpoint (2), the most frequent first."""
+    found: Counter[str] = Counter()
+    for row in sums:
+        found[str(row[column])] += row.calls
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def describe_day(day: str, sums: Sequence[DaySum], events: Sequence[Any]) -> dict[str, Any]:
+    """A day's public account: sums, and its last events as objects."""
+    return {
+        "date": day,
+        "count": sum(row.calls for row in sums),
+        "credits_skipped": sum(row.credits for row in sums),
+        "by_reason": sum_by(1, sums),
+        "by_endpoint": sum_by(2, sums),
+        "events": list(events),
+    }

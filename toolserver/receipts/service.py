@@ -1,0 +1,137 @@
+"""The receipts of one service: signed, stored, found and verified, with the log of uncharged calls.
+
+Nobody is given a receipt that is not on the disk.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from toolserver.clock import Clock
+from toolserver.core.caller import token_hash
+from toolserver.ledger.protocol import NoCharge
+from toolserver.receipts import keys
+from toolserver.receipts.issue import IssueReceipt, ReceiptIssuer
+from toolserver.receipts.keys import Key, KeyFileBroken, KeyRing
+from toolserver.receipts.log_state import UnchargedCall
+from toolserver.receipts.sign import Sale, SignedReceipt
+from toolserver.receipts.store import ReceiptStore
+from toolserver.receipts.transparency_log import TransparencyLog
+from toolserver.receipts.verify import Known, Parsed, Unreadable, parse_receipt, verdict
+from toolserver.storage.errors import RowsRewritten
+from toolserver.storage.high_water import HighWater
+
+LOG_PATH = "/api/payment/no-charge-log"
+TRUSTED = "keys/trusted"  # below the data directory: key sets of sister services, one file each
+
+
+class ReceiptService:
+    """The receipts and the log of one service. `data_dir` holds its keys."""
+
+    def __init__(self, store: ReceiptStore, data_dir: Path, *, clock: Clock, base_url: str, service: str) -> None:
+        self._store, self._clock = store, clock
+        self._ring = KeyRing(data_dir / keys.RECEIPT_KEYS, clock)
+        url = urlsplit(base_url)
+        origin = f"{url.netloc}{url.path.rstrip('/')}{LOG_PATH}"
+        self._issuer = ReceiptIssuer(self._ring, service=service, origin=origin)
+        log_keys, marks = KeyRing(data_dir / keys.LOG_KEYS, clock), HighWater(data_dir)
+        self.log = TransparencyLog(store, log_keys, origin=origin, clock=clock, marks=marks)
+        self._trusted = read_trusted_keys(data_dir / TRUSTED)
+
+    async def sign(self, sale: Sale) -> tuple[str, str]:
+        """The stored receipt of a settled call. The same call again returns the same receipt."""
+        stored = await self._store.issue(self.issue(sale, self._clock.time()))
+        return SignedReceipt(stored.id, stored.jws)
+
+    def issue(self, sale: Sale, now: float) -> IssueReceipt:
+        """The value that issues a receipt, for stores that write it together with something else."""
+        return IssueReceipt(self._issuer, sale, now)
+
+    async def unheard(self, reason: NoCharge, owner: str, endpoint: str, credits: int) -> None:
+        """Record an uncharged call whose caller is gone: once a minute for each caller and endpoint."""
+        if self.log.first_this_minute(reason, owner, endpoint):
+            await self.log.record(UnchargedCall(self._clock.time(), reason, endpoint, credits))
+
+    async def list_known(self, ids: Sequence[str]) -> set[str]:
+        """The ids among these under which a receipt is stored."""
+        return await self._store.list_known(ids)
+
+    async def receipt(self, id: str, token: str) -> dict[str, Any] | None:
+        """A receipt for the bearer that paid, with its proof of inclusion if it is in the log; None for anyone else."""
+        stored = await self._store.receipt(id)
+        if stored is None or not hmac.compare_digest(stored.owner, token_hash(token).hex()):
+            return None
+        key = self._ring.find(stored.key)
+        if key is None or not stored.is_signed_by(key):
+            raise RowsRewritten(f"the stored receipt {id} is not what was signed: it is not signed again")
+        core = stored.show(key)
+        shown = {"receipt": core, "jws": stored.jws}
+        place = core["log"]
+        return shown if place is None else {**shown, "log_proof": await self._log_proof(place["index"])}
+
+    async def _log_proof(self, index: int) -> dict[str, Any] | None:
+        """The proof that the signed log has a leaf; None until the log is signed again, within a minute."""
+        signed = await self.log.checkpoint()
+        path = await self.log.inclusion(index, signed.size)
+        leaf = await self.log.leaf(index)
+        if path is None or leaf is None:
+            return None
+        return {"leaf": leaf, "size": signed.size, "path": [step.hex() for step in path], "checkpoint": signed.note}
+
+    async def verify(self, given: str | Mapping[str, Any], body_sha256: str | None = None) -> dict[str, Any]:
+        """The verdict on a receipt of this service or of one it trusts."""
+        try:
+            known = await self._known(parse_receipt(given))
+        except Unreadable:
+            known = Known()
+        return verdict(given, self._find, body_sha256=body_sha256, known=lambda _: known)
+
+    async def verify_stored(self, id: str) -> dict[str, Any] | None:
+        """The verdict on a receipt of our own, by its id, without its content: that is for its owner only."""
+        stored = await self._store.receipt(id)
+        return None if stored is None else {**await self.verify(stored.jws), "core": None}
+
+    async def no_charge(self, day: date) -> dict[str, Any]:
+        """The public account of the uncharged calls of a day."""
+        return await self.log.day(day)
+
+    async def no_charge_days(self) -> list[tuple[str, int]]:
+        """The days with uncharged calls, the newest first, and the number of calls on each."""
+        return await self.log.days()
+
+    def key_set(self) -> dict[str, Any]:
+        """The public keys of receipts, and the log's own."""
+        return {"keys": self._ring.published(), "log": {"origin": self.log.origin, "verifier": self.log.verifier}}
+
+    def key_in_use(self) -> dict[str, Any]:
+        """The public key that signs now."""
+        return self._ring.current().jwk()
+
+    def _find(self, kid: str) -> Key | None:
+        return self._ring.find(kid) or self._trusted.get(kid)
+
+    async def _known(self, receipt: Parsed) -> Known:
+        """What our own store says about a receipt that one of our own keys signed."""
+        if self._ring.find(receipt.kid) is None:
+            return Known()
+        stored = await self._store.receipt(receipt.core["id"])
+        at = stored.at / 1000 if stored is not None and stored.core == receipt.payload else None
+        if (place := receipt.core["log"]) is None:
+            return Known(None, at)
+        leaf = await self.log.leaf(place["index"])
+        return Known(leaf is not None and leaf["receipt_sha256"] == hashlib.sha256(receipt.payload).hexdigest(), at)
+
+
+def read_trusted_keys(folder: Path) -> dict[str, Key]:
+    """The keys of sister services that the operator put into a folder. Raises KeyFileBroken."""
+    found: dict[str, Key] = {}
+    for path in sorted(folder.glob("*.json")):
+        try:
+            found |= {key.kid: key for key in keys.read_keys(path)}
+        except OSError as error:
+            raise KeyFileBroken(f"{path} cannot be read: {error.strerror}") from None
+    return found

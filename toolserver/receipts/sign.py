@@ -1,0 +1,172 @@
+"""Receipts: signed statements about paid calls.
+
+A receipt is a JWS in compact form (RFC 7515, EdDSA). Its payload, the *core*, is a JSON object of strings, safe
+integers, booleans and null, written so that its bytes are those of RFC 8785 (JCS). The same core also travels as an
+object with `signature` and `key_id`, for people and for checkers that know no JWS.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache, lru_cache
+from typing import Any, Literal, NamedTuple, Protocol
+from urllib.parse import quote
+
+import msgspec
+
+from toolserver.core.models import iso, iso_ms
+from toolserver.ledger.protocol import NoCharge
+from toolserver.receipts.keys import b64
+
+MOST_BYTES = 16_384  # of a receipt that is given to be verified
+MOST_NONCE = 64
+SAFE = 2**53 - 1
+TYPE = "receipt+jws"
+
+Kind = Literal["call", "webhook", "purchase", "no_charge"]
+Core = dict[str, Any]
+
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+def encode(value: Any) -> bytes:
+    """Canonical JSON (RFC 8785), for values without floats and with ASCII names."""
+    return _encoder.encode(value)
+
+
+class Body(NamedTuple):
+    """The SHA-256 (hex) and the size of the response body."""
+
+    sha256: str
+    size: int
+
+
+class Sale(NamedTuple):
+    """A paid call as it ended. `owner` is the token's SHA-256, hex. `body` is None for a failure; `pending`: how it was
+    settled is not known yet.
+    """
+
+    call_id: str
+    owner: str
+    endpoint: str
+    request: str
+    cost: int
+    charged: int
+    remaining: int | None
+    method: str = "GET"
+    reason: str | None = None
+    status: int = 200
+    body: Body | None = None
+    captured_at: float | None = None
+    sla_s: float | None = None
+    nonce: str | None = None
+    kind: Kind = "call"
+    pending: bool = False
+
+
+class SignedReceipt(NamedTuple):
+    """A receipt for a caller: its id, and itself as JWS."""
+
+    id: str
+    jws: str
+
+
+class Receipts(Protocol):
+    """Signs what paid calls came to, and keeps account of what was not charged."""
+
+    async def sign(self, sale: Sale) -> tuple[str, str]:
+        """`(receipt id, receipt)` of a call that is settled. It is stored before this returns."""
+        ...
+
+    async def unheard(self, reason: NoCharge, owner: str, endpoint: str, credits: int) -> None:
+        """A call was not charged and nobody is there to take a receipt: for the public account alone."""
+        ...
+
+
+def receipt_id(call_id: str) -> str:
+    """The id of a call's receipt: `rcpt_` and the 128 bits of the call_id."""
+    return "rcpt_" + call_id.removeprefix("call_")
+
+
+def request_text(method: str, path: str, given: Mapping[str, Any]) -> str:
+    """`GET /api/pro/macro?history=30d`: the call in one line, its arguments sorted by name and percent-encoded.
+
+    Encoded before they are joined, so that no value can pass for two. A list is written with commas, as in a query.
+    """
+    pairs = [f"{_quoted(name)}={_quoted(_written(value))}" for name, value in sorted(given.items())]
+    return f"{method} {path}" + ("?" + "&".join(pairs) if pairs else "")
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="", errors="replace")
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+        return ",".join(value)
+    return encode(value).decode()
+
+
+def echo_request(nonce: str | None) -> str | None:
+    """The caller's own mark; None unless it is printable ASCII and at most 64 characters long."""
+    fits = nonce and len(nonce) <= MOST_NONCE and nonce.isascii() and nonce.isprintable()
+    return nonce if fits else None
+
+
+def core_of(
+    sale: Sale, *, service: str, now: float, log: Mapping[str, Any] | None = None, id: str | None = None
+) -> Core:
+    """The statement that is signed. `log` names its leaf in the log of uncharged calls."""
+    charged = 0 if sale.pending else sale.charged
+    return {
+        "v": 1,
+        "id": id or receipt_id(sale.call_id),
+        "service": service,
+        "kind": sale.kind if sale.reason is None else "no_charge",
+        "call_id": sale.call_id,
+        "token_fp": sale.owner[:16],
+        "endpoint": sale.endpoint,
+        "method": sale.method,
+        "request_hash": hashlib.sha256(sale.request.encode()).hexdigest(),
+        "status": sale.status,
+        "response_sha256": sale.body.sha256 if sale.body else None,
+        "response_bytes": sale.body.size if sale.body else 0,
+        "cost": sale.cost,
+        "credits_charged": charged,
+        "balance_after": sale.remaining,
+        "settlement": "pending" if sale.pending else "charged" if charged else "released",
+        "no_charge_reason": sale.reason,
+        "captured_at": None if sale.captured_at is None else _second(sale.captured_at),
+        "freshness_sla_s": None if sale.sla_s is None else round(sale.sla_s),
+        "agent_nonce": echo_request(sale.nonce),
+        "log": None if log is None else dict(log),
+        "issued_at": iso_ms(now),
+    }
+
+
+@lru_cache(256)
+def _second(at: float) -> str:
+    """The time of an answer as ISO 8601. Cached, because many calls share one answer."""
+    return iso(datetime.fromtimestamp(at, UTC))
+
+
+@cache
+def header(kid: str) -> str:
+    """The first part of every receipt that a key signs."""
+    return b64(encode({"alg": "EdDSA", "kid": kid, "typ": TYPE}))
+
+
+def signing_input(kid: str, payload: bytes) -> bytes:
+    return f"{header(kid)}.{b64(payload)}".encode()
+
+
+def compact(kid: str, payload: bytes, signature: bytes) -> str:
+    """The receipt as it travels in a header."""
+    return f"{header(kid)}.{b64(payload)}.{b64(signature)}"
+
+
+def as_object(core: Core, kid: str, signature: bytes) -> Core:
+    """The receipt as an object: the core, and a signature over the core's own bytes."""
+    return {**core, "signature": b64(signature), "key_id": kid}

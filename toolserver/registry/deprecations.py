@@ -1,0 +1,83 @@
+"""What is about to go: paths, tools, arguments, fields and names of sources, announced at least 90 days before.
+
+This table is the only place. Response headers, the API description, /changelog and the test that keeps published names
+are made from it. A name is removed from the service at its sunset, and its line here with it or later.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from email.utils import format_datetime
+from typing import Literal
+
+from toolserver.registry.registry import Operation
+
+NOTICE = timedelta(days=90)
+
+Kind = Literal["path", "tool", "argument", "field", "source"]
+
+
+@dataclass(frozen=True)
+class Deprecation:
+    """One published name that will go. Arguments and fields begin with their tool: `weather.data.current.time`."""
+
+    kind: Kind
+    name: str
+    since: date
+    sunset: date
+    replacement: str  # what to use instead, or "none"
+
+    def __post_init__(self) -> None:
+        if self.sunset - self.since < NOTICE:
+            raise ValueError(f"{self.name}: {NOTICE.days} days must lie between the announcement and the sunset")
+
+    def concerns(self, operation: Operation) -> bool:
+        """Whether answers of this tool have to announce it."""
+        if self.kind == "path":
+            return self.name == operation.path
+        if self.kind == "source":
+            return any(source.name == self.name for source in operation.sources)
+        return self.name.partition(".")[0] in (operation.name, *operation.aliases)
+
+    @property
+    def line(self) -> str:
+        """Its member of X-Service-Deprecation."""
+        return f"{self.kind}={self.name}; sunset={self.sunset}; replacement={self.replacement}"
+
+
+DEPRECATIONS: tuple[Deprecation, ...] = ()
+
+
+def find_deprecations(operation: Operation) -> list[Deprecation]:
+    """What is announced about a tool, the next to go first."""
+    return [each for each in _in_order() if each.concerns(operation)]
+
+
+def write_headers(found: list[Deprecation]) -> dict[str, str]:
+    """Deprecation (RFC 9745), Sunset (RFC 8594) and X-Service-Deprecation of what was found, by its earliest dates."""
+    if not found:
+        return {}
+    since = min(each.since for each in found)
+    return {
+        "Deprecation": f"@{int(_midnight(since).timestamp())}",
+        "Sunset": format_datetime(_midnight(found[0].sunset), usegmt=True),
+        "X-Service-Deprecation": ", ".join(each.line for each in found),
+    }
+
+
+def write_table() -> str:
+    """The head of the changelog, in Markdown; nothing when nothing is about to go."""
+    if not DEPRECATIONS:
+        return ""
+    rows = [
+        f"| {each.kind} | `{each.name}` | {each.since} | {each.sunset} | {each.replacement} |" for each in _in_order()
+    ]
+    head = ["## Deprecated", "", "| what | name | announced | removed on | instead |", "|---|---|---|---|---|"]
+    return "\n".join([*head, *rows, "", ""])
+
+
+def _in_order() -> list[Deprecation]:
+    return sorted(DEPRECATIONS, key=lambda each: (each.sunset, each.name))
+
+
+def _midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)

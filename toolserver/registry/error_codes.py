@@ -1,0 +1,61 @@
+"""The one table of error codes, made from the exceptions that declare them (toolserver/errors.py).
+
+Error bodies, error pages, llms.txt and the API description are all written from here.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+from toolserver.core.credit_price import PRICING
+from toolserver.errors import CallRejected
+from toolserver.registry.site_facts import PAYMENTS, SiteFacts
+
+ErrorCode: TypeAlias = type[CallRejected]
+"""One error code: `code`, `status`, `title`, `meaning`, `advice`, `members` and `topic` of the class."""
+
+
+class ErrorTable(Mapping[str, ErrorCode]):
+    """Every declared error code by its name, ordered by HTTP status and then by the order of declaration."""
+
+    def __getitem__(self, code: str) -> ErrorCode:
+        return CallRejected.declared[code]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(CallRejected.declared, key=lambda code: CallRejected.declared[code].status))
+
+    def __len__(self) -> int:
+        return len(CallRejected.declared)
+
+
+PROBLEMS = ErrorTable()
+
+
+def concerns_payment(problem: ErrorCode) -> bool:
+    """Whether the code can only occur where something is sold."""
+    return problem.topic != "request"
+
+
+def with_status(status: int) -> list[ErrorCode]:
+    """The error codes that come with an HTTP status."""
+    return [problem for problem in PROBLEMS.values() if problem.status == status]
+
+
+def with_topic(*topics: str) -> list[ErrorCode]:
+    """The error codes of some parts of the service."""
+    return [problem for problem in PROBLEMS.values() if problem.topic in topics]
+
+
+def example(problem: ErrorCode, *, facts: SiteFacts, request_id: str) -> dict[str, Any]:
+    """A body as it could come, for documents."""
+    return body(problem.code, problem.meaning.replace("`", ""), facts=facts, request_id=request_id)
+
+
+def body(code: str, detail: str, *, facts: SiteFacts, request_id: str, **extra: Any) -> dict[str, Any]:
+    """The JSON body of a failure: RFC 9457, except that payment failures have the shape of the specification."""
+    problem = PROBLEMS[code]
+    if problem.status == 402:
+        head: dict[str, Any] = {"error": code, "signup": facts.url(PAYMENTS), "pricing": PRICING}
+    else:
+        url = facts.url(f"/problems/{code}")
+        head = {"type": url, "title": problem.title, "status": problem.status, "error": code}
+    return {**head, "detail": detail, "request_id": request_id, **extra}

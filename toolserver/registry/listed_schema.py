@@ -1,0 +1,92 @@
+"""The output schemas of `tools/list`: what a model needs in order to use an answer, in few bytes.
+
+A tool list is read into a context window whole. So its output schemas leave bounds, formats, remarks and what stands
+around every payload to OpenAPI, and a large payload is typed only as deep as there is room: below that, objects just
+name the members that are always there. They hold for every answer, and every schema in them has one `type`, because
+clients with a simpler dialect of JSON Schema refuse lists of types.
+"""
+
+import json
+from collections.abc import Iterator
+
+from toolserver.registry.json_schema import Schema
+from toolserver.registry.registry import Operation
+from toolserver.registry.response_schema import BARE, answer_schema, frame_of
+
+MOST_BYTES = 1300  # of one schema, if naming members alone does not take more
+DEEPEST = 6  # levels of objects and lists
+_NULL: Schema = {"type": "null"}
+_SHOWN = ("data", "stale", "_meta")  # of what stands around a payload
+
+
+def listed_schema(operation: Operation) -> Schema:
+    """The output schema of a tool as its definition in `tools/list` has it."""
+    shaped = (_shaped(operation, depth) for depth in range(DEEPEST, 0, -1))
+    return next((schema for schema in shaped if _size(schema) <= MOST_BYTES), _shaped(operation, 0))
+
+
+def _size(schema: Schema) -> int:
+    return len(json.dumps(schema, separators=(",", ":")))
+
+
+def _shaped(operation: Operation, depth: int) -> Schema:
+    """The schema with `depth` levels of types."""
+    schema = answer_schema(operation)
+    around = () if frame_of(operation) is BARE else frame_of(operation).names
+    members = {n: m for n, m in schema["properties"].items() if n not in around or n in _SHOWN}
+    shape = _Shape(schema.get("$defs", {}))
+    properties = {name: shape.of(member, depth) for name, member in members.items()}
+    listed = {"type": "object", "properties": properties, "required": [n for n in members if n in schema["required"]]}
+    return {**listed, "$defs": shape.nullable} if shape.nullable else listed
+
+
+class _Shape:
+    """Writes nodes of one schema. `nullable` gets the definitions of plain kinds that may be null."""
+
+    def __init__(self, definitions: Schema) -> None:
+        self._definitions = definitions
+        self.nullable: dict[str, Schema] = {}
+
+    def of(self, node: Schema, depth: int) -> Schema:
+        """The node with one type and `depth` levels of objects and lists below it, or null where the node may be."""
+        if isinstance(ref := node.get("$ref"), str):
+            return self.of(self._definitions[ref.rsplit("/", 1)[1]], depth)
+        arms = list(_arms(node))
+        shapes = [self._structure(arm, depth) for arm in arms if arm != _NULL]
+        if _NULL not in arms:
+            return shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
+        if len(shapes) > 1 or set(shapes[0]) != {"type"}:
+            return {"anyOf": [*shapes, _NULL]}
+        kind: str = shapes[0]["type"]
+        self.nullable[kind[:3]] = {"anyOf": [*shapes, _NULL]}
+        return {"$ref": f"#/$defs/{kind[:3]}"}
+
+    def _structure(self, node: Schema, depth: int) -> Schema:
+        if "$ref" in node or "anyOf" in node:
+            return self.of(node, depth)
+        if "properties" in node:
+            return self._object(node, depth)
+        kept: Schema = {name: node[name] for name in ("type", "enum") if name in node} or {"type": "object"}
+        inner = "items" if "items" in node else "additionalProperties"
+        if isinstance(node.get(inner), dict):
+            kept[inner] = self.of(node[inner], max(0, depth - 1))
+        return kept
+
+    def _object(self, node: Schema, depth: int) -> Schema:
+        if depth > 0:
+            return {"type": "object", "properties": {n: self.of(m, depth - 1) for n, m in node["properties"].items()}}
+        always = node.get("required")
+        return {"type": "object", "required": always} if always else {"type": "object"}
+
+
+def _arms(node: Schema) -> Iterator[Schema]:
+    """The kinds of value that a node allows, each as a schema of its own."""
+    if "anyOf" in node:
+        yield from node["anyOf"]
+        return
+    kinds = node.get("type")
+    if not isinstance(kinds, list):
+        yield node
+        return
+    enum = {"enum": [value for value in node["enum"] if value is not None]} if "enum" in node else {}
+    yield from (_NULL if kind == "null" else {**node, **enum, "type": kind} for kind in kinds)

@@ -1,0 +1,289 @@
+"""The only list of what the service can do: typed async functions become operations.
+
+A tool's signature is its input schema, its return model the output schema, the first paragraph of its
+docstring what a model reads. MCP, REST, catalog, OpenAPI, docs and the command line are generated from here.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import typing
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from types import ModuleType
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, create_model
+
+from toolserver.core.models import TopLevel
+from toolserver.registry import json_schema
+from toolserver.registry.spelling import accept_any_case
+from toolserver.upstream.source import Source
+
+F = TypeVar("F", bound=Callable[..., Awaitable[BaseModel]])
+Toolset = Literal["core", "all"]
+
+FREE_SIBLING = "free_sibling"
+"""The tag of a premium tool that names the free tool nearest to it."""
+
+_MARK = "__operation__"
+
+
+class Tier(StrEnum):
+    FREE = "free"
+    PREMIUM = "premium"
+    PAYMENT = "payment"
+    ACCOUNT = "account"
+
+
+_ORDER = list(Tier)
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """One tool: everything a face needs to show it and the pipeline needs to run it.
+
+    `ttl_s` is how long an answer is the same bytes; it may depend on the arguments. `sla_s` is the age from
+    which a used value counts as stale; for free tools it is the TTL. `distinct` is (arguments, quota,
+    seconds): how many different values of the arguments that reach an upstream one client may ask for. `quotas` are
+    (calls, seconds) that payment and account tools allow a client besides the limit they share. `warm` are reads that
+    the service repeats by itself, one every ten minutes, so that no call has to wait for all of them. `follow_s`:
+    composed anew in the background that often, for ten minutes after the last call, so that what changes in between is
+    seen. `shipped` are the sources of copies that come with the code: answers name them, and nobody asks them.
+    `status` is the HTTP status of a success; names in braces in `path` are arguments that stand there.
+    """
+
+    name: str
+    title: str
+    description: str
+    text: str
+    function: Callable[..., Awaitable[BaseModel]]
+    arguments: type[BaseModel]
+    result: type[BaseModel]
+    path: str
+    method: str = "GET"
+    tier: Tier = Tier.FREE
+    credits: int = 0
+    toolset: Toolset = "all"
+    ttl_s: float | Callable[[Any], float] = 0
+    sla_s: float | None = None
+    stale_share: float = 0.0
+    deadline_s: float = 12.0
+    aliases: tuple[str, ...] = ()
+    sources: tuple[Source[Any, Any], ...] = ()
+    shipped: tuple[Source[Any, Any], ...] = ()
+    spaced: bool = True
+    follow_s: float | None = None
+    distinct: tuple[tuple[str, ...], int, float] | None = None
+    quotas: tuple[tuple[int, float], ...] = ()
+    warm: tuple[tuple[Source[Any, Any], Any], ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    status: int = 200
+
+    @cached_property
+    def endpoint(self) -> str:
+        """The name in answers: the path's tail for free operations, the whole path for the others."""
+        return self.path.removeprefix("/api/") if self.tier is Tier.FREE else self.path
+
+    @property
+    def enveloped(self) -> bool:
+        """Whether the result stands inside `data`."""
+        return self.tier is Tier.FREE and not issubclass(self.result, TopLevel)
+
+    @property
+    def reads_only(self) -> bool:
+        return self.method == "GET"
+
+    @property
+    def takes_body(self) -> bool:
+        """Whether its arguments stand in the body of a request, but for those in the path."""
+        return self.method in ("POST", "PATCH")
+
+    @property
+    def personal(self) -> bool:
+        """Whether its answers are for one caller: never cached, and without an envelope."""
+        return self.tier in (Tier.PAYMENT, Tier.ACCOUNT)
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether it is called with a bearer token: all but free tools and the two that buy one."""
+        return self.tier in (Tier.PREMIUM, Tier.ACCOUNT) or (self.tier is Tier.PAYMENT and self.reads_only)
+
+    def ttl(self, arguments: BaseModel) -> float:
+        """Seconds for which an answer to these arguments stays the same bytes."""
+        return self.ttl_s(arguments) if callable(self.ttl_s) else self.ttl_s
+
+    @property
+    def longest_ttl(self) -> float:
+        """The TTL for default arguments, for documents that show one number."""
+        return self.ttl(self.arguments.model_construct()) if callable(self.ttl_s) else self.ttl_s
+
+    @cached_property
+    def input_schema(self) -> json_schema.Schema:
+        return json_schema.input_schema(self.arguments)
+
+    @cached_property
+    def data_schema(self) -> json_schema.Schema:
+        """The schema of what the function returns, without the envelope."""
+        return json_schema.output_schema(self.result)
+
+
+def tool(
+    *,
+    path: str,
+    title: str,
+    ttl_s: float | Callable[[Any], float] = 0,
+    tier: Tier = Tier.FREE,
+    sources: Iterable[Source[Any, Any]] = (),
+    **more: Any,
+) -> Callable[[F], F]:
+    """Decorator that makes an async function an operation. `more`: any other field of `Operation`.
+
+    The function's first parameter is the context; the others, with their defaults and `Field`s, are the tool's
+    arguments; one that is a word of Python is written with an underscore behind it (`from_` takes `from`). It returns
+    a pydantic model: the `data` of a free answer, or a `TopLevel` payload.
+    """
+
+    def register(function: F) -> F:
+        text = inspect.cleandoc(function.__doc__ or "")
+        operation = Operation(
+            name=function.__name__,
+            title=title,
+            description=" ".join(text.split("\n\n", 1)[0].split()),
+            text=text,
+            function=function,
+            arguments=_arguments_model(function),
+            result=typing.get_type_hints(function)["return"],
+            path=path,
+            tier=tier,
+            ttl_s=ttl_s,
+            sources=tuple(sources),
+            **more,
+        )
+        setattr(function, _MARK, operation)
+        return function
+
+    return register
+
+
+def operation_of(function: Callable[..., Any]) -> Operation:
+    """The operation a decorated function stands for."""
+    return typing.cast("Operation", getattr(function, _MARK))
+
+
+def _arguments_model(function: Callable[..., Any]) -> type[BaseModel]:
+    hints = typing.get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {
+        name.removesuffix("_"): (
+            accept_any_case(hints[name]),
+            ... if parameter.default is parameter.empty else parameter.default,
+        )
+        for name, parameter in list(inspect.signature(function).parameters.items())[1:]
+    }
+    config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+    return create_model(f"{function.__name__}_arguments", __config__=config, **fields)
+
+
+class Registry:
+    """Operations by name, alias and path, in one fixed order: tier, core first, name.
+
+    `unlisted` ones can be called, but no list of tools has them, because this service cannot do what they say.
+    """
+
+    def __init__(self, operations: Iterable[Operation], *, unlisted: Iterable[str] = ()) -> None:
+        self._unlisted = frozenset(unlisted)
+        ordered = sorted(operations, key=lambda o: (_ORDER.index(o.tier), o.toolset != "core", o.name))
+        self._by_name: dict[str, Operation] = {}
+        self._by_alias: dict[str, Operation] = {}
+        self.by_route: dict[tuple[str, str], Operation] = {}
+        for operation in ordered:
+            self._add(operation)
+
+    @classmethod
+    def load(cls, *packages: str) -> "Registry":
+        """Import every module of the packages' tool groups and collect the decorated functions."""
+        found: dict[str, Operation] = {}
+        for module in (m for package in packages for m in _tool_modules(package)):
+            for value in vars(module).values():
+                operation = getattr(value, _MARK, None)
+                if isinstance(operation, Operation) and operation.function.__module__ == module.__name__:
+                    found[operation.name] = operation
+        return cls(found.values())
+
+    def _add(self, operation: Operation) -> None:
+        taken = [*self._by_name, *self._by_alias]
+        for name in (operation.name, *operation.aliases):
+            if name in taken:
+                raise ValueError(f"two tools are called {name}")
+        route = (operation.method, operation.path)
+        if route in self.by_route:
+            raise ValueError(f"two tools answer {operation.method} {operation.path}")
+        self._by_name[operation.name] = operation
+        self._by_alias |= dict.fromkeys(operation.aliases, operation)
+        self.by_route[route] = operation
+
+    def get(self, name: str) -> Operation | None:
+        """The operation of that name or alias."""
+        return self._by_name.get(name) or self._by_alias.get(name)
+
+    def chosen(self, *, toolset: str | None = None, tools: Iterable[str] | None = None) -> "list[Operation]":
+        """The operations a client sees: named ones in registry order, a toolset, or the core.
+
+        Raises:
+            KeyError: an unknown toolset or tool.
+        """
+        if toolset not in (None, "core", "all"):
+            raise KeyError(toolset)
+        if tools is not None:
+            names = {self[name].name for name in tools}
+            return [o for o in self if o.name in names]
+        return [o for o in self.listed if toolset == "all" or o.toolset == "core"]
+
+    @property
+    def listed(self) -> list[Operation]:
+        """The operations that lists of tools have."""
+        return [operation for operation in self if operation.name not in self._unlisted]
+
+    def unlist(self, names: Iterable[str]) -> "Registry":
+        """The same operations, of which these are in no list."""
+        return Registry(self, unlisted=names)
+
+    def __getitem__(self, name: str) -> Operation:
+        found = self.get(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[Operation]:
+        return iter(self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    @property
+    def sources(self) -> list[Source[Any, Any]]:
+        """Every source some tool names, each once, by public name."""
+        found = {id(source): source for operation in self for source in operation.sources}
+        return sorted(found.values(), key=lambda source: source.name)
+
+
+def _tool_modules(package: str) -> Iterator[ModuleType]:
+    """The modules of a package's tool groups (`free`, `premium`, …), or of the package itself when it has none."""
+    root = importlib.import_module(package)
+    found = [tier for tier in Tier if _exists(f"{package}.{tier}")]
+    groups = [f"{package}.{tier}" for tier in found] if found else [root.__name__]
+    for group in groups:
+        module = importlib.import_module(group)
+        yield module
+        for info in pkgutil.iter_modules(getattr(module, "__path__", [])):
+            yield importlib.import_module(f"{group}.{info.name}")
+
+
+def _exists(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # its parent is a plain module
+        return False

@@ -1,0 +1,272 @@
+"""What generated documents share: the facts no registry entry holds, the list of pages, and the form of a document."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import urlsplit
+
+from toolserver.registry.registry import Operation, Registry, Tier
+
+SERVICE = "toolserver"
+READYZ = "/readyz"
+JSON = "application/json"
+HTML = "text/html; charset=utf-8"
+MARKDOWN = "text/markdown; charset=utf-8"
+TEXT = "text/plain; charset=utf-8"
+LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
+
+
+FREE_LICENCE = (
+    "Free answers may be used for any purpose, subject to the terms of each source they name in"
+    " `_meta.sources[].licence`; give the credit that `_meta.attribution` asks for."
+)
+PREMIUM_LICENCE = (
+    "Premium answers are licensed for inference and reasoning only: no training, no fine-tuning, no distillation, no"
+    " redistribution. Purchases are final; there is no subscription, and credits do not expire."
+)
+
+
+TIER_HEADINGS = {
+    Tier.FREE: "Free tools",
+    Tier.PREMIUM: "Premium tools",
+    Tier.PAYMENT: "Payment tools",
+    Tier.ACCOUNT: "Account tools",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A finished document, the same bytes for every reader."""
+
+    body: bytes
+    content_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class LimitFacts:
+    """The figures of CONTRACT section 4, as they are set on this server."""
+
+    free_per_day: int = 100_000
+    free_spacing_s: int = 30
+    payment_per_minute: int = 60
+    premium_per_minute: int = 600
+
+
+@dataclass(frozen=True, slots=True)
+class PurchaseTerms:
+    """Of purchases by transfer, as they are set here. `shared_wallet`: one address, with proof of the payer."""
+
+    quote_minutes: int = 30
+    grace_minutes: int = 10
+    credits_late: bool = True
+    shared_wallet: bool = False
+    confirmations: int = 3
+    safe_from_usd: int = 100
+    finalized_from_usd: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sales:
+    """How credits can be bought on this server: by a transfer, by x402, or both.
+
+    `terms` is None where a sister service sells, whose terms are not known here. `x402_most_usd` is the largest top-up.
+    """
+
+    transfer: bool = True
+    terms: PurchaseTerms | None = PurchaseTerms()
+    x402_most_usd: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFacts:
+    """What documents say about this very server. `base_url` is the public one, `source` its host name in answers.
+
+    `sales` is None where no credits are sold.
+    """
+
+    base_url: str
+    source: str
+    contact: str | None = None
+    simulated: bool = False
+    ledger: str = "embedded"
+    limits: LimitFacts = field(default_factory=LimitFacts)
+    sales: Sales | None = None
+    licence_policy: str = "any"
+
+    def url(self, path: str) -> str:
+        """The public, absolute URL of a path."""
+        return self.base_url.rstrip("/") + path
+
+    def href(self, path: str) -> str:
+        """The URL of a path for a page's own links: without scheme and host."""
+        return urlsplit(self.base_url).path.rstrip("/") + path
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Text to paste into a host (an MCP client) so that it uses this server. `link` installs it with one click."""
+
+    host: str
+    transport: Literal["http", "stdio"]
+    where: str
+    text: str
+    link: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SitePage:
+    """A page of the HTTP face. This list decides where the page is served, described and listed.
+
+    `relation` is how the API catalogue (RFC 9727) refers to it.
+    """
+
+    path: str
+    title: str
+    summary: str
+    media_type: str
+    relation: str | None = None
+    fixed: bool = True
+    """Whether it depends on nothing but the registry and the facts, so that it is written once."""
+    paid: bool = False
+    """Whether it exists only where something is sold."""
+    markdown: bool = False
+    """Whether the same page is also served as Markdown, at its path with `.md` at the end."""
+    described: bool = True
+    """Whether the OpenAPI document describes it. Pages for people and crawlers are not described."""
+    listed: bool = True
+    """Whether llms.txt leads to it."""
+
+    @property
+    def markdown_path(self) -> str:
+        """Where its Markdown form is served."""
+        return f"{self.path}.md"
+
+
+TOOL_FORMATS = ("both", "raw", "openai", "anthropic", "openai-responses", "gemini", "bedrock")
+TOOL_TIERS = (Tier.FREE.value, Tier.PREMIUM.value)  # what `tier` of /api/llm-tools may be
+PAYMENTS = "/docs/payments"
+API_CATALOG = "/.well-known/api-catalog"
+RECEIPT_KEYS = "/.well-known/service-receipt-keys.json"
+RECEIPT_KEY = "/.well-known/service-receipt-key.json"
+PAYMENTS_MARKDOWN = f"{PAYMENTS}.md"
+PREMIUM_FACTS = "/api/meta/pro"
+SOURCES = "/api/sources"
+PAGES = (
+    SitePage(
+        "/",
+        "Home",
+        "What this is, how to connect, every tool at a glance",
+        "text/html",
+        described=False,
+        listed=False,
+    ),
+    SitePage(
+        "/docs",
+        "Tool reference",
+        "Arguments, answers and sources of every tool",
+        "text/html",
+        "service-doc",
+        described=False,
+    ),
+    SitePage(
+        PAYMENTS,
+        "Credits and payments",
+        f"Prices, how credits are bought, when a call is free; as Markdown at `{PAYMENTS_MARKDOWN}`",
+        "text/html",
+        paid=True,
+        markdown=True,
+        described=False,
+    ),
+    SitePage("/openapi.json", "OpenAPI 3.1", "The whole REST interface, machine-readable", JSON, "service-desc"),
+    SitePage("/llms.txt", "llms.txt", "A short guide for language models", "text/plain", "describedby", listed=False),
+    SitePage(
+        "/llms-full.txt", "llms-full.txt", "The long guide: every tool with its fields", "text/plain", "describedby"
+    ),
+    SitePage(
+        "/api/llm-tools",
+        "Tool definitions",
+        "Function-calling definitions in six layouts",
+        JSON,
+        "service-desc",
+        fixed=False,
+    ),
+    SitePage(
+        "/api/mcp", "MCP endpoint", "Model Context Protocol over HTTP (POST, JSON-RPC 2.0)", JSON, "item", fixed=False
+    ),
+    SitePage("/api/meta", "Service facts", "Versions, freshness, sources, licences, limits", JSON, "service-meta"),
+    SitePage(
+        SOURCES,
+        "Sources",
+        "Every source with its licence, terms and attribution; `_meta.sources_digest` of an answer is of this document",
+        JSON,
+    ),
+    SitePage(
+        PREMIUM_FACTS,
+        "Premium facts",
+        "Price, arguments, freshness and free sibling of every premium tool",
+        JSON,
+        paid=True,
+    ),
+    SitePage(
+        "/problems", "Error codes", "Every error code, what it means and what to do", "text/html", described=False
+    ),
+    SitePage(
+        "/changelog",
+        "Changelog",
+        "What changed; deprecations are announced here 90 days ahead",
+        "text/html",
+        markdown=True,
+    ),
+    SitePage(READYZ, "Readiness", "Whether this instance takes calls", JSON, "status", fixed=False),
+    SitePage(API_CATALOG, "API catalogue", "Where everything is (RFC 9727)", "application/linkset+json"),
+    SitePage(
+        "/robots.txt", "robots.txt", "What crawlers should leave alone", "text/plain", described=False, listed=False
+    ),
+)
+
+
+def link_header(facts: SiteFacts) -> str:
+    """The value of the header `Link` of every answer: the API description, and the licence of the data."""
+    return f'<{facts.url("/openapi.json")}>; rel="service-desc", <{facts.url("/docs")}#licence>; rel="license"'
+
+
+def auth(operation: Operation) -> Literal["none", "bearer"]:
+    """Whether a call needs a token: premium and account tools do, and reading one's balance."""
+    if operation.tier is Tier.PAYMENT:
+        return "bearer" if operation.reads_only else "none"
+    return "none" if operation.tier is Tier.FREE else "bearer"
+
+
+def sells(registry: Registry) -> bool:
+    """Whether any tool here needs a token, so that documents speak of credits at all."""
+    return any(auth(operation) == "bearer" for operation in registry)
+
+
+def pages(registry: Registry) -> list[SitePage]:
+    """The pages there are: those about what is paid for only where something is sold."""
+    return [page for page in PAGES if not page.paid or sells(registry)]
+
+
+def price(operation: Operation) -> str:
+    """The price of a call in words."""
+    if not operation.credits:
+        return "free"
+    return f"{operation.credits} credit{'' if operation.credits == 1 else 's'}"
+
+
+_LABEL = re.compile(r"\n(?=(?:Shape|Units|Chart|Sources?|Licence|Errors|Args): )")
+
+
+def paragraphs(operation: Operation) -> list[str]:
+    """The docstring for people: its paragraphs, and each labelled line (`Shape: …`, `Source: …`) as one of its own."""
+    blocks = (part for block in operation.text.split("\n\n") for part in _LABEL.split(block))
+    return [" ".join(block.split()) for block in blocks]
+
+
+def duration(seconds: float) -> str:
+    """`90 s`, `5 min`, `12 h`: the largest unit that leaves a whole number."""
+    whole = round(seconds)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if whole >= size and whole % size == 0:
+            return f"{whole // size} {unit}"
+    return f"{whole} s"

@@ -1,0 +1,37 @@
+"""Names that callers give: compared without regard to case and to blanks around them, and known by our own spelling."""
+
+import typing
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
+
+
+def find_word(given: str, words: Iterable[str]) -> str | None:
+    """Return the word as we spell it; None when there is no such word, in capitals or not."""
+    plain = given.strip().casefold()
+    return next((word for word in words if word.casefold() == plain), None)
+
+
+def accept_any_case(hint: Any) -> Any:
+    """Return a type hint that takes the words of its `Literal` in any case; a hint without one is returned as it is."""
+    words = _words_of(hint)
+    if not words:
+        return hint
+
+    def spell(given: Any) -> Any:
+        return (find_word(given, words) or given) if isinstance(given, str) else given
+
+    return Annotated[hint, BeforeValidator(spell)]
+
+
+def _words_of(hint: Any) -> tuple[str, ...]:
+    """The texts of a `Literal`, alone, annotated, or in a union with other types."""
+    arguments = typing.get_args(hint)
+    if typing.get_origin(hint) is Literal:
+        return tuple(word for word in arguments if isinstance(word, str))
+    if typing.get_origin(hint) is Annotated:
+        return _words_of(arguments[0])
+    if isinstance(hint, type) or typing.get_origin(hint) in (list, dict, tuple):
+        return ()
+    return tuple(word for arm in arguments for word in _words_of(arm))

@@ -1,0 +1,72 @@
+"""The background tasks of a running service: warm sources, tools recomposed while they are used, stored counts."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+
+from toolserver.calls.pipeline import Pipeline
+from toolserver.clock import Clock
+from toolserver.core.usage_stats import Usage
+from toolserver.registry.registry import Registry
+from toolserver.storage.persistent_cache import PersistentCache
+from toolserver.upstream.cache import SourceCache
+from toolserver.upstream.source_errors import SourceError
+
+log = logging.getLogger(__name__)
+
+WARM_EVERY_S = 600.0
+
+
+async def repeat(what: str, job: Callable[[], Awaitable[Any]], every_s: float) -> None:
+    """Run a job, wait `every_s` seconds and begin again, until cancelled. A failure is logged; the job runs again."""
+    while True:
+        try:
+            await job()
+        except Exception:
+            log.exception("a background job failed", extra={"job": what})
+        await anyio.sleep(every_s)
+
+
+async def keep_warm(registry: Registry, cache: SourceCache) -> None:
+    """Read what tools want kept warm: all of it a second apart after the start, then one read every ten minutes."""
+    reads = [read for operation in registry for read in operation.warm]
+    pause = 1.0
+    while reads:
+        for source, query in reads:
+            await anyio.sleep(pause)
+            try:
+                await cache.fresh(source, query, sla_s=0)
+            except SourceError as error:
+                log.debug("could not be kept warm", extra={"source": source.name, "reason": error.reason})
+        pause = WARM_EVERY_S
+
+
+FOLLOWED_S, LOOK_S = 600.0, 2.0
+
+
+async def follow_asked(registry: Registry, pipeline: Pipeline, clock: Clock) -> None:
+    """Recompose each followed tool every `follow_s` seconds for ten minutes after it was last called."""
+    followed = [operation for operation in registry if operation.follow_s is not None]
+    done: dict[str, float] = {}
+    while followed:
+        await anyio.sleep(LOOK_S)
+        now = clock.monotonic()
+        for operation in followed:
+            asked = pipeline.asked_at.get(operation.name)
+            if (
+                asked is None
+                or now - asked > FOLLOWED_S
+                or now - done.get(operation.name, asked) < (operation.follow_s or 0)
+            ):
+                continue
+            done[operation.name] = now
+            pipeline.answers.refresh(operation)
+
+
+async def keep_usage(usage: Usage, store: PersistentCache) -> None:
+    """Store the counts every minute, so that a killed process loses no more than that."""
+    while True:
+        await anyio.sleep(60)
+        store.save_usage(usage.rows())

@@ -1,0 +1,245 @@
+"""Client connections: how many there may be, and how long each phase of a request may take.
+
+Both HTTP servers accept through `Listener` and report the phases of each connection, so the same bounds hold for both.
+"""
+
+import asyncio
+import errno
+import logging
+import resource
+import socket
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+SWEEP_S = 1.0
+ACCEPTS_A_TURN = 64
+HEAD_BYTES = 64 * 1024  # of a request line with its headers
+RESERVED_FILES = 64  # descriptors for the database, upstreams, logs and the like
+NO_DEADLINE = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Bounds on connections; times are in seconds.
+
+    `head_s` is for the request line and headers, `body_s` for the whole body, `idle_s` between requests,
+    `write_s` for a client to take what was sent. `client_of` names the client behind an address (IPv6 by /64);
+    `is_exempt` tells addresses without a limit of their own, such as proxies.
+    """
+
+    in_all: int = 4096
+    per_client: int = 256
+    head_s: float = 10
+    body_s: float = 20
+    idle_s: float = 75
+    write_s: float = 60
+    client_of: Callable[[str], str] = field(default=str)
+    is_exempt: Callable[[str], bool] = field(default=lambda address: False)
+
+    def allowed(self) -> int:
+        """Return how many connections fit below the limit of open files."""
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft == resource.RLIM_INFINITY:
+            return self.in_all
+        return max(8, min(self.in_all, soft - RESERVED_FILES))
+
+
+class Connection:
+    """One connection and the deadline of its present phase."""
+
+    __slots__ = ("_all", "client", "deadline", "is_waiting", "transport", "unsent_since")
+
+    def __init__(self, everyone: "Connections", client: str) -> None:
+        self._all, self.client = everyone, client
+        self.transport: asyncio.Transport | None = None
+        self.deadline = NO_DEADLINE
+        self.is_waiting: Callable[[], bool] = lambda: (
+            True
+        )  # asked once a deadline is over, where the end is not reported
+        self.unsent_since: float | None = None
+
+    def begin(self, transport: asyncio.Transport) -> None:
+        """Start to wait for the first request."""
+        self.transport = transport
+        self.await_head()
+
+    def await_head(self) -> None:
+        """A request has begun to arrive."""
+        self._wait(self._all.limits.head_s)
+
+    def await_request(self) -> None:
+        """The last request is answered; the client may send another one."""
+        if self._all.draining and self.transport is not None:
+            self.transport.close()
+        self._wait(self._all.limits.idle_s)
+
+    def await_body(self) -> None:
+        """The headers are complete, the body is not."""
+        self._all.waiting.pop(self, None)
+        self.deadline = self._all.now() + self._all.limits.body_s
+
+    def work(self) -> None:
+        """The request is complete and being answered: no deadline of ours."""
+        self._all.waiting.pop(self, None)
+        self.deadline = NO_DEADLINE
+
+    def end(self) -> None:
+        """The connection is gone."""
+        self._all.forget(self)
+
+    def _wait(self, seconds: float) -> None:
+        waiting = self._all.waiting
+        waiting.pop(self, None)
+        waiting[self] = None
+        self.deadline = self._all.now() + seconds
+
+
+class Connections:
+    """All connections of a listener. `closed` counts those that we ended, by reason."""
+
+    def __init__(self, limits: ConnectionLimits, now: Callable[[], float]) -> None:
+        self.limits, self.now = limits, now
+        self.waiting: dict[Connection, None] = {}  # without a request in progress, the longest waiting first
+        self.closed: Counter[str] = Counter()
+        self.draining = False
+        self._open: set[Connection] = set()
+        self._clients: Counter[str] = Counter()
+        self._most = limits.allowed()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def admit(self, address: str) -> Connection | None:
+        """Return the new connection, or None when its client has too many or nobody can make room."""
+        client = self.limits.client_of(address)
+        if self._clients[client] >= self.limits.per_client and not self.limits.is_exempt(address):
+            self.closed["per_client"] += 1
+            return None
+        if len(self._open) >= self._most and not self._make_room():
+            self.closed["in_all"] += 1
+            return None
+        connection = Connection(self, client)
+        self._open.add(connection)
+        self._clients[client] += 1
+        return connection
+
+    def forget(self, connection: Connection) -> None:
+        """Take a closed connection out of the count."""
+        if connection in self._open:
+            self._open.remove(connection)
+            self.waiting.pop(connection, None)
+            self._clients[connection.client] -= 1
+            if not self._clients[connection.client]:
+                del self._clients[connection.client]
+
+    def sweep(self) -> None:
+        """Abort every connection whose phase has taken too long, or whose client takes nothing of what was sent."""
+        now = self.now()
+        for connection in list(self._open):
+            if connection.deadline <= now:
+                if connection.is_waiting():
+                    self._abort(connection, "deadline")
+                else:
+                    connection.deadline = NO_DEADLINE
+            elif self._is_stalled(connection, now):
+                self._abort(connection, "write")
+
+    def drain(self) -> None:
+        """Close the connections without a request in progress; the others close after their answer."""
+        self.draining = True
+        for connection in list(self.waiting):
+            if connection.transport is not None:
+                connection.transport.close()
+
+    def _is_stalled(self, connection: Connection, now: float) -> bool:
+        transport = connection.transport
+        if transport is None or not transport.get_write_buffer_size():
+            connection.unsent_since = None
+            return False
+        if connection.unsent_since is None:
+            connection.unsent_since = now
+        return now - connection.unsent_since > self.limits.write_s
+
+    def _make_room(self) -> bool:
+        """End the connection that has waited longest without a request, if there is one."""
+        victim = next(iter(self.waiting), None)
+        if victim is None:
+            return False
+        self._abort(victim, "made_room")
+        return True
+
+    def _abort(self, connection: Connection, reason: str) -> None:
+        self.closed[reason] += 1
+        self.forget(connection)
+        if connection.transport is not None:
+            connection.transport.abort()
+
+
+class Listener:
+    """Accepts connections on a bound socket for as long as it is open.
+
+    The servers' own accept loops log once per waiting client when the process is out of descriptors; this one stays
+    below the limit, and pauses for a second where the system refuses all the same.
+    """
+
+    def __init__(
+        self, sock: socket.socket, connections: Connections, protocol: Callable[[Connection], asyncio.BaseProtocol]
+    ) -> None:
+        self._sock, self._connections, self._protocol = sock, connections, protocol
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._paused: asyncio.TimerHandle | None = None
+
+    def open(self) -> None:
+        """Begin to accept."""
+        self._loop.add_reader(self._sock.fileno(), self._accept)
+        self._sweep()
+
+    def close(self) -> None:
+        """Accept no more, and close the socket."""
+        for timer in (self._sweeping, self._paused):
+            if timer is not None:
+                timer.cancel()
+        if self._sock.fileno() >= 0:
+            self._loop.remove_reader(self._sock.fileno())
+            self._sock.close()
+
+    def _sweep(self) -> None:
+        self._connections.sweep()
+        self._sweeping = self._loop.call_later(SWEEP_S, self._sweep)
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTS_A_TURN):
+            try:
+                sock, address = self._sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._pause(error)
+                return
+            connection = self._connections.admit(address[0])
+            if connection is None:
+                sock.close()
+                continue
+            sock.setblocking(False)
+            task = self._loop.create_task(self._connect(sock, connection))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _connect(self, sock: socket.socket, connection: Connection) -> None:
+        try:
+            await self._loop.connect_accepted_socket(lambda: self._protocol(connection), sock)
+        except OSError:  # the client is gone already
+            connection.end()
+            sock.close()
+
+    def _pause(self, error: OSError) -> None:
+        log.warning("no connection can be accepted", extra={"error": errno.errorcode.get(error.errno or 0, "OSError")})
+        self._connections.closed["refused_by_system"] += 1
+        self._loop.remove_reader(self._sock.fileno())
+        self._paused = self._loop.call_later(SWEEP_S, lambda: self._loop.add_reader(self._sock.fileno(), self._accept))

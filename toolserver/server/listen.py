@@ -1,0 +1,211 @@
+"""Listening sockets, the HTTP server of choice, the ready line and the graceful stop."""
+
+import asyncio
+import functools
+import gc
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+
+from toolserver.core.caller import Addresses
+from toolserver.core.metrics import Metrics
+from toolserver.server.connections import ConnectionLimits, Connections
+from toolserver.server.public_facts import read_public_facts
+from toolserver.server.request_gate import RequestGate
+from toolserver.settings import Settings, is_loopback
+
+log = logging.getLogger(__name__)
+
+BACKLOG = 2048  # hypercorn's own 100 loses connections when many come at once
+GRACE_S = 7.0  # with what follows, a stop takes less than ten seconds
+
+
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Open a listening socket; port 0 picks a free one. Raises SystemExit, with a message, when that fails."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host.strip("[]"), port))
+        sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        why = (error.strerror or str(error)).lower()
+        raise SystemExit(f"cannot listen on {host}, port {port}: {why}; port 0 picks a free one") from None
+    sock.setblocking(False)
+    return sock
+
+
+def address_of(sock: socket.socket, host: str) -> str:
+    """Return the base URL of a socket. A wildcard address is shown as localhost, where it can be reached."""
+    port = sock.getsockname()[1]
+    shown = "localhost" if host in ("0.0.0.0", "::", "") else host
+    return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
+
+
+def freeze_startup() -> None:
+    """Turn garbage collection on once the service has started. What start-up made stays and is never looked at."""
+    gc.freeze()
+    gc.enable()
+
+
+def announce(**facts: Any) -> None:
+    """Print the ready line: exactly one JSON line on stdout."""
+    sys.stdout.write(json.dumps({"ready": True, **facts, "pid": os.getpid()}) + "\n")
+    sys.stdout.flush()
+
+
+async def stop_signal(stop: anyio.Event) -> None:
+    """Wait for SIGTERM or SIGINT, then set the event; a second signal ends the process at once."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for number in signals:
+            if stop.is_set():
+                os._exit(130)
+            log.info("stopping", extra={"signal": signal.Signals(number).name})
+            stop.set()
+
+
+async def serve(app: Any, sock: socket.socket, settings: Settings, *, stop: anyio.Event) -> None:
+    """Serve an ASGI app on a bound socket until the event is set. Raises SystemExit when the app ends before that."""
+    facts = read_public_facts(settings, settings.base_url or address_of(sock, settings.host))
+    await _serve(RequestGate(app, facts), sock, settings.server, _connection_limits(settings), stop)
+
+
+def _connection_limits(settings: Settings) -> ConnectionLimits:
+    """Return the bounds on connections as they are set; trusted proxies bring many clients over one address."""
+    limits = settings.limits
+    addresses = Addresses(limits.trusted_proxies)
+    return ConnectionLimits(
+        in_all=limits.connections,
+        per_client=limits.connections_per_client if limits.enabled else limits.connections,
+        head_s=limits.head_s,
+        body_s=limits.body_s,
+        idle_s=limits.idle_s,
+        write_s=limits.write_s,
+        client_of=addresses.client,
+        is_exempt=addresses.is_trusted,
+    )
+
+
+async def _serve(
+    gate: RequestGate, sock: socket.socket, server: str, limits: ConnectionLimits, stop: anyio.Event
+) -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_unless_cancelled)
+    connections, ended = Connections(limits, loop.time), asyncio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_set_when, ended, stop, gate.died)
+        await _run_of(server)(gate, sock, connections, ended, GRACE_S)
+        tasks.cancel_scope.cancel()
+    if gate.died.is_set() and not stop.is_set():
+        raise SystemExit("the service ended by itself; the log says why")
+
+
+def _run_of(server: str) -> Callable[..., Awaitable[None]]:
+    if server != "uvicorn":
+        from toolserver.server.hypercorn_server import serve_hypercorn
+
+        return serve_hypercorn
+    try:
+        from toolserver.server.uvicorn_server import serve_uvicorn
+    except ImportError as error:  # pragma: no cover - the development extra brings it
+        raise SystemExit(
+            "--server uvicorn needs the packages uvicorn, uvloop and httptools (the extra `fast`)"
+        ) from error
+    return serve_uvicorn
+
+
+async def _set_when(ended: asyncio.Event, stop: anyio.Event, died: asyncio.Event) -> None:
+    """Set `ended` as soon as one of the two others is set."""
+    async with anyio.create_task_group() as tasks:
+
+        async def wait_for(event: anyio.Event | asyncio.Event) -> None:
+            await event.wait()
+            ended.set()
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(wait_for, stop)
+        tasks.start_soon(wait_for, died)
+
+
+def _unless_cancelled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Handle errors of the loop, except that Python 3.11 reports the cancelling of an open connection as one."""
+    if not isinstance(context.get("exception"), asyncio.CancelledError):
+        loop.default_exception_handler(context)
+
+
+def metrics_app(metrics: Callable[[], Metrics | None]) -> Callable[[Any, Any, Any], Awaitable[None]]:
+    """Return an ASGI app that serves `/metrics` and nothing else. `metrics` returns None until the service runs."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await _idle_lifespan(receive, send)
+            return
+        found = metrics() if scope["type"] == "http" and scope["path"] == "/metrics" else None
+        status, body = (200, found.text()) if found else (404, b"not here\n")
+        kind = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+        await send({"type": "http.response.start", "status": status, "headers": [kind]})
+        await send({"type": "http.response.body", "body": body})
+
+    return app
+
+
+async def _idle_lifespan(receive: Any, send: Any) -> None:
+    await receive()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+async def serve_metrics(
+    settings: Settings, sock: socket.socket, metrics: Callable[[], Metrics | None], stop: anyio.Event
+) -> None:
+    """Serve the metrics on a socket of their own until the event is set."""
+    facts = read_public_facts(settings, settings.base_url or address_of(sock, settings.metrics.host))
+    gate = RequestGate(metrics_app(metrics), facts)
+    await _serve(gate, sock, "hypercorn", ConnectionLimits(), stop)
+
+
+def loop_factory(settings: Settings) -> Any:
+    """Return uvloop's factory for uvicorn where it is installed, else None for the standard event loop."""
+    if settings.server != "uvicorn":
+        return None
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def run_async(settings: Settings, main: Callable[..., Awaitable[None]], *args: Any, **named: Any) -> None:
+    """Run a coroutine function on the event loop that fits the settings. Raises the SystemExit that ended a task."""
+    options = {"loop_factory": factory} if (factory := loop_factory(settings)) else {}
+    try:
+        anyio.run(functools.partial(main, *args, **named), backend_options=options)
+    except BaseExceptionGroup as group:
+        ending = _ending(group)
+        if ending is None:
+            raise
+        raise ending from None
+
+
+def _ending(group: BaseExceptionGroup[BaseException]) -> SystemExit | None:
+    """Return the SystemExit that task groups have wrapped, or None when there is none."""
+    for error in group.exceptions:
+        found = _ending(error) if isinstance(error, BaseExceptionGroup) else error
+        if isinstance(found, SystemExit):
+            return found
+    return None
+
+
+def refuse_public(settings: Settings, what: str) -> None:
+    """Refuse to serve what is for development where other machines can reach it. Raises SystemExit."""
+    if not is_loopback(settings.host):
+        raise SystemExit(f"{what} is for development and listens on this machine only, not on {settings.host}")

@@ -1,0 +1,256 @@
+"""Everything about money of one service, opened together: the ledger, receipts, purchases and their upkeep."""
+
+import logging
+import os
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import anyio
+
+from toolserver.calls.charge_store import SqliteChargeStore, record_died
+from toolserver.calls.charge_with_receipt import ReceiptedCharges
+from toolserver.calls.idempotency import Idempotency
+from toolserver.calls.idempotency_store import MemoryIdempotencyStore, SqliteIdempotencyStore
+from toolserver.clock import Clock
+from toolserver.core.account_statement import NoStatements, Statements
+from toolserver.core.credit_sales import CreditSales, NoCreditSales
+from toolserver.core.metrics import Metrics
+from toolserver.errors import ToolserverError
+from toolserver.ledger.memory import MemoryLedger
+from toolserver.ledger.protocol import AllowanceLedger, Ledger
+from toolserver.ledger.sqlite import FILE, SqliteLedger, open_ledger
+from toolserver.purchases.service import open_purchases
+from toolserver.receipts.account_statements import AccountStatements
+from toolserver.receipts.keys import RECEIPT_KEYS
+from toolserver.receipts.service import ReceiptService
+from toolserver.receipts.sqlite import SqliteReceiptStore
+from toolserver.server.background_tasks import repeat
+from toolserver.settings import Settings
+from toolserver.storage.group_commit import GroupCommit
+from toolserver.storage.high_water import HighWater
+from toolserver.x402.service import open_x402
+
+if TYPE_CHECKING:
+    from toolserver.ledger.client.ledger import HttpLedger
+    from toolserver.purchases.sqlite_review import SqliteReview
+    from toolserver.purchases.store import PurchaseStore
+    from toolserver.x402.settlement import SettlementService
+    from toolserver.x402.sqlite_confirmations import SqliteConfirmations
+    from toolserver.x402.store import PaymentStore
+
+log = logging.getLogger(__name__)
+
+SWEEP_S, CHECK_S, FORGET_S = 30.0, 60.0, 600.0
+MARKER = "simulated-world"
+
+
+class OtherWorld(ToolserverError):
+    """The data directory holds money of the other kind: real where a simulation was to run, or the reverse."""
+
+
+class LedgerLost(ToolserverError):
+    """The data directory holds keys that signed receipts, and no ledger: it was deleted, or is on another disk."""
+
+
+class OpenToOthers(ToolserverError):
+    """The data directory can be read by others than its owner, and that cannot be changed."""
+
+
+OpenedLedger: TypeAlias = "SqliteLedger | HttpLedger"
+"""Our own, or the client of a sister service's."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoneyParts:
+    """What a service needs to sell answers. `receipted_charges` and `x402` exist only with a ledger file of our own.
+
+    `followed` is the same ledger as `ledger` where it belongs to a sister service.
+    """
+
+    ledger: Ledger
+    idempotency: Idempotency
+    payments: CreditSales
+    evidence: ReceiptService | None = None
+    receipted_charges: ReceiptedCharges | None = None
+    x402: "SettlementService | None" = None
+    followed: "HttpLedger | None" = None
+
+    @property
+    def statements(self) -> Statements:
+        """What gives statements: our own ledger, or the service that sells for the one that is followed."""
+        if isinstance(self.ledger, SqliteLedger | MemoryLedger):
+            return AccountStatements(self.ledger, self.evidence)
+        from toolserver.purchases.remote import RemotePurchases
+        from toolserver.purchases.remote_statements import RemoteStatements
+
+        return RemoteStatements(self.payments) if isinstance(self.payments, RemotePurchases) else NoStatements()
+
+    @property
+    def allowances(self) -> AllowanceLedger | None:
+        """What keeps allowances: our own ledger, or that of the service that is followed."""
+        if isinstance(self.ledger, SqliteLedger | MemoryLedger):
+            return self.ledger
+        return self.followed
+
+    def add_gauges(self, metrics: Metrics) -> None:
+        """Let the metrics show the ledger that is followed and the signed payments, where there are any."""
+        if (ledger := self.followed) is not None:
+            metrics.follow(lambda: ledger.health)
+        if self.x402 is not None:
+            metrics.watch_payments(self.x402.measure_backlog)
+
+    @property
+    def file(self) -> GroupCommit | None:
+        """The file that credits, or what was done for a sister service's credits, are kept in; None if in memory."""
+        return None if isinstance(self.ledger, MemoryLedger) else getattr(self.ledger, "file", None)
+
+    @property
+    def own(self) -> SqliteLedger:
+        """The ledger file of this service. Raises AssertionError where the ledger is followed or in memory."""
+        assert isinstance(self.ledger, SqliteLedger)
+        return self.ledger
+
+
+def memory_money(clock: Clock) -> MoneyParts:
+    """A ledger and idempotency that end with the process; no receipts are signed and nothing is sold."""
+    return MoneyParts(MemoryLedger(clock), Idempotency(MemoryIdempotencyStore(clock)), NoCreditSales())
+
+
+@asynccontextmanager
+async def open_money(settings: Settings, *, clock: Clock, base_url: str, service: str) -> AsyncIterator[MoneyParts]:
+    """The money parts of a data directory, swept while they are open. `service` is the name that receipts carry.
+
+    Raises:
+        LedgerLost: there are keys of receipts, and no ledger.
+        OpenToOthers: others can read the directory, and that cannot be changed.
+        OtherWorld: simulated credits and real ones never share a directory.
+        RowsRewritten: rows of money were not written by this service.
+        NewerDatabase, ForeignDatabase, MigrationChanged, KeyFileBroken, NotAnAccountKey: nothing was changed.
+    """
+    close_directory(settings.data_dir)
+    claim_directory(settings.data_dir, simulated=settings.upstream.via is not None)
+    async with AsyncExitStack() as stack:
+        open_ = stack.enter_async_context
+        ledger = await open_(_open_ledger(settings, clock))
+        await ledger.file.check_rows_at_start()
+        evidence = ReceiptService(
+            SqliteReceiptStore(ledger.file), settings.data_dir, clock=clock, base_url=base_url, service=service
+        )
+        idempotency = Idempotency(SqliteIdempotencyStore(ledger.file, clock))
+        receipted_charges = x402 = followed = None
+        if isinstance(ledger, SqliteLedger):
+            charges = SqliteChargeStore(ledger)
+            if released := await charges.release_undelivered():
+                log.warning("charges were released whose answers were not sent", extra={"count": released})
+            receipted_charges = ReceiptedCharges(charges, evidence, clock)
+            shared: dict[str, Any] = {"clock": clock, "host": service}
+            purchases = partial(_purchase_store, ledger.file)
+            shared["make_review"] = partial(_review_store, ledger.file)
+            marks = HighWater(settings.data_dir)
+            sales = open_purchases(settings.payments, ledger=ledger, make_store=purchases, marks=marks, **shared)
+            payments = await open_(sales)
+            shared |= {"make_store": partial(_payment_store, ledger.file), "base_url": base_url}
+            shared["make_confirmations"] = partial(_confirmation_store, ledger.file)
+            x402 = await open_(open_x402(settings.x402, settings.payments, **shared))
+        else:
+            await record_died(ledger.file, ledger.died, clock.time())
+            followed, payments = ledger, await open_(_open_remote_sales(settings, ledger))
+        upkeep = await open_(anyio.create_task_group())
+        upkeep.start_soon(repeat, "look for rows that others wrote", ledger.file.check_rows, CHECK_S)
+        upkeep.start_soon(repeat, "forget old answers", idempotency.sweep, FORGET_S)
+        if isinstance(ledger, SqliteLedger):
+            upkeep.start_soon(repeat, "void expired reservations", ledger.sweep, SWEEP_S)
+        yield MoneyParts(ledger, idempotency, payments, evidence, receipted_charges, x402, followed)
+        upkeep.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _open_ledger(settings: Settings, clock: Clock) -> AsyncIterator[OpenedLedger]:
+    least_free = settings.storage.least_free_bytes
+    if settings.ledger.url is None:
+        refuse_lost_ledger(settings.data_dir)
+        async with open_ledger(settings.data_dir / FILE, clock, least_free=least_free) as ledger:
+            yield ledger
+        return
+    from toolserver.ledger.client.connect import open_ledger_client
+
+    async with open_ledger_client(settings.ledger, settings.data_dir / FILE, clock, least_free=least_free) as followed:
+        yield followed
+
+
+def _purchase_store(file: GroupCommit) -> "PurchaseStore":
+    from toolserver.purchases.sqlite_store import SqlitePurchaseStore
+
+    return SqlitePurchaseStore(file)
+
+
+def _payment_store(file: GroupCommit) -> "PaymentStore":
+    from toolserver.x402.sqlite_store import SqlitePaymentStore
+
+    return SqlitePaymentStore(file)
+
+
+def _confirmation_store(file: GroupCommit) -> "SqliteConfirmations":
+    from toolserver.x402.sqlite_confirmations import SqliteConfirmations
+
+    return SqliteConfirmations(file)
+
+
+def _review_store(file: GroupCommit) -> "SqliteReview":
+    from toolserver.purchases.sqlite_review import SqliteReview
+
+    return SqliteReview(file)
+
+
+def _open_remote_sales(settings: Settings, ledger: "HttpLedger") -> AbstractAsyncContextManager[CreditSales]:
+    from toolserver.purchases.remote import open_remote_sales
+
+    return open_remote_sales(settings.ledger, ledger)
+
+
+def close_directory(data_dir: Path) -> None:
+    """Take the rights of others from a data directory that has them: keys and the ledger are the owner's alone.
+
+    Raises:
+        OpenToOthers: the rights cannot be taken away.
+    """
+    if os.name == "nt" or not data_dir.is_dir():
+        return
+    for path in (data_dir, data_dir / "keys", *data_dir.glob("*.sqlite3*"), *data_dir.glob("keys/*.json")):
+        if path.is_symlink() or not path.exists() or not (mode := path.stat().st_mode & 0o777) & 0o077:
+            continue
+        try:
+            path.chmod(mode & 0o700)
+        except OSError as error:
+            reason = f"{path} can be read by others ({mode:o}), and that cannot be changed: {error.strerror}"
+            raise OpenToOthers(f"{reason}; run `chmod go= {path}` as its owner") from None
+        log.warning("others could read this, and no longer can", extra={"path": str(path), "mode": f"{mode:o}"})
+
+
+def refuse_lost_ledger(data_dir: Path) -> None:
+    """Raises LedgerLost where a new ledger would be begun beside the keys of an old one: nobody would have credits."""
+    file, keys = data_dir / FILE, data_dir / RECEIPT_KEYS
+    if (not file.exists() or not file.stat().st_size) and keys.exists():
+        raise LedgerLost(
+            f"{file} is missing or empty, but {keys} has signed receipts: put the ledger back, or restore a backup"
+            f" (`toolserver db restore`). To begin anew, move {keys.parent} away."
+        )
+
+
+def claim_directory(data_dir: Path, *, simulated: bool) -> None:
+    """Mark a new directory as one of the simulated world, or see that an old one is of the right kind.
+
+    Raises:
+        OtherWorld
+    """
+    marker, sold = data_dir / MARKER, (data_dir / FILE).exists()
+    if simulated and not sold:
+        data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        marker.touch(mode=0o600)
+    if marker.exists() != simulated:
+        held, wanted = ("real", "simulated") if simulated else ("simulated", "real")
+        raise OtherWorld(f"{data_dir} holds {held} credits: give the {wanted} service a data directory of its own")

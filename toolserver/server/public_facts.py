@@ -1,0 +1,44 @@
+"""What the settings say about this server in public: its address, its limits, and how credits are bought."""
+
+from urllib.parse import urlsplit
+
+from toolserver.registry.site_facts import LimitFacts, PurchaseTerms, Sales, SiteFacts
+from toolserver.settings import Settings
+
+
+def read_public_facts(settings: Settings, base_url: str) -> SiteFacts:
+    """The facts that every generated document, and the `source` of every answer, is written from."""
+    return SiteFacts(
+        base_url=base_url,
+        source=urlsplit(base_url).hostname or "localhost",
+        contact=settings.upstream.contact,
+        simulated=settings.upstream.via is not None,
+        ledger="embedded" if settings.ledger.url is None else "followed",
+        sales=read_sales(settings),
+        licence_policy=settings.sources.licence_policy,
+        limits=LimitFacts(
+            free_per_day=settings.limits.daily,
+            free_spacing_s=int(settings.limits.spacing_s),
+            payment_per_minute=settings.limits.personal_per_minute,
+            premium_per_minute=settings.limits.premium_per_minute,
+        ),
+    )
+
+
+def read_sales(settings: Settings) -> Sales | None:
+    """How credits can be bought here; None where they cannot. A sister service's terms are not known to us."""
+    own, x402 = settings.payments, settings.x402
+    follows = settings.ledger.url is not None
+    transfer = settings.ledger.public_url is not None if follows else own.enabled
+    if not transfer and not x402.enabled:
+        return None
+    terms = PurchaseTerms(
+        quote_minutes=own.quote_minutes,
+        grace_minutes=own.grace_minutes,
+        credits_late=own.late == "credit",
+        shared_wallet=own.binding == "shared_wallet",
+        confirmations=own.confirmations,
+        safe_from_usd=own.safe_from_usd,
+        finalized_from_usd=own.finalized_from_usd,
+    )
+    return Sales(transfer, None if follows else terms, x402.most_usd if x402.enabled else None)

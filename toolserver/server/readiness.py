@@ -1,0 +1,72 @@
+"""Readiness: the conditions under which an instance takes calls, as `/readyz` and `toolserver doctor` report them."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+
+from toolserver.storage.errors import StorageFailed
+from toolserver.storage.file_guard import free_bytes
+from toolserver.storage.group_commit import GroupCommit
+
+log = logging.getLogger(__name__)
+
+PROBE_S = 1.0  # a write that takes longer is one that callers would not wait for
+KEEP_S = 0.5  # how long a verdict stands: anyone may ask, and each verdict costs a write
+
+
+class Readiness:
+    """Checks one instance. `file` is the ledger's, None where nothing is stored; `is_stopping` says whether it ends.
+
+    Conditions by name: `running`, the instance is not being stopped; `disk_space`, enough is free on the disk of the
+    data directory; `ledger_file`, it is the file that was opened; `ledger_write`, a write to it reached the disk within
+    a second.
+    """
+
+    def __init__(
+        self,
+        file: GroupCommit | None,
+        data_dir: Path,
+        *,
+        least_free: int,
+        monotonic: Callable[[], float],
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._file, self._data_dir, self._least_free = file, data_dir, least_free
+        self._monotonic, self._is_stopping = monotonic, is_stopping
+        self._one_at_a_time = anyio.Lock()
+        self._found: dict[str, bool] = {}
+        self._until = float("-inf")
+
+    async def check(self) -> dict[str, bool]:
+        """Each condition by name, and whether it holds now."""
+        async with self._one_at_a_time:
+            if self._monotonic() >= self._until:
+                self._found = {} if self._file is None else await self._check_storage(self._file)
+                self._until = self._monotonic() + KEEP_S
+        return {"running": not self._is_stopping(), **self._found}
+
+    async def _check_storage(self, file: GroupCommit) -> dict[str, bool]:
+        return {
+            "disk_space": _has_room(self._data_dir, self._least_free),
+            "ledger_file": file.is_same_file(),
+            "ledger_write": await _can_write(file),
+        }
+
+
+def _has_room(folder: Path, least_free: int) -> bool:
+    try:
+        return free_bytes(folder) >= least_free
+    except OSError:
+        return False
+
+
+async def _can_write(file: GroupCommit) -> bool:
+    try:
+        with anyio.fail_after(PROBE_S):
+            await file.probe()
+    except (StorageFailed, TimeoutError) as failure:
+        log.warning("not ready: the ledger cannot be written", extra={"reason": str(failure) or "no answer in time"})
+        return False
+    return True

@@ -1,0 +1,103 @@
+"""The books of a service, read from its file whether it runs or not: credits, USDC, and whether the two agree."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from toolserver.ledger.sqlite_books import (
+    BookedTransfer,
+    CreditBooks,
+    TokenBooks,
+    ToolBooks,
+    read_balances,
+    read_credit_books,
+    read_token_books,
+    read_tool_books,
+    read_transfers,
+)
+from toolserver.purchases.listing import show_usd
+from toolserver.purchases.sqlite_books import TransferBooks, read_transfer_books
+from toolserver.purchases.sqlite_store import report_unreadable
+from toolserver.storage.group_commit import connect, snapshot
+from toolserver.x402.sqlite_books import SignedPaymentBooks, read_signed_payment_books
+
+EVER = 2**62
+
+
+def read_books(path: Path, since: int, until: int) -> dict[str, Any]:
+    """Credits sold, used and owed, USDC by the way it came, and what does not agree, on one snapshot of the file.
+
+    The span is half open, in epoch milliseconds. Raises StorageFailed.
+    """
+    with report_unreadable():
+        return snapshot(path, partial(_read_books, since=since, until=until))
+
+
+def read_tools(path: Path, since: int, until: int) -> list[ToolBooks]:
+    """What each endpoint earned. Raises StorageFailed."""
+    with report_unreadable():
+        return snapshot(path, partial(read_tool_books, since=since, until=until))
+
+
+def read_tokens(path: Path, since: int, until: int) -> list[TokenBooks]:
+    """What each token did. Raises StorageFailed."""
+    with report_unreadable():
+        return snapshot(path, partial(read_token_books, since=since, until=until))
+
+
+def list_transfers(path: Path, since: int, until: int) -> Iterator[BookedTransfer]:
+    """Every transfer of the span, in order, without holding them all. Raises StorageFailed."""
+    with report_unreadable(), closing(connect(path)) as db:
+        db.execute("PRAGMA query_only=ON")
+        yield from read_transfers(db, since, until)
+
+
+def _read_books(db: sqlite3.Connection, since: int, until: int) -> dict[str, Any]:
+    credits = read_credit_books(db, since, until)
+    transfers, signed = read_transfer_books(db, since, until), read_signed_payment_books(db, since, until)
+    problems = [*_compare_ways(credits, transfers, signed), *_compare_balances(credits.owed_now, db)]
+    return {
+        "credits": credits._asdict(),
+        "usdc": _show_usdc(transfers, signed),
+        "agrees": not problems,
+        "problems": problems,
+    }
+
+
+def _show_usdc(transfers: TransferBooks, signed: SignedPaymentBooks) -> dict[str, Any]:
+    received = transfers.amount + signed.topup_amount + signed.call_amount + signed.uncredited_amount
+    return {
+        "received_usd": show_usd(received + transfers.unapplied_amount),
+        "by_transfer": {"payments": transfers.payments, "usd": show_usd(transfers.amount)},
+        "by_x402_topup": {"payments": signed.topups, "usd": show_usd(signed.topup_amount)},
+        "by_x402_call": {"payments": signed.calls, "usd": show_usd(signed.call_amount)},
+        "uncredited_x402": {"payments": signed.uncredited, "usd": show_usd(signed.uncredited_amount)},
+        "unapplied": {"payments": transfers.unapplied, "usd": show_usd(transfers.unapplied_amount)},
+        "undone_on_chain": {
+            "payments": transfers.undone,
+            "usd": show_usd(transfers.undone_amount),
+            "credits_taken_back": transfers.credits_taken_back,
+            "credits_lost": transfers.credits_lost,
+        },
+    }
+
+
+def _compare_ways(credits: CreditBooks, transfers: TransferBooks, signed: SignedPaymentBooks) -> Iterator[str]:
+    """Each way of paying has put as many credits into the ledger as its own table says."""
+    pairs = (
+        ("transfers", credits.sold_by_transfer, transfers.credits),
+        ("x402 top-ups", credits.sold_by_x402, signed.topup_credits),
+    )
+    for way, booked, paid in pairs:
+        if booked != paid:
+            yield f"{way}: the ledger has {booked} credits, the payments {paid}"
+
+
+def _compare_balances(said: int, db: sqlite3.Connection) -> Iterator[str]:
+    """What the transfers say is owed now is what the accounts hold."""
+    owed, _ = read_balances(db)
+    if said != owed:
+        yield f"owed now: the transfers say {said} credits, the accounts {owed}"

@@ -1,0 +1,166 @@
+"""uvicorn as we run it: HTTP/1.1 only, with a bound on headers, deadlines, and a bound on connections.
+
+Connections are accepted by `Listener`, so uvicorn is started without sockets of its own.
+tests/server/test_uvicorn_server.py pins the version that `StrictHttpToolsProtocol` fits.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from typing import cast
+
+import httptools
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from toolserver.server.connections import HEAD_BYTES, Connection, Connections, Listener
+from toolserver.server.request_gate import RequestGate
+
+_REFUSED = b"HTTP/1.1 %s\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class _Outlet:
+    """The writing half of a transport. What is written to it once it closes is dropped: uvloop would raise.
+
+    uvicorn marks only its newest request as disconnected, so an earlier one, or one whose body was refused while it was
+    answered, goes on to write.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.is_closing, self.close = transport.is_closing, transport.close
+
+    def write(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+
+class StrictHttpToolsProtocol(HttpToolsProtocol):
+    """HTTP/1.1 on one connection. It reports its phases, bounds its headers and speaks no other version."""
+
+    ours: Connection
+    _head_bytes = 0
+    _is_refused = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.transport = cast("asyncio.Transport", _Outlet(transport))
+        self.ours.begin(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.ours.end()
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_refused:
+            super().data_received(data)
+
+    def send_400_response(self, msg: str) -> None:
+        if not self._is_refused:
+            super().send_400_response(msg)
+
+    def on_message_begin(self) -> None:
+        self._head_bytes = 0
+        self.ours.await_head()
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._count_head(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count_head(len(name) + len(value) + 4)
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        if self.parser.get_http_version() not in ("1.1", "1.0"):
+            self._refuse(b"400 Bad Request")
+        names = {name for name, _ in self.headers}
+        if b"content-length" in names and b"transfer-encoding" in names:
+            self._refuse(b"400 Bad Request")
+        self.ours.await_body()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self.ours.work()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.pipeline:
+            self.ours.await_request()
+
+    def _count_head(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > HEAD_BYTES:
+            self._refuse(b"431 Request Header Fields Too Large")
+
+    def _refuse(self, status: bytes) -> None:
+        """Answer with a status and close. Raises what makes the parser stop; `data_received` catches it."""
+        self._is_refused = True
+        self.transport.write(_REFUSED % status)
+        self.transport.close()
+        raise httptools.HttpParserError(status.decode())
+
+
+class _Server(uvicorn.Server):
+    """A server that says when its app has started, or that it did not, without ending the process itself."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().startup(sockets)
+        except SystemExit:  # raised in a task, it would leave the event loop at once
+            self.should_exit = True
+        self.is_up.set()
+
+
+def _is_worth_a_line(record: logging.LogRecord) -> bool:
+    """Drop what a stranger can cause at will, and the cancellations that uvicorn has announced already."""
+    if record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError):
+        return False
+    return not str(record.msg).startswith(("Invalid HTTP request", "Unsupported upgrade", "No supported WebSocket"))
+
+
+async def serve_uvicorn(
+    gate: RequestGate, sock: socket.socket, connections: Connections, stop: asyncio.Event, grace_s: float
+) -> None:
+    """Serve until `stop` is set or the app ends; then answer what is in progress, within a limit in seconds."""
+    config = uvicorn.Config(
+        gate,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        http=StrictHttpToolsProtocol,
+        ws="none",
+        proxy_headers=False,  # who the client is, is ours to judge: trusted proxies are a setting
+        timeout_keep_alive=int(connections.limits.idle_s),
+        timeout_graceful_shutdown=1,
+        server_header=False,
+    )
+    server = _Server(config)
+    logging.getLogger("uvicorn.error").addFilter(_is_worth_a_line)
+    server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]  # signals are ours
+
+    def protocol(connection: Connection) -> asyncio.BaseProtocol:
+        made = StrictHttpToolsProtocol(config, server.server_state, server.lifespan.state)
+        made.ours = connection
+        return made
+
+    running = asyncio.ensure_future(server.serve(sockets=[]))
+    await server.is_up.wait()
+    if not server.started:
+        await running
+        raise SystemExit(1)
+    listener = Listener(sock, connections, protocol)
+    listener.open()
+    await stop.wait()
+    await gate.stop(grace_s)
+    listener.close()
+    connections.drain()
+    server.should_exit = True
+    await running

@@ -1,0 +1,73 @@
+"""Marks outside the database that only rise, so that an older copy of the database is known as one.
+
+They stand in one JSON object beside the keys, `keys/high-water.json`: how many transactions were sealed (`rows`), the
+last signed state of the log of uncharged calls (`log`), and the number of the next deposit address (`address`). A
+backup of the database must not bring an older one back: `toolserver db restore` leaves all but `rows` alone.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from toolserver.errors import ToolserverError
+from toolserver.storage.private_file import write_private
+
+FILE = "keys/high-water.json"  # below the data directory
+
+
+class MarksBroken(ToolserverError):
+    """The file of marks cannot be read as one. Nothing is signed until an operator has looked at it."""
+
+
+class HighWater:
+    """The marks of one data directory. Several processes may raise them at the same time."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / FILE
+
+    def read(self, name: str) -> Any:
+        """A mark; None when there is none yet. Raises MarksBroken."""
+        return self._read().get(name)
+
+    def raise_to(self, name: str, number: int) -> int:
+        """Raise a number, and return it as it is then: a greater one stays. Raises MarksBroken."""
+        return int(self.change(name, lambda before: number if before is None else max(before, number)))
+
+    def change(self, name: str, rule: Callable[[Any], Any]) -> Any:
+        """Replace a mark by what the rule makes of it, on the disk. Raises MarksBroken."""
+        with self._alone():
+            marks = self._read()
+            after = rule(marks.get(name))
+            if after != marks.get(name):
+                write_private(self._path, json.dumps({**marks, name: after}, indent=2) + "\n")
+        return after
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            found = json.loads(self._path.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise MarksBroken(f"{self._path} is not JSON: {error}") from None
+        if not isinstance(found, dict):
+            raise MarksBroken(f"{self._path} is no object")
+        return found
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other processes from changing the file meanwhile."""
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if os.name == "nt":  # no fcntl there: one process at a time
+            yield
+            return
+        import fcntl
+
+        handle = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)

@@ -1,0 +1,34 @@
+"""Small files that only their owner can read, written whole and on the disk before anybody relies on them."""
+
+import os
+import secrets
+from pathlib import Path
+
+
+def write_private(path: Path, text: str, *, replacing: bool = True) -> None:
+    """Write a file atomically, with its folder. Raises FileExistsError when it exists and must not be replaced."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if replacing:
+            draft.replace(path)
+        else:
+            os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Flush a folder or file to the disk: before that, a new name or new bytes may be lost in a crash."""
+    if os.name == "nt":  # which does not open folders
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,183 @@
+"""A seal over the rows of every table of money: rows that were written without the key are found.
+
+Those who can write to the file can drop triggers and make every table agree with every other. So each table has a
+sum: the keyed hashes of all its rows added modulo 2**256. It changes with any row that is added, removed, changed or
+moved to another key, and can be kept up row by row. The sums are stored masked and authenticated: from the hashes of
+many rows, other rows with the same sum could be computed. The key stands in a file beside the database.
+
+Temporary triggers count every change: they belong to our own connection, so nobody else can drop them. What they
+counted is held in memory (a table for it costs 14 us a row) and is put back when the transaction or a savepoint is.
+A file that was replaced whole by an older copy has a true seal; `high_water` finds that.
+"""
+
+import hashlib
+import hmac
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+TABLES = (
+    *("account", "token", "transfer", "reservation", "allowance", "journal"),
+    *("receipt", "no_charge", "log_node", "log_checkpoint", "no_charge_day"),
+    *("purchase", "tx_credit", "tx_reversal", "unapplied_payment", "payment_review"),
+    *("x402_payment", "x402_confirmation"),
+)  # a change of this list needs a migration, after which every file is sealed anew
+SIZE = 32  # bytes of a hash, and of a sum
+_MODULUS = 1 << 8 * SIZE
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Seal(NamedTuple):
+    """What is stored: how many transactions were sealed, and the masked sums with their authentication."""
+
+    counter: int
+    nonce: bytes
+    sums: bytes
+    mac: bytes
+
+
+class RowSeal:
+    """Keeps and checks the seal with one key of 32 bytes."""
+
+    def __init__(self, key: bytes) -> None:
+        self._row_key, self._mask_key, self._mac_key = (
+            hashlib.blake2b(use, key=key, digest_size=SIZE).digest() for use in (b"row", b"mask", b"mac")
+        )
+
+    def install(self, db: "SealedConnection") -> None:
+        """Let a connection that is to write count what it changes."""
+        db.create_function("count_change", -1, partial(self._count, db.changes))
+        db.execute("PRAGMA recursive_triggers=ON")  # a row that is replaced counts as deleted, and is refused like it
+        for number, table in enumerate(TABLES):
+            for statement in _triggers(number, table, _columns(db, table)):
+                db.execute(statement)
+        db.seal = self
+
+    def fold(self, db: sqlite3.Connection, changes: "RowChanges") -> None:
+        """Seal what the transaction changed, at its end. Raises SealBroken when the seal before is not ours."""
+        if not any(changes.sums):
+            return
+        before = read_seal(db)
+        if before is None or not self._is_ours(before):
+            raise SealBroken("the seal of the database was not made with our key")
+        sums = [(old + new) % _MODULUS for old, new in zip(self._unmask(before), changes.sums, strict=True)]
+        self._store(db, sums, before.counter + 1)
+
+    def seal(self, db: sqlite3.Connection) -> None:
+        """Seal every row as it is now, within the caller's transaction: for a new file, or one that was migrated."""
+        before = read_seal(db)
+        self._store(db, [self._sum(db, table) for table in TABLES], before.counter + 1 if before else 1)
+
+    def find_rewritten(self, db: sqlite3.Connection) -> list[str]:
+        """The tables that do not hold what was sealed, in words; none when all do."""
+        found = read_seal(db)
+        if found is None:
+            return ["the seal is gone"]
+        if not self._is_ours(found):
+            return ["the seal was not made with the key of this data directory"]
+        sums = self._unmask(found)
+        return [table for number, table in enumerate(TABLES) if self._sum(db, table) != sums[number]]
+
+    def _count(self, changes: "RowChanges", number: int, removed: int, *values: Any) -> None:
+        """Count a row of `removed` columns that was taken away, and one of the other values, if any, that was added."""
+        if removed:
+            changes.sums[number] -= self._hash(number, values[:removed])
+        if removed < len(values):
+            changes.sums[number] += self._hash(number, values[removed:])
+
+    def _hash(self, number: int, row: Sequence[Any]) -> int:
+        text = _encode((number, row))
+        return int.from_bytes(hashlib.blake2b(text, key=self._row_key, digest_size=SIZE).digest())
+
+    def _sum(self, db: sqlite3.Connection, table: str) -> int:
+        number = TABLES.index(table)
+        rows = db.execute(f"SELECT {', '.join(_columns(db, table))} FROM main.{table}")
+        return sum(self._hash(number, row) for row in rows) % _MODULUS
+
+    def _store(self, db: sqlite3.Connection, sums: Sequence[int], counter: int) -> None:
+        nonce = secrets.token_bytes(16)
+        pairs = zip(sums, self._masks(nonce), strict=True)
+        masked = b"".join(((plain + mask) % _MODULUS).to_bytes(SIZE) for plain, mask in pairs)
+        row = Seal(counter, nonce, masked, self._mac(counter, nonce, masked))
+        columns = "counter=excluded.counter, nonce=excluded.nonce, sums=excluded.sums, mac=excluded.mac"
+        db.execute(f"INSERT INTO row_seal VALUES(1,?,?,?,?) ON CONFLICT(one) DO UPDATE SET {columns}", row)
+
+    def _is_ours(self, found: Seal) -> bool:
+        sized = len(found.sums) == SIZE * len(TABLES)
+        return sized and hmac.compare_digest(found.mac, self._mac(found.counter, found.nonce, found.sums))
+
+    def _unmask(self, found: Seal) -> list[int]:
+        parts = (found.sums[at : at + SIZE] for at in range(0, len(found.sums), SIZE))
+        return [
+            (int.from_bytes(part) - mask) % _MODULUS for part, mask in zip(parts, self._masks(found.nonce), strict=True)
+        ]
+
+    def _masks(self, nonce: bytes) -> Iterator[int]:
+        for number in range(len(TABLES)):
+            text = nonce + bytes([number])
+            yield int.from_bytes(hashlib.blake2b(text, key=self._mask_key, digest_size=SIZE).digest())
+
+    def _mac(self, counter: int, nonce: bytes, sums: bytes) -> bytes:
+        text = counter.to_bytes(8) + nonce + sums
+        return hashlib.blake2b(text, key=self._mac_key, digest_size=SIZE).digest()
+
+
+class RowChanges:
+    """What a transaction has changed so far: for each table, the hashes that were added less those that were taken."""
+
+    def __init__(self) -> None:
+        self.sums = [0] * len(TABLES)
+
+    def forget(self) -> None:
+        """Begin anew: the transaction ended, one way or the other."""
+        self.sums[:] = bytes(len(TABLES))
+
+    def restore(self, sums: Sequence[int]) -> None:
+        """Go back to a copy of `sums`, as the rows went back to a savepoint."""
+        self.sums[:] = sums
+
+
+class SealedConnection(sqlite3.Connection):
+    """A connection that counts what it changes, once a `RowSeal` was installed."""
+
+    seal: RowSeal | None = None
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.changes = RowChanges()
+
+
+def seal_changes(db: sqlite3.Connection) -> None:
+    """Seal what a transaction changed, at its end, where the connection counts it. Raises SealBroken."""
+    if isinstance(db, SealedConnection) and db.seal is not None:
+        db.seal.fold(db, db.changes)
+
+
+class SealBroken(sqlite3.IntegrityError):
+    """Somebody else wrote the seal. The transaction is not committed."""
+
+
+def read_seal(db: sqlite3.Connection) -> Seal | None:
+    """The seal as it is stored; None when there is none."""
+    row = db.execute("SELECT counter, nonce, sums, mac FROM row_seal").fetchone()
+    return Seal(*row) if row else None
+
+
+def _columns(db: sqlite3.Connection, table: str) -> list[str]:
+    return [f'"{name}"' for (name,) in db.execute("SELECT name FROM pragma_table_info(?) ORDER BY cid", (table,))]
+
+
+def _triggers(number: int, table: str, columns: Sequence[str]) -> Iterator[str]:
+    old, new = (", ".join(f"{which}.{column}" for column in columns) for which in ("OLD", "NEW"))
+    for event, removed, row in (
+        ("INSERT", 0, new),
+        ("DELETE", len(columns), old),
+        ("UPDATE", len(columns), f"{old}, {new}"),
+    ):
+        yield f"""CREATE TEMP TRIGGER count_{table}_{event.lower()} AFTER {event} ON main.{table}
+          BEGIN SELECT count_change({number}, {removed}, {row}); END"""

@@ -1,0 +1,142 @@
+"""How a group of operations is applied to SQLite: in one transaction, and one by one when an operation breaks it."""
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from itertools import groupby
+from typing import Any, NamedTuple, TypeVar
+
+from toolserver.errors import ToolserverError
+from toolserver.storage.errors import StorageFailed
+from toolserver.storage.row_seal import SealedConnection, seal_changes
+
+log = logging.getLogger(__name__)
+
+_FILE_ERRORS = frozenset(
+    {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
+)
+
+R = TypeVar("R")
+Job = Callable[[sqlite3.Connection], R]
+Run = Callable[[sqlite3.Connection, list[Any]], list[Any]]
+
+
+class PendingOperation(NamedTuple):
+    """An operation that waits: the function that serves it and its like, its argument, and where its outcome goes."""
+
+    run: Run
+    argument: Any
+    answer: asyncio.Future[Any]
+
+
+class WrongOutcomes(ToolserverError):
+    """A function that serves a group returned more or fewer outcomes than it was given arguments: a bug of ours."""
+
+
+def fail_group(group: list[PendingOperation], *checks: Callable[[], None]) -> list[StorageFailed]:
+    """The failure of the first check that fails, for each operation of a group; nothing when all checks pass."""
+    try:
+        for check in checks:
+            check()
+    except StorageFailed as failure:
+        return [failure] * len(group)
+    return []
+
+
+def read_each(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
+    """Serve a group of reads, each in a transaction of its own, so that it sees all that was committed before it."""
+    return [_catch(partial(_run, asked.run, db, [asked.argument]))[0] for asked in group]
+
+
+def _catch(work: Callable[[], list[Any]]) -> list[Any]:
+    try:
+        return work()
+    except Exception as failure:
+        return [failure]
+
+
+def commit_group(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
+    """Apply a group of writes in one transaction. When an operation breaks it, apply each one on its own."""
+    try:
+        return _transact(db, group, _apply_together)
+    except sqlite3.OperationalError as failure:
+        if _concerns_the_file(failure):
+            log.error("the database cannot be written", extra={"reason": str(failure)})
+            return [failure] * len(group)
+        log.exception("a group of writes failed; each is tried on its own")
+    except Exception:
+        log.exception("a group of writes failed; each is tried on its own")
+    try:
+        return _transact(db, group, _apply_each)
+    except Exception as failure:
+        return [failure] * len(group)
+
+
+def _concerns_the_file(failure: sqlite3.OperationalError) -> bool:
+    """Whether the file is locked, full, read-only or unreadable: then no operation of the group is to blame."""
+    return getattr(failure, "sqlite_errorcode", 0) & 0xFF in _FILE_ERRORS
+
+
+def _run(run: Run, db: sqlite3.Connection, arguments: list[Any]) -> list[Any]:
+    """The outcomes of a group. Raises WrongOutcomes: else somebody would wait for ever, or get another's outcome."""
+    outcomes = run(db, arguments)
+    if len(outcomes) != len(arguments):
+        raise WrongOutcomes(f"{len(outcomes)} outcomes for {len(arguments)} operations of {run!r}")
+    return outcomes
+
+
+def _transact(
+    db: sqlite3.Connection,
+    group: list[PendingOperation],
+    do: Callable[[sqlite3.Connection, list[PendingOperation]], list[Any]],
+) -> list[Any]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        outcomes = do(db, group)
+        seal_changes(db)
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+    finally:
+        if isinstance(db, SealedConnection):
+            db.changes.forget()
+    return outcomes
+
+
+def _apply_together(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
+    """Neighbours with the same function are applied together, in the order in which they came."""
+    outcomes: list[Any] = []
+    for run, neighbours in groupby(group, key=lambda asked: asked.run):
+        outcomes += _run(run, db, [asked.argument for asked in neighbours])
+    return outcomes
+
+
+def _apply_each(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
+    return [_guard(db, partial(_run, asked.run, db, [asked.argument]))[0] for asked in group]
+
+
+def _guard(db: sqlite3.Connection, work: Callable[[], list[Any]]) -> list[Any]:
+    """The outcomes of `work`; if it raises, its exception, and its writes are rolled back."""
+    db.execute("SAVEPOINT one")
+    changed = db.changes.sums.copy() if isinstance(db, SealedConnection) else []
+    try:
+        outcomes = work()
+    except Exception as failure:
+        db.execute("ROLLBACK TO one")  # raises when SQLite gave up the whole transaction: then the group fails
+        if isinstance(db, SealedConnection):
+            db.changes.restore(changed)
+        outcomes = [failure]
+    db.execute("RELEASE one")
+    return outcomes
+
+
+def run_jobs(db: sqlite3.Connection, jobs: list[Job[Any]]) -> list[Any]:
+    """Run jobs one after the other; one that raises leaves nothing behind."""
+    outcomes: list[Any] = []
+    for job in jobs:
+        outcomes += _guard(db, lambda job=job: [job(db)])  # type: ignore[misc]
+    return outcomes

@@ -1,0 +1,132 @@
+"""Decodes a body, has the source parse it, and checks both: every body of every source passes through here."""
+
+import json
+import logging
+import re
+from collections.abc import Mapping, Sized
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from toolserver.upstream.rows import count_rows
+from toolserver.upstream.source import Get, Source
+from toolserver.upstream.source_errors import UNREADABLE, SourceChanged, SourceEmpty, SourceError, SourceTooLarge
+
+log = logging.getLogger(__name__)
+
+MOST_VALUES = 1_500_000  # of one JSON body; a list of empty lists has one in three bytes, and each takes sixty
+MOST_LINES = 500_000  # of one text
+LONGEST_REASON = 200  # characters
+_HTML = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html)", re.IGNORECASE)
+
+
+class NoNumber:
+    """Stands for NaN and Infinity, which are not JSON: a row that uses one cannot be read, the others can."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _refuse(self, *args: Any) -> Any:
+        raise ValueError(f"{self._name} is not JSON")
+
+    __str__ = __repr__ = __bool__ = __hash__ = __eq__ = __float__ = __int__ = _refuse
+
+
+def parse_body(source: Source[Any, Any], request: Get, query: Any, body: bytes, *, cut: bool = False) -> Any:
+    """Return the source's result for a body. Raises SourceError for everything that is not a good answer.
+
+    `cut` means that reading stopped at the source's limit: only the complete lines are parsed.
+    """
+    if cut:
+        body = body[: body.rfind(b"\n") + 1]
+    failure = None
+    try:
+        result = source.parse(_decode(request, body), query)
+        if any(name in body for name in (b"NaN", b"Infinity")):
+            _refuse_constants(result)
+    except Exception as error:
+        failure = _judge_failure(source, error)
+    if failure is not None:
+        raise failure  # not inside the handler: it would hold what it came from, and that often the whole body
+    if _is_list(result) and len(result) < source.least:
+        raise SourceEmpty(f"{len(result)} items")
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedBody:
+    """What a body says: the result, the time of its newest item, the time by which its age is judged, rows left out."""
+
+    value: Any
+    newest_at: datetime | None
+    dated: datetime | None
+    dropped: int = 0
+
+
+def read_body(source: Source[Any, Any], request: Get, query: Any, body: bytes, *, cut: bool = False) -> ParsedBody:
+    """Return the source's result for a body, with its times and the count of rows left out. Raises SourceError."""
+    with count_rows(source.unreadable_share) as rows:
+        value = parse_body(source, request, query, body, cut=cut)
+    return replace(read_times(source, value), dropped=rows.dropped)
+
+
+def read_times(source: Source[Any, Any], value: Any) -> ParsedBody:
+    """Return a result with its times. Raises SourceError."""
+    try:
+        newest = source.newest(value) if source.newest else None
+        return ParsedBody(value, newest, source.stamp(value) if source.stamp else newest)
+    except Exception as error:
+        raise _judge_failure(source, error) from error
+
+
+def _judge_failure(source: Source[Any, Any], error: Exception) -> SourceError:
+    """Return what an exception of a parser means. One of a kind that we did not foresee is logged with its trace."""
+    if isinstance(error, SourceError):
+        error.__context__ = error.__cause__ = None
+        return error
+    if isinstance(error, MemoryError):
+        return SourceTooLarge("it takes more memory than there is")
+    if not isinstance(error, UNREADABLE):
+        log.error("a parser failed in an unusual way", exc_info=error, extra={"source": source.name})
+    return SourceChanged(f"{type(error).__name__}: {error}"[:LONGEST_REASON])
+
+
+def _refuse_constants(result: Any) -> None:
+    """Raise ValueError for a result that holds a constant which a parser took for a value."""
+    if isinstance(result, NoNumber):
+        str(result)
+    elif isinstance(result, Mapping):
+        _refuse_constants(list(result.values()))
+    elif isinstance(result, list | tuple | frozenset):
+        for each in result:
+            _refuse_constants(each)
+
+
+def _is_list(result: Any) -> bool:
+    """Whether a result has items to count. A NamedTuple is one record with fields."""
+    return isinstance(result, Sized) and not isinstance(result, str | bytes) and not hasattr(result, "_fields")
+
+
+def _decode(request: Get, body: bytes) -> Any:
+    if not body.strip():
+        return None
+    if _HTML.match(body[:200]) and not request.headers.get("Accept", "").startswith("text/html"):
+        raise SourceChanged("an HTML page")
+    if request.decode == "bytes":
+        return body
+    start = body.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if start == b"<" and not request.headers.get("Accept", "").startswith("text/html"):
+        raise SourceChanged("markup where data was expected")
+    _refuse_too_many(request, body)
+    text = body.decode(json.detect_encoding(body) if request.decode == "json" else "utf-8-sig")
+    return json.loads(text, parse_constant=NoNumber) if request.decode == "json" else text
+
+
+def _refuse_too_many(request: Get, body: bytes) -> None:
+    """Raise SourceTooLarge for a body whose values or lines would take many times the memory of the body itself."""
+    if len(body) < MOST_LINES:
+        return
+    if request.decode == "json" and sum(map(body.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise SourceTooLarge(f"over {MOST_VALUES} values")
+    if request.decode == "text" and body.count(b"\n") > MOST_LINES:
+        raise SourceTooLarge(f"over {MOST_LINES} lines")

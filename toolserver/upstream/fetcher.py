@@ -1,0 +1,320 @@
+"""Sends the requests of all sources and returns checked results. Nothing else talks to upstreams.
+
+Throttling, circuit, deadline, retry, body size and redirects are handled in the same way for every source.
+"""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import anyio
+
+from toolserver.clock import Clock
+from toolserver.upstream.announcements import Announcements
+from toolserver.upstream.decode import ParsedBody, read_body, read_times
+from toolserver.upstream.exchange import (
+    ACCEPT,
+    Raw,
+    connect,
+    is_same_origin,
+    read_source_body,
+    redirect_target,
+    retry_after,
+)
+from toolserver.upstream.freshness import judge_times
+from toolserver.upstream.large_bodies import BodyPlace, LargeBodies
+from toolserver.upstream.sending_time import SendingTime
+from toolserver.upstream.source import Connect, Get, Keys, Post, Request, Source
+from toolserver.upstream.source_errors import (
+    SourceChanged,
+    SourceDown,
+    SourceError,
+    SourceExcluded,
+    SourceLimited,
+    SourceRefused,
+    SourceUnusable,
+)
+from toolserver.upstream.source_health import SourceHealth
+from toolserver.upstream.throttle import Budget, Throttle
+
+if TYPE_CHECKING:
+    import httpx
+
+log = logging.getLogger(__name__)
+
+REDIRECTS = 3
+_BARRED = {"any": set(), "no_forbidden": {"no"}, "commercial": {"no", "unclear", "non_commercial"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The result of one good exchange. `body` is None when the upstream answered "not modified"."""
+
+    value: Any
+    body: bytes | None
+    fetched_at: datetime
+    newest_at: datetime | None
+    dated: datetime | None
+    latency_ms: int
+    validators: dict[str, str] = field(default_factory=dict)
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """How an answer is asked for: validators and value of the cached one, the lane, and whom to tell of a wait."""
+
+    validators: dict[str, str]
+    kept: Any
+    is_chosen: bool
+    held: anyio.Event | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Means:
+    """What one exchange has: a place for the body, and time."""
+
+    place: BodyPlace
+    time: SendingTime
+
+
+def _judge_life(source: Source[Any, Any], parsed: ParsedBody, now: datetime) -> None:
+    """Raise SourceUnproved for an answer that does not prove that its source is alive, where it has to."""
+    if source.proof is not None:
+        stamp = parsed.dated if source.stamp else None
+        source.proof.check(parsed.value, stamp=stamp, newest=parsed.newest_at, now=now)
+
+
+class Fetcher:
+    """Fetches from upstreams. With `via`, every request goes to that loopback address (the simulated world)."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        keys: Keys,
+        user_agent: str,
+        licence_policy: str = "any",
+        via: str | None = None,
+        observe: Callable[[str, str, float, bool], None] = lambda source, outcome, seconds, asked: None,
+        transport: "httpx.AsyncBaseTransport | None" = None,
+    ) -> None:
+        self._clock, self._keys, self._via = clock, keys, via.rstrip("/") if via else None
+        self._user_agent, self._barred = user_agent, _BARRED[licence_policy]
+        self._observe, self._transport = observe, transport
+        self._throttle, self._large = Throttle(clock=clock, keys=keys), LargeBodies()
+        self.health, self._health_for_callers = SourceHealth(clock), SourceHealth(clock, is_for_callers=True)
+        self.announcements = Announcements(clock)
+        self._client: httpx.AsyncClient | None = None
+
+    async def aclose(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def fetch(
+        self,
+        source: Source[Any, Any],
+        query: Any,
+        validators: dict[str, str],
+        kept: Any,
+        *,
+        is_chosen: bool = False,
+        held: anyio.Event | None = None,
+    ) -> Fetched:
+        """Fetch an answer, from the source's mirrors in order. `validators` and `kept` are those of the cached answer.
+
+        `is_chosen` says that a caller decided the query. `held` is set when our own pacing makes it wait for long.
+
+        Raises:
+            SourceError: no mirror gave a good answer within the source's timeout.
+        """
+        plan = self.plan_requests(source, query)
+        health = self._health_for_callers if is_chosen else self.health
+        health.admit(source.name)
+        started = time.perf_counter()
+        failure: SourceError | None = None
+        try:
+            fetched = await self._try_mirrors(source, query, plan, _Asking(validators, kept, is_chosen, held))
+        except SourceError as error:
+            failure = error
+        except BaseException:
+            health.record_nothing(source.name)
+            raise
+        if failure is not None:
+            health.record_failure(source.name, failure)
+            self._observe(source.name, failure.word, time.perf_counter() - started, failure.asked)
+            raise failure.with_traceback(None)  # the traceback holds the body, and callers hold the failure
+        health.record_success(source.name)
+        self._observe(source.name, "ok", time.perf_counter() - started, True)
+        return fetched
+
+    def usable(self, source: Source[Any, Any], query: Any) -> bool:
+        """Whether the keys that are set and the licence policy allow the source to be asked."""
+        try:
+            self.plan_requests(source, query)
+        except SourceError:
+            return False
+        return True
+
+    def list_budgets(self) -> list[Budget]:
+        """Return what may still be asked of each host."""
+        return self._throttle.list_budgets()
+
+    def plan_requests(self, source: Source[Any, Any], query: Any) -> Sequence[Request]:
+        """Return the requests that may answer a query, best first.
+
+        Raises:
+            SourceExcluded: the licence policy bars the source.
+            SourceUnusable: it needs a key that is not set.
+        """
+        if source.licence.kind in self._barred:
+            raise SourceExcluded(source.licence.kind)
+        plan = source.plan(query, self._keys)
+        if plan is None:
+            raise SourceUnusable(source.name)
+        return [plan] if isinstance(plan, Get) else plan
+
+    async def _try_mirrors(
+        self, source: Source[Any, Any], query: Any, plan: Sequence[Request], asking: "_Asking"
+    ) -> Fetched:
+        """Try the mirrors in order, each with a share of the timeout: one that hangs leaves time for the others."""
+        failure: SourceError | None = None
+        share_s = source.timeout_s / min(len(plan), 3)
+        for request in plan:
+            try:
+                spending = SendingTime(share_s)
+                async with self._large.reserve(spending) as place:
+                    return await self._exchange(source, query, request, asking, _Means(place, spending))
+            except SourceError as error:
+                if failure is None or error.asked:  # a mirror that failed says more than one we did not ask
+                    failure = error
+        raise failure or SourceUnusable(source.name)
+
+    async def _exchange(
+        self, source: Source[Any, Any], query: Any, request: Request, asking: "_Asking", means: "_Means"
+    ) -> Fetched:
+        raw = await self._send_with_retry(source, request, asking, means)
+        if raw.status == 304 and asking.kept is not None:
+            parsed, body = read_times(source, asking.kept), None
+        else:
+            self._judge_status(source, raw, is_chosen=asking.is_chosen)
+            parsed, body = await self.parse(source, request, query, raw.body, is_cut=raw.cut), raw.body
+        now = self._clock.now()
+        _judge_life(source, parsed, now)
+        judge_times(source, parsed.dated, now)
+        given = {name: raw.headers[name] for name in ("etag", "last-modified") if name in raw.headers}
+        validators = given or asking.validators
+        return Fetched(
+            parsed.value, body, now, parsed.newest_at, parsed.dated, raw.latency_ms, validators, parsed.dropped
+        )
+
+    async def parse(
+        self, source: Source[Any, Any], request: Request, query: Any, body: bytes, *, is_cut: bool
+    ) -> ParsedBody:
+        """Parse a body, a large one in a worker thread. Raises SourceError."""
+        return await self._large.parse(len(body), lambda: read_body(source, request, query, body, cut=is_cut))
+
+    def _judge_status(self, source: Source[Any, Any], raw: Raw, *, is_chosen: bool) -> None:
+        """Raise the SourceError that a status other than an answer stands for."""
+        status = raw.status
+        if status == 200 or status in source.also:
+            return
+        wait = retry_after(raw.headers, self._clock.now())
+        limited = status in (429, 418) or (status == 403 and raw.headers.get("x-ratelimit-remaining") == "0")
+        if limited:
+            self._throttle.close(source.hosts, raw.host, wait, is_chosen=is_chosen)
+            raise SourceLimited(f"http {status}", retry_after_s=wait)
+        if status in (401, 403, 451):
+            raise SourceRefused(f"http {status}")
+        if status == 599:
+            raise SourceDown("name does not resolve")
+        raise SourceDown(word=f"http_{status}") if status >= 500 else SourceChanged(word=f"http_{status}")
+
+    async def _send_with_retry(
+        self, source: Source[Any, Any], request: Request, asking: "_Asking", means: "_Means"
+    ) -> Raw:
+        """Send a request, and once more after a short pause if the first attempt failed quickly.
+
+        Waiting for a turn takes none of the source's time.
+        """
+        host = urlsplit(request.url).netloc
+        for attempt in (1, 2):
+            try:
+                async with self._throttle.turn(
+                    source.hosts, host, patience_s=source.timeout_s, is_chosen=asking.is_chosen, held=asking.held
+                ):
+                    with means.time.spend():
+                        raw = await self._send(source, request, asking, means)
+            except SourceDown:
+                if attempt == 2 or means.time.is_mostly_over:
+                    raise
+            else:
+                if attempt == 2 or raw.status not in (502, 503, 504):
+                    return raw
+            await self._clock.sleep(random.uniform(0.2, 0.6))
+        raise AssertionError("unreachable")
+
+    async def _send(self, source: Source[Any, Any], request: Request, asking: "_Asking", means: "_Means") -> Raw:
+        if isinstance(request, Connect) and self._via is None:
+            return await connect(request)
+        return await self._send_http(source, request, asking, means)
+
+    async def _send_http(self, source: Source[Any, Any], request: Request, asking: "_Asking", means: "_Means") -> Raw:
+        import httpx
+
+        url: str | httpx.URL = httpx.URL(request.url, params={**request.params}) if request.params else request.url
+        validators = asking.validators if source.conditional else {}
+        started = time.perf_counter()
+        try:
+            for _ in range(REDIRECTS + 1):
+                url = httpx.URL(url)
+                async with self._stream(request, url, validators) as response:
+                    self.announcements.record(source.name, str(url), response.status_code, response.headers)
+                    if response.has_redirect_location:
+                        url = redirect_target(url, response.headers.get("location", ""), request, self._keys)
+                        continue
+                    body, cut = await read_source_body(response, source, means.place)
+                    latency = round((time.perf_counter() - started) * 1000)
+                    return Raw(response.status_code, response.headers, body, cut, url.netloc.decode(), latency)
+        except httpx.TimeoutException as error:
+            raise SourceDown(word="timeout") from error
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+            raise SourceDown(type(error).__name__) from error
+        raise SourceChanged("too many redirects")
+
+    def _stream(self, request: Request, url: "httpx.URL", validators: dict[str, str]) -> Any:
+        headers = {"User-Agent": self._user_agent, "Accept": ACCEPT[request.decode], "Accept-Encoding": "gzip"}
+        if is_same_origin(url, request):  # a redirect must not carry an API key to another host
+            headers |= request.headers
+        if "etag" in validators:
+            headers["If-None-Match"] = validators["etag"]
+        if "last-modified" in validators:
+            headers["If-Modified-Since"] = validators["last-modified"]
+        target = str(url)
+        if isinstance(request, Connect):
+            target = f"{self._via}/probe/{url.host}"
+        elif self._via:
+            target = f"{self._via}/u/{url.netloc.decode()}{url.raw_path.decode()}"
+        if isinstance(request, Post):
+            return self._http().stream("POST", target, headers=headers, json=request.json)
+        return self._http().stream("GET", target, headers=headers)
+
+    def _http(self) -> "httpx.AsyncClient":
+        import httpx
+
+        if self._client is None:
+            limits = httpx.Limits(max_connections=256, max_keepalive_connections=16, keepalive_expiry=20)
+            self._client = httpx.AsyncClient(
+                http2=self._via is None,
+                verify=self._via is None,  # the context costs 30 ms and is of no use on loopback
+                trust_env=False,
+                limits=limits,
+                timeout=None,  # the exchange as a whole has a deadline
+                transport=self._transport,
+            )
+        return self._client

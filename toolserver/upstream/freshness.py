@@ -1,0 +1,41 @@
+"""Decides whether an answer is stale. Headers, `_meta`, `/status` and billing all use this one function."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from toolserver.upstream.source import Source
+from toolserver.upstream.source_errors import SourceChanged, SourceFrozen
+
+AHEAD_S = 86400  # a document may be dated a day ahead (time zones), and no further
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFreshness:
+    """`age_s` counts from the fetch, in seconds; `stale` also takes the age of the newest item into account."""
+
+    age_s: float
+    stale: bool
+
+
+def judge(
+    source: Source[Any, Any], *, fetched_at: datetime, dated: datetime | None, now: datetime, sla_s: float
+) -> SourceFreshness:
+    """Judge an answer: stale means fetched more than max(fresh_s, sla_s) ago, or dated before `newest_max_s`.
+
+    `dated` is the time of the document or of its newest item, whichever the source is judged by. A value between
+    `fresh_s` and the limit is cached, not stale.
+    """
+    age = (now - fetched_at).total_seconds()
+    too_old = age > max(source.fresh_s, sla_s)
+    limit = source.newest_max_s
+    frozen = limit is not None and dated is not None and (now - dated).total_seconds() > limit
+    return SourceFreshness(age, too_old or frozen)
+
+
+def judge_times(source: Source[Any, Any], dated: datetime | None, now: datetime) -> None:
+    """Raise SourceFrozen for an answer that is older than the source may be, SourceChanged for one of the future."""
+    if source.newest_max_s is not None and dated and (now - dated).total_seconds() > source.newest_max_s:
+        raise SourceFrozen(f"newest is of {dated:%Y-%m-%d %H:%M}")
+    if dated and (dated - now).total_seconds() > AHEAD_S:
+        raise SourceChanged(f"newest is of {dated:%Y-%m-%d}, which is to come")

@@ -1,0 +1,127 @@
+"""The state of one group of hosts, or of one host of a group that counts per host: who is asking, waits, and may ask.
+
+Nothing here waits: `Throttle` does, and looks at the lane again whenever `changed` is set.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+import anyio
+
+LONGEST_QUEUE = 32  # callers' queries that wait at a time
+BURST = 0.25  # the part of the callers' share that may be taken at once; the rest comes back evenly over the period
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ticket:
+    """One request that waits or is under way. `is_chosen`: a caller's argument decided what it asks."""
+
+    is_chosen: bool
+
+
+class ChosenShare:
+    """The part of a budget for callers' queries: never more than `share` within a period, and an end to each burst."""
+
+    def __init__(self, share: int, period_s: float) -> None:
+        self._most = max(1.0, share * BURST)
+        self._per_s = max(share - self._most, 1.0) / period_s
+        self._left, self._counted_at = self._most, 0.0
+
+    def count_left(self, now: float) -> float:
+        """Return how many requests may be sent at once; `now` is monotonic, in seconds."""
+        self._left = min(self._most, self._left + (now - self._counted_at) * self._per_s)
+        self._counted_at = now
+        return self._left
+
+    def take(self, now: float) -> None:
+        self._left = self.count_left(now) - 1
+
+
+class HostLane:
+    """Seats, distances and budgets. Callers' queries come after all others and leave one seat free."""
+
+    def __init__(self, parallel: int, gap_s: float, budget: int, period_s: float, reserve: float) -> None:
+        self.budget, self.period_s, self._gap_s = budget, period_s, gap_s
+        self.next_at = 0.0
+        self.changed = anyio.Event()
+        self._seats = {False: parallel, True: parallel if reserve == 0 else max(1, parallel - 1)}
+        self._under_way: list[Ticket] = []
+        self._queues: dict[bool, deque[Ticket]] = {False: deque(), True: deque()}
+        self._sent: deque[float] = deque()
+        self._chosen = None if reserve == 0 else ChosenShare(int(budget * (1 - reserve)), period_s)
+        self._closed_until = {False: 0.0, True: 0.0}
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether too many callers' queries wait already."""
+        return len(self._queues[True]) >= LONGEST_QUEUE
+
+    def enqueue(self, ticket: Ticket) -> None:
+        self._queues[ticket.is_chosen].append(ticket)
+
+    def withdraw(self, ticket: Ticket) -> None:
+        """Forget a request that waits no longer."""
+        if ticket in self._queues[ticket.is_chosen]:
+            self._queues[ticket.is_chosen].remove(ticket)
+        self._tell()
+
+    def is_next(self, ticket: Ticket) -> bool:
+        """Whether a request is the first in its queue, nobody goes before it, and there is a seat for it."""
+        queue = self._queues[ticket.is_chosen]
+        if not queue or queue[0] is not ticket or len(self._under_way) >= self._seats[False]:
+            return False
+        if not ticket.is_chosen:
+            return True
+        chosen = sum(each.is_chosen for each in self._under_way)
+        return not self._queues[False] and chosen < self._seats[True]
+
+    def foresee_wait(self, ticket: Ticket, now: float) -> float:
+        """Return the least number of seconds until a request may be sent, by the distances between requests alone."""
+        ahead = list(self._queues[False]) + (list(self._queues[True]) if ticket.is_chosen else [])
+        before = ahead.index(ticket) if ticket in ahead else len(ahead)
+        return max(0.0, self.next_at - now) + before * self._gap_s
+
+    def has_budget(self, ticket: Ticket, now: float, *, waiting: bool) -> bool:
+        """Whether a request fits the budgets, with those that wait already or without them."""
+        queued = {lane: len(queue) if waiting else 0 for lane, queue in self._queues.items()}
+        if ticket.is_chosen and self.count_chosen_left(now) < 1 + queued[True]:
+            return False
+        return self.count_left(now) > queued[False]
+
+    def take(self, ticket: Ticket, now: float) -> None:
+        """Let a request go."""
+        self._queues[ticket.is_chosen].remove(ticket)
+        self._under_way.append(ticket)
+        self.next_at = now + self._gap_s
+        self._sent.append(now)
+        if ticket.is_chosen and self._chosen is not None:
+            self._chosen.take(now)
+        self._tell()
+
+    def leave(self, ticket: Ticket) -> None:
+        """Free the seat of a request that has ended."""
+        self._under_way.remove(ticket)
+        self._tell()
+
+    def close(self, until: float, *, is_chosen: bool) -> None:
+        """Refuse requests until that moment: callers' queries, or all."""
+        for lane in {True, is_chosen}:
+            self._closed_until[lane] = max(self._closed_until[lane], until)
+
+    def closed_until(self, ticket: Ticket) -> float:
+        return self._closed_until[ticket.is_chosen]
+
+    def count_left(self, now: float) -> int:
+        """Return how many requests of the budget are left."""
+        while self._sent and self._sent[0] <= now - self.period_s:
+            self._sent.popleft()
+        return self.budget - len(self._sent)
+
+    def count_chosen_left(self, now: float) -> int:
+        """Return how many callers' queries may be sent at once."""
+        left = self.count_left(now)
+        return left if self._chosen is None else min(left, int(self._chosen.count_left(now) + 1e-9))
+
+    def _tell(self) -> None:
+        self.changed.set()
+        self.changed = anyio.Event()

@@ -1,0 +1,99 @@
+"""Bounds the memory and the time that large bodies take: few are held at once, one is parsed, off the event loop.
+
+A source may send up to its `max_bytes`, some of them 24 MiB. A hundred sources at once, each with the objects its
+parser makes of its body, would take gigabytes. So a body that grows waits for a place: see STEPS.
+"""
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+
+from toolserver.upstream.sending_time import SendingTime
+from toolserver.upstream.source import MIB
+from toolserver.upstream.source_errors import SourceLimited
+
+R = TypeVar("R")
+
+STEPS = ((256 * 1024, 8), (2 * MIB, 2))
+"""From how many bytes a body needs a place, and how many such places there are. A very large body holds one of each."""
+
+PARSED_APART_FROM, MOST_PARSED = 256 * 1024, 1
+PATIENCE_S = 20.0
+
+
+class TooManyBodies(SourceLimited):
+    """Other large bodies took the room for too long. That says nothing about this source."""
+
+    word = "budget"
+    asked = False
+
+
+class LargeBodies:
+    """The places for large bodies of all sources."""
+
+    def __init__(self) -> None:
+        self._places = tuple((size, anyio.CapacityLimiter(places)) for size, places in STEPS)
+        self._parsed = anyio.CapacityLimiter(MOST_PARSED)
+
+    @asynccontextmanager
+    async def reserve(self, time: SendingTime) -> AsyncIterator["BodyPlace"]:
+        """Yield a place for one body, which is given back when the block ends."""
+        place = BodyPlace(self._places, time)
+        try:
+            yield place
+        finally:
+            place.leave()
+
+    async def parse(self, size: int, parse: Callable[[], R]) -> R:
+        """Run the parser of a body of so many bytes: in a worker thread, alone, if that is large."""
+        if size < PARSED_APART_FROM:
+            return parse()
+        async with _hold(self._parsed):
+            return await anyio.to_thread.run_sync(parse)
+
+
+class BodyPlace:
+    """Lets the first bytes of a body pass, and more of them when there is a place for a larger body."""
+
+    def __init__(self, steps: tuple[tuple[int, anyio.CapacityLimiter], ...], time: SendingTime) -> None:
+        self._steps, self._time = list(steps), time
+        self._held: list[anyio.CapacityLimiter] = []
+
+    async def admit(self, pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+        """Yield the pieces, and wait before each step that the body's size takes. Raises TooManyBodies."""
+        size = 0
+        async for piece in pieces:
+            size += len(piece)
+            while self._steps and size > self._steps[0][0]:
+                await self._take(self._steps.pop(0)[1])
+            yield piece
+
+    async def _take(self, places: anyio.CapacityLimiter) -> None:
+        with self._time.pause():
+            await _acquire(places, self)
+        self._held.append(places)
+
+    def leave(self) -> None:
+        """Give back the places that were taken."""
+        while self._held:
+            self._held.pop().release_on_behalf_of(self)
+
+
+@asynccontextmanager
+async def _hold(places: anyio.CapacityLimiter) -> AsyncIterator[None]:
+    await _acquire(places, holder := object())
+    try:
+        yield
+    finally:
+        places.release_on_behalf_of(holder)
+
+
+async def _acquire(places: anyio.CapacityLimiter, holder: object) -> None:
+    try:
+        with anyio.fail_after(PATIENCE_S):
+            await places.acquire_on_behalf_of(holder)
+    except TimeoutError:
+        raise TooManyBodies("other large answers are being read") from None

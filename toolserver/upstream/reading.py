@@ -1,0 +1,80 @@
+"""What reading a source returns: the value, its origin and its age."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+from toolserver.upstream.source import Source
+
+Q = TypeVar("Q")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAnswer(Generic[R]):
+    """One answer of a source.
+
+    `dated` is what `newest_max_s` limits (the document's stamp, or its newest item). `latency_ms` is that of the
+    exchange that this read started or waited for; None when the value was cached.
+    `failure` is why the value could not be refreshed, when an older one is returned instead. `dropped` counts the rows
+    that could not be read and are left out.
+    """
+
+    value: R
+    fetched_at: datetime
+    newest_at: datetime | None
+    dated: datetime | None
+    latency_ms: int | None = None
+    failure: str | None = None
+    dropped: int = 0
+
+
+class SourceReader(Protocol):
+    """Reads sources. The engine implements it with its cache; tests may bring their own."""
+
+    async def fresh(
+        self, source: Source[Q, R], query: Q, *, sla_s: float, is_chosen: bool = False, is_patient: bool = True
+    ) -> SourceAnswer[R]:
+        """Return a live or cached answer, never a stale one. Concurrent reads share one fetch.
+
+        `is_chosen` says that the caller chose arguments, so the query may be the caller's. Without `is_patient` a read
+        ends when our own pacing makes it wait for long and there is a kept answer.
+
+        Raises:
+            SourceError: no answer is young enough, and the fetch failed.
+        """
+        ...
+
+    async def kept(self, source: Source[Q, R], query: Q) -> SourceAnswer[R] | None:
+        """Return the last good answer within `keep_s`, or None, without asking the upstream."""
+        ...
+
+
+class CallReader:
+    """Reads sources for one call, which was made with chosen arguments or not and can wait or not."""
+
+    def __init__(self, reader: SourceReader, *, is_chosen: bool, is_patient: bool) -> None:
+        self._reader, self._is_chosen, self._is_patient = reader, is_chosen, is_patient
+
+    async def fresh(
+        self, source: Source[Q, R], query: Q, *, sla_s: float, is_chosen: bool = False, is_patient: bool = True
+    ) -> SourceAnswer[R]:
+        """Do what `SourceReader.fresh` does, in the way of this call."""
+        return await self._reader.fresh(
+            source,
+            query,
+            sla_s=sla_s,
+            is_chosen=is_chosen or self._is_chosen,
+            is_patient=is_patient and self._is_patient,
+        )
+
+    async def kept(self, source: Source[Q, R], query: Q) -> SourceAnswer[R] | None:
+        """Do what `SourceReader.kept` does."""
+        return await self._reader.kept(source, query)
+
+
+def describe(source: Source[Any, Any]) -> dict[str, Any]:
+    """Return the licence block of an entry of `_meta.sources[]`."""
+    licence = source.licence
+    block = {"class": licence.kind, "attribution": licence.attribution}
+    return block | ({"terms_url": licence.terms_url} if licence.terms_url else {})

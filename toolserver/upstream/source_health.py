@@ -1,0 +1,78 @@
+"""One circuit per source, one log line when a source goes down and one when it is back."""
+
+import logging
+
+from toolserver.clock import Clock
+from toolserver.core.circuit_breaker import BreakerPolicy, CircuitBreaker
+from toolserver.upstream.source_errors import SourceDown, SourceEmpty, SourceError, SourceImplausible, SourceLimited
+
+log = logging.getLogger(__name__)
+
+POLICY = BreakerPolicy(failures_in_a_row=3, first_wait_s=30, longest_wait_s=600, probes=1, spread=0, window_s=0)
+POLICY_FOR_CALLERS = BreakerPolicy(
+    failures_in_a_row=10, first_wait_s=30, longest_wait_s=120, probes=1, spread=0, window_s=0
+)
+
+
+class CircuitOpen(SourceDown):
+    """We did not send the request: the source keeps failing, and no probe is due."""
+
+    word = "breaker_open"
+    asked = False
+
+
+class SourceHealth:
+    """Three failures in a row open a source's circuit for 30 s, doubling to 10 min; then one probe decides.
+
+    Queries that callers choose have circuits of their own, which take ten failures, and which a refusal of the query
+    (status 4xx, or an empty answer) does not open: it says something about the query, not about the source.
+    """
+
+    def __init__(self, clock: Clock, *, is_for_callers: bool = False) -> None:
+        self._clock, self._is_for_callers = clock, is_for_callers
+        self._policy = POLICY_FOR_CALLERS if is_for_callers else POLICY
+        self._circuits: dict[str, CircuitBreaker] = {}
+        self._down: set[str] = set()
+
+    def admit(self, name: str) -> None:
+        """Let a request through: any while the circuit is closed, one probe when it is due. Raises CircuitOpen."""
+        circuit = self._circuits.get(name)
+        if circuit is not None and not circuit.closed and not circuit.start_probe():
+            raise CircuitOpen(f"probe in {circuit.wait_s:.0f} s")
+
+    def record_success(self, name: str) -> None:
+        """Count a good answer."""
+        if name in self._down:
+            log.warning("source is back", extra={"source": name, "for_callers": self._is_for_callers})
+            self._down.remove(name)
+        if (circuit := self._circuits.get(name)) is not None:
+            _record(circuit, good=True)
+
+    def record_failure(self, name: str, error: SourceError) -> None:
+        """Count a failure, unless the source was not asked, limited us, or gave a value that is implausible."""
+        if not error.asked or isinstance(error, SourceLimited | SourceImplausible) or self._is_about_query(error):
+            self.record_nothing(name)
+            return
+        if name not in self._down:
+            log.warning(
+                "source is down",
+                extra={"source": name, "reason": error.reason, "for_callers": self._is_for_callers},
+            )
+            self._down.add(name)
+        _record(self._circuits.setdefault(name, CircuitBreaker(self._clock, self._policy)), good=False)
+
+    def _is_about_query(self, error: SourceError) -> bool:
+        return self._is_for_callers and (isinstance(error, SourceEmpty) or error.word.startswith("http_4"))
+
+    def record_nothing(self, name: str) -> None:
+        """Let the next request probe a half-open circuit: this one ended without saying anything about the source."""
+        if (circuit := self._circuits.get(name)) is not None:
+            circuit.abandon_probe()
+
+
+def _record(circuit: CircuitBreaker, *, good: bool) -> None:
+    """Count a result. While a probe is under way, a late result of an earlier request decides just as well."""
+    if circuit.state == "half_open":
+        circuit.record_probe(good=good)
+    else:
+        circuit.record(good=good)

@@ -1,0 +1,38 @@
+"""Finds answers that stand still: a price that no trade changes is served, but no longer written."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from cachetools import LRUCache
+
+from toolserver.upstream.source import Source
+from toolserver.upstream.source_errors import SourceFrozen
+
+ENTRIES = 1024
+STILL_S = 300.0  # seconds; nothing that has to move is the same for so long
+
+
+@dataclass(frozen=True, slots=True)
+class _Still:
+    value: Hashable
+    since: datetime
+
+
+class StillnessGuard:
+    """Remembers since when the moving part of each answer is what it is."""
+
+    def __init__(self) -> None:
+        self._standing: LRUCache[Hashable, _Still] = LRUCache(ENTRIES)
+
+    def check(self, source: Source[Any, Any], key: Hashable, value: Any, now: datetime) -> None:
+        """Remember the moving part of an answer. Raises SourceFrozen when it has not moved for too long."""
+        if source.moves is None:
+            return
+        moving = source.moves(value)
+        standing = self._standing.get(key)
+        if standing is None or standing.value != moving:
+            self._standing[key] = _Still(moving, now)
+        elif (now - standing.since).total_seconds() > STILL_S:
+            raise SourceFrozen(f"the same since {standing.since:%Y-%m-%d %H:%M}")

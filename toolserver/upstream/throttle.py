@@ -1,0 +1,157 @@
+"""Limits the requests to a group of hosts: how many at once, how far apart, and how many per period.
+
+There are two lanes. Queries that callers choose (coordinates, names, addresses) wait behind all others, take at most a
+share of the budget, never the last place, and have an end to their queue: strangers cannot use up what the answers
+to default arguments need.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+import anyio
+
+from toolserver.clock import Clock
+from toolserver.upstream.host_lane import HostLane, Ticket
+from toolserver.upstream.source import HostGroup, Keys
+from toolserver.upstream.source_errors import SourceLimited
+
+SHORTEST_CLOSURE_S, LONGEST_CLOSURE_S = 30.0, 3600.0
+HOLD_S = 1.5  # seconds of waiting for our own reasons after which a free call is given what is kept
+
+
+class RequestWithheld(SourceLimited):
+    """We did not send the request: the budget is used up, its turn is too far away, or the host asked us to wait."""
+
+    word = "budget"
+    asked = False
+
+
+class Budget(NamedTuple):
+    """What a group of hosts may still be asked within its period. `chosen_left` is the part of callers' queries."""
+
+    group: str
+    host: str
+    total: int
+    left: int
+    chosen_left: int
+
+
+class Throttle:
+    """Lets requests through in turn. One that would exceed the budget or wait too long is refused at once."""
+
+    def __init__(self, *, clock: Clock, keys: Keys) -> None:
+        self._clock, self._keys = clock, keys
+        self._lanes: dict[tuple[str, str], HostLane] = {}
+
+    @asynccontextmanager
+    async def turn(
+        self,
+        group: HostGroup,
+        host: str,
+        *,
+        patience_s: float,
+        is_chosen: bool = False,
+        held: anyio.Event | None = None,
+    ) -> AsyncIterator[None]:
+        """Wait up to `patience_s` for a turn to send one request, and hold it while the block runs.
+
+        `held` is set as soon as it is clear that the wait takes longer than HOLD_S.
+
+        Raises:
+            RequestWithheld: the host asked us to wait, the budget is used up, or the turn would come too late.
+        """
+        lane, ticket = self._lane(group, host), Ticket(is_chosen)
+        self._refuse_hopeless(lane, ticket, group, patience_s)
+        waiting = _Waiting(lane, ticket, patience_s, held or anyio.Event())
+        lane.enqueue(ticket)
+        try:
+            await self._wait(waiting, group)
+        except BaseException:
+            lane.withdraw(ticket)
+            raise
+        try:
+            yield
+        finally:
+            lane.leave(ticket)
+
+    def close(self, group: HostGroup, host: str, seconds: float | None, *, is_chosen: bool = False) -> None:
+        """Refuse requests for the time the host asked for: at least 30 s (also if it named none), at most an hour.
+
+        What a caller's query brought about holds for such queries; if the host means all, the next default one shows.
+        """
+        wait = min(max(seconds or SHORTEST_CLOSURE_S, SHORTEST_CLOSURE_S), LONGEST_CLOSURE_S)
+        self._lane(group, host).close(self._clock.monotonic() + wait, is_chosen=is_chosen)
+
+    def list_budgets(self) -> list[Budget]:
+        """Return what is left for each host that was asked so far."""
+        now = self._clock.monotonic()
+        return [
+            Budget(group, host, lane.budget, lane.count_left(now), lane.count_chosen_left(now))
+            for (group, host), lane in self._lanes.items()
+        ]
+
+    def _refuse_hopeless(self, lane: HostLane, ticket: Ticket, group: HostGroup, patience_s: float) -> None:
+        now = self._clock.monotonic()
+        self._refuse_when_closed(lane, ticket)
+        if not lane.has_budget(ticket, now, waiting=True):
+            raise RequestWithheld(f"{lane.budget} per {lane.period_s:g} s")
+        if ticket.is_chosen and lane.is_crowded:
+            raise RequestWithheld(f"{group.name} is busy")
+        if (wait_s := lane.foresee_wait(ticket, now)) > patience_s:
+            raise RequestWithheld(f"{group.name}: next turn in {wait_s:.0f} s")
+
+    async def _wait(self, waiting: "_Waiting", group: HostGroup) -> None:
+        """Return when it is this request's turn, which is taken."""
+        lane, ticket = waiting.lane, waiting.ticket
+        if lane.foresee_wait(ticket, self._clock.monotonic()) > HOLD_S:
+            waiting.held.set()
+        while True:
+            now = self._clock.monotonic()
+            if not lane.is_next(ticket):
+                await waiting.wait_for_change(group)
+            elif lane.next_at > now:
+                await self._clock.sleep(lane.next_at - now)
+            else:
+                break
+        self._refuse_when_closed(lane, ticket)
+        if not lane.has_budget(ticket, now, waiting=False):
+            raise RequestWithheld(f"{lane.budget} per {lane.period_s:g} s")
+        lane.take(ticket, now)
+
+    def _refuse_when_closed(self, lane: HostLane, ticket: Ticket) -> None:
+        left = lane.closed_until(ticket) - self._clock.monotonic()
+        if left > 0:
+            raise RequestWithheld(f"closed for {left:.0f} s", word="rate_limited", retry_after_s=left)
+
+    def _lane(self, group: HostGroup, host: str) -> HostLane:
+        name = (group.name, host if group.each_host else "")
+        lane = self._lanes.get(name)
+        if lane is None:
+            keyed = group.key is not None and group.key in self._keys
+            gap = group.keyed_gap_s if keyed and group.keyed_gap_s is not None else group.gap_s
+            budget = group.keyed_budget if keyed and group.keyed_budget else group.budget
+            lane = self._lanes[name] = HostLane(group.parallel, gap, budget, group.period_s, group.reserve)
+        return lane
+
+
+class _Waiting:
+    """One request in a queue, and how much longer it may be there."""
+
+    def __init__(self, lane: HostLane, ticket: Ticket, patience_s: float, held: anyio.Event) -> None:
+        self.lane, self.ticket, self.held = lane, ticket, held
+        self._left_s, self._waited_s = patience_s, 0.0
+
+    async def wait_for_change(self, group: HostGroup) -> None:
+        """Wait until the lane has changed. Raises RequestWithheld when the patience is at its end."""
+        changed, began = self.lane.changed, anyio.current_time()
+        with anyio.move_on_after(self._left_s):
+            with anyio.move_on_after(max(0.0, HOLD_S - self._waited_s)):
+                await changed.wait()
+            if not changed.is_set():
+                self.held.set()
+                await changed.wait()
+        waited_s = anyio.current_time() - began
+        self._left_s, self._waited_s = self._left_s - waited_s, self._waited_s + waited_s
+        if not changed.is_set():
+            raise RequestWithheld(f"{group.name} is busy")

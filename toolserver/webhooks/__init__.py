@@ -1,0 +1,1 @@
+"""Push delivery: subscriptions to premium endpoints, fired on a timer, signed, charged once for each delivery."""

@@ -1,0 +1,44 @@
+"""How an attempt to deliver ended, and who makes attempts."""
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from yarl import URL
+
+GONE = 410
+
+
+class Attempt(NamedTuple):
+    """How an attempt ended. `error` is None after a 2xx, else one word; `status` is None when there was no answer.
+
+    `retry_after_s` is set when the receiver said when to come back, within four minutes.
+    """
+
+    status: int | None
+    error: str | None
+    duration_ms: int
+    retry_after_s: float | None = None
+
+    @property
+    def delivered(self) -> bool:
+        return self.error is None
+
+    @property
+    def gone(self) -> bool:
+        """Whether the receiver wants no further delivery, ever."""
+        return self.status == GONE
+
+    @property
+    def tries_allowed(self) -> int:
+        """How many attempts a delivery with this result is worth: another 4xx than 408, 425 and 429 gets one more."""
+        if self.gone or self.error == "target_refused":
+            return 1
+        return 2 if self.status is not None and 400 <= self.status < 500 and self.status not in (408, 425, 429) else 4
+
+
+class Sender(Protocol):
+    """What makes attempts."""
+
+    async def send(self, url: URL, body: bytes, headers: Mapping[str, str]) -> Attempt:
+        """POST a body. Whatever the receiver does is an Attempt."""
+        ...

@@ -1,0 +1,97 @@
+"""What a fire costs: credits are reserved under the fire's id, and charged once the receiver has answered 2xx."""
+
+import hashlib
+import logging
+from typing import Protocol
+
+import msgspec
+
+from toolserver.errors import PaymentRequired
+from toolserver.ledger.protocol import AccountRef, NoCharge, Reservation, Settlement, UnknownCall, Who
+from toolserver.receipts.sign import Body, Receipts, Sale, request_text
+from toolserver.registry.registry import Operation
+from toolserver.webhooks.message import WebhookMessage
+from toolserver.webhooks.records import WebhookFire, WebhookSubscription
+
+log = logging.getLogger(__name__)
+
+HOLD_S = 26 * 3600.0  # longer than a clock may jump; the service itself settles every hold long before
+FOLLOWED_HOLD_S = 3600.0  # the most that the owner of a followed ledger allows
+
+
+class FireLedger(Protocol):
+    """What is asked of a ledger for fires: a part of `Ledger`. A step whose end is unknown is asked for again, so it
+    must not be released for that.
+    """
+
+    async def reserve(
+        self, call_id: str, who: Who, credits: int, *, endpoint: str, ttl_s: float, service: str = ""
+    ) -> Reservation: ...
+    async def settle(self, call_id: str, *, no_charge: str | None) -> Settlement: ...
+    async def balance(self, who: Who) -> int: ...
+
+
+class WebhookCharges:
+    """Reserves, charges and releases. `receipts` may be absent in tests."""
+
+    def __init__(self, ledger: FireLedger, receipts: Receipts | None, *, hold_s: float = HOLD_S) -> None:
+        self._ledger, self._receipts, self._hold_s = ledger, receipts, hold_s
+
+    async def can_pay(self, subscription: WebhookSubscription, price: int) -> bool:
+        """Whether the balance covers a fire. Raises PaymentRequired: invalid_token, expired, billing_unavailable."""
+        return await self._ledger.balance(AccountRef(subscription.account)) >= price
+
+    async def reserve(self, fire: WebhookFire, subscription: WebhookSubscription, operation: Operation) -> Reservation:
+        """Reserve the price of a fire; the same fire again has the same reservation. Raises PaymentRequired."""
+        return await self._ledger.reserve(
+            fire.id, AccountRef(subscription.account), fire.price, endpoint=operation.path, ttl_s=self._hold_s
+        )
+
+    async def charge(self, message: WebhookMessage, operation: Operation) -> Settlement:
+        """Charge a delivered fire and sign its receipt. Both are done once, however often this is called.
+
+        Raises:
+            PaymentRequired: the ledger is away. The fire stays accepted, and this is tried again.
+            UnknownCall: the ledger knows no such reservation any more.
+        """
+        settled = await self._ledger.settle(message.fire.id, no_charge=None)
+        if self._receipts is not None:
+            await self._receipts.sign(_sale(message, operation, settled))
+        return settled
+
+    async def release(
+        self, fire: WebhookFire, subscription: WebhookSubscription, operation: Operation, reason: NoCharge
+    ) -> None:
+        """Give the credits of a fire back, and count it in the public account of what was not charged."""
+        await self.give_back(fire, reason)
+        if self._receipts is not None:
+            await self._receipts.unheard(reason, subscription.owner, operation.endpoint, fire.price)
+
+    async def give_back(self, fire: WebhookFire, reason: str) -> None:
+        """Give back what may be reserved for a fire."""
+        try:
+            await self._ledger.settle(fire.id, no_charge=reason)
+        except UnknownCall:
+            pass  # nothing was reserved
+        except PaymentRequired:
+            log.warning("a webhook's reservation is left to expire", extra={"call_id": fire.id})
+
+
+def _sale(message: WebhookMessage, operation: Operation, settled: Settlement) -> Sale:
+    """A delivered fire as its receipt describes it."""
+    subscription, captured_at = message.subscription, message.fire.captured_at
+    return Sale(
+        message.fire.id,
+        subscription.owner,
+        operation.endpoint,
+        request_text(operation.method, operation.path, msgspec.json.decode(subscription.params)),
+        message.fire.price,
+        settled.charged,
+        settled.remaining,
+        operation.method,
+        settled.reason,
+        body=Body(hashlib.sha256(message.body).hexdigest(), len(message.body)) if message.body else None,
+        captured_at=None if captured_at is None else captured_at / 1000,
+        sla_s=operation.sla_s,
+        kind="webhook",
+    )

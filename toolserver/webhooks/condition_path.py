@@ -1,0 +1,58 @@
+"""Whether the path of a condition can lead anywhere in the payloads of an endpoint, judged by their schema."""
+
+import difflib
+from collections.abc import Iterator
+from typing import Any
+
+Schema = dict[str, Any]
+
+
+def check_path(path: str, schema: Schema) -> str | None:
+    """What is wrong with a path, as a sentence with the names that are there; None when it can lead to a value."""
+    here, walked = [schema], ""
+    for step in path.split("."):
+        options = [option for one in here for option in _options(one, schema)]
+        found = [child for option in options for child in _children(option, step)]
+        if not found:
+            return _complain(walked, step, options)
+        here, walked = found, f"{walked}.{step}" if walked else step
+    return None
+
+
+def _options(schema: Schema, root: Schema, depth: int = 0) -> Iterator[Schema]:
+    """The alternatives of a schema: references followed, unions taken apart."""
+    if depth > 20:
+        return
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        yield from _options(root.get("$defs", {}).get(name, {}), root, depth + 1)
+        return
+    unions = [option for word in ("anyOf", "oneOf", "allOf") for option in schema.get(word, [])]
+    for option in unions:
+        yield from _options(option, root, depth + 1)
+    if not unions:
+        yield schema
+
+
+def _children(schema: Schema, step: str) -> Iterator[Schema]:
+    """Where a step leads to: a named member, any member of a free object, or an item of a list."""
+    if not schema:
+        yield {}
+    if step in schema.get("properties", {}):
+        yield schema["properties"][step]
+    elif schema.get("type") == "object" and schema.get("additionalProperties", True) is not False:
+        more = schema.get("additionalProperties", True)
+        if "properties" not in schema or isinstance(more, dict):
+            yield more if isinstance(more, dict) else {}
+    if schema.get("type") == "array" and step.isdecimal():
+        yield schema.get("items", {})
+
+
+def _complain(walked: str, step: str, options: list[Schema]) -> str:
+    where = f"{walked} has" if walked else "The payload has"
+    names = sorted({name for option in options for name in option.get("properties", {})})
+    if not names:
+        return f"{where} no member {step}."
+    near = difflib.get_close_matches(step, names, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return f"{where} no member {step}; it has: {', '.join(names)}.{hint}"

@@ -1,0 +1,117 @@
+"""Looking up names, in threads of its own and with a deadline: names that nobody answers for delay nobody else.
+
+The system's resolver blocks a thread for up to half a minute. In asyncio's own pool six such names would hold up every
+other delivery, so lookups have pools of their own: one for names that were answered before, one for names that are new,
+and a small one for those that were not answered in time. However many names hang, they fill the pool of their own kind.
+"""
+
+import asyncio
+import functools
+import socket
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from toolserver.clock import Clock
+from toolserver.webhooks.daemon_threads import DaemonThreads
+from toolserver.webhooks.egress import EgressGuard
+
+DEADLINE_S = 2.0
+THREADS, NEW_THREADS, SLOW_THREADS = 32, 128, 4
+KEPT_S, KEPT = 30.0, 20_000
+SUSPECT_S = 600.0  # for so long a name that was not answered in time stays in the slow pool
+
+Lookup = Callable[[str], Sequence[str]]
+
+
+class NameUnknown(OSError):
+    """A name has no address, or nobody said so in time."""
+
+
+class _Known(NamedTuple):
+    addresses: Sequence[str]
+    until: float
+
+
+def look_up(host: str) -> Sequence[str]:
+    """The addresses of a name, IPv6 ones included, in the system's order. Blocks. Raises OSError, UnicodeError."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    return list(dict.fromkeys(str(info[4][0]) for info in found))
+
+
+class DnsLane:
+    """Names to addresses that the guard allows; a name's answer is kept for half a minute."""
+
+    def __init__(self, guard: EgressGuard, clock: Clock, *, lookup: Lookup = look_up) -> None:
+        self._guard, self._clock, self._lookup = guard, clock, lookup
+        self._fast = DaemonThreads(THREADS, "webhook-dns")
+        self._new = DaemonThreads(NEW_THREADS, "webhook-dns-new")
+        self._slow = DaemonThreads(SLOW_THREADS, "webhook-dns-slow")
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._suspect: OrderedDict[str, float] = OrderedDict()
+        self._running: dict[str, asyncio.Future[Sequence[str]]] = {}
+        self._begun: set[str] = set()  # names that a thread waits for; the others of `_running` wait for a thread
+
+    async def resolve(self, host: str) -> Sequence[str]:
+        """The addresses of a name, every one of them judged.
+
+        Raises:
+            NameUnknown: there is none, or no answer within two seconds.
+            TargetRefused: one of them is not allowed.
+        """
+        known = self._known.get(host)
+        fresh = known is not None and known.until > self._clock.monotonic()
+        addresses = known.addresses if known is not None and fresh else await self._ask(host)
+        self._guard.check_all(addresses)
+        return addresses
+
+    async def _ask(self, host: str) -> Sequence[str]:
+        running = self._running.get(host)
+        if running is None:
+            running = self._running[host] = self._pool(host).run(self._begin, host)
+            running.add_done_callback(functools.partial(self._ended, host))
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                addresses = await asyncio.shield(running)
+        except TimeoutError:
+            if host in self._begun:
+                self._suspect_name(host)
+            raise NameUnknown(f"no answer for {host} in time") from None
+        except (OSError, UnicodeError) as error:
+            raise NameUnknown(f"{host} has no address") from error
+        self._suspect.pop(host, None)
+        if not addresses:
+            raise NameUnknown(f"{host} has no address")
+        return addresses
+
+    def _pool(self, host: str) -> DaemonThreads:
+        if self._suspect.get(host, 0) > self._clock.monotonic():
+            return self._slow
+        return self._fast if host in self._known and host not in self._suspect else self._new
+
+    def _begin(self, host: str) -> Sequence[str]:
+        """Look up a name, in a thread."""
+        self._begun.add(host)
+        return self._lookup(host)
+
+    def _ended(self, host: str, ended: asyncio.Future[Sequence[str]]) -> None:
+        """Keep an answer, even one that came too late. A lookup that nobody waits for any more may fail quietly."""
+        self._running.pop(host, None)
+        self._begun.discard(host)
+        if ended.cancelled() or ended.exception() is not None or not ended.result():
+            return
+        self._known[host] = _Known(ended.result(), self._clock.monotonic() + KEPT_S)
+        self._known.move_to_end(host)
+        if len(self._known) > KEPT:
+            self._known.popitem(last=False)
+
+    def _suspect_name(self, host: str) -> None:
+        self._suspect[host] = self._clock.monotonic() + SUSPECT_S
+        self._suspect.move_to_end(host)
+        if len(self._suspect) > KEPT:
+            self._suspect.popitem(last=False)
+
+    def close(self) -> None:
+        """End the threads; those that wait for an answer are not waited for."""
+        for pool in (self._fast, self._new, self._slow):
+            pool.close()

@@ -1,0 +1,155 @@
+"""The egress guard: a delivery only ever goes to a public address, whatever its URL says.
+
+It judges three times: the URL when it is registered, every address that a name has when it is looked up, and the one
+address that a socket is about to be connected to. The last is the one that counts: aiohttp looks up no literal
+addresses, so a guard in the resolver alone would let `127.0.0.1` through.
+"""
+
+import socket
+from collections.abc import Sequence
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any
+
+from yarl import URL
+
+from toolserver.core.public_address import is_loopback, is_public
+from toolserver.errors import ToolserverError
+
+MOST_URL = 2000
+PORTS = (443, 8443)
+INTERNAL_NAMES = (
+    "localhost",
+    "localdomain",
+    "local",
+    "internal",
+    "intranet",
+    "lan",
+    "corp",
+    "home",
+    "home.arpa",
+    "consul",
+    "onion",
+)
+
+
+class TargetRefused(ToolserverError, OSError):
+    """Nothing is sent to this address. `reason` is one word, the text a sentence for the subscription's owner."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+class EgressGuard:
+    """Decides where deliveries may go. `allow_loopback` is for development: it adds this machine, at any port and
+    without TLS.
+    """
+
+    def __init__(self, *, allow_loopback: bool = False) -> None:
+        self._allow_loopback = allow_loopback
+
+    def check_url(self, given: str) -> URL:
+        """The URL that deliveries go to, as aiohttp reads it. Nothing is looked up.
+
+        Raises:
+            TargetRefused
+        """
+        url = _parsed(given)
+        host = (url.raw_host or "").removesuffix(".")
+        local = self._allow_loopback and _is_local(host)
+        if url.scheme != "https" and not (local and url.scheme == "http"):
+            raise TargetRefused("https_required", "The URL must begin with https://.")
+        if not local:
+            self._check_public(url, host)
+        return url
+
+    def _check_public(self, url: URL, host: str) -> None:
+        if url.port not in PORTS:
+            raise TargetRefused("port_not_allowed", "Deliveries go to port 443 or 8443 only.")
+        address = _literal(host)
+        if address is not None:
+            self.check_address(str(address))
+        elif _is_internal(host):
+            raise TargetRefused("private_or_local_hostname", "The host is not a name of the public Internet.")
+
+    def check_address(self, text: str, port: int | None = None) -> None:
+        """Judge one address that a name has, or that is about to be connected to. Raises TargetRefused."""
+        try:
+            address = _read_address(text)
+        except ValueError:
+            raise TargetRefused("private_address", "The host has an address that cannot be judged.") from None
+        if self._allow_loopback and is_loopback(address):
+            return
+        if not is_public(address):
+            raise TargetRefused("private_address", "The host has an address that is not of the public Internet.")
+        if port is not None and port not in PORTS:
+            raise TargetRefused("port_not_allowed", "Deliveries go to port 443 or 8443 only.")
+
+    def check_all(self, addresses: Sequence[str]) -> None:
+        """Judge every address that a name has: one that is not allowed is enough to refuse. Raises TargetRefused."""
+        for address in addresses:
+            self.check_address(address)
+
+    def open_socket(self, info: tuple[Any, ...]) -> socket.socket:
+        """aiohttp's `socket_factory`: a socket for an address that was judged just now. Raises TargetRefused."""
+        family, kind, protocol, _, target = info
+        if family not in (socket.AF_INET, socket.AF_INET6):
+            raise TargetRefused("private_address", "Deliveries go to IP addresses only.")
+        self.check_address(str(target[0]), int(target[1]))
+        if family == socket.AF_INET6 and len(target) > 3 and target[3]:
+            raise TargetRefused("private_address", "The host has an address that is not of the public Internet.")
+        opened = socket.socket(family, kind, protocol)
+        opened.setblocking(False)
+        return opened
+
+
+def _parsed(given: str) -> URL:
+    if len(given) > MOST_URL:
+        raise TargetRefused("url_too_long", f"The URL has more than {MOST_URL} characters.")
+    if not given.isprintable() or any(c.isspace() or c == "\\" for c in given):
+        raise TargetRefused("invalid_url", "The URL holds a character that URLs do not have.")
+    try:
+        url = URL(given)
+        host, _ = url.raw_host, url.port
+    except ValueError:
+        raise TargetRefused("invalid_url", "This is not a URL.") from None
+    if not url.absolute or not host or url.scheme not in ("http", "https"):
+        raise TargetRefused("invalid_url", "Give an absolute URL that begins with https://.")
+    if "@" in given.partition("://")[2].partition("/")[0]:
+        raise TargetRefused("invalid_url", "A URL with a user name or password is not taken; use custom headers.")
+    return url.with_fragment(None)
+
+
+def _literal(host: str) -> IPv4Address | IPv6Address | None:
+    """The address that a host is a literal of, or None for a name.
+
+    Raises:
+        TargetRefused: a number in another spelling, such as 2130706433, 0x7f.1 or 127.1, or one with a zone.
+    """
+    try:
+        if "%" in host:
+            raise TargetRefused("invalid_url", "An address with a zone is not taken.")
+        return ip_address(host)
+    except ValueError:
+        last = host.rpartition(".")[2].lower()
+        if last.isdecimal() or last.startswith("0x") or ":" in host:
+            raise TargetRefused("invalid_url", "Write an address in its usual form.") from None
+        return None
+
+
+_read_address = lru_cache(4096)(ip_address)
+
+
+def _is_internal(host: str) -> bool:
+    return "." not in host or any(host == name or host.endswith("." + name) for name in INTERNAL_NAMES)
+
+
+def _is_local(host: str) -> bool:
+    """Whether a host can only be this machine: localhost, a name below it (RFC 6761), or a loopback literal."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return is_loopback(ip_address(host))
+    except ValueError:
+        return False

@@ -1,0 +1,291 @@
+"""What may happen to fires: values that a store applies in one transaction, decided without I/O.
+
+A fire moves in one direction only:
+
+    open ── 2xx ──▶ accepted ── settled ──▶ charged
+     │   └─ 2xx, nothing owed ────────────▶ free
+     ├── given up ────────────────────────▶ released
+     └── never attempted ─────────────────▶ skipped
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from toolserver import ids
+from toolserver.errors import NotFound, SubscriptionConflict
+from toolserver.webhooks.delivery_rules import after_failure, after_success, untell
+from toolserver.webhooks.records import ClaimedFire, FireKind, FireState, WebhookFire, WebhookSubscription
+from toolserver.webhooks.schedule import SLOT_MS, slot_end
+from toolserver.webhooks.subscription_operations import find_owned
+from toolserver.webhooks.tables import WebhookTables
+
+FIRE_CREDITS = 1
+FIRES_KEPT = 50  # of each subscription
+FAILING_AT_ONCE = 50  # subscriptions with a failing endpoint in one claim
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSubscriptions:
+    """Take what is due: every claimed subscription moves to its next slot, and gets a fire unless it has a condition
+    that must be judged first. Those whose endpoint fails or is slow come last, and a few at a time.
+    """
+
+    now: int
+    limit: int
+
+    def on(self, tables: WebhookTables) -> list[WebhookSubscription]:
+        claimed = tables.claim_due(self.now, self.limit, failing=False)
+        room = min(FAILING_AT_ONCE, self.limit - len(claimed))
+        if room:
+            claimed += tables.claim_due(self.now, room, failing=True)
+        for subscription in claimed:
+            if subscription.condition is None:
+                tables.add_fire(plan_fire(subscription, self.now))
+        return claimed
+
+
+@dataclass(frozen=True, slots=True)
+class RecordEvaluation:
+    """Store the new state of a condition and what it sets off; both, or neither. True unless it changed meanwhile."""
+
+    id: str
+    before: bytes | None
+    after: bytes
+    fire: WebhookFire | None = None
+
+    def on(self, tables: WebhookTables) -> bool:
+        found = tables.find(self.id)
+        if found is None or found.state != "active" or found.condition_state != self.before:
+            return False
+        tables.save(found._replace(condition_state=self.after))
+        if self.fire is not None:
+            tables.add_fire(self.fire)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class AddFire:
+    """Store a fire that no slot asked for: a test."""
+
+    fire: WebhookFire
+
+    def on(self, tables: WebhookTables) -> WebhookFire:
+        tables.add_fire(self.fire)
+        tables.trim_fires(self.fire.subscription, FIRES_KEPT)
+        return self.fire
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFires:
+    """Take fires that are due, as many of each lane as `rooms` says. A process that dies with one loses it to the next
+    claim after `lease_ms`.
+    """
+
+    now: int
+    rooms: Mapping[int, int]
+    lease_ms: int
+
+    def on(self, tables: WebhookTables) -> list[ClaimedFire]:
+        until = self.now + self.lease_ms
+        taken = [f for lane, room in self.rooms.items() for f in tables.claim_fires(self.now, lane, room, until)]
+        found = {id: tables.find(id) for id in {fire.subscription for fire in taken}}
+        claimed = []
+        for fire in taken:
+            subscription = found[fire.subscription]
+            if subscription is None:
+                tables.save_fire(fire._replace(state="skipped", reason="cancelled", finished_at=self.now))
+            else:
+                claimed.append(ClaimedFire(fire, subscription))
+        return claimed
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareFire:
+    """Settle what an open fire carries in every attempt, and say how its subscription stands just before it is sent.
+
+    None when it has arrived or is over, or when its subscription is gone.
+    """
+
+    id: str
+    payload: str
+    captured_at: int | None
+    now: int
+
+    def on(self, tables: WebhookTables) -> ClaimedFire | None:
+        fire = tables.find_fire(self.id)
+        if fire is None or fire.state != "open":
+            return None
+        if fire.sent_at is None:
+            fire = fire._replace(payload=self.payload, captured_at=self.captured_at, sent_at=self.now)
+            tables.save_fire(fire)
+        subscription = tables.find(fire.subscription)
+        return None if subscription is None else ClaimedFire(fire, subscription)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFire:
+    """Change an open fire: when it is due, how an attempt ended. Fields that are None stay. None when it is over."""
+
+    id: str
+    due_at: int | None = None
+    lane: int | None = None
+    attempts: int | None = None
+    status: int | None = None
+    error: str | None = None
+    duration_ms: int | None = None
+    claims: int | None = None
+
+    def on(self, tables: WebhookTables) -> WebhookFire | None:
+        fire = tables.find_fire(self.id)
+        if fire is None or not fire.is_open:
+            return None
+        given = {name: value for name in _CHANGED if (value := getattr(self, name)) is not None}
+        changed = fire._replace(**given)
+        tables.save_fire(changed)
+        return changed
+
+
+_CHANGED = ("due_at", "lane", "attempts", "status", "error", "duration_ms", "claims")
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptFire:
+    """The receiver answered 2xx: the subscription is doing well, and the fire is to be settled. Done once."""
+
+    id: str
+    status: int
+    duration_ms: int
+    now: int
+
+    def on(self, tables: WebhookTables) -> WebhookFire | None:
+        fire = tables.find_fire(self.id)
+        if fire is None or fire.state != "open":
+            return fire
+        accepted = fire._replace(
+            state="accepted",
+            attempts=fire.attempts + 1,
+            claims=1,
+            status=self.status,
+            error=None,
+            duration_ms=self.duration_ms,
+        )
+        tables.save_fire(accepted)
+        subscription = tables.find(fire.subscription)
+        if subscription is not None and fire.kind != "test":
+            tables.save(after_success(subscription, accepted, self.now))
+        return accepted
+
+
+@dataclass(frozen=True, slots=True)
+class FinishFire:
+    """A fire is over. A failed delivery thins out the fires of its subscription, or pauses it."""
+
+    id: str
+    state: FireState
+    reason: str | None
+    now: int
+    status: int | None = None
+    error: str | None = None
+    duration_ms: int | None = None
+    attempted: bool = False
+
+    def on(self, tables: WebhookTables) -> WebhookFire | None:
+        fire = tables.find_fire(self.id)
+        if fire is None or not fire.is_open:
+            return fire
+        over = fire._replace(state=self.state, reason=self.reason, finished_at=self.now)
+        if self.attempted:
+            over = over._replace(
+                attempts=fire.attempts + 1, status=self.status, error=self.error, duration_ms=self.duration_ms
+            )
+        tables.save_fire(over)
+        tables.trim_fires(fire.subscription, FIRES_KEPT)
+        subscription = tables.find(fire.subscription)
+        if subscription is not None and fire.kind != "test" and self.state in ("released", "skipped"):
+            after = untell(subscription, over)
+            if self.reason == "delivery_failed":
+                after = after_failure(after, over, self.now)
+            if after != subscription:
+                tables.save(after)
+        return over
+
+
+@dataclass(frozen=True, slots=True)
+class RepairClock:
+    """After the clock was set back, bring what now lies too far ahead to its next slot; how many rows."""
+
+    now: int
+
+    def on(self, tables: WebhookTables) -> int:
+        subscriptions, fires = tables.list_misplaced(self.now)
+        for subscription in subscriptions:
+            due = self.now + (subscription.created_at - self.now) % SLOT_MS
+            tables.save(subscription._replace(due_at=due))
+        for fire in fires:
+            tables.save_fire(fire._replace(due_at=self.now, expires_at=min(fire.expires_at, self.now + SLOT_MS)))
+        return len(subscriptions) + len(fires)
+
+
+def plan_fire(
+    subscription: WebhookSubscription,
+    now: int,
+    *,
+    kind: FireKind = "data",
+    payload: str | None = None,
+    captured_at: int | None = None,
+    condition: bytes | None = None,
+    state_after: bytes | None = None,
+) -> WebhookFire:
+    """A new fire of a subscription, due at once and until the end of its slot. `state_after` is its condition's."""
+    free = kind in ("no_data", "test")
+    return WebhookFire(
+        ids.call_id(),
+        subscription.id,
+        kind,
+        0 if free else FIRE_CREDITS,
+        now,
+        now,
+        slot_end(subscription.created_at, now),
+        subscription.lane,
+        payload=payload,
+        condition=condition,
+        state_before=subscription.condition_state if condition is not None else None,
+        state_after=state_after,
+        captured_at=captured_at,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FireNow:
+    """Let an active subscription come due at once. Raises NotFound, SubscriptionConflict."""
+
+    id: str
+    now: int
+
+    def on(self, tables: WebhookTables) -> WebhookSubscription:
+        found = find_owned(tables.find, self.id, None)
+        if found.state != "active":
+            raise SubscriptionConflict(f"The subscription is {found.state}.")
+        due = found._replace(due_at=self.now)
+        tables.save(due)
+        return due
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayFire:
+    """Plan the delivery of what an earlier fire carried, once more and free. Raises NotFound, SubscriptionConflict."""
+
+    id: str
+    now: int
+
+    def on(self, tables: WebhookTables) -> WebhookFire:
+        fire = tables.find_fire(self.id)
+        if fire is None or fire.payload is None:
+            raise NotFound("There is no such delivery, or it carried nothing.")
+        subscription = find_owned(tables.find, fire.subscription, None)
+        if subscription.state != "active":
+            raise SubscriptionConflict(f"The subscription is {subscription.state}.")
+        again = plan_fire(subscription, self.now, kind=fire.kind, payload=fire.payload, condition=fire.condition)
+        free = again._replace(price=0, state_before=None, state_after=None)
+        tables.add_fire(free)
+        return free

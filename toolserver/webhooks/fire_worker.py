@@ -1,0 +1,250 @@
+"""One fire, from its claim to its end: reserve, compose, send, charge. Every step may be the last before a crash.
+
+Whatever a step has done is stored before the next one begins, and every step may be repeated: a fire that was claimed
+by a process that died is claimed again, has the same id, the same reservation and the same body.
+"""
+
+import logging
+from typing import NamedTuple
+
+import anyio
+
+from toolserver.clock import Clock
+from toolserver.errors import PaymentRequired
+from toolserver.ledger.protocol import NoCharge, UnknownCall
+from toolserver.registry.registry import Operation
+from toolserver.webhooks.attempt import Attempt, Sender
+from toolserver.webhooks.charges import WebhookCharges
+from toolserver.webhooks.delivery_rules import retry_delay
+from toolserver.webhooks.egress import EgressGuard, TargetRefused
+from toolserver.webhooks.fire_operations import AcceptFire, ChangeFire, FinishFire, PrepareFire
+from toolserver.webhooks.host_limits import HostBusy, HostLimits
+from toolserver.webhooks.message import WebhookMessage, compose_body
+from toolserver.webhooks.payload_shelf import PayloadShelf
+from toolserver.webhooks.payloads import PayloadSource
+from toolserver.webhooks.records import SLOW, ClaimedFire, FireState, WebhookFire, WebhookSubscription
+from toolserver.webhooks.secret_box import SecretBoxKey, SecretsUnreadable
+from toolserver.webhooks.store import WebhookStore
+from toolserver.webhooks.subscription_operations import PauseSubscription
+
+log = logging.getLogger(__name__)
+
+INTERRUPTED_MS = 900_000  # beyond its slot, for an attempt that was interrupted
+
+
+class FireParts(NamedTuple):
+    """What a worker works with."""
+
+    store: WebhookStore
+    charges: WebhookCharges
+    payloads: PayloadSource
+    sender: Sender
+    guard: EgressGuard
+    key: SecretBoxKey
+    limits: HostLimits
+    clock: Clock
+
+
+class FireWorker:
+    """Works on claimed fires. One object serves all of them at the same time."""
+
+    def __init__(self, parts: FireParts) -> None:
+        self._parts = parts
+        self._shelf = PayloadShelf(parts.store, parts.clock)
+
+    @property
+    def _now(self) -> int:
+        return int(self._parts.clock.time() * 1000)
+
+    async def work(self, claimed: ClaimedFire) -> None:
+        """Take a claimed fire as far as it goes now: to its end, or to its next attempt."""
+        fire, subscription = claimed
+        operation = self._parts.payloads.operation(subscription.endpoint)
+        if operation is None:
+            await self._drop(fire, "endpoint_gone")
+        elif fire.state == "accepted":
+            with anyio.CancelScope(shield=True):
+                await self._conclude(claimed, operation)
+        elif (reason := _why_not(fire, subscription, self._now)) is not None:
+            await self._drop(fire, reason)
+        elif not fire.price or await self._reserve(claimed, operation):
+            ready = await self._prepare(claimed, operation)
+            if ready is not None:
+                await self._send(ready, operation)
+
+    async def _reserve(self, claimed: ClaimedFire, operation: Operation) -> bool:
+        """Reserve the price; False when the fire is over instead."""
+        fire, subscription = claimed
+        try:
+            with anyio.CancelScope(shield=True):  # a ledger releases what it reserves for a caller who is gone
+                held = await self._parts.charges.reserve(fire, subscription, operation)
+        except PaymentRequired as refusal:
+            await self._leave_out(claimed, refusal)
+            return False
+        if held.state == "open":
+            return True
+        if held.state == "posted":
+            await self._finish(fire, "charged", None)
+        else:  # it was given up by a process that died before it could say so
+            await self._finish(fire, "released", "delivery_failed" if fire.attempts else "late")
+        return False
+
+    async def _leave_out(self, claimed: ClaimedFire, refusal: PaymentRequired) -> None:
+        """End a fire that nothing can be reserved for, and pause its subscription when it cannot pay.
+
+        While the ledger is away, one that was attempted before is only left alone: it is claimed again later.
+        """
+        fire, subscription = claimed
+        if refusal.code != "billing_unavailable":
+            await self._parts.store.apply(PauseSubscription(subscription.id, None, refusal.code, self._now))
+        elif fire.attempts or fire.interrupted:
+            return
+        else:
+            await self._parts.charges.give_back(fire, "delivery_failed")  # nobody knows whether it was reserved
+        await self._finish(fire, "skipped", refusal.code)
+
+    async def _prepare(self, claimed: ClaimedFire, operation: Operation) -> WebhookMessage | None:
+        """The message with the body of its first attempt; None when the fire is over instead."""
+        fire, subscription = claimed
+        digest, captured_at = fire.payload, fire.captured_at
+        if digest is None:
+            since = subscription.last_delivered_at or subscription.created_at
+            payload = await self._parts.payloads.compose(subscription.endpoint, subscription.params, since)
+            if payload.no_charge is not None:
+                await self._release(claimed, operation, payload.no_charge)
+                return None
+            await self._shelf.put(payload.digest, payload.body)
+            digest, captured_at = payload.digest, payload.captured_at
+        ready = await self._parts.store.apply(PrepareFire(fire.id, digest, captured_at, self._now))
+        if ready is None:
+            return None
+        body = await self._body(*ready)
+        if body is None:
+            await self._release(claimed, operation, "delivery_failed")
+            return None
+        return WebhookMessage(*ready, body)
+
+    async def _body(self, fire: WebhookFire, subscription: WebhookSubscription) -> bytes | None:
+        payload = await self._shelf.get(fire.payload or "")
+        return None if payload is None else compose_body(fire, subscription, payload)
+
+    async def _send(self, message: WebhookMessage, operation: Operation) -> None:
+        """One attempt, when it is this target's turn and the subscription is still active."""
+        parts, subscription = self._parts, message.subscription
+        try:
+            async with parts.limits.turn(subscription.url, subscription.host) as waited:
+                current = await parts.store.subscription(subscription.id) if waited else subscription
+                if current is None or _why_not(message.fire, current, self._now) is not None:
+                    await self._drop(message.fire, "cancelled")
+                    return
+                made = await self._attempt(message)
+        except HostBusy as busy:
+            await self._postpone(message.fire, busy.wait_s)
+            return
+        with anyio.CancelScope(shield=True):  # what was sent is recorded and settled, even while the service stops
+            await self._record(message, made, operation)
+
+    async def _record(self, message: WebhookMessage, made: Attempt, operation: Operation) -> None:
+        """Store how an attempt ended, and settle what it delivered."""
+        if not made.delivered:
+            await self._fail(message, made, operation)
+            return
+        self._parts.limits.prove(message.subscription.host)
+        accept = AcceptFire(message.fire.id, made.status or 0, made.duration_ms, self._now)
+        accepted = await self._parts.store.apply(accept)
+        if accepted is not None:
+            await self._conclude(ClaimedFire(accepted, message.subscription), operation)
+
+    async def _attempt(self, message: WebhookMessage) -> Attempt:
+        parts = self._parts
+        try:
+            url = parts.guard.check_url(message.subscription.url)
+            headers = message.headers(parts.key.unseal(message.subscription.sealed), self._now)
+        except TargetRefused:
+            return Attempt(None, "target_refused", 0)
+        except SecretsUnreadable:
+            log.exception("a webhook cannot be signed", extra={"subscription": message.subscription.id})
+            return Attempt(None, "internal_error", 0)
+        return await parts.sender.send(url, message.body, headers)
+
+    async def _fail(self, message: WebhookMessage, made: Attempt, operation: Operation) -> None:
+        """Plan the next attempt within the slot, or give the fire up."""
+        fire, attempts = message.fire, message.fire.attempts + 1
+        delay = retry_delay(attempts, made)
+        due = None if delay is None else self._now + int(delay * 1000)
+        if due is not None and due < fire.expires_at and fire.kind != "test":
+            change = ChangeFire(
+                fire.id,
+                due_at=due,
+                lane=SLOW,
+                attempts=attempts,
+                status=made.status,
+                error=made.error,
+                duration_ms=made.duration_ms,
+                claims=0,
+            )
+            await self._parts.store.apply(change)
+            return
+        if fire.price:
+            await self._parts.charges.release(fire, message.subscription, operation, "delivery_failed")
+        over = FinishFire(
+            fire.id,
+            "released",
+            "delivery_failed",
+            self._now,
+            made.status,
+            made.error,
+            made.duration_ms,
+            attempted=True,
+        )
+        await self._parts.store.apply(over)
+
+    async def _conclude(self, claimed: ClaimedFire, operation: Operation) -> None:
+        """Charge what was accepted. When the ledger is away the fire stays accepted and is claimed again later."""
+        fire, subscription = claimed
+        if not fire.price:
+            await self._finish(fire, "free", None)
+            return
+        body = await self._body(fire, subscription)
+        message = WebhookMessage(fire, subscription, body or b"")
+        try:
+            settled = await self._parts.charges.charge(message, operation)
+        except PaymentRequired:
+            log.warning("a delivered webhook is charged later", extra={"call_id": fire.id})
+            return
+        except UnknownCall:
+            log.error("the reservation of a delivered webhook is gone", extra={"call_id": fire.id})
+            await self._finish(fire, "released", "delivery_failed")
+            return
+        await self._finish(fire, "charged" if settled.charged else "released", settled.reason)
+
+    async def _release(self, claimed: ClaimedFire, operation: Operation, reason: NoCharge) -> None:
+        """End a fire that is not owed before it was sent."""
+        if claimed.fire.price:
+            await self._parts.charges.release(claimed.fire, claimed.subscription, operation, reason)
+        await self._finish(claimed.fire, "released", reason)
+
+    async def _drop(self, fire: WebhookFire, reason: str) -> None:
+        """End a fire that is no longer wanted or came too late."""
+        if fire.price:
+            await self._parts.charges.give_back(fire, reason)
+        await self._finish(fire, "released" if fire.attempts else "skipped", reason)
+
+    async def _postpone(self, fire: WebhookFire, wait_s: float) -> None:
+        await self._parts.store.apply(ChangeFire(fire.id, due_at=self._now + int(wait_s * 1000), claims=0))
+
+    async def _finish(self, fire: WebhookFire, state: FireState, reason: str | None) -> None:
+        await self._parts.store.apply(FinishFire(fire.id, state, reason, self._now))
+
+
+def _why_not(fire: WebhookFire, subscription: WebhookSubscription, now: int) -> str | None:
+    """Why a fire is not attempted any more. One that was interrupted, and may have arrived, gets some time beyond its
+    slot, and is brought to its end even when its subscription was paused since; cancelled is cancelled.
+    """
+    if subscription.state == "cancelled" and fire.kind != "test":
+        return "cancelled"
+    if subscription.state == "paused" and fire.kind != "test" and not fire.interrupted:
+        return "paused"
+    if now >= fire.expires_at + (INTERRUPTED_MS if fire.interrupted else 0):
+        return "delivery_failed" if fire.attempts else "late"
+    return None

@@ -1,0 +1,46 @@
+"""A delivery as it is sent: its body, the same bytes in every attempt, and the headers of one attempt."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from toolserver.core.models import iso_ms
+from toolserver.webhooks.records import WebhookFire, WebhookSubscription
+from toolserver.webhooks.secret_box import SubscriptionSecrets
+from toolserver.webhooks.signing import SUBSCRIPTION_HEADER, signature_headers
+
+MOST_BYTES = 1024 * 1024
+RECEIPT_HEADER = "X-Service-Receipt-Id"
+
+
+class WebhookMessage(NamedTuple):
+    """One delivery: the body, and what the headers of each attempt are made of."""
+
+    fire: WebhookFire
+    subscription: WebhookSubscription
+    body: bytes
+
+    def headers(self, held: SubscriptionSecrets, now: int) -> dict[str, str]:
+        """The headers of an attempt at `now` in milliseconds. Custom headers never replace ours."""
+        signed = signature_headers(
+            held.secret, held.older(now), message_id=self.fire.message_id, timestamp=now // 1000, body=self.body
+        )
+        ours = {**signed, SUBSCRIPTION_HEADER: self.subscription.id}
+        if self.fire.price:
+            ours[RECEIPT_HEADER] = self.fire.receipt_id
+        return {**held.headers, **ours}
+
+
+def compose_body(fire: WebhookFire, subscription: WebhookSubscription, payload: bytes) -> bytes:
+    """The JSON body around a payload, which is put in as it is. `sent_at` of the fire is set."""
+    head = {
+        "subscription_id": subscription.id,
+        "endpoint": subscription.endpoint,
+        "delivered_at": iso_ms((fire.sent_at or fire.created_at) / 1000),
+    }
+    parts = [msgspec.json.encode(head)[:-1], b',"data":', payload]
+    if fire.condition is not None:
+        parts += [b',"condition":', fire.condition]
+    if fire.kind == "test":
+        parts.append(b',"test":true')
+    return b"".join([*parts, b"}"])

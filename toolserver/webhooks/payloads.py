@@ -1,0 +1,121 @@
+"""What deliveries carry: the answers of premium endpoints, composed by the cache that serves every other caller.
+
+Subscriptions to the same question that come due while an answer is fresh share that one answer; no subscriber gets data
+older than a caller who asks at that moment.
+"""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+from pydantic import BaseModel
+
+from toolserver.calls.arguments import validate_arguments
+from toolserver.calls.pipeline import Pipeline
+from toolserver.calls.response_cache import SchemaFailure, build_cache_key
+from toolserver.calls.sale import no_charge_reason
+from toolserver.core.models import iso
+from toolserver.errors import CallRejected, InvalidArguments
+from toolserver.ledger.protocol import NoCharge
+from toolserver.registry.registry import Operation, Registry, Tier
+from toolserver.registry.spelling import find_word
+from toolserver.webhooks.condition_path import check_path
+from toolserver.webhooks.message import MOST_BYTES
+
+log = logging.getLogger(__name__)
+
+SINCE = "webhook_since"
+"""The tag of a tool that names the argument which limits its answer to what is new since a time."""
+
+PREFIX = "/api/pro/"
+KEPT = 64
+MINUTE_MS = 60_000
+LATE_MS = 20 * MINUTE_MS  # sources report late: an earthquake is listed many minutes after the time it bears
+
+
+class WebhookPayload(NamedTuple):
+    """An answer that may be delivered. `no_charge` is why it must not be. `captured_at` is in milliseconds."""
+
+    digest: str
+    body: bytes
+    captured_at: int | None
+    no_charge: NoCharge | None = None
+
+
+class PayloadSource:
+    """Composes answers for deliveries, and keeps the last ones decoded."""
+
+    def __init__(self, registry: Registry, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._operations = {
+            operation.path.removeprefix(PREFIX): operation
+            for operation in registry
+            if operation.tier is Tier.PREMIUM and operation.path.startswith(PREFIX)
+        }
+        self._decoded: OrderedDict[str, Any] = OrderedDict()
+
+    @property
+    def endpoints(self) -> list[str]:
+        """The short names that can be subscribed to."""
+        return sorted(self._operations)
+
+    def spell(self, endpoint: str) -> str | None:
+        """The short name as we spell it, of one in any case; None when there is no such endpoint."""
+        return find_word(endpoint, self._operations)
+
+    def operation(self, endpoint: str) -> Operation | None:
+        """The premium operation behind a short name."""
+        return self._operations.get(endpoint)
+
+    def check(self, endpoint: str, params: Mapping[str, Any]) -> BaseModel:
+        """The arguments of an endpoint. Raises InvalidArguments."""
+        operation = self._operations[endpoint]
+        unknown = sorted(set(params) - set(operation.arguments.model_fields))
+        if unknown:
+            known = ", ".join(operation.arguments.model_fields) or "none"
+            told = f"params: {endpoint} has no parameter {unknown[0]}; it has: {known}"
+            raise InvalidArguments(told, errors=[{"loc": f"params.{unknown[0]}", "msg": told, "type": "unknown"}])
+        return validate_arguments(operation, params)
+
+    def check_condition(self, endpoint: str, path: str) -> str | None:
+        """What is wrong with the path of a condition; None when it can lead to a value."""
+        return check_path(path, self._operations[endpoint].data_schema)
+
+    async def compose(self, endpoint: str, params: bytes, since: int | None = None) -> WebhookPayload:
+        """The answer now. `since` (ms) limits endpoints that can be limited to what is new, unless `params` does; what
+        happened in the twenty minutes before it is in the answer too.
+
+        A failure is a payload too: one with a reason not to charge. What is our own fault is logged.
+        """
+        operation = self._operations[endpoint]
+        given = msgspec.json.decode(params)
+        name = operation.tags.get(SINCE)
+        if name is not None and since is not None and name not in given:
+            given[name] = iso(datetime.fromtimestamp((since - LATE_MS) // MINUTE_MS * 60, UTC))
+        if operation.follow_s is not None:
+            self._pipeline.asked_at[operation.name] = self._pipeline.answers.clock.monotonic()
+        try:
+            arguments = validate_arguments(operation, given)
+            rendered = await self._pipeline.answers.get(operation, arguments, build_cache_key(operation, arguments))
+        except SchemaFailure:
+            return WebhookPayload("", b"", None, "schema_failure")
+        except CallRejected:
+            return WebhookPayload("", b"", None, "5xx")
+        except Exception:
+            log.exception("a payload for webhooks could not be composed", extra={"tool": operation.name})
+            return WebhookPayload("", b"", None, "5xx")
+        reason = no_charge_reason(rendered) if len(rendered.payload) <= MOST_BYTES else "5xx"
+        captured_at = None if rendered.oldest_at is None else int(rendered.oldest_at * 1000)
+        return WebhookPayload(rendered.sha256().hex(), rendered.payload, captured_at, reason)
+
+    def decode(self, payload: WebhookPayload) -> Any:
+        """A payload's JSON, decoded once for all conditions that are judged on it."""
+        found = self._decoded.get(payload.digest)
+        if found is None:
+            found = self._decoded[payload.digest] = msgspec.json.decode(payload.body)
+            if len(self._decoded) > KEPT:
+                self._decoded.popitem(last=False)
+        return found

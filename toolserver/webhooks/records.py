@@ -1,0 +1,153 @@
+"""What is stored of webhooks: subscriptions and their fires. All times are milliseconds since 1970."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from toolserver.receipts.sign import receipt_id
+from toolserver.webhooks.conditions import ConditionInput
+
+SubscriptionState = Literal["active", "paused", "cancelled"]
+FireKind = Literal["data", "fired", "cleared", "no_data", "test"]
+FireState = Literal["open", "accepted", "charged", "free", "released", "skipped"]
+
+FAST, NEW, SLOW = 0, 1, 2
+"""Lanes of delivery: endpoints that took the last one quickly, that never took one, and that failed or were slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionRequest:
+    """What a subscriber asks for, checked for its shape only."""
+
+    endpoint: str
+    webhook_url: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    when: ConditionInput | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    description: str = ""
+
+
+class TokenAccount(NamedTuple):
+    """Whose credits a token spends: an account, by the ledger's name for it, and the SHA-256 (hex) of the token that
+    owns it. Subscriptions are counted by that token.
+    """
+
+    account: str
+    payer: str
+
+
+class WebhookSubscription(NamedTuple):
+    """One subscription.
+
+    `owner` is the SHA-256 of its token, `account` names that token's account to the ledger, and `payer` is the SHA-256
+    of the token whose credits are spent, which is its own unless it is an allowance of another. `sealed` holds the
+    secrets and the custom headers, encrypted. `params` is a JSON object, `condition` and `condition_state` are JSON or
+    None.
+    """
+
+    id: str
+    owner: str
+    payer: str
+    account: str
+    endpoint: str
+    url: str
+    host: str
+    params: bytes
+    sealed: bytes
+    created_at: int
+    due_at: int
+    description: str = ""
+    condition: bytes | None = None
+    condition_state: bytes | None = None
+    state: SubscriptionState = "active"
+    pause_reason: str | None = None
+    paused_at: int | None = None
+    last_delivered_at: int | None = None
+    last_status: int | None = None
+    last_error: str | None = None
+    consecutive_failures: int = 0
+    failing_since: int | None = None
+    delivered_count: int = 0
+    failed_count: int = 0
+    slow: int = 0
+
+    @property
+    def given_params(self) -> dict[str, Any]:
+        """The query parameters that its owner gave."""
+        params: dict[str, Any] = msgspec.json.decode(self.params)
+        return params
+
+    @property
+    def given_condition(self) -> dict[str, Any] | None:
+        """The condition that its owner gave."""
+        return None if self.condition is None else msgspec.json.decode(self.condition)
+
+    @property
+    def lane(self) -> int:
+        """Which lane its next delivery takes."""
+        if self.consecutive_failures or self.slow:
+            return SLOW
+        return FAST if self.delivered_count else NEW
+
+
+class WebhookFire(NamedTuple):
+    """One delivery that is due, under way or over. `id` is also the id of the paid call.
+
+    `payload` names the stored payload that it carries and `sent_at` is the time that its body says; both are set before
+    the first attempt, so that every attempt sends the same bytes. `claims` counts claims since the last result: more
+    than one means that an attempt was interrupted, and nobody knows whether it arrived. `state_before` and
+    `state_after` are those of the condition that set it off. `captured_at` is the age of the oldest part of its data.
+    `seq` counts the fires of its subscription; a store sets it.
+    """
+
+    id: str
+    subscription: str
+    kind: FireKind
+    price: int
+    created_at: int
+    due_at: int
+    expires_at: int
+    lane: int
+    state: FireState = "open"
+    reason: str | None = None
+    attempts: int = 0
+    claims: int = 0
+    payload: str | None = None
+    condition: bytes | None = None
+    sent_at: int | None = None
+    finished_at: int | None = None
+    status: int | None = None
+    error: str | None = None
+    duration_ms: int | None = None
+    state_before: bytes | None = None
+    state_after: bytes | None = None
+    captured_at: int | None = None
+    seq: int = 0
+
+    @property
+    def message_id(self) -> str:
+        """The id by which receivers recognise a delivery that comes twice."""
+        return "msg_" + self.id.removeprefix("call_")
+
+    @property
+    def receipt_id(self) -> str:
+        """The id of the receipt that its charge has."""
+        return receipt_id(self.id)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether an earlier attempt may have arrived without our knowing."""
+        return self.claims > 1
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in ("open", "accepted")
+
+
+class ClaimedFire(NamedTuple):
+    """A fire to work on now, with its subscription as it is now."""
+
+    fire: WebhookFire
+    subscription: WebhookSubscription

@@ -1,0 +1,85 @@
+"""Secrets of subscriptions, encrypted at rest. Signing needs them, so they cannot be hashed.
+
+The key is a file beside the database, readable by its owner only: a copy of the database alone opens no secret.
+"""
+
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from toolserver.errors import ToolserverError
+from toolserver.purchases.token_encryption import decrypt_token, encrypt_token
+
+KEY_FILE = "keys/webhooks.key"  # below the data directory
+KEY_BYTES = 32
+OVERLAP_MS = 24 * 3_600_000  # for so long the secret before stays good
+
+
+class SecretsUnreadable(ToolserverError):
+    """The key file is damaged, or is not the one that these secrets were encrypted with."""
+
+
+class SubscriptionSecrets(msgspec.Struct, frozen=True, repr_omit_defaults=True):
+    """What only the owner knows: the signing secret, for a while the one before, and custom headers. Never logged."""
+
+    secret: str
+    previous: str | None = None
+    previous_until: int = 0
+    headers: Mapping[str, str] = {}
+
+    def __repr__(self) -> str:
+        return "SubscriptionSecrets(…)"
+
+    def older(self, now: int) -> str | None:
+        """The secret before, while it is still good at `now` in milliseconds."""
+        return self.previous if now < self.previous_until else None
+
+    def rotate(self, secret: str, now: int) -> "SubscriptionSecrets":
+        """The same with a new secret; the one before stays good for a day."""
+        return msgspec.structs.replace(self, secret=secret, previous=self.secret, previous_until=now + OVERLAP_MS)
+
+
+class SecretBoxKey:
+    """Encrypts and decrypts."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def __repr__(self) -> str:
+        return "SecretBoxKey(…)"
+
+    def seal(self, held: SubscriptionSecrets) -> bytes:
+        """The secrets as they are stored."""
+        return encrypt_token(msgspec.json.encode(held).decode(), self._key)
+
+    def unseal(self, sealed: bytes) -> SubscriptionSecrets:
+        """The secrets again. Raises SecretsUnreadable."""
+        text = decrypt_token(sealed, self._key)
+        if text is None:
+            raise SecretsUnreadable("the secrets of a subscription were encrypted with another key")
+        return msgspec.json.decode(text, type=SubscriptionSecrets)
+
+
+def temporary_key() -> SecretBoxKey:
+    """A key that ends with the process, for what is stored in memory only."""
+    return SecretBoxKey(secrets.token_bytes(KEY_BYTES))
+
+
+def open_key(data_dir: Path) -> SecretBoxKey:
+    """The key of a data directory, made when it is first needed. Raises SecretsUnreadable."""
+    path = data_dir / KEY_FILE
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as made:
+            made.write(secrets.token_bytes(KEY_BYTES))
+            made.flush()
+            os.fsync(made.fileno())
+    except FileExistsError:
+        pass
+    key = path.read_bytes()
+    if len(key) != KEY_BYTES:
+        raise SecretsUnreadable(f"{path} does not hold a key of {KEY_BYTES} bytes")
+    return SecretBoxKey(key)

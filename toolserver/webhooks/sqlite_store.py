@@ -1,0 +1,71 @@
+"""Webhooks in SQLite, in the file of the ledger: operations that come at the same time share an fsync."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import zstandard
+
+from toolserver.errors import ToolserverError
+from toolserver.storage.group_commit import GroupCommit
+from toolserver.webhooks.records import WebhookFire, WebhookSubscription
+from toolserver.webhooks.sqlite_tables import SqliteTables
+from toolserver.webhooks.tables import WebhookOperation
+
+R = TypeVar("R")
+
+LEVEL = 3
+MOST_PAYLOAD = 4 * 1024 * 1024
+
+
+class SqliteWebhookStore:
+    """A `WebhookStore` over a file with group commit."""
+
+    def __init__(self, file: GroupCommit) -> None:
+        self._file = file
+
+    async def apply(self, operation: WebhookOperation[R]) -> R:
+        outcome: R = await self._file.together(_apply_group, operation)
+        return outcome
+
+    async def subscription(self, id: str) -> WebhookSubscription | None:
+        return await self._file.read(lambda db: SqliteTables(db).find(id))
+
+    async def owned(self, owner: str) -> list[WebhookSubscription]:
+        return await self._file.read(lambda db: SqliteTables(db).list_reached(owner))
+
+    async def all(self, limit: int, state: str | None = None) -> list[WebhookSubscription]:
+        return await self._file.read(lambda db: SqliteTables(db).list_all(limit, state))
+
+    async def fire(self, id: str) -> WebhookFire | None:
+        return await self._file.read(lambda db: SqliteTables(db).find_fire(id))
+
+    async def fires(self, subscription: str, limit: int, before: str | None = None) -> list[WebhookFire]:
+        return await self._file.read(lambda db: SqliteTables(db).list_fires(subscription, limit, before))
+
+    async def next_due(self) -> int | None:
+        return await self._file.read(lambda db: SqliteTables(db).next_due())
+
+    async def save_payload(self, digest: str, body: bytes, now: int) -> None:
+        packed = zstandard.ZstdCompressor(level=LEVEL).compress(body)
+        await self._file.alone(lambda db: SqliteTables(db).save_payload(digest, packed, now))
+
+    async def payload(self, digest: str) -> bytes | None:
+        packed = await self._file.read(lambda db: SqliteTables(db).find_payload(digest))
+        return None if packed is None else zstandard.ZstdDecompressor().decompress(packed, MOST_PAYLOAD)
+
+    async def forget_payloads(self, before: int) -> int:
+        return await self._file.alone(lambda db: SqliteTables(db).forget_payloads(before))
+
+
+def _apply_group(db: sqlite3.Connection, group: Sequence[WebhookOperation[Any]]) -> list[Any]:
+    """The outcomes of a group. A refusal is an outcome; any other failure fails the group, and each is tried alone."""
+    tables = SqliteTables(db)
+    return [_outcome(operation, tables) for operation in group]
+
+
+def _outcome(operation: WebhookOperation[Any], tables: SqliteTables) -> Any:
+    try:
+        return operation.on(tables)
+    except ToolserverError as refusal:
+        return refusal

@@ -1,0 +1,167 @@
+"""What may happen to subscriptions: values that a store applies in one transaction, decided without I/O."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from toolserver.errors import NotFound, SubscriptionConflict
+from toolserver.webhooks.records import WebhookSubscription
+from toolserver.webhooks.schedule import next_slot
+from toolserver.webhooks.tables import WebhookTables
+
+MOST_ACTIVE, MOST_STORED = 5, 20
+COOLDOWN_MS = 300_000  # after a pause for a failing endpoint
+ENDED_MS = 30 * 86_400_000  # of failed deliveries: then the subscription is cancelled
+KEPT_MS = 90 * 86_400_000  # so long after it ended, a subscription is forgotten with its log
+
+
+@dataclass(frozen=True, slots=True)
+class AddSubscription:
+    """Store a new subscription, if its owner may have one more. Raises SubscriptionConflict."""
+
+    subscription: WebhookSubscription
+
+    def on(self, tables: WebhookTables) -> WebhookSubscription:
+        owned = tables.list_paid_by(self.subscription.payer)
+        _check_active(owned)
+        kept = [s for s in owned if s.state != "cancelled"]
+        if len(kept) >= MOST_STORED:
+            raise SubscriptionConflict(f"A token keeps {MOST_STORED} subscriptions: cancel one that is paused.")
+        ended = sorted((s for s in owned if s.state == "cancelled"), key=lambda s: s.paused_at or 0)
+        for oldest in ended[: max(0, len(owned) + 1 - MOST_STORED)]:
+            tables.remove(oldest.id)
+        tables.add(self.subscription)
+        return self.subscription
+
+
+@dataclass(frozen=True, slots=True)
+class CancelSubscription:
+    """End a subscription for good. One that was cancelled before stays so. Raises NotFound."""
+
+    id: str
+    owner: str | None
+    now: int
+
+    def on(self, tables: WebhookTables) -> WebhookSubscription:
+        found = find_owned(tables.find, self.id, self.owner)
+        if found.state == "cancelled":
+            return found
+        ended = found._replace(state="cancelled", pause_reason=None, paused_at=self.now)
+        tables.save(ended)
+        return ended
+
+
+@dataclass(frozen=True, slots=True)
+class PauseSubscription:
+    """Stop the fires of an active subscription until its owner resumes it. Raises NotFound."""
+
+    id: str
+    owner: str | None
+    reason: str
+    now: int
+
+    def on(self, tables: WebhookTables) -> WebhookSubscription:
+        found = find_owned(tables.find, self.id, self.owner)
+        if found.state != "active":
+            return found
+        paused = found._replace(state="paused", pause_reason=self.reason, paused_at=self.now)
+        tables.save(paused)
+        return paused
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeSubscription:
+    """Start the fires of a paused subscription again, with its next slot. An active one stays as it is.
+
+    Raises:
+        NotFound: no such subscription of this owner.
+        SubscriptionConflict: it was cancelled, five others are active, or its endpoint failed too recently.
+    """
+
+    id: str
+    owner: str | None
+    now: int
+
+    def on(self, tables: WebhookTables) -> WebhookSubscription:
+        found = find_owned(tables.find, self.id, self.owner)
+        if found.state == "active":
+            return found
+        if found.state == "cancelled":
+            raise SubscriptionConflict("A cancelled subscription cannot be resumed: subscribe again.")
+        wait_ms = (found.paused_at or 0) + COOLDOWN_MS - self.now
+        if found.pause_reason == "endpoint_failing" and 0 < wait_ms <= COOLDOWN_MS:
+            seconds = -(-wait_ms // 1000)
+            raise SubscriptionConflict(
+                f"The endpoint failed until just now: resume it in {seconds} s.",
+                headers={"Retry-After": str(seconds)},
+                retry_after_seconds=seconds,
+            )
+        _check_active(tables.list_paid_by(found.payer))
+        due = next_slot(found.created_at, self.now)
+        active = found._replace(
+            state="active", pause_reason=None, paused_at=None, due_at=due, consecutive_failures=0, last_error=None
+        )
+        tables.save(active)
+        return active
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceSealed:
+    """Store new secrets in place of those that were read. Raises NotFound, and SubscriptionConflict after a race."""
+
+    id: str
+    owner: str
+    before: bytes
+    after: bytes
+
+    def on(self, tables: WebhookTables) -> WebhookSubscription:
+        found = find_owned(tables.find, self.id, self.owner)
+        if found.sealed != self.before:
+            raise SubscriptionConflict("The secret was replaced by another call at the same moment.")
+        replaced = found._replace(sealed=self.after)
+        tables.save(replaced)
+        return replaced
+
+
+@dataclass(frozen=True, slots=True)
+class EndFailing:
+    """Cancel subscriptions that were paused for their endpoint and whose deliveries have failed for 30 days; which
+    ones. One that failed once and had nothing to deliver since is left alone.
+    """
+
+    now: int
+    limit: int = 200
+
+    def on(self, tables: WebhookTables) -> list[str]:
+        failing = tables.list_failing(self.now - ENDED_MS, self.limit)
+        for subscription in failing:
+            tables.save(subscription._replace(state="cancelled", pause_reason=None, paused_at=self.now))
+        return [subscription.id for subscription in failing]
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetEnded:
+    """Remove subscriptions that ended 90 days ago, and their logs; how many."""
+
+    now: int
+    limit: int = 200
+
+    def on(self, tables: WebhookTables) -> int:
+        ended = tables.list_ended(self.now - KEPT_MS, self.limit)
+        for subscription in ended:
+            tables.remove(subscription.id)
+        return len(ended)
+
+
+def find_owned(find: Callable[[str], WebhookSubscription | None], id: str, owner: str | None) -> WebhookSubscription:
+    """A subscription that a token may reach: its own, or one that spends its credits. `owner` is the SHA-256 of the
+    token; None is the operator, who reaches every one. Raises NotFound.
+    """
+    found = find(id)
+    if found is None or (owner is not None and owner not in (found.owner, found.payer)):
+        raise NotFound("This token has no such subscription.")
+    return found
+
+
+def _check_active(owned: list[WebhookSubscription]) -> None:
+    if sum(s.state == "active" for s in owned) >= MOST_ACTIVE:
+        raise SubscriptionConflict(f"A token has {MOST_ACTIVE} active subscriptions at most: cancel one first.")

@@ -1,0 +1,183 @@
+"""What owners of tokens can do with their subscriptions. Every face reaches this through the account tools."""
+
+import hashlib
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from toolserver.core.caller import token_hash
+from toolserver.errors import InsufficientCredits, SubscriptionConflict
+from toolserver.ledger.protocol import Ledger
+from toolserver.webhooks.conditions import (
+    MISSING,
+    Transition,
+    condition_of,
+    decode_condition,
+    encode_condition,
+    find_value,
+)
+from toolserver.webhooks.dns_lane import DnsLane
+from toolserver.webhooks.fire_operations import AddFire, plan_fire
+from toolserver.webhooks.fire_worker import FireParts, FireWorker
+from toolserver.webhooks.queue import LEASE_MS
+from toolserver.webhooks.records import (
+    ClaimedFire,
+    SubscriptionRequest,
+    TokenAccount,
+    WebhookFire,
+    WebhookSubscription,
+)
+from toolserver.webhooks.schedule import next_slot
+from toolserver.webhooks.secret_box import SubscriptionSecrets
+from toolserver.webhooks.signing import new_secret
+from toolserver.webhooks.subscription_operations import (
+    AddSubscription,
+    CancelSubscription,
+    ReplaceSealed,
+    ResumeSubscription,
+    find_owned,
+)
+from toolserver.webhooks.targets import check_headers, check_target, refuse
+
+MOST_TEST_BYTES = 32 * 1024
+
+
+class NewSubscription(NamedTuple):
+    """A subscription with its secret, which is shown this once."""
+
+    subscription: WebhookSubscription
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionParts:
+    """What the service of subscriptions works with. `examples` are recorded answers by tool name, for tests."""
+
+    fires: FireParts
+    lane: DnsLane
+    ledger: Ledger
+    account_of: Callable[[str], Awaitable[TokenAccount]]
+    wake: Callable[[], None]
+    examples: Callable[[], Mapping[str, Any]]
+
+
+class WebhookSubscriptions:
+    """The subscriptions of all tokens, each reached by its own token only."""
+
+    def __init__(self, parts: SubscriptionParts) -> None:
+        self._parts, self._store, self._clock = parts, parts.fires.store, parts.fires.clock
+        self._worker = FireWorker(parts.fires)
+
+    @property
+    def _now(self) -> int:
+        return int(self._clock.time() * 1000)
+
+    async def subscribe(self, token: str, asked: SubscriptionRequest) -> NewSubscription:
+        """Store a new subscription. Raises InvalidArguments, SubscriptionConflict and the 402 codes."""
+        payloads, now = self._parts.fires.payloads, self._now
+        endpoint = payloads.spell(asked.endpoint)
+        if endpoint is None:
+            known = ", ".join(payloads.endpoints)
+            raise refuse("endpoint", f"There is no premium endpoint of this name; there are: {known}.", "enum")
+        payloads.check(endpoint, asked.params)
+        if asked.when is not None and (wrong := payloads.check_condition(endpoint, asked.when.path)):
+            raise refuse("when.path", wrong, "path")
+        headers = check_headers(asked.headers)
+        url = await check_target(self._parts.fires.guard, self._parts.lane, asked.webhook_url)
+        account, secret = await self._parts.account_of(token), new_secret()
+        made = WebhookSubscription(
+            id=f"wh_{secrets.token_hex(8)}",
+            owner=_owner(token),
+            payer=account.payer,
+            account=account.account,
+            endpoint=endpoint,
+            url=str(url),
+            host=(url.raw_host or "").removesuffix("."),  # one host, one limit
+            params=msgspec.json.encode(dict(asked.params), order="sorted"),
+            sealed=self._parts.fires.key.seal(SubscriptionSecrets(secret, headers=headers)),
+            created_at=now,
+            due_at=next_slot(now, now) if asked.when is None else now,
+            description=asked.description,
+            condition=None if asked.when is None else encode_condition(condition_of(asked.when)),
+        )
+        added = await self._store.apply(AddSubscription(made))
+        self._parts.wake()
+        return NewSubscription(added, secret)
+
+    async def cancel(self, token: str, id: str) -> WebhookSubscription:
+        """End a subscription for good. Raises NotFound."""
+        return await self._store.apply(CancelSubscription(id, _owner(token), self._now))
+
+    async def list_kept(self, token: str) -> list[WebhookSubscription]:
+        """What a token made or pays for and has not cancelled, the oldest first."""
+        return [found for found in await self._store.owned(_owner(token)) if found.state != "cancelled"]
+
+    async def resume(self, token: str, id: str) -> WebhookSubscription:
+        """Start the fires of a paused subscription. Raises NotFound, SubscriptionConflict, InsufficientCredits."""
+        await self._own(token, id)
+        if await self._parts.ledger.balance(token) < 1:
+            raise InsufficientCredits("A fire costs 1 credit and none is left: buy credits first.")
+        resumed = await self._store.apply(ResumeSubscription(id, _owner(token), self._now))
+        self._parts.wake()
+        return resumed
+
+    async def deliveries(self, token: str, id: str, limit: int, before: str | None) -> list[WebhookFire]:
+        """The last fires of a subscription, the latest first. Raises NotFound."""
+        await self._own(token, id)
+        return await self._store.fires(id, limit, before)
+
+    async def rotate_secret(self, token: str, id: str) -> NewSubscription:
+        """Give a subscription a new secret; the old one stays good for a day. Raises as `resume` does."""
+        found, key, secret = await self._own(token, id), self._parts.fires.key, new_secret()
+        if found.state == "cancelled":
+            raise SubscriptionConflict("The subscription is cancelled.")
+        after = key.seal(key.unseal(found.sealed).rotate(secret, self._now))
+        return NewSubscription(await self._store.apply(ReplaceSealed(id, _owner(token), found.sealed, after)), secret)
+
+    async def test(
+        self, token: str, id: str, data: Mapping[str, Any] | None, state: Literal["fired", "cleared", "no_data"] | None
+    ) -> WebhookFire:
+        """Send a signed test with `data`, or with the recorded example of the endpoint: never with current values.
+
+        It is free and attempted once. `state` adds what a condition would say. Raises NotFound, SubscriptionConflict.
+        """
+        found, now = await self._own(token, id), self._now
+        if found.state == "cancelled":
+            raise SubscriptionConflict("The subscription is cancelled.")
+        payload = self._recorded(found) if data is None else msgspec.json.encode(dict(data))
+        if len(payload) > MOST_TEST_BYTES and data is not None:
+            raise refuse("data", f"Give at most {MOST_TEST_BYTES} bytes.", "too_long")
+        digest = hashlib.sha256(payload).hexdigest()
+        await self._store.save_payload(digest, payload, now)
+        told = None if state is None else _example_transition(found, msgspec.json.decode(payload), state)
+        fire = plan_fire(found, now, kind="test", payload=digest, condition=told)
+        fire = fire._replace(due_at=now + LEASE_MS, expires_at=now + 2 * LEASE_MS)
+        await self._store.apply(AddFire(fire))
+        await self._worker.work(ClaimedFire(fire, found))
+        return await self._store.fire(fire.id) or fire
+
+    def _recorded(self, subscription: WebhookSubscription) -> bytes:
+        operation = self._parts.fires.payloads.operation(subscription.endpoint)
+        name = "" if operation is None else operation.name
+        return msgspec.json.encode(self._parts.examples().get(name, {}))
+
+    async def _own(self, token: str, id: str) -> WebhookSubscription:
+        found = await self._store.subscription(id)
+        return find_owned({id: found}.get, id, _owner(token))
+
+
+def _owner(token: str) -> str:
+    return token_hash(token).hex()
+
+
+def _example_transition(subscription: WebhookSubscription, payload: Any, state: Any) -> bytes:
+    """What a delivery would say of the condition, with the value of the test's own data."""
+    if subscription.condition is None:
+        raise refuse("state", "The subscription has no condition.", "no_condition")
+    condition = decode_condition(subscription.condition)
+    value = find_value(payload, condition.path)
+    new = None if value is MISSING or state == "no_data" else value
+    return msgspec.json.encode(Transition(condition.label, state, None, new))

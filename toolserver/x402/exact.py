@@ -1,0 +1,286 @@
+"""Selling one answer for one signed payment: no token, no credits.
+
+    read the payment → verify → answer → settle → receipt
+
+The money is moved last, and only for an answer that is owed: not for one that failed, is stale or holds nothing. What
+is stored about a payment is looked up before anything about it is judged: a payment that was made, sent again, gets
+the same bytes for a while and is then refused without an offer, for a client that accepts an offer pays twice.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import anyio
+from pydantic import BaseModel
+
+from toolserver.calls.idempotency import Idempotency, fingerprint
+from toolserver.calls.paid_call import OUR_FAULT, SETTLE_S
+from toolserver.calls.response import RenderedResponse
+from toolserver.calls.response_cache import ResponseCache, SchemaFailure, build_cache_key
+from toolserver.calls.sale import (
+    PaidCallResult,
+    PaymentSale,
+    no_charge_reason,
+    pack_sale,
+    show_answer,
+    unpack_sale,
+)
+from toolserver.core.caller import Caller, token_hash
+from toolserver.core.metrics import Metrics
+from toolserver.errors import (
+    CallRejected,
+    IdempotencyConflict,
+    InternalError,
+    PaymentRequired,
+    PaymentUsed,
+    UpstreamUnavailable,
+)
+from toolserver.ledger.protocol import NoCharge
+from toolserver.purchases.listing import show_time
+from toolserver.purchases.units import NETWORK
+from toolserver.receipts.sign import Body, Receipts, Sale, request_text
+from toolserver.registry.registry import Operation
+from toolserver.x402 import wire
+from toolserver.x402.claims import hash_key, is_same_key
+from toolserver.x402.offers import Offer, offer_call
+from toolserver.x402.settlement import SettlementService
+from toolserver.x402.store import StoredPayment, describe_request
+from toolserver.x402.wire import Payment
+
+log = logging.getLogger(__name__)
+
+SCOPE = "x402"
+AGAIN_S = 600  # how long after its settlement a payment is answered again
+AGAIN_WITH_KEY_S = 86_400  # the same, with the Idempotency-Key of the first request
+_SIGNED = ("X-Service-Receipt-Id", "X-Service-Receipt")
+
+
+class _CalledOperation(NamedTuple):
+    """One call with its payment."""
+
+    call_id: str
+    operation: Operation
+    arguments: BaseModel
+    given: Mapping[str, Any]
+    caller: Caller
+    payment: Payment
+    offer: Offer
+    request: str
+
+
+class _NotOwed(Exception):
+    """A stale or empty answer to a payment that was made before: it is given, and a better one is still owed."""
+
+    def __init__(self, sold: PaidCallResult) -> None:
+        self.sold = sold
+
+
+class ExactScheme:
+    """Sells premium answers by the call. `receipts` may be absent in tests."""
+
+    def __init__(
+        self,
+        settling: SettlementService,
+        *,
+        answers: ResponseCache,
+        idempotency: Idempotency,
+        metrics: Metrics,
+        receipts: Receipts | None,
+    ) -> None:
+        self._settling, self._answers, self._idempotency = settling, answers, idempotency
+        self._metrics, self._receipts = metrics, receipts
+
+    def offer(self, operation: Operation) -> Offer:
+        """What a call costs."""
+        return offer_call(self._settling.terms, operation)
+
+    def add_offer(self, operation: Operation, rejected: PaymentRequired) -> None:
+        """Put an offer to pay into a refusal, unless there is one already."""
+        if operation.credits and wire.REQUIRED not in rejected.headers:
+            rejected.headers[wire.REQUIRED] = wire.header(self.offer(operation).required(rejected.code))
+
+    async def sell(
+        self, operation: Operation, arguments: BaseModel, given: Mapping[str, Any], caller: Caller
+    ) -> PaymentSale:
+        """Make a call that comes with a payment.
+
+        Raises:
+            CallRejected: the caller gets no payload. Unless it is SettlementPending or PaymentUsed, nothing was taken.
+        """
+        offer, payment = self.offer(operation), self._settling.read(caller.payment or "")
+        request = name_request(operation, arguments)
+        kept = await self._settling.find_stored(payment)
+        if kept is None:
+            self._settling.check_fit(payment, offer)
+        else:
+            self._check_known(kept, request, caller.idempotency_key)
+
+        async def work(call_id: str) -> PaymentSale:
+            call = _CalledOperation(call_id, operation, arguments, given, caller, payment, offer, request)
+            found: PaymentSale = await self._settling.alone(payment, lambda: self._sell(call))
+            return found
+
+        try:
+            sale: PaymentSale = await self._idempotency.once(
+                SCOPE, payment.id.hex(), request, work, pack=_packed, unpack=_unpacked(payment)
+            )
+            if sale.settlement is not None and (kept is None or kept.answered_at is None):
+                await self._settling.record_answered(payment)
+            return sale
+        except _NotOwed as free:
+            return PaymentSale(free.sold, None)
+        except IdempotencyConflict:
+            detail = "This payment came with another call before. It buys nothing else."
+            raise IdempotencyConflict(detail) from None
+
+    async def find_settlement(self, text: str | None) -> dict[str, Any] | None:
+        """How a payment that was sent along was settled; None when it was not, or cannot be read."""
+        try:
+            payment = wire.read_payment(text or "")
+        except wire.Malformed:
+            return None
+        kept = await self._settling.find_stored(payment)
+        return None if kept is None or kept.state != "settled" else _settlement(payment, kept.tx_hash)
+
+    def _check_known(self, kept: StoredPayment, request: str, key: str | None) -> None:
+        """Let a payment that is stored be answered again. Raises IdempotencyConflict, PaymentUsed: never an offer."""
+        used_for = f"This payment was used for {describe_request(kept.request)}"
+        if not _is_same_request(kept.request, request):
+            raise IdempotencyConflict(f"{used_for}. It buys nothing else.")
+        if kept.settled_at is None:
+            return
+        again_s = AGAIN_WITH_KEY_S if is_same_key(kept.claim, key) else AGAIN_S
+        if self._settling.clock.time() * 1000 >= kept.settled_at + again_s * 1000:
+            at = show_time(kept.settled_at)
+            raise PaymentUsed(f"{used_for} at {at}, and is not answered again. Nothing was taken a second time.")
+
+    async def _sell(self, call: _CalledOperation) -> PaymentSale:
+        if await self._settling.find_stored(call.payment) is not None:
+            return await self._answer_paid(call)
+        await self._settling.verify(call.payment, call.offer)
+        rendered = await self._made(call)
+        reason = no_charge_reason(rendered)
+        if rendered.nothing:
+            detail = "No source of this payload answered. The payment was not made."
+            raise await self._refused(call, UpstreamUnavailable(detail, headers={"Retry-After": "15"}), "5xx")
+        if reason is not None:  # kept all the same: one authorisation gets one answer
+            return PaymentSale(await self._sold(call, rendered, reason), None)
+        tx = await self._settle(call)
+        return PaymentSale(await self._sold(call, rendered, None), _settlement(call.payment, tx))
+
+    async def _answer_paid(self, call: _CalledOperation) -> PaymentSale:
+        """Answer a payment that was handed on before and whose answer is not kept, once it is known to be made."""
+        tx = await self._settle(call)
+        rendered = await self._made(call)
+        reason = no_charge_reason(rendered)
+        if rendered.nothing:
+            detail = "No source of this payload answered. The payment was made: send the same one again for the answer."
+            raise UpstreamUnavailable(detail, headers={"Retry-After": "15"})
+        if reason is not None:
+            raise _NotOwed(await self._sold(call, rendered, reason))
+        return PaymentSale(await self._sold(call, rendered, None), _settlement(call.payment, tx))
+
+    async def _settle(self, call: _CalledOperation) -> bytes:
+        """Have the payment made; the transaction. Raises as SettlementService.settle."""
+        claim = hash_key(call.caller.idempotency_key)
+        return await self._settling.settle(call.payment, call.offer, call.request, claim)
+
+    async def _made(self, call: _CalledOperation) -> RenderedResponse:
+        """The answer. Raises CallRejected."""
+        operation = call.operation
+        try:
+            key = build_cache_key(operation, call.arguments)
+            return show_answer(call.caller, await self._answers.get(operation, call.arguments, key))
+        except CallRejected:
+            raise
+        except SchemaFailure:
+            log.exception("a tool broke its schema", extra=_who(call))
+            raise await self._refused(call, InternalError(OUR_FAULT), "schema_failure") from None
+        except Exception:
+            log.exception("a call that came with a payment failed", extra=_who(call))
+            raise await self._refused(call, InternalError(OUR_FAULT), "5xx") from None
+
+    async def _sold(self, call: _CalledOperation, rendered: RenderedResponse, reason: str | None) -> PaidCallResult:
+        """The answer with its receipt. Once it is paid for, it is given with or without one."""
+        charged = call.operation.credits if reason is None else 0
+        self._metrics.settled(call.operation.name, call.operation.credits, reason)
+        body = Body(rendered.sha256().hex(), rendered.size())
+        try:
+            signed = await self._signed(call, reason, charged=charged, body=body, captured_at=rendered.oldest_at)
+        except Exception:
+            log.exception("no receipt could be made", extra=_who(call))
+            signed = None
+        return PaidCallResult(rendered, charged, None, reason, *(signed or (None, None)))
+
+    async def _refused(self, call: _CalledOperation, rejected: CallRejected, reason: NoCharge) -> CallRejected:
+        """The refusal with a receipt that says that nothing was taken."""
+        self._metrics.settled(call.operation.name, call.operation.credits, reason)
+        try:
+            signed = await self._signed(call, reason, charged=0, status=rejected.status)
+        except Exception:
+            log.exception("no receipt could be made of a call that failed", extra=_who(call))
+            signed = None
+        rejected.headers |= dict(zip(_SIGNED, signed, strict=True)) if signed else {}
+        return rejected
+
+    async def _signed(
+        self, call: _CalledOperation, reason: str | None, *, charged: int, **more: Any
+    ) -> tuple[str, str] | None:
+        if self._receipts is None:
+            return None
+        operation = call.operation
+        sale = Sale(
+            call.call_id,
+            owner_of(call.payment),
+            operation.endpoint,
+            request_text(operation.method, operation.path, call.given),
+            operation.credits,
+            charged,
+            None,
+            operation.method,
+            reason,
+            sla_s=operation.ttl(call.arguments) if operation.sla_s is None else operation.sla_s,
+            nonce=call.caller.nonce,
+            **more,
+        )
+        with anyio.fail_after(SETTLE_S, shield=True):
+            return await self._receipts.sign(sale)
+
+
+def name_request(operation: Operation, arguments: BaseModel) -> str:
+    """What a payment for a call pays for, as it is stored: method, path, and a hash of name and arguments."""
+    hashed = fingerprint(f"{operation.name} {arguments.model_dump_json()}")
+    return f"{operation.method} {operation.path} {hashed}"
+
+
+def _is_same_request(stored: str, request: str) -> bool:
+    """Whether a payment was made for this very call. Older rows hold the hash alone."""
+    return stored.rpartition(" ")[2] == request.rpartition(" ")[2]
+
+
+def owner_of(payment: Payment) -> str:
+    """Whose receipt it is: the payer's address on its chain, in the place of a token's hash."""
+    return token_hash(f"{NETWORK}:{payment.shown_payer}").hex()
+
+
+def _settlement(payment: Payment, tx: bytes | None) -> dict[str, Any]:
+    return wire.settlement(payment.shown_payer, NETWORK, tx=tx)
+
+
+def _packed(bought: PaymentSale) -> bytes:
+    """A sale as bytes; the transaction before it."""
+    return str((bought.settlement or {}).get("transaction", "")).encode() + b"\n" + pack_sale(bought.sold)
+
+
+def _unpacked(payment: Payment) -> Any:
+    def unpack(kept: bytes) -> PaymentSale:
+        shown, _, sold = kept.partition(b"\n")
+        tx = wire.tx_hash(shown.decode())
+        return PaymentSale(unpack_sale(sold), None if tx is None else _settlement(payment, tx))
+
+    return unpack
+
+
+def _who(call: _CalledOperation) -> dict[str, str]:
+    return {"tool": call.operation.name, "request_id": call.caller.request_id, "call_id": call.call_id}

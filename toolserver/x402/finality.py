@@ -1,0 +1,195 @@
+"""Signed payments obey the finality of transfers: large ones wait for it, and all are watched until they have it.
+
+A payment below the amount from which transfers wait for a safe block is credited as soon as it is settled; what the
+chain undoes later is taken back. A second RPC server confirms each one; what servers tell differently is a case.
+"""
+
+import logging
+from typing import NamedTuple, Protocol
+
+from toolserver.clock import Clock
+from toolserver.core.credit_price import credits_for
+from toolserver.errors import PaymentRequired
+from toolserver.purchases.agreement_watch import LAGS_S, LOOK_S, Sightings, sort_sightings
+from toolserver.purchases.matching import AUTHORIZATION_USED, transfers
+from toolserver.purchases.policy import ObservedTransaction, Policy
+from toolserver.purchases.reorg_watch import MISSING_S
+from toolserver.purchases.rpc_pool import RpcPool
+from toolserver.purchases.units import USDC
+from toolserver.x402.store import TopupCredit
+from toolserver.x402.topup_owner import owner_of
+from toolserver.x402.wire import Payment
+
+log = logging.getLogger(__name__)
+
+POLL_S = 1.5
+
+
+class WatchedPayment(NamedTuple):
+    """A payment that was settled and is not final. Times are in milliseconds; `tx_hash` is where it is now."""
+
+    payload: bytes
+    payer: bytes
+    nonce: bytes
+    amount: int
+    request: str
+    tx_hash: bytes
+    token: str | None
+    settled_at: int
+    agreed_at: int | None
+    disputed_since: int | None
+    missing_since: int | None
+
+
+class PaymentPlace(NamedTuple):
+    """Where a payment is on the chain. `agreed_at` and `final_at` are None until two servers agree, and it is final."""
+
+    payload: bytes
+    block_number: int
+    block_hash: bytes
+    agreed_at: int | None
+    final_at: int | None
+
+
+class ConfirmationStore(Protocol):
+    """Where it is noted what the chain says of settled payments. Each call is one durable transaction."""
+
+    async def list_watched(self) -> list[WatchedPayment]:
+        """The payments that the chain could still undo, or that no second server has confirmed."""
+        ...
+
+    async def record_place(self, place: PaymentPlace) -> None:
+        """Note where a payment is; it is no longer missing."""
+        ...
+
+    async def record_disputed(self, payload: bytes, now: int) -> None:
+        """Note that servers report differently. The first such note stays."""
+        ...
+
+    async def record_missing(self, payload: bytes, now: int) -> None:
+        """Note that no server has the payment. The first such note stays."""
+        ...
+
+    async def undo_payment(self, payload: bytes, now: int) -> tuple[int, int]:
+        """Take back what a payment bought: credits taken back, and credits lost because they were spent."""
+        ...
+
+    async def is_undone(self, payload: bytes) -> bool:
+        """Whether a payment was undone on the chain."""
+        ...
+
+    async def credit_topup(self, given: TopupCredit) -> None:
+        """See PaymentStore."""
+        ...
+
+
+class PaymentFinality:
+    """Waits for large payments, and watches all of them."""
+
+    def __init__(
+        self,
+        store: ConfirmationStore,
+        chain: RpcPool,
+        clock: Clock,
+        policy: Policy,
+        *,
+        pay_to: bytes,
+        wait_s: float,
+    ) -> None:
+        self._store, self._chain, self._clock, self._policy = store, chain, clock, policy
+        self._pay_to, self._wait_s = pay_to, wait_s
+
+    def is_large(self, amount: int) -> bool:
+        """Whether credits wait for more than the settlement."""
+        return self._policy.finality(amount) != "blocks" or self._policy.needs_agreement(amount)
+
+    async def is_undone(self, payload: bytes) -> bool:
+        """Whether the chain has undone a payment that was credited."""
+        return await self._store.is_undone(payload)
+
+    async def wait(self, payment: Payment, tx: bytes) -> bool:
+        """Whether a payment has what its amount requires; for a large one it is waited for some seconds."""
+        if not self.is_large(payment.amount):
+            return True
+        for turn in range(1 + int(self._wait_s / POLL_S)):
+            if turn:
+                await self._clock.sleep(POLL_S)
+            if self._is_enough(await self._sight(tx, payment.payer, payment.nonce, payment.amount), payment.amount):
+                return True
+        return False
+
+    async def run(self) -> None:
+        """Watch, until cancelled."""
+        while True:
+            try:
+                await self.look()
+            except Exception:
+                log.exception("signed payments could not be watched")
+            await self._clock.sleep(LOOK_S)
+
+    async def look(self) -> None:
+        """Look once at every payment that is not final."""
+        for payment in await self._store.list_watched():
+            await self._look_at(payment)
+
+    async def _look_at(self, payment: WatchedPayment) -> None:
+        seen = await self._sight(payment.tx_hash, payment.payer, payment.nonce, payment.amount)
+        now, facts = int(self._clock.time() * 1000), {"tx": f"0x{payment.tx_hash.hex()}"}
+        if seen.shown:
+            await self._there(payment, seen, now)
+            if seen.denied and payment.disputed_since is None and now - payment.settled_at >= LAGS_S * 1000:
+                await self._store.record_disputed(payment.payload, now)
+                log.error("RPC servers disagree about a signed payment", extra=facts)
+        elif seen.denied >= min(2, len(self._chain)):
+            await self._missing(payment, now)
+
+    async def _there(self, payment: WatchedPayment, seen: Sightings, now: int) -> None:
+        first = min(seen.shown, key=lambda each: each.finalized)
+        agreed = len(seen.shown) >= min(2, len(self._chain)) and len({each.agreed_fields for each in seen.shown}) == 1
+        agreed_at = payment.agreed_at or (now if agreed else None)
+        final = agreed_at is not None and not seen.denied and first.finalized >= first.receipt.block_number
+        place = PaymentPlace(
+            payment.payload,
+            first.receipt.block_number,
+            first.receipt.block_hash,
+            agreed_at,
+            now if final else None,
+        )
+        await self._store.record_place(place)
+        owner = owner_of(payment.request)
+        if owner is not None and payment.token is None and self._is_enough(seen, payment.amount):
+            await self._credit(payment, owner, now)
+
+    async def _credit(self, payment: WatchedPayment, owner: str, now: int) -> None:
+        """Credit a large top-up of a known token, which has waited for this."""
+        credit = TopupCredit(payment.payload, payment.tx_hash, owner, credits_for(payment.amount), None, None, now)
+        try:
+            await self._store.credit_topup(credit)
+            log.info("a top-up is final enough and credited", extra={"tx": f"0x{payment.tx_hash.hex()}"})
+        except PaymentRequired:
+            log.error("a top-up could not be credited to its token", extra={"tx": f"0x{payment.tx_hash.hex()}"})
+
+    async def _missing(self, payment: WatchedPayment, now: int) -> None:
+        """No server has it. The second time this is seen, what it bought is taken back."""
+        facts = {"tx": f"0x{payment.tx_hash.hex()}"}
+        if payment.missing_since is None:
+            log.warning("a signed payment is gone from the chain", extra=facts)
+            await self._store.record_missing(payment.payload, now)
+        elif now - payment.missing_since >= MISSING_S * 1000:
+            taken, lost = await self._store.undo_payment(payment.payload, now)
+            log.error("a signed payment was undone", extra=facts | {"taken_back": taken, "lost": lost})
+
+    async def _sight(self, tx: bytes, payer: bytes, nonce: bytes, amount: int) -> Sightings:
+        def pays(seen: ObservedTransaction) -> bool:
+            used = (AUTHORIZATION_USED, bytes(12) + payer, nonce)
+            return any(log.address == USDC and log.topics == used for log in seen.receipt.logs) and any(
+                (t.payer, t.payee, t.amount) == (payer, self._pay_to, amount) for t in transfers(seen.receipt)
+            )
+
+        return sort_sightings(await self._chain.survey(tx), pays)
+
+    def _is_enough(self, seen: Sightings, amount: int) -> bool:
+        least = 2 if self._policy.needs_agreement(amount) else 1
+        if len(seen.shown) < least or len({each.agreed_fields for each in seen.shown}) != 1:
+            return False
+        return all(self._policy.progress(each, amount).enough for each in seen.shown[:least])

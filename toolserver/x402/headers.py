@@ -1,0 +1,35 @@
+"""The names under which x402 travels, and objects as values of headers. Imports nothing: the faces load it at once."""
+
+import base64
+from typing import Any
+
+import msgspec
+
+REQUIRED, SIGNATURE, RESPONSE = "PAYMENT-REQUIRED", "PAYMENT-SIGNATURE", "PAYMENT-RESPONSE"
+SIGNATURE_1 = "X-PAYMENT"  # the header of a payment in version 1
+NETWORKS_1 = {"eip155:8453": "base"}  # how version 1 names the networks
+META_PAYMENT, META_RESPONSE = "x402/payment", "x402/payment-response"  # the same on MCP, as objects in `_meta`
+
+
+def header(value: dict[str, Any]) -> str:
+    """An object as the value of a header."""
+    return base64.b64encode(msgspec.json.encode(value)).decode()
+
+
+def unheader(text: str) -> dict[str, Any]:
+    """The object of a header that we wrote."""
+    found: dict[str, Any] = msgspec.json.decode(base64.b64decode(text))
+    return found
+
+
+def offer_version_1(required: dict[str, Any]) -> dict[str, Any]:
+    """The offer of PAYMENT-REQUIRED as clients of version 1 read it: members of the body of a 402."""
+    resource = required["resource"]
+    about = {"resource": resource["url"], "description": resource["description"], "mimeType": resource["mimeType"]}
+    return {"x402Version": 1, "accepts": [_accept_version_1(offered) | about for offered in required["accepts"]]}
+
+
+def _accept_version_1(offered: dict[str, Any]) -> dict[str, Any]:
+    same = {name: offered[name] for name in ("scheme", "payTo", "asset", "maxTimeoutSeconds", "extra")}
+    network = NETWORKS_1.get(offered["network"], offered["network"])
+    return same | {"network": network, "maxAmountRequired": offered["amount"]}

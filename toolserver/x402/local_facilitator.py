@@ -1,0 +1,118 @@
+"""Runs the official facilitator on this machine only, with a key that holds a little ether for fees.
+
+Needs the extra `x402`. It moves USDC only as payers have signed it, to whom they have signed it; the key can lose
+nothing but its fees. What the official code does is blocking, so it is done in threads, one settlement at a time.
+"""
+
+import importlib
+import logging
+import stat
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from toolserver.core.http_body import BodyTooLarge, read_body, request_pieces
+from toolserver.core.import_guard import recursion_limit_kept
+from toolserver.purchases.units import NETWORK
+
+log = logging.getLogger(__name__)
+
+MOST_BYTES = 65_536
+CONFIRM_S = 15.0
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class NotInstalled(Exception):
+    """The extra is missing."""
+
+
+class KeyRefused(ValueError):
+    """The key file is not one that may be used. The message never repeats what is in it."""
+
+
+def key_from(path: Path) -> str:
+    """The private key in a file that only its owner can read. Raises KeyRefused."""
+    try:
+        if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise KeyRefused(f"{path} can be read by others: chmod 600 it")
+        text = path.read_text(encoding="ascii").strip().removeprefix("0x")
+    except (OSError, UnicodeDecodeError) as error:
+        raise KeyRefused(f"{path} cannot be read: {type(error).__name__}") from None
+    if len(text) != 64 or not all(c in "0123456789abcdefABCDEF" for c in text):
+        raise KeyRefused(f"{path} holds no private key: 64 hexadecimal digits")
+    return f"0x{text}"
+
+
+def official(rpc: str, key: str) -> Any:
+    """The official facilitator for `exact` on Base. Raises NotInstalled."""
+    try:
+        with recursion_limit_kept():
+            x402: Any = importlib.import_module("x402")
+            evm: Any = importlib.import_module("x402.mechanisms.evm")
+            exact: Any = importlib.import_module("x402.mechanisms.evm.exact")
+    except ImportError:
+        raise NotInstalled("the facilitator needs the extra x402: in a checkout, pip install '.[x402]'") from None
+    signer = evm.FacilitatorWeb3Signer(private_key=key, rpc_url=rpc, confirmation_timeout_seconds=CONFIRM_S)
+    facilitator = x402.x402FacilitatorSync()
+    facilitator.register([NETWORK], exact.ExactEvmFacilitatorScheme(signer))
+    return facilitator
+
+
+class LocalFacilitator:
+    """The facilitator as an ASGI callable: POST /verify, POST /settle, GET /supported."""
+
+    def __init__(self, facilitator: Any) -> None:
+        self._facilitator = facilitator
+        self._schemas: Any = importlib.import_module("x402.schemas")
+        self._settling = anyio.Lock()  # its transactions are numbered one after the other
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            status, said = await self._answer(scope["method"], scope["path"], receive)
+            await _send(send, status, said)
+        elif scope["type"] == "lifespan":
+            for event in ("startup", "shutdown"):
+                await receive()
+                await send({"type": f"lifespan.{event}.complete"})
+
+    async def _answer(self, method: str, path: str, receive: Receive) -> tuple[int, Any]:
+        if (method, path) == ("GET", "/supported"):
+            return 200, _to_json(self._facilitator.get_supported())
+        if method != "POST" or path not in ("/verify", "/settle"):
+            return 404, {"error": "there is POST /verify, POST /settle and GET /supported"}
+        try:
+            body = msgspec.json.decode(await read_body(request_pieces(receive), MOST_BYTES))
+            payment = self._schemas.PaymentPayload.model_validate(body["paymentPayload"])
+            requirement = self._schemas.PaymentRequirements.model_validate(body["paymentRequirements"])
+        except (BodyTooLarge, msgspec.MsgspecError, ValueError, LookupError, TypeError, RecursionError):
+            return 400, {"error": "not a payment of version 2 with its requirements"}
+        return await self._do(path, payment, requirement)
+
+    async def _do(self, path: str, payment: Any, requirement: Any) -> tuple[int, Any]:
+        facilitator = self._facilitator
+        try:
+            if path == "/verify":
+                return 200, _to_json(await anyio.to_thread.run_sync(facilitator.verify, payment, requirement))
+            async with self._settling:
+                return 200, _to_json(await anyio.to_thread.run_sync(facilitator.settle, payment, requirement))
+        except self._schemas.SchemeNotFoundError:
+            return 400, {"error": "only exact on Base"}
+        except Exception:
+            log.exception("the official facilitator failed", extra={"path": path})
+            return 500, {"error": "something went wrong"}
+
+
+def _to_json(said: Any) -> Any:
+    return said.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+async def _send(send: Send, status: int, said: Any) -> None:
+    body = msgspec.json.encode(said)
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,96 @@
+"""Payments of which nobody knows the end are looked up on the chain once a minute, whether their sender asks or not."""
+
+import logging
+
+import anyio
+
+from toolserver.core.credit_price import credits_for
+from toolserver.errors import PaymentRequired
+from toolserver.x402.settlement import (
+    LATE_S,
+    AuthorisationLookup,
+    AuthorisationState,
+    SettlementService,
+    handover_of,
+)
+from toolserver.x402.store import FIRST, TopupCredit, UnsettledPayment
+from toolserver.x402.topup_owner import owner_of
+from toolserver.x402.wire import Accepted, Payment
+
+log = logging.getLogger(__name__)
+
+LOOK_S, OLD_S = 60.0, 60.0
+AT_ONCE = 8  # payments that are looked up side by side
+_NOTHING = Accepted("", "", "", "", "")
+
+
+class SettlementSweep:
+    """Looks after them. A top-up of a known token is credited; for everything else its sender has to come back.
+
+    What stays open is counted, and listed for the operator. Without a `lookup` that is all that can be done.
+    """
+
+    def __init__(self, settling: SettlementService, lookup: AuthorisationLookup | None) -> None:
+        self._settling, self._lookup = settling, lookup
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self._settling.clock.sleep(LOOK_S)
+            try:
+                await self.look()
+            except Exception:
+                log.exception("unsettled payments could not be looked at")
+
+    async def look(self) -> None:
+        """Look once at everything that is old enough not to be under way."""
+        store, now = self._settling.store, int(self._settling.clock.time() * 1000)
+        await store.forget_old_tokens(now)
+        place = FIRST
+        while self._lookup is not None and (page := await store.list_unsettled(now - int(OLD_S * 1000), place)):
+            slots = anyio.CapacityLimiter(AT_ONCE)
+            async with anyio.create_task_group() as tasks:
+                for row in page:
+                    tasks.start_soon(self._look_at, self._lookup, row, slots)
+            place = page[-1].begun_at, page[-1].payload
+        self._settling.backlog = await store.measure_backlog(now)
+
+    async def _look_at(self, lookup: AuthorisationLookup, row: UnsettledPayment, slots: anyio.CapacityLimiter) -> None:
+        """Look at one payment. Its failure is logged, and keeps no other payment waiting."""
+        payment = self._payment(row)
+        try:
+            async with slots:
+                seen = await lookup(payment, handover_of(row))
+                if seen is not None:
+                    await self._settling.alone(payment, lambda: self._end(row, seen))
+        except Exception:
+            log.exception("an unsettled payment could not be looked at", extra={"payer": payment.shown_payer})
+
+    async def _end(self, row: UnsettledPayment, seen: AuthorisationState) -> None:
+        kept = await self._settling.store.find_payment(row.payload)
+        if kept is None or kept.state != "settling":
+            return  # its sender came back meanwhile
+        facts = {"amount": row.amount, "payer": f"0x{row.payer.hex()}"}
+        if seen.tx is not None:
+            await self._record_settled(row, seen.tx)
+            log.warning("a payment turned out to be settled", extra=facts | {"tx": f"0x{seen.tx.hex()}"})
+        elif seen.state == "void" or seen.at > row.valid_before + LATE_S:
+            await self._settling.store.drop_payment(row.payload)
+            log.warning("a payment turned out never to be made", extra=facts)
+
+    async def _record_settled(self, row: UnsettledPayment, tx: bytes) -> None:
+        now, owner = int(self._settling.clock.time() * 1000), owner_of(row.request)
+        finality = self._settling.finality
+        if owner is not None and (finality is None or not finality.is_large(row.amount)):
+            credit = TopupCredit(row.payload, tx, owner, credits_for(row.amount), None, None, now)
+            try:
+                await self._settling.store.credit_topup(credit)
+                return
+            except PaymentRequired:
+                log.error("a settled top-up could not be credited to its token", extra={"tx": f"0x{tx.hex()}"})
+        await self._settling.store.record_settled(row.payload, tx, now)
+
+    def _payment(self, row: UnsettledPayment) -> Payment:
+        """As much of it as the chain can be asked about."""
+        payee = self._settling.terms.pay_to
+        return Payment(row.payload, row.payer, payee, row.amount, 0, row.valid_before, row.nonce, b"", _NOTHING)

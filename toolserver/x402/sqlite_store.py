@@ -1,0 +1,167 @@
+"""Signed payments in the ledger's SQLite file, so that a top-up and its credits are one transaction of that file."""
+
+import sqlite3
+from functools import partial
+from pathlib import Path
+
+from toolserver.ledger.sqlite_tables import apply_operation
+from toolserver.purchases.manual_review import ReviewCase
+from toolserver.purchases.sqlite_store import report_unreadable
+from toolserver.storage.group_commit import GroupCommit, snapshot
+from toolserver.x402.store import (
+    FIRST,
+    MOST_LISTED,
+    BegunPayment,
+    NonceUsed,
+    PaymentBacklog,
+    StoredPayment,
+    TopupCredit,
+    UnsettledPayment,
+)
+from toolserver.x402.store_rules import mint_replacement, mint_topup, show_payment_case, withdraw_unused
+
+_FAR = 2**62  # an end of validity that no clock of ours will reach; SQLite has no larger integers than 2**63 - 1
+_STORED = """SELECT p.payload, p.request, p.state, p.tx_hash, p.claim, p.token, p.credits, p.sealed, p.sealed_until,
+  p.begun_at, p.settled_at, p.begun_block, p.answered_at, coalesce(a.debits + a.pending > 0, 0)
+  FROM x402_payment p LEFT JOIN token t ON t.hash = p.token LEFT JOIN account a ON a.id = t.account WHERE """
+_OPEN = "p.state='settling' OR (p.state='settled' AND p.token IS NULL AND p.answered_at IS NULL)"
+
+
+class SqlitePaymentStore:
+    """See PaymentStore. Every method raises StorageFailed when the file cannot be used."""
+
+    def __init__(self, file: GroupCommit) -> None:
+        self._file = file
+
+    async def find_payment(self, payload: bytes) -> StoredPayment | None:
+        return await self._file.read(partial(_find_payment, payload))
+
+    async def begin_payment(self, payment: BegunPayment) -> None:
+        await self._file.alone(partial(_begin_payment, payment))
+
+    async def drop_payment(self, payload: bytes) -> None:
+        await self._file.alone(partial(_drop_payment, payload))
+
+    async def record_transaction(self, payload: bytes, tx_hash: bytes) -> None:
+        await self._file.alone(partial(_record_transaction, payload, tx_hash))
+
+    async def record_settled(self, payload: bytes, tx_hash: bytes, now: int) -> None:
+        await self._file.alone(partial(_record_settled, payload, tx_hash, now))
+
+    async def credit_topup(self, given: TopupCredit) -> None:
+        await self._file.alone(partial(_credit_topup, given))
+
+    async def replace_token(self, old: str, given: TopupCredit) -> None:
+        await self._file.alone(partial(_replace_token, old, given))
+
+    async def record_answered(self, payload: bytes, now: int) -> None:
+        await self._file.alone(partial(_record_answered, payload, now))
+
+    async def forget_old_tokens(self, now: int) -> None:
+        await self._file.alone(partial(_forget_old_tokens, now))
+
+    async def list_unsettled(self, before: int, after: tuple[int, bytes] = FIRST) -> list[UnsettledPayment]:
+        return await self._file.read(partial(_list_unsettled, before, after))
+
+    async def list_payment_cases(self, now: int) -> list[ReviewCase]:
+        return await self._file.read(partial(_list_payment_cases, now))
+
+    async def measure_backlog(self, now: int) -> PaymentBacklog:
+        return await self._file.read(partial(_measure_backlog, now))
+
+
+def read_pending(path: Path) -> list[UnsettledPayment]:
+    """Every unsettled payment in a file, oldest first, even while a service has it open. Raises StorageFailed."""
+    with report_unreadable():
+        return snapshot(path, partial(_list_unsettled, _FAR, FIRST, limit=-1))
+
+
+def read_payment_cases(path: Path, now: int) -> list[ReviewCase]:
+    """The cases in a file, even while a service has it open. Raises StorageFailed."""
+    with report_unreadable():
+        return snapshot(path, partial(_list_payment_cases, now))
+
+
+def _find_payment(payload: bytes, db: sqlite3.Connection) -> StoredPayment | None:
+    row = db.execute(_STORED + "p.payload=?", (payload,)).fetchone()
+    return StoredPayment(*row)._replace(used=bool(row[-1])) if row else None
+
+
+def _begin_payment(payment: BegunPayment, db: sqlite3.Connection) -> None:
+    columns = "payload, authorizer, nonce, amount, request, valid_before, claim, begun_at, begun_block"
+    row = payment._replace(valid_before=min(payment.valid_before, _FAR))
+    try:
+        db.execute(f"INSERT INTO x402_payment({columns}, state) VALUES(?,?,?,?,?,?,?,?,?,'settling')", row)
+    except sqlite3.IntegrityError as error:
+        raise NonceUsed("handed on before") from error
+
+
+def _drop_payment(payload: bytes, db: sqlite3.Connection) -> None:
+    db.execute("DELETE FROM x402_payment WHERE payload=? AND state='settling'", (payload,))
+
+
+def _record_transaction(payload: bytes, tx_hash: bytes, db: sqlite3.Connection) -> None:
+    db.execute("UPDATE x402_payment SET tx_hash=? WHERE payload=? AND state='settling'", (tx_hash, payload))
+
+
+def _record_settled(payload: bytes, tx_hash: bytes, now: int, db: sqlite3.Connection) -> None:
+    db.execute(
+        "UPDATE x402_payment SET state='settled', tx_hash=?, settled_at=? WHERE payload=? AND state='settling'",
+        (tx_hash, now, payload),
+    )
+
+
+def _credit_topup(given: TopupCredit, db: sqlite3.Connection) -> None:
+    row = db.execute("SELECT authorizer, nonce, token FROM x402_payment WHERE payload=?", (given.payload,)).fetchone()
+    if row is None:
+        raise NonceUsed("not handed on")
+    apply_operation(db, mint_topup(given, *row), given.credited_at)
+    _record_settled(given.payload, given.tx_hash, given.credited_at, db)
+    _record_token(db, given)
+
+
+def _replace_token(old: str, given: TopupCredit, db: sqlite3.Connection) -> None:
+    withdrawal = withdraw_unused(old, _find_payment(given.payload, db), given.credits)
+    taken = apply_operation(db, withdrawal, given.credited_at)
+    apply_operation(db, mint_replacement(old, given, taken), given.credited_at)
+    _record_token(db, given)
+
+
+def _record_token(db: sqlite3.Connection, given: TopupCredit) -> None:
+    db.execute(
+        "UPDATE x402_payment SET token=?, credits=?, sealed=?, sealed_until=? WHERE payload=?",
+        (given.token, given.credits, given.sealed, given.sealed_until, given.payload),
+    )
+
+
+def _record_answered(payload: bytes, now: int, db: sqlite3.Connection) -> None:
+    db.execute("UPDATE x402_payment SET answered_at=? WHERE payload=? AND answered_at IS NULL", (now, payload))
+
+
+def _forget_old_tokens(now: int, db: sqlite3.Connection) -> None:
+    sql = "UPDATE x402_payment SET sealed=NULL, sealed_until=NULL WHERE sealed IS NOT NULL AND sealed_until<?"
+    db.execute(sql, (now,))
+
+
+def _list_unsettled(
+    before: int, after: tuple[int, bytes], db: sqlite3.Connection, limit: int = MOST_LISTED
+) -> list[UnsettledPayment]:
+    columns = "payload, authorizer, nonce, amount, request, valid_before, begun_at, begun_block, tx_hash"
+    where = "state='settling' AND begun_at<? AND (begun_at, payload)>(?,?) ORDER BY begun_at, payload LIMIT ?"
+    rows = db.execute(f"SELECT {columns} FROM x402_payment WHERE {where}", (before, *after, limit))
+    return [UnsettledPayment(*row) for row in rows]
+
+
+def _list_payment_cases(now: int, db: sqlite3.Connection) -> list[ReviewCase]:
+    cases = []
+    for payload, payer, amount in db.execute(f"SELECT payload, authorizer, amount FROM x402_payment p WHERE {_OPEN}"):
+        stored = _find_payment(payload, db)
+        if stored is not None and (case := show_payment_case(stored, payer, amount, now)):
+            cases.append(case)
+    return sorted(cases, key=lambda case: case.at)
+
+
+def _measure_backlog(now: int, db: sqlite3.Connection) -> PaymentBacklog:
+    sql = "SELECT count(*), min(begun_at) FROM x402_payment WHERE state='settling'"
+    pending, oldest_at = db.execute(sql).fetchone()
+    return PaymentBacklog(pending, oldest_at, len(_list_payment_cases(now, db)))

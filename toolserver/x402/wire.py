@@ -1,0 +1,190 @@
+"""x402 version 2 as it travels: JSON objects, in HTTP as base64 in three headers. Pure.
+
+What comes from outside is read into a `Payment` of our own values and written anew before it is passed on: nothing
+that we did not understand reaches the facilitator.
+"""
+
+import base64
+import hashlib
+import re
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toolserver.errors import ToolserverError
+from toolserver.purchases.deposit import checksum_address
+from toolserver.purchases.units import USDC
+from toolserver.x402.headers import (
+    META_PAYMENT,
+    META_RESPONSE,
+    NETWORKS_1,
+    REQUIRED,
+    RESPONSE,
+    SIGNATURE,
+    header,
+    unheader,
+)
+
+__all__ = [
+    "META_PAYMENT",
+    "META_RESPONSE",
+    "REQUIRED",
+    "RESPONSE",
+    "SIGNATURE",
+    "Malformed",
+    "Payment",
+    "header",
+    "read_payment",
+    "settlement",
+    "tx_hash",
+    "unheader",
+    "write_payment",
+]
+
+VERSION = 2
+SCHEME = "exact"
+MOST_BYTES = 8192
+LARGEST = 2**256
+_ADDRESS, _HASH = re.compile(r"0x[0-9a-fA-F]{40}"), re.compile(r"0x[0-9a-fA-F]{64}")
+_NUMBER, _SIGNED = re.compile(r"[0-9]{1,78}"), re.compile(r"0x(?:[0-9a-fA-F]{2}){65,2048}")
+
+
+class Malformed(ToolserverError):
+    """Not an x402 payment of version 1 or 2. The text says what is wrong and repeats nothing of it."""
+
+
+class _Authorization(msgspec.Struct, frozen=True, rename="camel"):
+    from_: str = msgspec.field(name="from")
+    to: str
+    value: str
+    valid_after: str
+    valid_before: str
+    nonce: str
+
+
+class _Signed(msgspec.Struct, frozen=True):
+    signature: str
+    authorization: _Authorization
+
+
+class Accepted(msgspec.Struct, frozen=True, rename="camel"):
+    """The offer that the payer says to accept."""
+
+    scheme: str
+    network: str
+    asset: str
+    amount: str
+    pay_to: str
+
+
+class _Payload(msgspec.Struct, frozen=True):
+    """A payment of version 2, or of version 1, which names scheme and network itself and repeats no offer."""
+
+    x402Version: int
+    payload: _Signed
+    accepted: Accepted | None = None
+    scheme: str = ""
+    network: str = ""
+
+
+class Payment(NamedTuple):
+    """A signed authorisation to move USDC, well formed and not yet believed. `id` names it in whatever spelling."""
+
+    id: bytes
+    payer: bytes
+    payee: bytes
+    amount: int
+    valid_after: int
+    valid_before: int
+    nonce: bytes
+    signature: bytes
+    accepted: Accepted
+
+    @property
+    def shown_payer(self) -> str:
+        return checksum_address(self.payer)
+
+    def authorization(self) -> dict[str, str]:
+        """The authorisation as it travels."""
+        return {
+            "from": self.shown_payer,
+            "to": checksum_address(self.payee),
+            "value": str(self.amount),
+            "validAfter": str(self.valid_after),
+            "validBefore": str(self.valid_before),
+            "nonce": f"0x{self.nonce.hex()}",
+        }
+
+
+def read_payment(text: str) -> Payment:
+    """The payment in a header (base64) or in MCP's `_meta` (JSON). Raises Malformed."""
+    if len(text) > MOST_BYTES:
+        raise Malformed(f"longer than {MOST_BYTES} characters")
+    try:
+        raw = text.encode() if text.startswith("{") else base64.b64decode(text.strip(), validate=True)
+        found = msgspec.json.decode(raw, type=_Payload)
+    except msgspec.ValidationError as error:
+        raise Malformed(str(error)[:200]) from None
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise Malformed("not base64 of a JSON object") from None
+    if found.x402Version == 1 and found.scheme and found.network:
+        return _payment(found.payload, _accept_version_1(found))
+    if found.x402Version != VERSION:
+        raise Malformed(f"x402Version is neither {VERSION} nor 1 with scheme and network")
+    if found.accepted is None:
+        raise Malformed("Object missing required field `accepted`")
+    return _payment(found.payload, found.accepted)
+
+
+def _accept_version_1(found: _Payload) -> Accepted:
+    """The offer that a payment of version 1 accepts: what it moves, in USDC, on the network that it names."""
+    networks = {name: network for network, name in NETWORKS_1.items()}
+    given = found.payload.authorization
+    network = networks.get(found.network, found.network)
+    return Accepted(found.scheme, network, checksum_address(USDC), given.value, given.to)
+
+
+def _payment(signed: _Signed, accepted: Accepted) -> Payment:
+    given, signature = signed.authorization, _bytes("signature", signed.signature, _SIGNED)
+    payment = Payment(
+        b"",
+        _bytes("from", given.from_, _ADDRESS),
+        _bytes("to", given.to, _ADDRESS),
+        _number("value", given.value),
+        _number("validAfter", given.valid_after),
+        _number("validBefore", given.valid_before),
+        _bytes("nonce", given.nonce, _HASH),
+        signature,
+        accepted,
+    )
+    said = msgspec.json.encode([*payment.authorization().values(), signature.hex()])
+    return payment._replace(id=hashlib.sha256(said).digest())
+
+
+def _bytes(name: str, text: str, form: re.Pattern[str]) -> bytes:
+    if not form.fullmatch(text):
+        raise Malformed(f"`{name}` is not what it should be: 0x and hexadecimal digits")
+    return bytes.fromhex(text[2:])
+
+
+def _number(name: str, text: str) -> int:
+    if not _NUMBER.fullmatch(text) or int(text) >= LARGEST:
+        raise Malformed(f"`{name}` is not a whole number in decimal digits")
+    return int(text)
+
+
+def write_payment(payment: Payment, requirement: dict[str, Any], resource: dict[str, str]) -> dict[str, Any]:
+    """The payment for the facilitator, as paying exactly what we asked for."""
+    signed = {"signature": f"0x{payment.signature.hex()}", "authorization": payment.authorization()}
+    return {"x402Version": VERSION, "resource": resource, "accepted": requirement, "payload": signed}
+
+
+def tx_hash(text: object) -> bytes | None:
+    """A transaction's hash, or None for what is none."""
+    return bytes.fromhex(text[2:]) if isinstance(text, str) and _HASH.fullmatch(text) else None
+
+
+def settlement(payer: str, network: str, *, tx: bytes | None, reason: str | None = None) -> dict[str, Any]:
+    """What PAYMENT-RESPONSE says: settled, or why not."""
+    outcome: dict[str, Any] = {"success": reason is None} | ({"errorReason": reason} if reason else {})
+    return {**outcome, "transaction": f"0x{tx.hex()}" if tx else "", "network": network, "payer": payer}
