@@ -3,12 +3,12 @@
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from toolserver.core.caller import TOKEN
+from toolserver.core.private_file import write_private
 from toolserver.errors import ToolserverError
 
 try:
@@ -75,16 +75,7 @@ class CredentialsFile:
 
     def _write(self, kept: dict[str, list[str]]) -> None:
         """Replace the file as a whole: readers see the old one or the new one, also after a crash."""
-        made, draft = tempfile.mkstemp(prefix=f".{FILE}.", dir=self.path.parent)  # mode 0600
-        try:
-            with os.fdopen(made, "w") as file:
-                json.dump(kept, file, indent=2)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, self.path)
-        except BaseException:
-            os.unlink(draft)
-            raise
+        write_private(self.path, json.dumps(kept, indent=2))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from toolserver.clock import Clock
+from toolserver.core.private_file import write_private
 from toolserver.errors import ToolserverError
-from toolserver.storage.private_file import write_private
 
 log = logging.getLogger(__name__)
 

@@ -7,11 +7,11 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+from toolserver.core.private_file import sync_folder
 from toolserver.errors import ToolserverError
 from toolserver.storage.errors import ForeignDatabase
 from toolserver.storage.group_commit import connect, private
 from toolserver.storage.migrate import verify
-from toolserver.storage.private_file import sync_folder
 
 Problems = Callable[[sqlite3.Connection], list[str]]
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from toolserver.core.private_file import write_private
 from toolserver.errors import ToolserverError
-from toolserver.storage.private_file import write_private
 
 FILE = "keys/high-water.json"  # below the data directory
 

@@ -8,10 +8,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from toolserver.core.private_file import write_private
 from toolserver.storage.errors import RowsRewritten, StorageFailed
 from toolserver.storage.high_water import HighWater, MarksBroken
 from toolserver.storage.migrate import migrate, migrations, verify
-from toolserver.storage.private_file import write_private
 from toolserver.storage.row_seal import SIZE, TABLES, RowSeal, SealedConnection, read_seal
 
 log = logging.getLogger(__name__)

@@ -262,12 +262,32 @@ async def test_a_complete_matrix_costs_two_credits_and_has_no_warning():
     assert sale.body["_meta"]["untrusted_text"] is False
 
 
-async def test_common_days_of_long_ago_make_the_answer_stale_and_free(monkeypatch):
+STOP = dt.date(2026, 12, 10)
+
+
+def stop_fred(monkeypatch):
     def stopped(world):
-        return ((day, value) for day, value in usual(world) if day < dt.date(2026, 12, 10))
+        return ((day, value) for day, value in usual(world) if day < STOP)
 
     usual = fred.SERIES["DCOILWTICO"]
     monkeypatch.setitem(fred.SERIES, "DCOILWTICO", stopped)
+
+
+async def test_a_series_that_ended_long_ago_is_read_elsewhere(monkeypatch):
+    stop_fred(monkeypatch)
+    sale = await sell(premium_correlation_matrix)
+    oil = next(asset for asset in sale.body["assets"] if asset["symbol"] == "OIL_WTI")
+
+    assert (oil["source"], sale.body["stale"], sale.paid) == ("eia:RWTC", False, 2)
+
+
+async def test_common_days_of_long_ago_make_the_answer_stale_and_free(monkeypatch):
+    def stopped(world, name):
+        return [(day, price) for day, price in usual(world, name) if day < STOP.isoformat()]
+
+    usual = datahub._rows
+    monkeypatch.setattr(datahub, "_rows", stopped)
+    stop_fred(monkeypatch)
     sale = await sell(premium_correlation_matrix)
 
     assert sale.body["stale"] is True

@@ -255,9 +255,8 @@ async def test_a_fallback_without_an_hour_of_history_is_not_told_as_no_update(co
     polymarket = {"Polymarket.markets_by_volume"}
     first = await compose(premium_world_deltas, down=polymarket, history=history)
     for minutes in range(5, 61, 5):
-        later = await compose(
-            premium_world_deltas, down=polymarket, history=history, world=WORLD.at(NOW + 60 * minutes)
-        )
+        world = WORLD.at(NOW + 60 * minutes)
+        later = await compose(premium_world_deltas, {"limit": 200}, down=polymarket, history=history, world=world)
 
     assert ("prediction_market_update", "incomplete_window") in codes(first)
     assert "prediction_market_update" not in first.json["counts"]

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from toolserver.storage.private_file import sync_folder, write_private
+from toolserver.core.private_file import sync_folder, write_private
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
