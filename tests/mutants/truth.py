@@ -129,8 +129,8 @@ TOOLS = (
     lie(
         SPOT,
         "candles that stand still prove a price",
-        "    if isinstance(candles, SourceFrozen):\n        raise candles  # what",
-        "    if False:\n        raise candles  # what",
+        "    if isinstance(candles, SourceFrozen):\n        reading",
+        "    if False:\n        reading",
         "btc_price",
     ),
     lie(

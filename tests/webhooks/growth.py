@@ -9,6 +9,8 @@ import logging
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,17 @@ class LineCounter(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.lines += 1
+
+
+@contextmanager
+def counting_lines() -> Iterator[LineCounter]:
+    """Count the lines that the product logs meanwhile."""
+    counter, logger = LineCounter(), logging.getLogger("toolserver")
+    logger.addHandler(counter)
+    try:
+        yield counter
+    finally:
+        logger.removeHandler(counter)
 
 
 class DeadSender:
@@ -59,18 +72,17 @@ async def populate(room: Room, dead: int) -> None:
 
 async def measure(folder: Path, dead: int, hours: int = HOURS) -> dict[str, Any]:
     """What is there after so many hours with so many dead endpoints."""
-    logged = LineCounter()
-    logging.getLogger("toolserver").addHandler(logged)
     async with open_room(folder) as room:
         await room.shop.ledger.mint(RICH, 10**9, cause="growth")
         await populate(room, dead)
         worker = room.hooks.queue._worker
         worker._parts = worker._parts._replace(sender=DeadSender())
         at_first = size(folder)
-        for _ in range(hours * 3600 // SLOT_S):
-            for step, before in zip((*STEPS_S[1:], SLOT_S), STEPS_S, strict=True):
-                await room.hooks.queue.work_due()
-                room.clock.advance(step - before)
+        with counting_lines() as logged:  # from now on: the start has lines of its own
+            for _ in range(hours * 3600 // SLOT_S):
+                for step, before in zip((*STEPS_S[1:], SLOT_S), STEPS_S, strict=True):
+                    await room.hooks.queue.work_due()
+                    room.clock.advance(step - before)
         kept = await room.hooks.store.all(dead + 1)
         rows = await room.shop.ledger.file.read(
             lambda db: {

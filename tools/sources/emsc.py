@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tools.parsing.earthquakes import Quake, QuakeList, newest_quake, require_small
 from tools.parsing.numbers import number, number_or_none, within
-from tools.parsing.text import clean
+from tools.parsing.text import clean, clean_or_none
 from tools.parsing.times import from_iso
 from tools.sources.hosts import HOUR, other
 from toolserver import Get, Keys, Licence, Proof, Source, SourceChanged, read_rows
@@ -67,7 +67,7 @@ def _quake(properties: dict[str, Any]) -> Quake:
         lon=within(number(properties["lon"]), -360, 360),
         kind="earthquake",
         url=f"https://www.seismicportal.eu/eventdetails.html?unid={event}",
-        magnitude_type=properties.get("magtype"),
+        magnitude_type=clean_or_none(properties.get("magtype"), 20),
         updated=from_iso(updated) if updated else None,
     )
 

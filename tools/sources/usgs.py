@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from tools.parsing.earthquakes import Quake, QuakeList, newest_quake, require_small
 from tools.parsing.numbers import number, number_or_none, within
 from tools.parsing.providers import USGS_LICENCE
-from tools.parsing.text import clean, web_url
+from tools.parsing.text import clean, clean_or_none, web_url
 from tools.parsing.times import from_epoch_ms
 from tools.sources.hosts import HOUR, MINUTE, USGS
 from toolserver import MIB, Get, Keys, Proof, Source, SourceChanged, SourceUnproved, read_rows
@@ -72,8 +72,8 @@ def _quake(feature: dict[str, Any]) -> Quake:
         kind=clean(str(properties.get("type") or "earthquake"), 40),
         url=web_url(properties.get("url")),
         tsunami=None if tsunami is None else tsunami != 0,
-        magnitude_type=properties.get("magType"),
-        status=properties.get("status"),
+        magnitude_type=clean_or_none(properties.get("magType"), 20),
+        status=clean_or_none(properties.get("status"), 20),
         significance=number_or_none(properties.get("sig")),
         updated=None if updated is None else from_epoch_ms(updated),
     )
