@@ -140,7 +140,7 @@ def wait_for(seen: object, within_s: float = STOP_S) -> None:
         (["serve", "--everything", "--host", "0.0.0.0"], "for development"),
         (["serve", "--everything", "--host", "::"], "for development"),
         (["demo", "--host", "0.0.0.0"], "for development"),
-        (["world", "--host", "0.0.0.0"], "this machine only"),
+        (["world", "--host", "0.0.0.0"], "loopback addresses only"),
         (["serve", "--host", "203.0.113.7"], "cannot listen on 203.0.113.7"),
         (["serve", "--port", "65536"], "65536 is not in the range"),
         (["serve", "--server", "nginx"], "'nginx' is not one of"),
@@ -167,7 +167,7 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(tmp_path: Path, words: lis
         ("TOOLSERVER_NOPE", "1", "TOOLSERVER_NOPE is not a setting"),
         ("TOOLSERVER_LIMITS__NOPE", "1", "limits.nope"),
         ("TOOLSERVER_LIMITS__DAILY", "0", "limits.daily"),
-        ("TOOLSERVER_BASE_URL", "data.example", "base_url: Value error, must be an absolute http address"),
+        ("TOOLSERVER_BASE_URL", "data.example", "base_url: Value error, must be an absolute http or https URL"),
         ("TOOLSERVER_UPSTREAM__VIA", "file:///etc", "upstream.via"),
     ],
 )
