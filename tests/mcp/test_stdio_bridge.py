@@ -9,7 +9,7 @@ from tests.mcp.service import asked
 from toolserver.core.credentials import FILE, CredentialsFile
 from toolserver.core.http_client import HttpClient
 from toolserver.mcp import messages
-from toolserver.mcp.stdio_bridge import StdioBridge, TokenPurse
+from toolserver.mcp.stdio_bridge import SENT_ALONG, StdioBridge, TokenPurse
 
 URL = "https://data.example"
 FIRST, SECOND = f"svc_live_{'1' * 64}", f"svc_live_{'2' * 64}"
@@ -79,13 +79,15 @@ async def test_a_token_goes_along_with_calls_only_and_the_given_one_first(tmp_pa
 
 
 async def test_a_purchase_keeps_the_token_and_shows_its_fingerprint(tmp_path):
-    bridged = Bridged(tmp_path, result(token=FIRST, credits=50))
+    step = {"tool": "premium_briefing", "how": "Call it with the header."}
+    bridged = Bridged(tmp_path, result(token=FIRST, credits=50, next=step))
     told = (await bridged.ask(asked("tools/call", {"name": "payment_confirm"}, value=1)))["result"]
     assert bridged.file.read_tokens(URL) == [FIRST]
     assert FIRST not in json.dumps(told)
     assert json.loads(told["content"][0]["text"]) == told["structuredContent"]
     assert told["structuredContent"]["token"].startswith("kept for you")
     assert told["structuredContent"]["token"].endswith("fingerprint 4b8c3db3c159edba")  # 16 hex of its SHA-256
+    assert told["structuredContent"]["next"] == {"tool": "premium_briefing", "how": SENT_ALONG}
     await bridged.ask(asked("tools/call", {"name": "premium_briefing"}, value=2))
     assert bridged.tokens == ["", FIRST]
 

@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from tools.payment.next_step import DEAREST_CREDITS, PREPAID_CALLS
 from toolserver import Tier, Timestamp, ToolContext, TopLevel, tool
 
 
@@ -14,7 +15,11 @@ class CreditBalance(TopLevel):
 async def payment_balance(ctx: ToolContext) -> CreditBalance:
     """The credits left on the bearer token that this call is made with, and when the token was issued. Free of charge.
 
+    Shape: `warning` has `low_balance` when the credits cover fewer than five calls at the highest price.
     Errors: missing_token, invalid_token, expired.
     """
     balance = await ctx.host.payments.balance(ctx.token)
+    if balance.credits < PREPAID_CALLS * DEAREST_CREDITS:
+        covered = f"{balance.credits} credits cover fewer than {PREPAID_CALLS} calls at {DEAREST_CREDITS} credits"
+        ctx.warn("credits", "low_balance", f"{covered}; payment_buy_credits sells more.")
     return CreditBalance(credits=balance.credits, issued_at=balance.issued_at)

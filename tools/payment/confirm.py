@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from tools.payment.next_step import SPEND, NextStep
 from toolserver import Claim, Tier, ToolContext, TopLevel, tool
 
 HASH, MEMO, SIGNATURE = "^(0[xX])?[0-9a-fA-F]{64}$", "^svc_buy_[0-9a-f]{32}$", "^0x([0-9a-fA-F]{2}){65,2048}$"
@@ -18,6 +19,7 @@ class ConfirmPayment(TopLevel):
     token: str = Field(description="Bearer token, a secret; shown once more only if it is not used yet")
     credits: int = Field(ge=1, description="Credits on it")
     late: bool = Field(description="Paid after the quote's end, and credited all the same")
+    next: NextStep
 
 
 @tool(
@@ -49,4 +51,4 @@ async def payment_confirm(
     chain_unavailable; not_found for a memo that was never given out.
     """
     bought = await ctx.host.payments.confirm(Claim(tx_hash, nonce, claim_verifier, payer_signature))
-    return ConfirmPayment(token=bought.token, credits=bought.credits, late=bought.late)
+    return ConfirmPayment(token=bought.token, credits=bought.credits, late=bought.late, next=SPEND)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from tools.payment.buy_credits import NETWORK, Amount
+from tools.payment.next_step import SPEND, NextStep
 from toolserver import CREDIT_PRICE, NotFound, Tier, ToolContext, TopLevel, atomic, tool
 
 
@@ -13,6 +14,7 @@ class TopUp(TopLevel):
     credits: int = Field(ge=1, description="Credits that this payment added")
     transaction: str = Field(description="Hash of the USDC transfer")
     network: Literal["eip155:8453"]
+    next: NextStep
 
 
 @tool(
@@ -41,4 +43,6 @@ async def payment_topup(
     if topups is None:
         raise NotFound("This server takes no x402 payments.")
     bought = await topups.buy(atomic(amount_usd), ctx.caller, signature=payer_signature)
-    return TopUp(token=bought.token, credits=bought.credits, transaction=f"0x{bought.tx.hex()}", network=NETWORK)
+    return TopUp(
+        token=bought.token, credits=bought.credits, transaction=f"0x{bought.tx.hex()}", network=NETWORK, next=SPEND
+    )

@@ -29,6 +29,7 @@ Code = Literal[
     "insufficient_sample",
     "incomplete_window",
     "default_location",
+    "low_balance",
 ]
 
 

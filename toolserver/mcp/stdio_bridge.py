@@ -26,6 +26,7 @@ ANSWER_BYTES = 16 * 1024 * 1024
 ANSWER_S = 120.0  # a purchase waits for the chain
 CONNECT_S = 5.0
 SELLING = ("payment_confirm", "payment_topup")  # the tools whose answers hold a token to keep
+SENT_ALONG = "Call it, or any other premium tool: the token is sent along from now on."
 SPENT = frozenset({"insufficient_credits", "invalid_token", "expired"})  # codes that another token may mend
 _SHOWN_TOKEN = re.compile(TOKEN.pattern.encode())
 
@@ -110,13 +111,18 @@ class StdioBridge:
 
     def _keep_token(self, answer: bytes) -> bytes:
         """Put a token that was sold into the credentials file, and its fingerprint in its place."""
-        result = json.loads(answer).get("result") or {}
-        sold = (result.get("structuredContent") or {}).get("token")
+        message = json.loads(answer)
+        result = message.get("result") or {}
+        told = result.get("structuredContent") or {}
+        sold = told.get("token")
         if result.get("isError") or not isinstance(sold, str) or not TOKEN.fullmatch(sold):
             return answer
         self._purse.keep(sold)
-        told = f"kept for you, and sent along from now on; fingerprint {hashlib.sha256(sold.encode()).hexdigest()[:16]}"
-        return _SHOWN_TOKEN.sub(told.encode(), answer)
+        told["token"] = f"kept for you; fingerprint {hashlib.sha256(sold.encode()).hexdigest()[:16]}"
+        if isinstance(told.get("next"), dict):
+            told["next"]["how"] = SENT_ALONG
+        result["content"] = [{"type": "text", "text": json.dumps(told, ensure_ascii=False)}]
+        return _SHOWN_TOKEN.sub(b"(kept)", messages.encode(message))
 
 
 def _protocol_headers(line: bytes, message: Message | None) -> dict[str, str]:

@@ -90,7 +90,11 @@ async def test_credits_are_bought_in_three_calls(tmp_path):
         assert quote["expires_at"] == "2027-01-15T08:30:00Z"
         assert (quote["network"], quote["amount_atomic"]) == ("eip155:8453", 5_000_000)
         assert quote["token_contract"] == "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
-        assert token == {"token": token["token"], "credits": 250, "late": False}
+        assert {name: token[name] for name in token if name != "next"} == {
+            "token": token["token"],
+            "credits": 250,
+            "late": False,
+        }
         balance = await s.call("payment_balance", token=token["token"])
         assert balance == {"credits": 250, "issued_at": "2027-01-15T08:00:00Z"}
 
@@ -101,6 +105,16 @@ async def test_a_balance_is_what_is_left_to_spend(tmp_path):
         await s.desk.ledger.charge("call_1", token["token"], 2, endpoint="/api/pro/x")
         await s.desk.ledger.reserve("call_2", token["token"], 3, endpoint="/api/pro/x", ttl_s=60)
         assert (await s.call("payment_balance", token=token["token"]))["credits"] == 245
+
+
+@pytest.mark.parametrize(("left", "low"), [(10, False), (9, True), (0, True)])
+async def test_a_balance_warns_when_it_covers_fewer_than_five_calls(tmp_path, left, low):
+    async with shop(tmp_path) as s:
+        _, token = await bought(s)
+        await s.desk.ledger.charge("call_1", token["token"], 250 - left, endpoint="/api/pro/x")
+        balance = await s.call("payment_balance", token=token["token"])
+    assert balance["credits"] == left
+    assert [(w["section"], w["code"]) for w in balance.get("warning", [])] == [("credits", "low_balance")] * low
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,21 @@
+"""What to do with a token that was just bought: the words that lead a model from a payment to its first paid answer."""
+
+from pydantic import Field
+
+from toolserver import Payload
+
+
+class NextStep(Payload):
+    """The tool to call next, and how."""
+
+    tool: str
+    how: str = Field(description="In one sentence")
+
+
+SPEND = NextStep(
+    tool="premium_briefing",
+    how="Call it, or any other premium tool, with the header `Authorization: Bearer <token>`; over MCP, if the"
+    " connection sends no such header, with the argument `token`.",
+)
+"""After a token was sold."""
+PREPAID_CALLS, DEAREST_CREDITS = 5, 2  # a balance that covers fewer calls at the highest price is called low
