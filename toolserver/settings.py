@@ -226,6 +226,14 @@ class Settings(BaseSettings):
         return is_loopback(self.host)
 
 
+class UnknownVariable(ValueError):
+    """A variable with our prefix that is no setting."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is not a setting")
+        self.name = name
+
+
 class _Environment(EnvSettingsSource):
     """The environment, in which an unknown name is an error rather than a setting that does nothing."""
 
@@ -235,7 +243,7 @@ class _Environment(EnvSettingsSource):
             if name.startswith(PREFIX):
                 first = name.removeprefix(PREFIX).split("__")[0]
                 if first not in known:
-                    raise ValueError(f"{name} is not a setting")
+                    raise UnknownVariable(name)
         return super().__call__()
 
 

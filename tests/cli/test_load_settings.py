@@ -52,6 +52,15 @@ def test_the_data_directory_is_created_for_its_owner_alone(tmp_path):
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.usefixtures("root_logger")
+def test_a_first_run_says_where_its_folder_is_and_a_second_does_not(tmp_path, capsys):
+    for _ in range(2):
+        prepare_settings(data_dir=tmp_path / "data")
+    (told,) = capsys.readouterr().err.splitlines()
+    assert "first run" in told
+    assert str(tmp_path / "data") in told
+
+
 def test_logs_are_set_up_as_the_settings_say(root_logger, tmp_path, monkeypatch):
     monkeypatch.setenv("TOOLSERVER_LOGS__LEVEL", "error")
     prepare_settings(data_dir=tmp_path)

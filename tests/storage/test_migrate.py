@@ -39,6 +39,15 @@ def test_our_migrations_are_numbered_and_make_a_sound_database(db):
     assert db.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
+def test_a_new_database_is_no_news_and_an_older_one_is_one_line(db, caplog):
+    caplog.set_level("INFO", "toolserver")
+    migrate(db, [FIRST])
+    assert caplog.messages == []
+    migrate(db, [FIRST, SECOND])
+    migrate(db, [FIRST, SECOND])
+    assert [(r.getMessage(), r.before, r.version) for r in caplog.records] == [("database migrated", 1, 2)]
+
+
 def test_each_step_is_applied_once(db):
     assert verify(db, []) == 0
     assert migrate(db, [FIRST]) == 1

@@ -1,5 +1,6 @@
 """From flags, environment and file to settings and the data directory. Imported by every verb: imports little."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,8 @@ import click
 
 if TYPE_CHECKING:
     from toolserver.settings import Settings
+
+log = logging.getLogger(__name__)
 
 data_dir_option = click.option("--data-dir", type=click.Path(path_type=Path), help="Directory of keys and databases")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text")
@@ -22,15 +25,22 @@ def settings_from(**flags: Any) -> "Settings":
 
     A wrong setting ends the program with a message that repeats no value, because a value may be a secret.
     """
+    import tomllib
+
     from pydantic import ValidationError
 
-    from toolserver.settings import Settings
+    from toolserver.cli.setting_errors import describe_setting_errors, describe_unknown_variable
+    from toolserver.settings import FILE, Settings, UnknownVariable
 
     try:
         return Settings(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
-        lines = [f"  {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)]
+        lines = [f"  {line}" for line in describe_setting_errors(error.errors(include_input=False))]
         raise click.ClickException("a setting is wrong:\n" + "\n".join(lines)) from None
+    except tomllib.TOMLDecodeError as error:
+        raise click.ClickException(f"{FILE} is not TOML: {error}") from None
+    except UnknownVariable as error:
+        raise click.ClickException(describe_unknown_variable(error.name)) from None
     except ValueError as error:
         raise click.ClickException(str(error)) from None
 
@@ -41,11 +51,14 @@ def prepare_settings(**flags: Any) -> "Settings":
 
     settings = settings_from(**flags)
     set_up(settings.logs.level, settings.logs.format)
+    first = not settings.data_dir.exists()
     try:
         settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         why = f"the data directory {settings.data_dir} cannot be created: {error.strerror}"
         raise click.ClickException(why) from None
+    if first:
+        log.info("first run: keys and databases will stand in a new folder", extra={"folder": str(settings.data_dir)})
     return settings
 
 

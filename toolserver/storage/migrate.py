@@ -59,6 +59,8 @@ def migrate(
     version = verify(db, steps, application_id=application_id)
     for step in steps[version:]:
         _apply(db, step, application_id)
+    if 0 < version < len(steps):
+        log.info("database migrated", extra={"before": version, "version": len(steps)})
     return len(steps)
 
 
@@ -97,7 +99,6 @@ def _apply(db: sqlite3.Connection, step: Migration, application_id: int) -> None
                 db.execute(statement)
             row = (step.number, step.name, step.checksum, time.time_ns() // 1_000_000)
             db.execute("INSERT INTO migration VALUES(?,?,?,?)", row)
-            log.info("database migrated", extra={"version": step.number, "step": step.name})
         db.execute("COMMIT")
     except BaseException:
         db.execute("ROLLBACK")

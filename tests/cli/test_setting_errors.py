@@ -1,0 +1,93 @@
+"""Wrong settings are told with the nearest name and the place where they stand, and never with their value."""
+
+import click
+import pytest
+
+from toolserver.cli.load_settings import settings_from
+from toolserver.cli.setting_errors import find_line, list_settings, name_variable
+
+TOML = """# ours
+prot = 1
+server = "nginx"
+
+[limits]  # of callers
+daly = 3
+spacing_scope.a = 1
+
+[payments]
+"rpc_url" = ["x"]
+"""
+PLACES = {"prot": 2, "server": 3, "limits": 5, "limits.daly": 6, "limits.spacing_scope": 7, "payments.rpc_url": 10}
+
+
+def refusal():
+    with pytest.raises(click.ClickException) as refused:
+        settings_from()
+    return refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("TOOLSERVER_PROT", "TOOLSERVER_PORT"),
+        ("TOOLSERVER_DATADIR", "TOOLSERVER_DATA_DIR"),
+        ("TOOLSERVER_BASEURL", "TOOLSERVER_BASE_URL"),
+        ("TOOLSERVER_PAYMENT__ENABLED", "TOOLSERVER_PAYMENTS__ENABLED"),
+        ("TOOLSERVER_UPSTREAMS__VIA", "TOOLSERVER_UPSTREAM__VIA"),
+    ],
+)
+def test_an_unknown_variable_gets_the_nearest_name(monkeypatch, name, near):
+    monkeypatch.setenv(name, "a-secret")
+    assert refusal() == f"{name} is not a setting; did you mean {near}?"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("limits.daly", "did you mean limits.daily?"),
+        ("limits.enable", "did you mean limits.enabled?"),
+        ("payments.rpc_url", "did you mean payments.rpc_urls?"),
+        ("sources.licence_polcy", "did you mean sources.licence_policy?"),
+        ("webhooks.allow_loopbacks", "did you mean webhooks.allow_loopback?"),
+    ],
+)
+def test_an_unknown_member_gets_the_nearest_name_and_its_variable(monkeypatch, name, told):
+    monkeypatch.setenv(name_variable(name), "a-secret")
+    assert refusal() == f"a setting is wrong:\n  {name}: is not a setting; {told} ({name_variable(name)})"
+
+
+def test_a_name_that_is_near_to_none_gets_no_suggestion(monkeypatch):
+    monkeypatch.setenv("TOOLSERVER_QQQ", "1")
+    assert refusal() == "TOOLSERVER_QQQ is not a setting"
+
+
+def test_in_the_file_the_line_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "toolserver.toml").write_text("[limits]\ndaly = 4711\n[logs]\nlevel = 4711\n")
+    told = refusal()
+    assert "limits.daly: is not a setting; did you mean limits.daily? (toolserver.toml, line 2)" in told
+    assert "(toolserver.toml, line 4)" in told
+    assert "4711" not in told
+
+
+def test_a_file_that_is_no_toml_is_named_with_the_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "toolserver.toml").write_text("port = 1\n[limits\n")
+    told = refusal()
+    assert told.startswith("toolserver.toml is not TOML: ")
+    assert "line 2" in told
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_line_is_found_in_its_table(name):
+    assert find_line(TOML, name) == PLACES[name]
+
+
+def test_what_stands_nowhere_has_no_line():
+    assert find_line(TOML, "daly") is None
+
+
+def test_settings_are_listed_with_their_members():
+    names = set(list_settings())
+    assert {"port", "limits", "limits.daily", "payments.rpc_urls", "sources.licence_policy"} <= names
+    assert name_variable("limits.daily") == "TOOLSERVER_LIMITS__DAILY"
