@@ -35,6 +35,7 @@ from toolserver.registry.tool_packages import tool_packages
 from toolserver.server.assembly import (
     build_pipeline,
     describe_service,
+    make_addresses,
     make_readiness,
     open_allowances,
     open_fetcher,
@@ -107,6 +108,7 @@ class Service:
     money: MoneyParts
     info: ServiceInfo
     readiness: Readiness = field(init=False)
+    addresses: Addresses = field(init=False)
 
     @classmethod
     @asynccontextmanager
@@ -159,6 +161,7 @@ class Service:
     async def _start(self, store: PersistentCache | None, parts: ServiceParts) -> None:
         """Start what the service does by itself."""
         self.readiness = make_readiness(self.settings, self.money, self.clock, parts.is_stopping)
+        self.addresses = make_addresses(self.settings, noted=not parts.in_memory)
         self.money.add_gauges(self.metrics)
         if isinstance(self.clock, FollowedClock) and self.settings.upstream.via is not None:
             await self.tasks.start(follow, self.clock, self.settings.upstream.via)
@@ -179,7 +182,7 @@ class Service:
             self.registry,
             self.pipeline,
             tasks=self.tasks,
-            addresses=Addresses(self.settings.limits.trusted_proxies),
+            addresses=self.addresses,
             base_url=self.facts.base_url,
             source_name=self.facts.source,
             body_limit=self.settings.limits.body_bytes,
@@ -189,16 +192,15 @@ class Service:
 
     def web_app(self, *, everything: bool = False) -> Face:
         """REST, MCP over HTTP and the pages as one ASGI callable. `everything` adds the MCP conformance fixtures."""
-        addresses = Addresses(self.settings.limits.trusted_proxies)
         mcp = self.mcp_endpoint(everything=everything)
         return Face(
             self.registry,
             self.pipeline,
             facts=self.facts,
             clock=self.clock,
-            addresses=addresses,
+            addresses=self.addresses,
             body_limit=self.settings.limits.body_bytes,
-            pages=_page_handlers(self, addresses),
+            pages=_page_handlers(self),
             mounted={"/api/mcp": mcp, "/api/mcp/": mcp, **_forwarded_paths(self)},
         )
 
@@ -272,14 +274,7 @@ def write_site_documents(registry: Registry, facts: SiteFacts) -> dict[str, Docu
     return documents(registry, facts, snippets=snippets, **texts) | llms_txt.documents(registry, facts)
 
 
-def write_openapi(settings: Settings, base_url: str) -> dict[str, Any]:
-    """The OpenAPI description as a server at this public address gives it, but for the examples."""
-    from rest_bridge.openapi import openapi
-
-    return openapi(Registry.load(*tool_packages(settings.tools)), read_public_facts(settings, base_url))
-
-
-def _page_handlers(service: Service, addresses: Addresses) -> dict[str, Any]:
+def _page_handlers(service: Service) -> dict[str, Any]:
     """Every page and document of a service, by path."""
     registry, facts, money = service.registry, service.facts, service.money
 
@@ -297,7 +292,7 @@ def _page_handlers(service: Service, addresses: Addresses) -> dict[str, Any]:
         ready=service.ready,
     )
     if money.evidence is not None:
-        found |= receipts.pages(money.evidence, service.pipeline.personal, addresses, money.ledger.balance)
+        found |= receipts.pages(money.evidence, service.pipeline.personal, service.addresses, money.ledger.balance)
     if money.x402 is not None:
         found |= x402.pages(money.x402.terms, registry)
     return found

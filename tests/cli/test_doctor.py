@@ -134,13 +134,16 @@ GOOD = Probe("A.good", True, "ok", "ok", 90, 12, "yes", "-", "")
 BAD = Probe("B.bad", False, "connect", "-", None, None, "yes", "-", "connect: refused")
 
 
-@pytest.mark.parametrize(("ready", "status"), [(True, 0), (False, 1)])
-async def test_the_status_says_whether_calls_can_be_taken_whatever_the_sources_do(local, capsys, ready, status):
-    local(ready, [BAD])
+@pytest.mark.parametrize(
+    ("ready", "probes", "status"), [(True, [GOOD, BAD], 0), (False, [GOOD, BAD], 1), (True, [BAD], 1)]
+)
+async def test_the_status_says_whether_something_needs_a_person(local, capsys, ready, probes, status):
+    local(ready, probes)
     assert await doctor_command(Settings(), live=True, as_json=False) == status
     out = capsys.readouterr().out
     assert ("NOT READY" in out) is not ready
-    assert out.endswith("0 of 1 sources answered\n")
+    assert f"{len(probes) - 1} of {len(probes)} sources answered\n" in out
+    assert ("findings need a person" in out) is bool(status)
 
 
 async def test_as_text_each_source_is_a_line_with_its_age_and_latency(local, capsys):
@@ -155,7 +158,7 @@ async def test_as_json_there_is_one_document(local, capsys):
     local(True, [GOOD])
     await doctor_command(Settings(), live=True, as_json=True)
     found = json.loads(capsys.readouterr().out)
-    assert found.keys() == {"settings", "ready", "licence", "sources", "announcements"}
+    assert found.keys() == {"settings", "ready", "licence", "sources", "announcements", "advice"}
     assert (found["ready"], found["sources"][0]["source"]) == ({"storage": True}, "A.good")
 
 

@@ -10,6 +10,7 @@ import click
 from pydantic import BaseModel, SecretStr
 
 from toolserver.app import Service
+from toolserver.cli.advice import describe_verdict, give_advice
 from toolserver.cli.in_process import local_service
 from toolserver.registry.licence_table import WHAT
 from toolserver.server.packaged_texts import read_licence_table
@@ -36,22 +37,26 @@ class Probe:
 
 
 async def doctor_command(settings: Settings, *, live: bool, as_json: bool) -> int:
-    """Print what was found. Returns 0 when the service can take calls, else 1."""
+    """Print what was found. Returns 1 when something needs a person, else 0."""
     async with local_service(settings) as service:
         probes = await probe_sources(service) if live else []
         ready = await service.ready()
         announced = [each._asdict() for each in service.fetcher.announcements.list_all()] if live else []
     table = settings_table(settings)
     licence = licence_decision(settings)
+    advice = give_advice(settings, ready, [probe.reachable for probe in probes if probe.status != "no_probe"])
     if as_json:
         told = {"settings": table, "ready": ready, "licence": licence, "sources": [asdict(p) for p in probes]}
-        told["announcements"] = announced
+        told |= {"announcements": announced, "advice": [asdict(each) for each in advice]}
         click.echo(json.dumps(told, indent=2))
     else:
         for each in announced:
             click.echo(f"{each['source']:36} announces {each['kind']}: {each['text']}")
         _print(table, ready, probes, f"licence policy {licence['policy']}: {licence['said']}")
-    return 0 if all(ready.values()) else 1
+        click.echo(f"\n{describe_verdict(advice)}")
+        for finding in advice:
+            click.echo(f"  {'!' if finding.urgent else '-'} {finding.told} ({finding.code})")
+    return int(any(finding.urgent for finding in advice))
 
 
 async def probe_sources(service: Service) -> list[Probe]:

@@ -8,7 +8,8 @@ from typing import Any
 import click
 import msgspec
 
-from toolserver.app import Service, ServiceParts, write_openapi
+from rest_bridge.openapi import openapi
+from toolserver.app import Service, ServiceParts
 from toolserver.cli.bridge import has_data
 from toolserver.core.caller import Caller
 from toolserver.errors import CallRejected
@@ -16,6 +17,7 @@ from toolserver.registry.error_codes import body as problem_body
 from toolserver.registry.registry import Registry
 from toolserver.registry.tool_packages import tool_packages
 from toolserver.server.money import OtherWorld
+from toolserver.server.public_facts import read_public_facts
 from toolserver.settings import Settings
 
 
@@ -68,5 +70,6 @@ def tools_listing(settings: Settings, toolset: str, *, as_json: bool) -> str:
 
 
 def openapi_document(settings: Settings, base_url: str) -> str:
-    """Write the OpenAPI document for a public address."""
-    return json.dumps(write_openapi(settings, base_url), indent=2, ensure_ascii=False)
+    """Write the OpenAPI document as a server at this public address gives it, but for the examples."""
+    document = openapi(Registry.load(*tool_packages(settings.tools)), read_public_facts(settings, base_url))
+    return json.dumps(document, indent=2, ensure_ascii=False)

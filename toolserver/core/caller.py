@@ -4,7 +4,7 @@ import functools
 import hashlib
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 TOKEN = re.compile(r"svc_live_[0-9a-f]{64}")
@@ -52,18 +52,23 @@ def well_formed(token: str) -> bool:
 class Addresses:
     """Derives the address that limits count by from the socket's peer and X-Forwarded-For."""
 
-    def __init__(self, trusted_proxies: Iterable[str]) -> None:
+    def __init__(self, trusted_proxies: Iterable[str], note_untrusted: Callable[[str], None] | None = None) -> None:
+        """`note_untrusted` gets the peer of each request whose header is not believed."""
         self._trusted = [ipaddress.ip_network(p, strict=False) for p in trusted_proxies]
+        self._note_untrusted = note_untrusted
         self._known: dict[str, str] = {}
 
     def client(self, peer: str, forwarded: str | None = None) -> str:
         """Return an IPv4 address, or the /64 of an IPv6 address. The header, read from the right, is
         believed only when a trusted proxy sent it."""
-        if forwarded is not None and self._trusted and self.is_trusted(peer):
-            for hop in reversed(forwarded.split(",")):
-                peer = _without_port(hop.strip())
-                if not self.is_trusted(peer):
-                    break
+        if forwarded is not None:
+            if self._trusted and self.is_trusted(peer):
+                for hop in reversed(forwarded.split(",")):
+                    peer = _without_port(hop.strip())
+                    if not self.is_trusted(peer):
+                        break
+            elif self._note_untrusted is not None:
+                self._note_untrusted(peer)
         name = self._known.get(peer)
         if name is None:
             name = _by_network(peer)

@@ -15,12 +15,14 @@ from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import Clock
 from toolserver.context.service_info import ServiceInfo
 from toolserver.context.time_series import TimeSeriesStore
+from toolserver.core.caller import Addresses
 from toolserver.core.metrics import Metrics
 from toolserver.core.usage_stats import KEEP_H, Usage
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.server.money import MoneyParts
 from toolserver.server.readiness import Readiness
+from toolserver.server.untrusted_proxy import UntrustedProxyNote
 from toolserver.settings import LimitSettings, Settings
 from toolserver.storage.persistent_cache import MIGRATIONS, PersistentCache
 from toolserver.storage.sqlite import open_database
@@ -104,6 +106,12 @@ async def open_allowances(registry: Registry, money: MoneyParts, clock: Clock, i
     if money.followed is None or await money.followed.keeps_allowances():
         return registry
     return registry.unlist(operation.name for operation in registry if operation.path.startswith(ALLOWANCE_PATH))
+
+
+def make_addresses(settings: Settings, *, noted: bool) -> Addresses:
+    """What tells callers apart by address. `noted`: a proxy that is not trusted is written down for `doctor`."""
+    note = UntrustedProxyNote(settings.data_dir).note if noted else None
+    return Addresses(settings.limits.trusted_proxies, note)
 
 
 def make_readiness(settings: Settings, money: MoneyParts, clock: Clock, is_stopping: Callable[[], bool]) -> Readiness:
