@@ -39,7 +39,7 @@ def test_the_quote_that_is_shown_fits_together():
     shown = the_example("wallet")
 
     assert shown["memo_commitment"] == f"0x{commitment(shown['memo']).hex()}"
-    assert shown["payment_uri"] == payment_uri(bytes.fromhex(shown["wallet"][2:]), shown["amount_atomic"])
+    assert shown["payment_uri"] == payment_uri(shown["wallet"], shown["amount_atomic"])
     assert shown["wallet"] in shown["instructions"]
 
 

@@ -142,7 +142,7 @@ def _unclaimed(path: Path, data_dir: Path | None) -> list[dict[str, Any]]:
     import anyio
 
     from toolserver.clock import SystemClock
-    from toolserver.purchases.quotes import MARK
+    from toolserver.purchases.address_numbers import MARK
     from toolserver.purchases.service import find_unclaimed
     from toolserver.purchases.sqlite_store import read_deposit_states
     from toolserver.storage.high_water import HighWater

@@ -48,13 +48,19 @@ class SalesCeilings:
 
     async def find_excess(self, amount: int) -> str | None:
         """Which ceiling an amount would cross now, in words; None when it crosses none."""
-        most, now = self._ceilings, self._clock.time()
+        most = self._ceilings
         if most.purchase is not None and amount > most.purchase:
             return f"more than {_usd(most.purchase)} USD in one purchase"
+        bounds = [ceiling for ceiling in (most.hour, most.day) if ceiling is not None]
+        if not bounds or await self._sum_sold(DAY_S) + amount <= min(bounds):
+            return None  # nor within an hour, in which no more was sold than in its day
         for ceiling, span_s, name in ((most.hour, HOUR_S, "an hour"), (most.day, DAY_S, "a day")):
-            if ceiling is not None and await self._record.sum_sold(int((now - span_s) * 1000)) + amount > ceiling:
+            if ceiling is not None and await self._sum_sold(span_s) + amount > ceiling:
                 return f"more than {_usd(ceiling)} USD from all buyers within {name}"
         return None
+
+    async def _sum_sold(self, span_s: int) -> int:
+        return await self._record.sum_sold(int((self._clock.time() - span_s) * 1000))
 
     async def hold_excess(self, tx_hash: bytes, purchase: int, amount: int) -> None:
         """Leave a transfer that crosses a ceiling to a person. Raises PaymentPending until it is approved."""

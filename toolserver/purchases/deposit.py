@@ -10,7 +10,6 @@ import re
 from typing import NamedTuple
 
 from eth_keys.constants import SECPK1_N, SECPK1_P
-from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
 
 from toolserver.purchases.curve import add_multiple
@@ -77,8 +76,12 @@ def account_key(xpub: str) -> PublicKey:
 
 
 def checksum_address(address: bytes) -> str:
-    """The address as people see it (EIP-55)."""
-    return str(to_checksum_address(address))
+    """The address as people see it (EIP-55): a letter is a capital where the digest of the digits is 8 or more."""
+    if len(address) != 20:
+        raise ValueError("an address has 20 bytes")
+    digits = address.hex()
+    digest = keccak(digits.encode()).hex()
+    return "0x" + "".join(map(_in_case, digits, digest))
 
 
 def address_from(text: str) -> bytes:
@@ -89,6 +92,10 @@ def address_from(text: str) -> bytes:
     if digits not in (digits.lower(), digits.upper()) and checksum_address(address) != text:
         raise ValueError("the address has a wrong checksum: a character is mistyped")
     return address
+
+
+def _in_case(digit: str, by: str) -> str:
+    return digit.upper() if by >= "8" else digit
 
 
 def _base58check(text: str) -> bytes:

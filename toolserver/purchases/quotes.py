@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
-import anyio.to_thread
-
 from toolserver.clock import Clock
 from toolserver.core.credit_price import ATOMIC, credits_for
 from toolserver.core.credit_sales import PurchaseQuote
 from toolserver.errors import ChainUnavailable, InvalidArguments, RateLimited
+from toolserver.purchases.address_numbers import AddressNumbers
 from toolserver.purchases.ceilings import SalesCeilings
 from toolserver.purchases.claim_secret import memo_hash, new_memo
 from toolserver.purchases.deposit import checksum_address
@@ -25,7 +24,7 @@ from toolserver.storage.high_water import HighWater
 log = logging.getLogger(__name__)
 
 MINUTE_S = 60.0
-MARK = "address"  # among the marks outside the database: the number of the next deposit address
+_TOKEN = checksum_address(USDC)
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # SHA-256 as base64url
 
 
@@ -54,8 +53,8 @@ class Quotes:
         ceilings: SalesCeilings | None = None,
         marks: HighWater | None = None,
     ) -> None:
-        self._store, self._clock, self._terms, self._ceilings, self._marks = store, clock, terms, ceilings, marks
-        self._next: int | None = None
+        self._store, self._clock, self._terms, self._ceilings = store, clock, terms, ceilings
+        self._numbers = AddressNumbers(store, terms.first_index, marks)
         self._lately: deque[float] = deque()  # when the quotes of the last minute were made
 
     async def make(self, amount_usd: Decimal, challenge: str | None = None) -> PurchaseQuote:
@@ -70,8 +69,8 @@ class Quotes:
         draft = PurchaseDraft(
             memo_hash(memo), b"", None, amount, credits_for(amount), challenge, now * 1000, expires_at * 1000
         )
-        address = await self._kept(draft)
-        log.info("quote made", extra={"amount": amount, "wallet": (wallet := checksum_address(address))})
+        wallet = checksum_address(await self._kept(draft))
+        log.info("quote made", extra={"amount": amount, "wallet": wallet})
         return PurchaseQuote(
             wallet,
             memo,
@@ -79,7 +78,7 @@ class Quotes:
             draft.credits,
             datetime.fromtimestamp(expires_at, UTC),
             f"0x{commitment(memo).hex()}",
-            payment_uri(address, amount),
+            payment_uri(wallet, amount),
             excess and f"This would be {excess}: after the payment a person has to approve it.",
         )
 
@@ -122,27 +121,19 @@ class Quotes:
             await self._store.add_quote(draft._replace(address=wallet))
             return wallet
         while True:
-            if self._next is None:
-                self._next = max(self._terms.first_index, await self._store.find_next_index(), self._marked())
-            index, self._next = self._next, self._next + 1
-            address = wallet(index)  # 0.3 ms; a thread would cost as much again
+            index = await self._numbers.take()
+            address = wallet(index)  # 0.2 ms; a thread would cost as much again
             try:
                 await self._store.add_quote(draft._replace(address=address, hd_index=index))
             except AddressInUse:  # another process writes the same file
-                self._next = None
+                self._numbers.drop_block()
                 continue
-            if self._marks is not None:
-                await anyio.to_thread.run_sync(self._marks.raise_to, MARK, index + 1)
             return address
 
-    def _marked(self) -> int:
-        """The next number as it stands outside the database, which a restored backup does not bring back."""
-        return (self._marks.read(MARK) or 0) if self._marks is not None else 0
 
-
-def payment_uri(address: bytes, amount: int) -> str:
+def payment_uri(wallet: str, amount: int) -> str:
     """The payment as wallets read it (EIP-681)."""
-    return f"ethereum:{checksum_address(USDC)}@{CHAIN_ID}/transfer?address={checksum_address(address)}&uint256={amount}"
+    return f"ethereum:{_TOKEN}@{CHAIN_ID}/transfer?address={wallet}&uint256={amount}"
 
 
 def invalid(name: str, why: str) -> InvalidArguments:

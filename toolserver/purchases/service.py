@@ -250,7 +250,7 @@ async def find_unclaimed(
     """Deposits that lie on the chain and bought nothing: what their buyers paid and never confirmed.
 
     `quoted` are the numbers of purchases that are not credited, `used` those that are; every other one below `issued`
-    was given out too, and its purchase is lost, as after a restored backup.
+    was set aside for one: if money lies there, its purchase is lost, as after a restored backup.
 
     Raises:
         ValueError: there is no account key.

@@ -15,7 +15,7 @@ import hmac
 import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -48,6 +48,7 @@ class RowSeal:
         self._row_key, self._mask_key, self._mac_key = (
             hashlib.blake2b(use, key=key, digest_size=SIZE).digest() for use in (b"row", b"mask", b"mac")
         )
+        self._masks = lru_cache(maxsize=2)(self._make_masks)  # those of one commit are taken off by the next
 
     def install(self, db: "SealedConnection") -> None:
         """Let a connection that is to write count what it changes."""
@@ -117,10 +118,9 @@ class RowSeal:
             (int.from_bytes(part) - mask) % _MODULUS for part, mask in zip(parts, self._masks(found.nonce), strict=True)
         ]
 
-    def _masks(self, nonce: bytes) -> Iterator[int]:
-        for number in range(len(TABLES)):
-            text = nonce + bytes([number])
-            yield int.from_bytes(hashlib.blake2b(text, key=self._mask_key, digest_size=SIZE).digest())
+    def _make_masks(self, nonce: bytes) -> list[int]:
+        texts = (nonce + bytes([number]) for number in range(len(TABLES)))
+        return [int.from_bytes(hashlib.blake2b(text, key=self._mask_key, digest_size=SIZE).digest()) for text in texts]
 
     def _mac(self, counter: int, nonce: bytes, sums: bytes) -> bytes:
         text = counter.to_bytes(8) + nonce + sums
