@@ -43,7 +43,7 @@ from toolserver.server.assembly import (
     open_tasks,
     restore_history,
 )
-from toolserver.server.background_tasks import follow_asked, keep_usage, keep_warm
+from toolserver.server.background_tasks import follow_asked, keep_usage, keep_warm, prepare_expected
 from toolserver.server.money import MoneyParts, memory_money, open_money
 from toolserver.server.packaged_texts import read_changelog, read_examples, read_licence_table
 from toolserver.server.public_facts import read_public_facts
@@ -171,6 +171,7 @@ class Service:
             self.tasks.start_soon(keep_usage, self.info.usage, store)
         self.tasks.start_soon(keep_warm, self.registry, self.cache)
         self.tasks.start_soon(follow_asked, self.registry, self.pipeline, self.clock)
+        self.tasks.start_soon(prepare_expected, self.pipeline.answers)
 
     async def ready(self) -> dict[str, bool]:
         """The conditions for taking calls, by name, and whether each holds now."""

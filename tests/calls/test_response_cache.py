@@ -10,6 +10,7 @@ from tests.calls.parts import engine
 from tests.calls.toy import FIRST, REGISTRY, SECOND
 from toolserver.calls import response_cache
 from toolserver.calls.response_cache import POPULAR, RETRY_S, SchemaFailure, build_cache_key
+from toolserver.upstream.throttle import RequestWithheld
 
 NUMBER, LIAR, BROKEN = REGISTRY["number"], REGISTRY["liar"], REGISTRY["broken"]
 
@@ -175,3 +176,85 @@ async def test_an_answer_survives_on_disk_and_a_stale_one_is_not_stored():
 
         assert (again.payload, again.etag, again.expires_at) == (first.payload, first.etag, first.expires_at)
         assert e.internet.asked == []
+
+
+class SlowTool:
+    """A tool of which composing takes so long. All times are seconds since the first call."""
+
+    def __init__(self, e, took_s: float) -> None:
+        self.engine, self.key, self.took_s = e, build_cache_key(NUMBER, arguments()), took_s
+        self._begun = e.clock.monotonic()
+        e.internet.serves(FIRST, self._answer)
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        self.engine.clock.advance(self.took_s)
+        return httpx.Response(200, json={"value": 3})
+
+    def wait(self, until_s: float) -> None:
+        self.engine.clock.advance(self._begun + until_s - self.engine.clock.monotonic())
+
+    async def called(self, *at_s: float, **chosen: int) -> None:
+        for each in at_s:
+            self.wait(each)
+            given = arguments(**chosen)
+            await self.engine.answers.get(NUMBER, given, build_cache_key(NUMBER, given))
+
+    async def prepared(self, at_s: float) -> int:
+        """How often the source is asked when what is expected then is prepared."""
+        self.wait(at_s)
+        asked = len(self.engine.internet.asked)
+        self.engine.answers.prepare_expected()
+        await anyio.wait_all_tasks_blocked()
+        return len(self.engine.internet.asked) - asked
+
+
+@pytest.mark.parametrize(("took_s", "times"), [(2, 1), (1, 0)])
+async def test_a_slow_answer_that_is_called_for_at_a_steady_pace_is_at_hand_when_it_is_expected(took_s, times):
+    async with engine(REGISTRY) as e:
+        slow = SlowTool(e, took_s)
+        await slow.called(0, 3600)
+        assert [await slow.prepared(at) for at in (7180, 7190, 7195)] == [0, times, 0]
+        slow.wait(7200)
+        assert (e.answers.find(slow.key, e.clock.time()) is not None) is bool(times)
+
+
+async def test_an_answer_that_lives_until_the_expected_call_is_not_prepared():
+    async with engine(REGISTRY) as e:
+        slow = SlowTool(e, 2)
+        await slow.called(0, 3600)
+        slow.wait(7184)
+        e.answers.refresh(NUMBER)
+        await anyio.wait_all_tasks_blocked()
+        await slow.prepared(7190)
+        found = e.answers.find(slow.key, e.clock.time())
+        assert found is not None
+        assert found.next is None
+
+
+async def test_a_slow_answer_to_arguments_that_a_caller_chose_is_not_prepared():
+    async with engine(REGISTRY) as e:
+        slow = SlowTool(e, 2)
+        await slow.called(0, 3600, add=2)
+        assert await slow.prepared(7190) == 0
+
+
+async def test_an_answer_of_which_our_own_pacing_held_a_source_back_is_slow_though_it_came_at_once():
+    async with engine(REGISTRY) as e:
+        slow = SlowTool(e, 0)
+        e.internet.serves(SECOND, {"value": 4})
+        withheld = RequestWithheld("its turn is some seconds away")
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(e.reader, "fetch", failing_for("Test.one", withheld, e.reader.fetch))
+            await slow.called(0, 3600)
+        assert await slow.prepared(7190) == 1
+
+
+def failing_for(name, error, fetch):
+    """`Fetcher.fetch`, which fails for one source."""
+
+    async def fetched(source, *given, **how):
+        if source.name == name:
+            raise error
+        return await fetch(source, *given, **how)
+
+    return fetched

@@ -159,3 +159,16 @@ def test_rows_that_were_left_out_are_told_once_with_their_count_and_their_source
 
 def test_rows_of_a_source_whose_answer_is_not_used_are_not_told():
     assert kept(replace(failure(), dropped=2)).caveats() == []
+
+
+@pytest.mark.parametrize(
+    ("given", "is_withheld"),
+    [
+        (failure(reason="budget: its turn is some seconds away"), True),
+        (note(status="fallback", reason="budget: Test.b"), True),
+        (failure(reason="timeout"), False),
+        (note(), False),
+    ],
+)
+def test_what_our_own_pacing_kept_from_being_asked_is_known(given, is_withheld):
+    assert kept(given).withheld is is_withheld

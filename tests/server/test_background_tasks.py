@@ -10,7 +10,16 @@ from tests.catalog.tiny import PLACE
 from toolserver.clock import ManualClock
 from toolserver.core.usage_stats import Usage
 from toolserver.server import background_tasks
-from toolserver.server.background_tasks import FOLLOWED_S, WARM_EVERY_S, follow_asked, keep_usage, keep_warm, repeat
+from toolserver.server.background_tasks import (
+    FOLLOWED_S,
+    LOOK_S,
+    WARM_EVERY_S,
+    follow_asked,
+    keep_usage,
+    keep_warm,
+    prepare_expected,
+    repeat,
+)
 from toolserver.upstream.source_errors import SourceDown
 
 START = datetime(2027, 1, 15, tzinfo=UTC)
@@ -128,6 +137,15 @@ async def test_a_followed_tool_is_recomposed_at_its_pace_for_ten_minutes_after_a
     await until_asleep(follow_asked, registry, pipeline, clock)
 
     assert [at - begun for _, at in refreshed] == [10, 20, FOLLOWED_S]
+
+
+async def test_every_two_seconds_an_answer_that_is_expected_to_be_called_for_is_prepared(napping):
+    naps, prepared = napping(nothing, nothing), []
+    answers = SimpleNamespace(prepare_expected=lambda: prepared.append(1))
+
+    await until_asleep(prepare_expected, answers)
+
+    assert (naps.seconds, len(prepared)) == ([LOOK_S] * 3, 2)
 
 
 async def test_usage_is_stored_every_minute(napping):

@@ -1,6 +1,6 @@
 """Weeks without faults: how many answers carry a warning, what they cost upstream, and in time of the processor.
 
-One engine for each week, asked for every tool that has a source.
+One engine for each week, with what a service does in the background, asked for every tool that has a source.
 """
 
 import json
@@ -19,6 +19,7 @@ from tests.tools.faulty.skipping import LoopClock, SkippingLoop
 from tests.tools.faulty.upstreams import VIA, Pages, Upstreams
 from tests.truth.stage import T1, edits_of, simulated_time
 from toolserver.registry.registry import Operation
+from toolserver.server.background_tasks import follow_asked, keep_warm, prepare_expected
 from toolserver.settings import UpstreamSettings
 
 DAY_S, EVERY_S, ROUND_S = 86400.0, 25 * 3600.0, 50.0
@@ -65,6 +66,9 @@ async def live_week(scenario: str, days: float) -> Week:
     money.ledger.fund(RICH, 10_000_000)  # type: ignore[attr-defined]
     via = UpstreamSettings(via=VIA)
     async with engine(registry, internet=upstreams, clock=clock, money=money, upstream=via) as e:
+        e.tasks.start_soon(keep_warm, registry, e.cache)
+        e.tasks.start_soon(follow_asked, registry, e.pipeline, clock)
+        e.tasks.start_soon(prepare_expected, e.answers)
         while clock.passed_s < days * DAY_S:
             began = clock.passed_s
             for number in range(ROUNDS):

@@ -424,6 +424,32 @@ async def test_a_read_that_may_not_wait_waits_when_nothing_is_kept():
         assert (await paced.read("other", is_patient=False)).value.value == 1
 
 
+async def test_a_request_whose_turn_is_too_far_away_waits_for_it_without_a_caller():
+    async with engine(clock=PatientClock(START)) as e:
+        hurried = replace(Paced.source, timeout_s=10)
+        e.internet.serves("https://test.example/Test.paced", {"value": 1})
+        await e.cache.fresh(hurried, None, sla_s=5)
+        with pytest.raises(RequestWithheld):
+            await e.cache.fresh(hurried, "other", sla_s=5)
+        assert await e.cache.kept(hurried, "other") is None
+        e.clock.go.set()
+        await anyio.wait_all_tasks_blocked()
+        assert (await e.cache.kept(hurried, "other")).value.value == 1
+        assert len(e.internet.asked) == 2
+
+
+async def test_nobody_waits_for_the_turn_of_a_callers_query_that_was_refused():
+    async with engine(clock=PatientClock(START)) as e:
+        hurried = replace(Paced.source, timeout_s=10, user_input=True)
+        e.internet.serves("https://test.example/Test.paced", {"value": 1})
+        await e.cache.fresh(hurried, "home", sla_s=5)
+        with pytest.raises(RequestWithheld):
+            await e.cache.fresh(hurried, "away", sla_s=5, is_chosen=True)
+        e.clock.go.set()
+        await anyio.wait_all_tasks_blocked()
+        assert len(e.internet.asked) == 1
+
+
 class PatientClock(ManualClock):
     """A clock on which nobody sleeps to the end before `go` is set."""
 

@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup
 from pydantic import BaseModel, ValidationError
 
 from toolserver import __version__
+from toolserver.calls.call_rhythm import CallRhythm
 from toolserver.calls.response import ENCODINGS, RenderedResponse, epoch, json_bytes
 from toolserver.clock import Clock
 from toolserver.context.context import ToolContext
@@ -25,6 +26,7 @@ from toolserver.core.single_flight import SingleFlight
 from toolserver.registry.registry import Operation, Tier
 from toolserver.upstream.reading import CallReader, SourceReader
 from toolserver.upstream.source_errors import UNREADABLE, SourceChanged, SourceDown, SourceError
+from toolserver.upstream.throttle import HOLD_S
 
 log = logging.getLogger(__name__)
 
@@ -74,11 +76,13 @@ class ResponseCache:
         self._hedge_after_s, self._host, self._store, self._pack = hedge_after_s, host, store, pack
         self._history = history or TimeSeriesStore()
         self._flights = SingleFlight(tasks)
+        self._rhythm = CallRhythm()
         self._kept: dict[Hashable, RenderedResponse] = {}  # most lately composed last
         self._defaults: set[Hashable] = set()  # the keys of answers to default arguments
 
     def find(self, key: Hashable, now: float) -> RenderedResponse | None:
         """The cached answer for a key if it has not expired at `now` (epoch seconds)."""
+        self._rhythm.note(key, now)
         found = self._kept.get(key)
         if found is None:
             return None
@@ -145,6 +149,15 @@ class ResponseCache:
 
         self._flights.start(("ahead", key), renew)
 
+    def prepare_expected(self) -> None:
+        """Make a slow answer in the background that is expected to be called for soon, unless it lives until then."""
+        call = self._rhythm.next_expected(self.clock.time())
+        if call is None:
+            return
+        found = self._kept.get(call.key)
+        if found is None or call.at >= max(found.expires_at, found.next.expires_at if found.next else 0):
+            self.refresh(call.operation)
+
     def needs_refresh(self, found: RenderedResponse, now: float) -> bool:
         """Whether a popular answer is so close to its expiry that it should be made anew."""
         return now > found.ahead_at and found.next is None and found.hits >= POPULAR
@@ -189,12 +202,20 @@ class ResponseCache:
             history=self._history,
             caller=caller,
         )
+        began = self.clock.monotonic()
         result = await self._run(operation, arguments, ctx)
+        if ctx.notes.withheld or self.clock.monotonic() - began > HOLD_S:
+            self._note_slow(operation, arguments, ctx)
         payload = _validate_result(operation, result)
         rendered = self._render(operation, ctx, payload, operation.ttl(arguments))
         if len(rendered.payload) >= LARGE:
             await anyio.to_thread.run_sync(lambda: [rendered.variant(e) for e in ENCODINGS])
         return rendered
+
+    def _note_slow(self, operation: Operation, arguments: BaseModel, ctx: ToolContext) -> None:
+        if not operation.personal and is_default(operation, arguments):
+            key = build_cache_key(operation, arguments)
+            self._rhythm.add(key, operation, operation.ttl(arguments), ctx.now.timestamp())
 
     async def _run(self, operation: Operation, arguments: BaseModel, ctx: ToolContext) -> BaseModel | None:
         """The tool's result, or None (and a warning) when its sources gave nothing to make one of."""

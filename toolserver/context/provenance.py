@@ -8,6 +8,7 @@ from typing import Any, Literal
 from toolserver.core.models import iso_or_none
 from toolserver.upstream.source import Source
 from toolserver.upstream.source_errors import SourceExcluded
+from toolserver.upstream.throttle import RequestWithheld
 
 Status = Literal["live", "cached", "fallback", "stale", "error"]
 Code = Literal[
@@ -141,6 +142,11 @@ class Provenance:
     def degraded(self) -> bool:
         """Whether something is missing, stale, partial or unproved that an upstream may give again at any moment."""
         return any(caveat.code in PASSING for caveat in self.warnings)
+
+    @property
+    def withheld(self) -> bool:
+        """Whether our own pacing kept a source from being asked in time."""
+        return any((note.reason or "").startswith(RequestWithheld.word) for note in self.sources)
 
     @property
     def used(self) -> list[SourceNote]:

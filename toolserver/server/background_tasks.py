@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 
 from toolserver.calls.pipeline import Pipeline
+from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import Clock
 from toolserver.core.usage_stats import Usage
 from toolserver.registry.registry import Registry
@@ -63,6 +64,13 @@ async def follow_asked(registry: Registry, pipeline: Pipeline, clock: Clock) -> 
                 continue
             done[operation.name] = now
             pipeline.answers.refresh(operation)
+
+
+async def prepare_expected(answers: ResponseCache) -> None:
+    """Compose slow answers shortly before they are expected to be called for, one every two seconds."""
+    while True:
+        await anyio.sleep(LOOK_S)
+        answers.prepare_expected()
 
 
 async def keep_usage(usage: Usage, store: PersistentCache) -> None:

@@ -32,6 +32,7 @@ R = TypeVar("R")
 
 ENTRIES, ENTRIES_FROM_USERS = 4096, 512
 REFRESH_AHEAD = 0.8
+LATER_S = 60.0  # how far away the turn may be of a request for which no caller waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,8 @@ class SourceCache:
         try:
             fetched = await self._fetch_once(source, query, key, is_chosen=is_chosen, may_wait=may_wait)
         except SourceError as error:
+            if isinstance(error, RequestWithheld) and not is_chosen:
+                self._ask_later(source, query, key)
             if kept is None or too_old:
                 raise
             return _make_answer(kept, failure=error.reason)
@@ -167,15 +170,21 @@ class SourceCache:
             raise outcome
         return outcome
 
+    def _ask_later(self, source: Source[Any, Any], query: Any, key: Hashable) -> None:
+        """Let a request wait for its turn without a caller: the turn was too far away, and would be at the next call."""
+        self._single_flight.start(key, lambda: self._refresh_ahead(source, query, key, False, LATER_S))
+
     async def _refresh_ahead(
-        self, source: Source[Any, Any], query: Any, key: Hashable, is_chosen: bool
+        self, source: Source[Any, Any], query: Any, key: Hashable, is_chosen: bool, patience_s: float | None = None
     ) -> Fetched | None:
         try:
-            return await self._fetch(source, query, key, is_chosen)
+            return await self._fetch(source, query, key, is_chosen, patience_s)
         except SourceError:
             return None  # the fetcher has logged and counted it; the old answer is still fresh
 
-    async def _fetch(self, source: Source[Any, Any], query: Any, key: Hashable, is_chosen: bool) -> Fetched:
+    async def _fetch(
+        self, source: Source[Any, Any], query: Any, key: Hashable, is_chosen: bool, patience_s: float | None = None
+    ) -> Fetched:
         table = self._table(source)
         kept = table.get(key)
         try:
@@ -186,6 +195,7 @@ class SourceCache:
                 kept.value if kept else None,
                 is_chosen=is_chosen,
                 held=self._held.setdefault(key, anyio.Event()),
+                patience_s=patience_s,
             )
         finally:
             self._held.pop(key, None)

@@ -67,12 +67,13 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """How an answer is asked for: validators and value of the cached one, the lane, and whom to tell of a wait."""
+    """How an answer is asked for: validators and value of the cached one, the lane, whom to tell of a wait, its limit."""
 
     validators: dict[str, str]
     kept: Any
     is_chosen: bool
     held: anyio.Event | None
+    patience_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +126,12 @@ class Fetcher:
         *,
         is_chosen: bool = False,
         held: anyio.Event | None = None,
+        patience_s: float | None = None,
     ) -> Fetched:
         """Fetch an answer, from the source's mirrors in order. `validators` and `kept` are those of the cached answer.
 
-        `is_chosen` says that a caller decided the query. `held` is set when our own pacing makes it wait for long.
+        `is_chosen` says that a caller decided the query. `held` is set when our own pacing makes it wait for long;
+        longer than `patience_s`, by default the source's timeout, it does not wait.
 
         Raises:
             SourceError: no mirror gave a good answer within the source's timeout.
@@ -139,7 +142,8 @@ class Fetcher:
         started = time.perf_counter()
         failure: SourceError | None = None
         try:
-            fetched = await self._try_mirrors(source, query, plan, _Asking(validators, kept, is_chosen, held))
+            asking = _Asking(validators, kept, is_chosen, held, patience_s or source.timeout_s)
+            fetched = await self._try_mirrors(source, query, plan, asking)
         except SourceError as error:
             failure = error
         except BaseException:
@@ -246,7 +250,7 @@ class Fetcher:
         for attempt in (1, 2):
             try:
                 async with self._throttle.turn(
-                    source.hosts, host, patience_s=source.timeout_s, is_chosen=asking.is_chosen, held=asking.held
+                    source.hosts, host, patience_s=asking.patience_s, is_chosen=asking.is_chosen, held=asking.held
                 ):
                     with means.time.spend():
                         raw = await self._send(source, request, asking, means)

@@ -1,0 +1,69 @@
+"""Slow answers are expected again after the time that lay between the last two calls."""
+
+import pytest
+
+from tests.calls.toy import REGISTRY
+from toolserver.calls.call_rhythm import LEAD_S, CallRhythm, Expected
+
+NUMBER = REGISTRY["number"]
+TTL_S, HOUR = 300.0, 3600.0
+
+
+@pytest.fixture
+def rhythm():
+    """Of one slow answer, called for at second 0."""
+    rhythm = CallRhythm()
+    rhythm.add("key", NUMBER, TTL_S, 0.0)
+    return rhythm
+
+
+def test_after_one_call_nothing_is_known(rhythm):
+    assert [rhythm.next_expected(at) for at in (1.0, HOUR - 1, HOUR)] == [None, None, None]
+
+
+def test_after_two_calls_the_third_is_expected_a_minute_before_and_once(rhythm):
+    rhythm.note("key", HOUR)
+    assert rhythm.next_expected(2 * HOUR - LEAD_S - 1) is None
+    assert rhythm.next_expected(2 * HOUR - LEAD_S) == Expected("key", NUMBER, 2 * HOUR)
+    assert rhythm.next_expected(2 * HOUR - 1) is None
+
+
+def test_every_further_call_is_expected_too(rhythm):
+    for call in (1, 2, 3):
+        rhythm.note("key", call * HOUR)
+        assert rhythm.next_expected((call + 1) * HOUR - 30) == Expected("key", NUMBER, (call + 1) * HOUR)
+
+
+def test_a_call_that_did_not_come_is_not_expected_again(rhythm):
+    rhythm.note("key", HOUR)
+    assert rhythm.next_expected(2 * HOUR + 1) is None
+    assert rhythm.next_expected(3 * HOUR - 1) is None
+
+
+def test_calls_within_half_a_lifetime_are_one(rhythm):
+    for at in (50.0, HOUR, HOUR + 50):
+        rhythm.note("key", at)
+    assert rhythm.next_expected(2 * HOUR - 10) == Expected("key", NUMBER, HOUR + 50 + HOUR - 50)
+
+
+def test_an_answer_that_lives_shortly_is_composed_half_a_lifetime_before():
+    rhythm = CallRhythm()
+    rhythm.add("key", NUMBER, 30.0, 0.0)
+    rhythm.note("key", HOUR)
+    assert rhythm.next_expected(2 * HOUR - 16) is None
+    assert rhythm.next_expected(2 * HOUR - 15) is not None
+
+
+def test_answers_that_are_not_slow_or_are_never_kept_are_not_expected():
+    rhythm = CallRhythm()
+    rhythm.add("never kept", NUMBER, 0.0, 0.0)
+    for at in (0.0, HOUR):
+        rhythm.note("quick", at)
+        rhythm.note("never kept", at)
+    assert rhythm.next_expected(2 * HOUR - 1) is None
+
+
+def test_an_answer_found_slow_again_keeps_its_pace(rhythm):
+    rhythm.note("key", HOUR)
+    rhythm.add("key", NUMBER, TTL_S, HOUR)
+    assert rhythm.next_expected(2 * HOUR - 1) is not None
