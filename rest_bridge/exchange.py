@@ -6,9 +6,9 @@ from rest_bridge import headers as h
 from rest_bridge.asgi import Header
 from rest_bridge.etag import answer_etag, holds_etag
 from toolserver import ids
+from toolserver.calls.cache_key import build_cache_key
 from toolserver.calls.pipeline import Outcome
 from toolserver.calls.response import RenderedResponse
-from toolserver.calls.response_cache import build_cache_key
 from toolserver.registry.registry import Operation, Tier
 
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 import anyio.lowlevel
 
+from toolserver.calls.cache_key import build_cache_key
 from toolserver.calls.delivery import when_sent
 from toolserver.calls.response import RenderedResponse
-from toolserver.calls.response_cache import ResponseCache, SchemaFailure, build_cache_key
+from toolserver.calls.response_cache import ResponseCache, SchemaFailure
 from toolserver.calls.sale import PaidCall, PaidCallResult, describe_body, describe_sale, no_charge_reason, show_answer
 from toolserver.core.caller import token_hash
 from toolserver.core.metrics import Metrics

@@ -17,12 +17,13 @@ from pydantic import BaseModel
 
 from toolserver import ids
 from toolserver.calls.arguments import validate_arguments
+from toolserver.calls.cache_key import build_cache_key, is_default
 from toolserver.calls.idempotency import Idempotency, fingerprint
 from toolserver.calls.paid_call import OUR_FAULT, PaidCallRunner
 from toolserver.calls.quotas import LimitState, Quota
 from toolserver.calls.rate_limit import TOKEN_CLIENT, FreeLimits, PersonalLimits
 from toolserver.calls.response import RenderedResponse
-from toolserver.calls.response_cache import ResponseCache, build_cache_key, is_default
+from toolserver.calls.response_cache import ResponseCache
 from toolserver.calls.sale import (
     CallPayments,
     PaidCall,
@@ -311,10 +312,8 @@ def _outcome(sold: PaidCallResult) -> Outcome:
 
 def _distinct(operation: Operation, arguments: BaseModel) -> tuple[Quota, str] | None:
     """The quota of different values of arguments, and those of this call, if the tool has one and they were chosen."""
-    if operation.distinct is None:
+    if operation.distinct is None or is_default(operation, arguments):
         return None
     names, quota, window_s = operation.distinct
-    if is_default(operation, arguments):
-        return None
     values = [getattr(arguments, name) for name in names]
     return Quota(f"distinct {' '.join(names)}", quota, window_s), repr(values)

@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup
 from pydantic import BaseModel, ValidationError
 
 from toolserver import __version__
+from toolserver.calls.cache_key import build_cache_key, is_default
 from toolserver.calls.call_rhythm import CallRhythm
 from toolserver.calls.response import ENCODINGS, RenderedResponse, epoch, json_bytes
 from toolserver.clock import Clock
@@ -204,18 +205,15 @@ class ResponseCache:
         )
         began = self.clock.monotonic()
         result = await self._run(operation, arguments, ctx)
-        if ctx.notes.withheld or self.clock.monotonic() - began > HOLD_S:
-            self._note_slow(operation, arguments, ctx)
+        is_slow = ctx.notes.withheld or self.clock.monotonic() - began > HOLD_S
+        if is_slow and caller is None and is_default(operation, arguments):
+            key, ttl_s = build_cache_key(operation, arguments), operation.ttl(arguments)
+            self._rhythm.add(key, operation, ttl_s, ctx.now.timestamp())
         payload = _validate_result(operation, result)
         rendered = self._render(operation, ctx, payload, operation.ttl(arguments))
         if len(rendered.payload) >= LARGE:
             await anyio.to_thread.run_sync(lambda: [rendered.variant(e) for e in ENCODINGS])
         return rendered
-
-    def _note_slow(self, operation: Operation, arguments: BaseModel, ctx: ToolContext) -> None:
-        if not operation.personal and is_default(operation, arguments):
-            key = build_cache_key(operation, arguments)
-            self._rhythm.add(key, operation, operation.ttl(arguments), ctx.now.timestamp())
 
     async def _run(self, operation: Operation, arguments: BaseModel, ctx: ToolContext) -> BaseModel | None:
         """The tool's result, or None (and a warning) when its sources gave nothing to make one of."""
@@ -298,23 +296,6 @@ class ResponseCache:
         self._store.save_answer(
             self._disk_key(key), self._pack(rendered.payload, facts), expires_at=rendered.expires_at
         )
-
-
-def is_default(operation: Operation, arguments: BaseModel) -> bool:
-    """Whether a caller left every argument as it is by default."""
-    fields = operation.arguments.model_fields
-    return all(getattr(arguments, name) == field.default for name, field in fields.items())
-
-
-def build_cache_key(operation: Operation, arguments: BaseModel) -> Hashable:
-    """The cache key of an answer: the operation and every argument, with defaults filled in."""
-    if not operation.arguments.model_fields or not operation.reads_only:
-        return operation.name  # answers of operations that change something are never cached
-    return (operation.name, *(_hashable(getattr(arguments, name)) for name in operation.arguments.model_fields))
-
-
-def _hashable(value: Any) -> Hashable:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _validate_result(operation: Operation, result: BaseModel | None) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from cachetools import LRUCache
 
 from toolserver.calls.arguments import validate_arguments
-from toolserver.calls.response_cache import build_cache_key
+from toolserver.calls.cache_key import build_cache_key
 from toolserver.errors import InvalidArguments
 from toolserver.mcp.messages import LIST_TTL_MS, encode
 from toolserver.mcp.token_argument import add_token_argument

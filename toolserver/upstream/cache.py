@@ -171,7 +171,7 @@ class SourceCache:
         return outcome
 
     def _ask_later(self, source: Source[Any, Any], query: Any, key: Hashable) -> None:
-        """Let a request wait for its turn without a caller: the turn was too far away, and would be at the next call."""
+        """Let a request wait for its turn without a caller: the turn may be too far away at every call."""
         self._single_flight.start(key, lambda: self._refresh_ahead(source, query, key, False, LATER_S))
 
     async def _refresh_ahead(

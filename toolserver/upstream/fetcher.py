@@ -67,7 +67,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """How an answer is asked for: validators and value of the cached one, the lane, whom to tell of a wait, its limit."""
+    """How an answer is asked for: validators and value of the cached one, the lane, the longest wait, whom to tell."""
 
     validators: dict[str, str]
     kept: Any
@@ -87,8 +87,7 @@ class _Means:
 def _judge_life(source: Source[Any, Any], parsed: ParsedBody, now: datetime) -> None:
     """Raise SourceUnproved for an answer that does not prove that its source is alive, where it has to."""
     if source.proof is not None:
-        stamp = parsed.dated if source.stamp else None
-        source.proof.check(parsed.value, stamp=stamp, newest=parsed.newest_at, now=now)
+        source.proof.check(parsed.value, stamp=parsed.dated if source.stamp else None, newest=parsed.newest_at, now=now)
 
 
 class Fetcher:
@@ -129,9 +128,8 @@ class Fetcher:
         patience_s: float | None = None,
     ) -> Fetched:
         """Fetch an answer, from the source's mirrors in order. `validators` and `kept` are those of the cached answer.
-
-        `is_chosen` says that a caller decided the query. `held` is set when our own pacing makes it wait for long;
-        longer than `patience_s`, by default the source's timeout, it does not wait.
+        `is_chosen`: a caller decided the query. `held` is set when our own pacing makes it wait for long; longer than
+        `patience_s`, by default the source's timeout, it does not wait.
 
         Raises:
             SourceError: no mirror gave a good answer within the source's timeout.
@@ -212,10 +210,8 @@ class Fetcher:
         _judge_life(source, parsed, now)
         judge_times(source, parsed.dated, now)
         given = {name: raw.headers[name] for name in ("etag", "last-modified") if name in raw.headers}
-        validators = given or asking.validators
-        return Fetched(
-            parsed.value, body, now, parsed.newest_at, parsed.dated, raw.latency_ms, validators, parsed.dropped
-        )
+        times = (now, parsed.newest_at, parsed.dated, raw.latency_ms)
+        return Fetched(parsed.value, body, *times, given or asking.validators, parsed.dropped)
 
     async def parse(
         self, source: Source[Any, Any], request: Request, query: Any, body: bytes, *, is_cut: bool

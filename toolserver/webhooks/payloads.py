@@ -14,8 +14,9 @@ import msgspec
 from pydantic import BaseModel
 
 from toolserver.calls.arguments import validate_arguments
+from toolserver.calls.cache_key import build_cache_key
 from toolserver.calls.pipeline import Pipeline
-from toolserver.calls.response_cache import SchemaFailure, build_cache_key
+from toolserver.calls.response_cache import SchemaFailure
 from toolserver.calls.sale import no_charge_reason
 from toolserver.core.models import iso
 from toolserver.errors import CallRejected, InvalidArguments

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import anyio
 from pydantic import BaseModel
 
+from toolserver.calls.cache_key import build_cache_key
 from toolserver.calls.idempotency import Idempotency, fingerprint
 from toolserver.calls.paid_call import OUR_FAULT, SETTLE_S
 from toolserver.calls.response import RenderedResponse
-from toolserver.calls.response_cache import ResponseCache, SchemaFailure, build_cache_key
+from toolserver.calls.response_cache import ResponseCache, SchemaFailure
 from toolserver.calls.sale import (
     PaidCallResult,
     PaymentSale,
