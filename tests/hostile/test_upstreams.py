@@ -1,6 +1,5 @@
 """Upstreams that lie about their size: a real process reads them all at once, in little memory."""
 
-import resource
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +15,6 @@ from tests.served import all_tools
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
 MOST_MB = 300  # over idle, whatever the upstreams send
-ADDRESS_SPACE = 1_500_000 * 1024
 PATHS = [o.path for o in all_tools() if o.tier == "free" and o.sources]
 
 
@@ -40,7 +38,7 @@ def _limited(upstream: BombServer, folder: Path) -> Iterator[Program]:
     """A service on that upstream, in a process that may address 1.5 GB from now on."""
     settings = {"TOOLSERVER_UPSTREAM__VIA": upstream.url} | UNLIMITED
     with started("serve", "--server", "uvicorn", folder=folder, **settings) as program:
-        resource.prlimit(program.process.pid, resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+        program.limit_address_space()
         yield program
 
 

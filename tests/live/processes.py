@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -37,6 +38,7 @@ PATHS = {
     "service_status": "/api/service-status",
     "health": "/api/health",
 }
+ADDRESS_SPACE = 1_500_000 * 1024
 UNLIMITED = {"TOOLSERVER_LIMITS__ENABLED": "false"}
 
 
@@ -70,6 +72,10 @@ class Program:
         """Memory in use, in megabytes."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
+
+    def limit_address_space(self) -> None:
+        """Let it address 1,500,000 KB from now on, as after `ulimit -v 1500000`."""
+        resource.prlimit(self.process.pid, resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Ask it to end, and wait for that: its exit code. `rest` is what it wrote to stdout since the ready line."""
