@@ -146,6 +146,12 @@ async def test_the_status_says_whether_something_needs_a_person(local, capsys, r
     assert ("findings need a person" in out) is bool(status)
 
 
+async def test_a_measure_of_the_network_is_no_sign_that_a_source_was_reached(local, capsys):
+    local(True, [BAD, replace(GOOD, source="Network.reach", of_network=True)])
+    assert await doctor_command(Settings(), live=True, as_json=False) == 1
+    assert "(no_network)" in capsys.readouterr().out
+
+
 async def test_as_text_each_source_is_a_line_with_its_age_and_latency(local, capsys):
     local(True, [GOOD, BAD])
     await doctor_command(Settings(), live=True, as_json=False)

@@ -15,7 +15,7 @@ from toolserver.cli.in_process import local_service
 from toolserver.registry.licence_table import WHAT
 from toolserver.server.packaged_texts import read_licence_table
 from toolserver.settings import KEYS, Settings
-from toolserver.upstream.source import Source
+from toolserver.upstream.source import Connect, Source
 from toolserver.upstream.source_errors import SourceError
 
 SIDE_BY_SIDE = 12
@@ -23,7 +23,10 @@ SIDE_BY_SIDE = 12
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The outcome of one request to a source. `age_s` is the age of its newest item in seconds."""
+    """The outcome of one request to a source. `age_s` is the age of its newest item in seconds.
+
+    `of_network`: the source measures whether hosts can be reached, so that it answers also where none can.
+    """
 
     source: str
     reachable: bool
@@ -34,6 +37,7 @@ class Probe:
     licence: str
     key: str
     detail: str
+    of_network: bool = False
 
 
 async def doctor_command(settings: Settings, *, live: bool, as_json: bool) -> int:
@@ -44,7 +48,8 @@ async def doctor_command(settings: Settings, *, live: bool, as_json: bool) -> in
         announced = [each._asdict() for each in service.fetcher.announcements.list_all()] if live else []
     table = settings_table(settings)
     licence = licence_decision(settings)
-    advice = give_advice(settings, ready, [probe.reachable for probe in probes if probe.status != "no_probe"])
+    tried = [probe.reachable for probe in probes if probe.status != "no_probe" and not probe.of_network]
+    advice = give_advice(settings, ready, tried)
     if as_json:
         told = {"settings": table, "ready": ready, "licence": licence, "sources": [asdict(p) for p in probes]}
         told |= {"announcements": announced, "advice": [asdict(each) for each in advice]}
@@ -89,7 +94,8 @@ async def _probe(service: Service, source: Source[Any, Any]) -> Probe:
             source.name, False, "no_probe", "-", None, None, licence, "-", f"needs a query: {type(error).__name__}"
         )
     age = int((service.clock.now() - fetched.newest_at).total_seconds()) if fetched.newest_at else None
-    return Probe(source.name, True, "ok", "ok", age, fetched.latency_ms, licence, "-", "")
+    measures = isinstance(source.plan(query, {}), Connect)
+    return Probe(source.name, True, "ok", "ok", age, fetched.latency_ms, licence, "-", "", measures)
 
 
 def licence_decision(settings: Settings) -> dict[str, Any]:

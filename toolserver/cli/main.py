@@ -186,7 +186,7 @@ def docs(check: bool) -> None:
 def doctor(live: bool, as_json: bool) -> None:
     """Check this installation: every setting and where it comes from, storage and sources.
 
-    Exits with 1 when the service cannot take calls.
+    Ends with a verdict and advice. Exits with 1 when something needs a person.
     """
     import anyio
 
