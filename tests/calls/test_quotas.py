@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.size import sized
 from toolserver.calls.quotas import Bucket, Quota, make_rejection
 
 
@@ -105,6 +106,29 @@ def test_a_refused_call_costs_nothing_and_one_given_back_counts_no_more():
     bucket.give_back("nobody")
     assert bucket.take("a").allowed
     assert not bucket.take("a").allowed
+
+
+def test_many_more_clients_than_the_bound_leave_no_more_behind_than_the_bound():
+    clients = sized(1_000_000, fast=20_000)
+    bound = clients // 10
+    bucket = Bucket(Quota("x", 1, 30), monotonic=Clock(), keys=bound)
+    for number in range(clients):
+        bucket.take(f"client {number}")
+
+    assert (len(bucket), bucket.forgotten) == (bound, clients - bound)
+    assert not bucket.look(f"client {clients - 1}").allowed  # the last ones are remembered
+
+
+def test_who_is_full_again_is_forgotten_first_and_loses_nothing():
+    clock = Clock()
+    bucket = Bucket(Quota("x", 1, 30), monotonic=clock, keys=100)
+    for number in range(100):
+        bucket.take(f"early {number}")
+    clock.now += 31
+    for number in range(100):
+        bucket.take(f"late {number}")
+    assert bucket.forgotten == 0
+    assert not any(bucket.look(f"late {number}").allowed for number in range(100))
 
 
 def test_a_refusal_says_its_rule_and_how_long_to_wait():

@@ -12,7 +12,7 @@ from tests.calls.parts import engine, number_source
 from tests.calls.test_quotas import Clock
 from tests.calls.toy import REGISTRY
 from tests.size import sized
-from toolserver.calls.quotas import WIDER, Bucket, Quota
+from toolserver.calls.quotas import WIDER, Quota
 from toolserver.calls.rate_limit import DistinctValueLimit, FreeLimits, PersonalLimits
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import ENTRIES
@@ -63,17 +63,6 @@ def test_a_call_that_is_too_soon_costs_nothing_of_the_day():
     assert free.take("a", "gas")[0].verdict.remaining == 99_999  # 34 have grown back
 
 
-def test_many_more_clients_than_the_bound_leave_no_more_behind_than_the_bound():
-    clients = sized(1_000_000, fast=20_000)
-    bound = clients // 10
-    bucket = Bucket(Quota("x", 1, 30), monotonic=Clock(), keys=bound)
-    for number in range(clients):
-        bucket.take(f"client {number}")
-
-    assert (len(bucket), bucket.forgotten) == (bound, clients - bound)
-    assert not bucket.look(f"client {clients - 1}").allowed  # the last ones are remembered
-
-
 def test_memory_stands_still_once_the_bound_is_reached():
     free = limits(Clock(), keys=2000)
     distinct = Quota("distinct ip", 20, 3600)
@@ -91,18 +80,6 @@ def test_memory_stands_still_once_the_bound_is_reached():
     finally:
         tracemalloc.stop()
     assert (len(free.daily), len(free.spacing), len(free.distinct._seen)) == (2000, 2000, 2000)
-
-
-def test_who_is_full_again_is_forgotten_first_and_loses_nothing():
-    clock = Clock()
-    bucket = Bucket(Quota("x", 1, 30), monotonic=clock, keys=100)
-    for number in range(100):
-        bucket.take(f"early {number}")
-    clock.now += 31
-    for number in range(100):
-        bucket.take(f"late {number}")
-    assert bucket.forgotten == 0
-    assert not any(bucket.look(f"late {number}").allowed for number in range(100))
 
 
 def test_a_million_places_leave_no_more_behind_than_the_bound():

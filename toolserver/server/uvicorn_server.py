@@ -50,6 +50,7 @@ class StrictHttpToolsProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self._unset_keepalive_if_required()  # uvicorn forgets it after a reset: the timer would keep all of this alive
         self.ours.end()
 
     def data_received(self, data: bytes) -> None:
