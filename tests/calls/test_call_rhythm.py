@@ -3,7 +3,7 @@
 import pytest
 
 from tests.calls.toy import REGISTRY
-from toolserver.calls.call_rhythm import LEAD_S, CallRhythm, Expected
+from toolserver.calls.call_rhythm import AGAIN_S, LEAD_S, TRIES, CallRhythm, Expected
 
 NUMBER = REGISTRY["number"]
 TTL_S, HOUR = 300.0, 3600.0
@@ -21,11 +21,17 @@ def test_after_one_call_nothing_is_known(rhythm):
     assert [rhythm.next_expected(at) for at in (1.0, HOUR - 1, HOUR)] == [None, None, None]
 
 
-def test_after_two_calls_the_third_is_expected_a_minute_before_and_once(rhythm):
+def test_after_two_calls_the_third_is_expected_a_minute_before(rhythm):
     rhythm.note("key", HOUR)
     assert rhythm.next_expected(2 * HOUR - LEAD_S - 1) is None
     assert rhythm.next_expected(2 * HOUR - LEAD_S) == Expected("key", NUMBER, 2 * HOUR)
-    assert rhythm.next_expected(2 * HOUR - 1) is None
+
+
+def test_a_call_is_expected_a_few_times_some_seconds_apart(rhythm):
+    rhythm.note("key", HOUR)
+    begun = 2 * HOUR - LEAD_S
+    looks = [begun + 2 * look for look in range(31)]
+    assert [at - begun for at in looks if rhythm.next_expected(at)] == [n * AGAIN_S for n in range(TRIES)]
 
 
 def test_every_further_call_is_expected_too(rhythm):

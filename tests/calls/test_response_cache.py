@@ -213,6 +213,18 @@ async def test_a_slow_answer_that_is_called_for_at_a_steady_pace_is_at_hand_when
         assert (e.answers.find(slow.key, e.clock.time()) is not None) is bool(times)
 
 
+async def test_an_answer_that_is_not_whole_is_prepared_again():
+    async with engine(REGISTRY) as e:
+        slow = SlowTool(e, 2)
+        await slow.called(0, 3600)
+        e.internet.serves(FIRST, httpx.Response(404))
+        assert await slow.prepared(7186) >= 2  # the second source, which is down, is asked too
+        e.internet.serves(FIRST, {"value": 3})
+        assert await slow.prepared(7199) == 1
+        slow.wait(7200)
+        assert not e.answers.find(slow.key, e.clock.time()).stale
+
+
 async def test_an_answer_that_lives_until_the_expected_call_is_not_prepared():
     async with engine(REGISTRY) as e:
         slow = SlowTool(e, 2)

@@ -205,8 +205,8 @@ class ResponseCache:
         )
         began = self.clock.monotonic()
         result = await self._run(operation, arguments, ctx)
-        is_slow = ctx.notes.withheld or self.clock.monotonic() - began > HOLD_S
-        if is_slow and caller is None and is_default(operation, arguments):
+        is_late = not is_patient and self.clock.monotonic() - began > HOLD_S
+        if (is_late or ctx.notes.withheld) and caller is None and is_default(operation, arguments):
             key, ttl_s = build_cache_key(operation, arguments), operation.ttl(arguments)
             self._rhythm.add(key, operation, ttl_s, ctx.now.timestamp())
         payload = _validate_result(operation, result)
