@@ -14,6 +14,7 @@ from toolserver import __version__
 from toolserver.cli.allowances import allowances
 from toolserver.cli.books import books
 from toolserver.cli.facilitator import facilitator
+from toolserver.cli.install import install, uninstall
 from toolserver.cli.ledger import db, ledger
 from toolserver.cli.load_settings import data_dir_option, json_option, prepare_settings, settings_from
 from toolserver.cli.purchases import purchases, sweep_plan
@@ -195,7 +196,20 @@ def doctor(live: bool, as_json: bool) -> None:
     sys.exit(anyio.run(functools.partial(doctor_command, prepare_settings(), live=live, as_json=as_json)))
 
 
-for command in (allowances, books, ledger, db, keys, receipts, purchases, sweep_plan, facilitator, webhooks):
+for command in (
+    install,
+    uninstall,
+    allowances,
+    books,
+    ledger,
+    db,
+    keys,
+    receipts,
+    purchases,
+    sweep_plan,
+    facilitator,
+    webhooks,
+):
     main.add_command(command)
 
 

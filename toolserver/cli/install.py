@@ -1,0 +1,59 @@
+"""`toolserver install HOST` and `uninstall HOST`: this program entered into the configuration of a host."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from toolserver.cli.host_configs import HOSTS, Change, Config, plan_entry
+from toolserver.cli.load_settings import explain_errors
+
+NAME = "toolserver"
+_host_argument = click.argument("host", type=click.Choice(sorted(HOSTS)))
+_dry_run_option = click.option("--dry-run", is_flag=True, help="Print the file as it would be, and change nothing")
+
+
+def make_entry(server: str | None, toolset: str) -> Config:
+    """What a host starts: this Python by its absolute path, because hosts do not know the PATH of a shell."""
+    from toolserver.cli.bridge import origin_of
+
+    words = ["-m", "toolserver", "stdio"]
+    if server is not None:
+        words += ["--server", origin_of(server)]
+    return {"command": sys.executable, "args": [*words, *(["--toolset", toolset] if toolset != "core" else [])]}
+
+
+@click.command()
+@_host_argument
+@click.option("--server", metavar="URL", help="Be a bridge to the service at this address")
+@click.option("--toolset", type=click.Choice(["core", "all"]), default="core", show_default=True, help="Tools offered")
+@_dry_run_option
+def install(host: str, server: str | None, toolset: str, dry_run: bool) -> None:
+    """Enter this program into the configuration of HOST, with a copy of the file as it was."""
+    with explain_errors():
+        change = plan_entry(HOSTS[host], Path.home(), NAME, make_entry(server, toolset))
+        _carry_out(change, f"{HOSTS[host].title} has it already", dry_run)
+
+
+@click.command()
+@_host_argument
+@_dry_run_option
+def uninstall(host: str, dry_run: bool) -> None:
+    """Take this program out of the configuration of HOST. Credentials stay where they are."""
+    with explain_errors():
+        change = plan_entry(HOSTS[host], Path.home(), NAME, None)
+        if change.before is None:
+            click.echo(f"{HOSTS[host].title} has no configuration at {change.path}")
+            return
+        _carry_out(change, f"{HOSTS[host].title} does not have it", dry_run)
+
+
+def _carry_out(change: Change, unchanged: str, dry_run: bool) -> None:
+    if not change.is_needed:
+        click.echo(f"{unchanged}: {change.path} stays as it is")
+    elif dry_run:
+        click.echo(f"{change.path} would be:\n{change.after}", nl=False)
+    else:
+        copy = change.apply()
+        click.echo(f"wrote {change.path}{f'; as it was: {copy}' if copy else ''}")
+        click.echo("restart the host, or reload its servers")
