@@ -16,6 +16,7 @@ import anyio
 
 from toolserver.core.caller import Addresses
 from toolserver.core.metrics import Metrics
+from toolserver.core.native_memory import share_heap
 from toolserver.server.connections import ConnectionLimits, Connections
 from toolserver.server.public_facts import read_public_facts
 from toolserver.server.request_gate import RequestGate
@@ -186,6 +187,7 @@ def loop_factory(settings: Settings) -> Any:
 
 def run_async(settings: Settings, main: Callable[..., Awaitable[None]], *args: Any, **named: Any) -> None:
     """Run a coroutine function on the event loop that fits the settings. Raises the SystemExit that ended a task."""
+    share_heap()
     options = {"loop_factory": factory} if (factory := loop_factory(settings)) else {}
     try:
         anyio.run(functools.partial(main, *args, **named), backend_options=options)
