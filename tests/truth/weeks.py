@@ -22,8 +22,8 @@ from toolserver.registry.registry import Operation
 from toolserver.server.background_tasks import follow_asked, keep_warm, prepare_expected
 from toolserver.settings import UpstreamSettings
 
-DAY_S, EVERY_S, ROUND_S = 86400.0, 25 * 3600.0, 50.0
-ROUNDS, WAKING = 5, 3
+DAY_S, EVERY_S, ROUND_S = 86400.0, 25 * 3600.0, 900.0
+ROUNDS, WAKING = 8, 5  # an hour after waking the hour before is known
 NOTICES = {"truncated", "default_location"}  # what an answer shows, and of where: nothing is missing
 ASKED: dict[str, dict[str, Any]] = {"exposure_lookup": {"ip": "1.1.1.1"}}
 
@@ -52,10 +52,11 @@ class Week:
 
 
 async def live_week(scenario: str, days: float) -> Week:
-    """Once in 25 hours, so at every hour of the day, ask for every tool in some rounds, each a minute apart.
+    """Once in 25 hours, so at every hour of the day, ask for every tool in some rounds, a quarter of an hour apart.
 
     After a day in which nobody asked, contract 2 lets a free answer be the last good one while our own pacing holds the
-    new one back: what the first rounds say is counted apart.
+    new one back, and nobody knows what changed in the hour before: what the rounds of the first hour say is counted
+    apart. Most of the others are composed anew: few answers live as long as the time between two rounds.
     """
     clock = LoopClock(datetime.fromtimestamp(T1, UTC))
     upstreams = Upstreams(clock, Pages())
