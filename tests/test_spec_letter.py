@@ -10,7 +10,6 @@ from tests.arranged import FACTS
 from tests.served import all_tools, served
 from tests.tools.premium.store import BEARER, FUNDS, T, store
 from toolserver.app import _page_handlers
-from toolserver.core.caller import Addresses
 from toolserver.registry.site_facts import pages
 from toolserver.settings import LimitSettings
 
@@ -34,7 +33,7 @@ async def test_every_path_that_is_routed_is_described_but_those_of_people(shop):
     service = shop.service
     described = openapi(service.registry, service.facts)["paths"]
     for_people = {page.path for page in pages(service.registry) if not page.described}
-    routed = [path for path in _page_handlers(service, Addresses([])) if not NOT_DESCRIBED.fullmatch(path)]
+    routed = [path for path in _page_handlers(service) if not NOT_DESCRIBED.fullmatch(path)]
 
     assert [path for path in routed if path not in for_people and not described_path(path, described)] == []
     assert "get" in described["/api/receipt/verify"]
