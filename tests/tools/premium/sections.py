@@ -4,23 +4,24 @@ from typing import Any
 
 _STATUS_PAGES = "context.infrastructure."
 
+_BTC = {
+    "Coinbase.candles",
+    "Coinbase.product_stats",
+    "Kraken.ohlc",
+    "Kraken.ticker",
+    "Binance.ticker_24h",
+    "OKX.spot_tickers",
+    "CoinGecko.markets",
+    "Coinlore.tickers",
+    "Chainlink.price_feed",
+}
 SECTIONS: dict[str, dict[str, set[str]]] = {
     "agent-context": {
         "context.infrastructure.Anthropic": {"Statuspage.Anthropic"},
         "context.infrastructure.Cloudflare": {"Statuspage.Cloudflare"},
         "context.infrastructure.GitHub": {"Statuspage.GitHub"},
         "context.infrastructure.OpenAI": {"Statuspage.OpenAI"},
-        "context.markets.btc": {
-            "Coinbase.candles",
-            "Coinbase.product_stats",
-            "Kraken.ohlc",
-            "Kraken.ticker",
-            "Binance.ticker_24h",
-            "OKX.spot_tickers",
-            "CoinGecko.markets",
-            "Coinlore.tickers",
-            "Chainlink.price_feed",
-        },
+        "context.markets.btc": _BTC,
         "context.markets.crypto_fear_greed": {"AlternativeMe.fear_greed"},
         "context.markets.fed_funds_rate": {"NYFed.effr", "FRED.graph_csv"},
         "context.markets.forex_usd_base": {
@@ -38,17 +39,7 @@ SECTIONS: dict[str, dict[str, set[str]]] = {
         },
     },
     "briefing": {
-        "sections.btc": {
-            "Coinbase.candles",
-            "Coinbase.product_stats",
-            "Kraken.ohlc",
-            "Kraken.ticker",
-            "Binance.ticker_24h",
-            "OKX.spot_tickers",
-            "CoinGecko.markets",
-            "Coinlore.tickers",
-            "Chainlink.price_feed",
-        },
+        "sections.btc": _BTC,
         "sections.earthquakes": {"USGS.earthquakes_feed", "EMSC.earthquakes_query"},
         "sections.fear_greed": {"AlternativeMe.fear_greed"},
         "sections.humans_in_space": {"Corquaid.people_in_space", "LaunchLibrary.astronauts_in_space"},
