@@ -1,13 +1,24 @@
-"""Polymarket's market list as it answers on the wire: JSON inside strings, one stamp for all rows."""
+"""Polymarket's market lists as they answer on the wire: JSON inside strings, one stamp for all rows.
+
+The bare list says that it is deprecated; its successor wraps the same rows and names the next page.
+"""
 
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from tools.simulated.bets import DAY, HOUR, SimBet, bets, price, price_change, volume
+from tools.simulated.bets import DAY, HOUR, LIVELY, SimBet, bets, price, price_change, volume
 from toolserver.world.model import Ask, Reply, World, expects, serves
 
+NAME, HOST = "Polymarket.markets_by_volume", "gamma-api.polymarket.com"
+JSON = "application/json; charset=utf-8"
+ENDING = {
+    "deprecation": "true",
+    "sunset": "Fri, 01 May 2026 00:00:00 GMT",
+    "warning": '299 - "use /markets/keyset"',
+}
+RETICENT = 0.6  # of the markets that trade little say nothing of their changes
 BATCH_S = 120.0  # all rows are rewritten that often
 SAME = {  # in every row
     "resolutionSource": "",
@@ -33,12 +44,19 @@ SAME = {  # in every row
 }
 
 
-@serves("Polymarket.markets_by_volume", "gamma-api.polymarket.com", "/markets")
+@serves(NAME, HOST, "/markets/keyset")
+def keyset(world: World, ask: Ask) -> Reply:
+    return _page(_rows(world, ask))
+
+
+@serves(NAME, HOST, "/markets")
 def markets(world: World, ask: Ask) -> Reply:
-    size = min(100, int(ask.params.get("limit", "20")))
-    return Reply.json(
-        [_row(world, bet) for bet in list_bets(world)[:size]], content_type="application/json; charset=utf-8"
-    )
+    return Reply.json(_rows(world, ask), content_type=JSON, headers=ENDING)
+
+
+@keyset.form("empty")
+def no_page(world: World, ask: Ask) -> Reply:
+    return _page([])
 
 
 @markets.form("empty")
@@ -46,19 +64,40 @@ def no_markets(world: World, ask: Ask) -> Reply:
     return Reply.json([])
 
 
+@keyset.form("drift")
+def page_of_real_lists(world: World, ask: Ask) -> Reply:
+    return _page(_with_real_lists(world))
+
+
 @markets.form("drift")
 def real_lists(world: World, ask: Ask) -> Reply:
+    return Reply.json(_with_real_lists(world))
+
+
+@keyset.form("geo")
+@markets.form("geo")
+def blocked(world: World, ask: Ask) -> Reply:
+    return Reply.text("<html><title>Access denied</title><h1>You have been blocked</h1></html>", 403, "text/html")
+
+
+def _page(rows: list[dict[str, Any]]) -> Reply:
+    schema = f"https://{HOST}/schemas/MarketsKeysetListResponse.json"
+    cursor = {"next_cursor": "c2ltdWxhdGVkIGN1cnNvcg"} if rows else {}  # the last page has none
+    return Reply.json({"$schema": schema, "markets": rows} | cursor, content_type=JSON)
+
+
+def _rows(world: World, ask: Ask) -> list[dict[str, Any]]:
+    size = min(100, int(ask.params.get("limit", "20")))
+    return [_row(world, bet) for bet in list_bets(world)[:size]]
+
+
+def _with_real_lists(world: World) -> list[dict[str, Any]]:
     """Lists instead of JSON in strings, the volume as a string, a member added."""
     rows = []
     for row in (_row(world, bet) for bet in list_bets(world)[:100]):
         inner = {name: json.loads(row[name]) for name in ("outcomes", "outcomePrices", "clobTokenIds")}
         rows.append(dict(reversed(row.items())) | inner | {"volume24hr": str(row["volume24hr"]), "liveVolume": None})
-    return Reply.json(rows)
-
-
-@markets.form("geo")
-def blocked(world: World, ask: Ask) -> Reply:
-    return Reply.text("<html><title>Access denied</title><h1>You have been blocked</h1></html>", 403, "text/html")
+    return rows
 
 
 def list_bets(world: World) -> list[SimBet]:
@@ -102,7 +141,13 @@ def _row(world: World, bet: SimBet) -> dict[str, Any]:
         "bestAsk": round(yes + 0.0005, 4),
     }
     changes = {"oneHourPriceChange": price_change(world, bet, HOUR), "oneDayPriceChange": price_change(world, bet, DAY)}
-    return SAME | row | {name: change for name, change in changes.items() if change}  # no member when nothing moved
+    said = {name: change for name, change in changes.items() if change}  # no member when nothing moved
+    return SAME | row | ({} if is_reticent(world, bet) else said)
+
+
+def is_reticent(world: World, bet: SimBet) -> bool:
+    """Whether a market's row lacks its changes although it moved, as most rows do upstream."""
+    return bool(bet.number % LIVELY) and world.u("polymarket.reticent", bet.number) < RETICENT
 
 
 def _event(bet: SimBet, stamp: float) -> dict[str, Any]:

@@ -1,9 +1,11 @@
-"""Polymarket markets (Gamma API, JSON, no key).
+"""Polymarket markets (Gamma API, JSON, no key): a page of the keyset list, or the bare list that it replaces.
 
+The bare list announces its end (`Deprecation`, `Sunset`) and is asked only where the keyset list does not answer.
 https://docs.polymarket.com/developers/gamma-markets-api/overview
 """
 
 import json
+from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
@@ -15,18 +17,39 @@ from tools.parsing.times import from_iso
 from tools.sources.hosts import HOUR, other
 from toolserver import MIB, Get, Licence, Source, SourceChanged, read_rows
 
-MARKETS_URL = "https://gamma-api.polymarket.com/markets"
+FORMER_URL = "https://gamma-api.polymarket.com/markets"
+KEYSET_URL = f"{FORMER_URL}/keyset"
+BY_VOLUME = {"closed": "false", "active": "true", "order": "volume24hr", "ascending": "false", "limit": "100"}
+SILENT = 0.5  # of the rows may say no volume; an upstream that has renamed it says none
+UNSORTED, FEW = 0.25, 20  # of the rows may stand above a smaller one, where there are enough to tell an order
 LICENCE = Licence("unclear", "Polymarket", "https://polymarket.com/tos")
 
 
 def parse(body: Any, query: None) -> tuple[Bet, ...]:
-    """Every market that is not closed, in the order of the answer."""
-    if not isinstance(body, list):
+    """Every market that is not closed and says its volume, in the order of the answer, the most traded first.
+
+    Raises:
+        SourceChanged: no list, hardly a volume, no price, or not the order that was asked for: the first hundred of
+            another order are not the most traded ones.
+    """
+    listed = body.get("markets") if isinstance(body, dict) else body
+    if not isinstance(listed, list):
         raise SourceChanged(f"not a list: {body!r:.40}")
-    bets = read_rows(body, lambda market: None if market.get("closed") else _bet(market))
+    silent = sum(market.get("volume24hr") is None for market in listed if isinstance(market, dict))
+    if silent > SILENT * len(listed):
+        raise SourceChanged(f"{silent} of {len(listed)} markets say no volume")
+    bets = read_rows(listed, lambda market: _bet(market) if _counts(market) else None)
     if bets and not any(bet.prices for bet in bets):
         raise SourceChanged("no market has prices")
+    rises = sum(earlier.volume_24h_usd < later.volume_24h_usd for earlier, later in pairwise(bets))
+    if len(bets) >= FEW and rises > UNSORTED * len(bets):
+        raise SourceChanged("not in the order of their volume")
     return bets
+
+
+def _counts(market: dict[str, Any]) -> bool:
+    """Whether a market is open and says how much was traded: some that nobody has traded yet do not."""
+    return not market.get("closed") and market.get("volume24hr") is not None
 
 
 def _bet(market: dict[str, Any]) -> Bet:
@@ -76,10 +99,7 @@ def _url(market: dict[str, Any]) -> str:
 
 MARKETS = Source(
     "Polymarket.markets_by_volume",
-    Get(
-        MARKETS_URL,
-        params={"closed": "false", "active": "true", "order": "volume24hr", "ascending": "false", "limit": "100"},
-    ),
+    (Get(KEYSET_URL, params=BY_VOLUME), Get(FORMER_URL, params=BY_VOLUME)),
     parse,
     licence=LICENCE,
     hosts=other("polymarket"),

@@ -39,7 +39,7 @@ def binary(market: Json) -> list[float] | None:
 
 def traded(up: Recorded) -> list[tuple[Json, list[float]]]:
     """The open yes/no markets with their prices, the most traded first."""
-    found = [(m, both) for m in told(up, "gamma-api") if (both := binary(m)) is not None]
+    found = [(m, both) for m in told(up, "gamma-api")["markets"] if (both := binary(m)) is not None]
     return sorted(found, key=lambda pair: -float(pair[0]["volume24hr"]))
 
 
@@ -182,7 +182,7 @@ def world_deltas(up: Recorded) -> Json:
         for hit in told(up, "hn.algolia")["hits"]
         if hit["created_at_i"] > T - 3600
     ]
-    for m in told(up, "gamma-api"):
+    for m in told(up, "gamma-api")["markets"]:
         moved = abs(m.get("oneHourPriceChange") or 0)
         opened = seconds(m["createdAt"]) > T - 3600
         if binary(m) and float(m["volume24hr"]) >= 10_000 and (moved >= 0.01 or opened):

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tools.simulated.polymarket  # noqa: F401 - registers its routes
-from tests.tools.desk import NOW, ask
+from tests.tools.desk import NOW, ask, decoded, fetch
 from tools.parsing.prediction_markets import newest_bet
 from tools.shared.bets import counts
 from tools.simulated.bets import bets, price, price_change, volume
+from tools.simulated.polymarket import is_reticent
 from tools.sources.polymarket import MARKETS, parse
+from toolserver.upstream.rows import count_rows
 from toolserver.upstream.source_errors import SourceChanged, SourceDown
 from toolserver.world.model import Edits, World
 
@@ -63,7 +64,7 @@ def test_what_is_not_a_list_of_markets_is_refused(body):
         parse(body, None)
 
 
-@pytest.mark.parametrize("member", ["id", "question", "volume24hr", "updatedAt"])
+@pytest.mark.parametrize("member", ["id", "question", "updatedAt"])
 def test_a_row_without_a_required_member_is_a_changed_source(member):
     with pytest.raises(KeyError):
         parse([{k: v for k, v in ROW.items() if k != member}], None)
@@ -108,6 +109,68 @@ def test_closed_markets_are_left_out():
     assert parse([ROW | {"closed": True}, ROW], None) == parse([ROW], None)
 
 
+PAGE = {"$schema": "https://gamma-api.polymarket.com/schemas/MarketsKeysetListResponse.json", "next_cursor": "3Cqz"}
+
+
+def test_a_page_of_the_keyset_list_is_read_like_the_bare_list_that_it_replaces():
+    rows = [ROW, ROW | {"id": "2", "volume24hr": 3.5}]
+    assert parse(PAGE | {"markets": rows}, None) == parse(rows, None)
+    assert [bet.volume_24h_usd for bet in parse(PAGE | {"markets": rows}, None)] == [12.5, 3.5]
+
+
+def test_the_keyset_list_is_asked_first_and_the_bare_list_only_after_it():
+    first, second = MARKETS.plan(None, {})
+    assert first.url == "https://gamma-api.polymarket.com/markets/keyset"
+    assert second.url == "https://gamma-api.polymarket.com/markets"
+    assert first.params == second.params
+    assert first.params["order"] == "volume24hr"
+
+
+@pytest.mark.parametrize("silent", [{}, {"volume24hr": None}])
+def test_a_market_that_says_no_volume_is_left_out_and_is_no_damaged_row(silent):
+    quiet = {name: value for name, value in ROW.items() if name != "volume24hr"} | silent
+    with count_rows(0.1) as count:
+        listed = parse([ROW, quiet, ROW, ROW], None)
+    assert len(listed) == 3
+    assert count.dropped == 0
+
+
+def test_a_list_in_which_hardly_a_market_says_a_volume_is_a_changed_source():
+    quiet = {name: value for name, value in ROW.items() if name != "volume24hr"}
+    with pytest.raises(SourceChanged, match="2 of 3 markets say no volume"):
+        parse([ROW, quiet, quiet], None)
+
+
+def test_an_absent_change_is_no_change_said_and_not_a_change_of_zero():
+    (silent,) = parse([ROW], None)
+    (still,) = parse([ROW | {"oneHourPriceChange": 0, "oneDayPriceChange": 0}], None)
+    assert (silent.change_1h, silent.change_24h) == (None, None)
+    assert (still.change_1h, still.change_24h) == (0, 0)
+
+
+def test_a_list_in_another_order_than_that_of_volume_is_not_taken_for_the_most_traded():
+    ordered = [ROW | {"id": str(n), "volume24hr": 1000 - n} for n in range(30)]
+    mixed = sorted(ordered, key=lambda row: int(row["id"]) * 7 % 30)
+    assert len(parse(ordered[::-1][-2:] + ordered[2:], None)) == 30
+    with pytest.raises(SourceChanged, match="order"):
+        parse(mixed, None)
+
+
+def test_the_bare_list_of_the_twin_announces_its_end_and_lists_the_same():
+    keyset, former = (fetch(World(1, NOW), get) for get in MARKETS.plan(None, {}))
+    assert former.headers["deprecation"] == "true"
+    assert former.headers["warning"] == '299 - "use /markets/keyset"'
+    assert "deprecation" not in keyset.headers
+    page = decoded(keyset, MARKETS.plan(None, {})[0])
+    assert page["markets"] == decoded(former, MARKETS.plan(None, {})[1])
+    assert page["next_cursor"]
+
+
+def test_most_rows_of_the_twin_say_nothing_of_their_changes_as_upstream():
+    listed = ask(MARKETS)
+    assert 0.4 <= sum(bet.change_1h is None and bet.change_24h is None for bet in listed) / len(listed) <= 0.75
+
+
 @given(st.lists(st.tuples(st.text(), st.floats(0, 1e9), st.floats(0, 1)), max_size=5))
 def test_parse_never_invents_or_drops_a_market(rows):
     body = [
@@ -130,7 +193,8 @@ def test_the_twin_lists_the_hundred_largest_markets_as_the_world_has_them():
     for bet in listed:
         assert bet.prices[0] == price(world, facts[bet.id])
         assert bet.volume_24h_usd == volume(world, facts[bet.id])
-        assert (bet.change_1h or 0) == (price_change(world, facts[bet.id], 3600) or 0)
+        said = None if is_reticent(world, facts[bet.id]) else price_change(world, facts[bet.id], 3600)
+        assert (bet.change_1h or 0) == (said or 0)
     assert sum(bet.outcomes != ("Yes", "No") for bet in listed) >= 8
 
 
