@@ -31,6 +31,7 @@ class ParsedRequest:
     nonce: bytes | None = None
     payment: bytes | None = None
     origin: bytes | None = None
+    prefer: bytes | None = None
     twice: bytes | None = None
 
 
@@ -49,6 +50,7 @@ _FIELDS = {
     b"payment-signature": "payment",
     b"x-payment": "payment",  # the same in version 1 of x402
     b"origin": "origin",
+    b"prefer": "prefer",
 }
 
 

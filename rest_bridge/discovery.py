@@ -51,7 +51,7 @@ def meta(registry: Registry, facts: SiteFacts) -> dict[str, Any]:
 def _receipts(facts: SiteFacts) -> dict[str, str]:
     """Where the keys that sign receipts are, and where receipts are verified and the uncharged calls recorded."""
     return {
-        "format": "JWS (EdDSA)",
+        "format": "JWS (EdDSA, Ed25519)",
         "key_set": facts.url(RECEIPT_KEYS),
         "key": facts.url(RECEIPT_KEY),
         "verify": facts.url("/api/receipt/verify"),

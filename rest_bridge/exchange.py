@@ -9,7 +9,10 @@ from toolserver import ids
 from toolserver.calls.cache_key import build_cache_key
 from toolserver.calls.pipeline import Outcome
 from toolserver.calls.response import RenderedResponse
+from toolserver.core.caller import REFERENCE
 from toolserver.registry.registry import Operation, Tier
+
+_BY_REFERENCE: Header = (b"preference-applied", b"receipt=reference")
 
 
 class Endpoint:
@@ -37,6 +40,17 @@ def text(value: bytes | None) -> str | None:
     return value.decode("latin-1") if value is not None else None
 
 
+def prefers_reference(prefer: bytes | None) -> bool:
+    """Whether a Prefer header (RFC 7240) asks for `receipt=reference`. If `receipt` stands twice the first counts."""
+    if not prefer:
+        return False
+    for preference in prefer.decode("latin-1").split(","):
+        name, _, value = preference.partition(";")[0].partition("=")
+        if name.strip().lower() == "receipt":
+            return value.strip().strip('"') == REFERENCE
+    return False
+
+
 def match_etag(if_none_match: bytes | None, accept: bytes | None) -> Callable[[RenderedResponse], bool] | None:
     """A function that says whether the client has the bytes that would be sent, given its Accept-Encoding.
 
@@ -62,9 +76,9 @@ def paid_headers(outcome: Outcome) -> list[Header]:
     found: list[Header] = []
     if outcome.credits_remaining is not None:
         found.append((b"x-credits-remaining", b"%d" % outcome.credits_remaining))
-    if outcome.receipt_id and outcome.receipt:
+    if outcome.receipt_id:
         found.append((b"x-service-receipt-id", outcome.receipt_id.encode()))
-        found.append((b"x-service-receipt", outcome.receipt.encode()))
+        found.append((b"x-service-receipt", outcome.receipt.encode()) if outcome.receipt else _BY_REFERENCE)
     if outcome.settlement is not None:
         found.append(h.settlement(outcome.settlement))
     return found

@@ -149,6 +149,7 @@ class Face:
             agent=given.get(b"user-agent", b"").decode("latin-1"),
             request_id=exchange.request_id(given.get(b"x-request-id", b"")),
             nonce=exchange.text(given.get(b"x-agent-nonce")),
+            receipt_reference=exchange.prefers_reference(given.get(b"prefer")),
         )
         try:
             outcome = await self._pipeline.charge_cached(endpoint.operation, arguments, rendered, caller)
@@ -303,5 +304,6 @@ class Face:
             idempotency_key=exchange.text(found.idempotency_key),
             nonce=exchange.text(found.nonce),
             short_meta=short_meta,
+            receipt_reference=exchange.prefers_reference(found.prefer),
             payment=exchange.text(found.payment),
         )

@@ -14,13 +14,14 @@ from toolserver.registry.site_facts import SiteFacts, link_header
 from toolserver.x402.headers import header
 
 EXPOSED = (
-    "Age, Cache-Status, Content-Digest, Deprecation, ETag, Link, Payment-Required, Payment-Response, RateLimit, "
+    "Age, Cache-Status, Content-Digest, Deprecation, ETag, Link, Payment-Required, Payment-Response, "
+    "Preference-Applied, RateLimit, "
     "RateLimit-Policy, Retry-After, Sunset, "
     "X-Credits-Remaining, X-Request-Id, X-Service-Deprecation, X-Service-Pricing, "
     "X-Service-Receipt, X-Service-Receipt-Id"
 )
 ALLOWED = (
-    "Accept, Authorization, Content-Type, Idempotency-Key, If-None-Match, Payment-Signature, "
+    "Accept, Authorization, Content-Type, Idempotency-Key, If-None-Match, Payment-Signature, Prefer, "
     "X-Agent-Nonce, X-Payment, X-Request-Id"
 )
 STALE_IF_ERROR_S = 86400

@@ -142,8 +142,8 @@ def _placeholders(operation: Operation) -> list[str]:
 
 def _request_headers(operation: Operation) -> list[str]:
     if operation.tier is Tier.PREMIUM:
-        return [PARAMETERS["Idempotency-Key"]["name"]]
-    return [PARAMETERS["If-None-Match"]["name"]] if _revalidates(operation) else []
+        return ["Idempotency-Key", "Prefer"]
+    return ["If-None-Match"] if _revalidates(operation) else []
 
 
 def _parameter(name: str, where: str, schema: Schema, *, required: bool) -> Schema:
@@ -162,7 +162,14 @@ def _revalidates(operation: Operation) -> bool:
 
 
 _FRESHNESS = ("Cache-Control", "Age", "ETag", "Last-Modified", "Cache-Status")
-_RECEIPT = ("Cache-Control", "X-Credits-Remaining", "X-Service-Receipt-Id", "X-Service-Receipt", "Content-Digest")
+_RECEIPT = (
+    "Cache-Control",
+    "X-Credits-Remaining",
+    "X-Service-Receipt-Id",
+    "X-Service-Receipt",
+    "Content-Digest",
+    "Preference-Applied",
+)
 _LIMITS = ("RateLimit-Policy", "RateLimit")
 
 

@@ -25,13 +25,18 @@ _HEADERS: dict[str, tuple[str, str, Any]] = {
     "Content-Digest": ("SHA-256 of the body (RFC 9530); the receipt signs the same", "string", "sha-256=:…:"),
     "ETag": ("Strong; send it back in If-None-Match", "string", '"5d41402abc4b2a76"'),
     "Last-Modified": ("When the data were refreshed", "string", "Fri, 15 Jan 2027 08:00:00 GMT"),
+    "Preference-Applied": ("Present where the receipt is named and not sent, as asked", "string", "receipt=reference"),
     "RateLimit": ("Remaining calls (draft-ietf-httpapi-ratelimit-headers)", "string", '"daily";r=99871;t=43210'),
     "RateLimit-Policy": ("The limits of free calls", "string", '"daily";q=100000;w=86400, "spacing";q=1;w=30'),
     "Retry-After": ("Seconds to wait before the next call", "integer", 18),
     "X-Credits-Remaining": ("Credits that can still be spent after this call", "integer", 48),
     "X-Request-Id": ("Identifies the call; yours is kept if you sent one", "string", REQUEST_ID),
     "X-Service-Pricing": ("Address of the payment documentation", "string", "https://…/docs/payments"),
-    "X-Service-Receipt": ("The signed receipt of the call (JWS, EdDSA)", "string", "eyJ…"),
+    "X-Service-Receipt": (
+        "The signed receipt of the call (JWS), unless Prefer: receipt=reference",
+        "string",
+        "eyJ…",
+    ),
     "X-Service-Receipt-Id": ("The receipt's id", "string", "rcpt_0123456789abcdef0123456789abcdef"),
 }
 
@@ -46,6 +51,12 @@ PARAMETERS: dict[str, Schema] = {
         "name": "If-None-Match",
         "in": "header",
         "description": "An ETag received before; the answer is 304 when nothing has changed, which costs no spacing",
+        "schema": {"type": "string"},
+    },
+    "Prefer": {
+        "name": "Prefer",
+        "in": "header",
+        "description": "receipt=reference: the answer names its receipt, which stays available, and does not carry it",
         "schema": {"type": "string"},
     },
     "Idempotency-Key": {

@@ -84,6 +84,9 @@ class LimitSettings(SettingsPart):
     )
     personal_per_minute: int = Field(60, ge=1, description="Payment, receipt and account calls per minute and client")
     premium_per_minute: int = Field(600, ge=1, description="Premium calls per minute and token")
+    uncharged_per_hour: int = Field(
+        12, ge=1, description="Premium calls per hour, token and tool that may end without a charge; more are refused"
+    )
     trusted_proxies: list[str] = Field([], description="Networks of proxies whose X-Forwarded-For is trusted")
     body_bytes: int = Field(65_536, ge=1024, description="Largest request body in bytes")
     connections: int = Field(4096, ge=8, description="Most open connections; file descriptors may allow fewer")

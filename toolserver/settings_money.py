@@ -58,6 +58,11 @@ class PaymentSettings(SettingsPart):
         20_000, ge=1, description="Most that is sold to all buyers in an hour; what exceeds it waits for a person"
     )
     ceiling_day_usd: int | None = Field(100_000, ge=1, description="The same for 24 hours")
+    receipt_algorithm: Literal["EdDSA", "Ed25519"] = Field(
+        "EdDSA",
+        description="What receipts call their signature: EdDSA (RFC 8037), which every library reads, or Ed25519 "
+        "(RFC 9864), its newer name",
+    )
     first_index: int = Field(
         0, ge=0, lt=2**31, description="Index of the first deposit address; raise it after restoring a backup"
     )

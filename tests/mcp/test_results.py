@@ -1,5 +1,6 @@
 """Results as bytes."""
 
+import hashlib
 import json
 from dataclasses import replace
 
@@ -33,6 +34,14 @@ def test_the_credits_left_stand_in_both_copies() -> None:
     assert told["structuredContent"] == {"a": 'ü"', "_meta": {"stale": False, "credits_remaining": 7}}
     assert json.loads(told["content"][0]["text"]) == told["structuredContent"]
     assert result.meta == {"credits_remaining": 7, "receipt": "jws", "receipt_id": "rcpt_1"}
+
+
+def test_a_receipt_by_reference_is_named_beside_the_hash_that_it_has_signed() -> None:
+    result = render_result(operation_of(oracle), Outcome(PREMIUM, credits_remaining=7, receipt_id="rcpt_1"))
+    payload = whole(result.core)["content"][0]["text"]  # type: ignore[index]
+    digest = hashlib.sha256(payload.encode()).hexdigest()
+
+    assert result.meta == {"credits_remaining": 7, "receipt_id": "rcpt_1", "response_sha256": digest}
 
 
 def test_a_bare_payload_gets_a_meta_of_its_own() -> None:

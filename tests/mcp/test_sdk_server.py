@@ -60,7 +60,10 @@ async def test_an_unknown_tool_names_those_that_are_near(tools):
 
 
 async def test_meta_adds_to_the_caller(tools):
-    caller = tools.caller(context({"idempotency_key": "k", "agent_nonce": "n", META_PAYMENT: {"a": 1}}))
+    caller = tools.caller(
+        context({"idempotency_key": "k", "agent_nonce": "n", "receipt": "reference", META_PAYMENT: {"a": 1}})
+    )
+    assert caller.receipt_reference
 
     assert (caller.token, caller.idempotency_key, caller.nonce, caller.payment) == (TOKEN, "k", "n", '{"a":1}')
     assert caller.request_id.startswith("req_")

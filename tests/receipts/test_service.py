@@ -526,3 +526,29 @@ async def test_the_verification_in_the_documents_works_as_written(tmp_path):
     line = "GET /api/pro/briefing?history=24h&include=btc%2Cfear-greed"
     assert line in page
     assert request_text("GET", "/api/pro/briefing", {"include": ["btc", "fear-greed"], "history": "24h"}) == line
+
+
+async def test_a_caller_who_prefers_a_reference_gets_the_id_and_finds_the_receipt_later(tmp_path):
+    async with shop(tmp_path) as s:
+        first = await s.buy()  # not cached yet
+        for path in ("/api/pro/report", "/api/pro/report?history=30d"):
+            again = await s.buy(path, prefer="receipt=reference")
+            assert again.headers["preference-applied"] == "receipt=reference"
+            assert "x-service-receipt" not in again.headers
+            kept = await s.rest.get(f"/api/receipt/{again.headers['x-service-receipt-id']}", headers=BEARER)
+            assert read_core(kept.json()["jws"])["response_sha256"] == sha256(again.content)
+        told = await s.tell("premium_report", receipt="reference")
+
+    assert "preference-applied" not in first.headers
+    assert set(told["_meta"]) == {"credits_remaining", "receipt_id", "response_sha256"}
+    assert told["_meta"]["response_sha256"] == sha256(told["content"][0]["text"].encode())
+
+
+async def test_a_repeated_call_may_choose_anew_how_it_gets_its_receipt(tmp_path):
+    async with shop(tmp_path) as s:
+        named = await s.buy(idempotency_key="k1", prefer="receipt=reference")
+        whole = await s.buy(idempotency_key="k1")
+
+    assert "x-service-receipt" not in named.headers
+    assert core_of(whole)["id"] == named.headers["x-service-receipt-id"]
+    assert whole.headers["x-credits-remaining"] == named.headers["x-credits-remaining"]

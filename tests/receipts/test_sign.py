@@ -26,6 +26,8 @@ from toolserver.receipts.sign import (
     core_of,
     echo_request,
     encode,
+    key_id,
+    name_signer,
     request_text,
     signing_input,
 )
@@ -212,6 +214,18 @@ def test_joserfc_reads_the_receipt_with_the_published_key():
         read = joserfc.jws.deserialize_compact(JWS, published, algorithms=["EdDSA"])
     assert read.headers() == {"alg": "EdDSA", "kid": KEY.kid, "typ": "receipt+jws"}
     assert json.loads(read.payload) == core()
+
+
+def test_the_newer_name_of_the_algorithm_is_read_by_others_without_a_warning():
+    payload, signer = encode(core()), name_signer(KEY.kid, "Ed25519")
+    jws = compact(signer, payload, KEY.sign(signing_input(signer, payload)))
+    published = joserfc.jwk.KeySet.import_key_set({"keys": [KEY.jwk()]})
+
+    assert joserfc.jws.deserialize_compact(jws, published, algorithms=["Ed25519"]).headers()["alg"] == "Ed25519"
+    assert verdict(jws, {KEY.kid: KEY}.get)["valid"]
+    swapped = compact(KEY.kid, payload, KEY.sign(signing_input(signer, payload)))
+    assert not verdict(swapped, {KEY.kid: KEY}.get)["valid"], "the signature covers the name"
+    assert key_id(signer) == key_id(KEY.kid) == KEY.kid
 
 
 def test_openssl_verifies_both_forms(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rest_bridge.exchange import Endpoint, match_etag, paid_headers, request_id, text, without_entity
+from rest_bridge.exchange import Endpoint, match_etag, paid_headers, prefers_reference, request_id, text, without_entity
 from tests.catalog.tiny import TINY
 from toolserver.calls.pipeline import Outcome
 from toolserver.calls.response import RenderedResponse
@@ -55,3 +55,27 @@ def test_a_paid_answer_says_what_is_left_and_carries_its_receipt():
         (b"x-service-receipt", b"a.b.c"),
     ]
     assert paid_headers(Outcome(ANSWER)) == []
+
+
+def test_a_receipt_by_reference_is_named_and_the_preference_confirmed():
+    assert paid_headers(Outcome(ANSWER, credits_remaining=7, receipt_id="rcpt_1")) == [
+        (b"x-credits-remaining", b"7"),
+        (b"x-service-receipt-id", b"rcpt_1"),
+        (b"preference-applied", b"receipt=reference"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("prefer", "asked"),
+    [
+        (None, False),
+        (b"receipt=reference", True),
+        (b'respond-async, Receipt = "reference"; foo=bar', True),
+        (b"receipt=inline, receipt=reference", False),
+        (b"receipts=reference", False),
+        (b"receipt", False),
+        (b"\xff", False),
+    ],
+)
+def test_a_preference_is_read_as_rfc_7240_writes_it(prefer, asked):
+    assert prefers_reference(prefer) is asked

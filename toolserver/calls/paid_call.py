@@ -17,6 +17,7 @@ from toolserver.calls.delivery import when_sent
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import ResponseCache, SchemaFailure
 from toolserver.calls.sale import PaidCall, PaidCallResult, describe_body, describe_sale, no_charge_reason, show_answer
+from toolserver.calls.uncharged_limit import UnchargedLimit
 from toolserver.core.caller import token_hash
 from toolserver.core.metrics import Metrics
 from toolserver.errors import CallRejected, InternalError, PaymentRequired, UpstreamUnavailable
@@ -50,9 +51,11 @@ class PaidCallRunner:
         metrics: Metrics,
         receipts: Receipts | None,
         receipted_charges: "ReceiptedCharges | None" = None,
+        uncharged: UnchargedLimit | None = None,
     ) -> None:
         self._answers, self._ledger, self._metrics = answers, ledger, metrics
         self._receipts, self._charges = receipts, receipted_charges
+        self._uncharged = uncharged or UnchargedLimit(monotonic=answers.clock.monotonic)
 
     async def run(self, call: PaidCall) -> PaidCallResult:
         """Make the call. A call_id that was charged before is not charged again.
@@ -61,10 +64,20 @@ class PaidCallRunner:
             CallRejected: the caller gets no payload, and nothing was charged. Its headers hold
                 the receipt that says so, if one could be signed.
         """
-        operation = call.operation
-        rendered = self.find_billable(operation, build_cache_key(operation, call.arguments), self._answers.clock.time())
-        if rendered is not None:
+        operation, key = call.operation, build_cache_key(call.operation, call.arguments)
+        if (rendered := self.find_billable(operation, key, self._answers.clock.time())) is not None:
             return await self.charge_cached(call, rendered)
+        async with self._uncharged.admit(call.token, operation.name) as open_call:
+            if (rendered := self.find_billable(operation, key, self._answers.clock.time())) is not None:
+                sold = await self.charge_cached(call, rendered)  # it was made while this call waited
+            else:
+                sold = await self._sell_new(call)
+            open_call.charged = sold.charged > 0
+            return sold
+
+    async def _sell_new(self, call: PaidCall) -> PaidCallResult:
+        """Sell an answer that is made for this call, and for those who wait for the same one."""
+        operation = call.operation
         hold = self._ledger.reserve(call.call_id, call.token, operation.credits, endpoint=operation.path, ttl_s=HOLD_S)
         await self._ask_ledger(call, hold)
         rendered = show_answer(call.caller, await self._make_answer(call))

@@ -17,11 +17,11 @@ from pydantic import BaseModel
 
 from toolserver import ids
 from toolserver.calls.arguments import validate_arguments
-from toolserver.calls.cache_key import build_cache_key, is_default
+from toolserver.calls.cache_key import build_cache_key
 from toolserver.calls.idempotency import Idempotency, fingerprint
 from toolserver.calls.paid_call import OUR_FAULT, PaidCallRunner
-from toolserver.calls.quotas import LimitState, Quota
-from toolserver.calls.rate_limit import TOKEN_CLIENT, FreeLimits, PersonalLimits
+from toolserver.calls.quotas import LimitState
+from toolserver.calls.rate_limit import TOKEN_CLIENT, FreeLimits, PersonalLimits, find_distinct_quota
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.calls.sale import (
@@ -34,6 +34,7 @@ from toolserver.calls.sale import (
     unpack_sale,
 )
 from toolserver.calls.tokens import TokenChecks
+from toolserver.calls.uncharged_limit import UnchargedLimit
 from toolserver.core.caller import Caller, well_formed
 from toolserver.core.metrics import Metrics
 from toolserver.core.usage_stats import Usage
@@ -91,6 +92,7 @@ class Pipeline:
         receipts: Receipts | None = None,
         personal: PersonalLimits | None = None,
         premium: PersonalLimits | None = None,
+        uncharged: UnchargedLimit | None = None,
         receipted_charges: "ReceiptedCharges | None" = None,
         x402: CallPayments | None = None,
     ) -> None:
@@ -103,7 +105,8 @@ class Pipeline:
         self.asked_at: dict[str, float] = {}  # when each tool that is kept fresh in the background was last called
         self._idempotency = idempotency
         self._tokens = TokenChecks(monotonic=answers.clock.monotonic, enabled=limits.enabled)
-        self._paid_calls = PaidCallRunner(answers, ledger, metrics, receipts, receipted_charges)
+        free = uncharged or UnchargedLimit(monotonic=answers.clock.monotonic, enabled=limits.enabled)
+        self._paid_calls = PaidCallRunner(answers, ledger, metrics, receipts, receipted_charges, free)
         self._x402 = x402
 
     def answer_from_cache(
@@ -157,7 +160,7 @@ class Pipeline:
         if operation.follow_s is not None:
             self.asked_at[operation.name] = self.answers.clock.monotonic()
         call = PaidCall(ids.call_id(), operation, arguments, {}, caller, token)
-        return _outcome(await self._paid_calls.charge_cached(call, rendered))
+        return _outcome(await self._paid_calls.charge_cached(call, rendered), caller)
 
     def _add_payment_offer(self, operation: Operation, rejected: CallRejected) -> None:
         """Add the offer to pay by x402 to a rejection for lack of payment."""
@@ -261,7 +264,7 @@ class Pipeline:
         limit_states = []
         if operation.spaced:
             question = build_cache_key(operation, arguments)
-            distinct = _distinct(operation, arguments)
+            distinct = find_distinct_quota(operation, arguments)
             limit_states = self.limits.take(client, operation.name, question=question, distinct=distinct)
         if operation.quotas:
             self.personal.take(client, operation.name, operation.quotas)
@@ -288,7 +291,7 @@ class Pipeline:
             if caller.limited:
                 self.premium.take(caller.client, operation.name)
             sold, settlement = await self._x402.sell(operation, arguments, given, caller)
-            return replace(_outcome(sold), settlement=settlement)
+            return replace(_outcome(sold, None), settlement=settlement)  # with its receipt: no token finds it later
         token = self._admit_buyer(operation, caller)
 
         async def sell(call_id: str) -> PaidCallResult:
@@ -303,17 +306,9 @@ class Pipeline:
             sold = await self._idempotency.once(
                 fingerprint(token), caller.idempotency_key, request, sell, pack=pack_sale, unpack=unpack_sale
             )
-        return _outcome(sold)
+        return _outcome(sold, caller)
 
 
-def _outcome(sold: PaidCallResult) -> Outcome:
-    return Outcome(sold.rendered, [], sold.remaining, sold.charged, sold.reason, sold.receipt_id, sold.receipt)
-
-
-def _distinct(operation: Operation, arguments: BaseModel) -> tuple[Quota, str] | None:
-    """The quota of different values of arguments, and those of this call, if the tool has one and they were chosen."""
-    if operation.distinct is None or is_default(operation, arguments):
-        return None
-    names, quota, window_s = operation.distinct
-    values = [getattr(arguments, name) for name in names]
-    return Quota(f"distinct {' '.join(names)}", quota, window_s), repr(values)
+def _outcome(sold: PaidCallResult, caller: Caller | None) -> Outcome:
+    carried = None if caller is not None and caller.receipt_reference else sold.receipt
+    return Outcome(sold.rendered, [], sold.remaining, sold.charged, sold.reason, sold.receipt_id, carried)

@@ -10,12 +10,25 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Literal
 
+from pydantic import BaseModel
+
+from toolserver.calls.cache_key import is_default
 from toolserver.calls.quotas import KEYS, Bucket, LimitState, Quota, Verdict, make_rejection
 from toolserver.core.caller import wider_network
 from toolserver.errors import RateLimited
+from toolserver.registry.registry import Operation
 
 QUESTIONS = 12  # different ones of an endpoint that are answered in the time between two calls
 TOKEN_CLIENT = "token "  # what the name of a client begins with that is known by its token
+
+
+def find_distinct_quota(operation: Operation, arguments: BaseModel) -> tuple[Quota, str] | None:
+    """The quota of different values of arguments, and those of this call, if the tool has one and they were chosen."""
+    if operation.distinct is None or is_default(operation, arguments):
+        return None
+    names, quota, window_s = operation.distinct
+    values = [getattr(arguments, name) for name in names]
+    return Quota(f"distinct {' '.join(names)}", quota, window_s), repr(values)
 
 
 class DistinctValueLimit:

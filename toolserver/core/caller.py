@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 TOKEN = re.compile(r"svc_live_[0-9a-f]{64}")
+REFERENCE = "reference"  # what `Prefer: receipt=` and MCP's `_meta.receipt` ask for where the id is enough
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
     """The origin of one call. Limits count by `client`; `limited` is False for the owner's own transports.
 
-    `short_meta` says that the answer shall have little in its `_meta`.
+    `short_meta` says that the answer shall have little in its `_meta`, `receipt_reference` that a paid answer
+    shall name its receipt and not carry it.
     """
 
     client: str
@@ -26,6 +28,7 @@ class Caller:
     idempotency_key: str | None = field(default=None, repr=False)
     nonce: str | None = None
     short_meta: bool = False
+    receipt_reference: bool = False
     payment: str | None = field(default=None, repr=False)  # x402: the header's value, or the JSON object of MCP
 
 

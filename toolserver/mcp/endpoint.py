@@ -184,8 +184,7 @@ class McpEndpoint:
         meta = message.params.meta
         caller = replace(self._caller(post), short_meta=short_meta)
         if meta is not UNSET:
-            nonce = meta.agent_nonce or caller.nonce
-            caller = replace(caller, idempotency_key=meta.idempotency_key, nonce=nonce, payment=meta.paid)
+            caller = meta.add_to(caller)
 
         async def work() -> ToolResult:
             return await self._fast.call(route, message.params, given, caller)

@@ -5,11 +5,13 @@ The *legacy* era has `initialize`, and four versions. This module imports nothin
 `initialize` before anything else is loaded.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from toolserver import API_VERSION
+from toolserver.core.caller import REFERENCE, Caller
 from toolserver.x402.headers import META_PAYMENT
 
 MODERN = "2026-07-28"
@@ -86,12 +88,23 @@ class Meta(msgspec.Struct, frozen=True, rename=_ENVELOPE):
     progressToken: Id | msgspec.UnsetType = UNSET
     idempotency_key: str | None = None
     agent_nonce: str | None = None
+    receipt: str | None = None
     payment: msgspec.Raw | msgspec.UnsetType = UNSET
 
     @property
     def paid(self) -> str | None:
         """The payment that was sent along (x402), as JSON."""
         return None if self.payment is UNSET else payment_of(bytes(self.payment))
+
+    def add_to(self, caller: Caller) -> Caller:
+        """The caller of the message, with what its `_meta` says about the call."""
+        return replace(
+            caller,
+            idempotency_key=self.idempotency_key,
+            nonce=self.agent_nonce or caller.nonce,
+            payment=self.paid,
+            receipt_reference=self.receipt == REFERENCE,
+        )
 
 
 class Params(msgspec.Struct, frozen=True, rename={"meta": "_meta"}):

@@ -45,8 +45,10 @@ def render_result(operation: Operation, outcome: Outcome) -> ToolResult:
     """The result of a call. The credits left stand in both copies of the payload and in the result's own `_meta`."""
     rendered, remaining = outcome.rendered, outcome.credits_remaining
     signed: dict[str, Any] = {}
-    if outcome.receipt_id:
+    if outcome.receipt is not None:
         signed = {"receipt": outcome.receipt, "receipt_id": outcome.receipt_id}
+    elif outcome.receipt_id is not None:  # asked for by reference: the hash that the receipt has signed
+        signed = {"receipt_id": outcome.receipt_id, "response_sha256": rendered.sha256(remaining).hex()}
     if outcome.settlement is not None:
         signed[META_RESPONSE] = outcome.settlement
     if remaining is None:

@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
 
 from toolserver import API_VERSION, ids
-from toolserver.core.caller import Caller
+from toolserver.core.caller import REFERENCE, Caller
 from toolserver.mcp import messages
 from toolserver.mcp.asgi import CALLER, CHOICE
 from toolserver.mcp.definitions import ToolChoice
@@ -69,7 +69,13 @@ class RegistryTools:
         payment = messages.payment_of(messages.encode(meta.get(META_PAYMENT)))
         short_meta = self.choice(ctx).short_meta
         return replace(
-            caller, idempotency_key=key, nonce=nonce, request_id=request_id, payment=payment, short_meta=short_meta
+            caller,
+            idempotency_key=key,
+            nonce=nonce,
+            request_id=request_id,
+            payment=payment,
+            short_meta=short_meta,
+            receipt_reference=meta.get("receipt") == REFERENCE,
         )
 
 

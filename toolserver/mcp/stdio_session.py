@@ -84,8 +84,7 @@ class StdioSession:
             return None
         caller = replace(self._caller, request_id=ids.request_id())
         if params.meta is not UNSET:
-            meta = params.meta
-            caller = replace(caller, idempotency_key=meta.idempotency_key, nonce=meta.agent_nonce, payment=meta.paid)
+            caller = params.meta.add_to(caller)
         return await self._fast.call(route, params, given, caller)
 
     async def _by_sdk(self, line: bytes, found: dict[str, Any]) -> bytes | None:

@@ -13,32 +13,42 @@ import msgspec
 
 from toolserver.receipts.keys import Key, KeyRing
 from toolserver.receipts.log_state import UnchargedCall
-from toolserver.receipts.sign import Sale, as_object, compact, core_of, encode, receipt_id, signing_input
+from toolserver.receipts.sign import (
+    Algorithm,
+    Sale,
+    as_object,
+    compact,
+    core_of,
+    encode,
+    name_signer,
+    receipt_id,
+    signing_input,
+)
 
 
 class StoredReceipt(NamedTuple):
-    """A receipt as it is stored: `core`, the JWS signature over it and the id of the key. `at` is in milliseconds."""
+    """A receipt as it is stored: `core`, the JWS signature over it, the name of its signer. `at` is in milliseconds."""
 
     id: str
     owner: str
     core: bytes
-    key: str
+    signer: str
     signature: bytes
     at: int
 
     @property
     def jws(self) -> str:
         """The receipt as it travels in a header."""
-        return compact(self.key, self.core, self.signature)
+        return compact(self.signer, self.core, self.signature)
 
     def show(self, key: Key | None) -> dict[str, Any]:
         """The core as an object, with a signature over its own bytes if the key that signed it can still sign."""
         core = msgspec.json.decode(self.core)
-        return core if key is None or key.seed is None else as_object(core, self.key, key.sign(self.core))
+        return core if key is None or key.seed is None else as_object(core, key.kid, key.sign(self.core))
 
     def is_signed_by(self, key: Key) -> bool:
         """Whether the stored signature is the key's, over the stored core."""
-        return key.verifies(self.signature, signing_input(self.key, self.core))
+        return key.verifies(self.signature, signing_input(self.signer, self.core))
 
     def fits(self, sale: Sale) -> bool:
         """Whether it describes this sale, not another answer to the same call or a charge that was reversed since."""
@@ -73,17 +83,21 @@ class ReceiptState:
 
 
 class ReceiptIssuer:
-    """Signs receipts with the key in use, in the name of one service. `origin` is the name of its log."""
+    """Signs receipts with the key in use, in the name of one service.
 
-    def __init__(self, ring: KeyRing, *, service: str, origin: str) -> None:
-        self._ring, self._service, self._origin = ring, service, origin
+    `origin` is the name of its log, `algorithm` what the receipts call their signature.
+    """
+
+    def __init__(self, ring: KeyRing, *, service: str, origin: str, algorithm: Algorithm = "EdDSA") -> None:
+        self._ring, self._service, self._origin, self._algorithm = ring, service, origin, algorithm
 
     def sign(self, sale: Sale, now: float, seq: int, id: str) -> StoredReceipt:
         """A new receipt, issued at `now` epoch seconds; of an uncharged call it names leaf `seq` of the log."""
         key = self._ring.current()
         place = None if sale.reason is None else {"origin": self._origin, "index": seq}
         core = encode(core_of(sale, service=self._service, now=now, log=place, id=id))
-        return StoredReceipt(id, sale.owner, core, key.kid, key.sign(signing_input(key.kid, core)), int(now * 1000))
+        signer = name_signer(key.kid, self._algorithm)
+        return StoredReceipt(id, sale.owner, core, signer, key.sign(signing_input(signer, core)), int(now * 1000))
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ class Key:
         return True
 
     def jwk(self, *, private: bool = False) -> dict[str, Any]:
-        """The key as a JSON Web Key."""
+        """The key as a JSON Web Key. It has no `alg`, because signatures by it go by two names."""
         known = {"exp": self.exp, "revoked_at": self.revoked_at}
         secret = {"d": b64(self.seed)} if private and self.seed else {}
         return {
@@ -101,7 +101,6 @@ class Key:
             **secret,
             "kid": self.kid,
             "use": "sig",
-            "alg": "EdDSA",
             "nbf": self.nbf,
             **{name: at for name, at in known.items() if at is not None},
         }

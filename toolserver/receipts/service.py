@@ -18,7 +18,7 @@ from toolserver.receipts import keys
 from toolserver.receipts.issue import IssueReceipt, ReceiptIssuer
 from toolserver.receipts.keys import Key, KeyFileBroken, KeyRing
 from toolserver.receipts.log_state import UnchargedCall
-from toolserver.receipts.sign import Sale, SignedReceipt
+from toolserver.receipts.sign import Algorithm, Sale, SignedReceipt, key_id
 from toolserver.receipts.store import ReceiptStore
 from toolserver.receipts.transparency_log import TransparencyLog
 from toolserver.receipts.verify import Known, Parsed, Unreadable, parse_receipt, verdict
@@ -32,12 +32,21 @@ TRUSTED = "keys/trusted"  # below the data directory: key sets of sister service
 class ReceiptService:
     """The receipts and the log of one service. `data_dir` holds its keys."""
 
-    def __init__(self, store: ReceiptStore, data_dir: Path, *, clock: Clock, base_url: str, service: str) -> None:
+    def __init__(
+        self,
+        store: ReceiptStore,
+        data_dir: Path,
+        *,
+        clock: Clock,
+        base_url: str,
+        service: str,
+        algorithm: Algorithm = "EdDSA",
+    ) -> None:
         self._store, self._clock = store, clock
         self._ring = KeyRing(data_dir / keys.RECEIPT_KEYS, clock)
         url = urlsplit(base_url)
         origin = f"{url.netloc}{url.path.rstrip('/')}{LOG_PATH}"
-        self._issuer = ReceiptIssuer(self._ring, service=service, origin=origin)
+        self._issuer = ReceiptIssuer(self._ring, service=service, origin=origin, algorithm=algorithm)
         log_keys, marks = KeyRing(data_dir / keys.LOG_KEYS, clock), HighWater(data_dir)
         self.log = TransparencyLog(store, log_keys, origin=origin, clock=clock, marks=marks)
         self._trusted = read_trusted_keys(data_dir / TRUSTED)
@@ -65,7 +74,7 @@ class ReceiptService:
         stored = await self._store.receipt(id)
         if stored is None or not hmac.compare_digest(stored.owner, token_hash(token).hex()):
             return None
-        key = self._ring.find(stored.key)
+        key = self._ring.find(key_id(stored.signer))
         if key is None or not stored.is_signed_by(key):
             raise RowsRewritten(f"the stored receipt {id} is not what was signed: it is not signed again")
         core = stored.show(key)

@@ -1,15 +1,15 @@
 """Receipts: signed statements about paid calls.
 
-A receipt is a JWS in compact form (RFC 7515, EdDSA). Its payload, the *core*, is a JSON object of strings, safe
-integers, booleans and null, written so that its bytes are those of RFC 8785 (JCS). The same core also travels as an
-object with `signature` and `key_id`, for people and for checkers that know no JWS.
+A receipt is a JWS in compact form (RFC 7515), signed by an Ed25519 key. Its payload, the *core*, is a JSON object of
+strings, safe integers, booleans and null, written so that its bytes are those of RFC 8785 (JCS). The same core also
+travels as an object with `signature` and `key_id`, for people and for checkers that know no JWS.
 """
 
 import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache, lru_cache
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 from urllib.parse import quote
 
 import msgspec
@@ -25,6 +25,9 @@ TYPE = "receipt+jws"
 
 Kind = Literal["call", "webhook", "purchase", "no_charge"]
 Core = dict[str, Any]
+Algorithm = Literal["EdDSA", "Ed25519"]
+"""What a JWS may call the one signature that is made here: the first name is RFC 8037's, the second RFC 9864's."""
+ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -152,19 +155,31 @@ def _second(at: float) -> str:
     return iso(datetime.fromtimestamp(at, UTC))
 
 
+def name_signer(kid: str, algorithm: Algorithm) -> str:
+    """The name under which a store keeps a key: its id, after the algorithm where that is not the default."""
+    return kid if algorithm == "EdDSA" else f"{algorithm}:{kid}"
+
+
+def key_id(signer: str) -> str:
+    """The key's id in the name of a signer. An id has no colon: it is base64url."""
+    return signer.rpartition(":")[2]
+
+
 @cache
-def header(kid: str) -> str:
-    """The first part of every receipt that a key signs."""
-    return b64(encode({"alg": "EdDSA", "kid": kid, "typ": TYPE}))
+def header(signer: str) -> str:
+    """The first part of every receipt of a signer."""
+    algorithm, _, kid = signer.rpartition(":")
+    return b64(encode({"alg": algorithm or "EdDSA", "kid": kid, "typ": TYPE}))
 
 
-def signing_input(kid: str, payload: bytes) -> bytes:
-    return f"{header(kid)}.{b64(payload)}".encode()
+def signing_input(signer: str, payload: bytes) -> bytes:
+    """The bytes that a signer signs."""
+    return f"{header(signer)}.{b64(payload)}".encode()
 
 
-def compact(kid: str, payload: bytes, signature: bytes) -> str:
+def compact(signer: str, payload: bytes, signature: bytes) -> str:
     """The receipt as it travels in a header."""
-    return f"{header(kid)}.{b64(payload)}.{b64(signature)}"
+    return f"{header(signer)}.{b64(payload)}.{b64(signature)}"
 
 
 def as_object(core: Core, kid: str, signature: bytes) -> Core:

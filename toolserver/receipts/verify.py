@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from toolserver.receipts.keys import Key, unb64
-from toolserver.receipts.sign import SAFE, TYPE, Core, encode
+from toolserver.receipts.sign import ALGORITHMS, SAFE, TYPE, Core, encode
 
 CHECKS = ("format", "key_known", "signature", "key_time", "body", "in_log")
 
@@ -104,8 +104,8 @@ def _kid(head: Any) -> str:
     """The key's name in a header that says what ours say and nothing else: no key, no address of one."""
     if not isinstance(head, dict) or head.keys() != {"alg", "kid", "typ"}:
         raise Unreadable("the header has other members than alg, kid and typ")
-    if head["alg"] != "EdDSA" or head["typ"] != TYPE or not isinstance(head["kid"], str):
-        raise Unreadable(f"the header is not of a receipt: alg EdDSA, typ {TYPE}")
+    if head["alg"] not in ALGORITHMS or head["typ"] != TYPE or not isinstance(head["kid"], str):
+        raise Unreadable(f"the header is not of a receipt: alg {' or '.join(ALGORITHMS)}, typ {TYPE}")
     return head["kid"]
 
 

@@ -12,6 +12,7 @@ from toolserver.calls.allowances import ALLOWANCE_PATH, Allowances
 from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.rate_limit import FreeLimits, PersonalLimits
 from toolserver.calls.response_cache import ResponseCache
+from toolserver.calls.uncharged_limit import UnchargedLimit
 from toolserver.clock import Clock
 from toolserver.context.service_info import ServiceInfo
 from toolserver.context.time_series import TimeSeriesStore
@@ -128,7 +129,7 @@ def make_readiness(settings: Settings, money: MoneyParts, clock: Clock, is_stopp
 def build_pipeline(
     settings: LimitSettings, answers: ResponseCache, money: MoneyParts, metrics: Metrics, usage: Usage
 ) -> Pipeline:
-    """Build the pipeline, with its three rate limits as they are set."""
+    """Build the pipeline, with its rate limits as they are set."""
     shared: dict[str, Any] = {
         "monotonic": answers.clock.monotonic,
         "enabled": settings.enabled,
@@ -157,4 +158,5 @@ def build_pipeline(
         ),
         personal=PersonalLimits(per_minute=settings.personal_per_minute, **shared),
         premium=PersonalLimits(per_minute=settings.premium_per_minute, name="premium", **shared),
+        uncharged=UnchargedLimit(per_hour=settings.uncharged_per_hour, **shared),
     )

@@ -138,7 +138,12 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
         ledger = await open_(_open_ledger(settings, clock))
         await ledger.file.check_rows_at_start()
         evidence = ReceiptService(
-            SqliteReceiptStore(ledger.file), settings.data_dir, clock=clock, base_url=base_url, service=service
+            SqliteReceiptStore(ledger.file),
+            settings.data_dir,
+            clock=clock,
+            base_url=base_url,
+            service=service,
+            algorithm=settings.payments.receipt_algorithm,
         )
         idempotency = Idempotency(SqliteIdempotencyStore(ledger.file, clock))
         receipted_charges = x402 = followed = None

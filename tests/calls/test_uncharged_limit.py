@@ -1,0 +1,96 @@
+"""What a token gets for nothing is bounded, and whoever pays is never refused for it."""
+
+from contextlib import suppress
+
+import anyio
+import pytest
+
+from tests.calls.parts import RICH, START
+from tests.calls.shop import DOWN, shop
+from tests.calls.toy import FIRST, SECOND
+from toolserver.calls.uncharged_limit import AT_ONCE, HOUR_S, UnchargedLimit
+from toolserver.clock import ManualClock
+from toolserver.errors import InsufficientCredits, RateLimited
+
+
+def limit_of(per_hour=3):
+    clock = ManualClock(START)
+    return clock, UnchargedLimit(per_hour=per_hour, monotonic=clock.monotonic)
+
+
+async def call(limit, *, charged, token="a", tool="report"):
+    async with limit.admit(token, tool) as call:
+        call.charged = charged
+
+
+async def test_calls_without_a_charge_are_counted_by_token_and_tool():
+    clock, limit = limit_of()
+    for _ in range(3):
+        await call(limit, charged=False)
+    with pytest.raises(RateLimited, match=r"3 calls of report an hour may end without a charge.*in 1200 s"):
+        await call(limit, charged=False)
+    await call(limit, charged=False, token="b")
+    await call(limit, charged=False, tool="other")
+    clock.advance(HOUR_S / 3)
+    await call(limit, charged=False)
+
+
+async def test_charged_calls_and_those_that_cannot_be_paid_cost_nothing_of_it():
+    _, limit = limit_of(1)
+    for _ in range(5):
+        await call(limit, charged=True)
+        with pytest.raises(InsufficientCredits):
+            async with limit.admit("a", "report"):
+                raise InsufficientCredits("too few")
+    await call(limit, charged=False)
+
+
+async def test_a_call_that_fails_or_is_given_up_counts():
+    _, limit = limit_of(2)
+    with suppress(ValueError):
+        async with limit.admit("a", "report"):
+            raise ValueError
+    with anyio.CancelScope() as scope:
+        async with limit.admit("a", "report"):
+            scope.cancel()
+            await anyio.lowlevel.checkpoint()
+    with pytest.raises(RateLimited):
+        await call(limit, charged=False)
+
+
+async def test_calls_at_the_same_time_pass_the_limit_by_a_few_at_most():
+    _, limit = limit_of(3)
+    made, held, refused = 0, anyio.Event(), 0
+
+    async def one():
+        nonlocal made, refused
+        try:
+            async with limit.admit("a", "report"):
+                made += 1
+                await held.wait()
+        except RateLimited:
+            refused += 1
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(100):
+            tasks.start_soon(one)
+        await anyio.wait_all_tasks_blocked()
+        assert made == AT_ONCE
+        held.set()
+    assert (made, refused) == (AT_ONCE, 100 - AT_ONCE)
+    assert not limit._open, "nothing is kept of calls that have ended"
+
+
+async def test_stale_data_is_had_for_nothing_a_dozen_times_an_hour_and_never_charged(tmp_path):
+    async with shop(tmp_path, limited=True) as s:
+        paid = await s.buy()
+        s.internet.serves(FIRST, DOWN)
+        s.internet.serves(SECOND, DOWN)
+        s.clock.advance(3600)
+        told = [await s.buy() for _ in range(14)]
+        balance = await s.ledger.balance(RICH)
+
+    assert paid.headers["x-credits-remaining"] == "98"
+    assert [answer.status_code for answer in told[11:]] == [told[0].status_code, 429, 429]
+    assert int(told[-1].headers["retry-after"]) > 60
+    assert balance == 98

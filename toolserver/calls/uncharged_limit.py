@@ -1,0 +1,72 @@
+"""Bounds what a token gets for nothing: paid calls that end without a charge, because their data are stale or missing.
+
+Such a call costs its caller nothing and us an answer, a receipt and a line in the public log. A cached answer that is
+owed in full is charged in one step and never comes here.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+
+from toolserver.calls.idempotency import fingerprint
+from toolserver.calls.quotas import KEYS, Bucket, Quota, make_rejection
+from toolserver.errors import PaymentRequired
+
+HOUR_S = 3600
+AT_ONCE = 8  # calls of one token and tool whose charge is not certain yet; more of them wait for these
+
+
+class CallToSettle:
+    """A call that counts as free until it is known to be charged."""
+
+    charged = False
+
+
+class UnchargedLimit:
+    """Counts uncharged calls per token and tool: `per_hour` of them may come at once."""
+
+    def __init__(
+        self, *, per_hour: int = 12, monotonic: Callable[[], float], enabled: bool = True, keys: int = KEYS
+    ) -> None:
+        self._enabled = enabled
+        self._bucket = Bucket(Quota("uncharged", per_hour, HOUR_S), monotonic=monotonic, keys=keys)
+        self._open: dict[str, anyio.Semaphore] = {}
+
+    @asynccontextmanager
+    async def admit(self, token: str, tool: str) -> AsyncIterator[CallToSettle]:
+        """Make a call within the limit. Unless it is marked as charged or refused for lack of payment, it is counted.
+
+        Raises:
+            RateLimited: too many calls of this token to this tool have cost nothing.
+        """
+        call = CallToSettle()
+        if not self._enabled:
+            yield call
+            return
+        key = f"{fingerprint(token)} {tool}"
+        async with self._wait_for_place(key):
+            if not (verdict := self._bucket.look(key)).allowed:
+                raise make_rejection(self._bucket.quota, verdict, self._describe(tool))
+            try:
+                yield call
+            except PaymentRequired:  # refused before anything was composed
+                call.charged = True
+                raise
+            finally:
+                if not call.charged:
+                    self._bucket.take(key)
+
+    @asynccontextmanager
+    async def _wait_for_place(self, key: str) -> AsyncIterator[None]:
+        places = self._open.setdefault(key, anyio.Semaphore(AT_ONCE))
+        try:
+            async with places:
+                yield
+        finally:
+            if places.value == AT_ONCE and not places.statistics().tasks_waiting:
+                self._open.pop(key, None)
+
+    def _describe(self, tool: str) -> str:
+        allowed = self._bucket.quota.quota
+        return f"{allowed} calls of {tool} an hour may end without a charge, and its data are not fresh now."
