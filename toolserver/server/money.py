@@ -137,14 +137,9 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
         open_ = stack.enter_async_context
         ledger = await open_(_open_ledger(settings, clock))
         await ledger.file.check_rows_at_start()
-        evidence = ReceiptService(
-            SqliteReceiptStore(ledger.file),
-            settings.data_dir,
-            clock=clock,
-            base_url=base_url,
-            service=service,
-            algorithm=settings.payments.receipt_algorithm,
-        )
+        named: dict[str, Any] = {"base_url": base_url, "service": service}
+        named["algorithm"] = settings.payments.receipt_algorithm
+        evidence = ReceiptService(SqliteReceiptStore(ledger.file), settings.data_dir, clock=clock, **named)
         idempotency = Idempotency(SqliteIdempotencyStore(ledger.file, clock))
         receipted_charges = x402 = followed = None
         if isinstance(ledger, SqliteLedger):
