@@ -1,0 +1,22 @@
+"""OAuth in SQLite: what only a file can show. The contract is in test_store.py."""
+
+from tests.mcp.oauth.test_store import CHILD, CLIENT, GRANT, NOW, REQUEST
+from toolserver.mcp.oauth.records import make_secret
+from toolserver.mcp.oauth.sqlite_store import SqliteOAuthStore
+from toolserver.storage.group_commit import durable
+
+
+async def test_a_grant_outlives_the_process_and_the_file_holds_no_secret(tmp_path):
+    path = tmp_path / "ledger.sqlite3"
+    code, stored = make_secret("code", GRANT.id, CHILD, NOW + 60_000)
+    async with durable(path) as file:
+        store = SqliteOAuthStore(file)
+        await store.add_client(CLIENT)
+        await store.add_request(REQUEST)
+        assert await store.allow_request(REQUEST.id, GRANT, stored, NOW)
+    async with durable(path) as file:
+        assert await SqliteOAuthStore(file).find_secret(stored.hash) == (stored, GRANT)
+    written = b"".join(each.read_bytes() for each in tmp_path.glob("ledger.sqlite3*"))
+    assert stored.hash in written
+    assert code.encode() not in written
+    assert CHILD.encode() not in written

@@ -1,0 +1,110 @@
+"""What OAuth keeps: clients, requests that wait for a person, grants, and the secrets by which a grant is used.
+
+Nothing here can be spent by who reads it. A secret (a code, an access token, a refresh token) is kept as its SHA-256;
+beside it stands the token of the allowance, encrypted under a key that only the secret itself gives. Times are
+milliseconds since 1970.
+"""
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from toolserver.purchases.token_encryption import decrypt_token, encrypt_token
+
+SecretKind = Literal["code", "access", "refresh"]
+MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
+
+
+class OAuthClient(NamedTuple):
+    """A client. `secret_hash` is None for public clients; `document` says that it describes itself at its id, a URL."""
+
+    id: str
+    name: str
+    redirect_uris: tuple[str, ...]
+    created_at: int
+    auth_method: str = "none"
+    secret_hash: bytes | None = None
+    used_at: int | None = None
+    document: bool = False
+
+
+class ConsentRequest(NamedTuple):
+    """A valid authorization request that waits for a person. `id` and `browser` are hashes of what only that person's
+    browser has; `purchase` is what the person buys meanwhile, encrypted under the id.
+    """
+
+    id: bytes
+    browser: bytes
+    client_id: str
+    client_name: str
+    redirect_uri: str
+    state: str | None
+    challenge: str
+    created_at: int
+    expires_at: int
+    purchase: bytes | None = None
+    answered_at: int | None = None
+
+
+class OAuthGrant(NamedTuple):
+    """What a person allowed a client. `child` is the SHA-256 (hex) of the allowance's token."""
+
+    id: str
+    client_id: str
+    redirect_uri: str
+    challenge: str
+    child: str
+    created_at: int
+    expires_at: int
+    revoked_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GrantSecret:
+    """A code, an access token or a refresh token. A code and a refresh token are used once."""
+
+    hash: bytes
+    grant: str
+    kind: SecretKind
+    sealed: bytes
+    expires_at: int
+    used_at: int | None = None
+
+
+class FoundSecret(NamedTuple):
+    """A secret that somebody presented, and its grant."""
+
+    secret: GrantSecret
+    grant: OAuthGrant
+
+
+def new_secret(kind: SecretKind) -> str:
+    """A secret of 256 random bits, by whose shape it is hidden in logs."""
+    return f"svc_{kind}_{secrets.token_hex(32)}"
+
+
+def hash_secret(secret: str) -> bytes:
+    """What is stored instead of a secret: 256 random bits need no slow hash."""
+    return hashlib.sha256(secret.encode(errors="replace")).digest()
+
+
+def seal_under(secret: str, text: str) -> bytes:
+    """A text, encrypted under a secret."""
+    return encrypt_token(text, _key(secret))
+
+
+def unseal_with(secret: str, sealed: bytes) -> str | None:
+    """The text again; None with another secret."""
+    return decrypt_token(sealed, _key(secret))
+
+
+def make_secret(kind: SecretKind, grant: str, child: str, expires_at: int) -> tuple[str, GrantSecret]:
+    """A new secret of a grant, and how it is stored. `child` is the token of the allowance."""
+    secret = new_secret(kind)
+    return secret, GrantSecret(hash_secret(secret), grant, kind, seal_under(secret, child), expires_at)
+
+
+def _key(secret: str) -> bytes:
+    return hmac.digest(b"toolserver oauth secret", secret.encode(errors="replace"), "sha256")
