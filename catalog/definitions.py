@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from toolserver.registry.placement import place_arguments
 from toolserver.registry.registry import Operation
 from toolserver.registry.response_schema import answer_schema
 from toolserver.registry.site_facts import SiteFacts, auth
@@ -30,6 +31,16 @@ def raw(operation: Operation, facts: SiteFacts) -> Definition:
         "cache_ttl_s": operation.longest_ttl,
         "parameters": operation.input_schema,
         "returns": answer_schema(operation),
+    }
+
+
+def route(operation: Operation) -> Definition:
+    """How the tool is called over HTTP; argument names in braces stand in the path."""
+    return {
+        "method": operation.method,
+        "path": operation.path,
+        "auth": auth(operation),
+        "arguments": place_arguments(operation),
     }
 
 

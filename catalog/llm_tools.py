@@ -1,15 +1,17 @@
 """GET /api/llm-tools: ready-made tool definitions, in the layout asked for."""
 
-from collections.abc import Callable, Sequence
+import difflib
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from catalog import definitions
 from catalog.definitions import Definition
+from toolserver.calls.argument_errors import suggest_name
 from toolserver.core.models import iso
 from toolserver.errors import InvalidArguments
-from toolserver.registry.registry import Operation, Registry
+from toolserver.registry.registry import TOOLSETS, Operation, Registry
 from toolserver.registry.site_facts import TOOL_FORMATS, TOOL_TIERS, SiteFacts, sells
 from toolserver.registry.spelling import find_word
 
@@ -20,6 +22,13 @@ _LAYOUTS: dict[str, Callable[[Operation], Definition]] = {
     "gemini": definitions.gemini,
     "bedrock": definitions.bedrock,
 }
+PARAMETERS = ("format", "tier", "toolset", "tools")
+CALLING = (
+    "Send routes[name].method to base_url + routes[name].path. Each argument goes where routes[name].arguments says:"
+    " path replaces {its name} in the path, query goes into the query string (a list as one value with commas), body"
+    " into one JSON object. Leave out what is null. Where auth is bearer, send the Authorization header."
+)
+"""How to run a tool from the document alone, for people and for programs that have not seen this service."""
 
 
 def llm_tools(
@@ -28,19 +37,19 @@ def llm_tools(
     *,
     format: str = "both",
     tier: str | None = None,
+    toolset: str = "all",
+    tools: str | None = None,
     generated_at: datetime,
 ) -> dict[str, Any]:
-    """The document: what it is, and one list per layout, in registry order.
+    """The document: what it is, one list per layout in registry order, and how each tool is called over HTTP.
 
-    `both` means the layouts `openai` and `anthropic`. Without a tier every operation is listed.
+    `both` means the layouts `openai` and `anthropic`. `tools` are names separated by commas, instead of a toolset.
 
     Raises:
-        InvalidArguments: an unknown format or tier; the message names the valid ones.
+        InvalidArguments: an unknown format, tier, toolset or tool; the message names the valid ones.
     """
     format = _spell("format", format, TOOL_FORMATS)
-    if tier is not None:
-        tier = _spell("tier", tier, TOOL_TIERS)
-    chosen = [operation for operation in registry.listed if tier in (None, operation.tier)]
+    chosen = _choose(registry, tier, toolset, tools)
     layouts: dict[str, Callable[[Operation], Definition]] = {**_LAYOUTS, "raw": partial(definitions.raw, facts=facts)}
     names = ("openai", "anthropic") if format == "both" else (format,)
     return {
@@ -50,15 +59,51 @@ def llm_tools(
         "auth": _auth(facts, paid=sells(registry)),
         "count": len(chosen),
         **{name.replace("-", "_"): [layouts[name](operation) for operation in chosen] for name in names},
+        "base_url": facts.url(""),
+        "calling": CALLING,
+        "routes": {operation.name: definitions.route(operation) for operation in chosen},
     }
+
+
+def answer_query(
+    registry: Registry, facts: SiteFacts, given: Mapping[str, str], *, generated_at: datetime
+) -> dict[str, Any]:
+    """The document for the query parameters of a request; an empty one counts as not given.
+
+    Raises:
+        InvalidArguments: as `llm_tools`, and for a parameter that there is not.
+    """
+    for name in given:
+        if name not in PARAMETERS:
+            raise _unknown_parameter(name)
+    return llm_tools(registry, facts, generated_at=generated_at, **{name: v for name, v in given.items() if v.strip()})
+
+
+def _unknown_parameter(name: str) -> InvalidArguments:
+    near = suggest_name(name[:64], list(PARAMETERS))
+    message = f"unknown parameter; the valid ones are {', '.join(PARAMETERS)}"
+    error = {"loc": name[:80], "msg": message, "type": "extra_forbidden"}
+    more: dict[str, Any] = {"did_you_mean": [near]} if near else {}
+    return InvalidArguments(f"{name[:40]}: {message}", errors=[error], valid_arguments=list(PARAMETERS), **more)
+
+
+def _choose(registry: Registry, tier: str | None, toolset: str, tools: str | None) -> list[Operation]:
+    """The operations of a choice, in registry order."""
+    wanted = None if tier is None else _spell("tier", tier, TOOL_TIERS)
+    valid = [operation.name for operation in registry]
+    names = None if tools is None else [_spell("tools", name, valid) for name in tools.split(",") if name.strip()]
+    operations = registry.chosen(toolset=_spell("toolset", toolset, TOOLSETS), tools=names)
+    return [operation for operation in operations if wanted in (None, operation.tier)]
 
 
 def _spell(name: str, value: str, valid: Sequence[str]) -> str:
     found = find_word(value, valid)
     if found is None:
+        near = difflib.get_close_matches(value.strip().casefold()[:64], valid, n=3)
         message = f"must be one of {', '.join(valid)}"
-        errors = [{"loc": name, "msg": message, "type": "enum"}]
-        raise InvalidArguments(f"{name} {message}, not {value[:40]!r}", errors=errors)
+        error = {"loc": name, "msg": message, "type": "enum"}
+        more: dict[str, Any] = {"did_you_mean": near} if near else {}
+        raise InvalidArguments(f"{name} {message}, not {value[:40]!r}", errors=[error], **more)
     return found
 
 

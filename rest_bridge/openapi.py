@@ -1,6 +1,5 @@
 """/openapi.json: the REST interface described in OpenAPI 3.1, from the registry."""
 
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +12,7 @@ from rest_bridge.receipts import VERIFY
 from toolserver import API_VERSION
 from toolserver.registry.deprecations import find_deprecations
 from toolserver.registry.json_schema import Schema
+from toolserver.registry.placement import has_placeholders, names_in, place_arguments
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.response_schema import SHARED, answer_schema, frame_of, frame_schema
 from toolserver.registry.site_facts import (
@@ -110,34 +110,36 @@ def _operation(operation: Operation, facts: SiteFacts, examples: Mapping[str, An
 
 
 def _request(operation: Operation) -> Schema:
-    """Arguments: in the path where it names them, in the body of a POST or PATCH, else in the query."""
+    """Arguments where they are placed; those of a body are one schema of their own."""
     properties, required = operation.input_schema["properties"], operation.input_schema.get("required", [])
-    in_path = [name for name in _placeholders(operation) if name in properties]
-    rest = [name for name in properties if name not in in_path]
-    in_query = [] if operation.takes_body else rest
-    parameters = [_parameter(name, "path", properties[name], required=True) for name in in_path]
-    parameters += [_parameter(name, "query", properties[name], required=name in required) for name in in_query]
+    placed = place_arguments(operation)
+    parameters = [
+        _parameter(name, place, properties[name], required=place == "path" or name in required)
+        for name, place in placed.items()
+        if place != "body"
+    ]
     parameters += [] if operation.personal else [ref("parameters", PARAMETERS["meta"]["name"])]
     parameters += [ref("parameters", name) for name in _request_headers(operation)]
     found: Schema = {"parameters": parameters} if parameters else {}
-    if operation.takes_body and (rest or not in_path):
+    if _has_body(operation):
+        in_body = set(names_in(placed, "body"))
         schema = ref("schemas", f"{operation.name}.arguments")
-        found["requestBody"] = {"required": bool(set(required) & set(rest)), "content": {JSON: {"schema": schema}}}
+        found["requestBody"] = {"required": bool(set(required) & in_body), "content": {JSON: {"schema": schema}}}
     return found
 
 
+def _has_body(operation: Operation) -> bool:
+    """Whether a request has a body: one without a member where it takes no argument at all."""
+    placed = place_arguments(operation)
+    return operation.takes_body and (bool(names_in(placed, "body")) or not placed)
+
+
 def _body_schema(operation: Operation) -> Schema:
-    """The arguments that stand in a body: all but those of the path."""
-    schema, in_path = operation.input_schema, set(_placeholders(operation))
-    if not in_path:
-        return schema
-    kept = {name: field for name, field in schema["properties"].items() if name not in in_path}
-    required = [name for name in schema.get("required", []) if name not in in_path]
-    return {**schema, "properties": kept, "required": required}
-
-
-def _placeholders(operation: Operation) -> list[str]:
-    return re.findall(r"{(\w+)}", operation.path)
+    """The arguments that stand in a body."""
+    schema, in_body = operation.input_schema, names_in(place_arguments(operation), "body")
+    kept = {name: schema["properties"][name] for name in in_body}
+    required = [name for name in schema.get("required", []) if name in in_body]
+    return {**schema, "properties": kept, **({"required": required} if "required" in schema else {})}
 
 
 def _request_headers(operation: Operation) -> list[str]:
@@ -204,7 +206,7 @@ def _failures(operation: Operation) -> list[int]:
     possible = {
         400: True,
         402: pays or auth(operation) == "bearer",
-        404: pays or bool(_placeholders(operation)),
+        404: pays or has_placeholders(operation.path),
         409: pays or (posts and operation.tier is Tier.ACCOUNT),
         413: posts,
         415: posts,
@@ -226,7 +228,7 @@ def _schemas(operation: Operation) -> dict[str, Schema]:
     schema = answer_schema(operation, full=True)
     models = {prefix + name: model for name, model in schema.pop("$defs", {}).items() if name not in SHARED}
     found = {operation.name: _around_payload(operation, schema), **models}
-    if operation.takes_body and (not _placeholders(operation) or _body_schema(operation)["properties"]):
+    if _has_body(operation):
         found[prefix + "arguments"] = _body_schema(operation)
     return {name: anchor_schema(model, prefix) for name, model in found.items()}
 

@@ -1,14 +1,29 @@
 """The paths of the API description that are not tools: discovery, the MCP endpoint, readiness, error pages."""
 
-from typing import Any
+from typing import Any, get_args
 
 from rest_bridge.openapi_parts import failure, head, headers
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.json_schema import Schema
-from toolserver.registry.registry import Registry
+from toolserver.registry.placement import Place
+from toolserver.registry.registry import TOOLSETS, Registry
 from toolserver.registry.site_facts import HTML, JSON, READYZ, TOOL_FORMATS, TOOL_TIERS, SitePage, pages
 
 _LIST: Schema = {"type": "array", "items": {"type": "object"}}
+_ROUTE: Schema = {
+    "type": "object",
+    "properties": {
+        "method": {"type": "string"},
+        "path": {"type": "string"},
+        "auth": {"type": "string", "enum": ["none", "bearer"]},
+        "arguments": {
+            "type": "object",
+            "additionalProperties": {"type": "string", "enum": list(get_args(Place))},
+            "description": "Where each argument goes",
+        },
+    },
+    "required": ["method", "path", "auth", "arguments"],
+}
 _BODIES: dict[str, Schema] = {
     "/api/llm-tools": {
         "type": "object",
@@ -19,8 +34,11 @@ _BODIES: dict[str, Schema] = {
             "auth": {"type": "object"},
             "count": {"type": "integer"},
             **{name.replace("-", "_"): _LIST for name in TOOL_FORMATS if name != "both"},
+            "base_url": {"type": "string", "format": "uri"},
+            "calling": {"type": "string", "description": "How a tool is called by its route"},
+            "routes": {"type": "object", "additionalProperties": _ROUTE, "description": "By the names of the tools"},
         },
-        "required": ["source", "generated_at", "docs", "auth", "count"],
+        "required": ["source", "generated_at", "docs", "auth", "count", "base_url", "calling", "routes"],
     },
     READYZ: {
         "type": "object",
@@ -42,11 +60,11 @@ def describe_pages(registry: Registry) -> dict[str, Schema]:
 def _item(page: SitePage, registry: Registry) -> Schema:
     if page.path == "/api/mcp":
         return {"post": _mcp_post([operation.name for operation in registry]), "get": _mcp_get(page)}
-    get = _get(page)
+    get = _get(page, registry)
     return {"get": get, "head": head(get)}
 
 
-def _get(page: SitePage) -> Schema:
+def _get(page: SitePage, registry: Registry) -> Schema:
     found: Schema = {
         "operationId": _identifier(page.path),
         "tags": ["service"],
@@ -56,6 +74,7 @@ def _get(page: SitePage) -> Schema:
     }
     if page.path == "/api/llm-tools":
         found["parameters"] = [_choice("format", TOOL_FORMATS, "both"), _choice("tier", TOOL_TIERS)]
+        found["parameters"] += [_choice("toolset", TOOLSETS, "all"), _names([operation.name for operation in registry])]
         found["responses"]["400"] = failure(400)
     if page.path == READYZ:
         found["responses"]["503"] = {**_ok(page), "description": "Not ready"}
@@ -83,6 +102,18 @@ def _content(media_type: str) -> Schema:
 def _choice(name: str, values: tuple[str, ...], default: str | None = None) -> Schema:
     schema: dict[str, Any] = {"type": "string", "enum": list(values)}
     return {"name": name, "in": "query", "schema": schema | ({"default": default} if default else {})}
+
+
+def _names(tools: list[str]) -> Schema:
+    """The parameter `tools`: names instead of a toolset."""
+    return {
+        "name": "tools",
+        "in": "query",
+        "style": "form",
+        "explode": False,
+        "schema": {"type": "array", "items": {"type": "string", "enum": tools}, "minItems": 1},
+        "description": "Tool names, with commas",
+    }
 
 
 def _problem_page() -> Schema:
@@ -133,15 +164,8 @@ def _mcp_post(tools: list[str]) -> Schema:
         " A token in the Authorization header pays for premium tools. `?toolset=core|all` or `?tools=a,b` narrows the"
         " list, `?output_schema=off` shortens it, `?meta=short` shortens `_meta` of answers.",
         "parameters": [
-            _choice("toolset", ("core", "all"), "core"),
-            {
-                "name": "tools",
-                "in": "query",
-                "style": "form",
-                "explode": False,
-                "schema": {"type": "array", "items": {"type": "string", "enum": tools}, "minItems": 1},
-                "description": "Tool names, with commas",
-            },
+            _choice("toolset", TOOLSETS, "core"),
+            _names(tools),
             _choice("output_schema", ("on", "off"), "on"),
             _choice("meta", ("full", "short"), "full"),
         ],

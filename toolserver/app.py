@@ -42,6 +42,7 @@ from toolserver.server.assembly import (
     open_store,
     open_tasks,
     restore_history,
+    unlist_topups,
 )
 from toolserver.server.background_tasks import follow_asked, keep_usage, keep_warm, prepare_expected
 from toolserver.server.money import MoneyParts, memory_money, open_money
@@ -55,11 +56,11 @@ from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.reading import SourceReader
 from toolserver.world.remote_clock import FollowedClock, follow
+from toolserver.x402.offers import TOPUP_PATH
 
 log = logging.getLogger(__name__)
 
 LOCAL = "http://127.0.0.1:8080"
-TOPUP = "/api/payment/topup"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +135,7 @@ class Service:
             tasks = await open_(open_tasks())
             cache = SourceCache(fetcher, clock=clock, tasks=tasks, store=store)
             info = describe_service(settings, clock, usage, money)
-            registry = await open_allowances(registry, money, clock, info)
+            registry = unlist_topups(await open_allowances(registry, money, clock, info), info, settings)
             answers = ResponseCache(
                 parts.reader or cache,
                 clock=clock,
@@ -280,11 +281,10 @@ def _page_handlers(service: Service) -> dict[str, Any]:
     registry, facts, money = service.registry, service.facts, service.money
 
     def tool_definitions(given: Mapping[str, str]) -> Document:
-        from catalog.llm_tools import llm_tools
+        from catalog.llm_tools import answer_query
         from rest_bridge.discovery import as_json
 
-        chosen = {name: given[name] for name in ("format", "tier") if name in given}
-        return as_json(llm_tools(registry, facts=facts, generated_at=service.clock.now(), **chosen))
+        return as_json(answer_query(registry, facts, given, generated_at=service.clock.now()))
 
     found = site_handlers(
         registry,
@@ -313,4 +313,4 @@ def _forwarded_paths(service: Service) -> dict[str, Any]:
         )
         return rejected.status, json_bytes(problem)
 
-    return {TOPUP: forward_to(service.money.payments, TOPUP, refused=refused)}
+    return {TOPUP_PATH: forward_to(service.money.payments, TOPUP_PATH, refused=refused)}

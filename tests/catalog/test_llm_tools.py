@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from catalog.llm_tools import llm_tools
+from catalog.llm_tools import answer_query, llm_tools
 from tests.catalog.tiny import FACTS, TINY
 from tests.requirements import proves
 from toolserver.errors import InvalidArguments
@@ -12,6 +12,7 @@ from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import TOOL_FORMATS
 
 NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
+RUNNING = {"base_url", "calling", "routes"}
 
 
 def asked(format, **more):
@@ -22,7 +23,7 @@ def asked(format, **more):
 def test_both_means_openai_and_anthropic_and_is_the_default():
     document = llm_tools(TINY, FACTS, generated_at=NOW)
     assert document == asked("both")
-    assert document.keys() == {"source", "generated_at", "docs", "auth", "count", "openai", "anthropic"}
+    assert document.keys() == {"source", "generated_at", "docs", "auth", "count", "openai", "anthropic", *RUNNING}
     assert document["generated_at"] == "2027-01-15T08:00:00Z"
 
 
@@ -74,3 +75,44 @@ def test_a_long_wrong_value_is_cut_in_the_refusal():
 
 def test_formats_and_tiers_may_be_written_in_any_case():
     assert asked("OpenAI", tier="FREE") == asked("openai", tier="free")
+
+
+def answered(**given):
+    return answer_query(TINY, FACTS, given, generated_at=NOW)
+
+
+@pytest.mark.parametrize("format", TOOL_FORMATS)
+def test_every_layout_says_how_each_of_its_tools_is_called(format):
+    document = asked(format)
+    assert list(document["routes"]) == [operation.name for operation in TINY]
+    assert document["routes"]["webhook_unsubscribe"] == {
+        "method": "DELETE",
+        "path": "/api/pro/subscribe/{id}",
+        "auth": "bearer",
+        "arguments": {"id": "path"},
+    }
+    assert document["routes"]["payment_buy_credits"]["arguments"] == {"amount_usd": "body"}
+    assert document["routes"]["sights"]["auth"] == "none"
+    assert document["base_url"] == "https://data.example"
+
+
+def test_tools_and_toolsets_are_chosen_as_on_mcp_and_all_are_listed_without_a_choice():
+    assert list(answered(toolset="core")["routes"]) == ["sights"]
+    assert list(answered(tools=" Digest,premium_deep ,")["routes"]) == ["digest", "premium_deep"]
+    assert list(answered(tools="digest,premium_deep", tier="premium")["routes"]) == ["premium_deep"]
+    assert answered(toolset="all") == answered() == answered(toolset="", tools=" ")
+
+
+@pytest.mark.parametrize(
+    ("given", "valid", "near"),
+    [
+        ({"toolset": "most"}, "core, all", None),
+        ({"tools": "digest,sight"}, "sights", ["sights"]),
+        ({"fromat": "raw"}, "format, tier, toolset, tools", ["format"]),
+        ({"colour": "red"}, "format, tier, toolset, tools", None),
+    ],
+)
+def test_an_unknown_choice_or_parameter_is_refused_with_the_valid_ones_and_the_nearest(given, valid, near):
+    with pytest.raises(InvalidArguments, match=valid) as refused:
+        answered(**given)
+    assert refused.value.extra.get("did_you_mean") == near

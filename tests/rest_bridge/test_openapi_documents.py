@@ -47,13 +47,15 @@ def test_mcp_names_the_tools_that_may_be_chosen_and_takes_no_null_for_an_id():
     ]
 
 
-def test_the_query_of_the_tool_definitions_lists_the_valid_formats_and_tiers():
+def test_the_query_of_the_tool_definitions_lists_the_valid_words():
     get = DESCRIBED["/api/llm-tools"]["get"]
     schemas = {parameter["name"]: parameter["schema"] for parameter in get["parameters"]}
 
     assert schemas == {
         "format": {"type": "string", "enum": list(TOOL_FORMATS), "default": "both"},
         "tier": {"type": "string", "enum": list(TOOL_TIERS)},
+        "toolset": {"type": "string", "enum": ["core", "all"], "default": "all"},
+        "tools": {"type": "array", "items": {"type": "string", "enum": [o.name for o in TINY]}, "minItems": 1},
     }
     assert "400" in get["responses"]
 

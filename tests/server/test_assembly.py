@@ -24,9 +24,10 @@ from toolserver.server.assembly import (
     open_store,
     open_tasks,
     restore_history,
+    unlist_topups,
 )
 from toolserver.server.money import memory_money
-from toolserver.settings import LimitSettings, ProbeSettings, Settings, SourceSettings
+from toolserver.settings import LedgerSettings, LimitSettings, ProbeSettings, Settings, SourceSettings
 from toolserver.upstream.source import Licence
 from toolserver.upstream.source_errors import SourceExcluded
 
@@ -139,3 +140,19 @@ async def test_tools_of_allowances_are_listed_where_the_followed_ledger_has_some
     assert ("allowance_list" in {o.name for o in found.chosen(toolset="all")}) is listed
     assert found.get("allowance_list") is not None
     assert info.allowances is not None
+
+
+@pytest.mark.parametrize(
+    ("settings", "listed"),
+    [(Settings(), False), (Settings(ledger=LedgerSettings(public_url="https://owner.example")), True)],
+)
+def test_top_ups_are_listed_where_this_service_or_the_owner_of_its_ledger_may_take_them(settings, listed):
+    clock = ManualClock(START)
+    info = describe_service(settings, clock, Usage(clock.now), memory_money(clock))
+    hidden = all_tools().unlist(["allowance_list"])
+    found = {operation.name for operation in unlist_topups(hidden, info, settings).listed}
+
+    assert ("payment_topup" in found) is listed
+    assert "allowance_list" not in found
+    info.x402 = object()
+    assert "payment_topup" in {operation.name for operation in unlist_topups(hidden, info, settings).listed}

@@ -25,6 +25,7 @@ from toolserver.upstream.source import Source
 
 F = TypeVar("F", bound=Callable[..., Awaitable[BaseModel]])
 Toolset = Literal["core", "all"]
+TOOLSETS = typing.get_args(Toolset)
 
 FREE_SIBLING = "free_sibling"
 """The tag of a premium tool that names the free tool nearest to it."""
@@ -235,7 +236,7 @@ class Registry:
         Raises:
             KeyError: an unknown toolset or tool.
         """
-        if toolset not in (None, "core", "all"):
+        if toolset not in (None, *TOOLSETS):
             raise KeyError(toolset)
         if tools is not None:
             names = {self[name].name for name in tools}
@@ -248,8 +249,8 @@ class Registry:
         return [operation for operation in self if operation.name not in self._unlisted]
 
     def unlist(self, names: Iterable[str]) -> "Registry":
-        """The same operations, of which these are in no list."""
-        return Registry(self, unlisted=names)
+        """The same operations, of which these too are in no list."""
+        return Registry(self, unlisted=[*self._unlisted, *names])
 
     def __getitem__(self, name: str) -> Operation:
         found = self.get(name)

@@ -185,7 +185,7 @@ PAGES = (
     SitePage(
         "/api/llm-tools",
         "Tool definitions",
-        "Function-calling definitions in six layouts",
+        "Function-calling definitions in six layouts, with the route of each tool",
         JSON,
         "service-desc",
         fixed=False,

@@ -28,6 +28,7 @@ from toolserver.settings import LimitSettings, Settings
 from toolserver.storage.persistent_cache import MIGRATIONS, PersistentCache
 from toolserver.storage.sqlite import open_database
 from toolserver.upstream.fetcher import Fetcher
+from toolserver.x402.offers import TOPUP_PATH
 from toolserver.x402.service import exact_of, topups_of
 
 
@@ -107,6 +108,13 @@ async def open_allowances(registry: Registry, money: MoneyParts, clock: Clock, i
     if money.followed is None or await money.followed.keeps_allowances():
         return registry
     return registry.unlist(operation.name for operation in registry if operation.path.startswith(ALLOWANCE_PATH))
+
+
+def unlist_topups(registry: Registry, info: ServiceInfo, settings: Settings) -> Registry:
+    """The registry: without the top-up by x402 where neither this service nor the owner of its ledger takes one."""
+    if info.x402 is not None or settings.ledger.public_url is not None:
+        return registry
+    return registry.unlist(operation.name for operation in registry if operation.path == TOPUP_PATH)
 
 
 def make_addresses(settings: Settings, *, noted: bool) -> Addresses:
