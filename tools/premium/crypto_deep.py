@@ -224,6 +224,9 @@ def pair_rows(
         if usd := exchange_list.pairs_in_usd(shown):
             text = f"{len(usd)} pairs are quoted in USD, for want of one in USDT: {', '.join(usd[:8])}."
             ctx.warn("exchange_top20_usdt", "degraded_fallback", text)
+        if left_out := exchange_list.count_left_out(shown):
+            text = f"{left_out} pairs against other coins, or in money without a price in USD, are in no volume."
+            ctx.warn("exchange_top20_usdt", "degraded_fallback", text)
         return [exchange_list.show_pair(pair) for pair in shown]
 
     return rows
@@ -289,8 +292,8 @@ def _notes(found: Sections, history: str | None) -> dict[str, str]:
         " leveraged tokens are left out. Kraken tells no changes: they are those of OKX or of all venues.",
         "gas_rounding": "Whole gwei are rounded up, at least 1; gas is often below that: see the exact figures.",
         "fee_rounding": "Fees are rounded up to whole satoshi per virtual byte, at least 1.",
-        "volume_units": "coins_top50 USD, all venues; exchange_top20_usdt in the pair's second currency, one venue;"
-        " btc_30d BTC.",
+        "volume_units": "coins_top50 USD, all venues; exchange_top20_usdt in the pair's second currency, one venue"
+        " (Kraken: USD, over all currencies of the coin); btc_30d BTC.",
     }
     if history:
         count = found.get("series.btc_30d", len)

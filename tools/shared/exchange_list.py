@@ -1,5 +1,10 @@
-"""The most traded pairs of one exchange, whichever answers: coins against USDT."""
+"""The most traded pairs of one exchange, whichever answers: coins against USDT.
 
+At Binance and OKX a coin's trade is in USDT; at Kraken most of it is in dollars, so there its volume is that over all
+currencies that have a price in dollars at Kraken itself.
+"""
+
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,19 +20,19 @@ BESIDE_S = 4.0  # for a list that only completes another
 LEVERAGED = ("UP", "DOWN", "BULL", "BEAR")
 MONEY = frozenset(
     (
-        "USD USDT USDC FDUSD TUSD BUSD USDP DAI USDE USDS USD1 PYUSD RLUSD USDD GUSD USDG XUSD BFUSD "
+        "USD USDT USDC FDUSD TUSD BUSD USDP DAI USDE USDS USD1 PYUSD RLUSD USDD GUSD USDG USDR AUSD XUSD BFUSD "
         "EUR EURI AEUR EURC EURT EURR EURQ GBP TGBP AUD CAD CHF JPY TRY BRL ARS MXN ZAR UAH PLN RON COP CZK NGN RUB"
     ).split()
 )  # stable coins and currencies: a pair of two of them says nothing of coins
 
-LIST_SOURCES = (binance.TICKERS_24H, kraken.TICKER_ALL, okx.SPOT_TICKERS)
+LIST_SOURCES = (binance.TICKERS_24H, kraken.ASSET_PAIRS, kraken.TICKER_ALL, okx.SPOT_TICKERS)
 
 
 class PairFigures(Payload):
     pair: str = Field(examples=["BTC-USDT"])
     price: float = Field(gt=0)
     change_24h_percent: float | None
-    volume_24h: float = Field(description="In the quote currency")
+    volume_24h: float = Field(description="In the quote currency; of Kraken in USD over the coin's pairs")
     high_24h: float
     low_24h: float
     trades_24h: int | None
@@ -35,7 +40,10 @@ class PairFigures(Payload):
 
 
 class Pair(NamedTuple):
-    """A pair's last 24 hours at one venue. `volume` is in the quote currency; None is what the venue does not say."""
+    """A pair's last 24 hours at one venue. `volume` is in the quote currency; None is what the venue does not say.
+
+    At Kraken it is in USD over all pairs of the coin but so many as `left_out`, whose currency has no price in USD.
+    """
 
     base: str
     quote: str
@@ -46,6 +54,7 @@ class Pair(NamedTuple):
     low: float
     trades_24h: int | None
     venue: str
+    left_out: int = 0
 
 
 def list_fallbacks() -> tuple[Fallback[tuple[Pair, ...]], ...]:
@@ -59,8 +68,9 @@ def list_fallbacks() -> tuple[Fallback[tuple[Pair, ...]], ...]:
 
 async def _kraken(reading: FallbackReader) -> tuple[Pair, ...]:
     """Kraken's pairs; it does not tell prices of a day ago, so the change is that of the same coin at OKX."""
+    named = await reading.read(kraken.ASSET_PAIRS)
     tickers = await reading.read(kraken.TICKER_ALL)
-    listed = ranked(map(from_kraken, tickers))
+    listed = ranked(kraken_pairs(tickers, named))
     beside = await reading.attempt(okx.SPOT_TICKERS, within_s=BESIDE_S)
     changes = {pair.base: pair.change_24h_percent for pair in ranked(map(from_okx, beside))} if beside else {}
     return fill_changes(listed, changes)
@@ -113,19 +123,47 @@ def from_binance(ticker: binance.BinanceTicker) -> Pair:
     )
 
 
-def from_kraken(ticker: kraken.KrakenTicker) -> Pair:
-    """The price of 24 hours ago is not in it, so neither is the change."""
-    return Pair(
-        base=ticker.base,
-        quote=ticker.quote,
-        price=ticker.last,
-        change_24h_percent=None,
-        volume=ticker.quote_volume,
-        high=ticker.high,
-        low=ticker.low,
-        trades_24h=ticker.trades,
-        venue="kraken",
-    )
+def kraken_pairs(tickers: Iterable[kraken.KrakenTicker], named: Mapping[str, kraken.AssetPair]) -> list[Pair]:
+    """Kraken's pairs in USD and USDT, each with its coin's volume over all currencies.
+
+    The price of 24 hours ago is not in it, so neither is the change.
+    """
+    known = [(named[ticker.name], ticker) for ticker in tickers if ticker.name in named]
+    worth = in_usd(known)
+    volumes: dict[str, float] = defaultdict(float)
+    left_out: Counter[str] = Counter()
+    for (base, quote), ticker in known:
+        if quote in worth:
+            volumes[base] += ticker.quote_volume * worth[quote]
+        else:
+            left_out[base] += 1
+    return [
+        Pair(
+            base=base,
+            quote=quote,
+            price=ticker.last,
+            change_24h_percent=None,
+            volume=volumes[base],
+            high=ticker.high,
+            low=ticker.low,
+            trades_24h=ticker.trades,
+            venue="kraken",
+            left_out=left_out[base],
+        )
+        for (base, quote), ticker in known
+        if quote in (QUOTE, "USD")
+    ]
+
+
+def in_usd(known: Iterable[tuple[kraken.AssetPair, kraken.KrakenTicker]]) -> dict[str, float]:
+    """What a unit of each currency and stable coin is worth in USD, where one of the pairs says so."""
+    worth = {"USD": 1.0}
+    for (base, quote), ticker in known:
+        if quote == "USD" and base in MONEY:
+            worth[base] = ticker.last
+        elif base == "USD" and quote in MONEY:
+            worth[quote] = 1 / ticker.last
+    return worth
 
 
 def from_okx(ticker: okx.SpotTicker) -> Pair:
@@ -151,6 +189,11 @@ def missing(pairs: Sequence[Pair]) -> list[str]:
 def pairs_in_usd(pairs: Sequence[Pair]) -> list[str]:
     """The coins that are shown against USD."""
     return [pair.base for pair in pairs if pair.quote == "USD"]
+
+
+def count_left_out(pairs: Sequence[Pair]) -> int:
+    """How many pairs of the coins are in no volume: those against another coin, and in money without a price in USD."""
+    return sum(pair.left_out for pair in pairs)
 
 
 def show_pair(pair: Pair) -> PairFigures:

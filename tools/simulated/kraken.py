@@ -1,24 +1,63 @@
 """Kraken as it answers on the wire: arrays of strings under pair names of its own, errors with status 200."""
 
+from datetime import UTC, datetime
 from typing import Any
 
-from tools.simulated import market
+from tools.simulated import macro, market
 from toolserver.world.model import Ask, Reply, World, serves
 
 VENUE = "kraken"
 OWN = {"BTC": "XBT", "DOGE": "XDG"}
-OLD = {"BTC": "XXBTZUSD", "ETH": "XETHZUSD", "XRP": "XXRPZUSD", "LTC": "XLTCZUSD", "USDT": "USDTZUSD"}
+LETTERED = {"BTC": "XXBT", "ETH": "XETH", "XRP": "XXRP", "LTC": "XLTC", "DOGE": "XXDG"}
+LETTERED |= {code: f"Z{code}" for code in ("USD", "EUR", "GBP", "JPY", "CAD", "AUD")}
+LONG = frozenset({"XXBT", "XETH", "XXRP", "XLTC"})  # in the names of their pairs too
+MORE = {  # in what else than USD and USDT some coins are traded
+    "BTC": ("EUR", "GBP", "USDC", "PYUSD", "AUSD"),
+    "ETH": ("EUR", "GBP", "USDC", "PYUSD", "BTC"),
+    "XRP": ("EUR", "RLUSD"),
+    "SOL": ("EUR", "BTC"),
+}
+SHARES = {
+    "USD": 1.0,
+    "EUR": 0.45,
+    "GBP": 0.04,
+    "USDC": 0.06,
+    "PYUSD": 0.002,
+    "AUSD": 0.001,
+    "RLUSD": 0.003,
+    "BTC": 0.02,
+}
+TETHER = {"BTC": 1 / 9, "ETH": 1 / 18}  # of the trade in dollars; of other coins a tenth
+FIAT = {("EUR", "USD"), ("GBP", "USD"), ("USD", "JPY"), ("USD", "CAD")}
+DOLLARS = ("PYUSD", "RLUSD")  # stable coins that are no coins of this world's market; AUSD has no pair of its own
 ROWS = 120  # upstream up to 720
 
 
 def pair_name(asset: str, quote: str) -> str:
-    """The key under which a pair is answered."""
-    return OLD[asset] if quote == "USD" and asset in OLD else OWN.get(asset, asset) + quote
+    """The key under which a pair is answered: the oldest pairs with the letters, all others without."""
+    base, other = LETTERED.get(asset, asset), LETTERED.get(quote, quote)
+    if asset == "USDT" and quote == "USD":
+        return "USDTZUSD"
+    if {base[0], other[0]} <= {"X", "Z"} and (base in LONG or (asset, quote) in FIAT) and len(base) == len(other) == 4:
+        return base + other
+    return OWN.get(asset, asset) + OWN.get(quote, quote)
 
 
-PAIRS = {(c.symbol, quote) for c in market.coins() for quote in ("USD", "USDT") if c.symbol != "USDT" or quote == "USD"}
-ASKED = {OWN.get(asset, asset) + quote: (asset, quote) for asset, quote in PAIRS}
+COINS = [coin.symbol for coin in market.coins()]
+PAIRS = {(coin, quote) for coin in COINS for quote in ("USD", "USDT") if coin != "USDT" or quote == "USD"}
+PAIRS |= {(coin, quote) for coin, quotes in MORE.items() for quote in quotes}
+PAIRS |= FIAT | {(dollar, "USD") for dollar in DOLLARS}
+ASKED = {OWN.get(asset, asset) + OWN.get(quote, quote): (asset, quote) for asset, quote in PAIRS}
 ASKED |= {pair_name(*pair): pair for pair in PAIRS}
+
+
+def in_usd(world: World, asset: str, at: float | None = None) -> float:
+    """The price in USD of a coin, a currency or a stable coin."""
+    at = world.now if at is None else at
+    if asset in market.BASES:
+        return market.price(world, asset, at, VENUE)
+    day = datetime.fromtimestamp(at, UTC).date()
+    return 1 / macro.per_usd(world, asset, day) if asset in macro.PER_USD else 1.0
 
 
 def error(text: str) -> Reply:
@@ -40,34 +79,91 @@ def ticker(world: World, ask: Ask) -> Reply:
     if asked not in ASKED:
         return error("EQuery:Unknown asset pair")
     asset, quote = ASKED[asked]
-    return Reply.json({"error": [], "result": {pair_name(asset, quote): _ticker(world, asset)}})
+    return Reply.json({"error": [], "result": {pair_name(asset, quote): _ticker(world, asset, quote)}})
 
 
 def _all(world: World) -> dict[str, Any]:
-    rows = {c.symbol: _ticker(world, c.symbol) for c in market.coins()}
-    listed = {pair_name(asset, quote): rows[asset] for asset, quote in sorted(PAIRS)}
+    listed = {pair_name(asset, quote): _ticker(world, asset, quote) for asset, quote in sorted(PAIRS)}
     nobody = {"v": ["0.00000000"] * 2, "p": ["0.00000"] * 2, "t": [0, 0], "l": ["0.00000"] * 2, "h": ["0.00000"] * 2}
     dead = {"a": ["0.00000", "0", "0.000"], "b": ["0.00000", "0", "0.000"], "c": ["0.00000", "0.00000000"], **nobody}
-    return listed | {"XXBTZEUR": rows["BTC"], "GONEUSD": dead | {"o": "0.00000"}}
+    return listed | {"GONEUSD": dead | {"o": "0.00000"}}
 
 
-def _ticker(world: World, asset: str) -> dict[str, Any]:
+def share(asset: str, quote: str) -> float:
+    """The trade of a pair as a part of that of the asset in dollars."""
+    return TETHER.get(asset, 0.1) if quote == "USDT" else SHARES.get(quote, 1.0)
+
+
+def _day(world: World, asset: str, quote: str) -> market.Day:
+    """The past 24 hours of a pair, in its quote currency."""
+    rate = in_usd(world, quote)
+    if asset not in market.BASES:
+        last = in_usd(world, asset) / rate
+        return market.Day(last, last, last, last, 1e6)
     day = market.day(world, asset, VENUE)
+    traded = day.volume * share(asset, quote)
+    return market.Day(day.open / rate, day.high / rate, day.low / rate, day.last / rate, traded)
+
+
+def _ticker(world: World, asset: str, quote: str = "USD") -> dict[str, Any]:
+    day = _day(world, asset, quote)
     today = world.now - world.now % market.DAY
-    opened = market.price(world, asset, today, VENUE)
-    share = (world.now - today) / market.DAY
+    opened = in_usd(world, asset, today) / in_usd(world, quote)
+    passed = (world.now - today) / market.DAY
     mean = (day.open + day.high + day.low + day.last) / 4
-    trades = int(day.volume * day.last / 700) + 1
+    trades = int(day.volume * day.last * in_usd(world, quote) / 700) + 1
     return {
         "a": [_text(day.last * 1.00001), "1", "1.000"],
         "b": [_text(day.last * 0.99999), "1", "1.000"],
         "c": [_text(day.last), "0.00603612"],
-        "v": [f"{day.volume * share:.8f}", f"{day.volume:.8f}"],
+        "v": [f"{day.volume * passed:.8f}", f"{day.volume:.8f}"],
         "p": [_text((opened + day.last) / 2), _text(mean)],
-        "t": [int(trades * share), trades],
+        "t": [int(trades * passed), trades],
         "l": [_text(min(opened, day.last)), _text(day.low)],
         "h": [_text(max(opened, day.last)), _text(day.high)],
         "o": _text(opened),
+    }
+
+
+@serves("Kraken.asset_pairs", "api.kraken.com", "/0/public/AssetPairs")
+def asset_pairs(world: World, ask: Ask) -> Reply:
+    return Reply.json({"error": [], "result": {pair_name(*pair): _pair(*pair) for pair in sorted(PAIRS)}})
+
+
+@asset_pairs.form("drift")
+def pairs_without_names(world: World, ask: Ask) -> Reply:
+    """Without `wsname`, as pairs that its feed does not have; base and quote are there."""
+    rows = {pair_name(*pair): _pair(*pair) for pair in sorted(PAIRS)}
+    for row in rows.values():
+        del row["wsname"]
+    return Reply.json({"error": [], "result": rows})
+
+
+def _pair(asset: str, quote: str) -> dict[str, Any]:
+    base, other = OWN.get(asset, asset), OWN.get(quote, quote)
+    return {
+        "altname": base + other,
+        "wsname": f"{base}/{other}",
+        "aclass_base": "currency",
+        "base": LETTERED.get(asset, asset),
+        "aclass_quote": "currency",
+        "quote": LETTERED.get(quote, quote),
+        "lot": "unit",
+        "cost_decimals": 5,
+        "pair_decimals": 5,
+        "lot_decimals": 8,
+        "lot_multiplier": 1,
+        "leverage_buy": [],
+        "leverage_sell": [],
+        "fees": [[0, 0.4]],
+        "fees_maker": [[0, 0.25]],
+        "fee_volume_currency": "ZUSD",
+        "margin_call": 80,
+        "margin_stop": 40,
+        "ordermin": "0.5",
+        "costmin": "0.5",
+        "tick_size": "0.00001",
+        "status": "online",
     }
 
 
@@ -80,7 +176,7 @@ def _text(price: float) -> str:
 def ticker_as_numbers(world: World, ask: Ask) -> Reply:
     """Numbers where there were strings, another order, a member more, no opening price."""
     asked = ask.params.get("pair")
-    rows = _all(world) if asked is None else {pair_name(*ASKED[asked]): _ticker(world, ASKED[asked][0])}
+    rows = _all(world) if asked is None else {pair_name(*ASKED[asked]): _ticker(world, *ASKED[asked])}
     changed = {
         name: {"n": [1.0]} | {k: [*map(float, v)] for k, v in row.items() if k != "o"} for name, row in rows.items()
     }
@@ -120,8 +216,10 @@ def last_first(world: World, ask: Ask) -> Reply:
 
 @ticker.form("error200")
 @ticker_all.form("error200")
+@asset_pairs.form("error200")
 @ticker.form("limited")
 @ticker_all.form("limited")
+@asset_pairs.form("limited")
 @ohlc.form("error200")
 @ohlc.form("limited")
 def too_many(world: World, ask: Ask) -> Reply:
@@ -130,6 +228,7 @@ def too_many(world: World, ask: Ask) -> Reply:
 
 @ticker.form("empty")
 @ticker_all.form("empty")
+@asset_pairs.form("empty")
 @ohlc.form("empty")
 def nothing(world: World, ask: Ask) -> Reply:
     return Reply.json({"error": [], "result": {}})
@@ -137,6 +236,7 @@ def nothing(world: World, ask: Ask) -> Reply:
 
 @ticker.form("status:503")
 @ticker_all.form("status:503")
+@asset_pairs.form("status:503")
 @ohlc.form("status:503")
 def unavailable(world: World, ask: Ask) -> Reply:
     return Reply.json({"error": ["EService:Unavailable"]}, 503)

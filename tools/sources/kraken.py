@@ -1,4 +1,6 @@
-"""Kraken market data: tickers and candles (JSON, no key; redistribution is barred).
+"""Kraken market data: pairs, tickers and candles (JSON, no key; redistribution is barred).
+
+What a pair trades stands in the list of pairs and never in its name: `XBTPYUSD` is bitcoin in PYUSD.
 
 https://docs.kraken.com/api/docs/rest-api/get-ticker-information
 """
@@ -10,8 +12,9 @@ from tools.parsing.numbers import number, within
 from tools.parsing.prices import JUMP, traded_price
 from tools.parsing.text import clean
 from tools.parsing.times import from_epoch
-from tools.sources.hosts import EXCHANGES
+from tools.sources.hosts import DAY, EXCHANGES, WEEK
 from toolserver import (
+    MIB,
     Gauge,
     Get,
     Keys,
@@ -27,16 +30,28 @@ from toolserver import (
 PUBLIC = "https://api.kraken.com/0/public"
 LICENCE = Licence("no", "Kraken", "https://www.kraken.com/legal")
 NAMES = {"XBT": "BTC", "XDG": "DOGE"}  # what everybody else calls them
+LETTERED = frozenset(
+    "XETC XETH XLTC XMLN XREP XXBT XXDG XXLM XXMR XXRP XZEC ZAUD ZCAD ZEUR ZGBP ZJPY ZUSD".split()
+)  # the oldest assets carry a letter for their kind
+ANSWERED = {"XBTUSD": "XXBTZUSD", "ETHUSD": "XETHZUSD"}  # under which name a pair is answered, if under another
+GAUGED = {"XXBTZUSD": "BTC-USD", "XETHZUSD": "ETH-USD", "PAXGUSD": "PAXG-USD"}
+
+
+class AssetPair(NamedTuple):
+    """What a pair trades, by the names that everybody uses: BTC in USD."""
+
+    base: str
+    quote: str
 
 
 class KrakenTicker(NamedTuple):
     """A pair's last 24 hours. There is no price of 24 hours ago in it.
 
-    `volume` is in the base asset; times `vwap`, the mean price weighted by volume, it is in the quote currency.
+    `name` is Kraken's own and says nothing of what is traded. `volume` is in the base asset; times `vwap`, the mean
+    price weighted by volume, it is in the quote currency.
     """
 
-    base: str
-    quote: str
+    name: str
     last: float
     high: float
     low: float
@@ -76,27 +91,25 @@ def parse(body: Any, pair: str) -> KrakenTicker:
     if not result:
         raise SourceEmpty("no pair")
     [(name, row)] = result.items()
-    found = _ticker(name, row)
-    if (found.base, found.quote) != sides(pair):
+    if name not in (pair, ANSWERED.get(pair)):
         raise SourceChanged(f"{clean(name, 20)} for {pair}")
+    found = _ticker(name, row)
     within(found.last, traded_price(found.low) / LEEWAY, found.high * LEEWAY)
     return found
 
 
 def parse_all(body: Any, query: None) -> tuple[KrakenTicker, ...]:
-    """The pairs quoted in USD and USDT, without those that nobody trades any more."""
+    """All pairs without those that nobody trades any more."""
     return read_rows(checked(body).items(), lambda pair: _traded(*pair))
 
 
 def _traded(name: str, row: dict[str, Any]) -> KrakenTicker | None:
-    return _ticker(name, row) if name.endswith(("USD", "USDT")) and number(row["c"][0]) > 0 else None
+    return _ticker(name, row) if number(row["c"][0]) > 0 else None
 
 
 def _ticker(name: str, row: dict[str, Any]) -> KrakenTicker:
-    base, quote = sides(name)
     return KrakenTicker(
-        base=base,
-        quote=quote,
+        name=clean(name, 30),
         last=traded_price(row["c"][0]),
         high=within(number(row["h"][1]), 0, 1e12),
         low=within(number(row["l"][1]), 0, 1e12),
@@ -106,13 +119,22 @@ def _ticker(name: str, row: dict[str, Any]) -> KrakenTicker:
     )
 
 
-def sides(name: str) -> tuple[str, str]:
-    """Base and quote of a pair quoted in USD or USDT: `XXBTZUSD` is BTC and USD, `XTZUSD` is XTZ and USD."""
-    quote = "USDT" if name.endswith("USDT") else "USD"
-    base = name.removesuffix(quote)
-    if quote == "USD" and len(base) == 5 and base.endswith("Z") and (name[0] in "XZ" or base == "USDTZ"):
-        base = base[:-1] if base == "USDTZ" else base[1:-1]  # the oldest assets carry a letter for their kind
-    return NAMES.get(base, clean(base, 20)), quote
+def parse_pairs(body: Any, query: None) -> dict[str, AssetPair]:
+    """What each pair trades, by its name in the tickers."""
+    return dict(read_rows(checked(body).items(), lambda pair: (clean(pair[0], 30), _sides(pair[1]))))
+
+
+def _sides(row: dict[str, Any]) -> AssetPair:
+    """From `wsname`, which is `XBT/USD`, or without one from the codes of base and quote, `XXBT` and `ZUSD`."""
+    named = row.get("wsname")
+    base, quote = named.split("/") if named else (_plain(row["base"]), _plain(row["quote"]))
+    if not base or not quote:
+        raise SourceChanged(f"a pair of {base!r} and {quote!r}"[:60])
+    return AssetPair(NAMES.get(base, clean(base, 20)), NAMES.get(quote, clean(quote, 20)))
+
+
+def _plain(code: str) -> str:
+    return code[1:] if code in LETTERED else code
 
 
 def ohlc_request(query: OhlcQuery, keys: Keys) -> Get:
@@ -142,13 +164,13 @@ TICKER = Source(
     fresh_s=15,
     timeout_s=5,
     moves=lambda ticker: (ticker.last, ticker.volume, ticker.trades),
-    gauge=Gauge(lambda ticker: {f"{ticker.base}-{ticker.quote}": ticker.last}, JUMP),
+    gauge=Gauge(lambda ticker: {GAUGED.get(ticker.name, ticker.name): ticker.last}, JUMP),
     probe="XBTUSD",
 )
 
 
 def _gauged(tickers: tuple[KrakenTicker, ...]) -> dict[str, float]:
-    return {f"{t.base}-USD": t.last for t in tickers if t.quote == "USD" and t.base in ("BTC", "ETH")}
+    return {GAUGED[t.name]: t.last for t in tickers if t.name in ANSWERED.values()}
 
 
 TICKER_ALL = Source(
@@ -162,6 +184,21 @@ TICKER_ALL = Source(
     least=50,
     untrusted=True,
     gauge=Gauge(_gauged, JUMP),
+)
+
+
+ASSET_PAIRS = Source(
+    "Kraken.asset_pairs",
+    Get(f"{PUBLIC}/AssetPairs"),
+    parse_pairs,
+    licence=LICENCE,
+    hosts=EXCHANGES,
+    fresh_s=DAY,
+    keep_s=WEEK,
+    timeout_s=10,
+    max_bytes=6 * MIB,
+    least=50,
+    untrusted=True,
 )
 
 

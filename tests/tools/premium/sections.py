@@ -56,7 +56,7 @@ SECTIONS: dict[str, dict[str, set[str]]] = {
     "crypto-deep": {
         "coins_top50": {"CoinGecko.markets", "Coinlore.tickers", "CoinPaprika.tickers"},
         "eth_gas": {"Ethereum.full_block", "Ethereum.fee_history", "Blockscout.gas_prices"},
-        "exchange_top20_usdt": {"Binance.ticker_24h", "Kraken.ticker_all", "OKX.spot_tickers"},
+        "exchange_top20_usdt": {"Binance.ticker_24h", "Kraken.asset_pairs", "Kraken.ticker_all", "OKX.spot_tickers"},
         "network_btc.block_height": {"Mempool.network", "Blockstream.network"},
         "network_btc.fees_sat_per_vb": {"Mempool.network", "Blockstream.network"},
         "network_btc.hashrate": {"Mempool.network", "BlockchainInfo.stats"},

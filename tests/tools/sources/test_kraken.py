@@ -11,6 +11,7 @@ import tools.simulated.kraken  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask, fetch
 from tools.simulated import market
 from tools.sources.kraken import (
+    ASSET_PAIRS,
     OHLC_DAY,
     OHLC_HOUR,
     TICKER,
@@ -20,8 +21,8 @@ from tools.sources.kraken import (
     parse,
     parse_all,
     parse_ohlc,
+    parse_pairs,
     request,
-    sides,
 )
 from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceLimited, SourceRefused
 from toolserver.world.model import World
@@ -39,12 +40,12 @@ def test_requests_name_the_pair_and_the_interval():
 def test_a_recorded_ticker_parses_whatever_its_pair_is_called(sample):
     found = parse(json.loads(sample("kraken/ticker-XXBTZUSD.json")), "XBTUSD")
 
-    assert (found.base, found.quote) == ("BTC", "USD")
+    assert found.name == "XXBTZUSD"
     assert (found.last, found.high, found.low) == (82998.9, 84338.1, 82566.4)
     assert (found.volume, found.vwap, found.trades) == (2862.86180275, 83278.12284, 153218)
     assert found.quote_volume == pytest.approx(238_413_757, abs=1)
     tether = parse(json.loads(sample("kraken/ticker-XBTUSDT.json")), "XBTUSDT")
-    assert (tether.base, tether.quote, tether.last, tether.trades) == ("BTC", "USDT", 105899.4, 3276)
+    assert (tether.name, tether.last, tether.trades) == ("XBTUSDT", 105899.4, 3276)
 
 
 def test_the_recorded_error_with_status_200_is_a_limit(sample):
@@ -92,28 +93,42 @@ def test_a_ticker_that_contradicts_itself_is_a_changed_format(change):
         parse({"error": [], "result": {"XXBTZUSD": ROW | change}}, "XBTUSD")
 
 
+def pairs(**rows):
+    return parse_pairs({"error": [], "result": rows}, None)
+
+
 @pytest.mark.parametrize(
-    ("name", "expected"),
+    ("name", "row", "expected"),
     [
-        ("XXBTZUSD", ("BTC", "USD")),
-        ("XBTUSDT", ("BTC", "USDT")),
-        ("XDGUSD", ("DOGE", "USD")),
-        ("XETHZUSD", ("ETH", "USD")),
-        ("XTZUSD", ("XTZ", "USD")),
-        ("USDTZUSD", ("USDT", "USD")),
-        ("ZEURZUSD", ("EUR", "USD")),
-        ("PAXGUSD", ("PAXG", "USD")),
-        ("USDCUSDT", ("USDC", "USDT")),
+        ("XXBTZUSD", {"wsname": "XBT/USD", "base": "XXBT", "quote": "ZUSD"}, ("BTC", "USD")),
+        ("XBTPYUSD", {"wsname": "XBT/PYUSD", "base": "XXBT", "quote": "PYUSD"}, ("BTC", "PYUSD")),
+        ("MONAUSD", {"wsname": "MON/AUSD", "base": "MON", "quote": "AUSD"}, ("MON", "AUSD")),
+        ("XRPRLUSD", {"wsname": "XRP/RLUSD", "base": "XXRP", "quote": "RLUSD"}, ("XRP", "RLUSD")),
+        ("XTZUSD", {"wsname": "XTZ/USD", "base": "XTZ", "quote": "ZUSD"}, ("XTZ", "USD")),
+        ("XDGUSD", {"wsname": "XDG/USD", "base": "XXDG", "quote": "ZUSD"}, ("DOGE", "USD")),
+        ("USDTZUSD", {"base": "USDT", "quote": "ZUSD"}, ("USDT", "USD")),
+        ("XXBTZEUR", {"base": "XXBT", "quote": "ZEUR"}, ("BTC", "EUR")),
+        ("ETHPYUSD", {"wsname": None, "base": "XETH", "quote": "PYUSD"}, ("ETH", "PYUSD")),
+        ("ZKUSD", {"base": "ZK", "quote": "ZUSD"}, ("ZK", "USD")),
+        ("ETHXBT", {"base": "XETH", "quote": "XXBT"}, ("ETH", "BTC")),
     ],
 )
-def test_pair_names_are_taken_apart(name, expected):
-    assert sides(name) == expected
+def test_what_a_pair_trades_is_read_from_its_fields_and_not_from_its_name(name, row, expected):
+    assert pairs(**{name: row}) == {name: expected}
 
 
-def test_the_list_keeps_the_pairs_in_dollars_and_drops_the_dead_ones():
+@pytest.mark.parametrize(
+    "row", [{}, {"wsname": "XBTUSD"}, {"base": "XXBT"}, {"wsname": "/USD"}, {"base": "", "quote": "ZUSD"}]
+)
+def test_a_pair_that_does_not_say_what_it_trades_is_left_out(row):
+    sound = {f"{n}USD": {"wsname": f"{n}/USD"} for n in "ABCD"}
+    assert pairs(**sound, ODD=row).keys() == sound.keys()
+
+
+def test_the_list_keeps_all_pairs_but_the_dead_ones():
     dead = ROW | {"c": ["0.00000", "0"]}
     body = {"error": [], "result": {"XXBTZUSD": ROW, "XBTUSDT": ROW, "XXBTZEUR": ROW, "GONEUSD": dead}}
-    assert [(t.base, t.quote) for t in parse_all(body, None)] == [("BTC", "USD"), ("BTC", "USDT")]
+    assert [ticker.name for ticker in parse_all(body, None)] == ["XXBTZUSD", "XBTUSDT", "XXBTZEUR"]
 
 
 def test_recorded_candles_parse_and_the_scalar_beside_them_is_no_candle(sample):
@@ -155,8 +170,12 @@ def test_the_twins_list_and_candles_are_those_of_the_world():
     world = World(1, NOW)
     listed = ask(TICKER_ALL)
     assert len(listed) >= TICKER_ALL.least
-    assert {t.quote for t in listed} == {"USD", "USDT"}
-    assert len({(t.base, t.quote) for t in listed}) == len(listed)
+    named = ask(ASSET_PAIRS)
+    assert {ticker.name for ticker in listed} == named.keys()
+    assert {"USD", "USDT", "USDC", "PYUSD", "AUSD", "RLUSD", "EUR", "BTC"} <= {pair.quote for pair in named.values()}
+    assert len(set(named.values())) == len(named)
+    assert named["XBTPYUSD"] == ("BTC", "PYUSD")
+    assert ask(ASSET_PAIRS, form="drift") == named
     assert set(TICKER_ALL.gauge.values(listed)) == {"BTC-USD", "ETH-USD"}
     assert ask(TICKER_ALL, form="drift") == listed
     hours = ask(OHLC_HOUR, HOUR)
@@ -165,6 +184,15 @@ def test_the_twins_list_and_candles_are_those_of_the_world():
     assert NOW - OHLC_HOUR.newest(hours).timestamp() <= OHLC_HOUR.newest_max_s
     assert len(ask(OHLC_DAY, OhlcQuery(1440))) >= OHLC_DAY.least
     assert [c.start for c in ask(OHLC_HOUR, HOUR, form="drift")] == [c.start for c in hours]
+
+
+@pytest.mark.parametrize(("asset", "name", "times"), [("BTC", "XXBTZUSD", 9), ("ETH", "XETHZUSD", 18)])
+def test_the_twin_trades_as_much_more_in_dollars_than_in_tether_as_kraken(asset, name, times):
+    volumes = {ticker.name: ticker.volume for ticker in ask(TICKER_ALL)}
+    tether = volumes["XBTUSDT" if asset == "BTC" else "ETHUSDT"]
+    assert volumes[name] / tether == pytest.approx(times)
+    euros = ask(TICKER, "XXBTZEUR")
+    assert euros.last < ask(TICKER, "XBTUSD").last
 
 
 def test_the_twin_has_every_member_of_the_recorded_ticker(sample):
