@@ -6,9 +6,9 @@ import pytest
 
 from toolserver.clock import ManualClock
 from toolserver.webhooks import dns_lane
-from toolserver.webhooks.delivery import GuardedResolver
 from toolserver.webhooks.dns_lane import DnsLane, NameUnknown
 from toolserver.webhooks.egress import EgressGuard, TargetRefused
+from toolserver.webhooks.guarded_session import GuardedResolver
 
 
 @pytest.fixture

@@ -6,71 +6,31 @@ it takes to use the connection again: it is never shown to anyone.
 
 import asyncio
 import email.utils
-import socket
 import ssl
 import time
 from collections.abc import Mapping
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from toolserver.webhooks.attempt import Attempt
 from toolserver.webhooks.dns_lane import DnsLane, NameUnknown
 from toolserver.webhooks.egress import EgressGuard, TargetRefused
+from toolserver.webhooks.guarded_session import make_guarded_session
 
 USER_AGENT = "toolserver-webhook/1.0"
 CONNECT_S, TOTAL_S, REST_S = 5.0, 10.0, 0.5
 MOST_ANSWER = 64 * 1024
 LONGEST_WAIT_S = 240.0  # of a Retry-After
-KEEP_ALIVE_S = 4.0  # less than the five seconds after which common servers close
-
-
-class GuardedResolver(AbstractResolver):
-    """The lane as aiohttp asks for it."""
-
-    def __init__(self, lane: DnsLane) -> None:
-        self._lane = lane
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        return [
-            ResolveResult(
-                hostname=host,
-                host=address,
-                port=port,
-                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
-                proto=0,
-                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-            )
-            for address in await self._lane.resolve(host)
-        ]
-
-    async def close(self) -> None:
-        """The lane belongs to somebody else."""
 
 
 class WebhookSender:
     """Sends bodies. One for the process; `tls` may hold the certificate authority of a test."""
 
     def __init__(self, guard: EgressGuard, lane: DnsLane, *, tls: ssl.SSLContext | None = None) -> None:
-        connector = aiohttp.TCPConnector(
-            resolver=GuardedResolver(lane),
-            use_dns_cache=False,
-            socket_factory=guard.open_socket,
-            ssl=tls or ssl.create_default_context(),
-            limit=0,
-            keepalive_timeout=KEEP_ALIVE_S,
-        )
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            trust_env=False,
-            timeout=aiohttp.ClientTimeout(total=TOTAL_S, sock_connect=CONNECT_S),
-            headers={"User-Agent": USER_AGENT, "Content-Type": "application/json", "Accept": "*/*"},
-        )
+        headers = {"User-Agent": USER_AGENT, "Content-Type": "application/json", "Accept": "*/*"}
+        times = aiohttp.ClientTimeout(total=TOTAL_S, sock_connect=CONNECT_S)
+        self._session = make_guarded_session(guard, lane, tls=tls, times=times, headers=headers)
 
     async def send(self, url: URL, body: bytes, headers: Mapping[str, str]) -> Attempt:
         """POST a body; whatever happens is an Attempt. Takes 10 s at most."""

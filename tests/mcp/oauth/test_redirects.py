@@ -1,0 +1,104 @@
+"""Redirect addresses: exact, but for the port of a program on the person's own machine."""
+
+import pytest
+
+from toolserver.mcp.oauth.redirects import RedirectRefused, check_redirect_uri, describe_redirect, is_registered
+
+HOST = "https://host.example/back?of=one"
+LOOPBACK = "http://127.0.0.1:3000/callback"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        HOST,
+        LOOPBACK,
+        "http://localhost/",
+        "http://[::1]:9/x",
+        "cursor://anysphere.cursor-mcp/oauth/callback",
+        "com.example.app:/back",
+        "https://host.example:8443/",
+        "vscode://publisher.app/back",
+    ],
+)
+def test_addresses_that_may_be_registered(uri):
+    check_redirect_uri(uri)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://host.example/back",
+        "javascript:alert(1)",
+        "JavaScript:alert(1)",
+        "data:text/html,x",
+        "file:///etc/passwd",
+        "https://host.example/#part",
+        "https://me@host.example/",
+        "https://",
+        "//host.example/",
+        "/back",
+        "",
+        "x",
+        "https://host.example/ä",
+        "https://host.example/\n",
+        "https://host.example/ a",
+        "https://host.example\\@x/",
+        "https://host.example:99999/",
+        "https://[::1/",
+        "http://127.0.0.1.evil.example/",
+        "app:",
+        f"https://h/{'a' * 999}",
+        "https://host.example;img-src/",
+        "https://*/",
+        "vbscript:x",
+        "blob:https://host.example/1",
+        "a b:/x",
+    ],
+)
+def test_addresses_that_nobody_may_be_sent_to(uri):
+    with pytest.raises(RedirectRefused):
+        check_redirect_uri(uri)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        HOST + "&x",
+        "https://host.example/back",
+        "https://HOST.example/back?of=one",
+        "https://host.example:443/back?of=one",
+        "http://host.example/back?of=one",
+        "https://host.example.evil.example/back?of=one",
+        "",
+    ],
+)
+def test_a_registered_address_is_compared_letter_by_letter(uri):
+    assert is_registered(HOST, [LOOPBACK, HOST])
+    assert not is_registered(uri, [LOOPBACK, HOST])
+
+
+def test_on_loopback_any_port_will_do_and_nothing_else_may_differ():
+    registered = [LOOPBACK]
+    assert is_registered("http://127.0.0.1:51234/callback", registered)
+    assert is_registered("http://127.0.0.1/callback", registered)
+    assert not is_registered("http://localhost:3000/callback", registered)
+    assert not is_registered("http://127.0.0.1:3000/callback/", registered)
+    assert not is_registered("http://127.0.0.1:3000/callback?x=1", registered)
+    assert not is_registered("https://127.0.0.1:3000/callback", registered)
+    assert not is_registered("http://a@127.0.0.1:3000/callback", registered)
+    assert not is_registered("http://127.0.0.1:3000/callback", ["http://evil.example:3000/callback"])
+    assert not is_registered("http://127.0.0.1:x/callback", registered)
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown", "local", "source"),
+    [
+        (HOST, "host.example", False, "https://host.example"),
+        ("https://Host.example:8443/", "host.example:8443", False, "https://host.example:8443"),
+        (LOOPBACK, "a program on this device (127.0.0.1:3000)", True, "http://127.0.0.1:3000"),
+        ("cursor://x/y", "an app on this device (cursor:)", True, "cursor:"),
+    ],
+)
+def test_a_person_sees_where_an_address_leads(uri, shown, local, source):
+    assert describe_redirect(uri) == (shown, local, source)
