@@ -12,6 +12,7 @@ from toolserver.storage.errors import RowsRewritten, StorageFailed
 from toolserver.storage.group_commit import durable
 from toolserver.storage.high_water import HighWater
 from toolserver.storage.migrate import migrations
+from toolserver.storage.row_seal import TABLES
 from toolserver.storage.sealed_file import KEY, MARK, is_small, note_restored
 
 
@@ -129,6 +130,26 @@ async def test_a_file_that_was_migrated_is_sealed_anew(path, monkeypatch):
     for module in ("migrate", "sealed_file"):
         monkeypatch.setattr(f"toolserver.storage.{module}.migrations", lambda *_: more)
     assert await find(path) == []
+
+
+@pytest.mark.parametrize("own", [True, False])
+async def test_a_migration_may_add_a_table_of_money_to_a_file_with_a_true_seal(path, monkeypatch, own):
+    if not own:
+        rewrite(path, "UPDATE account SET credits=1000 WHERE id=4")
+    steps = migrations()
+    sql = "CREATE TABLE refund_of_a_test(id INTEGER PRIMARY KEY) STRICT;\n"
+    more = (*steps, migrations_module.Migration(len(steps) + 1, "more", sql))
+    for module in ("migrate", "sealed_file"):
+        monkeypatch.setattr(f"toolserver.storage.{module}.migrations", lambda *_: more)
+    for module in ("row_seal", "sealed_file"):
+        monkeypatch.setattr(f"toolserver.storage.{module}.TABLES", (*TABLES, "refund_of_a_test"))
+    if not own:
+        with pytest.raises(RowsRewritten, match="account"):
+            await find(path)
+        return
+    assert await find(path) == []
+    rewrite(path, "INSERT INTO refund_of_a_test VALUES(1)")
+    assert await find(path) == ["refund_of_a_test"]
 
 
 async def test_an_older_copy_of_the_file_is_known_as_one_until_it_counts_as_restored(path):

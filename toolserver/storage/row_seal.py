@@ -25,7 +25,8 @@ TABLES = (
     *("receipt", "no_charge", "log_node", "log_checkpoint", "no_charge_day"),
     *("purchase", "tx_credit", "tx_reversal", "unapplied_payment", "payment_review"),
     *("x402_payment", "x402_confirmation"),
-)  # a change of this list needs a migration, after which every file is sealed anew
+)
+"""In the order of their sums. A migration that adds a table of money appends it; the file is then sealed anew."""
 SIZE = 32  # bytes of a hash, and of a sum
 _MODULUS = 1 << 8 * SIZE
 
@@ -64,7 +65,7 @@ class RowSeal:
         if not any(changes.sums):
             return
         before = read_seal(db)
-        if before is None or not self._is_ours(before):
+        if before is None or not self._is_ours(before, len(TABLES)):
             raise SealBroken("the seal of the database was not made with our key")
         sums = [(old + new) % _MODULUS for old, new in zip(self._unmask(before), changes.sums, strict=True)]
         self._store(db, sums, before.counter + 1)
@@ -79,10 +80,11 @@ class RowSeal:
         found = read_seal(db)
         if found is None:
             return ["the seal is gone"]
-        if not self._is_ours(found):
+        tables = _list_sealed(db)
+        if not self._is_ours(found, len(tables)):
             return ["the seal was not made with the key of this data directory"]
-        sums = self._unmask(found)
-        return [table for number, table in enumerate(TABLES) if self._sum(db, table) != sums[number]]
+        pairs = zip(tables, self._unmask(found), strict=True)
+        return [table for table, sealed in pairs if self._sum(db, table) != sealed]
 
     def _count(self, changes: "RowChanges", number: int, removed: int, *values: Any) -> None:
         """Count a row of `removed` columns that was taken away, and one of the other values, if any, that was added."""
@@ -108,15 +110,14 @@ class RowSeal:
         columns = "counter=excluded.counter, nonce=excluded.nonce, sums=excluded.sums, mac=excluded.mac"
         db.execute(f"INSERT INTO row_seal VALUES(1,?,?,?,?) ON CONFLICT(one) DO UPDATE SET {columns}", row)
 
-    def _is_ours(self, found: Seal) -> bool:
-        sized = len(found.sums) == SIZE * len(TABLES)
+    def _is_ours(self, found: Seal, tables: int) -> bool:
+        sized = len(found.sums) == SIZE * tables
         return sized and hmac.compare_digest(found.mac, self._mac(found.counter, found.nonce, found.sums))
 
     def _unmask(self, found: Seal) -> list[int]:
         parts = (found.sums[at : at + SIZE] for at in range(0, len(found.sums), SIZE))
-        return [
-            (int.from_bytes(part) - mask) % _MODULUS for part, mask in zip(parts, self._masks(found.nonce), strict=True)
-        ]
+        pairs = zip(parts, self._masks(found.nonce), strict=False)  # there are fewer sums before a migration
+        return [(int.from_bytes(part) - mask) % _MODULUS for part, mask in pairs]
 
     def _make_masks(self, nonce: bytes) -> list[int]:
         texts = (nonce + bytes([number]) for number in range(len(TABLES)))
@@ -166,6 +167,12 @@ def read_seal(db: sqlite3.Connection) -> Seal | None:
     """The seal as it is stored; None when there is none."""
     row = db.execute("SELECT counter, nonce, sums, mac FROM row_seal").fetchone()
     return Seal(*row) if row else None
+
+
+def _list_sealed(db: sqlite3.Connection) -> Sequence[str]:
+    """The tables that a seal of this file covers: all, or those that were there before the migrations to come."""
+    there = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+    return [table for table in TABLES if table in there]
 
 
 def _columns(db: sqlite3.Connection, table: str) -> list[str]:
