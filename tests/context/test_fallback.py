@@ -1,5 +1,7 @@
 """Fallbacks in order, hedged, overtaken and timed out."""
 
+from dataclasses import replace
+
 import anyio
 import pytest
 
@@ -123,6 +125,14 @@ async def test_a_read_is_noted_with_its_age(found, status):
     (note,) = reading.notes
     assert (note.source, note.section, note.status, note.reason) == (A, "data", status, found.failure)
     assert note.fetched_at == found.fetched_at
+
+
+@pytest.mark.parametrize(("value", "part"), [(7, "7 of many"), (0, None)])
+async def test_a_note_says_what_part_of_the_upstreams_list_was_read(value, part):
+    paged = replace(A, covers=lambda value: f"{value} of many" if value else None)
+    reading = reader_of(Arranged(A=value))
+    await reading.read(paged)
+    assert [note.part for note in reading.notes] == [part]
 
 
 async def test_a_reader_of_kept_answers_asks_nobody():

@@ -157,6 +157,14 @@ def test_rows_that_were_left_out_are_told_once_with_their_count_and_their_source
     assert not found.degraded
 
 
+def test_what_was_read_of_a_longer_list_is_told_where_it_is_used():
+    found = kept(note(part="the first page"), note(part="the first page"), replace(failure(), part="a page"))
+    assert [caveat.as_json() for caveat in found.caveats()] == [
+        {"section": "data", "source": "Test.A", "code": "insufficient_sample", "message": "Read was the first page."}
+    ]
+    assert not found.degraded
+
+
 def test_rows_of_a_source_whose_answer_is_not_used_are_not_told():
     assert kept(replace(failure(), dropped=2)).caveats() == []
 

@@ -155,6 +155,19 @@ def test_a_record_a_text_and_a_number_have_no_items_to_count(result):
     assert parse_body(source_of(lambda body, query: result, least=9), JSON, None, b"{}") == result
 
 
+class Listing(NamedTuple):
+    rows: tuple[int, ...]
+    has_more: bool = False
+
+
+def test_of_a_record_whose_first_field_is_a_list_its_items_are_counted_where_the_source_says_how_many():
+    listing = Listing((1, 2))
+    assert parse_body(source_of(lambda body, query: listing, least=2), JSON, None, b"{}") == listing
+    assert parse_body(source_of(lambda body, query: Listing(()), least=1), JSON, None, b"{}") == Listing(())
+    with pytest.raises(SourceEmpty, match="2 items"):
+        parse_body(source_of(lambda body, query: listing, least=3), JSON, None, b"{}")
+
+
 def test_of_a_body_that_was_cut_only_complete_lines_are_parsed():
     assert parse_body(source_of(), TEXT, None, b"a,1\nb,2\nc", cut=True) == "a,1\nb,2\n"
     assert parse_body(source_of(), TEXT, None, b"a,1\nb,2\nc") == "a,1\nb,2\nc"

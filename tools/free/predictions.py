@@ -21,7 +21,7 @@ async def predictions(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SH
 
     Shape: at most 15 open yes/no questions; markets between two teams and decided ones are left out.
     Units: probabilities in percent, changes in percentage points, volume and liquidity in US dollars.
-    Source: Polymarket, refreshed every minute; Kalshi when Polymarket is down.
+    Source: Polymarket, refreshed every minute; when it is down, Kalshi's first page, which a warning says is not all.
     """
     bets = await ctx.first("data", *markets())
     return Predictions([show_bet(bet) for bet in ctx.page(bets[:SHOWN], limit)])

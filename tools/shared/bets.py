@@ -30,7 +30,7 @@ class BetItem(Payload):
 
 def markets() -> tuple[Fallback[tuple[Bet, ...]], ...]:
     """All open yes/no markets that count, largest 24-hour volume first."""
-    return via(MARKETS, None, by_volume), via(EVENTS, None, by_volume)
+    return via(MARKETS, None, by_volume), via(EVENTS, None, lambda page: by_volume(page.bets))
 
 
 def by_volume(bets: Iterable[Bet]) -> tuple[Bet, ...]:

@@ -145,8 +145,8 @@ def price_fallbacks() -> tuple[Fallback[Prices], ...]:
         return yes_or_no(bets, _fetched_at(reading))
 
     async def kalshi(reading: FallbackReader) -> Prices:
-        bets = await reading.read(EVENTS)
-        return yes_or_no(bets, _fetched_at(reading))
+        page = await reading.read(EVENTS)
+        return yes_or_no(page.bets, _fetched_at(reading))
 
     return polymarket, kalshi
 

@@ -1,4 +1,7 @@
-"""Kalshi's open events as they answer on the wire: dollars and counts in strings, markets nested in events."""
+"""Kalshi's open events as they answer on the wire: dollars and counts in strings, markets nested in events.
+
+There are more than a page holds, most of them hardly traded; the cursor leads to the next page.
+"""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -8,12 +11,12 @@ from toolserver.world.model import Ask, Reply, World, serves
 
 HOSTS = ("api.elections.kalshi.com", "external-api.kalshi.com")
 PATH = "/trade-api/v2/events"
+QUIET, QUIET_FROM = 300, 9000  # events, and the number of the first one's market
 
 
 @serves("Kalshi.open_events", HOSTS[0], PATH)
 def events(world: World, ask: Ask) -> Reply:
-    size = int(ask.params.get("limit", "200"))
-    return Reply.json({"cursor": "", "events": _events(world)[:size], "milestones": []})
+    return Reply.json(_page(world, ask) | {"milestones": []})
 
 
 @serves("Kalshi.open_events", HOSTS[1], PATH)
@@ -31,17 +34,34 @@ def no_events(world: World, ask: Ask) -> Reply:
 @events.form("drift")
 @same_events.form("drift")
 def cents(world: World, ask: Ask) -> Reply:
-    """The wire of 2025: whole cents beside the strings, and no cursor."""
-    found = _events(world)
-    for market in (m for e in found for m in e["markets"]):
+    """The wire of 2025: whole cents beside the strings."""
+    page = _page(world, ask)
+    for market in (m for e in page["events"] for m in e["markets"]):
         market["last_price"] = round(float(market["last_price_dollars"]) * 100)
-    return Reply.json({"events": found})
+    return Reply.json(page)
 
 
 @events.form("geo")
 @same_events.form("geo")
 def refused(world: World, ask: Ask) -> Reply:
     return Reply.json({"error": {"code": "forbidden", "message": "forbidden"}}, 403)
+
+
+def _page(world: World, ask: Ask) -> dict[str, Any]:
+    size, start = int(ask.params.get("limit", "100")), int(ask.params.get("cursor") or 0)
+    listed = [*_events(world), *(_quiet_event(world, n) for n in range(QUIET))]
+    rest = start + size < len(listed)
+    return {"cursor": str(start + size) if rest else "", "events": listed[start : start + size]}
+
+
+def _quiet_event(world: World, number: int) -> dict[str, Any]:
+    """An event that nobody trades."""
+    day = world.now - world.now % DAY
+    question = f"Will it rain in Freedonia on day {number + 1} from now?"
+    bet = SimBet(QUIET_FROM + number, 0, "Climate", question, ("Yes", "No"), day - 30 * DAY, day + (number + 1) * DAY)
+    ticker = f"KXQUIET-{number}"
+    market = _market(world, bet, ticker, f"{ticker}-{bet.number}", question, "Yes", 0.5)
+    return _head(bet, ticker, question[:-1]) | {"markets": [market | {"volume_24h_fp": "0.00"}]}
 
 
 def _events(world: World) -> list[dict[str, Any]]:

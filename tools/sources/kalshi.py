@@ -1,10 +1,13 @@
 """Kalshi events with their markets (trade API v2, JSON, no key; display only).
 
+Open events are thousands, and there is no order by trade. One page is read, which is the first in Kalshi's own order:
+what is most traded on it need not be the most traded at Kalshi, and answers say so.
+
 https://docs.kalshi.com/api-reference/events/get-events
 """
 
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from tools.parsing.numbers import number, within
@@ -20,13 +23,29 @@ OPEN = {"status": "open", "limit": "200", "with_nested_markets": "true"}
 LICENCE = Licence("no", "Kalshi", "https://kalshi.com/developer-agreement")
 
 
-def parse(body: Any, query: None) -> tuple[Bet, ...]:
+class OpenEvents(NamedTuple):
+    """The markets of the events of one page; `has_more` where it is not the last one."""
+
+    bets: tuple[Bet, ...]
+    events: int
+    has_more: bool
+
+
+def parse(body: Any, query: None) -> OpenEvents:
     """Every active market that has a price and a volume, in the order of the events."""
-    listed = [row for event in read_rows(body["events"], _markets) for row in event]
+    events = body["events"]
+    listed = [row for event in read_rows(events, _markets) for row in event]
     bets = read_rows(listed, lambda row: _bet(*row))
     if not bets and any(market["status"] == "active" for _, market, _ in listed):
         raise SourceChanged("no market has a price and a volume")
-    return bets
+    return OpenEvents(bets, len(events), bool(body.get("cursor")))
+
+
+def covers(page: OpenEvents) -> str | None:
+    """What part of the open events a page is, unless it is all of them."""
+    if not page.has_more:
+        return None
+    return f"the first {page.events} open events in Kalshi's own order, not all: others may be traded more"
 
 
 def _markets(event: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any], "Counter[Any]"]]:
@@ -79,7 +98,9 @@ EVENTS = Source(
     keep_s=6 * HOUR,
     timeout_s=12,
     max_bytes=12 * MIB,
-    newest=newest_bet,
+    newest=lambda page: newest_bet(page.bets),
+    moves=lambda page: sum(bet.volume_24h_usd for bet in page.bets),
     least=20,
+    covers=covers,
     untrusted=True,
 )

@@ -103,7 +103,10 @@ class FallbackReader:
     def _note(self, source: Source[Any, Any], found: SourceAnswer[Any]) -> SourceNote:
         age = judge(source, fetched_at=found.fetched_at, dated=found.dated, now=self._now(), sla_s=self._sla_s)
         status: Status = "stale" if age.stale else "live" if found.latency_ms is not None else "cached"
-        return SourceNote(source, self.section, status, found.fetched_at, found.failure, dropped=found.dropped)
+        part = source.covers(found.value) if source.covers else None
+        return SourceNote(
+            source, self.section, status, found.fetched_at, found.failure, dropped=found.dropped, part=part
+        )
 
 
 Fallback: TypeAlias = Callable[[FallbackReader], Awaitable[T]]

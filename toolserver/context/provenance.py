@@ -51,6 +51,7 @@ class SourceNote:
     reason: str | None = None
     replaces: str | None = None
     dropped: int = 0  # rows that could not be read
+    part: str | None = None  # what of the upstream's whole list was read, unless all
 
     @property
     def used(self) -> bool:
@@ -107,6 +108,8 @@ class Provenance:
         """Add notes. A source read twice for a section becomes one note, with the more severe status."""
         for note in notes:
             self._warn_dropped(note)
+            if note.part and note.used:
+                self.warn(note.section, "insufficient_sample", f"Read was {note.part}.", note.source.name)
             twin = next(
                 (i for i, n in enumerate(self.sources) if n.source is note.source and n.section == note.section), None
             )

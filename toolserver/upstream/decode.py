@@ -48,8 +48,9 @@ def parse_body(source: Source[Any, Any], request: Get, query: Any, body: bytes, 
         failure = _judge_failure(source, error)
     if failure is not None:
         raise failure  # not inside the handler: it would hold what it came from, and that often the whole body
-    if _is_list(result) and len(result) < source.least:
-        raise SourceEmpty(f"{len(result)} items")
+    items = _count_items(result, source.least)
+    if items is not None and items < source.least:
+        raise SourceEmpty(f"{items} items")
     return result
 
 
@@ -102,9 +103,15 @@ def _refuse_constants(result: Any) -> None:
             _refuse_constants(each)
 
 
-def _is_list(result: Any) -> bool:
-    """Whether a result has items to count. A NamedTuple is one record with fields."""
-    return isinstance(result, Sized) and not isinstance(result, str | bytes) and not hasattr(result, "_fields")
+def _count_items(result: Any, least: int) -> int | None:
+    """Return how many items a result lists, or None for one that is no list.
+
+    A NamedTuple is one record with fields; where a source says how many items there are at least, its first field is
+    the list.
+    """
+    listed = result[0] if hasattr(result, "_fields") and least > 1 else result
+    is_list = isinstance(listed, Sized) and not isinstance(listed, str | bytes) and not hasattr(listed, "_fields")
+    return len(listed) if is_list else None
 
 
 def _decode(request: Get, body: bytes) -> Any:

@@ -128,6 +128,7 @@ class Source(Generic[Q, R]):
         user_input: the query comes from a caller: kept in a small cache of its own, never on disk. Unless the
             caller left the arguments at their defaults, it also has a lane, a circuit and a budget of its own.
         few_choices: a caller's argument is one of a few words: cached like any other, in the lane of callers.
+        covers: what of the upstream's whole list an answer covers, in words that follow "read was"; None for all of it.
         unreadable_share: of the rows of a list, how large a part may be unreadable; more of them is no answer.
         untrusted: answers carry third-party text.
         probe: a query that `doctor` may ask.
@@ -154,6 +155,7 @@ class Source(Generic[Q, R]):
     key: Callable[[Q], Hashable] = same
     user_input: bool = False
     few_choices: bool = False
+    covers: Callable[[R], str | None] | None = None
     unreadable_share: float = USUAL_SHARE
     untrusted: bool = False
     gauge: Gauge[R] | None = None

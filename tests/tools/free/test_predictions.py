@@ -35,6 +35,8 @@ async def test_when_polymarket_is_down_kalshi_answers_and_the_answer_says_so(com
     assert {bet["source"] for bet in made.json} == {"Kalshi"}
     assert {bet["change_1h_points"] for bet in made.json} == {None}
     assert {n.source.name: n.status for n in made.notes.sources} == {KALSHI: "fallback", POLYMARKET: "error"}
+    [told] = [w.message for w in made.notes.warnings if w.code == "insufficient_sample"]
+    assert told == "Read was the first 200 open events in Kalshi's own order, not all: others may be traded more."
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ ROWS = (
         "kraken/ticker-XBTUSDT.json",
         kraken.TICKER,
         None,
-        {"quote": "USDT", "last": 105899.4, "high": 106613.1, "low": 104711.0, "volume": 163.28908096},
+        {"name": "XBTUSDT", "last": 105899.4, "high": 106613.1, "low": 104711.0, "volume": 163.28908096},
         "XBTUSDT",
     ),
     Read(
@@ -191,7 +191,12 @@ ROWS = (
         "kalshi/events-nested-markets.json",
         kalshi.EVENTS,
         10,
-        {"0.id": "KXELONMARS-99", "0.question": "Will Elon Musk visit Mars before Aug 1, 2099?", "0.prices.0": 0.15},
+        {
+            "bets.0.id": "KXELONMARS-99",
+            "bets.0.question": "Will Elon Musk visit Mars before Aug 1, 2099?",
+            "bets.0.prices.0": 0.15,
+        },
+        of="bets",
         cut=True,
     ),
     Refused("kalshi/events-list.json", kalshi.EVENTS, SourceEmpty, None, "0 items"),
