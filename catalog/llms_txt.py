@@ -15,11 +15,11 @@ from toolserver.registry.site_facts import (
     SiteFacts,
     auth,
     duration,
-    pages,
     paragraphs,
     price,
     sells,
 )
+from toolserver.registry.site_pages import pages
 
 _READING = """\
 ## Reading an answer

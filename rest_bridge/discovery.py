@@ -1,8 +1,9 @@
 """/api/meta, /api/meta/pro, /api/sources, the API catalogue, robots.txt: what the service is and where things stand."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+from xml.sax.saxutils import escape
 
 from toolserver import API_VERSION, __version__
 from toolserver.core.credit_price import PRICING
@@ -22,9 +23,9 @@ from toolserver.registry.site_facts import (
     TEXT,
     Document,
     SiteFacts,
-    pages,
     sells,
 )
+from toolserver.registry.site_pages import pages
 from toolserver.registry.source_list import list_sources, write_source_list
 
 
@@ -136,7 +137,14 @@ def api_catalog(registry: Registry, facts: SiteFacts) -> dict[str, Any]:
 
 def robots(facts: SiteFacts) -> str:
     """Pages are for everybody; the API is for those who call it."""
-    return f"User-agent: *\nAllow: /\nDisallow: {facts.href('/api/')}\n"
+    return f"User-agent: *\nAllow: /\nDisallow: {facts.href('/api/')}\nSitemap: {facts.url('/sitemap.xml')}\n"
+
+
+def site_map(paths: Iterable[str], facts: SiteFacts) -> str:
+    """The addresses of pages in the form that crawlers read."""
+    places = "".join(f"<url><loc>{escape(facts.url(path))}</loc></url>\n" for path in paths)
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+    return f"{head}{places}</urlset>\n"
 
 
 def documents(registry: Registry, facts: SiteFacts) -> dict[str, Document]:

@@ -1,7 +1,6 @@
 """Every document of the HTTP face that depends on nothing but the registry and the facts, by path."""
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 from rest_bridge import discovery
@@ -14,7 +13,7 @@ from rest_bridge.problems import problem_page, problems_page
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.licence_table import LicenceTable
 from toolserver.registry.registry import Registry
-from toolserver.registry.site_facts import PAYMENTS, PAYMENTS_MARKDOWN, Document, SiteFacts, Snippet, sells
+from toolserver.registry.site_facts import HTML, PAYMENTS, PAYMENTS_MARKDOWN, Document, SiteFacts, Snippet, sells
 
 
 def documents(
@@ -31,7 +30,7 @@ def documents(
     if sells(registry):
         page, markdown = payments(registry, facts, licences), payments_markdown(registry, facts, licences)
         paid = {PAYMENTS: page, PAYMENTS_MARKDOWN: markdown}
-    return {
+    found = {
         "/": home(registry, facts, snippets),
         "/docs": reference(registry, facts),
         **paid,
@@ -41,11 +40,6 @@ def documents(
         "/changelog.md": changelog_markdown(changes),
         "/openapi.json": discovery.as_json(openapi(registry, facts, examples)),
         **discovery.documents(registry, facts),
-        "/style.css": style(),
     }
-
-
-def style() -> Document:
-    """The one style sheet."""
-    css = files("rest_bridge.pages").joinpath("style.css").read_bytes()
-    return Document(css, "text/css; charset=utf-8")
+    listed = [path for path, document in found.items() if document.content_type == HTML]
+    return found | {"/sitemap.xml": Document(discovery.site_map(listed, facts).encode(), "application/xml")}

@@ -18,10 +18,10 @@ from rest_bridge.asgi import (
     parse_request,
     send,
 )
+from rest_bridge.rejections import RejectionWriter
 from rest_bridge.routes import Handler, Mounted, RouteTable
 from toolserver.calls.disconnect import run_unless_disconnected
 from toolserver.calls.pipeline import Outcome, Pipeline
-from toolserver.calls.response import json_bytes
 from toolserver.clock import Clock
 from toolserver.core.caller import Addresses, Caller, bearer
 from toolserver.errors import (
@@ -32,10 +32,8 @@ from toolserver.errors import (
     NotFound,
     RateLimited,
 )
-from toolserver.registry import error_codes
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.x402.headers import REQUIRED, offer_version_1, unheader
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +58,7 @@ class Face:
         mounted: Mapping[str, Mounted] | None = None,
     ) -> None:
         self._pipeline, self._facts, self._clock, self._addresses = pipeline, facts, clock, addresses
+        self._rejections = RejectionWriter(registry, facts)
         self._body_limit = body_limit
         self._routes = RouteTable(registry, pages or {}, mounted or {})
         self._book = h.HeaderBook(facts)
@@ -269,13 +268,10 @@ class Face:
 
     async def _reject(self, scope: Scope, send_: Send, rejected: CallRejected, request_id: str) -> None:
         """A failure as problem+json, or in the shape the specification gives to payment failures."""
-        told = error_codes.body(
-            rejected.code, rejected.detail, facts=self._facts, request_id=request_id, **rejected.extra
-        )
-        if (offer := rejected.headers.get(REQUIRED)) is not None:
-            told |= offer_version_1(unheader(offer))
-        body = json_bytes(told)
-        headers = [h.PROBLEM_TYPE, h.NO_STORE, *self._book.always, (b"x-request-id", request_id.encode())]
+        body, about = self._rejections.write(scope, rejected, request_id)
+        own = {name for name, _ in about}
+        headers = [*about, h.NO_STORE, *(x for x in self._book.always if x[0] not in own)]
+        headers += [(b"vary", b"Accept"), (b"x-request-id", request_id.encode())]
         headers += [(name.lower().encode(), value.encode()) for name, value in rejected.headers.items()]
         if rejected.status == 402:
             headers.append(self._book.pricing)

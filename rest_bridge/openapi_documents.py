@@ -7,7 +7,8 @@ from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.json_schema import Schema
 from toolserver.registry.placement import Place
 from toolserver.registry.registry import TOOLSETS, Registry
-from toolserver.registry.site_facts import HTML, JSON, READYZ, TOOL_FORMATS, TOOL_TIERS, SitePage, pages
+from toolserver.registry.site_facts import HTML, JSON, READYZ, TOOL_FORMATS, TOOL_TIERS
+from toolserver.registry.site_pages import SitePage, pages
 
 _LIST: Schema = {"type": "array", "items": {"type": "object"}}
 _ROUTE: Schema = {

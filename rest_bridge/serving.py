@@ -14,11 +14,12 @@ from toolserver.registry.site_facts import Document
 MAX_AGE_S = 300
 PAGE_POLICY = (
     b"content-security-policy",
-    b"default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'",
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 )
 
 
-class _Served:
+class ServedDocument:
     """A document with its validator and, once asked for, its compressed forms."""
 
     def __init__(self, document: Document) -> None:
@@ -27,13 +28,18 @@ class _Served:
         self._packed: dict[str, bytes] = {}
 
     def reply(
-        self, found: ParsedRequest, *, max_age_s: int = MAX_AGE_S, vary: bytes = b"Accept-Encoding"
+        self,
+        found: ParsedRequest,
+        *,
+        cache_control: bytes = b"public, max-age=%d" % MAX_AGE_S,
+        vary: bytes = b"Accept-Encoding",
     ) -> PlainReply:
+        """The document, or a 304 for a client that has it."""
         encoding = h.choose_encoding(found.accept_encoding, len(self._body))
         tag = etag_of(self._digest, encoding)
         headers: list[Header] = [
             (b"content-type", self._type),
-            (b"cache-control", b"public, max-age=%d" % max_age_s),
+            (b"cache-control", cache_control),
             (b"etag", tag),
             (b"vary", vary),
         ]
@@ -50,7 +56,7 @@ class _Served:
 
 def serve_fixed(document: Document) -> Handler:
     """Serves one document that never changes while the service runs."""
-    served = _Served(document)
+    served = ServedDocument(document)
 
     async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
         return served.reply(found)
@@ -60,11 +66,11 @@ def serve_fixed(document: Document) -> Handler:
 
 def lazy(make: Callable[[], Document]) -> Handler:
     """The same for a document made when it is first asked for."""
-    made: list[_Served] = []
+    made: list[ServedDocument] = []
 
     async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
         if not made:
-            made.append(_Served(make()))
+            made.append(ServedDocument(make()))
         return made[0].reply(found)
 
     return handler
@@ -72,12 +78,12 @@ def lazy(make: Callable[[], Document]) -> Handler:
 
 def negotiate(html: Callable[[], Document], other: Callable[[], Document], media_type: str) -> Handler:
     """HTML, or another form for clients whose Accept names it and not HTML."""
-    made: dict[bool, _Served] = {}
+    made: dict[bool, ServedDocument] = {}
 
     async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
         wants_other = media_type.encode() in found.accept and b"text/html" not in found.accept
         if wants_other not in made:
-            made[wants_other] = _Served((other if wants_other else html)())
+            made[wants_other] = ServedDocument((other if wants_other else html)())
         return made[wants_other].reply(found, vary=b"Accept, Accept-Encoding")
 
     return handler
@@ -85,12 +91,12 @@ def negotiate(html: Callable[[], Document], other: Callable[[], Document], media
 
 def by_query(make: Callable[[Mapping[str, str]], Document], *, most: int = 64) -> Handler:
     """A document made from query parameters, kept for each choice. `make` raises CallRejected for a wrong one."""
-    made: dict[tuple[tuple[str, str], ...], _Served] = {}
+    made: dict[tuple[tuple[str, str], ...], ServedDocument] = {}
 
     async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
         given = from_query(scope["query_string"])
         choice = tuple(sorted(given.items()))
-        served = made.get(choice) or _Served(make(given))
+        served = made.get(choice) or ServedDocument(make(given))
         if len(made) < most:
             made[choice] = served
         return served.reply(found)

@@ -9,9 +9,36 @@ from rest_bridge.asgi import ParsedRequest, PlainReply, Scope
 from rest_bridge.discovery import as_json
 from rest_bridge.routes import Handler
 from rest_bridge.serving import by_query, fresh, lazy, negotiate
+from rest_bridge.static_files import PREFIX, static_handler
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.registry import Registry
-from toolserver.registry.site_facts import READYZ, Document, SitePage, pages
+from toolserver.registry.site_facts import READYZ, Document
+from toolserver.registry.site_pages import SitePage, pages
+
+
+class DocumentsOnFirstUse:
+    """Every fixed document, written once, with the first request for one of them, and in a thread.
+
+    Writing takes a third of a second, and everybody else would wait for it.
+    """
+
+    def __init__(self, write: Callable[[], Mapping[str, Document]]) -> None:
+        self._write, self._written, self._writing = write, dict[str, Document](), anyio.Lock()
+
+    def __getitem__(self, path: str) -> Document:
+        return self._written[path]
+
+    def before(self, handler: Handler) -> Handler:
+        """The handler, called only when the documents are written."""
+
+        async def handle(scope: Scope, found: ParsedRequest) -> PlainReply:
+            if not self._written:
+                async with self._writing:
+                    if not self._written:
+                        self._written.update(await anyio.to_thread.run_sync(self._write))
+            return await handler(scope, found)
+
+        return handle
 
 
 def site_handlers(
@@ -23,22 +50,10 @@ def site_handlers(
 ) -> dict[str, Handler]:
     """Handlers by path.
 
-    `documents` writes every fixed document, by path; it is called once, with the first request for one of them, and in
-    a thread: it takes a third of a second, and everybody else would wait for it.
+    `documents` writes every fixed document, by path, when the first of them is asked for.
     `tool_definitions` answers /api/llm-tools from its query parameters. `ready` names the conditions for taking calls.
     """
-    written: dict[str, Document] = {}
-    writing = anyio.Lock()
-
-    def after_writing(handler: Handler) -> Handler:
-        async def handle(scope: Scope, found: ParsedRequest) -> PlainReply:
-            if not written:
-                async with writing:
-                    if not written:
-                        written.update(await anyio.to_thread.run_sync(documents))
-            return await handler(scope, found)
-
-        return handle
+    written = DocumentsOnFirstUse(documents)
 
     async def readiness() -> tuple[Document, int]:
         checks = await ready()
@@ -46,10 +61,10 @@ def site_handlers(
         return as_json({"ready": is_ready, "checks": dict(checks)}), 200 if is_ready else 503
 
     def document(path: str) -> Handler:
-        return after_writing(lazy(lambda: written[path]))
+        return written.before(lazy(lambda: written[path]))
 
     def either(page: SitePage) -> Handler:
-        return after_writing(
+        return written.before(
             negotiate(lambda: written[page.path], lambda: written[page.markdown_path], "text/markdown")
         )
 
@@ -58,10 +73,11 @@ def site_handlers(
         **{page.path: either(page) for page in pages(registry) if page.markdown},
         "/api/llm-tools": by_query(tool_definitions),
         READYZ: fresh(readiness),
+        f"{PREFIX}*": static_handler(),
     }
 
 
 def document_paths(registry: Registry) -> list[str]:
     """The paths of the fixed documents that have one form, without writing them."""
     fixed = [page.markdown_path if page.markdown else page.path for page in pages(registry) if page.fixed]
-    return [*fixed, "/style.css", *(f"/problems/{code}" for code in PROBLEMS)]
+    return [*fixed, *(f"/problems/{code}" for code in PROBLEMS)]

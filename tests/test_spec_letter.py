@@ -10,10 +10,10 @@ from tests.arranged import FACTS
 from tests.served import all_tools, served
 from tests.tools.premium.store import BEARER, FUNDS, T, store
 from toolserver.app import _page_handlers
-from toolserver.registry.site_facts import pages
+from toolserver.registry.site_pages import pages
 from toolserver.settings import LimitSettings
 
-NOT_DESCRIBED = re.compile(r"/problems/.*|/style\.css|.*\.md")  # for people, or another form of what is described
+NOT_DESCRIBED = re.compile(r"/problems/.*|/static/\*|.*\.md")  # for people, or another form of what is described
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ The templates stand beside this module; one that ends in `.md` writes Markdown, 
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,11 +13,11 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
+from rest_bridge.static_files import static_path
 from toolserver import API_VERSION, __version__
 from toolserver.registry.registry import Operation, Registry
 from toolserver.registry.site_facts import (
     HTML,
-    PAYMENTS,
     SERVICE,
     Document,
     SiteFacts,
@@ -25,8 +25,8 @@ from toolserver.registry.site_facts import (
     duration,
     paragraphs,
     price,
-    sells,
 )
+from toolserver.registry.site_pages import SitePage, pages
 
 
 def render_page(
@@ -36,10 +36,18 @@ def render_page(
     *,
     path: str,
     title: str,
+    about: str = "",
     markdown_path: str | None = None,
+    scripts: Sequence[str] = (),
+    structured: Mapping[str, Any] | None = None,
     **values: Any,
 ) -> Document:
-    """A whole page. `path` is its own, marked in the navigation; `markdown_path` is where its Markdown stands."""
+    """A whole page.
+
+    `path` is its own, marked in the navigation; `about` describes it in a sentence to search engines and where it is
+    linked; `markdown_path` is where its Markdown stands. `scripts` are modules of `static/js` by name, loaded besides
+    the one of every page. `structured` is its schema.org description.
+    """
     body = (
         _environment()
         .get_template(template)
@@ -48,8 +56,11 @@ def render_page(
             facts=facts,
             path=path,
             title=title,
+            about=about,
             markdown_path=markdown_path,
-            navigation=_navigation(registry),
+            scripts=["page.js", *scripts],
+            structured=structured,
+            navigation=[page for page in pages(registry) if page.label],
             **values,
         )
     )
@@ -95,6 +106,7 @@ def _environment() -> Environment:
     )
     made.globals |= {"service": SERVICE, "version": __version__, "api_version": API_VERSION}
     made.globals |= {"price": price, "auth": auth, "duration": duration, "paragraphs": paragraphs, "is_easy": is_easy}
+    made.globals |= {"static_path": static_path, "is_above": _is_above}
     made.filters |= {"markdown": markdown_to_html, "prose": prose_to_html}
     return made
 
@@ -120,7 +132,9 @@ def _label_cells(tokens: Sequence[Token]) -> None:
     headings: list[str] = []
     column = 0
     for index, token in enumerate(tokens):
-        if token.type == "thead_open":
+        if token.type == "table_open":
+            token.attrSet("class", "narrow")
+        elif token.type == "thead_open":
             headings = []
         elif token.type == "tr_open":
             column = 0
@@ -146,7 +160,7 @@ def _mark_lead(tokens: Sequence[Token]) -> None:
             token.attrSet("class", "lead")
 
 
-def _navigation(registry: Registry) -> list[tuple[str, str]]:
-    payments = [(PAYMENTS, "Payments")] if sells(registry) else []
-    others = [("/changelog", "Changelog"), ("/openapi.json", "OpenAPI"), ("/llms.txt", "llms.txt")]
-    return [("/docs", "Tools"), *payments, *others]
+def _is_above(page: SitePage, path: str, navigation: Sequence[SitePage]) -> bool:
+    """Whether the page at `path` stands below another page, which the navigation then marks in its place."""
+    under = path.startswith(f"{page.path}/")
+    return under and not any(path == other.path for other in navigation)

@@ -52,7 +52,7 @@ def test_every_file_of_the_packages_is_in_the_wheel(wheel: Path) -> None:
         for path in (ROOT / package).rglob("*")
         if path.is_file() and path.suffix not in (".pyc", ".pyo")
     }
-    assert {Path(name).suffix for name in ours} >= {".py", ".html", ".md", ".css", ".sql", ".json"}
+    assert {Path(name).suffix for name in ours} >= {".py", ".html", ".md", ".css", ".js", ".svg", ".sql", ".json"}
     assert ours | {"toolserver/CHANGELOG.md"} == {
         name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name
     }
@@ -74,4 +74,4 @@ def test_what_is_installed_works_without_the_checkout(wheel: Path, tmp_path: Pat
     assert found["changelog"] == (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert found["ledger"]["issued"] == 0
     assert found["examples"] == len(list((ROOT / "catalog" / "examples").glob("*.json")))
-    assert min(found["pages"][path] for path in ("/", "/docs", "/docs/payments.md", "/style.css", "/problems")) > 500
+    assert min(found["pages"][path] for path in ("/", "/docs", "/docs/payments.md", "/problems")) > 500

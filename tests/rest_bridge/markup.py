@@ -6,7 +6,7 @@ ALONE = {"br", "hr", "link", "meta"}
 
 
 class Page(HTMLParser):
-    """`faults` are tags that do not match; `links` every href; `ids` every id, in order."""
+    """`faults` are tags that do not match; `links` every href; `ids` every id, in order; `scripts` what is loaded."""
 
     def __init__(self, body: bytes) -> None:
         super().__init__()
@@ -16,12 +16,15 @@ class Page(HTMLParser):
         self.ids: list[str] = []
         self.words: list[str] = []
         self.names: list[str] = []
+        self.scripts: list[str] = []
         self.feed(body.decode())
         self.close()
         self.faults += self.open
 
     def handle_starttag(self, tag, attrs):
         self.names.append(tag)
+        if tag == "script" and ("type", "application/ld+json") not in attrs:
+            self.scripts += [dict(attrs).get("src") or "of its own"]
         self.links += [value for name, value in attrs if name in ("href", "src")]
         self.ids += [value for name, value in attrs if name == "id"]
         if tag not in ALONE:

@@ -10,7 +10,8 @@ from rest_bridge.discovery import api_catalog, meta, robots
 from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.requirements import proves
 from tests.rest_bridge.made import BY_OTHERS, PROJECT, made, registries
-from toolserver.registry.site_facts import LimitFacts, pages
+from toolserver.registry.site_facts import LimitFacts
+from toolserver.registry.site_pages import pages
 
 
 @proves("discovery.meta")

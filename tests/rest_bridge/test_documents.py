@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from catalog import llms_txt
+from rest_bridge.static_files import read_static_files, static_path
 from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.rest_bridge.made import BY_OTHERS, html_pages, made, registries
 
@@ -19,16 +20,18 @@ def test_every_page_is_well_formed_with_one_heading_and_unique_ids(registry):
 
 
 @registries
-def test_no_page_carries_script_or_anything_from_elsewhere(registry):
+def test_no_page_carries_script_of_its_own_or_anything_from_elsewhere(registry):
     for path, page in html_pages(registry).items():
-        assert not {"script", "iframe", "img", "style"} & set(page.names), path
-        assert "/style.css" in page.links
+        assert not {"iframe", "img", "style"} & set(page.names), path
+        assert all(src.startswith("/static/") for src in page.scripts), path
+        assert static_path("css/style.css") in page.links
 
 
 @registries
 def test_every_link_of_a_page_leads_to_something_that_is_there(registry):
     found = html_pages(registry)
     there = {*made(registry), *llms_txt.documents(registry, FACTS), *BY_OTHERS, *(o.path for o in registry)}
+    there |= {static_path(name) for name in read_static_files()}
     for path, page in found.items():
         for link in page.links:
             target = urlsplit(link)

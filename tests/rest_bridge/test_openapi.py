@@ -16,7 +16,7 @@ from tests.requirements import proves
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.registry import Registry, Tier
 from toolserver.registry.response_schema import answer_schema
-from toolserver.registry.site_facts import pages
+from toolserver.registry.site_pages import pages
 
 PROJECT = Registry.load("tools")
 SIGHTS = {
@@ -245,7 +245,7 @@ def test_only_calls_that_need_a_token_ask_for_one():
 def test_every_document_for_programs_is_described(registry):
     described = openapi(registry, FACTS)["paths"]
     for page in pages(registry):
-        assert page.path in described or page.media_type == "text/html" or page.path == "/robots.txt"
+        assert page.path in described or page.media_type == "text/html" or page.path in ("/robots.txt", "/sitemap.xml")
     assert "/problems/{code}" in described
     assert {"get", "post"} == described["/api/mcp"].keys()
 

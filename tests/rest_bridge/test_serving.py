@@ -49,7 +49,8 @@ async def test_only_pages_for_people_carry_the_policy_of_pages():
     page = await ask(serve_fixed(Document(b"<p>", "text/html; charset=utf-8")))
     assert PAGE_POLICY in page.headers
     assert b"default-src 'none'" in PAGE_POLICY[1]
-    assert b"script" not in PAGE_POLICY[1]
+    assert b"script-src 'self';" in PAGE_POLICY[1]
+    assert b"unsafe" not in PAGE_POLICY[1]
     assert header(await ask(serve_fixed(LONG)), b"content-security-policy") is None
 
 

@@ -9,7 +9,8 @@ from rest_bridge.asgi import parse_request
 from rest_bridge.site import document_paths, site_handlers
 from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.rest_bridge.made import made
-from toolserver.registry.site_facts import Document, pages
+from toolserver.registry.site_facts import Document
+from toolserver.registry.site_pages import pages
 
 
 def handlers(
@@ -56,7 +57,7 @@ async def test_documents_are_written_beside_the_event_loop_and_once_for_all_who_
         answers.append((await ask(found[path])).body)
 
     async with anyio.create_task_group() as tasks:
-        for path in ("/docs", "/llms.txt", "/style.css"):
+        for path in ("/docs", "/llms.txt", "/problems"):
             tasks.start_soon(read, path)
     assert answers == [b"x"] * 3
     assert len(threads) == 1
@@ -99,4 +100,5 @@ def test_every_listed_page_has_a_handler_and_every_document_a_path(registry):
     assert made(registry, FACTS).keys() | {"/llms.txt", "/llms-full.txt"} == found.keys() - {
         "/api/llm-tools",
         "/readyz",
+        "/static/*",
     }

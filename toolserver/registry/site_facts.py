@@ -113,35 +113,6 @@ class Snippet:
     link: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SitePage:
-    """A page of the HTTP face. This list decides where the page is served, described and listed.
-
-    `relation` is how the API catalogue (RFC 9727) refers to it.
-    """
-
-    path: str
-    title: str
-    summary: str
-    media_type: str
-    relation: str | None = None
-    fixed: bool = True
-    """Whether it depends on nothing but the registry and the facts, so that it is written once."""
-    paid: bool = False
-    """Whether it exists only where something is sold."""
-    markdown: bool = False
-    """Whether the same page is also served as Markdown, at its path with `.md` at the end."""
-    described: bool = True
-    """Whether the OpenAPI document describes it. Pages for people and crawlers are not described."""
-    listed: bool = True
-    """Whether llms.txt leads to it."""
-
-    @property
-    def markdown_path(self) -> str:
-        """Where its Markdown form is served."""
-        return f"{self.path}.md"
-
-
 TOOL_FORMATS = ("both", "raw", "openai", "anthropic", "openai-responses", "gemini", "bedrock")
 TOOL_TIERS = (Tier.FREE.value, Tier.PREMIUM.value)  # what `tier` of /api/llm-tools may be
 PAYMENTS = "/docs/payments"
@@ -151,78 +122,6 @@ RECEIPT_KEY = "/.well-known/service-receipt-key.json"
 PAYMENTS_MARKDOWN = f"{PAYMENTS}.md"
 PREMIUM_FACTS = "/api/meta/pro"
 SOURCES = "/api/sources"
-PAGES = (
-    SitePage(
-        "/",
-        "Home",
-        "What this is, how to connect, every tool at a glance",
-        "text/html",
-        described=False,
-        listed=False,
-    ),
-    SitePage(
-        "/docs",
-        "Tool reference",
-        "Arguments, answers and sources of every tool",
-        "text/html",
-        "service-doc",
-        described=False,
-    ),
-    SitePage(
-        PAYMENTS,
-        "Credits and payments",
-        f"Prices, how credits are bought, when a call is free; as Markdown at `{PAYMENTS_MARKDOWN}`",
-        "text/html",
-        paid=True,
-        markdown=True,
-        described=False,
-    ),
-    SitePage("/openapi.json", "OpenAPI 3.1", "The whole REST interface, machine-readable", JSON, "service-desc"),
-    SitePage("/llms.txt", "llms.txt", "A short guide for language models", "text/plain", "describedby", listed=False),
-    SitePage(
-        "/llms-full.txt", "llms-full.txt", "The long guide: every tool with its fields", "text/plain", "describedby"
-    ),
-    SitePage(
-        "/api/llm-tools",
-        "Tool definitions",
-        "Function-calling definitions in six layouts, with the route of each tool",
-        JSON,
-        "service-desc",
-        fixed=False,
-    ),
-    SitePage(
-        "/api/mcp", "MCP endpoint", "Model Context Protocol over HTTP (POST, JSON-RPC 2.0)", JSON, "item", fixed=False
-    ),
-    SitePage("/api/meta", "Service facts", "Versions, freshness, sources, licences, limits", JSON, "service-meta"),
-    SitePage(
-        SOURCES,
-        "Sources",
-        "Every source with its licence, terms and attribution; `_meta.sources_digest` of an answer is of this document",
-        JSON,
-    ),
-    SitePage(
-        PREMIUM_FACTS,
-        "Premium facts",
-        "Price, arguments, freshness and free sibling of every premium tool",
-        JSON,
-        paid=True,
-    ),
-    SitePage(
-        "/problems", "Error codes", "Every error code, what it means and what to do", "text/html", described=False
-    ),
-    SitePage(
-        "/changelog",
-        "Changelog",
-        "What changed; deprecations are announced here 90 days ahead",
-        "text/html",
-        markdown=True,
-    ),
-    SitePage(READYZ, "Readiness", "Whether this instance takes calls", JSON, "status", fixed=False),
-    SitePage(API_CATALOG, "API catalogue", "Where everything is (RFC 9727)", "application/linkset+json"),
-    SitePage(
-        "/robots.txt", "robots.txt", "What crawlers should leave alone", "text/plain", described=False, listed=False
-    ),
-)
 
 
 def link_header(facts: SiteFacts) -> str:
@@ -240,11 +139,6 @@ def auth(operation: Operation) -> Literal["none", "bearer"]:
 def sells(registry: Registry) -> bool:
     """Whether any tool here needs a token, so that documents speak of credits at all."""
     return any(auth(operation) == "bearer" for operation in registry)
-
-
-def pages(registry: Registry) -> list[SitePage]:
-    """The pages there are: those about what is paid for only where something is sold."""
-    return [page for page in PAGES if not page.paid or sells(registry)]
 
 
 def price(operation: Operation) -> str:

@@ -4,6 +4,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from rest_bridge.pages.render import is_easy, markdown_to_html, prose_to_html, render_page, render_text
+from rest_bridge.static_files import static_path
 from tests.catalog.tiny import FACTS, TINY
 from tests.rest_bridge.markup import Page
 from toolserver.registry.site_facts import SiteFacts
@@ -27,8 +28,10 @@ def test_a_value_that_a_template_needs_and_does_not_get_is_an_error():
 
 def test_the_page_that_is_shown_is_marked_in_the_navigation():
     assert page(path="/changelog").count("aria-current") == 1
+    assert '<a href="/docs" aria-current="true">' in page(path="/docs/webhooks")
+    assert page(path="/docs/webhooks").count("aria-current") == 1
     assert '<a href="/changelog" aria-current="page">' in page(path="/changelog")
-    assert "aria-current" not in page(path="/problems")
+    assert "aria-current" not in page(path="/elsewhere")
 
 
 def test_the_home_page_is_titled_by_what_it_is_about():
@@ -44,8 +47,23 @@ def test_a_page_names_its_markdown_and_the_contact_where_there_are_any():
 
 def test_links_start_with_the_path_of_the_public_address():
     found = page(SiteFacts("https://data.example/live", "data.example"))
-    assert '<link rel="stylesheet" href="/live/style.css">' in found
+    assert f'<link rel="stylesheet" href="/live{static_path("css/style.css")}">' in found
+    assert f'content="https://data.example/live{static_path("card.png")}"' in found
+    assert '<html lang="en" data-base="/live">' in found
     assert '<link rel="canonical" href="https://data.example/live/changelog">' in found
+
+
+def test_a_page_loads_the_scripts_of_every_page_and_its_own():
+    found = page(scripts=["chart.js"])
+    for name in ("page.js", "chart.js"):
+        assert f'<script type="module" src="{static_path(f"js/{name}")}"></script>' in found
+    with pytest.raises(KeyError):
+        page(scripts=["none.js"])
+
+
+def test_structured_data_stay_data():
+    found = page(structured={"name": "</script><b>"})
+    assert '<script type="application/ld+json">{"name": "\\u003c/script\\u003e\\u003cb\\u003e"}</script>' in found
 
 
 # --- Markdown ---

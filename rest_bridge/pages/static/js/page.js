@@ -1,0 +1,46 @@
+// What every page does: copy buttons, ages that tick, numbers in the reader's language, the choice of light or dark.
+
+import { startTicking } from "./age.js";
+import { addCopyButtons } from "./copy.js";
+import { find, findAll } from "./dom.js";
+import { formatNumber } from "./format.js";
+
+addCopyButtons();
+startTicking();
+writeNumbers();
+offerThemes(find("#theme"));
+
+/** `<data value="12345.6" data-unit="$">` is written in the reader's language. */
+function writeNumbers() {
+  for (const number of findAll("data[value]")) {
+    number.textContent = formatNumber(Number(number.value), { unit: number.dataset.unit ?? "" });
+  }
+}
+
+/** A button that goes from the system's choice to light or dark and back. */
+function offerThemes(button) {
+  const root = document.documentElement;
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const next = () => {
+    const other = dark.matches ? "light" : "dark";
+    return root.dataset.theme === other ? "" : other;
+  };
+  const say = () => {
+    button.textContent = next() ? `${next() === "dark" ? "Dark" : "Light"} theme` : "System's theme";
+  };
+  button.addEventListener("click", () => {
+    const chosen = next();
+    if (chosen) root.dataset.theme = chosen;
+    else delete root.dataset.theme;
+    try {
+      if (chosen) localStorage.setItem("theme", chosen);
+      else localStorage.removeItem("theme");
+    } catch {
+      // Storage is barred: the choice lasts for this page.
+    }
+    say();
+  });
+  dark.addEventListener("change", say);
+  button.hidden = false;
+  say();
+}

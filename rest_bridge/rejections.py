@@ -1,0 +1,31 @@
+"""A rejected call as a body: problem+json for programs, a page for people whose address has none."""
+
+from rest_bridge import headers as h
+from rest_bridge.asgi import Header, Scope
+from rest_bridge.pages.failure import failure_page, is_for_people
+from rest_bridge.serving import PAGE_POLICY
+from toolserver.calls.response import json_bytes
+from toolserver.errors import CallRejected
+from toolserver.registry import error_codes
+from toolserver.registry.registry import Registry
+from toolserver.registry.site_facts import SiteFacts
+from toolserver.x402.headers import REQUIRED, offer_version_1, unheader
+
+
+class RejectionWriter:
+    """Writes the bodies of failures of one server."""
+
+    def __init__(self, registry: Registry, facts: SiteFacts) -> None:
+        self._registry, self._facts = registry, facts
+
+    def write(self, scope: Scope, rejected: CallRejected, request_id: str) -> tuple[bytes, list[Header]]:
+        """The body, and the headers that depend on its form. Payment failures have the shape of the specification."""
+        told = error_codes.body(
+            rejected.code, rejected.detail, facts=self._facts, request_id=request_id, **rejected.extra
+        )
+        if (offer := rejected.headers.get(REQUIRED)) is not None:
+            told |= offer_version_1(unheader(offer))
+        if rejected.status != 402 and is_for_people(scope):
+            page = failure_page(self._registry, self._facts, told)
+            return page.body, [(b"content-type", page.content_type.encode()), PAGE_POLICY]
+        return json_bytes(told), [h.PROBLEM_TYPE]

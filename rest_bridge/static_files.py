@@ -1,0 +1,76 @@
+"""What pages load: the style sheet, scripts and pictures, under one path that changes with their content.
+
+All files stand below `/static/<digest of all of them>/`. So a page and what it loads are of one version, modules import
+each other by relative paths, and a browser may keep every file for a year.
+"""
+
+import functools
+import hashlib
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from rest_bridge.asgi import ParsedRequest, PlainReply, Scope
+from rest_bridge.routes import Handler
+from rest_bridge.serving import ServedDocument
+from toolserver.errors import NotFound
+from toolserver.registry.site_facts import JSON, Document
+
+PREFIX = "/static/"
+FOREVER = b"public, max-age=31536000, immutable"
+_TYPES = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "json": JSON,
+    "png": "image/png",
+    "svg": "image/svg+xml",
+    "txt": "text/plain; charset=utf-8",
+}
+
+
+@functools.cache
+def read_static_files() -> Mapping[str, Document]:
+    """Every file by its path below the folder `pages/static`."""
+    found = _walk(files("rest_bridge.pages").joinpath("static"), "")
+    return {name: Document(file.read_bytes(), _TYPES[name.rsplit(".", 1)[-1]]) for name, file in sorted(found)}
+
+
+@functools.cache
+def static_path(name: str) -> str:
+    """The path that a file is served at. Raises KeyError for a file that is not there."""
+    read_static_files()[name]
+    return f"{PREFIX}{_digest()}/{name}"
+
+
+def static_handler() -> Handler:
+    """Serves the files. The address of another version gets this version's file, which is then not kept."""
+    served: dict[str, ServedDocument] = {}
+
+    async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
+        version, _, name = scope["path"].removeprefix(PREFIX).partition("/")
+        document = read_static_files().get(name)
+        if document is None:
+            raise NotFound("There is no such file.")
+        if name not in served:
+            served[name] = ServedDocument(document)
+        policy = FOREVER if version == _digest() else b"no-cache"
+        return served[name].reply(found, cache_control=policy)
+
+    return handler
+
+
+@functools.cache
+def _digest() -> str:
+    whole = hashlib.sha256()
+    for name, document in read_static_files().items():
+        whole.update(b"%s %d " % (name.encode(), len(document.body)))
+        whole.update(document.body)
+    return whole.hexdigest()[:12]
+
+
+def _walk(folder: Traversable, above: str) -> Iterator[tuple[str, Traversable]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _walk(entry, f"{above}{entry.name}/")
+        else:
+            yield above + entry.name, entry

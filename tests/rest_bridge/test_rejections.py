@@ -1,0 +1,64 @@
+"""Failures for programs and for people."""
+
+import json
+
+import pytest
+
+from rest_bridge.rejections import RejectionWriter
+from tests.catalog.tiny import FACTS, TINY
+from tests.rest_bridge.markup import Page
+from toolserver.errors import MissingToken, NotFound
+
+WRITER = RejectionWriter(TINY, FACTS)
+BROWSER = b"text/html,application/xhtml+xml,*/*;q=0.8"
+
+
+def written(error, *, accept=BROWSER, path="/nothing", method="GET"):
+    scope = {"path": path, "method": method, "headers": [(b"accept", accept)]}
+    body, headers = WRITER.write(scope, error, "req_1")
+    return body, dict(headers)
+
+
+def missing():
+    return NotFound("There is nothing at this address.", did_you_mean=["/docs", "/api/x/{id}"], catalog="…")
+
+
+def test_a_browser_gets_a_page_that_leads_on():
+    body, headers = written(missing())
+    page = Page(body)
+    assert headers[b"content-type"].startswith(b"text/html")
+    assert b"script-src 'self'" in headers[b"content-security-policy"]
+    assert page.faults == []
+    assert "There is nothing at this address." in page.text
+    assert "req_1" in page.text
+    assert "/docs" in page.links
+    assert not any("{" in link for link in page.links)
+    assert b"canonical" not in body
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"accept": b"*/*"},
+        {"accept": b"application/json"},
+        {"path": "/api/nothing"},
+        {"path": "/.well-known/nothing"},
+        {"method": "POST"},
+    ],
+)
+def test_programs_and_addresses_of_the_api_get_json(asked):
+    body, headers = written(missing(), **asked)
+    assert json.loads(body)["error"] == "not_found"
+    assert headers == {b"content-type": b"application/problem+json"}
+
+
+def test_payment_failures_keep_their_shape():
+    body, _ = written(MissingToken("A token is needed."))
+    assert json.loads(body).keys() >= {"error", "signup", "pricing"}
+
+
+def test_what_was_asked_for_never_becomes_markup():
+    error = NotFound("<script>alert(1)</script>", did_you_mean=['/"><b>'], catalog="…")
+    body, _ = written(error)
+    assert b"<script>alert" not in body
+    assert b"<b>" not in body

@@ -1,0 +1,162 @@
+"""The list of pages: it decides where a page is served, described, listed and linked."""
+
+from dataclasses import dataclass
+
+from toolserver.registry.registry import Registry
+from toolserver.registry.site_facts import (
+    API_CATALOG,
+    JSON,
+    PAYMENTS,
+    PAYMENTS_MARKDOWN,
+    PREMIUM_FACTS,
+    READYZ,
+    SOURCES,
+    sells,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SitePage:
+    """A page of the HTTP face. This list decides where the page is served, described and listed.
+
+    `relation` is how the API catalogue (RFC 9727) refers to it.
+    """
+
+    path: str
+    title: str
+    summary: str
+    media_type: str
+    relation: str | None = None
+    fixed: bool = True
+    """Whether it depends on nothing but the registry and the facts, so that it is written once."""
+    paid: bool = False
+    """Whether it exists only where something is sold."""
+    markdown: bool = False
+    """Whether the same page is also served as Markdown, at its path with `.md` at the end."""
+    described: bool = True
+    """Whether the OpenAPI document describes it. Pages for people and crawlers are not described."""
+    listed: bool = True
+    """Whether llms.txt leads to it."""
+    label: str = ""
+    """Its name in the navigation of pages; empty where the navigation has no link to it."""
+    aside: bool = False
+    """Whether the navigation at the foot of pages has it, in place of the one at the top."""
+
+    @property
+    def markdown_path(self) -> str:
+        """Where its Markdown form is served."""
+        return f"{self.path}.md"
+
+
+PAGES = (
+    SitePage(
+        "/",
+        "Home",
+        "What this is, how to connect, every tool at a glance",
+        "text/html",
+        described=False,
+        listed=False,
+    ),
+    SitePage(
+        "/docs",
+        "Tool reference",
+        "Arguments, answers and sources of every tool",
+        "text/html",
+        "service-doc",
+        described=False,
+        label="Docs",
+    ),
+    SitePage(
+        PAYMENTS,
+        "Credits and payments",
+        f"Prices, how credits are bought, when a call is free; as Markdown at `{PAYMENTS_MARKDOWN}`",
+        "text/html",
+        paid=True,
+        markdown=True,
+        described=False,
+        label="Payments",
+    ),
+    SitePage(
+        "/openapi.json",
+        "OpenAPI 3.1",
+        "The whole REST interface, machine-readable",
+        JSON,
+        "service-desc",
+        label="OpenAPI",
+        aside=True,
+    ),
+    SitePage(
+        "/llms.txt",
+        "llms.txt",
+        "A short guide for language models",
+        "text/plain",
+        "describedby",
+        listed=False,
+        label="llms.txt",
+        aside=True,
+    ),
+    SitePage(
+        "/llms-full.txt", "llms-full.txt", "The long guide: every tool with its fields", "text/plain", "describedby"
+    ),
+    SitePage(
+        "/api/llm-tools",
+        "Tool definitions",
+        "Function-calling definitions in six layouts, with the route of each tool",
+        JSON,
+        "service-desc",
+        fixed=False,
+    ),
+    SitePage(
+        "/api/mcp", "MCP endpoint", "Model Context Protocol over HTTP (POST, JSON-RPC 2.0)", JSON, "item", fixed=False
+    ),
+    SitePage(
+        "/api/meta",
+        "Service facts",
+        "Versions, freshness, sources, licences, limits",
+        JSON,
+        "service-meta",
+        label="Service facts",
+        aside=True,
+    ),
+    SitePage(
+        SOURCES,
+        "Sources",
+        "Every source with its licence, terms and attribution; `_meta.sources_digest` of an answer is of this document",
+        JSON,
+    ),
+    SitePage(
+        PREMIUM_FACTS,
+        "Premium facts",
+        "Price, arguments, freshness and free sibling of every premium tool",
+        JSON,
+        paid=True,
+    ),
+    SitePage(
+        "/problems",
+        "Error codes",
+        "Every error code, what it means and what to do",
+        "text/html",
+        described=False,
+        label="Error codes",
+        aside=True,
+    ),
+    SitePage(
+        "/changelog",
+        "Changelog",
+        "What changed; deprecations are announced here 90 days ahead",
+        "text/html",
+        markdown=True,
+        label="Changelog",
+    ),
+    SitePage(READYZ, "Readiness", "Whether this instance takes calls", JSON, "status", fixed=False),
+    SitePage(API_CATALOG, "API catalogue", "Where everything is (RFC 9727)", "application/linkset+json"),
+    SitePage(
+        "/robots.txt", "robots.txt", "What crawlers should leave alone", "text/plain", described=False, listed=False
+    ),
+    SitePage("/sitemap.xml", "Site map", "Every page, for crawlers", "application/xml", described=False, listed=False),
+)
+
+
+def pages(registry: Registry) -> list[SitePage]:
+    """The pages there are: those about what is paid for only where something is sold."""
+    return [page for page in PAGES if not page.paid or sells(registry)]
