@@ -12,17 +12,16 @@ import pytest
 
 from tests.purchases.fake_rpc import fake_rpc
 from tests.purchases.parts import NOW, TX, TX2, Server, address_of, desk, paid
-from tests.purchases.wallet import XPUB, address, extended
+from tests.purchases.wallet import XPUB, extended
 from toolserver.clock import ManualClock
 from toolserver.core.credit_sales import Claim, CreditSales, NoCreditSales
 from toolserver.errors import AlreadyCredited, ChainUnavailable, NoMatchingTransfer, NotFound, PaymentRequired
 from toolserver.ledger.operations import CauseReused
 from toolserver.ledger.sqlite import SqliteLedger, open_ledger
 from toolserver.purchases.confirm import Rules
-from toolserver.purchases.deposit import NotAnAccountKey, checksum_address
+from toolserver.purchases.deposit import NotAnAccountKey
 from toolserver.purchases.policy import Policy
-from toolserver.purchases.rpc_pool import ChainDown
-from toolserver.purchases.service import open_purchases, rules_of, sweep_plan, terms_of
+from toolserver.purchases.service import open_purchases, rules_of, terms_of
 from toolserver.purchases.sqlite_review import SqliteReview
 from toolserver.purchases.sqlite_store import SqlitePurchaseStore
 from toolserver.settings import PaymentSettings as Settings
@@ -146,60 +145,7 @@ async def test_a_revoked_token_has_no_balance_even_if_asked_directly(tmp_path):
         assert refused.value.code == "expired"
 
 
-# --- what operators do
-
-
-async def test_a_sweep_names_what_is_worth_collecting(tmp_path):
-    async with fake_rpc() as fake, desk(tmp_path, [Server()]) as d:
-        quotes = [await d.quote() for _ in range(3)]
-        fake.pay(address_of(quotes[0]), 0.5, TX)
-        fake.pay(address_of(quotes[2]), 7, TX2)
-        fake.now += 20
-        given = settings(rpc_urls=[fake.url])
-        before = await sweep_plan(given, known=await d.store.list_deposits(), clock=d.clock, to=SHARED)
-        assert before["authorizations"] == []  # not final yet
-        fake.now += 2000
-        made = await sweep_plan(given, known=await d.store.list_deposits(), clock=d.clock, to=SHARED)
-        assert (made["total"], made["to"]) == (7_000_000, checksum_address(bytes([0xD0]) * 20))
-        (one,) = made["authorizations"]
-        assert (one["path"], one["typed_data"]["message"]["from"]) == ("0/2", checksum_address(address(2)))
-
-
-@pytest.mark.parametrize("to", ["", "0x12", "D0" * 20, SHARED + "00"])
-async def test_a_sweep_goes_to_an_address(tmp_path, to):
-    async with desk(tmp_path, [Server()]) as d:
-        with pytest.raises(ValueError, match="0x and 40"):
-            await sweep_plan(settings(), known=await d.store.list_deposits(), clock=d.clock, to=to)
-
-
-async def test_a_sweep_needs_the_key_that_addresses_come_from(tmp_path):
-    shared = settings(binding="shared_wallet", shared_wallet=SHARED, xpub=None)
-    async with desk(tmp_path, [Server()]) as d:
-        with pytest.raises(ValueError, match=r"payments\.xpub"):
-            await sweep_plan(shared, known=await d.store.list_deposits(), clock=d.clock, to=SHARED)
-
-
-async def test_a_sweep_signs_nothing_for_addresses_of_another_key(tmp_path):
-    other = extended((44 + 2**31, 60 + 2**31, 3 + 2**31))
-    async with fake_rpc() as fake, desk(tmp_path, [Server()]) as d:
-        fake.pay(address_of(await d.quote()), 7, TX)
-        fake.now += 2000
-        made = await sweep_plan(
-            settings(rpc_urls=[fake.url], xpub=other), known=await d.store.list_deposits(), clock=d.clock, to=SHARED
-        )
-    assert (made["total"], made["authorizations"]) == (0, [])
-    assert [(one["index"], one["value"]) for one in made["of_other_keys"]] == [(0, 7_000_000)]
-
-
-async def test_a_sweep_needs_the_chain(tmp_path):
-    async with desk(tmp_path, [Server()]) as d:
-        with pytest.raises(ChainDown):
-            await sweep_plan(
-                settings(rpc_urls=["http://127.0.0.1:9/"]),
-                known=await d.store.list_deposits(),
-                clock=d.clock,
-                to=SHARED,
-            )
+# --- what needs a person
 
 
 async def test_what_needs_a_person_is_listed(tmp_path):

@@ -1,12 +1,9 @@
 """The plan that is signed offline: which addresses, which keys, and what the relayer sends."""
 
-import pytest
-from eth_account import Account
-from eth_account.messages import encode_typed_data
-
 from tests.purchases.parts import KEY
 from toolserver.purchases.deposit import checksum_address
-from toolserver.purchases.sweep import SELECTOR, VALID_S, Deposit, calldata, find_funded, plan
+from toolserver.purchases.sweep import Deposit, SubmissionCost, find_funded, plan, plan_sweep
+from toolserver.purchases.transfer_authorization import VALID_S
 
 TO = bytes([0xD0]) * 20
 NOW = 1_800_000_000
@@ -52,22 +49,29 @@ def test_addresses_of_another_key_are_named_and_not_signed_for():
     assert made["of_other_keys"] == [{"index": 4, "address": checksum_address(KEY.address(5)), "value": 7}]
 
 
-def test_what_is_planned_can_be_signed_by_a_wallet_and_sent_by_a_relayer():
-    (one,) = plan([Deposit(4, KEY.address(4), 7)], TO, KEY, now=NOW)["authorizations"]
-    typed = one["typed_data"]
-    signed = Account.sign_message(encode_typed_data(full_message=typed), "0x" + "11" * 32)
-    data = calldata(typed["message"], bytes(signed.signature))
-    assert data[:4] == SELECTOR == bytes.fromhex("e3ee160e")
-    words = [data[at : at + 32] for at in range(4, len(data), 32)]
-    assert words[0][12:] == KEY.address(4)
-    assert words[1][12:] == TO
-    assert [int.from_bytes(word, "big") for word in words[2:5]] == [7, 0, NOW + VALID_S]
-    assert words[5].hex() == typed["message"]["nonce"][2:]
-    assert (words[6][-1], words[7] + words[8]) == (signed.signature[64], bytes(signed.signature[:64]))
+def test_what_costs_more_than_it_yields_stays_and_the_plan_says_so():
+    deposits = [Deposit(n, KEY.address(n), amount) for n, amount in enumerate((900_000, 5_000_000, 7_000_000))]
+    made = plan_sweep(deposits, TO, KEY, SubmissionCost.of(10**9, 10**12, 60_000.0), now=NOW, least=1)
+    assert (made["total"], [one["index"] for one in made["authorizations"]]) == (7_000_000, [2])
+    assert made["left"] == {
+        "least_usd": "5.460001",
+        "worth_too_little": {"addresses": 2, "usd": "5.900000"},
+        "bought_nothing_yet": {"addresses": 0, "usd": "0.000000"},
+    }
+    assert (made["yield_usd"], made["cost"]["usd"], made["cost"]["eth"]) == ("7.000000", "5.460000", "0.000091000")
 
 
-@pytest.mark.parametrize("length", [0, 64, 66])
-def test_a_signature_has_65_bytes(length):
-    (one,) = plan([Deposit(4, KEY.address(4), 7)], TO, KEY, now=NOW)["authorizations"]
-    with pytest.raises(ValueError, match="65 bytes"):
-        calldata(one["typed_data"]["message"], bytes(length))
+def test_without_a_price_of_ether_the_cost_is_told_in_ether_alone():
+    made = plan_sweep([Deposit(1, KEY.address(1), 5)], TO, KEY, SubmissionCost.of(10**9, 0, None), now=NOW, least=5)
+    assert (made["total"], made["cost"]["usd"], made["cost"]["eth"]) == (5, None, "0.000090000")
+
+
+def test_money_that_bought_nothing_yet_stays_unless_it_is_asked_for():
+    deposits = [Deposit(n, KEY.address(n), 10, state) for n, state in enumerate(("quoted", "lost", "credited"))]
+    cost = SubmissionCost.of(1, 0, None)
+    made = plan_sweep(deposits, TO, KEY, cost, now=NOW, least=1)
+    assert ([one["index"] for one in made["authorizations"]], made["left"]["bought_nothing_yet"]["addresses"]) == (
+        [2],
+        2,
+    )
+    assert plan_sweep(deposits, TO, KEY, cost, now=NOW, least=1, uncredited=True)["total"] == 30

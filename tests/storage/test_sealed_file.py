@@ -39,6 +39,19 @@ def rewrite(path, *statements):
             db.execute(statement)
 
 
+def go_back(path, version):
+    """Make the file what it was before some migrations, as far as the seal sees it: with the rows it has."""
+    with closing(sqlite3.connect(":memory:")) as old:
+        migrations_module.migrate(old, migrations()[:version])
+        kept = {name for (name,) in old.execute("SELECT name FROM sqlite_master")}
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        rows = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY type <> 'trigger'"
+        for kind, name in db.execute(rows).fetchall():
+            if name not in kept and (kind != "index" or not name.startswith("sqlite")):
+                db.execute(f"DROP {kind} IF EXISTS {name}")
+        db.execute("DELETE FROM migration WHERE number>?", (version,))
+
+
 async def find(path):
     async with durable(path) as file:
         return await file.apart(file.rows.find_rewritten)
@@ -103,14 +116,45 @@ async def test_rules_of_the_file_that_were_taken_away_or_added_are_found(path, s
 async def test_a_seal_that_was_removed_is_not_made_again(path):
     rewrite(path, "DELETE FROM row_seal")
     assert await find(path) == ["the seal is gone"]
-    rewrite(path, "DROP TABLE row_seal", "DELETE FROM migration WHERE number=12")
+    go_back(path, 11)
     assert "the seal is gone" in await find(path)
 
 
 async def test_a_file_of_before_the_seal_is_sealed_as_it_is(path):
-    rewrite(path, "DROP TABLE row_seal", "DELETE FROM migration WHERE number=12")
+    go_back(path, 11)
     shutil.rmtree((path.parent / KEY).parent)
     assert await find(path) == []
+
+
+OLDER = 12  # a version that was sealed, of fewer tables
+
+
+@pytest.fixture
+async def older(tmp_path, monkeypatch):
+    """A file as the version before sweeps left it: sealed over the tables there were."""
+    fewer = TABLES[: TABLES.index("sweep")]
+    with monkeypatch.context() as then:
+        for module in ("migrate", "sealed_file"):
+            then.setattr(f"toolserver.storage.{module}.migrations", lambda *_: migrations()[:OLDER])
+        for module in ("row_seal", "sealed_file"):
+            then.setattr(f"toolserver.storage.{module}.TABLES", fewer)
+        path = tmp_path / "older.sqlite3"
+        async with durable(path) as file:
+            await file.alone(buy(4))
+            assert await file.apart(file.rows.find_rewritten) == []
+    return path
+
+
+async def test_a_file_of_fewer_tables_is_checked_by_them_and_then_migrated(older):
+    assert await find(older) == []
+    with closing(sqlite3.connect(older)) as db:
+        assert db.execute("SELECT max(number) FROM migration").fetchone()[0] == len(migrations())
+
+
+async def test_a_file_of_fewer_tables_that_was_rewritten_is_not_migrated(older):
+    rewrite(older, "UPDATE account SET credits=1000 WHERE id=4")
+    with pytest.raises(RowsRewritten, match="account"):
+        await find(older)
 
 
 async def test_a_file_that_was_rewritten_is_not_migrated(path, monkeypatch):

@@ -16,6 +16,7 @@ from x402.schemas import (
 
 from tests.x402.chain import FEES_KEY
 from tests.x402.parts import payload
+from toolserver.purchases.offline_key import KeyRefused
 from toolserver.x402 import local_facilitator
 
 
@@ -24,7 +25,7 @@ def test_a_key_file_that_is_taken(tmp_path):
     path.write_text(f"0x{FEES_KEY}\n")
     path.chmod(0o600)
     assert local_facilitator.key_from(path) == f"0x{FEES_KEY}"
-    with pytest.raises(local_facilitator.KeyRefused):
+    with pytest.raises(KeyRefused):
         local_facilitator.key_from(tmp_path / "none")
 
 
@@ -89,6 +90,6 @@ def test_a_key_file_that_holds_no_key_or_is_open_to_others_is_refused_without_it
     path = Path(tmp_path) / "fees.key"
     path.write_text(text)
     path.chmod(mode)
-    with pytest.raises(local_facilitator.KeyRefused) as refused:
+    with pytest.raises(KeyRefused) as refused:
         local_facilitator.key_from(path)
     assert text not in str(refused.value)

@@ -216,6 +216,7 @@ def _call(world: World, params: list[Any]) -> str:
 METHODS: dict[str, Callable[[World, list[Any]], Any]] = {
     "eth_chainId": lambda world, params: hex(CHAIN_ID),
     "net_version": lambda world, params: str(CHAIN_ID),
+    "eth_gasPrice": lambda world, params: hex(6_000_000),
     "eth_blockNumber": lambda world, params: hex(head(world)),
     "eth_getBlockByNumber": _block_by_number,
     "eth_getCode": lambda world, params: CODE if params[0].lower() == USDC else "0x",

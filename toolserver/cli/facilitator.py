@@ -29,12 +29,13 @@ def facilitator(rpc: str, key_file: Path, port: int) -> None:
     """
     import anyio
 
+    from toolserver.purchases.offline_key import KeyRefused
     from toolserver.x402 import local_facilitator
 
     gc.enable()
     try:
         official = local_facilitator.official(rpc, local_facilitator.key_from(key_file))
-    except (local_facilitator.KeyRefused, local_facilitator.NotInstalled) as refused:
+    except (KeyRefused, local_facilitator.NotInstalled) as refused:
         raise click.ClickException(str(refused)) from None
     anyio.run(functools.partial(_serve, local_facilitator.LocalFacilitator(official), port))
 

@@ -19,6 +19,7 @@ from toolserver.cli.ledger import db, ledger
 from toolserver.cli.load_settings import data_dir_option, json_option, prepare_settings, settings_from
 from toolserver.cli.purchases import purchases, sweep_plan
 from toolserver.cli.receipts import keys, receipts
+from toolserver.cli.sweep import sweep
 from toolserver.cli.webhooks import webhooks
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -206,6 +207,7 @@ for command in (
     keys,
     receipts,
     purchases,
+    sweep,
     sweep_plan,
     facilitator,
     webhooks,

@@ -77,6 +77,7 @@ def sweep_plan(data_dir: Path | None, to: str, least_usd: int) -> None:
 
     Nothing is moved and no private key is needed here. Sign each `typed_data` with the key at `path` below
     m/44'/60'/account'; anyone may then submit the signed authorisations to the token.
+    `toolserver sweep` does all of it, and weighs cost against yield.
     """
     import anyio
 
@@ -89,7 +90,7 @@ def sweep_plan(data_dir: Path | None, to: str, least_usd: int) -> None:
 
 async def _plan(settings: "Settings", path: Path, to: str, least_usd: int) -> dict[str, Any]:
     from toolserver.clock import SystemClock
-    from toolserver.purchases.service import sweep_plan
+    from toolserver.purchases.deposits import sweep_plan
     from toolserver.purchases.sqlite_store import read_deposits
 
     known = read_deposits(path)
@@ -143,7 +144,7 @@ def _unclaimed(path: Path, data_dir: Path | None) -> list[dict[str, Any]]:
 
     from toolserver.clock import SystemClock
     from toolserver.purchases.address_numbers import MARK
-    from toolserver.purchases.service import find_unclaimed
+    from toolserver.purchases.deposits import find_unclaimed
     from toolserver.purchases.sqlite_store import read_deposit_states
     from toolserver.storage.high_water import HighWater
 

@@ -65,7 +65,7 @@ def account_key(xpub: str) -> PublicKey:
     Raises:
         NotAnAccountKey: anything else, with the reason.
     """
-    data = _base58check(xpub.strip())
+    data = base58check(xpub.strip())
     if data[:4] == bytes.fromhex("0488ade4"):
         raise NotAnAccountKey("this is a private key: keep it offline, and take it for known to others from now on")
     if len(data) != 78 or data[:4] != VERSION:
@@ -98,7 +98,8 @@ def _in_case(digit: str, by: str) -> str:
     return digit.upper() if by >= "8" else digit
 
 
-def _base58check(text: str) -> bytes:
+def base58check(text: str) -> bytes:
+    """The bytes of a key in base58 with a checksum. Raises NotAnAccountKey."""
     number = 0
     for character in text:
         digit = _BASE58.find(character)

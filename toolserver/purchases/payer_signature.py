@@ -21,11 +21,16 @@ def digest(text: str) -> bytes:
 
 def signer(text: str, signature: bytes) -> bytes | None:
     """The address whose key signed the text, or None when the signature is not one of a key."""
+    return recover_address(digest(text), signature)
+
+
+def recover_address(digest: bytes, signature: bytes) -> bytes | None:
+    """The address whose key signed a digest, or None when the signature (r, s, v) is not one of a key."""
     if len(signature) != 65:
         return None
     v = signature[64] - 27 if signature[64] >= 27 else signature[64]
     try:
-        found = Signature(signature[:64] + bytes([v])).recover_public_key_from_msg_hash(digest(text))
+        found = Signature(signature[:64] + bytes([v])).recover_public_key_from_msg_hash(digest)
     except (BadSignature, ValidationError, ValueError):
         return None
     return found.to_canonical_address()

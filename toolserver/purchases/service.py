@@ -2,7 +2,7 @@
 
 import importlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -214,69 +214,3 @@ async def _log_when_ready(chain: "RpcPool", clock: Clock) -> None:
             continue
         log.info("credits can be bought", extra={"servers": len(chain)})
         return
-
-
-async def sweep_plan(
-    settings: Settings, *, known: Iterable[tuple[int, bytes]], clock: Clock, to: str, least_usd: int = 1
-) -> dict[str, Any]:
-    """What has to be signed offline to collect every deposit of at least `least_usd`: see `sweep.plan`.
-
-    `known` holds the deposit addresses that were given out, each with its index.
-
-    Raises:
-        ValueError: there is no account key, or `to` is not an address.
-        ChainDown: no server answers.
-    """
-    from toolserver.core.credit_price import ATOMIC
-    from toolserver.purchases import sweep
-    from toolserver.purchases.deposit import DepositKey, address_from
-
-    collector = address_from(to)
-    if settings.xpub is None:
-        raise ValueError("there is nothing to collect without payments.xpub, which deposit addresses come from")
-    key = DepositKey(settings.xpub.get_secret_value())
-    chain = make_rpc_pool(settings, clock)
-    try:
-        await chain.check_ready()
-        deposits = await sweep.find_funded(known, chain.balances, least=least_usd * ATOMIC)
-    finally:
-        await chain.aclose()
-    return sweep.plan(deposits, collector, key, now=int(clock.time()))
-
-
-async def find_unclaimed(
-    settings: Settings, *, quoted: Iterable[int], used: Iterable[int], issued: int, clock: Clock
-) -> list[dict[str, Any]]:
-    """Deposits that lie on the chain and bought nothing: what their buyers paid and never confirmed.
-
-    `quoted` are the numbers of purchases that are not credited, `used` those that are; every other one below `issued`
-    was set aside for one: if money lies there, its purchase is lost, as after a restored backup.
-
-    Raises:
-        ValueError: there is no account key.
-        ChainDown: no server answers.
-    """
-    from toolserver.purchases import sweep
-    from toolserver.purchases.deposit import DepositKey, checksum_address
-    from toolserver.purchases.listing import show_usd
-
-    if settings.xpub is None:
-        raise ValueError("deposit addresses cannot be computed without payments.xpub")
-    key, waiting, taken = DepositKey(settings.xpub.get_secret_value()), set(quoted), set(used)
-    lost = set(range(settings.first_index, issued)) - waiting - taken
-    chain = make_rpc_pool(settings, clock)
-    try:
-        await chain.check_ready()
-        known = [(index, key.address(index)) for index in sorted(waiting | lost)]
-        found = await sweep.find_funded(known, chain.balances)
-    finally:
-        await chain.aclose()
-    return [
-        {
-            "index": one.hd_index,
-            "wallet": checksum_address(one.address),
-            "amount_usd": show_usd(one.amount),
-            "purchase": "lost" if one.hd_index in lost else "quoted",
-        }
-        for one in found
-    ]

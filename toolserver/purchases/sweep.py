@@ -1,50 +1,49 @@
-"""Collecting what was paid: authorisations to be signed offline, one per deposit address (EIP-3009).
+"""Collecting what was paid: which deposit addresses are worth it, and what has to be signed to empty them.
 
-The addresses hold USDC and nothing to pay fees with, and their keys are not here. So the plan says what each key has to
-sign; it is carried to where the keys are, and what comes back is sent by any account that has a little ether:
-
-    plan (here) → sign (offline, from the seed) → submit `transferWithAuthorization` (any relayer)
+The addresses hold USDC and nothing to pay fees with, and their keys are not here. So a plan lists an authorisation for
+each (`transfer_authorization`), which is signed offline and then submitted by any account that has a little ether.
 """
 
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from eth_utils.crypto import keccak
-
+from toolserver.core.credit_price import ATOMIC
 from toolserver.purchases.batch_balances import BATCH
 from toolserver.purchases.deposit import DepositKey, checksum_address
+from toolserver.purchases.listing import show_usd
+from toolserver.purchases.transfer_authorization import VALID_S, Authorization
 from toolserver.purchases.units import CHAIN_ID, USDC
 
-VALID_S = 7 * 86_400
-SELECTOR = keccak(
-    text="transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)"
-)[:4]
-DOMAIN = {"name": "USD Coin", "version": "2", "chainId": CHAIN_ID, "verifyingContract": checksum_address(USDC)}
-TYPES = {
-    "EIP712Domain": [
-        {"name": "name", "type": "string"},
-        {"name": "version", "type": "string"},
-        {"name": "chainId", "type": "uint256"},
-        {"name": "verifyingContract", "type": "address"},
-    ],
-    "TransferWithAuthorization": [
-        {"name": "from", "type": "address"},
-        {"name": "to", "type": "address"},
-        {"name": "value", "type": "uint256"},
-        {"name": "validAfter", "type": "uint256"},
-        {"name": "validBefore", "type": "uint256"},
-        {"name": "nonce", "type": "bytes32"},
-    ],
-}
+GAS = 90_000  # of one submitted authorisation: 84,800 were measured
+WEI = 10**18  # in one ether
 
 
 class Deposit(NamedTuple):
-    """A deposit address and what is on it."""
+    """A deposit address and what is on it. `purchase` is the state of its purchase; `lost`: no such row is left."""
 
     hd_index: int
     address: bytes
     amount: int
+    purchase: str = "credited"
+
+
+class SubmissionCost(NamedTuple):
+    """What submitting one authorisation costs, in wei; `usd` is the same in 0.000001 USD, if ether has a price."""
+
+    gas_price: int
+    data_fee: int
+    usd: int | None
+
+    @property
+    def wei(self) -> int:
+        return GAS * self.gas_price + self.data_fee
+
+    @classmethod
+    def of(cls, gas_price: int, data_fee: int, eth_usd: float | None) -> "SubmissionCost":
+        """The cost at these prices; `eth_usd` is what an ether costs."""
+        wei = GAS * gas_price + data_fee
+        return cls(gas_price, data_fee, None if eth_usd is None else round(wei * eth_usd * ATOMIC / WEI))
 
 
 async def find_funded(
@@ -78,32 +77,59 @@ def plan(
         "token": checksum_address(USDC),
         "to": checksum_address(to),
         "total": sum(deposit.amount for deposit in own),
-        "authorizations": [_authorization(deposit, to, now + valid_s) for deposit in own],
+        "authorizations": [_show_authorization(deposit, to, now + valid_s) for deposit in own],
         "of_other_keys": [
             {"index": one.hd_index, "address": checksum_address(one.address), "value": one.amount} for one in others
         ],
     }
 
 
-def _authorization(deposit: Deposit, to: bytes, valid_before: int) -> dict[str, Any]:
-    message = {
-        "from": checksum_address(deposit.address),
-        "to": checksum_address(to),
-        "value": deposit.amount,
-        "validAfter": 0,
-        "validBefore": valid_before,
-        "nonce": f"0x{secrets.token_hex(32)}",
+def plan_sweep(
+    deposits: Sequence[Deposit],
+    to: bytes,
+    key: DepositKey,
+    cost: SubmissionCost,
+    *,
+    now: int,
+    least: int,
+    uncredited: bool = False,
+) -> dict[str, Any]:
+    """A plan of what is worth moving, with what it yields and costs, and what is left where it is and why.
+
+    An address is worth moving when it holds at least `least` and more than submitting costs. Money that bought nothing
+    yet stays, so that it is still found as unclaimed, unless `uncredited` is set.
+    """
+    worth = max(least, (cost.usd or 0) + 1)
+    open_ = [one for one in deposits if one.purchase != "credited" and not uncredited]
+    rest = [one for one in deposits if one.purchase == "credited" or uncredited]
+    little, taken = [one for one in rest if one.amount < worth], [one for one in rest if one.amount >= worth]
+    made = plan(taken, to, key, now=now)
+    return made | {
+        "yield_usd": show_usd(made["total"]),
+        "cost": _show_cost(cost, len(made["authorizations"])),
+        "left": {
+            "least_usd": show_usd(worth),
+            "worth_too_little": _show_left(little),
+            "bought_nothing_yet": _show_left(open_),
+        },
     }
-    typed = {"types": TYPES, "primaryType": "TransferWithAuthorization", "domain": DOMAIN, "message": message}
-    return {"index": deposit.hd_index, "path": f"0/{deposit.hd_index}", "typed_data": typed}
 
 
-def calldata(message: dict[str, Any], signature: bytes) -> bytes:
-    """The call that a relayer sends to the token: a signed authorisation. `signature` is r, s, v."""
-    if len(signature) != 65:
-        raise ValueError("a signature has 65 bytes")
-    numbers = [int(message[name]) for name in ("value", "validAfter", "validBefore")]
-    words = [bytes(12) + bytes.fromhex(message[name][2:]) for name in ("from", "to")]
-    words += [number.to_bytes(32, "big") for number in numbers]
-    words += [bytes.fromhex(message["nonce"][2:]), bytes(31) + signature[64:], signature[:32], signature[32:64]]
-    return SELECTOR + b"".join(words)
+def _show_left(deposits: Sequence[Deposit]) -> dict[str, Any]:
+    return {"addresses": len(deposits), "usd": show_usd(sum(one.amount for one in deposits))}
+
+
+def _show_cost(cost: SubmissionCost, count: int) -> dict[str, Any]:
+    return {
+        "authorizations": count,
+        "gas_each": GAS,
+        "gas_price_wei": cost.gas_price,
+        "data_fee_wei_each": cost.data_fee,
+        "eth": f"{count * cost.wei / WEI:.9f}",
+        "usd": None if cost.usd is None else show_usd(count * cost.usd),
+    }
+
+
+def _show_authorization(deposit: Deposit, to: bytes, valid_before: int) -> dict[str, Any]:
+    made = Authorization(deposit.address, to, deposit.amount, valid_before, secrets.token_bytes(32))
+    return {"index": deposit.hd_index, "path": f"0/{deposit.hd_index}", "typed_data": made.typed_data}

@@ -6,7 +6,6 @@ nothing but its fees. What the official code does is blocking, so it is done in 
 
 import importlib
 import logging
-import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import msgspec
 
 from toolserver.core.http_body import BodyTooLarge, read_body, request_pieces
 from toolserver.core.import_guard import recursion_limit_kept
+from toolserver.purchases.offline_key import read_key_file, read_private_key
 from toolserver.purchases.units import NETWORK
 
 log = logging.getLogger(__name__)
@@ -31,21 +31,9 @@ class NotInstalled(Exception):
     """The extra is missing."""
 
 
-class KeyRefused(ValueError):
-    """The key file is not one that may be used. The message never repeats what is in it."""
-
-
 def key_from(path: Path) -> str:
     """The private key in a file that only its owner can read. Raises KeyRefused."""
-    try:
-        if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise KeyRefused(f"{path} can be read by others: chmod 600 it")
-        text = path.read_text(encoding="ascii").strip().removeprefix("0x")
-    except (OSError, UnicodeDecodeError) as error:
-        raise KeyRefused(f"{path} cannot be read: {type(error).__name__}") from None
-    if len(text) != 64 or not all(c in "0123456789abcdefABCDEF" for c in text):
-        raise KeyRefused(f"{path} holds no private key: 64 hexadecimal digits")
-    return f"0x{text}"
+    return read_private_key(read_key_file(path)).to_hex()
 
 
 def official(rpc: str, key: str) -> Any:

@@ -1,0 +1,164 @@
+"""`toolserver sweep …`: collect deposits in three steps, of which the one with the keys needs no network."""
+
+import json
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolserver.cli.documents import (
+    document_argument,
+    key_options,
+    load_document,
+    read_key,
+    read_signature,
+    sign_document,
+)
+from toolserver.cli.load_settings import data_dir_option, explain_errors, find_ledger, json_option, settings_from
+
+if TYPE_CHECKING:
+    from eth_keys.datatypes import PrivateKey
+
+    from toolserver.clock import Clock
+    from toolserver.purchases.relay import Relay
+    from toolserver.purchases.transfer_authorization import Authorization
+    from toolserver.settings import Settings
+    from toolserver.storage.group_commit import GroupCommit
+
+_MOVED = ("sent", "used before")
+
+
+@click.group()
+def sweep() -> None:
+    """Collect deposits: plan what is worth it, sign offline, submit."""
+
+
+@sweep.command("plan")
+@data_dir_option
+@click.option("--to", required=True, metavar="ADDRESS", help="Address that deposits are to be moved to")
+@click.option("--least-usd", type=Decimal, default="1", show_default=True, help="Leave addresses that hold less alone")
+@click.option("--eth-usd", type=click.FloatRange(min=0, min_open=True), help="Price of an ether: leave what costs more")
+@click.option("--uncredited", is_flag=True, help="Take money too that bought nothing yet")
+def sweep_plan(data_dir: Path | None, to: str, least_usd: Decimal, eth_usd: float | None, uncredited: bool) -> None:
+    """Print what has to be signed to collect what is worth it: EIP-3009 authorisations, as JSON, with cost and yield.
+
+    Nothing is moved and no private key is needed here.
+    """
+    import anyio
+
+    from toolserver.purchases.units import atomic
+
+    settings = settings_from(data_dir=data_dir)
+    with explain_errors():
+        given = {"to": to, "least": max(1, atomic(least_usd)), "eth_usd": eth_usd, "uncredited": uncredited}
+        made = anyio.run(_plan, settings, find_ledger(settings.data_dir), given)
+    click.echo(json.dumps(made, indent=2))
+
+
+async def _plan(settings: "Settings", path: Path, given: dict[str, Any]) -> dict[str, Any]:
+    from toolserver.clock import SystemClock
+    from toolserver.purchases.address_numbers import MARK
+    from toolserver.purchases.deposits import plan_worthwhile_sweep
+    from toolserver.purchases.sqlite_store import read_deposit_states, read_deposits
+    from toolserver.storage.high_water import HighWater
+
+    known, states = read_deposits(path), dict(read_deposit_states(path))
+    issued = HighWater(path.parent).read(MARK) or 0
+    facts: dict[str, Any] = {"known": known, "states": states, "issued": issued}
+    return await plan_worthwhile_sweep(settings.payments, **facts, clock=SystemClock(), **given)
+
+
+@sweep.command("sign")
+@document_argument
+@key_options
+@click.option("--account", type=click.IntRange(0, 2**31 - 1), default=0, help="Account of a wallet's words [0]")
+@click.option("--to", "recipients", multiple=True, metavar="ADDRESS", help="Who may get the money; else you are asked")
+def sign(document: Path, key_file: Path | None, key_env: str | None, account: int, recipients: tuple[str, ...]) -> None:
+    """Sign a plan, offline: print it with a signature at each entry. FILE is the plan, or `-`.
+
+    The key is an account's extended private key (xprv…), the words of a wallet (with --account), or one private key.
+    """
+    from toolserver.purchases.offline_key import read_signer
+
+    with explain_errors():
+        signer = read_signer(read_key(key_file, key_env), account=account)
+        click.echo(json.dumps(sign_document(document, signer, recipients), indent=2))
+
+
+@sweep.command("submit")
+@document_argument
+@key_options
+@data_dir_option
+@click.option("--rpc", metavar="URL", help="RPC server to send to; the first of payments.rpc_urls by default")
+@json_option
+def submit(
+    document: Path, key_file: Path | None, key_env: str | None, data_dir: Path | None, rpc: str | None, as_json: bool
+) -> None:
+    """Submit a signed plan, from an account that pays the fees. FILE is the signed plan, or `-`.
+
+    It may be run again after any interruption: what was moved is not sent twice. Exits with 1 unless all was moved.
+    """
+    import anyio
+
+    from toolserver.purchases.offline_key import read_private_key
+
+    settings = settings_from(data_dir=data_dir)
+    with explain_errors():
+        _, entries = load_document(document)
+        signed = [(one, read_signature(entry, one)) for entry, one in entries]
+        key = read_private_key(read_key(key_file, key_env))
+        rows = anyio.run(_submit, settings, signed, key, rpc)
+    _print_rows(rows, as_json)
+    sys.exit(0 if all(row["outcome"] in _MOVED for row in rows) else 1)
+
+
+def find_rpc(settings: "Settings", given: str | None) -> str:
+    """The RPC server that transactions are sent to. Raises ValueError when there is none."""
+    if given is None and not settings.payments.rpc_urls:
+        raise ValueError("no server is configured: set payments.rpc_urls, or give --rpc")
+    return given or settings.payments.rpc_urls[0].get_secret_value()
+
+
+async def _submit(
+    settings: "Settings", signed: "list[tuple[Authorization, bytes]]", key: "PrivateKey", rpc: str | None
+) -> list[dict[str, Any]]:
+    from toolserver.clock import SystemClock
+    from toolserver.purchases.relay import open_relay
+    from toolserver.storage.group_commit import durable
+
+    clock, path = SystemClock(), find_ledger(settings.data_dir)
+    async with durable(path) as file, open_relay(find_rpc(settings, rpc), clock) as relay:
+        return [await _submit_one(relay, file, one, signature, key, clock) for one, signature in signed]
+
+
+async def _submit_one(
+    relay: "Relay", file: "GroupCommit", one: "Authorization", signature: bytes, key: "PrivateKey", clock: "Clock"
+) -> dict[str, Any]:
+    from toolserver.purchases.deposit import checksum_address
+    from toolserver.purchases.listing import show_usd
+    from toolserver.purchases.sqlite_sweeps import record_moved, record_sending
+
+    async def note(tx: bytes) -> None:
+        await record_sending(file, one, tx, int(clock.time() * 1000))
+
+    done = await relay.submit(one, signature, key, note)
+    if done.outcome in _MOVED:
+        if done.tx is None:
+            await record_sending(file, one, None, int(clock.time() * 1000))
+        await record_moved(file, one, int(clock.time() * 1000))
+    return {
+        "from": checksum_address(one.payer),
+        "usd": show_usd(one.amount),
+        "outcome": done.outcome,
+        "tx": None if done.tx is None else f"0x{done.tx.hex()}",
+    }
+
+
+def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        click.echo("  ".join(str(value) for value in row.values() if value is not None))

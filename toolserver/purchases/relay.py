@@ -1,0 +1,153 @@
+"""Submits signed authorisations to the token, from an account that pays the fees: the only thing here that sends.
+
+Whatever happens, it may be run again with the same document: an authorisation that was used is not sent a second time,
+and one that was sent and not seen yet is named by its hash.
+"""
+
+import importlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from eth_keys.datatypes import PrivateKey
+from eth_utils.crypto import keccak
+
+from toolserver.clock import Clock
+from toolserver.core.import_guard import recursion_limit_kept
+from toolserver.core.json_rpc import JsonRpcClient, RpcRefused, RpcUnusable
+from toolserver.errors import ToolserverError
+from toolserver.purchases.deposit import checksum_address
+from toolserver.purchases.transfer_authorization import Authorization
+from toolserver.purchases.units import CHAIN_ID, USDC
+
+T = TypeVar("T")
+
+TIMEOUT_S, MOST_BYTES = 10.0, 1 << 20
+WAIT_S, POLL_S = 60.0, 1.0
+HEADROOM = 1.25  # gas beyond the estimate
+_ORACLE = "0x420000000000000000000000000000000000000F"  # of the rollup: what data costs (its GasPriceOracle)
+_DATA_FEE = keccak(text="getL1FeeUpperBound(uint256)")[:4]
+_USED = keccak(text="authorizationState(address,bytes32)")[:4]
+_SIZE = 420  # bytes of a transaction that submits an authorisation
+
+Outcome = Literal["sent", "used before", "refused", "not seen yet", "reverted"]
+
+
+class RelayDown(ToolserverError):
+    """The RPC server gave no usable answer. The text names no address of it: that may hold a key."""
+
+
+class RelayedTransfer(NamedTuple):
+    """How one authorisation ended. `tx` is the transaction that carries it, where one was sent here."""
+
+    outcome: Outcome
+    tx: bytes | None = None
+
+
+class ChainPrices(NamedTuple):
+    """What gas costs now, and what the data of one submission costs, in wei."""
+
+    gas_price: int
+    data_fee: int
+
+
+class Relay:
+    """One RPC server that transactions are sent to. Made by `open_relay`."""
+
+    def __init__(self, rpc: JsonRpcClient, clock: Clock) -> None:
+        self._rpc, self._clock = rpc, clock
+
+    async def read_prices(self) -> ChainPrices:
+        """Raises RelayDown."""
+        price = await self._ask("eth_gasPrice")
+        data = f"0x{(_DATA_FEE + _SIZE.to_bytes(32, 'big')).hex()}"
+        try:
+            said = await self._ask("eth_call", {"to": _ORACLE, "data": data}, "latest")
+        except RpcRefused:
+            said = "0x"
+        return ChainPrices(int(price, 16), int(said, 16) if len(said) > 2 else 0)
+
+    async def is_used(self, payer: bytes, nonce: bytes) -> bool:
+        """Whether an authorisation of this nonce was used, or cancelled by its payer. Raises RelayDown."""
+        data = _USED + bytes(12) + payer + nonce
+        said = await self._ask("eth_call", {"to": checksum_address(USDC), "data": f"0x{data.hex()}"}, "latest")
+        return int(said, 16) != 0
+
+    async def submit(
+        self, one: Authorization, signature: bytes, key: PrivateKey, note: Callable[[bytes], Awaitable[None]]
+    ) -> RelayedTransfer:
+        """Send an authorisation and wait until it is in a block. `note` is given the hash before anything is sent.
+
+        Raises:
+            RelayDown: nothing can be said about it; ask again.
+        """
+        if await self.is_used(one.payer, one.nonce):
+            return RelayedTransfer("used before")
+        sender = key.public_key.to_canonical_address()
+        data = f"0x{one.call(signature).hex()}"
+        call = {"from": checksum_address(sender), "to": checksum_address(USDC), "data": data}
+        try:
+            gas = int(await self._ask("eth_estimateGas", call), 16)
+        except RpcRefused:  # it would revert: too little there, too late, or blocked by the token's issuer
+            return RelayedTransfer("refused")
+        raw, tx = await self._sign(sender, key, data, int(gas * HEADROOM))
+        await note(tx)
+        try:
+            await self._ask("eth_sendRawTransaction", f"0x{raw.hex()}")
+        except RpcRefused:  # such as: known already, or too little ether for the fee
+            return RelayedTransfer("refused", None) if await self._is_unknown(tx) else await self._wait(tx)
+        return await self._wait(tx)
+
+    async def _sign(self, sender: bytes, key: PrivateKey, data: str, gas: int) -> tuple[bytes, bytes]:
+        """The signed transaction (EIP-1559) and its hash."""
+        price = int(await self._ask("eth_gasPrice"), 16)
+        transaction = {
+            "chainId": CHAIN_ID,
+            "nonce": int(await self._ask("eth_getTransactionCount", checksum_address(sender), "pending"), 16),
+            "to": checksum_address(USDC),
+            "value": 0,
+            "data": data,
+            "gas": gas,
+            "maxFeePerGas": 2 * price,
+            "maxPriorityFeePerGas": min(price, 10**6),
+        }
+        with recursion_limit_kept():
+            account: Any = importlib.import_module("eth_account").Account
+        signed = account.sign_transaction(transaction, key.to_bytes())
+        return bytes(signed.raw_transaction), bytes(signed.hash)
+
+    async def _is_unknown(self, tx: bytes) -> bool:
+        return await self._ask("eth_getTransactionByHash", f"0x{tx.hex()}") is None
+
+    async def _wait(self, tx: bytes) -> RelayedTransfer:
+        for _ in range(int(WAIT_S / POLL_S)):
+            found = await self._ask("eth_getTransactionReceipt", f"0x{tx.hex()}")
+            if found is not None:
+                return RelayedTransfer("sent" if int(found["status"], 16) == 1 else "reverted", tx)
+            await self._clock.sleep(POLL_S)
+        return RelayedTransfer("not seen yet", tx)
+
+    async def _ask(self, method: str, *params: Any) -> Any:
+        """The answer. Raises RpcRefused when the server answers with an error of JSON-RPC, else RelayDown."""
+        try:
+            return await self._rpc.call(method, *params)
+        except RpcRefused:
+            raise
+        except RpcUnusable as error:
+            raise RelayDown(str(error)) from None
+
+
+@asynccontextmanager
+async def open_relay(url: str, clock: Clock) -> AsyncIterator[Relay]:
+    """A server that is on the right chain. Raises RelayDown."""
+    rpc = JsonRpcClient(url, timeout_s=TIMEOUT_S, most_bytes=MOST_BYTES)
+    try:
+        try:
+            chain = int(await rpc.call("eth_chainId"), 16)
+        except (RpcUnusable, TypeError, ValueError) as error:
+            raise RelayDown(f"the RPC server does not say which chain it is on: {error}") from None
+        if chain != CHAIN_ID:
+            raise RelayDown(f"the RPC server is on chain {chain} instead of {CHAIN_ID}")
+        yield Relay(rpc, clock)
+    finally:
+        await rpc.aclose()
