@@ -26,6 +26,28 @@ def test_a_source_that_may_be_empty_says_what_proves_that_it_lives():
     assert replace(TIDE, least=0, proof=Proof.by_newest(60)).least == 0
 
 
+@pytest.mark.parametrize(
+    ("declared", "is_limited"),
+    [
+        ({}, False),
+        ({"newest_max_s": 60}, True),
+        ({"moves": lambda level: level}, True),
+        ({"proof": Proof.by_stamp(60)}, True),
+        ({"proof": Proof.by_newest(60)}, True),
+        ({"proof": Proof.harmless("nobody reads what this says")}, False),
+    ],
+)
+def test_an_answer_that_is_no_longer_written_is_found_out_by_its_time_or_by_its_stillness(declared, is_limited):
+    assert replace(TIDE, **declared).has_age_limit is is_limited
+
+
+def test_a_reason_for_having_no_age_limit_is_a_sentence_and_stands_beside_none():
+    assert not replace(TIDE, ageless="a tide table carries no time").has_age_limit
+    for declared in ({"ageless": "no time"}, {"ageless": "a tide table carries no time", "newest_max_s": 60}):
+        with pytest.raises(TypeError, match="age limit"):
+            replace(TIDE, **declared)
+
+
 @pytest.mark.parametrize("request_", [ONE, (ONE, OTHER)])
 def test_a_constant_request_is_the_plan_whatever_is_asked_and_whatever_keys_there_are(request_):
     source = replace(TIDE, request=request_)

@@ -8,7 +8,7 @@ from anyio import gather
 from pydantic import Field, RootModel
 
 from tools.parsing.defang import defang
-from tools.sources.cisa import KNOWN_EXPLOITED, ExploitedVulnerability
+from tools.sources.cisa import KNOWN_EXPLOITED, KNOWN_EXPLOITED_COPY, Catalogue
 from tools.sources.feodo import COMMAND_SERVERS, CommandServer
 from tools.sources.openphish import PHISHING_URLS
 from tools.sources.threatfox import INDICATORS, ThreatIndicator
@@ -45,7 +45,7 @@ class Dated(NamedTuple):
     path="/api/cyber-threats",
     title="Cyber threats",
     ttl_s=60,
-    sources=(MALWARE_URLS, INDICATORS, KNOWN_EXPLOITED, COMMAND_SERVERS, PHISHING_URLS),
+    sources=(MALWARE_URLS, INDICATORS, KNOWN_EXPLOITED, KNOWN_EXPLOITED_COPY, COMMAND_SERVERS, PHISHING_URLS),
 )
 async def cyber_threats(ctx: ToolContext, limit: Annotated[int, up_to(25)] = 25) -> Threats:
     """The newest malware URLs, indicators of compromise, exploited vulnerabilities (CISA KEV), botnet command servers
@@ -55,7 +55,7 @@ async def cyber_threats(ctx: ToolContext, limit: Annotated[int, up_to(25)] = 25)
     strings are written `hxxp` and `[.]` and are never links. Feodo Tracker may have nothing to list.
     Source: URLhaus, ThreatFox and Feodo Tracker (abuse.ch), CISA, OpenPhish, refreshed every 5 to 60 minutes.
     """
-    parts = await gather(*(ctx.attempt(f"data.{section}", fallback) for section, fallback in FEEDS.items()))
+    parts = await gather(*(ctx.attempt(f"data.{section}", *fallbacks) for section, fallbacks in FEEDS.items()))
     found = [dated for part in parts if not isinstance(part, SourceError) for dated in part]
     if not found:
         raise next(part for part in parts if isinstance(part, SourceError))
@@ -103,7 +103,7 @@ def from_threatfox(indicators: tuple[ThreatIndicator, ...]) -> list[Dated]:
     ]
 
 
-def from_cisa(vulnerabilities: tuple[ExploitedVulnerability, ...]) -> list[Dated]:
+def from_cisa(catalogue: Catalogue) -> list[Dated]:
     return [
         Dated(
             datetime.combine(found.added, time(), UTC),
@@ -121,7 +121,7 @@ def from_cisa(vulnerabilities: tuple[ExploitedVulnerability, ...]) -> list[Dated
                 reference=f"{KEV}{found.cve}",
             ),
         )
-        for found in vulnerabilities[:EACH]
+        for found in catalogue.entries[:EACH]
     ]
 
 
@@ -165,12 +165,12 @@ def from_openphish(urls: tuple[str, ...]) -> list[Dated]:
     ]
 
 
-FEEDS: dict[str, Fallback[list[Dated]]] = {
-    "urlhaus": via(MALWARE_URLS, None, from_urlhaus),
-    "threatfox": via(INDICATORS, None, from_threatfox),
-    "cisa_kev": via(KNOWN_EXPLOITED, None, from_cisa),
-    "feodo_tracker": via(COMMAND_SERVERS, None, from_feodo),
-    "openphish": via(PHISHING_URLS, None, from_openphish),
+FEEDS: dict[str, tuple[Fallback[list[Dated]], ...]] = {
+    "urlhaus": (via(MALWARE_URLS, None, from_urlhaus),),
+    "threatfox": (via(INDICATORS, None, from_threatfox),),
+    "cisa_kev": (via(KNOWN_EXPLOITED, None, from_cisa), via(KNOWN_EXPLOITED_COPY, None, from_cisa)),
+    "feodo_tracker": (via(COMMAND_SERVERS, None, from_feodo),),
+    "openphish": (via(PHISHING_URLS, None, from_openphish),),
 }
 
 

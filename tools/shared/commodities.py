@@ -6,13 +6,13 @@ from typing import Literal, NamedTuple
 from tools.parsing.market_hours import to_new_york
 from tools.parsing.numbers import within
 from tools.parsing.series import Series, newest
-from tools.shared.macro import Sourced, name_source
+from tools.shared.macro import Sourced, name_source, require_young
 from tools.sources import kraken, yahoo
 from tools.sources.chainlink import GOLD_FEED, Round
 from tools.sources.datahub import HENRY_HUB_DAILY, WTI_DAILY
 from tools.sources.fred import GRAPH_CSV, OBSERVATIONS, Charts, GraphQuery, ObservationsQuery
 from tools.sources.gold_api import XAU_SPOT, GoldPrice
-from toolserver import Fallback, FallbackReader, Source, SourceFrozen, convert_fallback, via
+from toolserver import Fallback, FallbackReader, Source, convert_fallback, via
 
 GOLD_SOURCES = (XAU_SPOT, kraken.TICKER, GOLD_FEED, yahoo.CHART)
 OIL_SERIES_SOURCES = (OBSERVATIONS, GRAPH_CSV, WTI_DAILY)
@@ -82,10 +82,7 @@ def fred_daily(series_id: str, today: dt.date) -> tuple[Fallback[Sourced], ...]:
     """A daily series of FRED: with a key, and without. They are published once a week, a week late."""
 
     def named(found: Charts) -> Sourced:
-        last = newest(found[series_id])
-        if today - last.date > OLDEST:
-            raise SourceFrozen(f"{series_id} ends on {last.date}")
-        return name_source(found[series_id], f"fred:{series_id}")
+        return name_source(require_young(found[series_id], today, OLDEST.days), f"fred:{series_id}")
 
     return (
         via(OBSERVATIONS, ObservationsQuery(series_id), named),

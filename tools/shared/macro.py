@@ -16,7 +16,7 @@ from tools.sources.fred import GRAPH_CSV, OBSERVATIONS, Charts, GraphQuery, Obse
 from tools.sources.freddiemac import PMMS_30Y
 from tools.sources.nyfed import EFFR
 from tools.sources.treasury import PAR_YIELDS, YieldCurve, YieldYear
-from toolserver import Fallback, FallbackReader, SourceEmpty, read_all, via
+from toolserver import Fallback, FallbackReader, SourceEmpty, SourceFrozen, read_all, via
 
 SOURCES = (EFFR, TIMESERIES, REAL_GDP_GROWTH, PAR_YIELDS, PMMS_30Y, OBSERVATIONS, GRAPH_CSV)
 
@@ -44,16 +44,20 @@ class MacroIndicator(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Series of one frequency, which FRED puts into one file, and how far back to ask."""
+    """Series of one frequency, which FRED puts into one file; in days, how far back to ask and the oldest newest value.
+
+    A month and a quarter are dated by their first day and come out weeks after their last.
+    """
 
     ids: tuple[str, ...]
     days: int
+    oldest: int
 
 
-_DAILY = _Group(("DFF", "DGS10", "DGS2"), 120)
-_WEEKLY = _Group(("MORTGAGE30US",), 120)
-_MONTHLY = _Group(("CPIAUCSL", "UNRATE"), 3 * 366)
-_QUARTERLY = _Group(("A191RL1Q225SBEA",), 8 * 366)  # holds 30 quarters
+_DAILY = _Group(("DFF", "DGS10", "DGS2"), 120, 14)
+_WEEKLY = _Group(("MORTGAGE30US",), 120, 21)
+_MONTHLY = _Group(("CPIAUCSL", "UNRATE"), 3 * 366, 120)
+_QUARTERLY = _Group(("A191RL1Q225SBEA",), 8 * 366, 260)  # holds 30 quarters
 
 
 def new_york_date(now: datetime) -> date:
@@ -65,6 +69,14 @@ def name_source(found: Series, source: str) -> Sourced:
     """The series with its name. Raises SourceEmpty when it is empty."""
     newest(found)
     return Sourced(found, source)
+
+
+def require_young(found: Series, today: date, oldest: int) -> Series:
+    """The series. Raises SourceFrozen when its newest value is of more than so many days ago."""
+    last = newest(found).date
+    if (today - last).days > oldest:
+        raise SourceFrozen(f"it ends on {last}")
+    return found
 
 
 def _fed_rate(today: date) -> Fallbacks:
@@ -108,14 +120,17 @@ def _treasury_2y(today: date) -> Fallbacks:
 def _yield_curve(today: date) -> Fallbacks:
     """10 years less 2 years, both of one provider and one day."""
 
+    def of_fred(ten: Series, two: Series) -> Sourced:
+        return _steepness(require_young(ten, today, _DAILY.oldest), require_young(two, today, _DAILY.oldest))
+
     async def by_key(reading: FallbackReader) -> Sourced:
         ten, two = await read_all(reading, *((OBSERVATIONS, ObservationsQuery(name)) for name in ("DGS10", "DGS2")))
-        return _steepness(ten["DGS10"], two["DGS2"])
+        return of_fred(ten["DGS10"], two["DGS2"])
 
     return (
         _treasury(today, lambda curve: _steepness(curve.ten_year, curve.two_year)),
         by_key,
-        via(GRAPH_CSV, _graph(_DAILY, today), lambda charts: _steepness(charts["DGS10"], charts["DGS2"])),
+        via(GRAPH_CSV, _graph(_DAILY, today), lambda charts: of_fred(charts["DGS10"], charts["DGS2"])),
     )
 
 
@@ -127,7 +142,7 @@ def _fred(series_id: str, charts: _Group, today: date) -> Fallbacks:
     """The last two fallbacks of most chains: FRED with a key, FRED's chart without."""
 
     def named(found: Charts) -> Sourced:
-        return name_source(found[series_id], f"fred:{series_id}")
+        return name_source(require_young(found[series_id], today, charts.oldest), f"fred:{series_id}")
 
     return (
         via(OBSERVATIONS, ObservationsQuery(series_id), named),

@@ -70,10 +70,14 @@ def blocked(world: World, ask: Ask) -> Reply:
 
 
 _FORMS: dict[str, Handler] = {"drift": of_2023, "empty": none, "geo": blocked}
-for _host, _path in (
-    ("www.cisa.gov", "/sites/default/files/feeds/known_exploited_vulnerabilities.json"),
-    ("raw.githubusercontent.com", "/cisagov/kev-data/develop/known_exploited_vulnerabilities.json"),
+for _name, _host, _path in (
+    ("CISA.known_exploited", "www.cisa.gov", "/sites/default/files/feeds/known_exploited_vulnerabilities.json"),
+    (
+        "CISA.known_exploited_copy",
+        "raw.githubusercontent.com",
+        "/cisagov/kev-data/develop/known_exploited_vulnerabilities.json",
+    ),
 ):
-    _route = serves("CISA.known_exploited", _host, _path)(whole)
+    _route = serves(_name, _host, _path)(whole)
     for _kind, _handler in _FORMS.items():
         _route.form(_kind)(_handler)

@@ -56,6 +56,7 @@ POLYGLOT = Source(
     licence=LICENCE,
     hosts=RAW,
     fresh_s=12 * HOUR,
+    ageless="results are entered months apart, and the last may be the last for ever: answers carry its date",
     keep_s=30 * DAY,
     timeout_s=20,
     conditional=True,

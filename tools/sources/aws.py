@@ -61,6 +61,7 @@ AWS_EVENTS = Source(
     licence=LICENCE,
     hosts=STATUS,
     fresh_s=120,
+    ageless="an event may last for weeks, and where none is going on there is no time at all",
     keep_s=30 * MINUTE,
     timeout_s=10,
     newest=newest,

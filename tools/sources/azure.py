@@ -60,6 +60,7 @@ AZURE_STATUS = Source(
     licence=LICENCE,
     hosts=STATUS,
     fresh_s=120,
+    ageless="nobody says that the feed is built again while nothing happens",
     keep_s=30 * MINUTE,
     timeout_s=10,
     newest=newest,

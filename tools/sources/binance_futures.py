@@ -87,6 +87,7 @@ INTERVALS = Source(
     licence=BINANCE_LICENCE,
     hosts=EXCHANGES,
     fresh_s=6 * HOUR,
+    ageless="terms of contracts, which change weeks apart and carry no time",
     keep_s=6 * HOUR,
     key=lambda query: "intervals",  # one name, two requests: kept apart
     least=1,  # there are always some: without them every rate of theirs would be off by half

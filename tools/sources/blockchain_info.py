@@ -11,7 +11,7 @@ from tools.parsing.numbers import positive, within
 from tools.parsing.optional import optional
 from tools.parsing.text import clean_or_none
 from tools.parsing.times import from_epoch, from_epoch_ms
-from tools.sources.hosts import BTC_EXPLORERS, MINUTE
+from tools.sources.hosts import BTC_EXPLORERS, HOUR, MINUTE
 from toolserver import MIB, Get, Licence, Source, read_rows
 
 LICENCE = Licence("unclear", "Blockchain.com", "https://www.blockchain.com/legal/terms")
@@ -79,6 +79,7 @@ STATS = Source(
     licence=LICENCE,
     hosts=BTC_EXPLORERS,
     fresh_s=10 * MINUTE,
+    newest_max_s=6 * HOUR,
     newest=lambda stats: stats.at,
 )
 

@@ -25,19 +25,23 @@ def parse_fees(body: Any, query: None) -> Fees:
     return Fees(*(fee_rate(body[target]) for target in TARGETS))
 
 
-def _source(request: Get, parse: Callable[[Any, None], R]) -> Source[None, R]:
+def _source(request: Get, parse: Callable[[Any, None], R], **more: Any) -> Source[None, R]:
     return Source(
         NAME,
         request,
         parse,
         licence=LICENCE,
         hosts=BTC_EXPLORERS,
-        fresh_s=30,
         timeout_s=6,
+        **{"fresh_s": 30} | more,
     )
 
 
-HEIGHT = _source(Get(f"{API}/blocks/tip/height", decode="text"), parse_height)
-FEES = _source(Get(f"{API}/fee-estimates"), parse_fees)
-BACKLOG = _source(Get(f"{API}/mempool"), parse_backlog)
-RECENT = _source(Get(f"{API}/mempool/recent"), parse_recent)
+HEIGHT = _source(
+    Get(f"{API}/blocks/tip/height", decode="text"),
+    parse_height,
+    ageless="a height carries no time, and the next block may be an hour away",
+)
+FEES = _source(Get(f"{API}/fee-estimates"), parse_fees, ageless="fees carry no time and stand still while little waits")
+BACKLOG = _source(Get(f"{API}/mempool"), parse_backlog, moves=lambda backlog: backlog)
+RECENT = _source(Get(f"{API}/mempool/recent"), parse_recent, moves=lambda recent: recent)

@@ -64,6 +64,7 @@ DELAYED_QUOTE = Source(
     licence=LICENCE,
     hosts=CBOE,
     fresh_s=60,
+    ageless="a symbol that is not traded keeps its last trade, whose time the quote carries",
     timeout_s=6,
     newest=lambda quote: quote.as_of if quote else None,
     also=frozenset({403}),

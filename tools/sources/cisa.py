@@ -1,13 +1,18 @@
 """CISA's catalogue of vulnerabilities known to be exploited (JSON, no key, CC0), and its copy on a code host.
 
+CISA refuses data centres. The copy can be of any age, so it is a source of its own, and both are judged by the
+newest entry and by the date of the release, whichever is older.
+
 https://www.cisa.gov/known-exploited-vulnerabilities-catalog
 """
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from typing import Any, NamedTuple
 
 from tools.parsing.optional import optional
 from tools.parsing.text import NAME, clean
+from tools.parsing.times import from_iso
 from tools.sources.hosts import DAY, HOUR, RAW, WEEK
 from toolserver import MIB, Get, Licence, Source, SourceChanged, read_rows
 
@@ -30,12 +35,20 @@ class ExploitedVulnerability(NamedTuple):
     ransomware: bool | None
 
 
-def parse(body: Any, query: None) -> tuple[ExploitedVulnerability, ...]:
-    """Every entry, the last added first: releases differ in their order."""
+class Catalogue(NamedTuple):
+    """The entries, the last added first, as released at a time that some copies do not say."""
+
+    entries: tuple[ExploitedVulnerability, ...]
+    released_at: datetime | None
+
+
+def parse(body: Any, query: None) -> Catalogue:
+    """Every entry: releases differ in their order."""
     listed = body["vulnerabilities"]
     if not isinstance(listed, list):
         raise SourceChanged("vulnerabilities is no list")
-    return tuple(sorted(read_rows(listed, _vulnerability), key=lambda v: v.added, reverse=True))
+    entries = sorted(read_rows(listed, _vulnerability), key=lambda v: v.added, reverse=True)
+    return Catalogue(tuple(entries), optional(from_iso, body.get("dateReleased")))
 
 
 def _vulnerability(entry: dict[str, Any]) -> ExploitedVulnerability:
@@ -54,13 +67,18 @@ def _vulnerability(entry: dict[str, Any]) -> ExploitedVulnerability:
     )
 
 
-def newest(vulnerabilities: tuple[ExploitedVulnerability, ...]) -> datetime | None:
-    return datetime.combine(vulnerabilities[0].added, time(), UTC) if vulnerabilities else None
+def newest(catalogue: Catalogue) -> datetime | None:
+    return datetime.combine(catalogue.entries[0].added, time(), UTC) if catalogue.entries else None
+
+
+def dated(catalogue: Catalogue) -> datetime | None:
+    """The date of the newest entry or that of the release, whichever is older."""
+    return min((at for at in (newest(catalogue), catalogue.released_at) if at), default=None)
 
 
 KNOWN_EXPLOITED = Source(
     "CISA.known_exploited",
-    (Get(CATALOGUE), Get(COPY)),
+    Get(CATALOGUE),
     parse,
     licence=LICENCE,
     hosts=RAW,
@@ -70,7 +88,9 @@ KNOWN_EXPLOITED = Source(
     max_bytes=6 * MIB,
     conditional=True,
     newest=newest,
+    stamp=dated,
     newest_max_s=60 * DAY,
     least=500,
     untrusted=True,
 )
+KNOWN_EXPLOITED_COPY = replace(KNOWN_EXPLOITED, name="CISA.known_exploited_copy", request=Get(COPY))

@@ -44,6 +44,7 @@ FEAR_GREED = Source(
     licence=LICENCE,
     hosts=other("coinmarketcap"),
     fresh_s=15 * MINUTE,
+    newest_max_s=2 * DAY,
     keep_s=2 * DAY,
     newest=lambda index: index.updated_at,
     untrusted=True,

@@ -10,7 +10,7 @@ from tools.parsing.numbers import number
 from tools.parsing.optional import optional
 from tools.parsing.text import NAME, clean
 from tools.parsing.times import from_iso
-from tools.sources.hosts import COINPAPRIKA
+from tools.sources.hosts import COINPAPRIKA, HOUR
 from toolserver import MIB, Get, Licence, Source, SourceChanged, read_rows
 
 TICKERS_URL = "https://api.coinpaprika.com/v1/tickers"
@@ -57,6 +57,7 @@ TICKERS = Source(
     licence=LICENCE,
     hosts=COINPAPRIKA,
     fresh_s=300,
+    newest_max_s=HOUR,
     timeout_s=12,
     max_bytes=8 * MIB,
     newest=newest,

@@ -34,6 +34,7 @@ PERPETUAL_MARKETS = Source(
     licence=LICENCE,
     hosts=EXCHANGES,
     fresh_s=60,
+    moves=lambda fundings: tuple(funding.mark_price for funding in fundings),
     keep_s=6 * HOUR,
     least=10,
     untrusted=True,

@@ -10,7 +10,7 @@ from tools.parsing.numbers import number, number_or_none, within
 from tools.parsing.optional import optional
 from tools.parsing.text import clean, clean_or_none, web_url
 from tools.parsing.times import from_iso
-from tools.sources.hosts import MINUTE, NASA
+from tools.sources.hosts import MINUTE, NASA, WEEK
 from toolserver import MIB, Get, Licence, Source, SourceChanged, read_rows
 
 LICENCE = Licence("yes", "NASA EONET", "https://eonet.gsfc.nasa.gov/what-is-eonet")
@@ -85,6 +85,7 @@ EVENTS = Source(
     licence=LICENCE,
     hosts=NASA,
     fresh_s=15 * MINUTE,
+    newest_max_s=WEEK,
     timeout_s=15,
     max_bytes=4 * MIB,
     newest=newest,

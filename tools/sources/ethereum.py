@@ -135,6 +135,7 @@ BLOCK_NUMBER = Source(
     licence=LICENCE,
     hosts=RPC,
     fresh_s=10,
+    moves=lambda height: height,
     keep_s=HOUR,
 )
 
@@ -145,13 +146,14 @@ FULL_BLOCK: Source[BlockId, Block] = Source(
     licence=LICENCE,
     hosts=RPC,
     fresh_s=DAY,  # a block asked for by its number does not change any more
+    ageless="a block that is asked for by its number does not change",
     timeout_s=10,
     max_bytes=4 * MIB,
     newest=lambda block: block.time,
     user_input=True,  # not a caller's, but blocks are many, large and soon of no interest: never on disk
 )
 
-LATEST_BLOCK = replace(FULL_BLOCK, fresh_s=10, keep_s=HOUR, newest_max_s=3 * MINUTE, probe="latest")
+LATEST_BLOCK = replace(FULL_BLOCK, fresh_s=10, keep_s=HOUR, newest_max_s=3 * MINUTE, ageless="", probe="latest")
 
 LATEST_HEADER = Source(
     "Ethereum.full_block",
@@ -172,6 +174,7 @@ FEE_HISTORY = Source(
     licence=LICENCE,
     hosts=RPC,
     fresh_s=12,
+    moves=lambda fees: fees.newest_block,
     keep_s=HOUR,
     timeout_s=6,
 )

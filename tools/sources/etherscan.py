@@ -59,6 +59,7 @@ GAS_ORACLE = Source(
     licence=LICENCE,
     hosts=other("etherscan"),
     fresh_s=15,
+    moves=lambda oracle: oracle.block,
     keep_s=HOUR,
     timeout_s=6,
 )

@@ -61,6 +61,7 @@ COMMAND_SERVERS = Source(
     licence=LICENCE,
     hosts=ABUSECH,
     fresh_s=HOUR,
+    ageless="a server may be on the list for years: each row says since when",
     keep_s=WEEK,
     timeout_s=10,
     conditional=True,

@@ -42,6 +42,7 @@ QUOTE = Source(
     licence=LICENCE,
     hosts=FINNHUB,
     fresh_s=60,
+    ageless="a symbol that is not traded keeps its last trade, whose time the quote carries",
     timeout_s=6,
     newest=lambda quote: quote.as_of if quote else None,
     user_input=True,

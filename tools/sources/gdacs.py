@@ -14,7 +14,7 @@ from tools.parsing.optional import optional
 from tools.parsing.text import clean, clean_or_none, web_url
 from tools.parsing.times import from_iso, from_rfc822
 from tools.parsing.xml import rss_items
-from tools.sources.hosts import GDACS, MINUTE
+from tools.sources.hosts import GDACS, MINUTE, WEEK
 from toolserver import MIB, Get, Keys, Licence, Proof, Source, SourceChanged, SourceEmpty, read_rows
 
 SEARCH = "https://www.gdacs.org/gdacsapi/api/events/geteventlist/SEARCH"
@@ -179,6 +179,7 @@ def event_list(fresh_s: float) -> Source[EventQuery, tuple[Disaster, ...]]:
         licence=LICENCE,
         hosts=GDACS,
         fresh_s=fresh_s,
+        ageless="of grave disasters there may be none for weeks",
         timeout_s=15,
         max_bytes=8 * MIB,
         newest=newest,
@@ -198,6 +199,7 @@ RSS = Source(
     licence=LICENCE,
     hosts=GDACS,
     fresh_s=10 * MINUTE,
+    newest_max_s=WEEK,
     timeout_s=12,
     conditional=True,
     newest=newest,

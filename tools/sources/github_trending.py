@@ -42,6 +42,7 @@ TRENDING = Source(
     licence=LICENCE,
     hosts=other("github-trending"),
     fresh_s=HOUR,
+    ageless="a list of the week; neither it nor its items carry a time",
     keep_s=2 * DAY,
     timeout_s=10,
     least=5,

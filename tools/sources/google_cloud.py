@@ -54,6 +54,7 @@ GOOGLE_CLOUD_INCIDENTS = Source(
     licence=LICENCE,
     hosts=STATUS,
     fresh_s=120,
+    ageless="the newest incident may be months ago",
     keep_s=30 * MINUTE,
     timeout_s=12,
     max_bytes=24 * MIB,

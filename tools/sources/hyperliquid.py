@@ -71,6 +71,7 @@ ASSET_CONTEXTS = Source(
     licence=LICENCE,
     hosts=EXCHANGES,
     fresh_s=60,
+    moves=lambda fundings: tuple(funding.mark_price for funding in fundings),
     keep_s=6 * HOUR,
     least=50,
     untrusted=True,
@@ -83,6 +84,7 @@ PREDICTED_FUNDINGS = Source(
     licence=LICENCE,
     hosts=EXCHANGES,
     fresh_s=60,
+    moves=lambda venues: tuple(funding.period_rate for venue in venues for funding in venue.fundings),
     keep_s=6 * HOUR,
     untrusted=True,
 )

@@ -67,6 +67,7 @@ def exposure(*, fresh_s: float, user_input: bool) -> Source[str, HostExposure]:
         licence=LICENCE,
         hosts=INTERNETDB,
         fresh_s=fresh_s,
+        ageless="hosts are scanned about once a week, and the answer carries no time",
         keep_s=WEEK,
         timeout_s=6,
         also=frozenset({404}),

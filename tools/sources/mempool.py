@@ -30,20 +30,31 @@ def parse_power(body: Any, query: None) -> MiningPower:
     return MiningPower(within(hashrate, 1e-6, 1e6), positive(body["currentDifficulty"]))
 
 
-def _source(request: Get, parse: Callable[[Any, None], R], *, fresh_s: float = 30) -> Source[None, R]:
+def _source(request: Get, parse: Callable[[Any, None], R], **more: Any) -> Source[None, R]:
     return Source(
         NAME,
         request,
         parse,
         licence=LICENCE,
         hosts=BTC_EXPLORERS,
-        fresh_s=fresh_s,
         timeout_s=6,
+        **{"fresh_s": 30} | more,
     )
 
 
-HEIGHT = _source(Get(f"{API}/blocks/tip/height", decode="text"), parse_height)
-FEES = _source(Get(f"{API}/v1/fees/recommended"), parse_fees)
-POWER = _source(Get(f"{API}/v1/mining/hashrate/3d"), parse_power, fresh_s=HOUR)
-BACKLOG = _source(Get(f"{API}/mempool"), parse_backlog)
-RECENT = _source(Get(f"{API}/mempool/recent"), parse_recent)
+HEIGHT = _source(
+    Get(f"{API}/blocks/tip/height", decode="text"),
+    parse_height,
+    ageless="a height carries no time, and the next block may be an hour away",
+)
+FEES = _source(
+    Get(f"{API}/v1/fees/recommended"), parse_fees, ageless="fees carry no time and stand still while little waits"
+)
+POWER = _source(
+    Get(f"{API}/v1/mining/hashrate/3d"),
+    parse_power,
+    fresh_s=HOUR,
+    ageless="an estimate over three days, without a time of its own",
+)
+BACKLOG = _source(Get(f"{API}/mempool"), parse_backlog, moves=lambda backlog: backlog)
+RECENT = _source(Get(f"{API}/mempool/recent"), parse_recent, moves=lambda recent: recent)

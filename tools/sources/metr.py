@@ -52,6 +52,7 @@ TIME_HORIZONS = Source(
     licence=LICENCE,
     hosts=other("metr"),
     fresh_s=12 * HOUR,
+    ageless="models are measured months apart, and each carries its date",
     keep_s=30 * DAY,
     timeout_s=20,
     conditional=True,

@@ -113,6 +113,7 @@ GOOGLE_NEWS = Source(
     licence=_theirs("Google News", "https://policies.google.com/terms"),
     hosts=RSS,
     fresh_s=15 * MINUTE,
+    newest_max_s=2 * DAY,
     keep_s=6 * HOUR,
     newest=newest_headline,
     untrusted=True,

@@ -74,6 +74,7 @@ MARK_PRICES = Source(
     licence=OKX_LICENCE,
     hosts=EXCHANGES,
     fresh_s=60,
+    moves=lambda marks: tuple(sorted(marks.items())),
     keep_s=6 * HOUR,
     key=lambda query: "marks",  # one name, two requests: kept apart
     least=50,

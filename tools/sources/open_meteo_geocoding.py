@@ -68,6 +68,7 @@ GEOCODING = Source(
     licence=LICENCE,
     hosts=OPENMETEO,
     fresh_s=WEEK,
+    ageless="towns stay where they are",
     keep_s=WEEK,
     timeout_s=6,
     least=0,

@@ -35,6 +35,7 @@ PHISHING_URLS = Source(
     licence=LICENCE,
     hosts=RAW,
     fresh_s=HOUR,
+    ageless="a list of addresses without any time, written twice a day",
     timeout_s=10,
     conditional=True,
     least=20,

@@ -28,6 +28,7 @@ TCP_CONNECT = Source(
     licence=Licence("yes", "measured by this service"),
     hosts=HostGroup("probe", 12, 0, 120, 60),
     fresh_s=60,
+    ageless="measured by ourselves at that moment",
     keep_s=10 * MINUTE,
     timeout_s=9,
     probe="1.1.1.1",

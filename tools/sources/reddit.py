@@ -9,7 +9,7 @@ from tools.parsing.feeds import Headline, newest_headline
 from tools.parsing.text import clean_or_none, web_url
 from tools.parsing.times import from_iso
 from tools.parsing.xml import xml_root
-from tools.sources.hosts import HOUR, MINUTE, REDDIT
+from tools.sources.hosts import DAY, HOUR, MINUTE, REDDIT
 from toolserver import Get, Licence, Source, SourceChanged, read_rows
 
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -45,6 +45,7 @@ def board(name: str) -> Source[None, tuple[Headline, ...]]:
         licence=LICENCE,
         hosts=REDDIT,
         fresh_s=10 * MINUTE,
+        newest_max_s=2 * DAY,
         keep_s=6 * HOUR,
         timeout_s=10,
         newest=newest_headline,

@@ -11,7 +11,7 @@ from tools.parsing.optional import optional
 from tools.parsing.spaceflight import Launch
 from tools.parsing.text import NAME, clean, clean_or_none
 from tools.parsing.times import from_iso
-from tools.sources.hosts import MINUTE, other
+from tools.sources.hosts import MINUTE, WEEK, other
 from toolserver import Get, Licence, Source, SourceChanged, read_rows
 
 NEXT = "https://fdo.rocketlaunch.live/json/launches/next/5"
@@ -69,6 +69,7 @@ NEXT_LAUNCHES = Source(
     licence=LICENCE,
     hosts=other("rocketlaunch-live"),
     fresh_s=15 * MINUTE,
+    newest_max_s=2 * WEEK,
     timeout_s=10,
     newest=newest,
     untrusted=True,

@@ -42,6 +42,7 @@ SLACK_STATUS = Source(
     licence=LICENCE,
     hosts=STATUS,
     fresh_s=60,
+    ageless="the page is dated by its last incident, which may be weeks ago",
     keep_s=15 * MINUTE,
     timeout_s=5,
     untrusted=True,

@@ -160,6 +160,7 @@ PERFORMANCE_SAMPLES = Source(
     licence=LICENCE,
     hosts=RPC,
     fresh_s=20,
+    moves=lambda samples: samples[0].slot,
     keep_s=HOUR,
     timeout_s=6,
     least=SAMPLES,
@@ -172,6 +173,7 @@ EPOCH_INFO = Source(
     licence=LICENCE,
     hosts=RPC,
     fresh_s=20,
+    moves=lambda epoch: epoch.slot,
     keep_s=HOUR,
     timeout_s=6,
 )

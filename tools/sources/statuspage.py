@@ -53,6 +53,7 @@ def statuspage(slug: str) -> Source[None, PageSummary]:
         licence=Licence("unclear", f"{slug} status", f"https://{host}"),
         hosts=STATUS,
         fresh_s=60,
+        ageless="the page is dated by its last incident, which may be weeks ago",
         keep_s=15 * MINUTE,
         timeout_s=5,
         untrusted=True,

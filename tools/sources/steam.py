@@ -97,6 +97,7 @@ STORE_ITEMS = Source(
     licence=LICENCE,
     hosts=STEAM,
     fresh_s=DAY,
+    ageless="names of games, which hardly ever change and carry no time",
     keep_s=30 * DAY,
     key=lambda query: tuple(sorted(query)),
     untrusted=True,

@@ -41,6 +41,7 @@ TOP100 = Source(
     licence=LICENCE,
     hosts=STEAMSPY,
     fresh_s=HOUR,
+    ageless="averages of two weeks, written once a day, without any time",
     keep_s=2 * DAY,
     timeout_s=15,
     least=50,

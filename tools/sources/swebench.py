@@ -79,6 +79,7 @@ LEADERBOARDS = Source(
     licence=LICENCE,
     hosts=RAW,
     fresh_s=12 * HOUR,
+    ageless="results are entered months apart, and each carries its date",
     keep_s=30 * DAY,
     timeout_s=30,
     max_bytes=24 * MIB,

@@ -13,7 +13,7 @@ from tools.parsing.numbers import number, number_or_none, within
 from tools.parsing.optional import optional
 from tools.parsing.text import TITLE, clean
 from tools.parsing.times import from_iso
-from tools.sources.hosts import HOUR, MINUTE, NOAA
+from tools.sources.hosts import HOUR, MINUTE, NOAA, WEEK
 from toolserver import MIB, Get, Keys, Licence, Source, SourceChanged, SourceEmpty, read_rows
 
 R = TypeVar("R")
@@ -255,6 +255,7 @@ ALERTS = Source(
     licence=LICENCE,
     hosts=NOAA,
     fresh_s=120,
+    newest_max_s=3 * WEEK,
     keep_s=12 * HOUR,
     newest=lambda bulletins: bulletins[0].issued_at,
     untrusted=True,

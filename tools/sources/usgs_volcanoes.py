@@ -63,6 +63,7 @@ ELEVATED_VOLCANOES = Source(
     licence=USGS_LICENCE,
     hosts=USGS,
     fresh_s=15 * MINUTE,
+    ageless="a volcano may be restless for years: each row says since when",
     timeout_s=10,
     newest=newest,
     least=0,

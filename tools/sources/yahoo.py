@@ -118,6 +118,7 @@ SPARK = Source(
     licence=LICENCE,
     hosts=YAHOO,
     fresh_s=60,
+    ageless="its times are those of the openings of sessions, not of the prices",
     least=0,
     proof=Proof.harmless("the query names the symbols, and those that are missing are counted in a warning"),
     also=frozenset({404}),  # none of the symbols exists

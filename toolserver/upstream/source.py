@@ -118,6 +118,7 @@ class Source(Generic[Q, R]):
         newest: the time of the youngest item in an answer, for `_meta` and for `newest_max_s`.
         stamp: the time the upstream put on the document, judged by `newest_max_s` instead of `newest`.
         newest_max_s: oldest acceptable stamp or newest item; older raises `SourceFrozen`.
+        ageless: why an answer has no age limit, in a sentence: where no `newest_max_s`, no proof and no `moves` is one.
         least: fewest items of a sized answer; fewer raises `SourceEmpty` (0: may be empty, if there is a `proof`).
         proof: what proves that the source is alive; required where `least` is 0, and otherwise checked if given.
         moves: what of an answer changes all the time, to the last digit: if it stands still, `SourceFrozen` is raised.
@@ -148,6 +149,7 @@ class Source(Generic[Q, R]):
     newest: Callable[[R], datetime | None] | None = None
     stamp: Callable[[R], datetime | None] | None = None
     newest_max_s: float | None = None
+    ageless: str = ""
     least: int = 1
     proof: Proof | None = None
     moves: Callable[[R], Hashable] | None = None
@@ -164,10 +166,18 @@ class Source(Generic[Q, R]):
     def __post_init__(self) -> None:
         if self.least == 0 and self.proof is None:
             raise TypeError(f"{self.name} may be empty and declares no proof of life: see docs/adding-a-source.md")
+        if self.ageless and (self.has_age_limit or len(self.ageless.split()) < 4):
+            raise TypeError(f"{self.name} has an age limit, or says in less than a sentence why it has none")
 
     def plan(self, query: Q, keys: Keys) -> Plan:
         """What to send for a query with the API keys that are set."""
         return self.request(query, keys) if callable(self.request) else self.request
+
+    @property
+    def has_age_limit(self) -> bool:
+        """Whether an answer that is served but no longer written is found out: by a time in it, or by its stillness."""
+        proves_by_time = self.proof is not None and self.proof.how in ("stamp", "newest")
+        return bool(self.newest_max_s) or proves_by_time or self.moves is not None
 
     @cached_property
     def request_name(self) -> str:

@@ -105,10 +105,20 @@ async def test_an_exploited_vulnerability_carries_its_due_date_and_ransomware_us
 
 @pytest.mark.parametrize("name", FEEDS)
 async def test_a_feed_that_fails_is_missing_and_warned_of(compose, name):
-    made = await compose(cyber_threats, down={FEEDS[name]})
+    made = await compose(cyber_threats, down={FEEDS[name], f"{FEEDS[name]}_copy"})
 
     assert {item["source"] for item in made.json} == set(FEEDS) - {name}
     assert [(w.code, w.source) for w in made.notes.warnings] == [("section_unavailable", FEEDS[name])]
+
+
+async def test_where_cisa_refuses_its_copy_answers_under_its_own_name(compose):
+    made = await compose(cyber_threats, forms={"CISA.known_exploited": "geo"})
+
+    whole = await compose(cyber_threats)
+    assert made.json == whole.json
+    used = {n.source.name: n.status for n in made.notes.sources if n.section == "data.cisa_kev"}
+    assert used == {"CISA.known_exploited": "error", "CISA.known_exploited_copy": "fallback"}
+    assert [(w.code, w.source) for w in made.notes.warnings] == [("fallback_used", "CISA.known_exploited")]
 
 
 async def test_an_empty_list_of_command_servers_is_an_answer(compose):
@@ -119,7 +129,7 @@ async def test_an_empty_list_of_command_servers_is_an_answer(compose):
 
 
 async def test_when_only_the_empty_list_is_left_nothing_is_claimed(compose):
-    others = set(FEEDS.values()) - {"FeodoTracker.c2_servers"}
+    others = {*FEEDS.values(), "CISA.known_exploited_copy"} - {"FeodoTracker.c2_servers"}
     with pytest.raises(SourceError):
         await compose(cyber_threats, down=others, forms={"FeodoTracker.c2_servers": "empty"})
 

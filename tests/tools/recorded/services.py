@@ -67,12 +67,20 @@ ROWS = (
         "statuspage/github-incidents-2026-07.json", statuspage.STATUSPAGES["GitHub"], SourceChanged, None, "status"
     ),
     *(
-        Read(f"cisa-kev/kev-{name}-trimmed.json", cisa.KNOWN_EXPLOITED, 150, facts, cut=True)
+        Read(f"cisa-kev/kev-{name}-trimmed.json", cisa.KNOWN_EXPLOITED, 150, facts, of="entries", cut=True)
         for name, facts in (
-            ("2023-04", {"0.cve": "CVE-2021-27104", "0.vendor": "Accellion", "0.ransomware": None}),
+            (
+                "2023-04",
+                {"entries.0.cve": "CVE-2021-27104", "entries.0.vendor": "Accellion", "entries.0.ransomware": None},
+            ),
             (
                 "2025-08",
-                {"0.cve": "CVE-2025-48384", "0.product": "Git", "0.added": "2025-08-25", "0.due": "2025-09-15"},
+                {
+                    "entries.0.cve": "CVE-2025-48384",
+                    "entries.0.product": "Git",
+                    "entries.0.added": "2025-08-25",
+                    "entries.0.due": "2025-09-15",
+                },
             ),
         )
     ),
@@ -80,7 +88,12 @@ ROWS = (
         "feodo/ipblocklist-2026-07.json",
         feodo.COMMAND_SERVERS,
         5,
-        {"0.port": 8080, "0.malware": "Emotet", "0.country": "US", "0.first_seen_at": "2022-06-04T21:24:53Z"},
+        {
+            "0.port": 8080,
+            "0.malware": "Emotet",
+            "0.country": "US",
+            "0.first_seen_at": "2022-06-04T21:24:53Z",
+        },
     ),
     Read("openphish/feed-2026-08.txt", openphish.PHISHING_URLS, 300, {"0": "https://api.msuto.com/"}),
     Read(

@@ -16,7 +16,9 @@ import tools.simulated.nyfed
 import tools.simulated.treasury  # noqa: F401 - serves
 from tests.size import sized
 from tests.tools.desk import ask
+from tools.parsing.series import series
 from tools.shared.fx import WINDOW
+from tools.shared.macro import require_young
 from tools.simulated import macro
 from tools.sources.bls import TIMESERIES, Years
 from tools.sources.currency_api import USD_RATES
@@ -26,6 +28,7 @@ from tools.sources.frankfurter import USD_TIMESERIES, FxWindow
 from tools.sources.freddiemac import PMMS_30Y
 from tools.sources.nyfed import EFFR
 from tools.sources.treasury import PAR_YIELDS, YieldYear
+from toolserver.upstream.source_errors import SourceFrozen
 from toolserver.world.model import Edits, World
 
 days = st.dates(date(2026, 1, 1), date(2030, 12, 31))  # late in 2025 the figures really were late
@@ -89,3 +92,14 @@ def test_no_publisher_is_ever_older_than_its_limit(day, hour):
         found = ask(source, query, world=world)
         dated = source.stamp(found) if source.stamp else source.newest(found)
         assert dated is None or timedelta(0) <= now - dated <= timedelta(seconds=source.newest_max_s), source
+
+
+@pytest.mark.parametrize(("days", "is_young"), [(0, True), (14, True), (15, False)])
+def test_a_series_that_is_no_longer_written_is_frozen(days, is_young):
+    found = series([(date(2026, 1, 1), 4.0), (date(2026, 1, 2), 4.1)])
+    today = date(2026, 1, 2) + timedelta(days=days)
+    if is_young:
+        assert require_young(found, today, 14) == found
+    else:
+        with pytest.raises(SourceFrozen, match="2026-01-02"):
+            require_young(found, today, 14)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from toolserver.registry.registry import Registry
+
 MODULES = sorted((Path(__file__).resolve().parents[3] / "tools" / "sources").glob("*.py"))
 
 
@@ -31,3 +33,12 @@ def test_a_request_that_never_changes_is_not_a_function(path):
     ]
 
     assert constant == ([] if path.stem != "terminal_bench" else ["request"])
+
+
+def test_every_source_has_an_age_limit_or_says_why_it_has_none():
+    sources = {id(source): source for operation in Registry.load("tools") for source in operation.sources}
+
+    silent = [source.name for source in sources.values() if not source.has_age_limit and not source.ageless]
+
+    assert silent == []
+    assert len(sources) >= 150
