@@ -22,6 +22,7 @@ _LAYOUTS: dict[str, Callable[[Operation], Definition]] = {
     "gemini": definitions.gemini,
     "bedrock": definitions.bedrock,
 }
+_SEVERAL: dict[str, tuple[str, ...]] = {"both": ("openai", "anthropic"), "routes": ()}
 PARAMETERS = ("format", "tier", "toolset", "tools")
 CALLING = (
     "Send routes[name].method to base_url + routes[name].path. Each argument goes where routes[name].arguments says:"
@@ -43,7 +44,8 @@ def llm_tools(
 ) -> dict[str, Any]:
     """The document: what it is, one list per layout in registry order, and how each tool is called over HTTP.
 
-    `both` means the layouts `openai` and `anthropic`. `tools` are names separated by commas, instead of a toolset.
+    `both` means the layouts `openai` and `anthropic`, `routes` none: how tools are called is all. `tools` are names
+    separated by commas, instead of a toolset.
 
     Raises:
         InvalidArguments: an unknown format, tier, toolset or tool; the message names the valid ones.
@@ -51,7 +53,7 @@ def llm_tools(
     format = _spell("format", format, TOOL_FORMATS)
     chosen = _choose(registry, tier, toolset, tools)
     layouts: dict[str, Callable[[Operation], Definition]] = {**_LAYOUTS, "raw": partial(definitions.raw, facts=facts)}
-    names = ("openai", "anthropic") if format == "both" else (format,)
+    names = _SEVERAL.get(format, (format,))
     return {
         "source": facts.source,
         "generated_at": iso(generated_at),

@@ -30,12 +30,19 @@ class CallRejected(ToolserverError):
     meaning: ClassVar[str]  # the docstring on one line
     members: ClassVar[tuple[str, ...]] = ()
     topic: ClassVar[Literal["request", "paid_call", "purchase", "x402"]] = "request"
+    next_tool: ClassVar[str | None] = None  # the tool to call next, where one helps
 
     def __init__(self, detail: str, *, headers: dict[str, str] | None = None, **extra: Any) -> None:
         super().__init__(detail)
         self.detail = detail
         self.headers = headers or {}
         self.extra = extra
+
+    @property
+    def retry_after_s(self) -> float | None:
+        """Seconds after which the same call may succeed, where that is known."""
+        said = self.extra.get("retry_after_seconds")
+        return float(said) if isinstance(said, int | float) else None
 
     def __init_subclass__(cls, *, abstract: bool = False) -> None:
         """Enter the error code into `declared`. Raises TypeError, naming what the class forgets to declare."""
@@ -75,7 +82,7 @@ class PaymentRequired(CallRejected, abstract=True):
 class MissingToken(PaymentRequired):
     """The call needs a bearer token and none was sent."""
 
-    code = "missing_token"
+    code, next_tool = "missing_token", "payment_buy_credits"
     advice = "Send `Authorization: Bearer svc_live_…`. A token comes with the first purchase of credits."
 
 
@@ -89,14 +96,14 @@ class InvalidToken(PaymentRequired):
 class RevokedToken(PaymentRequired):
     """The token was revoked, by the operator or because its payment was undone on the chain."""
 
-    code = "expired"
+    code, next_tool = "expired", "payment_buy_credits"
     advice = "Buy a new pack; the old token does not come back."
 
 
 class InsufficientCredits(PaymentRequired):
     """The token is good, but holds fewer credits than the call costs, or is an allowance and `cap` would be crossed."""
 
-    code = "insufficient_credits"
+    code, next_tool = "insufficient_credits", "payment_buy_credits"
     advice = "Buy credits, or call a cheaper or free tool. Nothing was run and nothing charged."
     members = ("required", "credits_remaining", "cap")
 
@@ -140,7 +147,7 @@ class PaymentRefused(CallRejected, abstract=True):
 class PaymentPending(PaymentRefused):
     """The transfer is not yet seen, or not yet confirmed often enough."""
 
-    code, title = "payment_pending", "Payment pending"
+    code, title, next_tool = "payment_pending", "Payment pending", "payment_confirm"
     advice = "Wait as long as `Retry-After` says, then confirm again with the same hash and memo."
     members = ("confirmations", "required", "retry_after_seconds")
 

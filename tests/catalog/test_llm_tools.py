@@ -28,7 +28,7 @@ def test_both_means_openai_and_anthropic_and_is_the_default():
 
 
 @proves("definitions.formats", "definitions.body")
-@pytest.mark.parametrize("format", [format for format in TOOL_FORMATS if format != "both"])
+@pytest.mark.parametrize("format", [format for format in TOOL_FORMATS if format not in ("both", "routes")])
 def test_each_format_has_one_list_of_its_name_with_every_tool(format):
     document = asked(format)
     listed = document[format.replace("-", "_")]
@@ -116,3 +116,9 @@ def test_an_unknown_choice_or_parameter_is_refused_with_the_valid_ones_and_the_n
     with pytest.raises(InvalidArguments, match=valid) as refused:
         answered(**given)
     assert refused.value.extra.get("did_you_mean") == near
+
+
+def test_the_routes_can_be_had_alone():
+    document = asked("routes")
+    assert [key for key in document if isinstance(document[key], list)] == []
+    assert list(document["routes"]) == [operation.name for operation in TINY]

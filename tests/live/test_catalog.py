@@ -3,7 +3,6 @@
 What a model would say is chosen from the schema of each argument, or is a word that came in an answer before.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,13 +10,13 @@ import httpx
 import pytest
 
 from tests.live.inbox import Inbox
+from tests.live.model import Model, order_of_calls
 from tests.live.processes import UNLIMITED, Program, control, started
 from toolserver.registry.site_facts import TOOL_FORMATS
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
-FORMATS = [name for name in TOOL_FORMATS if name != "both"]
-HERE = {"ip": "8.8.8.8", "area": "CA"}  # what the user of the model asked for
+FORMATS = [name for name in TOOL_FORMATS if name not in ("both", "routes")]
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +49,10 @@ def read_schemas(document: dict[str, Any], form: str) -> dict[str, dict[str, Any
 
 
 class Stranger:
-    """Calls tools by their routes. `words` are the texts of earlier answers, the latest first."""
+    """Calls tools by their routes."""
 
-    def __init__(self, document: dict[str, Any], token: str, words: list[str], known: dict[str, Any]) -> None:
-        self.document, self.token, self.words, self.known = document, token, words, known
+    def __init__(self, document: dict[str, Any], token: str, model: Model) -> None:
+        self.document, self.token, self.model = document, token, model
         self.http = httpx.Client(timeout=60, trust_env=False)
 
     def call(self, name: str, arguments: dict[str, Any]) -> httpx.Response:
@@ -72,47 +71,19 @@ class Stranger:
         more: dict[str, Any] = {"json": body} if body else {}
         url = self.document["base_url"] + path
         answer = self.http.request(route["method"], url, params=query, headers=headers, **more)
-        self.words[:0] = [answer.headers.get("x-service-receipt", ""), *texts_in(answer.json())]
+        self.model.hear(answer.headers.get("x-service-receipt", ""), answer.json())
         return answer
-
-    def arguments(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The required arguments, and those of the others for which the schema says a word."""
-        required = schema.get("required", [])
-        said = [name for name, field in schema["properties"].items() if field.get("enum") and "default" in field]
-        names = dict.fromkeys([*required, *said])
-        return {name: self._value(name, schema["properties"][name]) for name in names}
-
-    def _value(self, name: str, schema: dict[str, Any]) -> Any:
-        schema = next(iter(schema.get("anyOf", [schema])))
-        pattern = schema.get("pattern")
-        said = [word for word in ("text", *self.words) if pattern and re.search(pattern, word)]
-        if name in self.known or said:
-            return self.known[name] if name in self.known else said[0]
-        if words := schema.get("enum") or schema.get("examples"):
-            return words[0]
-        kinds = {"integer": max(schema.get("minimum", 2), 2), "number": max(schema.get("minimum", 2), 2)}
-        return kinds.get(schema["type"], "text" if schema["type"] == "string" else {})
-
-
-def texts_in(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        yield from (text for inner in value.values() for text in texts_in(inner))
-    elif isinstance(value, list):
-        yield from (text for inner in value for text in texts_in(inner))
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_tool_runs_from_the_document_alone(program: Program, inbox: Inbox, form: str) -> None:
     document = httpx.get(f"{program.url}/api/llm-tools?format={form}", timeout=30, trust_env=False).json()
     schemas = read_schemas(document, form)
-    known = HERE | {"webhook_url": inbox.url, "endpoint": "world-deltas"}
-    stranger = Stranger(document, program.ready["token"], [], known)
+    model = Model({"webhook_url": inbox.url, "endpoint": "world-deltas"})
+    stranger = Stranger(document, program.ready["token"], model)
     routes = document["routes"]
     assert routes.keys() == schemas.keys()
-    methods = ("GET", "POST", "PATCH", "DELETE")
-    in_order = sorted(routes, key=lambda name: ("{" in routes[name]["path"], methods.index(routes[name]["method"])))
+    in_order = sorted(routes, key=lambda name: order_of_calls(routes[name]["method"], routes[name]["path"]))
 
     statuses = {}
     with control(program.ready["world_url"]) as sim:
@@ -120,9 +91,8 @@ def test_every_tool_runs_from_the_document_alone(program: Program, inbox: Inbox,
             if name == "payment_confirm":  # the buyer pays; the stranger is given the hash
                 quote = stranger.call("payment_buy_credits", {"amount_usd": 2}).json()
                 sim.put("clock", {"speed": 30})
-                stranger.known["tx_hash"] = sim.paid(quote["wallet"], 2)
-                stranger.known["nonce"] = quote["memo"]
-            statuses[name] = stranger.call(name, stranger.arguments(schemas[name])).status_code
+                model.known |= {"tx_hash": sim.paid(quote["wallet"], 2), "nonce": quote["memo"]}
+            statuses[name] = stranger.call(name, model.choose_arguments(schemas[name])).status_code
         sim.put("clock", {"speed": 1})
     stranger.http.close()
 

@@ -1,4 +1,4 @@
-"""The generated files of a checkout: the answer in the README, the pages of tools, sources and errors, examples."""
+"""The generated files of a checkout: pages of tools, sources and errors, examples, and the types of the clients."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from catalog import tool_pages
+from catalog import python_types, tool_pages
 from toolserver.cli.example_answers import example_answers
 from toolserver.cli.licence_table import compose_licence_table
 from toolserver.registry.error_codes import PROBLEMS
@@ -50,6 +50,7 @@ def generate(
         Path("docs/tools.md"): tool_pages.tools_page(registry),
         Path("docs/sources.md"): tool_pages.sources_page(registry),
         Path("docs/errors.md"): tool_pages.errors_page(PROBLEMS),
+        Path("toolserver/client/tools.pyi"): python_types.write_stub(registry),
         **pages,
         **shown,
     }

@@ -5,7 +5,7 @@ NAT64 addresses that lead to private ones, and for ranges that were never given 
 """
 
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 PRIVATE_IPV4 = tuple(
     IPv4Network(network)
@@ -50,3 +50,13 @@ def is_loopback(address: IPv4Address | IPv6Address) -> bool:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped.is_loopback
     return address.is_loopback
+
+
+def is_local_host(host: str) -> bool:
+    """Whether a host can only be this machine: localhost, a name below it (RFC 6761), or a loopback literal."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return is_loopback(ip_address(host))
+    except ValueError:
+        return False

@@ -113,7 +113,7 @@ class Snippet:
     link: str | None = None
 
 
-TOOL_FORMATS = ("both", "raw", "openai", "anthropic", "openai-responses", "gemini", "bedrock")
+TOOL_FORMATS = ("both", "raw", "openai", "anthropic", "openai-responses", "gemini", "bedrock", "routes")
 TOOL_TIERS = (Tier.FREE.value, Tier.PREMIUM.value)  # what `tier` of /api/llm-tools may be
 PAYMENTS = "/docs/payments"
 API_CATALOG = "/.well-known/api-catalog"

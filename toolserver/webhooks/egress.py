@@ -13,7 +13,7 @@ from typing import Any
 
 from yarl import URL
 
-from toolserver.core.public_address import is_loopback, is_public
+from toolserver.core.public_address import is_local_host, is_loopback, is_public
 from toolserver.errors import ToolserverError
 
 MOST_URL = 2000
@@ -57,7 +57,7 @@ class EgressGuard:
         """
         url = _parsed(given)
         host = (url.raw_host or "").removesuffix(".")
-        local = self._allow_loopback and _is_local(host)
+        local = self._allow_loopback and is_local_host(host)
         if url.scheme != "https" and not (local and url.scheme == "http"):
             raise TargetRefused("https_required", "The URL must begin with https://.")
         if not local:
@@ -143,13 +143,3 @@ _read_address = lru_cache(4096)(ip_address)
 
 def _is_internal(host: str) -> bool:
     return "." not in host or any(host == name or host.endswith("." + name) for name in INTERNAL_NAMES)
-
-
-def _is_local(host: str) -> bool:
-    """Whether a host can only be this machine: localhost, a name below it (RFC 6761), or a loopback literal."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return is_loopback(ip_address(host))
-    except ValueError:
-        return False

@@ -1,0 +1,54 @@
+"""What a call brings: the payload, and what the headers say about it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from toolserver.core.http_client import HttpAnswer, Unreachable
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ToolAnswer(Generic[T]):
+    """An answer. `payload` is the JSON as a dict, `body` the very bytes, which a receipt is about.
+
+    The names in `headers` are in lower case.
+    """
+
+    payload: T
+    body: bytes = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+
+    @property
+    def receipt(self) -> str | None:
+        """The signed receipt (JWS) of a paid call."""
+        return self.headers.get("x-service-receipt")
+
+    @property
+    def receipt_id(self) -> str | None:
+        """The name of that receipt."""
+        return self.headers.get("x-service-receipt-id")
+
+    @property
+    def credits_remaining(self) -> int | None:
+        """What the token can still spend after this call; None where nothing was paid."""
+        said = self.headers.get("x-credits-remaining")
+        return int(said) if said is not None else None
+
+    @property
+    def request_id(self) -> str | None:
+        """What to name when something was wrong."""
+        return self.headers.get("x-request-id")
+
+
+def read_json(answer: HttpAnswer) -> dict[str, object]:
+    """The JSON object of a response. Raises Unreachable: something on the way answered, not the service."""
+    try:
+        found = json.loads(answer.body)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Unreachable(f"status {answer.status}, and no JSON object: this is no answer of the service")
+    return found
