@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 
+from tests.pages import PAGES
 from toolserver.world.model import ROUTES, Ask, World
 
 Arranged = Any  # JSON value, httpx.Response, or async handler(request) -> httpx.Response
@@ -48,7 +49,7 @@ class Internet:
         if found is None:
             return httpx.Response(501, json={"error": "not simulated", "url": str(url)})
         route, ask = found
-        reply = route.handler(self._world(), ask)
+        reply = PAGES.answer(route.handler, self._world(), ask)
         return httpx.Response(
             reply.status, content=reply.body, headers={"content-type": reply.content_type, **reply.headers}
         )

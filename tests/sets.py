@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.cpu_time import BUDGETED
 from tests.size import EVERYTHING
 
 LEFT_OUT = pytest.StashKey[dict[str, int]]()
@@ -20,18 +21,27 @@ LIVE = "starts a real server, a real client or another program"
 
 # Files of one large test each, or of slow ones: they begin first, so that no process ends long after the others.
 FIRST = (
+    "tests/tools/test_day.py",
     "tests/live/test_schemathesis.py",
     "tests/live/test_fault_matrix.py",
+    "tests/live/test_killing.py",
     "tests/live/test_ledger_crash.py",
+    "tests/hostile/test_clock.py",
+    "tests/hostile/test_disk.py",
+    "tests/hostile/test_arguments.py",
     "tests/tools/test_fault_matrix.py",
     "tests/ledger/test_simulation.py",
+    "tests/tools/sources/test_damaged_rows.py",
 )
 # Files whose tests share nothing that is expensive to make: each test may run in another process.
 SPLIT = frozenset(
     {
+        "tests/hostile/test_disk.py",
         "tests/live/test_fault_matrix.py",
-        "tests/tools/test_fault_matrix.py",
+        "tests/live/test_killing.py",
         "tests/ledger/test_simulation.py",
+        "tests/tools/sources/test_damaged_rows.py",
+        "tests/tools/test_fault_matrix.py",
         "tests/truth/test_truth.py",
     }
 )
@@ -44,6 +54,7 @@ settings.load_profile("ci" if EVERYTHING else "dev")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[LEFT_OUT] = {}
+    config.stash[BUDGETED] = takes_the_fast_set(config) and not config.option.collectonly
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,6 +1,7 @@
 """Which tests a run takes, and what it says of the others."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,13 +33,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ran(folder: Path, *words: str, **named: str) -> str:
+def ran(folder: Path, *words: str, code: int = 0, **named: str) -> str:
     """What a run says, in this process or in two others."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.sets", "-p", "no:cacheprovider", *words]
+    plugins = [word for name in ("tests.cpu_time", "tests.sets", "no:cacheprovider") for word in ("-p", name)]
+    command = [sys.executable, "-m", "pytest", "-q", *plugins, *words]
     environment = {name: value for name, value in os.environ.items() if name != "REQUIRE"} | named
     environment |= {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
 
@@ -50,6 +52,16 @@ def test_the_fast_set_leaves_out_what_is_slow_or_live_and_says_why(folder, words
     assert "not in the fast set, 4 - REQUIRE=all runs them" in said
     assert "3  live: starts a real server" in said
     assert "1  slow: it counts to a million" in said
+    assert re.search(r"^\d+ s of CPU of the 230 that the fast set may take; most of them:$", said, re.MULTILINE)
+    assert re.search(r"^ +\d+\.\d  tests/test_one.py$", said, re.MULTILINE)
+    assert ("handing out tests" in said) == bool(words)
+
+
+def test_a_fast_set_that_takes_more_than_its_budget_has_failed(folder):
+    (folder / "conftest.py").write_text("import tests.cpu_time\ntests.cpu_time.BUDGET_S = 0.001\n")
+
+    assert "of the 0 that the fast set may take - that is a failure" in ran(folder, code=1)
+    assert "1 passed" in ran(folder, "tests/test_one.py::test_quick")
 
 
 @pytest.mark.slow("it starts pytest")

@@ -14,6 +14,7 @@ from tests.calls.parts import RICH, START
 from tests.calls.toy import FIRST, REGISTRY, SECOND
 from tests.requirements import named, proves
 from tests.served import FACTS, Served, all_tools, documents, served
+from tests.size import a_share
 from tests.specified import ENDPOINTS, SHAPES
 from tools.payment.receipt_verify import receipt_verify
 from toolserver.app import Service, ServiceParts
@@ -27,7 +28,6 @@ CORE = "briefing btc_price fear_greed crypto_movers predictions earthquakes serv
 UNCACHED = {"health"}
 ADDED = {"limit", "cursor", "place"}  # by us: wherever there is a list, and where a city is easier to name
 OWN = {"health", "ai-stats"}  # made of nothing but the service itself
-endpoints = pytest.mark.parametrize("name", ENDPOINTS)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ async def toy() -> AsyncIterator[Served]:
 
 
 @proves("shape.*")
-@pytest.mark.parametrize("name", named("shape."))
+@pytest.mark.parametrize("name", a_share(named("shape."), 3))
 async def test_the_data_of_an_endpoint_have_the_documented_shape(service, name):
     answer = (await service.get(name, ENDPOINTS[name].example)).json()
 
@@ -58,7 +58,7 @@ async def test_the_data_of_an_endpoint_have_the_documented_shape(service, name):
 
 
 @proves("endpoint.*")
-@pytest.mark.parametrize("name", named("endpoint."))
+@pytest.mark.parametrize("name", a_share(named("endpoint."), 3, first=1))
 async def test_an_endpoint_takes_its_arguments_and_is_cached_as_long_as_documented(service, name):
     row = ENDPOINTS[name]
     plain, example = await service.get(name), await service.get(name, row.example)
@@ -161,7 +161,7 @@ async def test_weather_alerts_are_fifty_unless_another_number_is_asked_for(servi
 
 
 @proves("envelope.free", "envelope.source", "answers.envelope", "answers.short-name")
-@endpoints
+@pytest.mark.parametrize("name", a_share(ENDPOINTS, 3, first=0))
 async def test_an_answer_says_whose_and_which_it_is_and_from_when(service, name):
     body = (await service.get(name)).json()
 
@@ -182,7 +182,7 @@ async def test_the_free_briefing_has_its_own_envelope(service):
 
 
 @proves("free.open", "free.cors", "free.cached")
-@endpoints
+@pytest.mark.parametrize("name", a_share(ENDPOINTS, 3, first=1))
 async def test_anyone_may_call_from_anywhere_and_a_second_call_asks_nobody(service, name):
     first = await service.get(name, authorization="Bearer svc_live_nonsense", origin="https://app.example")
     asked = len(service.upstreams.asked)
@@ -214,7 +214,7 @@ def said(body: dict[str, Any]) -> Any:
 
 
 @proves("free.stale", "answers.never-5xx", "answers.never-invented")
-@endpoints
+@pytest.mark.parametrize("name", a_share(ENDPOINTS, 3, first=2))
 async def test_when_the_upstreams_fail_the_last_good_answer_is_given_as_stale(service, name):
     query = ENDPOINTS[name].example
     before = (await service.get(name, query)).json()
@@ -256,7 +256,7 @@ async def test_a_place_that_was_found_within_the_week_is_answered_for_in_an_outa
 
 
 @proves("answers.nothing-ever", "answers.never-5xx", "answers.never-invented", "answers.warning")
-@endpoints
+@pytest.mark.parametrize("name", a_share(ENDPOINTS, 3, first=0))
 async def test_with_nothing_ever_fetched_an_answer_says_so_and_claims_nothing(service, name):
     service.upstreams.down = True
     answer = await service.get(name, ENDPOINTS[name].example)
@@ -272,7 +272,7 @@ async def test_with_nothing_ever_fetched_an_answer_says_so_and_claims_nothing(se
 
 
 @proves("answers.meta-sources", "answers.source-names", "operating.via")
-@endpoints
+@pytest.mark.parametrize("name", a_share(ENDPOINTS, 3, first=1))
 async def test_each_source_is_named_as_published_with_its_times_and_licence(service, name):
     licences = {s["name"]: s["licence"] for s in json.loads(documents()["/api/sources"].body)["sources"]}
     used = (await service.get(name)).json()["_meta"]["sources"]

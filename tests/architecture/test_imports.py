@@ -107,6 +107,7 @@ def printed(script: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow("it starts Python")
 def test_a_start_loads_nothing_that_it_does_not_need():
     script = (
         "import sys, toolserver.app, hypercorn.asyncio\n"
@@ -117,6 +118,7 @@ def test_a_start_loads_nothing_that_it_does_not_need():
     assert printed(script) == ""
 
 
+@pytest.mark.slow("it starts Python")
 def test_loading_the_chain_leaves_the_recursion_limit_alone_even_for_a_moment():
     """One of its libraries raises it to 100,000, with which a deeply nested JSON body ends the process."""
     script = (

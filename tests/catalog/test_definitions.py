@@ -1,20 +1,16 @@
-"""Tool definitions in every layout, judged by the providers' own libraries and by our linter."""
+"""Tool definitions in every layout, judged by the providers' own libraries and by our linter.
+
+The libraries take seconds to import: each test imports what it needs, and a process without these tests nothing.
+"""
 
 import json
 import re
 from datetime import UTC, datetime
 
-import anthropic
 import httpx
 import httpx2
 import jsonschema
-import openai
 import pytest
-from anthropic.types import ToolParam
-from google import genai
-from google.genai import types as google
-from openai.types.chat import ChatCompletionFunctionToolParam
-from openai.types.responses import FunctionTool, FunctionToolParam
 from pydantic import TypeAdapter
 
 from catalog import definitions
@@ -28,6 +24,7 @@ PROJECT = Registry.load("tools")
 ALL = [*PROJECT, *TINY]
 NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
 
+libraries = pytest.mark.slow("it imports the providers' libraries, for seconds")
 every_tool = pytest.mark.parametrize("operation", ALL, ids=lambda operation: operation.name)
 
 
@@ -35,21 +32,31 @@ def asked(format, **more):
     return llm_tools(TINY, FACTS, format=format, generated_at=NOW, **more)
 
 
+@libraries
 @every_tool
 def test_openai_accepts_every_tool(operation):
+    from openai.types.chat import ChatCompletionFunctionToolParam
+    from openai.types.responses import FunctionTool, FunctionToolParam
+
     TypeAdapter(ChatCompletionFunctionToolParam).validate_python(definitions.openai(operation))
     TypeAdapter(FunctionToolParam).validate_python(definitions.openai_responses(operation))
     FunctionTool.model_validate(definitions.openai_responses(operation), strict=True)
 
 
+@libraries
 @every_tool
 def test_anthropic_accepts_every_tool(operation):
+    from anthropic.types import ToolParam
+
     TypeAdapter(ToolParam).validate_python(definitions.anthropic(operation))
 
 
 @proves("definitions.layouts")
+@libraries
 @every_tool
 def test_gemini_accepts_every_tool_in_both_its_readings(operation):
+    from google.genai import types as google
+
     google.FunctionDeclaration.model_validate(definitions.gemini(operation))
     google.Tool(function_declarations=[definitions.gemini(operation)])
     schema = definitions.gemini(operation).get("parametersJsonSchema", {"type": "object"})
@@ -150,7 +157,13 @@ def test_every_description_is_one_line_of_prose():
         assert not re.search(r"\n|\s{2}", operation.description), operation.name
 
 
+@libraries
 def test_the_providers_clients_send_the_definitions_unchanged():
+    import anthropic
+    import openai
+    from google import genai
+    from google.genai import types as google
+
     sent = {}
 
     def keep(name, request, response):

@@ -7,6 +7,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from tests.size import a_share
 from toolserver.cli.host_configs import HOSTS
 from toolserver.cli.main import main
 
@@ -33,7 +34,7 @@ def entry_of(host, home):
     return json.loads(HOSTS[host].find_file(home).read_text())[HOSTS[host].member]["toolserver"]
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("host", a_share(HOSTS, len(HOSTS)))
 def test_what_is_written_starts_the_server_in_an_empty_environment(home, host):
     done = run("install", host)
     assert done.exit_code == 0, done.output

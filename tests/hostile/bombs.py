@@ -3,7 +3,7 @@
 import gzip
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -17,25 +17,26 @@ def zip_repeated(piece: bytes, times: int, *, before: bytes = b"", after: bytes 
     return zipper.compress(before) + middle + zipper.compress(after) + zipper.flush()
 
 
-BODIES = {
-    "a gigabyte of blanks": zip_repeated(b" " * MIB, 1024),
-    "two megabytes of empty lists": zip_repeated(b"[]," * 1000, 630, before=b"[", after=b"[]]"),
-    "sixteen megabytes of empty lists": zip_repeated(b"[]," * 1000, 5000, before=b"[", after=b"[]]"),
-    "twenty megabytes of text": zip_repeated(b'{"a": "%s"}\n' % (b"x" * 1000), 20_000),
-    "a hundred thousand members": gzip.compress(b"") * 100_000,
-    "damaged": zip_repeated(b" " * MIB, 1)[:-20],
+BODIES: dict[str, Callable[[], bytes]] = {
+    "a gigabyte of blanks": lambda: zip_repeated(b" " * MIB, 1024),
+    "two megabytes of empty lists": lambda: zip_repeated(b"[]," * 1000, 630, before=b"[", after=b"[]]"),
+    "sixteen megabytes of empty lists": lambda: zip_repeated(b"[]," * 1000, 5000, before=b"[", after=b"[]]"),
+    "twenty megabytes of text": lambda: zip_repeated(b'{"a": "%s"}\n' % (b"x" * 1000), 20_000),
+    "a hundred thousand members": lambda: gzip.compress(b"") * 100_000,
+    "damaged": lambda: zip_repeated(b" " * MIB, 1)[:-20],
 }
+"""How each is made: it takes seconds."""
 
 
 class BombServer(ThreadingHTTPServer):
-    """Answers 404 until `body` names what to send. `hit` is the hosts that were asked for since then."""
+    """Answers 404 until it has a `body`, which it sends. `hit` is the hosts that were asked for since then."""
 
     daemon_threads = True
     request_queue_size = 256
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.body: str | None = None
+        self.body = b""
         self.hit: set[str] = set()
 
     @property
@@ -48,7 +49,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        body = BODIES.get(self.server.body or "", b"")
+        body = self.server.body
         if body:
             self.server.hit.add(self.path)
         self.send_response(200 if body else 404)

@@ -24,7 +24,7 @@ def test_a_bomb_on_every_source_at_once_takes_little_memory_and_gives_no_error(t
         assert httpx.get(f"{program.url}/api/health").status_code == 200
         idle_mb = program.resident_mb
         reset_peak(program)
-        upstream.body = body
+        upstream.body = BODIES[body]()
         statuses = ask_all(program)
         assert set(statuses) == {200}
         assert len({path.split("/")[2] for path in upstream.hit}) >= 20, upstream.hit

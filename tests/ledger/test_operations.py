@@ -183,5 +183,5 @@ def test_the_laws_hold_whatever_happens(kind):
     quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much]
     run_state_machine_as_test(
         machine,
-        settings=settings(max_examples=sized(100, fast=10), stateful_step_count=20, suppress_health_check=quiet),
+        settings=settings(max_examples=sized(100, fast=4), stateful_step_count=20, suppress_health_check=quiet),
     )

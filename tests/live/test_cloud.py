@@ -8,6 +8,8 @@ import pytest
 from tests.live.processes import UNLIMITED, Program, started
 from toolserver.registry.registry import Registry, Tier
 
+pytestmark = pytest.mark.live
+
 FREE = [o for o in Registry.load("tools") if o.tier is Tier.FREE and o.method == "GET" and o.sources]
 
 

@@ -17,7 +17,7 @@ import pytest
 from tests.live.processes import COMMAND, PATHS, STOP_S, UNLIMITED, Program, control, environment, ran, started
 from tests.requirements import proves
 
-pytestmark = [pytest.mark.live, pytest.mark.alone, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
 SERVERS = ("hypercorn", "uvicorn")
 PUBLIC = "https://data.example/tools"
@@ -240,6 +240,7 @@ def listened_to(program: Program) -> int:
     return port
 
 
+@pytest.mark.alone
 @proves("operating.starts-fast")
 def test_the_first_answer_comes_soon_after_the_start(tmp_path: Path) -> None:
     took = []

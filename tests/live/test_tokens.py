@@ -11,6 +11,8 @@ from tests.live.processes import CORE, PATHS, UNLIMITED, Program, started
 from tests.live.programs import CLIENTS, NODE, installed, ran
 from toolserver.registry.registry import Registry, Tier
 
+pytestmark = pytest.mark.live
+
 DEFAULT, ALERTS, PREMIUM, ANY = 8_000, 12_000, 10_000, 25_000  # tokens
 MOST_META = 0.15  # of the bytes of the nine core answers
 CORE_LIST, CORE_LIST_PLAIN, INPUTS = 30 * 1024, 12 * 1024, 9_000  # bytes, bytes, tokens

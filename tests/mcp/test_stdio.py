@@ -19,6 +19,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from tests.mcp.service import TOKEN, asked
 from tests.mcp.stdio_server import load
 from tests.requirements import proves
+from tests.size import a_share
 from toolserver.mcp import messages as wire
 from toolserver.mcp.stdio import LINE_LIMIT, Stdio
 
@@ -76,7 +77,7 @@ async def program(*arguments: str, **environment: str) -> AsyncIterator[Program]
                 process.kill()
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("backend", a_share(["asyncio", "trio"], 2))
 async def test_a_whole_legacy_conversation(backend: str) -> None:
     async with program(BACKEND=backend) as host:
         hello = await host.ask(HELLO)
@@ -124,6 +125,7 @@ async def test_both_eras_may_alternate() -> None:
     assert [(answer["id"], answer["error"]["code"]) for answer in answers] == [(n, -32602) for n in range(4)]
 
 
+@pytest.mark.slow("it starts a program for each case")
 @proves("limits.stdio", "tokens.stdio")
 async def test_a_paid_call_uses_the_token_of_the_environment_and_no_limit_applies() -> None:
     async with program() as host:
@@ -138,6 +140,7 @@ async def test_a_paid_call_uses_the_token_of_the_environment_and_no_limit_applie
     assert json.loads(refused["result"]["content"][0]["text"])["error"] == "invalid_token"
 
 
+@pytest.mark.slow("it starts a program for each case")
 async def test_an_idempotency_key_is_charged_once() -> None:
     message = asked("tools/call", {"name": "oracle", "_meta": {"idempotency_key": "k"}})
     async with program() as host:
@@ -146,6 +149,7 @@ async def test_an_idempotency_key_is_charged_once() -> None:
     assert first == second
 
 
+@pytest.mark.slow("it starts a program for each case")
 async def test_a_slow_call_does_not_hold_up_the_others() -> None:
     async with program() as host:
         await host.ask(asked("tools/list"))
@@ -157,6 +161,7 @@ async def test_a_slow_call_does_not_hold_up_the_others() -> None:
     assert order == ["quick", "slow"]
 
 
+@pytest.mark.slow("it starts a program for each case")
 async def test_a_cancelled_call_is_never_answered() -> None:
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "slow"}}
     async with program() as host:
@@ -170,6 +175,7 @@ async def test_a_cancelled_call_is_never_answered() -> None:
     assert balance["result"]["_meta"]["credits_remaining"] == 98
 
 
+@pytest.mark.slow("it starts a program for each case")
 async def test_calls_under_way_are_answered_when_the_input_ends() -> None:
     async with program() as host:
         await host.write(
@@ -200,6 +206,7 @@ async def test_calls_under_way_are_answered_when_the_input_ends() -> None:
         (b"x" * (LINE_LIMIT + 10), -32600),
     ],
 )
+@pytest.mark.slow("it starts a program for each case")
 async def test_what_is_no_message_gets_a_clean_error_and_the_conversation_goes_on(line: bytes, code: int) -> None:
     async with program() as host:
         wrong = await host.ask(line)
@@ -210,6 +217,7 @@ async def test_what_is_no_message_gets_a_clean_error_and_the_conversation_goes_o
     assert right["id"] == "still here"
 
 
+@pytest.mark.slow("it starts a program for each case")
 async def test_blank_lines_responses_and_unknown_notifications_are_ignored() -> None:
     async with program() as host:
         await host.write(
@@ -219,6 +227,7 @@ async def test_blank_lines_responses_and_unknown_notifications_are_ignored() -> 
         assert await host.end() == 0
 
 
+@pytest.mark.slow("it starts a program for each case")
 async def test_a_line_without_an_end_is_answered_when_the_input_ends() -> None:
     async with program() as host:
         assert host.process.stdin is not None
@@ -254,6 +263,7 @@ def test_it_ends_when_nobody_reads_any_more() -> None:
         assert host.wait(20) == 0
 
 
+@pytest.mark.slow("it starts a program for each case")
 async def test_an_end_of_input_before_any_message_loads_nothing() -> None:
     async with program() as host:
         assert await host.end() == 0
@@ -270,6 +280,7 @@ async def test_a_service_that_cannot_load_says_so_to_the_client_and_fails() -> N
     assert "arranged" not in told["error"]["message"]
 
 
+@pytest.mark.slow("it starts a program for each case")
 async def test_a_cause_that_we_have_words_for_is_told_in_every_answer() -> None:
     async with program(REFUSED="1") as host:
         hello = await host.ask(HELLO)
@@ -325,6 +336,7 @@ async def test_a_conversation_in_this_process() -> None:
     assert sorted(answer["id"] or 0 for answer in answers) == [0, 1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.slow("it starts a program for each case")
 async def test_initialize_is_answered_while_the_service_is_still_being_loaded() -> None:
     async with program(NEVER_LOADS="1") as host:
         assert (await host.ask(HELLO))["result"]["protocolVersion"] == "2025-11-25"
@@ -342,6 +354,7 @@ async def test_files_work_as_input_and_output(tmp_path: Path) -> None:
     assert {answer["id"] for answer in answers} == {1, 2, 3}
 
 
+@pytest.mark.slow("it starts a program for each case")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_the_sdk_client_talks_to_it(mode: Any) -> None:
     from mcp import Client as SdkClient

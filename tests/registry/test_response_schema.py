@@ -12,6 +12,7 @@ import pytest
 import tools.simulated
 from tests.catalog.portability import NAME
 from tests.catalog.tiny import TINY, Sight
+from tests.size import a_share
 from tests.tools.desk import NOW, SimDesk
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import ManualClock
@@ -75,7 +76,7 @@ def fits(answer, operation):
         jsonschema.validate(answer, answer_schema(operation, full=full), cls=jsonschema.Draft202012Validator)
 
 
-@pytest.mark.parametrize("operation", SOURCED, ids=lambda operation: operation.name)
+@pytest.mark.parametrize("operation", a_share(SOURCED, 3), ids=lambda operation: operation.name)
 async def test_what_the_service_answers_fits_both_schemas(operation):
     fits(await composed(operation), operation)
 
@@ -83,7 +84,7 @@ async def test_what_the_service_answers_fits_both_schemas(operation):
 FREE = [operation for operation in SOURCED if operation.tier is Tier.FREE]
 
 
-@pytest.mark.parametrize("operation", FREE, ids=lambda operation: operation.name)
+@pytest.mark.parametrize("operation", a_share(FREE, 3, first=1), ids=lambda operation: operation.name)
 async def test_what_a_free_tool_answers_with_all_sources_down_fits_too(operation):
     fits(await composed(operation, down=("*",)), operation)
 

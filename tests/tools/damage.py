@@ -1,6 +1,5 @@
 """Damages rows of a body: JSON, CSV, XML or YAML, one member of some rows, in eight ways."""
 
-import copy
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -47,14 +46,15 @@ class JsonRows(Rows):
     def __init__(self, body: bytes) -> None:
         super().__init__(body)
         self._encoding = json.detect_encoding(body)
-        self._whole = json.loads(body.decode(self._encoding))
-        self._path = max(_lists(self._whole), key=lambda found: found[0], default=(0, ()))[1]
-        self._keys = list(_keys(_at(self._whole, self._path)))
+        self._text = body.decode(self._encoding)
+        whole = json.loads(self._text)
+        self._path = max(_lists(whole), key=lambda found: found[0], default=(0, ()))[1]
+        self._keys = list(_keys(_at(whole, self._path)))
         self.total = len(self._keys)
-        self.members = _members(_at(self._whole, self._path)[self._keys[self.total // 2]]) if self.total else []
+        self.members = _members(_at(whole, self._path)[self._keys[self.total // 2]]) if self.total else []
 
     def damage(self, many: int, member: str, kind: str) -> bytes:
-        whole = copy.deepcopy(self._whole)
+        whole = json.loads(self._text)  # a tenth of the time of a deep copy
         listed = _at(whole, self._path)
         for n in self.chosen(many):
             *way, last = json.loads(member)
@@ -128,7 +128,7 @@ class LineRows(Rows):
 
 
 class XmlRows(Rows):
-    """Items of a feed, each with its elements."""
+    """Items of a feed, each with its elements; where they have no text, with their attributes."""
 
     def __init__(self, body: bytes) -> None:
         super().__init__(body)
@@ -136,11 +136,15 @@ class XmlRows(Rows):
         self._text = body.decode(self._encoding)
         self._items = list(ITEM.finditer(self._text))
         self.total = len(self._items)
-        self.members = sorted(set(re.findall(r"<([\w:]+)[^>/]*>[^<]*</", self._items[0][0]))) if self._items else []
+        first = self._items[0][0] if self._items else ""
+        elements = re.findall(r"<([\w:]+)[^>/]*>[^<]*</", first)
+        self.members = sorted(set(elements or re.findall(r"\s\w+(?==)", first)))
 
     def damage(self, many: int, member: str, kind: str) -> bytes:
         chosen = {self._items[n].start() for n in self.chosen(many)}
-        element = re.compile(rf"(<{member}[^>]*>)(?:<!\[CDATA\[.*?\]\]>|[^<]*)(</{member}>)", re.DOTALL)
+        attribute = rf"({member}=[\"'])[^\"']*([\"'])"
+        text = rf"(<{member}[^>]*>)(?:<!\[CDATA\[.*?\]\]>|[^<]*)(</{member}>)"
+        element = re.compile(attribute if member[0] == " " else text, re.DOTALL)
 
         def item(found: re.Match[str]) -> str:
             if found.start() not in chosen:

@@ -9,6 +9,7 @@ from urllib.parse import urlencode, urlsplit
 
 from pydantic import BaseModel
 
+from tests.pages import PAGES
 from toolserver.context.context import ToolContext
 from toolserver.context.provenance import Provenance
 from toolserver.context.time_series import TimeSeriesStore
@@ -32,7 +33,7 @@ def fetch(world: World, request: Get, *, form: str | None = None) -> Reply:
     if found is None:
         raise AssertionError(f"not simulated: {method} {request.url}")
     route, ask = found
-    return (route.forms[form] if form else route.handler)(world, ask)
+    return PAGES.answer(route.forms[form] if form else route.handler, world, ask)
 
 
 def decoded(reply: Reply, request: Get) -> Any:

@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 from tests.calls.parts import Engine, engine
+from tests.size import a_share
 from tests.specified import ENDPOINTS, SHAPES
 from tests.tools.faulty.skipping import LoopClock, SkippingLoop
 from tests.tools.faulty.upstreams import EDITS, VIA, Pages, Upstreams
@@ -82,7 +83,7 @@ def test_the_endpoints_are_those_of_the_specification():
     assert len(BY_ENDPOINT) == 34
 
 
-@pytest.mark.parametrize(("endpoint", "query"), CALLS, ids=lambda value: value or "-")
+@pytest.mark.parametrize(("endpoint", "query"), a_share(CALLS, 3), ids=lambda value: value or "-")
 async def test_an_answer_is_whole_and_says_what_the_world_says(pages, endpoint, query):
     async with service(pages) as (e, upstreams):
         answer = json.loads(await said(e, endpoint, query))
@@ -139,7 +140,7 @@ def agrees(expected_: Any, answer: Any, path: str = "") -> None:
         assert answer == expected_, path
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS)
+@pytest.mark.parametrize("endpoint", a_share(ENDPOINTS, 3, first=1))
 async def test_an_answer_is_the_same_bytes_as_long_as_it_is_said_to_be(pages, endpoint):
     row = ENDPOINTS[endpoint]
     lives_s = OURS_S[endpoint] if row.ttl_s is None else row.ttl_s

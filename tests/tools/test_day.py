@@ -9,13 +9,14 @@ import pytest
 
 from tests.calls.parts import START, engine
 from tests.internet import Internet
+from tests.size import sized
 from toolserver.clock import ManualClock
 from toolserver.registry.registry import Registry, Tier
 from toolserver.upstream.source import HostGroup
 from toolserver.world.model import World
 from toolserver.world.providers import load_providers
 
-STEP_S = 600
+STEP_S = sized(1200, fast=1200, long=600)
 HOURS = 24
 
 
@@ -28,7 +29,7 @@ def free_tools() -> Registry:
     )
 
 
-@pytest.mark.slow("a day of calls, every ten minutes")
+@pytest.mark.slow("a day of calls, every twenty minutes")
 @pytest.mark.timeout(900)
 async def test_a_day_of_calls_leaks_nothing_and_keeps_every_budget():
     registry, clock = free_tools(), ManualClock(START)

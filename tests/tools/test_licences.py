@@ -11,6 +11,7 @@ import pytest
 
 from rest_bridge.discovery import meta
 from tests.calls.parts import RICH, engine
+from tests.size import a_share
 from tests.tools.faulty.skipping import LoopClock, SkippingLoop
 from tests.tools.faulty.upstreams import VIA, Pages, Upstreams
 from toolserver.registry.registry import Operation, Registry, Tier
@@ -163,7 +164,7 @@ LICENCES = {source.name: source.licence for source in TOOLS.sources}
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("operation", FREE, ids=lambda operation: operation.endpoint)
+@pytest.mark.parametrize("operation", a_share(FREE, 3), ids=lambda operation: operation.endpoint)
 async def test_a_free_endpoint_keeps_what_the_policy_leaves_it(pages, operation, policy):
     usual, made = await answer(pages, operation, "any"), await answer(pages, operation, policy)
     endpoint, data = operation.endpoint, made.answer.get("data", made.answer.get("sections"))
@@ -181,7 +182,7 @@ async def test_a_free_endpoint_keeps_what_the_policy_leaves_it(pages, operation,
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("operation", list(TOOLS), ids=lambda operation: operation.name)
+@pytest.mark.parametrize("operation", a_share(list(TOOLS), 3, first=1), ids=lambda operation: operation.name)
 async def test_nobody_barred_is_asked_used_or_listed_and_a_warning_says_what_is_lost(pages, operation, policy):
     made = await answer(pages, operation, policy)
 

@@ -7,6 +7,7 @@ from yarl import URL
 
 from tests.calls.parts import RICH
 from tests.requirements import proves
+from tests.size import a_share
 from tests.webhooks.receivers import receiving, status
 from tests.webhooks.room import open_room
 from tests.webhooks.test_egress import ADDRESSES, REFUSED_HOSTS, is_address
@@ -105,7 +106,7 @@ async def test_no_form_of_an_inside_address_is_registered_or_delivered_to(tmp_pa
         assert (await room.spent(), await room.held()) == (0, 0)
 
 
-@pytest.mark.parametrize("addresses", NAMED, ids=",".join)
+@pytest.mark.parametrize("addresses", a_share(NAMED, 4), ids=",".join)
 async def test_a_name_that_leads_inside_is_refused_at_registration_and_after_a_rebinding(
     tmp_path, monkeypatch, addresses
 ):

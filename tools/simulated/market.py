@@ -1,6 +1,7 @@
 """Prices of the simulated world: one smooth function of time per asset, so venues, candles and changes agree."""
 
 import math
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -86,12 +87,18 @@ def price(world: World, asset: str, at: float | None = None, venue: str | None =
     elif asset in STABLE:
         middle = base * (1 + 0.0008 * world.noise(f"{asset}.1", at / HOUR))
     else:
-        swing = _SWING.get(asset, 1.0)
-        steps = ((0.004, "1", MINUTE), (0.012, "2", HOUR), (0.05, "3", DAY))
-        middle = base * math.exp(sum(swing * size * world.noise(f"{asset}.{n}", at / span) for size, n, span in steps))
+        middle = base * _swung(world.seed, asset, at)
     if venue is None:
         return middle
     return middle * (1 + 0.0005 * world.noise(f"{venue}.{asset}", at / 300))
+
+
+@lru_cache(maxsize=1 << 15)  # every venue's page of one instant has half-hourly prices of a hundred assets
+def _swung(seed: int, asset: str, at: float) -> float:
+    """How far an asset's price has moved from its base, as a factor."""
+    world, swing = World(seed, at), _SWING.get(asset, 1.0)
+    steps = ((0.004, "1", MINUTE), (0.012, "2", HOUR), (0.05, "3", DAY))
+    return math.exp(sum(swing * size * world.noise(f"{asset}.{n}", at / span) for size, n, span in steps))
 
 
 class SimCandle(NamedTuple):

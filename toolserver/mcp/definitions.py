@@ -149,6 +149,10 @@ class ToolChoices:
         self._routes = {operation.name: ToolRoute(operation) for operation in registry}
         self._made: LRUCache[Hashable, ToolChoice] = LRUCache(CHOICES)
 
+    def count(self, toolset: str) -> int:
+        """How many tools a toolset lists."""
+        return len(self._registry.chosen(toolset=toolset)) + len(self._extra)
+
     def choose(
         self,
         *,

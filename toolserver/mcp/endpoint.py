@@ -274,7 +274,7 @@ def _description(facts: SiteFacts, choices: ToolChoices) -> bytes:
         "transport": "streamable-http",
         "url": facts.url("/api/mcp"),
         "protocol_versions": [*messages.LEGACY, messages.MODERN],
-        "tools": {name: len(choices.choose(toolset=name).definitions) for name in ("core", "all")},
+        "tools": {name: choices.count(name) for name in ("core", "all")},
         "choose": "?toolset=core|all, ?tools=a,b, ?output_schema=off and ?meta=short",
         "docs": facts.url("/docs"),
     }

@@ -8,6 +8,7 @@ clients with a simpler dialect of JSON Schema refuse lists of types.
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 
 from toolserver.registry.json_schema import Schema
 from toolserver.registry.registry import Operation
@@ -19,8 +20,9 @@ _NULL: Schema = {"type": "null"}
 _SHOWN = ("data", "stale", "_meta")  # of what stands around a payload
 
 
+@lru_cache(maxsize=256)
 def listed_schema(operation: Operation) -> Schema:
-    """The output schema of a tool as its definition in `tools/list` has it."""
+    """The output schema of a tool as its definition in `tools/list` has it. It is made once, and not to be changed."""
     shaped = (_shaped(operation, depth) for depth in range(DEEPEST, 0, -1))
     return next((schema for schema in shaped if _size(schema) <= MOST_BYTES), _shaped(operation, 0))
 

@@ -21,6 +21,7 @@ import tools.simulated.nyfed
 import tools.simulated.okx
 import tools.simulated.rocketlaunch_live
 import tools.simulated.yahoo  # noqa: F401 - they serve
+from tests.size import a_share
 from tests.tools.desk import NOW
 from tests.tools.selling import sell
 from tools.parsing.token_count import estimate_tokens
@@ -170,7 +171,7 @@ async def test_a_part_that_fails_alone_is_null_named_as_unavailable_and_changes_
     assert {(w.section, w.code) for w in made.notes.warnings} == {(path, "section_unavailable")}
 
 
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("name", a_share(PARTS, 3))
 async def test_one_source_down_never_shifts_the_values_of_others(compose, undisturbed, name):
     usual = flat(await undisturbed(compose))
     made = await compose(premium_agent_context, down={name})

@@ -6,6 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.requirements import named, proves
+from tests.size import a_share
 from tests.specified import PREMIUM
 from tests.tools.premium.sections import SECTIONS, beside, shown
 from tests.tools.premium.store import FUNDS, Store, T, store
@@ -83,7 +84,7 @@ async def test_a_call_costs_its_price_and_the_answer_lasts_as_long_as_documented
 
 
 @proves("charge.partial", "pro.sections-alone")
-@pytest.mark.parametrize(("name", "section"), ALONE)
+@pytest.mark.parametrize(("name", "section"), a_share(ALONE, 4))
 async def test_a_section_that_fails_alone_is_null_and_named_and_the_rest_is_sold(shop, tmp_path, name, section):
     usual = await undisturbed(tmp_path, name)
     shop.upstreams.state.edits = WHALE

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.requirements import proves
+from tests.size import a_share
 from tests.tools.premium.sections import SECTIONS
 from tests.tools.premium.store import FUNDS, T, store
 from toolserver.world.model import Edits
@@ -32,7 +33,7 @@ def lines_about(text: str, words: str) -> list[str]:
 
 
 @proves("context.gaps")
-@pytest.mark.parametrize("section", SAID)
+@pytest.mark.parametrize("section", a_share(SAID, 3))
 async def test_what_no_source_gave_is_named_as_unavailable(shop, section):
     shop.down(*SECTIONS["agent-context"][section])
     answer = await shop.buy("agent-context")

@@ -18,6 +18,7 @@ import tools.simulated.kraken
 import tools.simulated.nyfed
 import tools.simulated.treasury
 import tools.simulated.yahoo  # noqa: F401 - they serve
+from tests.size import a_share
 from tests.tools.desk import NOW
 from tests.tools.selling import sell
 from tools.premium.macro import CODES, FREQUENCIES, SOURCES, premium_macro
@@ -175,7 +176,7 @@ async def test_a_section_whose_sources_are_all_down_is_null_and_warned_of(compos
 
 
 @pytest.mark.parametrize("history", [None, "30d"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", a_share(NAMES, 3, first=1))
 async def test_one_source_down_costs_no_section_and_changes_no_other(compose, undisturbed, name, history):
     """Sections are known by name: a missing source never shifts another one's values."""
     usual = await undisturbed(compose, history)
@@ -190,7 +191,7 @@ async def test_one_source_down_costs_no_section_and_changes_no_other(compose, un
 
 
 @pytest.mark.parametrize("form", ["empty", "drift", "error200", "limited", "status:404"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", a_share(NAMES, 3))
 async def test_no_fault_of_a_source_becomes_a_number(compose, undisturbed, name, form):
     routes = [route for route in ROUTES.all if route.source == name]
     if not any(form in route.forms for route in routes):

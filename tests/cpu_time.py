@@ -1,0 +1,122 @@
+"""The CPU seconds that a run of the fast set takes, by file, and the most it may take.
+
+CPU time and not the clock's: it is nearly the same beside other work. A fixed piece of work, done in each process
+before and after its tests, says how fast this machine is; seconds are those of a machine that does it in `PIECE_S`.
+"""
+
+import gc
+import hashlib
+import json
+import resource
+import time
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+BUDGET_S = 230.0  # on two cores, of which others use half, four minutes
+PIECE_S = 0.042
+SHOWN = 8
+START, HANDING_OUT = "start and collection", "handing out tests"
+
+SPENT = pytest.StashKey[Counter[str]]()
+PIECES = pytest.StashKey[list[float]]()
+BUDGETED = pytest.StashKey[bool]()
+
+
+def cpu_s() -> float:
+    """The CPU time of this process and of the children that it has waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def hands_out(config: pytest.Config) -> bool:
+    """Whether this process runs no test itself: others do, and are waited for."""
+    return bool(config.pluginmanager.hasplugin("dsession"))
+
+
+def do_piece() -> float:
+    """Do the piece of work. Return the CPU seconds that it took."""
+    began = time.thread_time()
+    rows = [{"name": f"row {n}", "value": n / 7, "more": [n] * 5} for n in range(500)]
+    for n in range(1, 19):
+        text = json.dumps(rows).encode()
+        hashlib.sha256(text).digest()
+        rows = sorted(json.loads(text), key=lambda row: row["value"] * n % 1)
+    return time.thread_time() - began
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[SPENT] = Counter()
+    config.stash[PIECES] = [do_piece()]
+    config.stash[BUDGETED] = False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None]:
+    """What collection makes is never garbage: nothing looks for any meanwhile, nor later among what was made."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        if not hands_out(session.config):
+            session.config.stash[SPENT][START] += cpu_s()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    began = cpu_s()
+    try:
+        return (yield)
+    finally:
+        item.config.stash[SPENT][item.nodeid.partition("::")[0]] += cpu_s() - began
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker hands over what it spent. A run of the fast set that spent more than its budget has failed."""
+    config = session.config
+    output = getattr(config, "workeroutput", None)
+    if output is not None:
+        output["spent"] = json.dumps(config.stash[SPENT])
+        output["pieces"] = [*config.stash[PIECES], do_piece()]
+        return
+    if hands_out(config):
+        config.stash[SPENT][HANDING_OUT] = time.process_time()
+    too_much = config.stash[BUDGETED] and total_s(config.stash[SPENT], config.stash[PIECES]) > BUDGET_S
+    if too_much and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    output = getattr(node, "workeroutput", {})
+    node.config.stash[SPENT].update(json.loads(output.get("spent", "{}")))
+    node.config.stash[PIECES] += output.get("pieces", ())
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if config.stash[BUDGETED]:
+        for line in account(config.stash[SPENT], config.stash[PIECES]):
+            terminalreporter.write_line(line)
+
+
+def total_s(spent: Mapping[str, float], pieces: Sequence[float]) -> float:
+    """All seconds, as long as they would be on a machine that does the piece in `PIECE_S`."""
+    return sum(spent.values()) * PIECE_S / fmean(pieces)
+
+
+def account(spent: Mapping[str, float], pieces: Sequence[float]) -> list[str]:
+    """What was spent, of how much, and on which files."""
+    total, pace = total_s(spent, pieces), PIECE_S / fmean(pieces)
+    over = (
+        "" if total <= BUDGET_S else " - that is a failure: make the dearest cheaper, or mark what is proved twice slow"
+    )
+    head = f"{total:.0f} s of CPU of the {BUDGET_S:.0f} that the fast set may take{over}; most of them:"
+    most = sorted(spent.items(), key=lambda item: -item[1])[:SHOWN]
+    return [head, *(f"  {seconds * pace:6.1f}  {name}" for name, seconds in most)]

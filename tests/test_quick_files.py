@@ -1,0 +1,52 @@
+"""Files that tests make quickly are what a service makes slowly."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from tests.quick_files import MEMORY, has_memory, migrate_at_once
+from toolserver.storage.migrate import migrate, migrations
+
+
+def schema_of(db):
+    return db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").fetchall()
+
+
+def test_a_copied_ledger_is_a_migrated_one(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "a")) as slow, closing(sqlite3.connect(tmp_path / "b")) as quick:
+        assert migrate(slow) == migrate_at_once(quick) == len(migrations())
+        assert schema_of(slow) == schema_of(quick) != []
+        for pragma in ("application_id", "user_version", "page_size", "auto_vacuum", "encoding", "journal_mode"):
+            assert slow.execute(f"PRAGMA {pragma}").fetchall() == quick.execute(f"PRAGMA {pragma}").fetchall()
+        applied = "SELECT number, name, checksum FROM migration"
+        assert slow.execute(applied).fetchall() == quick.execute(applied).fetchall()
+
+
+def test_a_ledger_that_is_not_new_is_migrated_as_ever():
+    with closing(sqlite3.connect(":memory:")) as db:
+        migrate(db, migrations()[:3])
+        db.execute("CREATE TABLE mine(x)")
+        assert migrate_at_once(db) == len(migrations())
+        assert db.execute("SELECT 1 FROM sqlite_master WHERE name='mine'").fetchone()
+
+
+def test_a_ledger_keeps_its_way_of_journalling(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "a", isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+        migrate_at_once(db)
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_folders_stand_in_memory_where_there_is_some_and_go_with_the_test(tmp_path):
+    assert list(tmp_path.iterdir()) == []
+    assert tmp_path.is_relative_to(MEMORY) == has_memory()
+
+
+@pytest.mark.live
+def test_what_starts_programs_stands_on_the_disk(tmp_path):
+    assert not tmp_path.is_relative_to(MEMORY)
+
+
+def test_a_folder_that_is_none_is_no_memory(tmp_path):
+    assert not has_memory(tmp_path / "none")
