@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from catalog import python_types, tool_pages
+from catalog import python_types, tool_pages, typescript_types
 from toolserver.cli.example_answers import example_answers
 from toolserver.cli.licence_table import compose_licence_table
 from toolserver.registry.error_codes import PROBLEMS
@@ -51,6 +51,7 @@ def generate(
         Path("docs/sources.md"): tool_pages.sources_page(registry),
         Path("docs/errors.md"): tool_pages.errors_page(PROBLEMS),
         Path("toolserver/client/tools.pyi"): python_types.write_stub(registry),
+        Path("clients/typescript/tools.ts"): typescript_types.write_module(registry),
         **pages,
         **shown,
     }

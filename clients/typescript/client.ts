@@ -1,0 +1,118 @@
+// A small client on `fetch`, for Node 18 and later, Deno, Bun and browsers. The types of the tools are in tools.ts.
+import type { Tools } from "./tools.ts";
+
+type Place = "path" | "query" | "body";
+interface Route { method: string; path: string; auth: "none" | "bearer"; arguments: Record<string, Place> }
+
+/** `body` is the text that came, which the receipt of a paid call is about. */
+export interface ToolAnswer<Payload> {
+  payload: Payload;
+  body: string;
+  headers: Headers;
+  receipt: string | null;
+  creditsRemaining: number | null;
+}
+
+/** A refused call: `code` is one of the error codes of the service, `body` the whole error. */
+export class ToolError extends Error {
+  readonly code: string;
+  readonly retryAfterSeconds: number | null;
+  constructor(readonly status: number, readonly body: Record<string, unknown>) {
+    super(String(body["detail"] ?? body["error"]));
+    this.name = "ToolError";
+    this.code = String(body["error"]);
+    this.retryAfterSeconds = typeof body["retry_after_seconds"] === "number" ? body["retry_after_seconds"] : null;
+  }
+}
+
+export interface ClientOptions {
+  /** The bearer token that pays for what costs credits. Sent over https, or on this machine, alone. */
+  token?: string;
+  /** How often a call is repeated where that can do nothing twice. */
+  retries?: number;
+  /** The most that a call waits where the service asks for a pause. */
+  patienceSeconds?: number;
+  fetch?: typeof fetch;
+}
+
+/** Arguments may be left out altogether where a tool needs none. */
+type Given<Arguments> = {} extends Arguments ? [arguments_?: Arguments, key?: string] : [arguments_: Arguments, key?: string];
+
+export class ToolClient {
+  private routes: Promise<Record<string, Route>> | undefined;
+  private readonly base: string;
+
+  constructor(baseUrl: string, private readonly options: ClientOptions = {}) {
+    this.base = baseUrl.replace(/\/api\/mcp$/, "").replace(/\/$/, "");
+    const { protocol, hostname } = new URL(this.base);
+    if (options.token && protocol !== "https:" && !["localhost", "127.0.0.1", "[::1]"].includes(hostname))
+      throw new Error(`${baseUrl} does not begin with https://, and a token would travel to it`);
+  }
+
+  /** Call a tool. A paid call with the same `key` is charged once; without one, each call has a key of its own. */
+  async call<Name extends keyof Tools>(
+    name: Name,
+    ...[given = {} as Tools[Name]["arguments"], key]: Given<Tools[Name]["arguments"]>
+  ): Promise<ToolAnswer<Tools[Name]["payload"]>> {
+    const route = (await (this.routes ??= this.readRoutes()))[name];
+    if (route === undefined) throw new ToolError(404, { error: "not_found", detail: `The service has no tool called ${name}` });
+    const response = await this.send(...this.write(route, given, key));
+    const body = await response.text(), credits = response.headers.get("x-credits-remaining");
+    return {
+      payload: JSON.parse(body) as Tools[Name]["payload"],
+      body,
+      headers: response.headers,
+      receipt: response.headers.get("x-service-receipt"),
+      creditsRemaining: credits === null ? null : Number(credits),
+    };
+  }
+
+  private async readRoutes(): Promise<Record<string, Route>> {
+    try {
+      const answer = await this.send(`${this.base}/api/llm-tools?format=routes`, { method: "GET" });
+      return ((await answer.json()) as { routes: Record<string, Route> }).routes;
+    } catch (error) {
+      this.routes = undefined; // asked again with the next call
+      throw error;
+    }
+  }
+
+  private write(route: Route, given: object, key?: string): [string, RequestInit] {
+    const query = new URLSearchParams(), body: Record<string, unknown> = {};
+    const elsewhere: Place = route.method === "POST" || route.method === "PATCH" ? "body" : "query";
+    let path = route.path;
+    for (const [name, value] of Object.entries(given)) {
+      if (value === null || value === undefined) continue;
+      const place = route.arguments[name] ?? elsewhere;
+      if (place === "path") path = path.replace(`{${name}}`, encodeURIComponent(String(value)));
+      else if (place === "query") query.set(name, String(value));
+      else body[name] = value;
+    }
+    const headers: Record<string, string> = { accept: "application/json" };
+    if (this.options.token) headers["authorization"] = `Bearer ${this.options.token}`;
+    if (this.options.token && route.auth === "bearer") headers["idempotency-key"] = key ?? crypto.randomUUID();
+    const more = Object.keys(body).length ? { body: JSON.stringify(body) } : {};
+    if ("body" in more) headers["content-type"] = "application/json";
+    return [`${this.base}${path}${query.size ? `?${query}` : ""}`, { method: route.method, headers, redirect: "error", ...more }];
+  }
+
+  private async send(url: string, init: RequestInit): Promise<Response> {
+    const { retries = 2, patienceSeconds = 10, fetch: ask = fetch } = this.options;
+    for (let attempt = 0, waited = 0; ; attempt++) {
+      let failure: unknown, pause: number | null;
+      try {
+        const response = await ask(url, init);
+        if (response.ok) return response;
+        const error = new ToolError(response.status, (await response.json()) as Record<string, unknown>);
+        failure = error;
+        pause = [402, 429, 503].includes(error.status) ? error.retryAfterSeconds : null;
+      } catch (error) {
+        failure = error;
+        pause = init.method === "POST" ? null : 0.25 * 2 ** attempt * (1 + Math.random());
+      }
+      if (pause === null || attempt === retries || waited + pause > patienceSeconds) throw failure;
+      waited += pause;
+      await new Promise((resume) => setTimeout(resume, 1000 * (pause ?? 0)));
+    }
+  }
+}
