@@ -13,6 +13,7 @@
 - Sources: a `Source` has a request (`Get`, `Post` or `Connect`, or a function that is given the `Keys` that are set),
   a `Licence`, a `HostGroup`, perhaps a `Gauge`, and a `Proof` of life where it may be empty; sizes are in
   `MIB`. A parser of a list passes its rows through `read_rows`, which leaves out and counts what cannot be read.
+  `read_xml` reads XML without document types.
 - Errors of a source derive from `SourceError`: `SourceChanged`, `SourceDown`, `SourceEmpty`, `SourceExcluded`,
   `SourceFrozen`, `SourceLimited`, `SourceRefused`, `SourceUnproved`, `SourceUnusable`.
 - Lists: a tool that has one takes a `limit`, bounded by `up_to`, and where it is long a `Cursor`; `ctx.page` cuts it.
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from toolserver.core.models import Timestamp as Timestamp
     from toolserver.core.models import TopLevel as TopLevel
     from toolserver.core.models import iso as iso
+    from toolserver.core.plain_xml import read_xml as read_xml
     from toolserver.core.public_address import is_public as is_public
     from toolserver.errors import InvalidArguments as InvalidArguments
     from toolserver.errors import NotFound as NotFound
@@ -109,6 +111,7 @@ _HOME = {
     "toolserver.core.credit_price": "CREDIT_PRICE",
     "toolserver.core.credit_sales": "Claim",
     "toolserver.core.models": "Payload Sparse Timestamp TopLevel iso",
+    "toolserver.core.plain_xml": "read_xml",
     "toolserver.core.public_address": "is_public",
     "toolserver.errors": "InvalidArguments NotFound",
     "toolserver.upstream.source_errors": "SourceChanged SourceDown SourceEmpty SourceError SourceExcluded SourceFrozen "

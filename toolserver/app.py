@@ -54,6 +54,7 @@ from toolserver.settings import Settings
 from toolserver.storage.persistent_cache import PersistentCache, StoredAnswer
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
+from toolserver.upstream.http_sender import RecordExchange
 from toolserver.upstream.reading import SourceReader
 from toolserver.world.remote_clock import FollowedClock, follow
 from toolserver.x402.offers import TOPUP_PATH
@@ -89,6 +90,8 @@ class ServiceParts:
     """Whether due webhooks are delivered, which only a server does."""
     is_stopping: Callable[[], bool] = lambda: False
     """Whether the server is being stopped, so that `/readyz` says so."""
+    record: RecordExchange | None = None
+    """Is given every exchange with an upstream."""
     background: bool = True
     """Whether sources are kept warm, followed tools composed again and usage counts stored by themselves."""
 
@@ -131,7 +134,7 @@ class Service:
             store = None if parts.in_memory else await open_(open_store(settings, clock))
             if store is not None:
                 history = await restore_history(store, usage, clock)
-            fetcher = await open_(open_fetcher(settings, facts, clock, metrics, parts.transport))
+            fetcher = await open_(open_fetcher(settings, facts, clock, metrics, parts.transport, parts.record))
             tasks = await open_(open_tasks())
             cache = SourceCache(fetcher, clock=clock, tasks=tasks, store=store)
             info = describe_service(settings, clock, usage, money)

@@ -29,6 +29,13 @@ def test_no_network_is_told_only_when_no_source_was_reached(tmp_path):
     assert codes(tmp_path, reached=[False, False]) == {"no_network": True}
 
 
+def test_sources_of_a_recording_that_are_unwell_are_named(tmp_path):
+    (found,) = give_advice(Settings(data_dir=tmp_path, **CALM), {"storage": True}, [True], ["A.one", "B.two"])
+    assert (found.code, found.urgent) == ("sources_unwell", True)
+    assert "2 sources" in found.told
+    assert "A.one, B.two" in found.told
+
+
 def test_a_missing_contact_is_advice(tmp_path):
     assert codes(tmp_path, upstream={}) == {"no_contact": False}
 

@@ -1,24 +1,20 @@
-"""`toolserver doctor`: where settings come from, that secrets stay hidden, and what a request to a source shows."""
+"""`toolserver doctor`: where settings come from, that secrets stay hidden, and what a recording shows."""
 
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
-import httpx
+import click
 import pytest
 
-from tests.calls.parts import START, number_source
-from tests.calls.toy import FIRST, REGISTRY
-from tests.internet import Internet
-from toolserver.app import Service, ServiceParts
 from toolserver.cli import doctor
-from toolserver.cli.doctor import Probe, doctor_command, probe_sources, settings_table
-from toolserver.clock import ManualClock, SystemClock
+from toolserver.cli.doctor import describe_drift, doctor_command, settings_table
+from toolserver.cli.record_sources import RecordedSources
+from toolserver.cli.source_probe import Probe
+from toolserver.clock import SystemClock
 from toolserver.settings import KEYS, Settings, SourceSettings
 from toolserver.upstream.announcements import Announcements
-
-ONE = number_source("Test.one", newest=lambda found: found.at)
+from toolserver.upstream.drift import Drift
 
 
 def table(settings=None):
@@ -46,61 +42,6 @@ def test_secrets_are_masked_and_keys_are_set_or_not(monkeypatch):
     assert "secret" not in str(found).replace("ledger.secret", "").replace("facilitator_token", "")
 
 
-@asynccontextmanager
-async def service(internet, registry=REGISTRY):
-    given = ServiceParts(
-        registry=registry, clock=ManualClock(START), in_memory=True, background=False, transport=internet.transport
-    )
-    async with Service.build(Settings(), given) as made:
-        yield made
-
-
-async def probed(answer, source=ONE):
-    """The probe of one source of the test registry, which the network answers so."""
-    internet = Internet()
-    internet.serves(FIRST, answer)
-    async with service(internet) as made:
-        return await doctor._probe(made, source)
-
-
-async def test_a_source_that_answers_is_reported_with_the_age_of_its_newest_item():
-    at = (START - timedelta(seconds=90)).timestamp()
-    found = await probed({"value": 3, "at": at})
-    assert (found.reachable, found.status, found.parse, found.age_s) == (True, "ok", "ok", 90)
-    assert (found.source, found.licence) == ("Test.one", "yes")
-    assert found.latency_ms is not None
-
-
-@pytest.mark.parametrize(
-    ("answer", "reachable", "status", "parse"),
-    [
-        (httpx.Response(500), True, "http_500", "-"),
-        (httpx.ConnectError("refused"), False, "connect", "-"),
-        ({"other": 1}, True, "changed", "changed"),
-    ],
-)
-async def test_what_is_wrong_with_a_source_is_named(answer, reachable, status, parse):
-    found = await probed(answer)
-    assert (found.reachable, found.status, found.parse, found.age_s) == (reachable, status, parse, None)
-    assert found.detail
-
-
-async def test_a_source_that_needs_a_query_is_no_fault():
-    def request(query, keys):
-        raise TypeError("no place given")
-
-    found = await probed({"value": 3}, replace(ONE, request=request))
-    assert (found.status, found.reachable, found.detail) == ("no_probe", False, "needs a query: TypeError")
-
-
-async def test_every_source_of_every_tool_is_requested_once_and_sorted_by_name():
-    internet = Internet()
-    async with service(internet) as made:
-        found = await probe_sources(made)
-    names = [source.name for source in REGISTRY.sources]
-    assert [probe.source for probe in found] == sorted(names)
-
-
 @dataclass
 class Made:
     """A service as far as the command uses it."""
@@ -118,7 +59,8 @@ class Made:
 def local(monkeypatch):
     def use(ready, probes=()):
         @asynccontextmanager
-        async def local_service(settings):
+        async def local_service(settings, background):
+            assert not background
             yield Made(ready)
 
         async def probe(service):
@@ -157,7 +99,7 @@ async def test_as_text_each_source_is_a_line_with_its_age_and_latency(local, cap
     await doctor_command(Settings(), live=True, as_json=False)
     lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines() if line.strip()}
     assert lines["A.good"] == ["A.good", "ok", "ok", "90", "s", "12", "yes"]
-    assert lines["B.bad"] == ["B.bad", "connect", "-", "-", "-", "yes", "connect:", "refused"]
+    assert lines["B.bad"] == ["B.bad", "connect", "unreachable", "-", "-", "yes", "connect:", "refused"]
 
 
 async def test_as_json_there_is_one_document(local, capsys):
@@ -196,3 +138,58 @@ async def test_without_live_no_source_is_requested(local, capsys):
     local(True, [GOOD])
     await doctor_command(Settings(), live=False, as_json=True)
     assert json.loads(capsys.readouterr().out)["sources"] == []
+
+
+DRIFTED = replace(
+    GOOD,
+    source="C.drifted",
+    drift=(
+        Drift("rows[].price", "absent", "answers change", True),
+        Drift("rows[].note", "number instead of string", "read all the same", False),
+        Drift("rows[].other", "absent", "not read", False),
+    ),
+)
+
+
+@pytest.fixture
+def recorded(local, monkeypatch, tmp_path):
+    """Lets the command record these probes."""
+    local(True)
+
+    def use(*probes):
+        async def record_sources(settings, folder):
+            return RecordedSources(list(probes), [], {"weather": "ok", "gas": "no data"}, 7)
+
+        monkeypatch.setattr(doctor, "record_sources", record_sources)
+        return doctor_command(Settings(), live=True, as_json=False, record=tmp_path / "rec")
+
+    return use
+
+
+@pytest.mark.parametrize(("probes", "status"), [((GOOD,), 0), ((GOOD, BAD), 1), ((GOOD, DRIFTED), 1)])
+async def test_a_recording_in_which_a_source_is_unwell_needs_a_person(recorded, capsys, probes, status):
+    assert await recorded(*probes) == status
+    out = capsys.readouterr().out
+    assert ("(sources_unwell)" in out) is bool(status)
+    assert "7 exchanges are recorded in" in out
+    assert "1 of 2 tools had data: not gas (no data)" in out
+
+
+async def test_of_a_source_that_drifted_the_fields_are_named(recorded, capsys):
+    await recorded(GOOD, DRIFTED)
+    out = capsys.readouterr().out
+    assert "C.drifted                            ok             drift" in out
+    assert "    ! rows[].price: absent (answers change)\n" in out
+    assert "    - rows[].note: number instead of string (read all the same)\n" in out
+    assert "1 ok, 1 drift\n" in out
+
+
+def test_fields_that_nobody_reads_are_not_told():
+    assert [line.split(":")[0] for line in describe_drift(DRIFTED)] == ["! rows[].price", "- rows[].note"]
+
+
+async def test_a_folder_in_use_is_refused(local, tmp_path):
+    local(True)
+    (tmp_path / "old").write_text("")
+    with pytest.raises(click.ClickException, match="is not empty"):
+        await doctor_command(Settings(), live=True, as_json=False, record=tmp_path)

@@ -99,7 +99,15 @@ def test_the_simulated_world_listens_on_loopback_only(monkeypatch):
     assert (refused.exit_code, calls) == (1, [])
     assert "loopback" in refused.stderr
     assert run("world", "--port", 0, "--seed", 3).exit_code == 0
-    assert calls[0][1] == {"host": "127.0.0.1", "port": 0, "seed": 3, "samples": None}
+    assert calls[0][1] == {"host": "127.0.0.1", "port": 0, "seed": 3, "samples": None, "replay": None}
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_world_may_be_a_recording(monkeypatch, tmp_path):
+    calls = given_to(monkeypatch, "toolserver.cli.serve.world_command")
+    assert run("world", "--replay", tmp_path).exit_code == 0
+    assert calls[0][1]["replay"] == tmp_path
+    assert run("world", "--replay", tmp_path / "absent").exit_code == 2
 
 
 def test_stdio_takes_a_list_of_tools_in_place_of_a_toolset(monkeypatch):
@@ -163,4 +171,9 @@ def test_doctor_ends_with_the_status_of_its_findings(monkeypatch, tmp_path):
     monkeypatch.setenv("TOOLSERVER_DATA_DIR", str(tmp_path))
     calls = given_to(monkeypatch, "toolserver.cli.doctor.doctor_command")
     assert run("doctor", "--no-live", "--json").exit_code == 0
-    assert calls[0][1] == {"live": False, "as_json": True}
+    assert run("doctor", "--record", tmp_path / "rec").exit_code == 0
+    assert run("doctor", "--no-live", "--record", tmp_path / "rec").exit_code == 2
+    assert [named for _, named in calls] == [
+        {"live": False, "as_json": True, "record": None},
+        {"live": True, "as_json": False, "record": tmp_path / "rec"},
+    ]

@@ -180,7 +180,7 @@ async def test_a_missing_contact_is_warned_of_where_upstreams_are_real(caplog, u
 def no_world(monkeypatch):
     """A simulated world that says a port and serves nothing."""
 
-    async def serve_world(state, packages, host, port, *, task_status):
+    async def serve_world(state, packages, host, port, routes=None, *, task_status):
         task_status.started(4242)
         await anyio.sleep_forever()
 
@@ -258,6 +258,11 @@ async def test_a_world_announces_its_address_and_runs_until_a_signal(monkeypatch
             await anyio.wait_all_tasks_blocked()
             assert json.loads(capsys.readouterr().out)["world_url"] == "http://127.0.0.1:4242"
             signals.set()
+
+
+async def test_a_folder_that_is_no_recording_ends_with_a_sentence(tmp_path):
+    with pytest.raises(SystemExit, match="is no recording of"):
+        await world_command(Settings(), host="127.0.0.1", port=0, seed=1, replay=tmp_path)
 
 
 PAYMENTS = PaymentSettings(enabled=True, rpc_urls=["http://a.example"], xpub="x")

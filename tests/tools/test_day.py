@@ -2,6 +2,7 @@
 
 import gc
 from collections import defaultdict
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import anyio
@@ -62,7 +63,7 @@ def groups(registry: Registry) -> dict[HostGroup, set[str]]:
     found: dict[HostGroup, set[str]] = defaultdict(set)
     for source in registry.sources:
         try:
-            plan = source.plan(source.probe, {})
+            plan = source.plan(source.make_probe(datetime.now(UTC)), {})
         except (AttributeError, TypeError, KeyError, ValueError):
             continue
         for request in plan if isinstance(plan, list | tuple) else [plan]:

@@ -91,4 +91,5 @@ QUAKES_QUERY = Source(
     ),  # the window moves with the clock, its meaning does not
     few_choices=True,
     untrusted=True,
+    probe=lambda now: EmscQuery(2.5, 24, now.replace(second=0, microsecond=0)),
 )

@@ -151,6 +151,7 @@ FULL_BLOCK: Source[BlockId, Block] = Source(
     max_bytes=4 * MIB,
     newest=lambda block: block.time,
     user_input=True,  # not a caller's, but blocks are many, large and soon of no interest: never on disk
+    probe=20_000_000,
 )
 
 LATEST_BLOCK = replace(FULL_BLOCK, fresh_s=10, keep_s=HOUR, newest_max_s=3 * MINUTE, ageless="", probe="latest")

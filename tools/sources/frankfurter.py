@@ -58,5 +58,5 @@ USD_TIMESERIES = Source(
     least=LEAST_DAYS,
     key=lambda query: "usd",  # the window only bounds what is asked
     gauge=Gauge(lambda days: newest_rates(days[-1]), 0.4),
-    probe=lambda: FxWindow(date.today() - timedelta(days=50), date.today()),
+    probe=lambda now: FxWindow(now.date() - timedelta(days=50), now.date()),
 )

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
 from tools.parsing.numbers import number_or_none, within
@@ -125,5 +125,5 @@ GRAPH_CSV = Source(
     newest=newest,
     key=lambda query: query.ids,  # the day only bounds what is asked
     gauge=Gauge(_newest_rates, 3, absolute=True),
-    probe=GraphQuery(("DGS10",), date(2026, 1, 1)),
+    probe=lambda now: GraphQuery(("DGS10",), now.date() - timedelta(days=120)),
 )

@@ -5,7 +5,7 @@ https://www.gdacs.org/gdacsapi/swagger/index.html
 
 import re
 from collections.abc import Iterable
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Literal, NamedTuple, cast, get_args
 from xml.etree.ElementTree import Element
 
@@ -170,7 +170,7 @@ def newest(disasters: tuple[Disaster, ...]) -> datetime | None:
     return max((disaster.started_at for disaster in disasters), default=None)
 
 
-def event_list(fresh_s: float) -> Source[EventQuery, tuple[Disaster, ...]]:
+def event_list(kinds: str, levels: str, days: int, *, fresh_s: float) -> Source[EventQuery, tuple[Disaster, ...]]:
     """One public name for both questions; the host is asked at most thirty times an hour."""
     return Source(
         "GDACS.event_list",
@@ -187,11 +187,12 @@ def event_list(fresh_s: float) -> Source[EventQuery, tuple[Disaster, ...]]:
         proof=Proof.by_second("there is always a disaster of each of the two lists"),
         key=lambda query: (query.kinds, query.levels),  # the days move with the clock, their meaning does not
         untrusted=True,
+        probe=lambda now: EventQuery(kinds, levels, now.date() - timedelta(days=days), now.date()),
     )
 
 
-EVENT_LIST = event_list(fresh_s=300)
-GREEN_LIST = event_list(fresh_s=15 * MINUTE)  # the harmless ones may come later
+EVENT_LIST = event_list("EQ;TC;FL;VO;WF;DR", "Orange;Red", 30, fresh_s=300)
+GREEN_LIST = event_list("TC;FL;VO;WF;DR", "Green", 5, fresh_s=15 * MINUTE)  # the harmless ones may come later
 RSS = Source(
     "GDACS.rss",
     Get("https://www.gdacs.org/xml/rss.xml", decode="bytes"),

@@ -3,7 +3,7 @@
 https://kp.gfz.de/en/data
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from tools.parsing.kp_index import KpReading
@@ -56,5 +56,5 @@ KP_INDEX = Source(
     newest=lambda readings: readings[-1].time,
     newest_max_s=7 * HOUR,
     key=lambda query: None,  # always the past day
-    probe=lambda: KpWindow(datetime.now(UTC)),
+    probe=KpWindow,
 )

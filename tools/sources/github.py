@@ -166,4 +166,5 @@ REPOSITORIES = Source(
     gauge=Gauge(_typical_stars, 0.45),
     key=lambda query: (query.search, query.limit),  # the day moves with the clock, its meaning does not
     untrusted=True,
+    probe=lambda now: RepoQuery(NEW, now.date() - timedelta(days=7)),
 )

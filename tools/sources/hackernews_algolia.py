@@ -92,4 +92,5 @@ STORIES_24H = Source(
     least=50,
     key=lambda query: (query.hours, query.points),  # the window moves with the clock, its meaning does not
     untrusted=True,
+    probe=Recent,
 )

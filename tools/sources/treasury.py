@@ -81,5 +81,5 @@ PAR_YIELDS = Source(
     stamp=judged,
     newest_max_s=6 * DAY,
     gauge=Gauge(_newest_yields, 3, absolute=True),
-    probe=lambda: YieldYear(date.today().year),
+    probe=lambda now: YieldYear(now.year),
 )

@@ -21,9 +21,14 @@ class Advice:
     told: str
 
 
-def give_advice(settings: Settings, ready: Mapping[str, bool], reached: Sequence[bool]) -> list[Advice]:
-    """All findings. `reached` says of each source that was tried whether it could be reached at all."""
+def give_advice(
+    settings: Settings, ready: Mapping[str, bool], reached: Sequence[bool], unwell: Sequence[str] = ()
+) -> list[Advice]:
+    """All findings. `reached` says of each source that was tried whether it could be reached at all; `unwell` names
+    those whose recording somebody has to look at.
+    """
     found = [
+        *_judge_recording(unwell),
         *_judge_running(settings, ready, reached),
         *_judge_exposure(settings),
         *_judge_selling(settings),
@@ -49,6 +54,12 @@ def _judge_running(settings: Settings, ready: Mapping[str, bool], reached: Seque
     if settings.upstream.contact is None:
         told = "Public services ask who is calling: set upstream.contact to an address that somebody reads."
         yield Advice("no_contact", False, told)
+
+
+def _judge_recording(unwell: Sequence[str]) -> Iterator[Advice]:
+    if unwell:
+        told = f"{len(unwell)} sources did not answer as their parsers expect: {', '.join(unwell)}."
+        yield Advice("sources_unwell", True, f"{told} Their exchanges stand in the recording, each in its folder.")
 
 
 def _judge_exposure(settings: Settings) -> Iterator[Advice]:

@@ -2,100 +2,80 @@
 
 import json
 import sys
+from collections import Counter
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-import anyio
 import click
 from pydantic import BaseModel, SecretStr
 
 from toolserver.app import Service
 from toolserver.cli.advice import describe_verdict, give_advice
 from toolserver.cli.in_process import local_service
+from toolserver.cli.record_sources import record_sources
+from toolserver.cli.source_probe import NEEDS_PERSON, Probe, probe_sources
+from toolserver.cli.source_recording import FolderInUse
 from toolserver.registry.licence_table import WHAT
 from toolserver.server.packaged_texts import read_licence_table
 from toolserver.settings import KEYS, Settings
-from toolserver.upstream.source import Connect, Source
-from toolserver.upstream.source_errors import SourceError
-
-SIDE_BY_SIDE = 12
+from toolserver.upstream.announcements import Announcement
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
-    """The outcome of one request to a source. `age_s` is the age of its newest item in seconds.
+class Examination:
+    """What was found out about sources. `recorded` says in a sentence what was recorded and where, if it was."""
 
-    `of_network`: the source measures whether hosts can be reached, so that it answers also where none can.
+    probes: list[Probe]
+    announced: list[Announcement]
+    recorded: str = ""
+
+
+async def doctor_command(settings: Settings, *, live: bool, as_json: bool, record: Path | None = None) -> int:
+    """Print what was found. Returns 1 when something needs a person, else 0.
+
+    Raises:
+        ClickException: there is something in the folder `record`.
     """
-
-    source: str
-    reachable: bool
-    status: str
-    parse: str
-    age_s: int | None
-    latency_ms: int | None
-    licence: str
-    key: str
-    detail: str
-    of_network: bool = False
-
-
-async def doctor_command(settings: Settings, *, live: bool, as_json: bool) -> int:
-    """Print what was found. Returns 1 when something needs a person, else 0."""
-    async with local_service(settings) as service:
-        probes = await probe_sources(service) if live else []
+    async with local_service(settings, background=False) as service:
         ready = await service.ready()
-        announced = [each._asdict() for each in service.fetcher.announcements.list_all()] if live else []
+        found = await _examine(service) if live and record is None else Examination([], [])
+    if record is not None:
+        found = await _record(settings, record)
     table = settings_table(settings)
     licence = licence_decision(settings)
-    tried = [probe.reachable for probe in probes if probe.status != "no_probe" and not probe.of_network]
-    advice = give_advice(settings, ready, tried)
+    tried = [probe.reachable for probe in found.probes if probe.status != "no_probe" and not probe.of_network]
+    unwell = [probe.source for probe in found.probes if probe.verdict in NEEDS_PERSON] if record is not None else []
+    advice = give_advice(settings, ready, tried, unwell)
+    announced = [each._asdict() for each in found.announced]
     if as_json:
-        told = {"settings": table, "ready": ready, "licence": licence, "sources": [asdict(p) for p in probes]}
+        sources = [asdict(probe) | {"verdict": probe.verdict} for probe in found.probes]
+        told = {"settings": table, "ready": ready, "licence": licence, "sources": sources}
         told |= {"announcements": announced, "advice": [asdict(each) for each in advice]}
         click.echo(json.dumps(told, indent=2))
     else:
         for each in announced:
             click.echo(f"{each['source']:36} announces {each['kind']}: {each['text']}")
-        _print(table, ready, probes, f"licence policy {licence['policy']}: {licence['said']}")
+        _print(table, ready, found, f"licence policy {licence['policy']}: {licence['said']}")
         click.echo(f"\n{describe_verdict(advice)}")
         for finding in advice:
             click.echo(f"  {'!' if finding.urgent else '-'} {finding.told} ({finding.code})")
     return int(any(finding.urgent for finding in advice))
 
 
-async def probe_sources(service: Service) -> list[Probe]:
-    """Request every source of every tool once, at most `SIDE_BY_SIDE` at a time."""
-    found: list[Probe] = []
-    seats = anyio.CapacityLimiter(SIDE_BY_SIDE)
-
-    async def one(source: Source[Any, Any]) -> None:
-        async with seats:
-            found.append(await _probe(service, source))
-
-    async with anyio.create_task_group() as tasks:
-        for source in service.registry.sources:
-            tasks.start_soon(one, source)
-    return sorted(found, key=lambda probe: probe.source)
+async def _examine(service: Service) -> Examination:
+    return Examination(await probe_sources(service), service.fetcher.announcements.list_all())
 
 
-async def _probe(service: Service, source: Source[Any, Any]) -> Probe:
-    licence = source.licence.kind
-    query = source.probe() if callable(source.probe) else source.probe
+async def _record(settings: Settings, folder: Path) -> Examination:
     try:
-        fetched = await service.fetcher.fetch(source, query, {}, None)
-    except SourceError as error:
-        reachable = error.word not in ("connect", "timeout")
-        parse = "changed" if error.word in ("changed", "empty", "frozen") else "-"
-        key = "missing" if error.word == "no_key" else "-"
-        return Probe(source.name, reachable, error.word, parse, None, None, licence, key, error.reason)
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
-        return Probe(
-            source.name, False, "no_probe", "-", None, None, licence, "-", f"needs a query: {type(error).__name__}"
-        )
-    age = int((service.clock.now() - fetched.newest_at).total_seconds()) if fetched.newest_at else None
-    measures = isinstance(source.plan(query, {}), Connect)
-    return Probe(source.name, True, "ok", "ok", age, fetched.latency_ms, licence, "-", "", measures)
+        found = await record_sources(settings, folder)
+    except FolderInUse as error:
+        raise click.ClickException(str(error)) from None
+    well = sum(outcome == "ok" for outcome in found.tools.values())
+    recorded = f"{found.exchanges} exchanges are recorded in {folder}; {well} of {len(found.tools)} tools had data"
+    poor = [f"{name} ({outcome})" for name, outcome in found.tools.items() if outcome != "ok"]
+    return Examination(found.probes, found.announced, f"{recorded}{': not ' if poor else ''}{', '.join(poor)}")
 
 
 def licence_decision(settings: Settings) -> dict[str, Any]:
@@ -153,19 +133,31 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-def _print(table: list[dict[str, Any]], ready: dict[str, bool], probes: list[Probe], licence: str) -> None:
+def _print(table: list[dict[str, Any]], ready: dict[str, bool], found: Examination, licence: str) -> None:
     for row in table:
         click.echo(f"{row['setting']:28} {row['value']:40} {row['from']}")
     click.echo("")
     for name, ok in ready.items():
         click.echo(f"{name:28} {'ok' if ok else 'NOT READY'}")
     click.echo(f"\n{licence}")
-    if not probes:
+    if not found.probes:
         return
-    click.echo(f"\n{'source':36} {'status':14} {'parse':8} {'newest':>9} {'ms':>6}  {'licence':15} detail")
-    for p in probes:
+    click.echo(f"\n{'source':36} {'status':14} {'verdict':11} {'newest':>9} {'ms':>6}  {'licence':15} detail")
+    for p in found.probes:
         age = "-" if p.age_s is None else f"{p.age_s} s"
         latency = "-" if p.latency_ms is None else str(p.latency_ms)
-        click.echo(f"{p.source:36} {p.status:14} {p.parse:8} {age:>9} {latency:>6}  {p.licence:15} {p.detail}")
-    good = sum(p.status == "ok" for p in probes)
-    click.echo(f"\n{good} of {len(probes)} sources answered", file=sys.stdout)
+        click.echo(f"{p.source:36} {p.status:14} {p.verdict:11} {age:>9} {latency:>6}  {p.licence:15} {p.detail}")
+        for line in describe_drift(p):
+            click.echo(f"    {line}")
+    good = sum(p.status == "ok" for p in found.probes)
+    click.echo(f"\n{good} of {len(found.probes)} sources answered", file=sys.stdout)
+    if found.recorded:
+        verdicts = Counter(p.verdict for p in found.probes)
+        click.echo(", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()))
+        click.echo(found.recorded)
+
+
+def describe_drift(probe: Probe) -> list[str]:
+    """Say field by field what differs from what the parser reads. Fields that it does not read are left out."""
+    told = [each for each in probe.drift or () if each.is_schema or each.effect != "not read"]
+    return [f"{'!' if each.is_schema else '-'} {each.path}: {each.said} ({each.effect})" for each in told]

@@ -28,10 +28,13 @@ def local_caller(settings: Settings, transport: str) -> Caller:
 
 
 @asynccontextmanager
-async def local_service(settings: Settings, registry: Registry | None = None) -> AsyncIterator[Service]:
-    """Run the service in this process. With a server's data directory it also reads that server's stored answers."""
+async def local_service(settings: Settings, registry: Registry | None = None, **parts: Any) -> AsyncIterator[Service]:
+    """Run the service in this process. With a server's data directory it also reads that server's stored answers.
+
+    `parts` are further ones of `ServiceParts`.
+    """
     try:
-        async with Service.build(settings, ServiceParts(registry=registry)) as service:
+        async with Service.build(settings, ServiceParts(registry=registry, **parts)) as service:
             yield service
     except OtherWorld as error:
         raise click.ClickException(str(error)) from None

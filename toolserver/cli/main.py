@@ -16,7 +16,12 @@ from toolserver.cli.books import books
 from toolserver.cli.facilitator import facilitator
 from toolserver.cli.install import install, uninstall
 from toolserver.cli.ledger import db, ledger
-from toolserver.cli.load_settings import data_dir_option, json_option, prepare_settings, settings_from
+from toolserver.cli.load_settings import (
+    data_dir_option,
+    json_option,
+    prepare_settings,
+    settings_from,
+)
 from toolserver.cli.purchases import purchases, sweep_plan
 from toolserver.cli.receipts import keys, receipts
 from toolserver.cli.sweep import sweep
@@ -86,7 +91,13 @@ def demo(ready_json: bool, seed: int, **flags: Any) -> None:
 @click.option("--port", type=click.IntRange(0, 65535), default=9999, show_default=True, help="0 picks a free one")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the simulated world")
 @click.option("--samples", type=click.Path(path_type=Path, exists=True), help="Folder of recorded bodies to replay")
-def world(host: str, port: int, seed: int, samples: Path | None) -> None:
+@click.option(
+    "--replay",
+    metavar="DIR",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Serve a recording of `toolserver doctor --live --record DIR` instead, its clock stopped at that time",
+)
+def world(host: str, port: int, seed: int, samples: Path | None, replay: Path | None) -> None:
     """Run the simulated world alone. Point a service at it with TOOLSERVER_UPSTREAM__VIA."""
     import anyio
 
@@ -97,7 +108,8 @@ def world(host: str, port: int, seed: int, samples: Path | None) -> None:
     if not is_loopback(host):
         raise click.ClickException("the simulated world listens on loopback addresses only")
     set_up("info", "auto")
-    anyio.run(functools.partial(world_command, settings_from(), host=host, port=port, seed=seed, samples=samples))
+    command = functools.partial(world_command, settings_from(), host=host, port=port, seed=seed)
+    anyio.run(functools.partial(command, samples=samples, replay=replay))
 
 
 @main.command()
@@ -184,17 +196,27 @@ def docs(check: bool) -> None:
 @click.option(
     "--live/--no-live", default=True, show_default=True, help="Request every source that needs no argument once"
 )
+@click.option(
+    "--record",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep every request and answer in a new folder, and compare the answers with what the parsers read",
+)
 @json_option
-def doctor(live: bool, as_json: bool) -> None:
+def doctor(live: bool, record: Path | None, as_json: bool) -> None:
     """Check this installation: every setting and where it comes from, storage and sources.
 
-    Ends with a verdict and advice. Exits with 1 when something needs a person.
+    Ends with a verdict and advice. Exits with 1 when something needs a person; with --record also when a source
+    refuses, cannot be reached or read, or has another schema. `toolserver world --replay DIR` serves a recording.
     """
     import anyio
 
     from toolserver.cli.doctor import doctor_command
 
-    sys.exit(anyio.run(functools.partial(doctor_command, prepare_settings(), live=live, as_json=as_json)))
+    if record is not None and not live:
+        raise click.UsageError("--record asks the sources: leave --no-live out")
+    command = functools.partial(doctor_command, prepare_settings(), live=live, as_json=as_json, record=record)
+    sys.exit(anyio.run(command))
 
 
 for command in (

@@ -30,6 +30,8 @@ from toolserver.server.packaged_texts import read_licence_table
 from toolserver.settings import Settings, SourceSettings, WebhookSettings
 
 if TYPE_CHECKING:
+    from toolserver.world.model import Routes
+    from toolserver.world.recorded_routes import RecordedRoutes
     from toolserver.world.state import WorldState
 
 log = logging.getLogger(__name__)
@@ -216,20 +218,36 @@ def greet(facts: dict[str, Any], hint: str = "") -> None:
     print("\nready; Ctrl+C stops\n\n" + "\n".join(lines) + "\n" + (f"\n{hint}" if hint else ""), flush=True)
 
 
-async def world_command(settings: Settings, *, host: str, port: int, seed: int, samples: Path | None = None) -> None:
-    """Run `toolserver world`: the simulated world alone."""
+async def world_command(
+    settings: Settings, *, host: str, port: int, seed: int, samples: Path | None = None, replay: Path | None = None
+) -> None:
+    """Run `toolserver world`: the simulated world alone, or a recording. Raises SystemExit when it cannot be read."""
+    from toolserver.world.clock import SimClock
     from toolserver.world.state import WorldState
 
     bind_socket(host, port).close()  # so that a port in use is reported in one sentence
+    routes: Routes | None = None
+    state = WorldState(seed=seed, samples=samples)
+    if replay is not None:
+        routes = recorded = _read_recording(replay)
+        state.clock = SimClock(recorded.recorded_at, frozen=True)
     stop = anyio.Event()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stop_signal, stop)
-        used = await tasks.start(
-            _serve_world, WorldState(seed=seed, samples=samples), tool_packages(settings.tools), host, port
-        )
+        used = await tasks.start(_serve_world, state, tool_packages(settings.tools), host, port, routes)
         announce(world_url=f"http://{host}:{used}")
         await stop.wait()
         tasks.cancel_scope.cancel()
+
+
+def _read_recording(folder: Path) -> "RecordedRoutes":
+    from toolserver.core.recorded_exchange import NoRecording
+    from toolserver.world.recorded_routes import RecordedRoutes
+
+    try:
+        return RecordedRoutes(folder)
+    except NoRecording as error:
+        raise SystemExit(str(error)) from None
 
 
 async def _serve_world(
@@ -237,12 +255,15 @@ async def _serve_world(
     packages: Iterable[str],
     host: str,
     port: int,
+    routes: "Routes | None" = None,
     *,
     task_status: TaskStatus[int] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
+    """Serve these routes, or those of the packages' simulated providers."""
     from toolserver.world.model import ROUTES
     from toolserver.world.providers import load_providers
     from toolserver.world.server import serve_world
 
-    load_providers(packages)
-    await serve_world(state, ROUTES, host=host, port=port, task_status=task_status)
+    if routes is None:
+        load_providers(packages)
+    await serve_world(state, routes or ROUTES, host=host, port=port, task_status=task_status)

@@ -6,12 +6,17 @@ from pathlib import Path
 
 
 def write_private(path: Path, text: str, *, replacing: bool = True) -> None:
+    """Write a text atomically, with its folder. Raises FileExistsError when it exists and must not be replaced."""
+    write_private_bytes(path, text.encode(), replacing=replacing)
+
+
+def write_private_bytes(path: Path, content: bytes, *, replacing: bool = True) -> None:
     """Write a file atomically, with its folder. Raises FileExistsError when it exists and must not be replaced."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-            file.write(text)
+        with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         if replacing:

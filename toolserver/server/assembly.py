@@ -28,6 +28,7 @@ from toolserver.settings import LimitSettings, Settings
 from toolserver.storage.persistent_cache import MIGRATIONS, PersistentCache
 from toolserver.storage.sqlite import open_database
 from toolserver.upstream.fetcher import Fetcher
+from toolserver.upstream.http_sender import RecordExchange
 from toolserver.x402.offers import TOPUP_PATH
 from toolserver.x402.service import exact_of, topups_of
 
@@ -53,7 +54,12 @@ async def restore_history(store: PersistentCache, usage: Usage, clock: Clock) ->
 
 @asynccontextmanager
 async def open_fetcher(
-    settings: Settings, facts: SiteFacts, clock: Clock, metrics: Metrics, transport: Any = None
+    settings: Settings,
+    facts: SiteFacts,
+    clock: Clock,
+    metrics: Metrics,
+    transport: Any = None,
+    record: RecordExchange | None = None,
 ) -> AsyncIterator[Fetcher]:
     """Open the fetcher, which asks the upstreams. Leaving the block closes its connections within 2 s."""
     contact = f"; {facts.contact}" if facts.contact else ""
@@ -65,6 +71,7 @@ async def open_fetcher(
         via=settings.upstream.via,
         observe=metrics.fetched,
         transport=transport,
+        record=record,
     )
     metrics.follow_budgets(fetcher.list_budgets)
     metrics.follow_announcements(fetcher.announcements.list_all)

@@ -203,11 +203,17 @@ class SourceCache:
         self.outlier_guard.check(source, fetched.value, fetched.fetched_at)
         if kept is not None and fetched.body is None:
             fetched = replace(fetched, dropped=kept.dropped)
-        table[key] = _Kept(
-            fetched.value, fetched.fetched_at, fetched.newest_at, fetched.dated, fetched.validators, fetched.dropped
-        )
+        self._keep(source, key, fetched)
         self._save(source, key, fetched)
         return fetched
+
+    def remember(self, source: Source[Any, Any], query: Any, fetched: Fetched) -> None:
+        """Keep in memory what the fetcher was asked for by somebody else."""
+        self._keep(source, _key(source, query), fetched)
+
+    def _keep(self, source: Source[Any, Any], key: Hashable, fetched: Fetched) -> None:
+        times = (fetched.fetched_at, fetched.newest_at, fetched.dated)
+        self._table(source)[key] = _Kept(fetched.value, *times, fetched.validators, fetched.dropped)
 
     def _save(self, source: Source[Any, Any], key: Hashable, fetched: Fetched) -> None:
         if source.user_input:

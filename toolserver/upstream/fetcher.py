@@ -17,19 +17,12 @@ import anyio
 from toolserver.clock import Clock
 from toolserver.upstream.announcements import Announcements
 from toolserver.upstream.decode import ParsedBody, read_body, read_times
-from toolserver.upstream.exchange import (
-    ACCEPT,
-    Raw,
-    connect,
-    is_same_origin,
-    read_source_body,
-    redirect_target,
-    retry_after,
-)
+from toolserver.upstream.exchange import Raw, retry_after
 from toolserver.upstream.freshness import judge_times
+from toolserver.upstream.http_sender import HttpSender, RecordExchange
 from toolserver.upstream.large_bodies import BodyPlace, LargeBodies
 from toolserver.upstream.sending_time import SendingTime
-from toolserver.upstream.source import Connect, Get, Keys, Post, Request, Source
+from toolserver.upstream.source import Get, Keys, Request, Source
 from toolserver.upstream.source_errors import (
     SourceChanged,
     SourceDown,
@@ -47,7 +40,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-REDIRECTS = 3
 _BARRED = {"any": set(), "no_forbidden": {"no"}, "commercial": {"no", "unclear", "non_commercial"}}
 
 
@@ -91,7 +83,10 @@ def _judge_life(source: Source[Any, Any], parsed: ParsedBody, now: datetime) -> 
 
 
 class Fetcher:
-    """Fetches from upstreams. With `via`, every request goes to that loopback address (the simulated world)."""
+    """Fetches from upstreams. With `via`, every request goes to that loopback address (the simulated world).
+
+    `record` is given every exchange, also one that failed.
+    """
 
     def __init__(
         self,
@@ -103,18 +98,24 @@ class Fetcher:
         via: str | None = None,
         observe: Callable[[str, str, float, bool], None] = lambda source, outcome, seconds, asked: None,
         transport: "httpx.AsyncBaseTransport | None" = None,
+        record: RecordExchange | None = None,
     ) -> None:
-        self._clock, self._keys, self._via = clock, keys, via.rstrip("/") if via else None
-        self._user_agent, self._barred = user_agent, _BARRED[licence_policy]
-        self._observe, self._transport = observe, transport
+        self._clock, self._keys, self._barred, self._observe = clock, keys, _BARRED[licence_policy], observe
         self._throttle, self._large = Throttle(clock=clock, keys=keys), LargeBodies()
         self.health, self._health_for_callers = SourceHealth(clock), SourceHealth(clock, is_for_callers=True)
         self.announcements = Announcements(clock)
-        self._client: httpx.AsyncClient | None = None
+        self._sender = HttpSender(
+            clock=clock,
+            keys=keys,
+            user_agent=user_agent,
+            via=via,
+            announcements=self.announcements,
+            transport=transport,
+            record=record,
+        )
 
     async def aclose(self) -> None:
-        if self._client is not None:
-            await self._client.aclose()
+        await self._sender.aclose()
 
     async def fetch(
         self,
@@ -249,7 +250,7 @@ class Fetcher:
                     source.hosts, host, patience_s=asking.patience_s, is_chosen=asking.is_chosen, held=asking.held
                 ):
                     with means.time.spend():
-                        raw = await self._send(source, request, asking, means)
+                        raw = await self._sender.send(source, request, asking.validators, means.place)
             except SourceDown:
                 if attempt == 2 or means.time.is_mostly_over:
                     raise
@@ -258,63 +259,3 @@ class Fetcher:
                     return raw
             await self._clock.sleep(random.uniform(0.2, 0.6))
         raise AssertionError("unreachable")
-
-    async def _send(self, source: Source[Any, Any], request: Request, asking: "_Asking", means: "_Means") -> Raw:
-        if isinstance(request, Connect) and self._via is None:
-            return await connect(request)
-        return await self._send_http(source, request, asking, means)
-
-    async def _send_http(self, source: Source[Any, Any], request: Request, asking: "_Asking", means: "_Means") -> Raw:
-        import httpx
-
-        url: str | httpx.URL = httpx.URL(request.url, params={**request.params}) if request.params else request.url
-        validators = asking.validators if source.conditional else {}
-        started = time.perf_counter()
-        try:
-            for _ in range(REDIRECTS + 1):
-                url = httpx.URL(url)
-                async with self._stream(request, url, validators) as response:
-                    self.announcements.record(source.name, str(url), response.status_code, response.headers)
-                    if response.has_redirect_location:
-                        url = redirect_target(url, response.headers.get("location", ""), request, self._keys)
-                        continue
-                    body, cut = await read_source_body(response, source, means.place)
-                    latency = round((time.perf_counter() - started) * 1000)
-                    return Raw(response.status_code, response.headers, body, cut, url.netloc.decode(), latency)
-        except httpx.TimeoutException as error:
-            raise SourceDown(word="timeout") from error
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            raise SourceDown(type(error).__name__) from error
-        raise SourceChanged("too many redirects")
-
-    def _stream(self, request: Request, url: "httpx.URL", validators: dict[str, str]) -> Any:
-        headers = {"User-Agent": self._user_agent, "Accept": ACCEPT[request.decode], "Accept-Encoding": "gzip"}
-        if is_same_origin(url, request):  # a redirect must not carry an API key to another host
-            headers |= request.headers
-        if "etag" in validators:
-            headers["If-None-Match"] = validators["etag"]
-        if "last-modified" in validators:
-            headers["If-Modified-Since"] = validators["last-modified"]
-        target = str(url)
-        if isinstance(request, Connect):
-            target = f"{self._via}/probe/{url.host}"
-        elif self._via:
-            target = f"{self._via}/u/{url.netloc.decode()}{url.raw_path.decode()}"
-        if isinstance(request, Post):
-            return self._http().stream("POST", target, headers=headers, json=request.json)
-        return self._http().stream("GET", target, headers=headers)
-
-    def _http(self) -> "httpx.AsyncClient":
-        import httpx
-
-        if self._client is None:
-            limits = httpx.Limits(max_connections=256, max_keepalive_connections=16, keepalive_expiry=20)
-            self._client = httpx.AsyncClient(
-                http2=self._via is None,
-                verify=self._via is None,  # the context costs 30 ms and is of no use on loopback
-                trust_env=False,
-                limits=limits,
-                timeout=None,  # the exchange as a whole has a deadline
-                transport=self._transport,
-            )
-        return self._client

@@ -132,7 +132,7 @@ class Source(Generic[Q, R]):
         covers: what of the upstream's whole list an answer covers, in words that follow "read was"; None for all of it.
         unreadable_share: of the rows of a list, how large a part may be unreadable; more of them is no answer.
         untrusted: answers carry third-party text.
-        probe: a query that `doctor` may ask.
+        probe: a query that `doctor` may ask, or a function of the time that returns one.
     """
 
     name: str
@@ -178,6 +178,14 @@ class Source(Generic[Q, R]):
         """Whether an answer that is served but no longer written is found out: by a time in it, or by its stillness."""
         proves_by_time = self.proof is not None and self.proof.how in ("stamp", "newest")
         return bool(self.newest_max_s) or proves_by_time or self.moves is not None
+
+    def make_probe(self, now: datetime) -> Any:
+        """Return the query that `doctor` asks; None where no query is needed, or none was given.
+
+        Raises:
+            LookupError: no query is good without another source's answer.
+        """
+        return self.probe(now) if callable(self.probe) else self.probe
 
     @cached_property
     def request_name(self) -> str:

@@ -1,6 +1,6 @@
 """The answer to a request to a simulated upstream: the provider's own, or what a fault makes of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import unquote
@@ -134,13 +134,20 @@ GONE = {"timeout", "reset", "status", "rate_limit", "geo", "auth", "dns", "malfo
 PROBED = "Probe.tcp_connect"
 
 
-def probe(state: WorldState, host: str) -> tuple[dict[str, Any], Rule | None]:
-    """Return how long a TCP connection to a host takes (ms), or -1 for none. Pin `probe.<host>` to fix it."""
+def probe(
+    state: WorldState, host: str, recorded: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], Rule | None]:
+    """Return how long a TCP connection to a host takes (ms), or -1 for none. Pin `probe.<host>` to fix it.
+
+    What is `recorded` of a host stands, but for faults and pins.
+    """
     world = state.world()
     rule = state.faults.fire(PROBED, Ask("CONNECT", host, "/"), world)
     pinned = world.pinned(f"probe.{host}")
     if (rule is not None and rule.kind in GONE) or (pinned is not None and pinned < 0):
         return {"unreachable": True}, rule
+    if pinned is None and rule is None and recorded is not None:
+        return recorded[host], None
     usual = world.between("probe", host, 4, 160) * (1 + 0.1 * world.noise(f"probe.{host}", world.now / 60))
     late = delivery(rule, world).delay_s * 1000 if rule is not None else 0
     return {"latency_ms": max(1, round((usual if pinned is None else pinned) + late))}, rule

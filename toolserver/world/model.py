@@ -182,12 +182,18 @@ class Route:
         return keep
 
 
-@dataclass(slots=True)
+@dataclass
 class Routes:
-    """All simulated routes. Every provider module shares one instance."""
+    """All simulated routes. Every provider module shares one instance.
+
+    `missing` is what a request without a route is; `probes` holds what TCP connections to hosts came to, by host, and
+    is None where that is made up.
+    """
 
     all: list[Route] = field(default_factory=list)
     expectations: dict[str, Callable[[World, Mapping[str, str]], Any]] = field(default_factory=dict)
+    missing: str = "not simulated"
+    probes: Mapping[str, Any] | None = None
 
     def serves(
         self, source: str, host: str, path: str, *methods: str, when: Callable[[Ask], bool] | None = None

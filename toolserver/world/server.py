@@ -113,7 +113,9 @@ class Site:
         return again
 
     async def _answer(self, ask: Ask) -> SimulatedAnswer:
-        """Return the answer: 501 where nothing is simulated, 500 where a provider fails. Both count as unmatched."""
+        """Return the answer: 501 where nothing is simulated or recorded, 500 where a provider fails. Both count as
+        unmatched.
+        """
         now = self._state.clock.now()
         try:
             found = await answer(self._state, self._routes, self._renderer, ask)
@@ -124,15 +126,19 @@ class Site:
                 RenderedReply.of(Reply.json({"error": "the simulated upstream failed", "reason": reason}, 500))
             )
         if found is None:
-            self._state.log.miss(now, ask.method, url_of(ask), "not simulated")
-            return SimulatedAnswer(RenderedReply.of(Reply.json({"error": "not simulated", "url": url_of(ask)}, 501)))
+            missing = self._routes.missing
+            self._state.log.miss(now, ask.method, url_of(ask), missing)
+            return SimulatedAnswer(RenderedReply.of(Reply.json({"error": missing, "url": url_of(ask)}, 501)))
         return found
 
     def _probe(self, request: Received) -> Response:
         host = unquote(request.path.removeprefix("/probe/")).lower()
         if request.method != "GET" or not re.fullmatch(r"[\w.:-]{1,253}", host):
             return self._plain(Reply.json({"error": "GET /probe/{host}"}, 400))
-        said, rule = probe(self._state, host)
+        if self._routes.probes is not None and host not in self._routes.probes:
+            self._state.log.miss(self._state.clock.now(), "CONNECT", host, self._routes.missing)
+            return self._plain(Reply.json({"error": self._routes.missing, "host": host}, 501))
+        said, rule = probe(self._state, host, self._routes.probes)
         entry = Entry(round(self._state.clock.now(), 3), PROBED, "CONNECT", host, 200, 0.0)
         entry.fault = rule.id if rule else None
         self._state.log.add(entry)

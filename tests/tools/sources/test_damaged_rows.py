@@ -136,7 +136,7 @@ def case_of(name: str) -> Case | None:
 
 
 def _case(source: Source[Any, Any]) -> Case | None:
-    probe = source.probe() if callable(source.probe) else source.probe
+    probe = source.make_probe(THEN)
     query = QUERIES.get(source.name, probe)
     plan = source.plan(query, KEYS)
     request = plan if isinstance(plan, Get) or plan is None else plan[0]

@@ -1,0 +1,165 @@
+"""What a request to a source shows: a word for what came of it, and against what the parser reads."""
+
+import json
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+import httpx
+import pytest
+
+from tests.calls.parts import START, number_source
+from tests.calls.toy import FIRST, REGISTRY
+from tests.internet import Internet
+from toolserver.app import Service, ServiceParts
+from toolserver.cli import source_probe
+from toolserver.cli.source_probe import probe_source, probe_sources
+from toolserver.cli.source_recording import SourceRecording
+from toolserver.clock import ManualClock
+from toolserver.settings import Settings
+from toolserver.upstream.drift import Drift
+
+ONE = number_source("Test.one", newest=lambda found: found.at)
+
+
+@asynccontextmanager
+async def service(internet, registry=REGISTRY, **parts):
+    given = ServiceParts(
+        registry=registry,
+        clock=ManualClock(START),
+        in_memory=True,
+        background=False,
+        transport=internet.transport,
+        **parts,
+    )
+    async with Service.build(Settings(), given) as made:
+        yield made
+
+
+async def probed(answer, source=ONE):
+    """The probe of one source of the test registry, which the network answers so."""
+    internet = Internet()
+    internet.serves(FIRST, answer)
+    async with service(internet) as made:
+        return await probe_source(made, source)
+
+
+async def test_a_source_that_answers_is_reported_with_the_age_of_its_newest_item():
+    at = (START - timedelta(seconds=90)).timestamp()
+    found = await probed({"value": 3, "at": at})
+    assert (found.reachable, found.status, found.parse, found.age_s) == (True, "ok", "ok", 90)
+    assert (found.source, found.licence) == ("Test.one", "yes")
+    assert found.latency_ms is not None
+
+
+@pytest.mark.parametrize(
+    ("answer", "reachable", "status", "parse"),
+    [
+        (httpx.Response(500), True, "http_500", "-"),
+        (httpx.ConnectError("refused"), False, "connect", "-"),
+        ({"other": 1}, True, "changed", "changed"),
+    ],
+)
+async def test_what_is_wrong_with_a_source_is_named(answer, reachable, status, parse):
+    found = await probed(answer)
+    assert (found.reachable, found.status, found.parse, found.age_s) == (reachable, status, parse, None)
+    assert found.detail
+
+
+async def test_a_source_that_needs_a_query_is_no_fault():
+    def request(query, keys):
+        raise TypeError("no place given")
+
+    found = await probed({"value": 3}, replace(ONE, request=request))
+    assert (found.status, found.reachable, found.detail) == ("no_probe", False, "needs a query: TypeError")
+
+
+async def test_every_source_of_every_tool_is_requested_once_and_sorted_by_name():
+    internet = Internet()
+    async with service(internet) as made:
+        found = await probe_sources(made)
+    names = [source.name for source in REGISTRY.sources]
+    assert [probe.source for probe in found] == sorted(names)
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ({"value": 3}, "ok"),
+        ({"other": 1}, "unreadable"),
+        (httpx.Response(404), "unreadable"),
+        (httpx.Response(403), "refused"),
+        (httpx.Response(429), "refused"),
+        (httpx.Response(500), "unreachable"),
+        (httpx.ConnectError("refused"), "unreachable"),
+    ],
+)
+async def test_what_came_of_it_is_said_in_a_word(answer, verdict):
+    assert (await probed(answer)).verdict == verdict
+
+
+async def test_a_source_without_its_key_is_not_asked():
+    assert (await probed({"value": 3}, replace(ONE, request=lambda query, keys: None))).verdict == "not asked"
+
+
+@pytest.fixture
+def simulated(monkeypatch):
+    """The bodies of the simulated world for every request."""
+    bodies = [json.dumps({"value": 1, "at": START.timestamp()}).encode()]
+    monkeypatch.setattr(source_probe, "simulate_bodies", lambda exchange: bodies)
+    return bodies
+
+
+async def recorded(tmp_path, answer, source=ONE):
+    """The probe of a source, recorded."""
+    internet, recording = Internet(), SourceRecording(tmp_path / "rec", {})
+    internet.serves(FIRST, answer)
+    async with service(internet, record=recording.record) as made:
+        return await probe_source(made, source, recording), made, internet
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "drift"),
+    [
+        ({"value": 2, "at": START.timestamp()}, "ok", ()),
+        ({"value": 2}, "drift", (Drift("at", "absent", "answers change", True),)),
+        (
+            {"value": "2", "at": START.timestamp()},
+            "ok",
+            (Drift("value", "string instead of number", "read all the same", False),),
+        ),
+        (
+            {"worth": 2, "at": START.timestamp()},
+            "unreadable",
+            (Drift("value", "absent", "parse fails", True),),
+        ),
+        (httpx.Response(403, json={"error": "no"}), "refused", None),
+        (httpx.Response(200, text="<html></html>"), "unreadable", None),
+    ],
+)
+async def test_a_recorded_answer_is_compared_with_what_the_parser_reads(tmp_path, simulated, answer, verdict, drift):
+    probe, _, _ = await recorded(tmp_path, answer)
+    assert (probe.verdict, probe.drift) == (verdict, drift)
+
+
+async def test_what_was_probed_is_not_asked_again_by_a_tool(tmp_path, simulated):
+    internet, recording = Internet(), SourceRecording(tmp_path / "rec", {})
+    internet.serves(FIRST, {"value": 2})
+    async with service(internet, record=recording.record) as made:
+        await probe_source(made, ONE, recording)
+        answer = await made.cache.fresh(ONE, None, sla_s=0)
+    assert answer.value.value == 2
+    assert (len(internet.asked), recording.count) == (1, 1)
+
+
+async def test_rows_that_were_left_out_are_counted(tmp_path, simulated):
+    from toolserver.upstream.rows import read_rows
+
+    source = replace(ONE, parse=lambda body, query: read_rows(body, float), newest=None)
+    probe, _, _ = await recorded(tmp_path, [1, 2, "x"], source)
+    assert (probe.rows, probe.dropped, probe.detail) == (2, 1, "1 rows left out")
+
+
+async def test_a_probe_is_made_from_the_services_time():
+    probe = await probed({"value": 3}, replace(ONE, probe=lambda now: now.strftime("at%Y")))
+    assert probe.status == "ok"

@@ -1,0 +1,158 @@
+"""Asks each source once with its probe query, and says how that went: ok, drift, unreadable, refused, unreachable."""
+
+from collections.abc import Sequence, Sized
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import anyio
+import anyio.to_thread
+
+from toolserver.app import Service
+from toolserver.cli.simulated_bodies import simulate_bodies
+from toolserver.cli.source_recording import Recorded, SourceRecording
+from toolserver.upstream.drift import Asked, Drift, find_drift
+from toolserver.upstream.fetcher import Fetched
+from toolserver.upstream.source import Connect, Source
+from toolserver.upstream.source_errors import SourceError
+
+SIDE_BY_SIDE = 12
+PATIENCE_S = 180.0  # for our own pacing, where everything is to be recorded
+
+Verdict = Literal["ok", "drift", "unreadable", "refused", "unreachable", "not asked"]
+NEEDS_PERSON: frozenset[Verdict] = frozenset({"drift", "unreadable", "refused", "unreachable"})
+_VERDICTS: dict[str, Verdict] = {
+    "ok": "ok",
+    "refused": "refused",
+    "rate_limited": "refused",
+    "connect": "unreachable",
+    "timeout": "unreachable",
+    "breaker_open": "unreachable",
+    "no_key": "not asked",
+    "licence": "not asked",
+    "no_probe": "not asked",
+    "budget": "not asked",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The outcome of one request to a source. `age_s` is the age of its newest item in seconds.
+
+    `of_network`: the source measures whether hosts can be reached, so that it answers also where none can. `rows` are
+    the items of the result, where it is a list, `dropped` those left out. `drift` is None where nothing was compared:
+    without a recording, without a body, or where the body has no fields (a page, lines of text).
+    """
+
+    source: str
+    reachable: bool
+    status: str
+    parse: str
+    age_s: int | None
+    latency_ms: int | None
+    licence: str
+    key: str
+    detail: str
+    of_network: bool = False
+    rows: int | None = None
+    dropped: int = 0
+    drift: tuple[Drift, ...] | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """How the request went, in a word."""
+        if self.status == "ok" and self.drift and any(each.is_schema for each in self.drift):
+            return "drift"
+        return _judge_word(self.status)
+
+
+def _judge_word(status: str) -> Verdict:
+    return _VERDICTS.get(status) or ("unreachable" if status.startswith("http_5") else "unreadable")
+
+
+async def probe_sources(service: Service, recording: SourceRecording | None = None) -> list[Probe]:
+    """Request every source of every tool once, at most `SIDE_BY_SIDE` at a time. Sorted by name."""
+    found: list[Probe] = []
+    seats = anyio.CapacityLimiter(SIDE_BY_SIDE)
+
+    async def one(source: Source[Any, Any]) -> None:
+        async with seats:
+            found.append(await probe_source(service, source, recording))
+
+    async with anyio.create_task_group() as tasks:
+        for source in service.registry.sources:
+            tasks.start_soon(one, source)
+    return sorted(found, key=lambda probe: probe.source)
+
+
+async def probe_source(service: Service, source: Source[Any, Any], recording: SourceRecording | None = None) -> Probe:
+    """Request one source once, past the cache. With a recording, tools find the answer in the cache afterwards."""
+    if recording is None:
+        return _describe(service, source, await _ask(service, source, None))
+    with recording.collect() as exchanges:
+        asked = await _ask(service, source, PATIENCE_S)
+    if isinstance(asked.outcome, Fetched):
+        service.cache.remember(source, asked.query, asked.outcome)
+    drift = await anyio.to_thread.run_sync(_compare, source, asked, exchanges)
+    return _describe(service, source, asked, drift)
+
+
+class _Answered(NamedTuple):
+    query: Any
+    outcome: Fetched | Exception
+
+
+async def _ask(service: Service, source: Source[Any, Any], patience_s: float | None) -> _Answered:
+    query = None
+    try:
+        query = source.make_probe(service.clock.now())
+        return _Answered(query, await service.fetcher.fetch(source, query, {}, None, patience_s=patience_s))
+    except (SourceError, LookupError, TypeError, AttributeError, ValueError) as error:
+        return _Answered(query, error)
+
+
+def _compare(source: Source[Any, Any], asked: _Answered, exchanges: Sequence[Recorded]) -> tuple[Drift, ...] | None:
+    """Compare the last body with those of the simulated world, unless it says that nothing is given."""
+    answers = [each for each in exchanges if each.exchange.status == 200 and each.exchange.method != "CONNECT"]
+    is_refusal = isinstance(asked.outcome, SourceError) and _judge_word(asked.outcome.word) != "unreadable"
+    if not answers or is_refusal:
+        return None
+    request, exchange = answers[-1].request, answers[-1].exchange
+    is_read = isinstance(asked.outcome, Fetched) and not asked.outcome.dropped
+    simulated = simulate_bodies(next(each.exchange for each in exchanges if each.request is request))
+    found = find_drift(Asked(source, request, asked.query), exchange.body, simulated, is_read=is_read)
+    return None if found is None else tuple(found)
+
+
+def _describe(
+    service: Service,
+    source: Source[Any, Any],
+    asked: _Answered,
+    drift: tuple[Drift, ...] | None = None,
+) -> Probe:
+    licence, fetched = source.licence.kind, asked.outcome
+    if isinstance(fetched, SourceError):
+        word, parse = fetched.word, "changed" if fetched.word in ("changed", "empty", "frozen") else "-"
+        key, reachable = "missing" if word == "no_key" else "-", word not in ("connect", "timeout")
+        return Probe(source.name, reachable, word, parse, None, None, licence, key, fetched.reason, drift=drift)
+    if isinstance(fetched, Exception):
+        detail = f"needs a query: {type(fetched).__name__}"
+        return Probe(source.name, False, "no_probe", "-", None, None, licence, "-", detail)
+    age = int((service.clock.now() - fetched.newest_at).total_seconds()) if fetched.newest_at else None
+    rows = len(fetched.value) if isinstance(fetched.value, Sized) and not hasattr(fetched.value, "_fields") else None
+    measures = isinstance(source.plan(asked.query, {}), Connect)
+    detail = f"{fetched.dropped} rows left out" if fetched.dropped else ""
+    return Probe(
+        source.name,
+        True,
+        "ok",
+        "ok",
+        age,
+        fetched.latency_ms,
+        licence,
+        "-",
+        detail,
+        measures,
+        rows,
+        fetched.dropped,
+        drift,
+    )

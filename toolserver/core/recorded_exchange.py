@@ -1,0 +1,96 @@
+"""One exchange with an upstream, and the two files of it in a recording: what `doctor --record` keeps of each request.
+
+DIR/Kraken.ticker/01.json        the request, and the status and headers of the response
+DIR/Kraken.ticker/01.body.json   the body, decoded from its transfer encoding and otherwise as it came
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toolserver.core.private_file import write_private_bytes
+from toolserver.errors import ToolserverError
+
+FORMAT = 1
+SUMMARY = "recording.json"
+REMOVED = "sim-removed"
+"""Stands where a secret stood. Stand-ins of upstreams accept it as a key, and a replay accepts any key in its place."""
+
+_SUFFIXES = {"json": ".json", "xml": ".xml", "rss": ".xml", "csv": ".csv", "html": ".html", "yaml": ".yaml"}
+
+
+class NoRecording(ToolserverError):
+    """A folder holds no recording, or one that this version cannot read."""
+
+
+@dataclass(slots=True)
+class RecordedExchange:
+    """A request and what came back. `status` is None where no response came; `failure` then says why.
+
+    `url` is the upstream's, also where the request went to the simulated world. `method` is CONNECT where only TCP
+    connections were opened; the body is then what the source parses. `sent_at` is in Unix seconds. `is_cut` says that
+    reading stopped at the source's limit of bytes.
+    """
+
+    source: str
+    method: str
+    url: str
+    sent_headers: dict[str, str] = field(default_factory=dict)
+    sent_json: Any = None
+    sent_at: float = 0.0
+    latency_ms: int = 0
+    status: int | None = None
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    body: bytes = b""
+    is_cut: bool = False
+    failure: str = ""
+
+    def get_header(self, name: str) -> str:
+        """Return the first value of a response header by its lower-case name, or an empty text."""
+        return next((value for key, value in self.headers if key.lower() == name), "")
+
+
+def write_exchange(folder: Path, number: int, exchange: RecordedExchange) -> None:
+    """Write the two files of an exchange into the folder of its source, for their owner only."""
+    place = folder / exchange.source
+    told = {name: value for name, value in asdict(exchange).items() if name != "body"}
+    if exchange.status is not None:
+        body_file = f"{number:02}.body{_suffix_of(exchange)}"
+        write_private_bytes(place / body_file, exchange.body)
+        told |= {"body_file": body_file, "body_bytes": len(exchange.body)}
+    write_private_bytes(place / f"{number:02}.json", json.dumps(told, indent=2, ensure_ascii=False).encode())
+
+
+def read_exchanges(folder: Path) -> Iterator[RecordedExchange]:
+    """Yield the exchanges of a recording, by source and number. Raises NoRecording."""
+    for path in sorted(folder.glob("*/[0-9]*.json")):
+        if ".body" in path.name:
+            continue
+        try:
+            told = json.loads(path.read_bytes())
+            body_file = told.pop("body_file", None)
+            told.pop("body_bytes", None)
+            body = (path.parent / Path(body_file).name).read_bytes() if body_file else b""
+            headers = [(name, value) for name, value in told.pop("headers")]
+            yield RecordedExchange(**told, headers=headers, body=body)
+        except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+            raise NoRecording(f"{path} cannot be read: {type(error).__name__}") from error
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """Return what a recording says about itself. Raises NoRecording."""
+    try:
+        told: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
+        written_as = told["format"]
+    except (OSError, ValueError, TypeError, LookupError) as error:
+        raise NoRecording(f"{folder} is no recording of `toolserver doctor --live --record`") from error
+    if written_as != FORMAT:
+        raise NoRecording(f"{folder} is a recording in format {written_as}; this version reads {FORMAT}")
+    return told
+
+
+def _suffix_of(exchange: RecordedExchange) -> str:
+    said = exchange.get_header("content-type").lower()
+    return next((suffix for word, suffix in _SUFFIXES.items() if word in said), ".txt" if "text" in said else ".bin")
