@@ -17,6 +17,7 @@ Config = dict[str, Any]
 _GEMINI = "~/.gemini/settings.json"
 _SHELL = "run in a shell"
 _CONNECTORS = "Settings, Connectors, Add custom connector (the address must be reachable from the internet; no token)"
+_SIGN_IN = "Settings, Connectors, Add custom connector (reachable from the internet; you sign in and set a limit)"
 
 
 def snippets(facts: SiteFacts, *, token: bool = False) -> tuple[Snippet, ...]:
@@ -28,7 +29,7 @@ def snippets(facts: SiteFacts, *, token: bool = False) -> tuple[Snippet, ...]:
     return (
         Snippet("Claude Code", "http", _SHELL, _shell({"type": "http", **remote})),
         Snippet("Claude Code", "stdio", _SHELL, _shell({"type": "stdio", **local})),
-        Snippet("Claude Desktop", "http", _CONNECTORS, facts.url("/api/mcp")),
+        _connector("Claude Desktop", facts),
         Snippet("Claude Desktop", "stdio", "claude_desktop_config.json", _file("mcpServers", local)),
         Snippet("Cursor", "http", "~/.cursor/mcp.json", _file("mcpServers", remote), _cursor_link(remote)),
         Snippet("Cursor", "stdio", "~/.cursor/mcp.json", _file("mcpServers", local), _cursor_link(local)),
@@ -37,6 +38,13 @@ def snippets(facts: SiteFacts, *, token: bool = False) -> tuple[Snippet, ...]:
         Snippet("Gemini CLI", "http", _GEMINI, _file("mcpServers", _remote("httpUrl", facts, token))),
         Snippet("Gemini CLI", "stdio", _GEMINI, _file("mcpServers", local)),
     )
+
+
+def _connector(host: str, facts: SiteFacts) -> Snippet:
+    """For hosts that send no token of their own: where they can sign in, the address at which they do."""
+    if facts.oauth:
+        return Snippet(host, "http", _SIGN_IN, facts.url("/api/mcp/auth"))
+    return Snippet(host, "http", _CONNECTORS, facts.url("/api/mcp"))
 
 
 def _remote(key: str, facts: SiteFacts, token: bool, value: str = TOKEN) -> Config:

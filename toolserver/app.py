@@ -6,18 +6,18 @@
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from anyio.abc import TaskGroup
 
 from rest_bridge import receipts, x402
 from rest_bridge.face import Face
+from rest_bridge.forwarding import forward_topups
+from rest_bridge.pages.consent import make_consent_page
 from rest_bridge.site import site_handlers
-from toolserver import ids
 from toolserver.calls.pipeline import Pipeline
-from toolserver.calls.response import json_bytes
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import Clock, SystemClock
 from toolserver.context.service_info import ServiceInfo
@@ -25,9 +25,8 @@ from toolserver.context.time_series import TimeSeriesStore
 from toolserver.core.caller import Addresses
 from toolserver.core.metrics import Metrics
 from toolserver.core.usage_stats import Usage
-from toolserver.errors import CallRejected
 from toolserver.mcp.endpoint import McpEndpoint
-from toolserver.registry import error_codes
+from toolserver.mcp.oauth.service import OAuthOff, OAuthService, open_service_oauth
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import Document, SiteFacts, sells
 from toolserver.registry.source_list import digest_source_list
@@ -57,7 +56,6 @@ from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.http_sender import RecordExchange
 from toolserver.upstream.reading import SourceReader
 from toolserver.world.remote_clock import FollowedClock, follow
-from toolserver.x402.offers import TOPUP_PATH
 
 log = logging.getLogger(__name__)
 
@@ -111,6 +109,7 @@ class Service:
     metrics: Metrics
     money: MoneyParts
     info: ServiceInfo
+    oauth: OAuthService | OAuthOff = field(init=False)
     readiness: Readiness = field(init=False)
     addresses: Addresses = field(init=False)
 
@@ -155,15 +154,18 @@ class Service:
             pipeline = build_pipeline(settings.limits, answers, money, metrics, usage)
             await open_(open_service_webhooks(settings, registry, pipeline, money, info, deliver=parts.deliver))
             service = cls(settings, registry, facts, clock, tasks, fetcher, cache, pipeline, metrics, money, info)
-            await service._start(store, parts)
+            await service._start(store, parts, await open_(_open_oauth(service)))
             try:
                 yield service
             finally:
                 if store is not None:
                     store.save_usage(usage.rows())
 
-    async def _start(self, store: PersistentCache | None, parts: ServiceParts) -> None:
+    async def _start(self, store: PersistentCache | None, parts: ServiceParts, oauth: OAuthService | OAuthOff) -> None:
         """Start what the service does by itself."""
+        self.oauth = oauth
+        if isinstance(oauth, OAuthService):
+            self.facts = replace(self.facts, oauth=True)
         self.readiness = make_readiness(self.settings, self.money, self.clock, parts.is_stopping)
         self.addresses = make_addresses(self.settings, noted=not parts.in_memory)
         self.money.add_gauges(self.metrics)
@@ -206,8 +208,16 @@ class Service:
             addresses=self.addresses,
             body_limit=self.settings.limits.body_bytes,
             pages=_page_handlers(self),
-            mounted={"/api/mcp": mcp, "/api/mcp/": mcp, **_forwarded_paths(self)},
+            mounted=self._mount(mcp),
         )
+
+    def _mount(self, mcp: McpEndpoint) -> dict[str, Any]:
+        """What answers a path of its own, by path."""
+        mounted: dict[str, Any] = {"/api/mcp": mcp, "/api/mcp/": mcp}
+        mounted |= self.oauth.mount(mcp, make_consent_page(self.facts), self.addresses)
+        if self.money.followed is not None and self.settings.ledger.public_url is not None:
+            mounted |= forward_topups(self.money.payments, self.facts)
+        return mounted
 
 
 @asynccontextmanager
@@ -219,6 +229,12 @@ async def _open_money(
         return
     async with open_money(settings, clock=clock, base_url=facts.base_url, service=facts.source) as money:
         yield money
+
+
+def _open_oauth(service: Service) -> AbstractAsyncContextManager[OAuthService | OAuthOff]:
+    money = service.money
+    given = (service.settings, service.registry, service.pipeline, service.facts, money.file, money.end_allowance)
+    return open_service_oauth(*given)
 
 
 class App:
@@ -300,20 +316,3 @@ def _page_handlers(service: Service) -> dict[str, Any]:
     if money.x402 is not None:
         found |= x402.pages(money.x402.terms, registry)
     return found
-
-
-def _forwarded_paths(service: Service) -> dict[str, Any]:
-    """The paths that the owner of a followed ledger answers itself, beyond what its tools can be asked."""
-    if service.money.followed is None or service.settings.ledger.public_url is None:
-        return {}
-    from toolserver.purchases.remote import RemotePurchases, forward_to
-
-    assert isinstance(service.money.payments, RemotePurchases)
-
-    def refused(rejected: CallRejected) -> tuple[int, bytes]:
-        problem = error_codes.body(
-            rejected.code, rejected.detail, facts=service.facts, request_id=ids.request_id(), **rejected.extra
-        )
-        return rejected.status, json_bytes(problem)
-
-    return {TOPUP_PATH: forward_to(service.money.payments, TOPUP_PATH, refused=refused)}

@@ -15,11 +15,19 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from toolserver.settings_money import LedgerSettings, PaymentSettings, SettingsPart, X402Settings, is_loopback
+from toolserver.settings_money import (
+    LedgerSettings,
+    OAuthSettings,
+    PaymentSettings,
+    SettingsPart,
+    X402Settings,
+    is_loopback,
+)
 
 __all__ = [
     "LedgerSettings",
     "LimitSettings",
+    "OAuthSettings",
     "PaymentSettings",
     "Settings",
     "SourceSettings",
@@ -193,6 +201,7 @@ class Settings(BaseSettings):
     payments: PaymentSettings = PaymentSettings()
     x402: X402Settings = X402Settings()
     ledger: LedgerSettings = LedgerSettings()
+    oauth: OAuthSettings = OAuthSettings()
     storage: StorageSettings = StorageSettings()
     mcp: McpSettings = McpSettings()
     logs: LogSettings = LogSettings()

@@ -123,6 +123,14 @@ class X402Settings(SettingsPart):
         return self
 
 
+class OAuthSettings(SettingsPart):
+    """OAuth 2.1 at /api/mcp/auth, for hosts that only know that. It is on where credits are sold, over https."""
+
+    enabled: bool = Field(True, description="Let hosts sign in at /api/mcp/auth")
+    credits: int = Field(250, ge=1, le=1_000_000, description="What a host may spend unless the person changes it")
+    days: int = Field(30, ge=1, le=365, description="Days until that ends unless the person changes it")
+
+
 class LedgerSettings(SettingsPart):
     """Where credits are kept: in our own ledger, which others may follow, or in a sister service's."""
 

@@ -91,6 +91,8 @@ class SiteFacts:
     ledger: str = "embedded"
     limits: LimitFacts = field(default_factory=LimitFacts)
     sales: Sales | None = None
+    oauth: bool = False
+    """Whether hosts can sign in at /api/mcp/auth."""
     licence_policy: str = "any"
 
     def url(self, path: str) -> str:

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -95,6 +95,12 @@ class MoneyParts:
         if isinstance(self.ledger, SqliteLedger | MemoryLedger):
             return self.ledger
         return self.followed
+
+    @property
+    def end_allowance(self) -> Callable[[str], Awaitable[bool]] | None:
+        """Ends an allowance by the hash of its token; None where the ledger belongs to another service."""
+        own = self.ledger
+        return partial(own.revoke, reason="") if isinstance(own, SqliteLedger | MemoryLedger) else None
 
     def add_gauges(self, metrics: Metrics) -> None:
         """Let the metrics show the ledger that is followed and the signed payments, where there are any."""

@@ -1,0 +1,25 @@
+"""Paths that the owner of a followed ledger answers itself, beyond what its tools can be asked."""
+
+from rest_bridge.routes import Mounted
+from toolserver import ids
+from toolserver.calls.response import json_bytes
+from toolserver.core.credit_sales import CreditSales
+from toolserver.errors import CallRejected
+from toolserver.registry import error_codes
+from toolserver.registry.site_facts import SiteFacts
+from toolserver.x402.offers import TOPUP_PATH
+
+
+def forward_topups(payments: CreditSales, facts: SiteFacts) -> dict[str, Mounted]:
+    """Top-ups by x402, passed on to the service that sells for the followed ledger; by path."""
+    from toolserver.purchases.remote import RemotePurchases, forward_to
+
+    assert isinstance(payments, RemotePurchases)
+
+    def refused(rejected: CallRejected) -> tuple[int, bytes]:
+        problem = error_codes.body(
+            rejected.code, rejected.detail, facts=facts, request_id=ids.request_id(), **rejected.extra
+        )
+        return rejected.status, json_bytes(problem)
+
+    return {TOPUP_PATH: forward_to(payments, TOPUP_PATH, refused=refused)}

@@ -1,0 +1,187 @@
+"""What each form of the consent page does, and what it says when it cannot."""
+
+import pytest
+
+from tests.mcp.oauth.served import ALLOWANCES, BOUGHT, NAMES, OWNER, TX, answered, serving
+from toolserver.errors import ChainUnavailable, InvalidArguments, NoMatchingTransfer, PaymentPending
+from toolserver.mcp.oauth.consent import explain
+
+
+async def at_page(served):
+    await served.client.register()
+    return await served.browser.visit(served.client.url())
+
+
+async def test_the_defaults_are_those_of_the_contract_and_can_be_changed():
+    async with serving() as served:
+        await at_page(served)
+        shown = served.browser.fields("allow")
+        assert (shown["credits"], shown["days"], shown["token"]) == ("250", "30", "")
+        await served.allow(credits="7", days="1")
+        (made,) = await served.allowances()
+        assert (made.credits, made.expires_at - made.created_at) == (7, 86_400_000)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"token": ""}, "Paste your token"),
+        ({"token": "svc_live_" + "00" * 32}, "malformed or unknown"),
+        ({"token": "canary-secret"}, "malformed or unknown"),
+        ({"credits": "0"}, "Credits must be a whole number"),
+        ({"credits": "1.5"}, "Credits must be a whole number"),
+        ({"credits": "9999999"}, "Credits must be a whole number"),
+        ({"days": "366"}, "Days must be a whole number"),
+        ({"days": ""}, "Days must be a whole number"),
+        ({"days": "١"}, "Days must be a whole number"),
+    ],
+)
+async def test_a_form_that_cannot_be_granted_says_why_and_can_be_sent_again(fields, said):
+    async with serving() as served:
+        await at_page(served)
+        page = await served.browser.submit("allow", **({"token": OWNER, "credits": "99"} | fields))
+        assert page.status_code == 422
+        assert said in page.text
+        assert "svc_live_0" not in page.text
+        assert OWNER not in page.text
+        assert "canary" not in page.text
+        if "credits" not in fields:
+            assert served.browser.fields("allow")["credits"] == "99"
+        assert not await served.allowances()
+        answered(await served.browser.submit("allow", token=OWNER, credits="5", days="5"))
+
+
+async def test_an_allowance_cannot_give_an_allowance():
+    async with serving() as served:
+        await served.connect()
+        code = (await served.allow())["code"]
+        child = (await served.service.oauth._grants._store.find_secret(_hash(code))).secret
+        await at_page(served)
+        from toolserver.mcp.oauth.records import unseal_with
+
+        page = await served.browser.submit("allow", token=unseal_with(code, child.sealed))
+        assert page.status_code == 422
+        assert "This token is an allowance" in page.text
+
+
+def _hash(secret):
+    from toolserver.mcp.oauth.records import hash_secret
+
+    return hash_secret(secret)
+
+
+async def test_saying_no_is_told_to_the_client_and_cannot_be_taken_back():
+    async with serving() as served:
+        await at_page(served)
+        page = served.browser.page
+        told = answered(await served.browser.submit("deny"))
+        assert (told["error"], told["state"], told["iss"]) == ("access_denied", "st&ate", served.client.resource)
+        served.browser.page = page
+        again = await served.browser.submit("allow", token=OWNER)
+        assert again.status_code == 409
+        assert "answered already" in again.text
+        assert not await served.allowances()
+
+
+async def test_a_page_that_is_sent_twice_gives_one_code_and_one_allowance():
+    async with serving() as served:
+        await at_page(served)
+        page = served.browser.page
+        answered(await served.browser.submit("allow", token=OWNER))
+        served.browser.page = page
+        again = await served.browser.submit("allow", token=OWNER)
+        assert again.status_code == 409
+        assert (await served.browser.visit(str(page.url))).status_code == 410
+        assert len(await served.allowances()) == 1
+
+
+async def test_of_two_forms_at_the_same_moment_the_second_allowance_is_ended(monkeypatch):
+    async with serving() as served:
+        await at_page(served)
+        store = served.service.oauth.store
+        request = await store.find_request(_hash(served.browser.fields("deny")["request"]))
+        await store.deny_request(request.id, 1)
+
+        async def as_before(id):
+            return request
+
+        monkeypatch.setattr(store, "find_request", as_before)
+        page = await served.browser.submit("allow", token=OWNER)
+        assert "answered already, in another window" in page.text
+        assert [made.revoked_at is not None for made in await served.allowances()] == [True]
+
+
+async def test_a_page_that_is_opened_twice_works_in_both_windows():
+    async with serving() as served:
+        first = await at_page(served)
+        second = await served.browser.visit(served.client.url())
+        assert first.url != second.url
+        answered(await served.browser.submit("allow", token=OWNER))
+        assert (await served.browser.visit(str(first.url))).status_code == 200
+        answered(await served.browser.submit("allow", token=OWNER))
+
+
+async def test_a_request_expires_after_two_hours():
+    async with serving() as served:
+        page = await at_page(served)
+        served.clock.advance(2 * 3600)
+        late = await served.browser.visit(str(page.url))
+        assert (late.status_code, "expired" in late.text) == (410, True)
+        served.browser.page = page
+        assert (await served.browser.submit("allow", token=OWNER)).status_code == 409
+
+
+async def test_a_purchase_that_goes_wrong_can_be_mended_or_left():
+    async with serving() as served:
+        served.sales.outcomes = [NoMatchingTransfer("It moves no USDC to this address.")]
+        await at_page(served)
+        page = await served.browser.submit("buy", amount_usd="0.5")
+        assert page.status_code == 422
+        page = await served.browser.submit("buy", amount_usd="<b>")
+        assert "<b>" not in page.text
+        await served.browser.submit("buy", amount_usd="5")
+        page = await served.browser.submit("paid", tx_hash=" ")
+        assert "Paste the hash" in page.text
+        page = await served.browser.submit("paid", tx_hash="0x<script>")
+        assert "moves no USDC" in page.text
+        assert "<script>" not in page.text
+        assert served.browser.fields("paid")["tx_hash"] == "0x<script>"
+        page = await served.browser.submit("back")
+        assert served.browser.fields("buy")["amount_usd"] == "5"
+
+
+async def test_while_the_chain_is_away_the_page_waits_and_says_so():
+    async with serving() as served:
+        served.sales.outcomes = [ChainUnavailable("The chain cannot be read."), PaymentPending("x"), 100]
+        await at_page(served)
+        await served.browser.submit("buy", amount_usd="2")
+        page = await served.browser.submit("paid", tx_hash=TX)
+        assert "The chain cannot be read." in page.text
+        assert 'http-equiv="refresh"' in page.text
+        page = await served.browser.submit("unpaid")
+        assert served.browser.fields("paid")["tx_hash"] == ""
+        await served.browser.submit("paid", tx_hash=TX)
+        assert BOUGHT in (await served.browser.visit(str(page.url))).text
+        assert [claim.memo for claim in served.sales.claims] == [f"svc_buy_{'9' * 32}"] * len(served.sales.claims)
+
+
+async def test_where_nothing_is_sold_by_transfer_the_page_offers_no_purchase():
+    async with serving(names=(*ALLOWANCES, NAMES[2])) as served:
+        page = await at_page(served)
+        assert "No token yet?" not in page.text
+        served.browser.page = page
+        sent = {"request": served.browser.fields("deny")["request"], "do": "buy", "amount_usd": "5"}
+        answer = await served.browser.http.post(page.url.path, data=sent)
+        assert "does not offer that" in answer.text
+
+
+async def test_an_unknown_button_only_shows_the_page():
+    async with serving() as served:
+        page = await at_page(served)
+        sent = {"request": served.browser.fields("deny")["request"], "do": "anything"}
+        assert (await served.browser.http.post(page.url.path, data=sent)).status_code == 200
+
+
+def test_a_refusal_is_a_sentence_without_the_name_of_a_field():
+    assert explain(InvalidArguments("amount_usd: must be more", errors=[])) == "Must be more"
+    assert explain(InvalidArguments("Give more", errors=[])) == "Give more"

@@ -1,0 +1,109 @@
+"""The page belongs to one browser: mixed-up states, other sites' forms, frames, and too many visits."""
+
+import pytest
+from prometheus_client import generate_latest
+
+from tests.mcp.oauth.served import AUTHORIZE, CONSENT, OWNER, answered, serving
+
+
+async def at_page(served):
+    await served.client.register()
+    return await served.browser.visit(served.client.url())
+
+
+async def test_the_page_cannot_be_framed_stored_or_scripted_from_elsewhere():
+    async with serving() as served:
+        page = await at_page(served)
+        assert page.headers["x-frame-options"] == "DENY"
+        policy = page.headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in policy
+        assert "form-action 'self' http://127.0.0.1:3000" in policy
+        assert "unsafe" not in policy
+        assert page.headers["cache-control"] == "no-store"
+        assert "<script" not in page.text
+        assert "style=" not in page.text
+
+
+async def test_the_cookie_is_for_this_host_alone_and_no_other_site_sends_it():
+    async with serving() as served:
+        await served.client.register()
+        cookie = (await served.browser.http.get(served.client.url())).headers["set-cookie"]
+        name, _, rest = cookie.partition("=")
+        assert name == "__Host-toolserver-consent"
+        assert rest.split("; ")[1:] == ["Path=/", "HttpOnly", "SameSite=Lax", "Secure"]
+    async with serving(base_url="http://127.0.0.1:8080") as served:
+        await served.client.register()
+        cookie = (await served.browser.http.get(served.client.url())).headers["set-cookie"]
+        assert cookie.startswith("toolserver-consent=")
+        assert "Secure" not in cookie
+
+
+async def test_a_page_of_another_browser_is_refused():
+    async with serving() as served:
+        page = await at_page(served)
+        other = served.new_browser()
+        assert (await other.visit(str(page.url))).status_code == 410
+        await other.visit(served.client.url())
+        assert (await other.visit(str(page.url))).status_code == 410
+        other.page = page
+        stolen = await other.submit("allow", token=OWNER)
+        assert stolen.status_code == 409
+        assert "another browser" in stolen.text
+        assert not await served.allowances()
+        await other.http.aclose()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}],
+)
+async def test_a_form_of_another_site_is_refused(headers):
+    async with serving() as served:
+        await at_page(served)
+        sent = served.browser.fields("allow") | {"token": OWNER, "do": "allow"}
+        answer = await served.browser.http.post(CONSENT, data=sent, headers=headers)
+        assert answer.status_code == 403
+        assert not await served.allowances()
+        hidden = await served.browser.http.post(CONSENT, data=sent, headers={"origin": "null"})
+        answered(hidden)
+
+
+async def test_methods_and_bodies_that_are_not_served():
+    async with serving() as served:
+        http = served.client.http
+        assert (await http.post(AUTHORIZE)).status_code == 405
+        assert (await http.delete(CONSENT)).status_code == 405
+        assert (await http.post(CONSENT, json={})).status_code == 400
+        assert (await http.get(CONSENT)).status_code == 410
+        assert (await http.head(AUTHORIZE)).content == b""
+
+
+async def test_visits_of_an_address_are_limited():
+    async with serving(limited=True) as served:
+        await served.client.register()
+        codes = [(await served.client.http.get(served.client.url())).status_code for _ in range(61)]
+        assert codes == [303] * 60 + [429]
+        codes = [(await served.client.http.get(CONSENT)).status_code for _ in range(121)]
+        assert codes[-2:] == [410, 429]
+
+
+async def test_wrong_tokens_on_the_page_count_like_wrong_tokens_anywhere():
+    async with serving(limited=True) as served:
+        await at_page(served)
+        pages = [await served.browser.submit("allow", token=f"svc_live_{n:064x}") for n in range(31)]
+        assert "Too many unknown tokens" in pages[-1].text
+        assert "malformed or unknown" in pages[-2].text
+
+
+async def test_what_a_person_pastes_is_in_no_url_and_no_log(caplog):
+    caplog.set_level("DEBUG")
+    async with serving() as served:
+        await at_page(served)
+        for token in ("svc_live_" + "ca" * 32, OWNER):
+            answer = await served.browser.submit("allow", token=token)
+            assert token not in answer.headers.get("location", "")
+            assert token not in answer.text
+        metrics = generate_latest(served.service.metrics.registry)
+        for token in ("ca" * 32, OWNER):
+            assert token not in caplog.text
+            assert token.encode() not in metrics

@@ -1,0 +1,153 @@
+"""`/api/mcp/auth`: the open endpoint behind an access token, and 401 without one."""
+
+import json
+
+import pytest
+
+from tests.mcp.oauth.served import OWNER, RESOURCE, serving
+from tests.mcp.service import asked
+from toolserver.errors import BillingUnavailable
+from toolserver.mcp.oauth.protected_endpoint import KNOWN_MS
+
+LISTED = asked("tools/list")
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["", "Basic abc", f"Bearer {OWNER}", "Bearer svc_access_" + "0" * 64, "Bearer x", "Bearer svc_refresh_" + "0" * 64],
+)
+async def test_without_a_valid_access_token_it_answers_401_and_says_where_to_get_one(token):
+    async with serving() as served:
+        headers = {"authorization": token} if token else {}
+        for method in ("POST", "GET", "DELETE"):
+            answer = await served.client.http.request(method, RESOURCE, json=LISTED, headers=headers)
+            assert answer.status_code == 401
+            challenge = answer.headers["www-authenticate"]
+            assert (
+                f'resource_metadata="{served.facts.base_url}/.well-known/oauth-protected-resource{RESOURCE}"'
+                in challenge
+            )
+            assert ('error="invalid_token"' in challenge) == bool(token)
+            assert "www-authenticate" in answer.headers["access-control-expose-headers"]
+            assert "svc_" not in answer.text + challenge
+
+
+async def test_two_tokens_are_none():
+    async with serving() as served:
+        await served.connect()
+        headers = [("authorization", f"Bearer {served.client.tokens['access_token']}")] * 2
+        assert (await served.client.http.post(RESOURCE, json=LISTED, headers=headers)).status_code == 401
+
+
+async def test_a_browser_may_ask_first_without_a_token():
+    async with serving() as served:
+        answer = await served.client.http.options(RESOURCE)
+        assert answer.status_code == 204
+        assert "authorization" in answer.headers["access-control-allow-headers"]
+
+
+async def test_with_one_it_answers_as_the_open_endpoint_does():
+    async with serving() as served:
+        await served.connect()
+        owner = {"authorization": f"Bearer {OWNER}"}
+        mine = {"authorization": f"Bearer {served.client.tokens['access_token']}"}
+        calls = [LISTED, asked("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}})]
+        calls += [
+            asked("tools/call", {"name": "word", "arguments": {}}),
+            asked("nothing"),
+            asked("tools/call", {"name": "no"}),
+        ]
+        for message in calls:
+            there = await served.client.http.post("/api/mcp", json=message, headers=owner)
+            here = await served.client.http.post(RESOURCE, json=message, headers=mine)
+            assert (here.status_code, here.json()) == (there.status_code, there.json())
+        assert (await served.client.http.get(RESOURCE, headers=mine)).status_code == 200
+
+
+async def test_an_access_token_is_worth_nothing_anywhere_else():
+    async with serving() as served:
+        await served.connect()
+        result = (await served.client.call("oracle", path="/api/mcp")).json()["result"]
+        assert json.loads(result["content"][0]["text"])["error"] == "invalid_token"
+        headers = {"authorization": f"Bearer {served.client.tokens['access_token']}"}
+        assert (await served.client.http.get("/api/pro/oracle", headers=headers)).status_code == 402
+
+
+async def test_it_expires_after_an_hour():
+    async with serving() as served:
+        await served.connect()
+        assert (await served.client.call("word")).status_code == 200
+        served.clock.advance(3599)
+        assert (await served.client.call("word")).status_code == 200
+        served.clock.advance(1)
+        assert (await served.client.call("word")).status_code == 401
+
+
+async def test_an_allowance_that_its_owner_ends_ends_the_access_with_it():
+    async with serving() as served:
+        await served.connect()
+        assert (await served.client.call("word")).status_code == 200
+        (made,) = await served.allowances()
+        headers = {"authorization": f"Bearer {OWNER}"}
+        await served.client.http.delete(f"/api/payment/allowances/{made.id}", headers=headers)
+        refused = await served.client.call("word")
+        assert refused.status_code == 401
+        assert 'error="invalid_token"' in refused.headers["www-authenticate"]
+
+
+async def test_a_cap_that_is_reached_is_a_result_and_not_401():
+    async with serving() as served:
+        await served.allow(credits="3")
+        served.client.id = ""
+        code = (await served.allow(credits="3"))["code"]
+        await served.client.exchange(code)
+        assert (await served.client.call("oracle")).json()["result"]["isError"] is False
+        refused = await served.client.call("oracle")
+        assert refused.status_code == 200
+        told = json.loads(refused.json()["result"]["content"][0]["text"])
+        assert (told["error"], told["cap"]) == ("insufficient_credits", "credits")
+
+
+async def test_while_the_ledger_is_away_free_tools_are_answered(monkeypatch):
+    async with serving() as served:
+        await served.connect()
+        assert (await served.client.call("word")).status_code == 200
+
+        async def away(token):
+            raise BillingUnavailable("away")
+
+        protected = served.service.web_app()._routes.mounted[RESOURCE]
+        monkeypatch.setattr(protected, "_is_live", away)
+        from tests.arranged import client_of
+
+        async with client_of(protected) as http:
+            headers = {"authorization": f"Bearer {served.client.tokens['access_token']}"}
+            assert (await http.post(RESOURCE, json=LISTED, headers=headers)).status_code == 200
+
+
+async def test_a_token_is_looked_up_again_after_ten_seconds(monkeypatch):
+    async with serving() as served:
+        await served.connect()
+        grants, opened = served.service.oauth._grants, []
+        known = grants.open_access
+
+        async def counted(secret):
+            opened.append(secret)
+            return await known(secret)
+
+        monkeypatch.setattr(grants, "open_access", counted)
+        for _ in range(3):
+            await served.client.call("word")
+        assert len(opened) == 1
+        served.clock.advance(KNOWN_MS / 1000)
+        await served.client.call("word")
+        assert len(opened) == 2
+
+
+async def test_invented_tokens_are_limited_and_shut_out_nobody_who_is_known():
+    async with serving(limited=True) as served:
+        await served.connect()
+        assert (await served.client.call("payment_balance")).status_code == 200
+        codes = [(await served.client.call("word", token=f"svc_access_{n:064x}")).status_code for n in range(61)]
+        assert codes == [401] * 60 + [429]
+        assert (await served.client.call("payment_balance")).status_code == 200

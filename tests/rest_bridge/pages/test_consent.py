@@ -1,0 +1,90 @@
+"""The consent page as HTML: what each state shows, nothing from elsewhere, and nothing that a name can inject."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from rest_bridge.pages.consent import draw_qr, make_consent_page
+from rest_bridge.static_files import read_static_files, static_path
+from tests.arranged import FACTS
+from toolserver.core.consent_page import ConsentPayment, ConsentView
+
+PAYMENT = ConsentPayment("0x1", "5", 250, "ethereum:0x1", datetime(2027, 1, 15, 8, 30, tzinfo=UTC), tx_hash="0xab")
+SHOWN = {
+    "action": "/api/mcp/auth/consent",
+    "secret": "ab" * 32,
+    "client": "Host",
+    "target": "host.example",
+    "credits": 250,
+    "days": 30,
+    "sells": True,
+}
+
+
+def drawn(step, **change):
+    return make_consent_page(FACTS)(ConsentView(step, **(SHOWN | change))).decode()
+
+
+@pytest.mark.parametrize("step", ["choose", "pay", "confirming", "bought", "closed"])
+def test_every_state_is_a_page_without_script_and_without_anything_from_elsewhere(step):
+    page = drawn(step, payment=PAYMENT, token="svc_live_1", title="Over", problem="why")
+    assert page.startswith("<!doctype html>")
+    assert "<script" not in page
+    assert "style=" not in page
+    assert 'src="' not in page
+    assert page.count("<h1>") == 1
+    assert "why" in page
+
+
+def test_the_first_page_names_client_and_address_and_offers_both_ways():
+    page = drawn("choose", identity="https://host.example/client")
+    assert "https://host.example/client" in page
+    assert page.count('method="post"') == 3
+    assert 'type="password"' in page
+    assert 'value="buy"' in page
+    assert 'value="buy"' not in drawn("choose", sells=False)
+    assert "in that program" in drawn("choose", local=True)
+
+
+def test_the_payment_says_where_how_much_and_until_when():
+    page = drawn("pay", payment=PAYMENT)
+    assert "5 USDC" in page
+    assert "08:30 UTC on 15 January" in page
+    assert 'href="ethereum:0x1"' in page
+    assert "<svg" in page
+    assert "why it waits" in drawn("pay", payment=PAYMENT._replace(review="why it waits"))
+
+
+def test_waiting_shows_how_far_it_is_and_looks_again():
+    page = drawn("confirming", payment=PAYMENT._replace(confirmations=1, required=3), refresh_s=4)
+    assert '<meta http-equiv="refresh" content="4">' in page
+    assert '<progress max="3" value="1"' in page
+    assert "1 of 3 confirmations" in page
+    assert "Looking for the transaction" in drawn("confirming", payment=PAYMENT)
+    assert "refresh" not in drawn("choose")
+
+
+def test_a_bought_token_is_shown_and_sent_along_but_only_there():
+    assert drawn("bought", payment=PAYMENT, token="svc_live_1").count("svc_live_1") == 2
+
+
+def test_names_and_problems_are_text():
+    page = drawn("choose", client='"><script>alert(1)</script>', target="<b>", problem="<i>")
+    assert "<script>" not in page
+    assert "<b>" not in page
+    assert "<i>" not in page
+
+
+def test_a_qr_code_is_dark_on_white_without_the_text():
+    code = draw_qr("ethereum:0x1")
+    assert code.startswith("<svg")
+    assert "viewBox" in code
+    assert "ethereum" not in code
+
+
+def test_the_style_is_one_of_the_files_by_version():
+    found = re.search(r'href="(/static/[^"]+/css/consent.css)"', drawn("choose"))
+    assert found is not None
+    assert found[1] == static_path("css/consent.css")
+    assert b"prefers-color-scheme" in read_static_files()["css/consent.css"].body

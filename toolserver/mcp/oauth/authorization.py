@@ -1,0 +1,97 @@
+"""Authorization requests: what a client asks for when it sends a person's browser here.
+
+Until the client and its redirect address are known to belong together, the person reads what is wrong. After that the
+client does, by the redirect, with the issuer that says it (RFC 9207).
+"""
+
+import re
+import secrets
+from urllib.parse import urlencode
+
+from toolserver.errors import ToolserverError
+from toolserver.mcp.oauth.client_documents import ClientDocumentRefused
+from toolserver.mcp.oauth.clients import ClientDirectory
+from toolserver.mcp.oauth.forms import OAuthParameters
+from toolserver.mcp.oauth.metadata import RESOURCE, is_ours
+from toolserver.mcp.oauth.records import HOUR_MS, ConsentRequest, OAuthClient, hash_secret
+from toolserver.mcp.oauth.redirects import is_registered
+from toolserver.registry.site_facts import SiteFacts
+
+LIFE_MS = 2 * HOUR_MS  # long enough to buy credits and to wait for the chain
+MOST_STATE = 4096
+_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+class PersonToldFault(ToolserverError):
+    """A fault that only the person can be told: nobody knows yet whether the redirect address is the client's own."""
+
+
+class ClientToldFault(ToolserverError):
+    """A fault for the client to know. `url` is where the browser is sent to tell it."""
+
+    def __init__(self, url: str, description: str) -> None:
+        super().__init__(description)
+        self.url = url
+
+
+class AuthorizationRequests:
+    """Checks requests and makes those that wait for a person."""
+
+    def __init__(self, clients: ClientDirectory, facts: SiteFacts) -> None:
+        self._clients, self._facts = clients, facts
+
+    async def read(self, given: OAuthParameters, browser: str, now: int) -> tuple[str, ConsentRequest]:
+        """The request, and the secret that its page carries. `browser` is the secret of the cookie.
+
+        Raises:
+            PersonToldFault, ClientToldFault
+        """
+        client = await self._find_client(given)
+        uri = given.get("redirect_uri", "")
+        if not is_registered(uri, client.redirect_uris):
+            raise PersonToldFault("The app asks to be answered at an address that it has not registered.")
+        self._check(given, uri)
+        secret = secrets.token_hex(32)
+        made = ConsentRequest(
+            *(hash_secret(secret), hash_secret(browser), client.id, client.name, uri, given.get("state")),
+            *(given["code_challenge"], now, now + LIFE_MS),
+        )
+        return secret, made
+
+    def answer(self, request: ConsentRequest, **answer: str) -> str:
+        """Where the browser is sent with an answer: the redirect address with it, the state and the issuer."""
+        return self._answer(request.redirect_uri, request.state, **answer)
+
+    async def _find_client(self, given: OAuthParameters) -> OAuthClient:
+        id = given.get("client_id", "")
+        try:
+            client = await self._clients.find(id) if id else None
+        except ClientDocumentRefused as refused:
+            raise PersonToldFault(str(refused)) from None
+        if client is None:
+            raise PersonToldFault("This app is not registered here. Remove the connection in the app and add it again.")
+        return client
+
+    def _check(self, given: OAuthParameters, uri: str) -> None:
+        state, fault = given.get("state"), self._find_fault(given)
+        if state is not None and len(state) > MOST_STATE:
+            state, fault = None, ("invalid_request", f"state may have {MOST_STATE} characters")
+        if fault is not None:
+            error, description = fault
+            raise ClientToldFault(self._answer(uri, state, error=error, error_description=description), description)
+
+    def _find_fault(self, given: OAuthParameters) -> tuple[str, str] | None:
+        """The error and its description; None for a request that is as it should be."""
+        if given.get("response_type") != "code":
+            return "unsupported_response_type", "response_type must be code"
+        if given.get("code_challenge_method") != "S256":
+            return "invalid_request", "PKCE is required: code_challenge_method must be S256"
+        if not _CHALLENGE.fullmatch(given.get("code_challenge", "")):
+            return "invalid_request", "PKCE is required: code_challenge must be 43 characters of base64url"
+        if not all(is_ours(resource, self._facts) for resource in given.resources):
+            return "invalid_target", "resource must be the address of the MCP endpoint"
+        return None
+
+    def _answer(self, uri: str, state: str | None, **answer: str) -> str:
+        given = {**answer, **({} if state is None else {"state": state}), "iss": self._facts.url(RESOURCE)}
+        return f"{uri}{'&' if '?' in uri else '?'}{urlencode(given)}"

@@ -1,0 +1,99 @@
+"""The addresses that programs ask: the two metadata documents, and token, registration and revocation requests."""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from toolserver.calls.quotas import Bucket, Quota
+from toolserver.clock import Clock
+from toolserver.core.caller import Addresses
+from toolserver.mcp.asgi import Receive, Scope, Send
+from toolserver.mcp.oauth.clients import ClientDirectory
+from toolserver.mcp.oauth.forms import header_of
+from toolserver.mcp.oauth.grants import OAuthGrants
+from toolserver.mcp.oauth.protected_endpoint import Endpoint
+from toolserver.mcp.oauth.replies import OAuthReplies
+from toolserver.registry.site_facts import SiteFacts
+
+REGISTRATIONS, REGISTRATIONS_A_DAY = Quota("registrations", 30, 60), Quota("registrations a day", 2000, 86_400)
+TOKENS = Quota("token requests", 600, 60)  # one address may stand for all people of a hosted client
+
+
+class MetadataEndpoint:
+    """A document that is the same for everybody."""
+
+    def __init__(self, document: Mapping[str, Any], replies: OAuthReplies) -> None:
+        self._body, self._replies = msgspec.json.encode(document), replies
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "OPTIONS":
+            await self._replies.options(scope, send, "GET, HEAD, OPTIONS")
+        elif scope["method"] in ("GET", "HEAD"):
+            await self._replies.document(scope, send, self._body)
+        else:
+            allow = (b"allow", b"GET, HEAD, OPTIONS")
+            await self._replies.problem(scope, send, 405, "invalid_request", "Use GET.", allow)
+
+
+class ClientEndpoints:
+    """Hands requests to the SDK's handlers, which are imported in a thread when the first one comes."""
+
+    def __init__(
+        self,
+        clients: ClientDirectory,
+        grants: OAuthGrants,
+        facts: SiteFacts,
+        replies: OAuthReplies,
+        *,
+        clock: Clock,
+        addresses: Addresses,
+        limited: bool = True,
+    ) -> None:
+        self._parts = (clients, grants, facts, clock)
+        self._replies, self._addresses, self._limited = replies, addresses, limited
+        self._lock, self._handlers = anyio.Lock(), None
+        self._registrations = [
+            Bucket(quota, monotonic=clock.monotonic) for quota in (REGISTRATIONS, REGISTRATIONS_A_DAY)
+        ]
+        self._tokens = [Bucket(TOKENS, monotonic=clock.monotonic)]
+
+    def of(self, name: str) -> Endpoint:
+        """The ASGI callable that answers `token`, `register` or `revoke`."""
+        buckets = self._registrations if name == "register" else self._tokens
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["method"] == "OPTIONS":
+                await self._replies.options(scope, send, "POST, OPTIONS")
+            elif scope["method"] != "POST":
+                allow = (b"allow", b"POST, OPTIONS")
+                await self._replies.problem(scope, send, 405, "invalid_request", "Use POST.", allow)
+            elif await self._admit(scope, send, buckets):
+                made = await getattr(await self._load(), name)(scope, receive)
+                await made(scope, receive, self._replies.wrap(send))
+
+        return answer
+
+    async def _admit(self, scope: Scope, send: Send, buckets: list[Bucket]) -> bool:
+        client = self._addresses.client(
+            (scope.get("client") or ("unknown", 0))[0], header_of(scope, b"x-forwarded-for") or None
+        )
+        for bucket in buckets if self._limited else ():
+            verdict = bucket.take(client)
+            if not verdict.allowed:
+                wait = max(1, int(verdict.retry_after_s + 0.999))
+                text, retry = f"Too many {bucket.quota.name} came from this address.", (b"retry-after", b"%d" % wait)
+                await self._replies.problem(scope, send, 429, "temporarily_unavailable", text, retry)
+                return False
+        return True
+
+    async def _load(self) -> Any:
+        async with self._lock:
+            if self._handlers is None:
+                name = "toolserver.mcp.oauth.sdk_handlers"
+                module = await anyio.to_thread.run_sync(importlib.import_module, name)
+                self._handlers = module.SdkHandlers(*self._parts)
+        return self._handlers

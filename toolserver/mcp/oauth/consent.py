@@ -1,0 +1,257 @@
+"""Consent: what a person does on the page between an authorization request and its answer.
+
+    choose ── token ──────────────────────────────▶ allowance, code, back to the client
+      └─ amount ─▶ pay ── transaction ─▶ confirming ─▶ bought ─┘
+
+Every step calls the same tools as any other caller, through the pipeline, so that limits and charging are the same. The
+token that a person gives is used for the one call that makes the allowance, and kept nowhere.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from toolserver.calls.pipeline import Pipeline
+from toolserver.clock import Clock
+from toolserver.core.caller import Caller
+from toolserver.core.consent_page import ConsentStep, ConsentView
+from toolserver.errors import CallRejected, ChainUnavailable, InvalidArguments, NotFound, PaymentPending, RateLimited
+from toolserver.ledger.protocol import milliseconds
+from toolserver.mcp.oauth.authorization import AuthorizationRequests
+from toolserver.mcp.oauth.client_documents import is_client_url
+from toolserver.mcp.oauth.consent_purchase import ConsentPurchase
+from toolserver.mcp.oauth.grants import OAuthGrants
+from toolserver.mcp.oauth.metadata import CONSENT
+from toolserver.mcp.oauth.records import ConsentRequest, hash_secret, seal_under, unseal_with
+from toolserver.mcp.oauth.redirects import describe_redirect
+from toolserver.mcp.oauth.store import OAuthStore
+from toolserver.registry.registry import Registry
+from toolserver.registry.site_facts import SiteFacts
+
+MOST_CREDITS, MOST_DAYS, MOST_ALLOWANCE_NAME = 10**6, 365, 100
+REFRESH_S = 4
+CLOSED = "This request is over"
+_WAITS = (PaymentPending, ChainUnavailable, RateLimited)
+
+
+class ConsentDefaults(NamedTuple):
+    """What an allowance is made with unless the person changes it."""
+
+    credits: int = 250
+    days: int = 30
+
+
+class Visit(NamedTuple):
+    """One look at a request: the secret of its page, the request, and who looks."""
+
+    secret: str
+    request: ConsentRequest
+    caller: Caller
+
+
+class Redirected(NamedTuple):
+    """The page is left, for this URL. `outside` says that it leads to the client."""
+
+    url: str
+    outside: bool = True
+
+
+class ConsentSteps:
+    """What each form of the page does. The answer is a view to draw, or where to go."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        pipeline: Pipeline,
+        store: OAuthStore,
+        grants: OAuthGrants,
+        requests: AuthorizationRequests,
+        *,
+        facts: SiteFacts,
+        clock: Clock,
+        defaults: ConsentDefaults,
+    ) -> None:
+        self._registry, self._pipeline, self._store, self._grants = registry, pipeline, store, grants
+        self._requests, self._facts, self._clock, self._defaults = requests, facts, clock, defaults
+        self._now = milliseconds(clock)
+        buys = registry.get("payment_buy_credits") is not None
+        self._sells = buys and facts.sales is not None and facts.sales.transfer
+
+    async def open(self, secret: str, browser: str, caller: Caller) -> Visit | ConsentView:
+        """The request of a page, or why it cannot be answered. `browser` is the secret of the browser's cookie."""
+        request = await self._store.find_request(hash_secret(secret)) if secret else None
+        if request is None or request.browser != hash_secret(browser):
+            return close_page("It belongs to another browser, or never was. Connect again from the app.")
+        if request.answered_at is not None:
+            return close_page("It was answered already. You can close this page; to connect again, begin in the app.")
+        if request.expires_at <= self._now():
+            return close_page("It has expired. Connect again from the app. A payment that you made is not lost.")
+        return Visit(secret, request, caller)
+
+    async def show(self, visit: Visit) -> ConsentView:
+        """The page as it stands; where a payment is under way, the chain is asked."""
+        bought = self._read_purchase(visit)
+        if bought is None:
+            return self._view(visit, "choose")
+        if bought.tx_hash:
+            return await self._look_at_payment(visit, bought)
+        return self._view(visit, "pay")._replace(payment=bought.show())
+
+    async def act(self, visit: Visit, form: Mapping[str, str]) -> ConsentView | Redirected:
+        """What a form asks for."""
+        steps = {"allow": self._allow, "buy": self._buy, "paid": self._note_payment}
+        steps |= {"unpaid": self._forget_payment, "back": self._forget_purchase}
+        step = form.get("do", "")
+        if step == "deny":
+            return await self._deny(visit)
+        try:
+            return await steps[step](visit, form) if step in steps else await self.show(visit)
+        except CallRejected as rejected:
+            view = (await self.show(visit))._replace(problem=explain(rejected))
+            typed = _typed(form)
+            return view._replace(credits=typed.get("credits", view.credits), days=typed.get("days", view.days))
+
+    async def _allow(self, visit: Visit, form: Mapping[str, str]) -> ConsentView | Redirected:
+        """Make an allowance with the token of the form, and a grant of it. Raises CallRejected."""
+        credits = _whole(form, "credits", MOST_CREDITS)
+        days = _whole(form, "days", MOST_DAYS)
+        token = "".join(form.get("token", "").split())
+        if not token:
+            raise _refuse("token", "Paste your token, or buy credits to get one.")
+        ends = self._clock.now() + timedelta(days=days)
+        owner = _as(visit.caller, token)
+        given = {"name": self._name(visit.request), "credits": credits, "expires_at": ends.isoformat()}
+        made = await self._call("allowance_create", given, owner)
+        code = await self._grants.allow(visit.request, made["token"], int(ends.timestamp() * 1000))
+        if code is None:  # the same page was sent twice at once
+            await self._call("allowance_revoke", {"id": made["id"]}, owner)
+            return close_page("It was answered already, in another window.")
+        return Redirected(self._requests.answer(visit.request, code=code))
+
+    async def _deny(self, visit: Visit) -> ConsentView | Redirected:
+        if not await self._store.deny_request(visit.request.id, self._now()):
+            return close_page("It was answered already, in another window.")
+        answer = {"error": "access_denied", "error_description": "the person said no"}
+        return Redirected(self._requests.answer(visit.request, **answer))
+
+    async def _buy(self, visit: Visit, form: Mapping[str, str]) -> Redirected:
+        """Get a quote for the amount of the form. Raises CallRejected."""
+        amount = form.get("amount_usd", "").strip()
+        quote = await self._call("payment_buy_credits", {"amount_usd": amount}, visit.caller)
+        await self._keep_purchase(visit, ConsentPurchase.of_quote(quote))
+        return self._again(visit)
+
+    async def _note_payment(self, visit: Visit, form: Mapping[str, str]) -> Redirected:
+        """Look for the transaction of the form from now on. Raises CallRejected."""
+        bought = self._read_purchase(visit)
+        tx_hash = form.get("tx_hash", "").strip()
+        if not tx_hash:
+            raise _refuse("tx_hash", "Paste the hash of your transfer: your wallet shows it once it is sent.")
+        if bought is not None:
+            await self._keep_purchase(visit, bought.paid_by(tx_hash))
+        return self._again(visit)
+
+    async def _forget_payment(self, visit: Visit, form: Mapping[str, str]) -> Redirected:
+        bought = self._read_purchase(visit)
+        if bought is not None:
+            await self._keep_purchase(visit, bought.paid_by(""))
+        return self._again(visit)
+
+    async def _forget_purchase(self, visit: Visit, form: Mapping[str, str]) -> Redirected:
+        await self._store.keep_purchase(visit.request.id, None)
+        return self._again(visit)
+
+    async def _look_at_payment(self, visit: Visit, bought: ConsentPurchase) -> ConsentView:
+        try:
+            confirmed = await self._call("payment_confirm", bought.claim, visit.caller)
+        except _WAITS as waits:
+            payment = bought.show(waits.extra.get("confirmations"), waits.extra.get("required"))
+            view = self._view(visit, "confirming")._replace(payment=payment, refresh_s=REFRESH_S)
+            return view if isinstance(waits, PaymentPending) else view._replace(problem=explain(waits))
+        except CallRejected as rejected:
+            return self._view(visit, "pay")._replace(payment=bought.show(), problem=explain(rejected))
+        view = self._view(visit, "bought")
+        credits = min(view.credits, confirmed["credits"])
+        return view._replace(token=confirmed["token"], payment=bought.show(), credits=credits)
+
+    def _view(self, visit: Visit, step: ConsentStep) -> ConsentView:
+        request, target = visit.request, describe_redirect(visit.request.redirect_uri)
+        return ConsentView(
+            step,
+            action=self._facts.href(CONSENT),
+            secret=visit.secret,
+            client=request.client_name,
+            identity=request.client_id if is_client_url(request.client_id) else None,
+            target=target.shown,
+            local=target.local,
+            credits=self._defaults.credits,
+            days=self._defaults.days,
+            sells=self._sells,
+        )
+
+    def _again(self, visit: Visit) -> Redirected:
+        return Redirected(page_url(self._facts, visit.secret), outside=False)
+
+    def _name(self, request: ConsentRequest) -> str:
+        """What the owner reads in the list of allowances."""
+        return f"{request.client_name} ({describe_redirect(request.redirect_uri).shown})"[:MOST_ALLOWANCE_NAME]
+
+    async def _call(self, tool: str, given: dict[str, Any], caller: Caller) -> dict[str, Any]:
+        """The answer of a tool. Raises CallRejected."""
+        operation = self._registry.get(tool)
+        if operation is None:
+            raise NotFound("This server does not offer that.")
+        outcome = await self._pipeline.call(operation, given, caller)
+        answer: dict[str, Any] = json.loads(outcome.rendered.payload)
+        return answer
+
+    async def _keep_purchase(self, visit: Visit, bought: ConsentPurchase) -> None:
+        await self._store.keep_purchase(visit.request.id, seal_under(visit.secret, bought.write()))
+
+    def _read_purchase(self, visit: Visit) -> ConsentPurchase | None:
+        sealed = visit.request.purchase
+        opened = None if sealed is None else unseal_with(visit.secret, sealed)
+        return None if opened is None else ConsentPurchase.read(opened)
+
+
+def page_url(facts: SiteFacts, secret: str) -> str:
+    """The page of a request. The secret in it opens nothing without the browser's cookie."""
+    return f"{facts.href(CONSENT)}?request={secret}"
+
+
+def close_page(text: str, title: str = CLOSED, back: str | None = None) -> ConsentView:
+    """A page that only says something."""
+    return ConsentView("closed", title=title, problem=text, back=back)
+
+
+def explain(rejected: CallRejected) -> str:
+    """A refusal in words for the person at the page."""
+    text = rejected.detail
+    if isinstance(rejected, InvalidArguments):
+        text = text.partition(": ")[2] or text
+        text = text[:1].upper() + text[1:]
+    return text
+
+
+def _as(caller: Caller, token: str) -> Caller:
+    return Caller(client=caller.client, token=token, agent=caller.agent, transport=caller.transport)
+
+
+def _typed(form: Mapping[str, str]) -> dict[str, int]:
+    """The figures of a form that was refused, so that they need not be typed again."""
+    return {
+        name: int(form[name]) for name in ("credits", "days") if form.get(name, "").isdecimal() and len(form[name]) < 8
+    }
+
+
+def _whole(form: Mapping[str, str], name: str, most: int) -> int:
+    text = form.get(name, "").strip()
+    value = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
+    if not 1 <= value <= most:
+        raise _refuse(name, f"{name.capitalize()} must be a whole number from 1 to {most:,}.")
+    return value
+
+
+def _refuse(name: str, text: str) -> InvalidArguments:
+    return InvalidArguments(f"{name}: {text}", errors=[{"loc": name, "msg": text, "type": "value_error"}])

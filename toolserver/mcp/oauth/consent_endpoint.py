@@ -1,0 +1,161 @@
+"""The two addresses that a person's browser visits: the authorization request, and the page that answers it.
+
+There is no session and no password. A page carries a secret of its request, and the browser a cookie; both together
+are the request. The cookie is not sent along with forms of other sites, and such a form would not know the secret.
+"""
+
+import re
+import secrets
+from urllib.parse import urlsplit
+
+import anyio.to_thread
+
+from toolserver.calls.quotas import Bucket, Quota
+from toolserver.clock import Clock
+from toolserver.core.caller import Addresses, Caller
+from toolserver.core.consent_page import ConsentView, DrawConsent
+from toolserver.ledger.protocol import milliseconds
+from toolserver.mcp.asgi import Header, Receive, Scope, Send
+from toolserver.mcp.oauth.authorization import AuthorizationRequests, ClientToldFault, PersonToldFault
+from toolserver.mcp.oauth.consent import ConsentSteps, Redirected, Visit, close_page, page_url
+from toolserver.mcp.oauth.forms import BadParameters, OAuthParameters, cookies_of, header_of, read_form, read_parameters
+from toolserver.mcp.oauth.redirects import describe_redirect
+from toolserver.mcp.oauth.replies import OAuthReplies
+from toolserver.mcp.oauth.store import OAuthStore, OAuthStoreFull
+from toolserver.registry.site_facts import SiteFacts
+
+AUTHORIZATIONS, VISITS = Quota("authorization requests", 60, 60), Quota("consent pages", 120, 60)
+REFUSED = "The app cannot be connected"
+_COOKIE_VALUE = re.compile(r"[0-9a-f]{64}")
+
+
+class ConsentEndpoint:
+    """Answers browsers. `draw` makes the page's HTML."""
+
+    def __init__(
+        self,
+        requests: AuthorizationRequests,
+        steps: ConsentSteps,
+        store: OAuthStore,
+        draw: DrawConsent,
+        *,
+        facts: SiteFacts,
+        clock: Clock,
+        addresses: Addresses,
+        limited: bool = True,
+    ) -> None:
+        self._requests, self._steps, self._store, self._draw = requests, steps, store, draw
+        self._facts, self._addresses, self._limited = facts, addresses, limited
+        self._now = milliseconds(clock)
+        parts = urlsplit(facts.base_url)
+        self._origin, secure = f"{parts.scheme}://{parts.netloc}".lower(), parts.scheme == "https"
+        self._replies = OAuthReplies(secure=secure)
+        self._cookie = "__Host-toolserver-consent" if secure else "toolserver-consent"
+        self._cookie_end = f"; Path=/; HttpOnly; SameSite=Lax{'; Secure' if secure else ''}"
+        self._asked = Bucket(AUTHORIZATIONS, monotonic=clock.monotonic)
+        self._visits = Bucket(VISITS, monotonic=clock.monotonic)
+
+    async def authorize(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """An authorization request: it becomes a page, or is refused."""
+        if scope["method"] not in ("GET", "HEAD"):
+            await self._refuse_method(scope, send, "GET, HEAD")
+            return
+        if not await self._admit(scope, send, self._asked):
+            return
+        browser = self._browser(scope) or secrets.token_hex(32)
+        try:
+            given = read_parameters(scope["query_string"])
+            secret, request = await self._requests.read(given, browser, self._now())
+            await self._store.add_request(request)
+        except BadParameters as bad:
+            await self._close(scope, send, 400, str(bad))
+        except PersonToldFault as fault:
+            await self._close(scope, send, 400, str(fault))
+        except ClientToldFault as fault:
+            await self._tell_client(scope, send, fault, given)
+        except OAuthStoreFull:
+            await self._close(scope, send, 503, "Too many requests wait for an answer. Try again in an hour.")
+        else:
+            cookie = (b"set-cookie", f"{self._cookie}={browser}{self._cookie_end}".encode())
+            await self._replies.redirect(scope, send, page_url(self._facts, secret), cookie)
+
+    async def consent(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The page, and its forms."""
+        method = scope["method"]
+        if method not in ("GET", "HEAD", "POST"):
+            await self._refuse_method(scope, send, "GET, HEAD, POST")
+            return
+        if not await self._admit(scope, send, self._visits):
+            return
+        try:
+            form = await read_form(scope, receive) if method == "POST" else read_parameters(scope["query_string"])
+        except BadParameters as bad:
+            await self._close(scope, send, 400, str(bad))
+            return
+        if method == "POST" and self._is_foreign(scope):
+            await self._close(scope, send, 403, "The form was sent by another site.")
+            return
+        visit = await self._steps.open(form.get("request", ""), self._browser(scope), self._caller(scope))
+        if isinstance(visit, ConsentView):
+            await self._draw_page(scope, send, 409 if method == "POST" else 410, visit)
+            return
+        answer = await (self._steps.act(visit, form) if method == "POST" else self._steps.show(visit))
+        if isinstance(answer, Redirected):
+            await self._replies.redirect(scope, send, answer.url)
+        else:
+            await self._draw_page(scope, send, 200 if answer.problem is None else 422, answer, visit)
+
+    async def _tell_client(self, scope: Scope, send: Send, fault: ClientToldFault, given: OAuthParameters) -> None:
+        """Send the browser back at once only to this device: anybody can register a web address, and nobody looked."""
+        target = describe_redirect(given["redirect_uri"])
+        if target.local:
+            await self._replies.redirect(scope, send, fault.url)
+            return
+        page = close_page(f"The app asked in a wrong way: {fault}.", REFUSED, fault.url)
+        await self._draw_page(scope, send, 400, page._replace(target=target.shown))
+
+    async def _close(self, scope: Scope, send: Send, status: int, text: str) -> None:
+        await self._draw_page(scope, send, status, close_page(text, REFUSED))
+
+    async def _draw_page(
+        self, scope: Scope, send: Send, status: int, view: ConsentView, visit: Visit | None = None
+    ) -> None:
+        source = "" if visit is None else describe_redirect(visit.request.redirect_uri).source
+        body = await anyio.to_thread.run_sync(self._draw, view)
+        await self._replies.page(scope, send, status, body, source)
+
+    async def _refuse_method(self, scope: Scope, send: Send, allowed: str) -> None:
+        allow: Header = (b"allow", allowed.encode())
+        await self._replies.problem(scope, send, 405, "invalid_request", f"Use {allowed}.", allow)
+
+    async def _admit(self, scope: Scope, send: Send, bucket: Bucket) -> bool:
+        verdict = bucket.take(self._client(scope)) if self._limited else None
+        if verdict is None or verdict.allowed:
+            return True
+        wait = max(1, int(verdict.retry_after_s + 0.999))
+        page = await anyio.to_thread.run_sync(
+            self._draw, close_page(f"Too many requests came from this address. Try again in {wait} s.", REFUSED)
+        )
+        await self._replies.page(scope, send, 429, page, "", (b"retry-after", b"%d" % wait))
+        return False
+
+    def _is_foreign(self, scope: Scope) -> bool:
+        """Whether a form comes from a page of another site. Some browsers hide where a form comes from."""
+        origin = header_of(scope, b"origin").lower()
+        return origin not in ("", "null", self._origin) or header_of(scope, b"sec-fetch-site") in (
+            "cross-site",
+            "same-site",
+        )
+
+    def _browser(self, scope: Scope) -> str:
+        """The secret of the browser's cookie; empty without one."""
+        value = cookies_of(scope).get(self._cookie, "")
+        return value if _COOKIE_VALUE.fullmatch(value) else ""
+
+    def _client(self, scope: Scope) -> str:
+        peer = (scope.get("client") or ("unknown", 0))[0]
+        return self._addresses.client(peer, header_of(scope, b"x-forwarded-for") or None)
+
+    def _caller(self, scope: Scope) -> Caller:
+        agent = header_of(scope, b"user-agent")
+        return Caller(client=self._client(scope), agent=agent, transport="oauth", limited=self._limited)

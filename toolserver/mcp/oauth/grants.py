@@ -1,0 +1,140 @@
+"""Grants: what a person's consent gives a client, and what happens to its codes and tokens.
+
+A code is used once, within a minute. An access token lives for an hour; a refresh token is replaced each time. One
+that is used twice was copied: the whole grant ends. A grant also ends with its allowance, no matter who ends that.
+"""
+
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from toolserver.clock import Clock
+from toolserver.core.caller import token_hash
+from toolserver.errors import PaymentRequired, ToolserverError
+from toolserver.ledger.protocol import milliseconds
+from toolserver.mcp.oauth.records import (
+    HOUR_MS,
+    MINUTE_MS,
+    ConsentRequest,
+    FoundSecret,
+    OAuthGrant,
+    SecretKind,
+    hash_secret,
+    make_secret,
+    unseal_with,
+)
+from toolserver.mcp.oauth.store import OAuthStore
+
+log = logging.getLogger(__name__)
+
+CODE_MS, ACCESS_MS = MINUTE_MS, HOUR_MS
+
+
+class GrantEnded(ToolserverError):
+    """The code or token cannot be used: it is unknown, used, expired or revoked. Nothing says which."""
+
+
+class IssuedTokens(NamedTuple):
+    """What a client gets. `lives_s` is how long the access token lives."""
+
+    access: str
+    refresh: str
+    lives_s: int
+
+
+class OpenedAccess(NamedTuple):
+    """A valid access token, opened: the token of its allowance, its grant, and when it ends."""
+
+    child: str
+    grant: OAuthGrant
+    expires_at: int
+
+
+class OAuthGrants:
+    """`is_live` says whether the token of an allowance can still be spent, `end_allowance` ends it by the token's hash
+    where the ledger is our own. `on_end` is called when a grant has ended here.
+    """
+
+    on_end: Callable[[], None] = staticmethod(lambda: None)
+
+    def __init__(
+        self,
+        store: OAuthStore,
+        clock: Clock,
+        *,
+        is_live: Callable[[str], Awaitable[bool]],
+        end_allowance: Callable[[str], Awaitable[object]] | None = None,
+    ) -> None:
+        self._store, self._now = store, milliseconds(clock)
+        self._is_live, self._end_allowance = is_live, end_allowance
+
+    async def allow(self, request: ConsentRequest, child: str, expires_at: int) -> str | None:
+        """Answer a request with a grant that spends `child`. The client's code; None if it was answered before."""
+        now, id = self._now(), f"grant_{secrets.token_hex(16)}"
+        hash = token_hash(child).hex()
+        grant = OAuthGrant(id, request.client_id, request.redirect_uri, request.challenge, hash, now, expires_at)
+        code, stored = make_secret("code", id, child, now + CODE_MS)
+        return code if await self._store.allow_request(request.id, grant, stored, now) else None
+
+    async def find(self, secret: str, kind: SecretKind, client_id: str) -> FoundSecret | None:
+        """A code or refresh token of a client that it may use now. One that was used before ends its grant."""
+        found = await self._store.find_secret(hash_secret(secret))
+        if found is None or found.secret.kind != kind or found.grant.client_id != client_id:
+            return None
+        if found.secret.used_at is not None:
+            await self._end_copied(found)
+            return None
+        return found if self._is_current(found) else None
+
+    async def exchange(self, secret: str, kind: SecretKind, client_id: str) -> IssuedTokens:
+        """New tokens for a code or a refresh token, which is used up. Raises GrantEnded."""
+        found = await self.find(secret, kind, client_id)
+        child = None if found is None else unseal_with(secret, found.secret.sealed)
+        if found is None or child is None:
+            raise GrantEnded
+        if not await self._is_live(child):
+            await self._store.revoke_grant(found.grant.id, self._now())
+            raise GrantEnded
+        now, ends = self._now(), found.grant.expires_at
+        access, stored_access = make_secret("access", found.grant.id, child, min(now + ACCESS_MS, ends))
+        refresh, stored_refresh = make_secret("refresh", found.grant.id, child, ends)
+        if not await self._store.exchange(found.secret.hash, [stored_access, stored_refresh], now):
+            await self._end_copied(found)  # somebody else was faster with the same secret
+            raise GrantEnded
+        return IssuedTokens(access, refresh, (stored_access.expires_at - now) // 1000)
+
+    async def open_access(self, secret: str) -> OpenedAccess:
+        """What a valid access token opens. Raises GrantEnded."""
+        found = await self._store.find_secret(hash_secret(secret))
+        if found is None or found.secret.kind != "access" or not self._is_current(found):
+            raise GrantEnded
+        child = unseal_with(secret, found.secret.sealed)
+        if child is None:
+            raise GrantEnded
+        return OpenedAccess(child, found.grant, found.secret.expires_at)
+
+    async def revoke(self, secret: str, client_id: str) -> OAuthGrant | None:
+        """End the grant of a code or token, and its allowance; None when it is not one of this client's."""
+        found = await self._store.find_secret(hash_secret(secret))
+        if found is None or found.grant.client_id != client_id:
+            return None
+        await self._end(found.grant)
+        return found.grant
+
+    def _is_current(self, found: FoundSecret) -> bool:
+        now = self._now()
+        return found.grant.revoked_at is None and now < min(found.secret.expires_at, found.grant.expires_at)
+
+    async def _end_copied(self, found: FoundSecret) -> None:
+        log.warning("an OAuth secret was used twice: its grant ends", extra={"grant": found.grant.id})
+        await self._end(found.grant)
+
+    async def _end(self, grant: OAuthGrant) -> None:
+        await self._store.revoke_grant(grant.id, self._now())
+        self.on_end()
+        if self._end_allowance is not None:
+            try:
+                await self._end_allowance(grant.child)
+            except PaymentRequired as refused:  # the grant is over; its allowance has a cap and an end of its own
+                log.warning("the allowance of a grant could not be ended", extra={"reason": refused.code})

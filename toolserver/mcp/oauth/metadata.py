@@ -1,0 +1,66 @@
+"""Where OAuth is served, and the two documents by which clients find it.
+
+Everything stands below the protected endpoint, which is also the issuer, so that both documents are at addresses with
+its path: at the root, hosts that send a token of their own would find them and ignore that token.
+"""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from toolserver.registry.site_facts import PAYMENTS, SERVICE, SiteFacts
+
+RESOURCE = "/api/mcp/auth"
+AUTHORIZE, TOKEN, REGISTER, REVOKE, CONSENT = (
+    f"{RESOURCE}/{name}" for name in ("authorize", "token", "register", "revoke", "consent")
+)
+RESOURCE_WELL_KNOWN = "/.well-known/oauth-protected-resource"
+SERVER_WELL_KNOWN = "/.well-known/oauth-authorization-server"
+AUTH_METHODS = ["none", "client_secret_post", "client_secret_basic"]
+DOCUMENTATION = PAYMENTS
+
+
+def well_known_path(prefix: str, facts: SiteFacts) -> str:
+    """The path of a document about the endpoint (RFC 8414, RFC 9728): that of the endpoint behind the prefix."""
+    return prefix + urlsplit(facts.url(RESOURCE)).path
+
+
+def well_known_url(prefix: str, facts: SiteFacts) -> str:
+    """The same as an absolute URL."""
+    parts = urlsplit(facts.base_url)
+    return f"{parts.scheme}://{parts.netloc}{well_known_path(prefix, facts)}"
+
+
+def describe_resource(facts: SiteFacts) -> dict[str, Any]:
+    """Protected resource metadata (RFC 9728)."""
+    return {
+        "resource": facts.url(RESOURCE),
+        "authorization_servers": [facts.url(RESOURCE)],
+        "bearer_methods_supported": ["header"],
+        "resource_name": f"{SERVICE} at {facts.source}",
+        "resource_documentation": facts.url(DOCUMENTATION),
+    }
+
+
+def describe_server(facts: SiteFacts) -> dict[str, Any]:
+    """Authorization server metadata (RFC 8414)."""
+    return {
+        "issuer": facts.url(RESOURCE),
+        "authorization_endpoint": facts.url(AUTHORIZE),
+        "token_endpoint": facts.url(TOKEN),
+        "registration_endpoint": facts.url(REGISTER),
+        "revocation_endpoint": facts.url(REVOKE),
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "token_endpoint_auth_methods_supported": AUTH_METHODS,
+        "revocation_endpoint_auth_methods_supported": AUTH_METHODS,
+        "code_challenge_methods_supported": ["S256"],
+        "client_id_metadata_document_supported": True,
+        "authorization_response_iss_parameter_supported": True,
+        "service_documentation": facts.url(DOCUMENTATION),
+    }
+
+
+def is_ours(resource: str, facts: SiteFacts) -> bool:
+    """Whether a resource indicator (RFC 8707) names the endpoint. A query, as hosts append it, makes no difference."""
+    return resource.partition("?")[0].rstrip("/") == facts.url(RESOURCE)

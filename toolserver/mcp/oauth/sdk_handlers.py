@@ -1,0 +1,120 @@
+"""Token, registration and revocation requests, answered by the SDK's handlers.
+
+What they need is prepared before: parameters read once, resource indicators judged, both ways to send a client's
+secret made one. Their answers repeat no value that was sent.
+"""
+
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+from mcp.server.auth.handlers.register import RegistrationHandler
+from mcp.server.auth.handlers.token import TokenHandler
+from mcp.server.auth.middleware.client_auth import AuthenticationError
+from mcp.server.auth.settings import ClientRegistrationOptions
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from toolserver.clock import Clock
+from toolserver.mcp.asgi import Receive, Scope, replay_body
+from toolserver.mcp.oauth.clients import ClientDirectory
+from toolserver.mcp.oauth.forms import (
+    FORM_TYPE,
+    BadParameters,
+    OAuthParameters,
+    add_basic_credentials,
+    read_bytes,
+    read_form,
+)
+from toolserver.mcp.oauth.grants import OAuthGrants
+from toolserver.mcp.oauth.metadata import is_ours
+from toolserver.mcp.oauth.sdk_provider import HashedClientAuthenticator, OAuthProvider
+from toolserver.registry.site_facts import SiteFacts
+
+NO_STORE = {"cache-control": "no-store", "pragma": "no-cache"}
+
+
+class SdkHandlers:
+    """Answers the three requests that programs make."""
+
+    def __init__(self, clients: ClientDirectory, grants: OAuthGrants, facts: SiteFacts, clock: Clock) -> None:
+        self._clients, self._grants, self._facts, self._clock = clients, grants, facts, clock
+
+    async def token(self, scope: Scope, receive: Receive) -> Response:
+        """Tokens for a code or a refresh token (RFC 6749, 4.1.3 and 6)."""
+        try:
+            given = await self._read_client_form(scope, receive)
+        except BadParameters as bad:
+            return refuse("invalid_request", str(bad))
+        if not all(is_ours(resource, self._facts) for resource in given.resources):
+            return refuse("invalid_target", "resource must be the address of the MCP endpoint")
+        if given.get("grant_type") not in ("authorization_code", "refresh_token"):
+            return refuse("unsupported_grant_type", "grant_type must be authorization_code or refresh_token")
+        given.pop("scope", None)  # there are none: an allowance says what may be done
+        provider = OAuthProvider(self._clients, self._grants, self._clock)
+        handler = TokenHandler(provider, HashedClientAuthenticator(provider))
+        answer: Response = await handler.handle(_request(scope, receive, given))
+        return answer
+
+    async def register(self, scope: Scope, receive: Receive) -> Response:
+        """A new client (RFC 7591)."""
+        try:
+            body = await read_bytes(receive)
+        except BadParameters as bad:
+            return refuse("invalid_client_metadata", str(bad))
+        provider = OAuthProvider(self._clients, self._grants, self._clock, _written_uris(body))
+        handler = RegistrationHandler(provider, ClientRegistrationOptions(enabled=True))
+        answer = await handler.handle(Request(scope, replay_body(body, receive)))
+        answer.headers.update(NO_STORE)
+        return answer
+
+    async def revoke(self, scope: Scope, receive: Receive) -> Response:
+        """The end of a grant, by any of its tokens (RFC 7009). An unknown token is no error.
+
+        The SDK's handler is not used: it requires a secret of clients that have none.
+        """
+        try:
+            given = await self._read_client_form(scope, receive)
+        except BadParameters as bad:
+            return refuse("invalid_request", str(bad))
+        authenticator = HashedClientAuthenticator(OAuthProvider(self._clients, self._grants, self._clock))
+        try:
+            client = await authenticator.authenticate_request(_request(scope, receive, given))
+        except AuthenticationError as error:
+            return refuse("invalid_client", error.message)
+        if "token" not in given:
+            return refuse("invalid_request", "token is missing")
+        await self._grants.revoke(given["token"], client.client_id)
+        return Response(status_code=200, headers=NO_STORE)
+
+    async def _read_client_form(self, scope: Scope, receive: Receive) -> OAuthParameters:
+        given = await read_form(scope, receive)
+        add_basic_credentials(given, dict(scope["headers"]))
+        return given
+
+
+def refuse(error: str, description: str) -> Response:
+    """An error as RFC 6749, 5.2 writes it."""
+    headers = dict(NO_STORE)
+    if error == "invalid_client":
+        headers["www-authenticate"] = 'Basic realm="oauth"'
+    body = {"error": error, "error_description": description}
+    return JSONResponse(body, 401 if error == "invalid_client" else 400, headers)
+
+
+def _request(scope: Scope, receive: Receive, given: OAuthParameters) -> Request:
+    """The request once more, with these parameters as its form."""
+    body = urlencode(given).encode()
+    headers = [(name, value) for name, value in scope["headers"] if name not in (b"content-type", b"content-length")]
+    headers.append((b"content-type", FORM_TYPE.encode()))
+    return Request({**scope, "headers": headers}, replay_body(body, receive))
+
+
+def _written_uris(body: bytes) -> list[str]:
+    """The redirect URIs of a registration as they were written; the handler says what is wrong with others."""
+    try:
+        given: Any = json.loads(body)
+        uris = given.get("redirect_uris") if isinstance(given, dict) else None
+    except (ValueError, RecursionError):
+        return []
+    return [uri for uri in uris if isinstance(uri, str)] if isinstance(uris, list) else []
