@@ -1,0 +1,69 @@
+"""The agents of examples/: the real libraries of model providers, a scripted model, and our demo."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.live.processes import ROOT, UNLIMITED, Program, started
+from tests.live.programs import PYTHON_1, installed, ran
+from tests.live.scripted_model import CALLS, ScriptedModel
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
+
+AGENTS = ROOT / "examples" / "agents"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    with started("demo", folder=tmp_path_factory.mktemp("demo"), **UNLIMITED) as program:
+        yield program
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedModel]:
+    model = ScriptedModel()
+    yield model
+    model.close()
+
+
+@pytest.mark.parametrize(
+    ("script", "python"),
+    [
+        ("openai_agent.py", Path(sys.executable)),
+        ("anthropic_agent.py", Path(sys.executable)),
+        ("langchain_agent.py", PYTHON_1),
+    ],
+)
+def test_an_agent_of_25_lines_answers_with_live_data(
+    program: Program, model: ScriptedModel, script: str, python: Path
+) -> None:
+    installed(python)
+    code = (AGENTS / script).read_text().partition('"""\n\n')[2]
+    assert len([line for line in code.splitlines() if line and not line.startswith(("import", "from"))]) <= 25
+
+    def balance() -> int:
+        headers = {"authorization": f"Bearer {program.ready['token']}"}
+        return int(httpx.get(f"{program.url}/api/payment/balance", headers=headers).json()["credits"])
+
+    before = balance()
+    environment = {
+        "TOOLSERVER_URL": program.url,
+        "TOOLSERVER_TOKEN": program.ready["token"],
+        "OPENAI_BASE_URL": f"{model.url}/v1",
+        "OPENAI_API_KEY": "none",
+        "ANTHROPIC_BASE_URL": model.url,
+        "ANTHROPIC_API_KEY": "none",
+    }
+    done = ran(python, AGENTS / script, "What does a bitcoin cost?", **environment)
+
+    assert done.returncode == 0, done.stderr
+    price, quakes = done.stdout.split()
+    assert float(price) > 1000
+    assert int(quakes) >= 0
+    assert balance() == before - 1
+    assert len(model.asked) == 2
+    assert len(model.asked[0]["tools"]) == 21
+    assert {name for name, _ in CALLS.values()} <= set(str(model.asked[0]["tools"]).replace("'", " ").split())
