@@ -35,6 +35,11 @@ class PaymentSettings(SettingsPart):
         None, pattern="^0x[0-9a-fA-F]{40}$", description="The address that all buyers pay, for shared_wallet"
     )
     quote_minutes: int = Field(30, ge=5, le=1440, description="Minutes for which a quote is valid")
+    keep_unpaid_days: int = Field(
+        30,
+        ge=1,
+        description="Days until an expired quote that nobody paid is put aside; its memo still claims it",
+    )
     quotes_per_minute: int = Field(600, ge=1, description="Quotes a minute for all callers together")
     grace_minutes: int = Field(
         10, ge=0, le=1440, description="Minutes after that in which a payment still counts as in time"

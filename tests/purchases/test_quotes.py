@@ -17,7 +17,7 @@ from toolserver.purchases.address_numbers import BLOCK
 from toolserver.purchases.ceilings import Ceilings, SalesCeilings
 from toolserver.purchases.claim_secret import MEMO, memo_hash
 from toolserver.purchases.deposit import checksum_address
-from toolserver.purchases.quotes import Quotes, QuoteTerms
+from toolserver.purchases.quotes import DAY_S, Quotes, QuoteTerms, put_old_quotes_aside
 from toolserver.storage.errors import StorageFailed
 from toolserver.storage.high_water import HighWater
 
@@ -173,3 +173,19 @@ async def test_a_quote_is_made_in_less_than_a_millisecond_of_cpu(tmp_path):
         together, alone = [min([await make(count) for _ in range(16)]) for count in (8, 1)]
     print(f"{together * 1000:.2f} ms of CPU a quote, {alone * 1000:.2f} ms for one alone")
     assert together < 0.001
+
+
+async def test_old_unpaid_quotes_are_put_aside_and_new_ones_are_not(tmp_path, monkeypatch):
+    monkeypatch.setattr("toolserver.purchases.quotes.AT_ONCE", 2)
+    async with desk(tmp_path, [Server()]) as d:
+        old = [await d.quote() for _ in range(3)]
+        d.clock.advance(20 * DAY_S)
+        await d.quote()
+        await put_old_quotes_aside(d.store, d.clock, 30)
+        assert len(await d.store.list_purchases("quoted", 99)) == 4
+        d.clock.advance(11 * DAY_S)
+        await put_old_quotes_aside(d.store, d.clock, 30)
+        assert len(await d.store.list_purchases("quoted", 99)) == 1
+        found = await d.store.find_purchase(memo_hash(old[0].memo))
+    assert found is not None
+    assert found.hd_index == 0

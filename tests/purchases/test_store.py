@@ -117,6 +117,31 @@ async def test_a_shared_address_is_of_many_purchases(kept):
     assert len(await kept.store.list_purchases("quoted", 9)) == 3
 
 
+async def test_unpaid_quotes_are_put_aside_and_their_memos_still_claim_them(kept):
+    memos = [await kept.quote(n, address=bytes([n]) * 20, expires_at=MS + n) for n in range(4)]
+    await kept.store.credit_transfer(credit(purchase=1))
+    paid_wrongly = UnappliedPayment(TX2, 2, 1, "below_minimum", MS)
+    await kept.store.record_unapplied(paid_wrongly)
+    before = await kept.store.find_purchase(memos[2])
+    assert await kept.store.put_quotes_aside(MS + 3, 9) == 1, "neither what was paid, nor what has not expired"
+    assert [one.id for one in await kept.store.list_purchases(None, 9)] == [4, 2, 1]
+    assert await kept.store.find_next_index() == 4
+    assert await kept.store.list_deposits() == [(n, bytes([n]) * 20) for n in range(4)]
+
+    assert await kept.store.find_purchase(memos[2]) == before
+    assert [one.id for one in await kept.store.list_purchases(None, 9)] == [4, 3, 2, 1]
+    assert await kept.store.credit_transfer(credit(3, tx=bytes([3]) * 32, token=TOKEN2)) == 250
+
+
+async def test_quotes_are_put_aside_a_few_at_a_time_and_their_numbers_stay_used(kept):
+    for number in range(5):
+        await kept.quote(number, address=bytes([number]) * 20)
+    assert [await kept.store.put_quotes_aside(MS * 2, 2) for _ in range(4)] == [2, 2, 1, 0]
+    assert await kept.store.list_purchases(None, 9) == []
+    assert await kept.store.find_next_index() == 5
+    assert await kept.store.find_purchase(bytes([9]) * 32) is None
+
+
 # --- credits
 
 

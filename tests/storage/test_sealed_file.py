@@ -11,9 +11,11 @@ from toolserver.storage import migrate as migrations_module
 from toolserver.storage.errors import RowsRewritten, StorageFailed
 from toolserver.storage.group_commit import durable
 from toolserver.storage.high_water import HighWater
-from toolserver.storage.migrate import migrations
+from toolserver.storage.migrate import migrate, migrations
 from toolserver.storage.row_seal import TABLES
 from toolserver.storage.sealed_file import KEY, MARK, is_small, note_restored
+
+BEFORE_SEAL = 11  # migrations
 
 
 def buy(account, credits=100):
@@ -39,16 +41,20 @@ def rewrite(path, *statements):
             db.execute(statement)
 
 
-def go_back(path, version):
-    """Make the file what it was before some migrations, as far as the seal sees it: with the rows it has."""
-    with closing(sqlite3.connect(":memory:")) as old:
-        migrations_module.migrate(old, migrations()[:version])
-        kept = {name for (name,) in old.execute("SELECT name FROM sqlite_master")}
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        rows = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY type <> 'trigger'"
-        for kind, name in db.execute(rows).fetchall():
-            if name not in kept and (kind != "index" or not name.startswith("sqlite")):
-                db.execute(f"DROP {kind} IF EXISTS {name}")
+def take_back(path, version):
+    """Make the file one of an earlier version: whatever later migrations made is gone."""
+
+    def schema(db):
+        sql = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
+        return {(kind, name): text for kind, name, text in db.execute(sql)}
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as db, closing(sqlite3.connect(":memory:")) as old:
+        migrate(old, migrations()[:version])
+        now, then = schema(db), schema(old)
+        for kind, name in sorted((key for key in now if now[key] != then.get(key)), reverse=True):  # triggers first
+            db.execute(f"DROP {kind} IF EXISTS {name}")
+        for key in sorted(then.keys() - schema(db).keys()):
+            db.execute(then[key])
         db.execute("DELETE FROM migration WHERE number>?", (version,))
 
 
@@ -116,12 +122,12 @@ async def test_rules_of_the_file_that_were_taken_away_or_added_are_found(path, s
 async def test_a_seal_that_was_removed_is_not_made_again(path):
     rewrite(path, "DELETE FROM row_seal")
     assert await find(path) == ["the seal is gone"]
-    go_back(path, 11)
+    take_back(path, BEFORE_SEAL)
     assert "the seal is gone" in await find(path)
 
 
 async def test_a_file_of_before_the_seal_is_sealed_as_it_is(path):
-    go_back(path, 11)
+    take_back(path, BEFORE_SEAL)
     shutil.rmtree((path.parent / KEY).parent)
     assert await find(path) == []
 

@@ -36,6 +36,7 @@ class MemoryPurchaseStore:
         self._books = books
         self._drafts: list[PurchaseDraft] = []  # the id of a purchase is its place here, counted from 1
         self._states: dict[int, Purchase] = {}
+        self._aside: set[int] = set()
         self._credits: dict[bytes, _CreditRow] = {}
         self._reversals: list[tuple[_CreditRow, CreditReversal, int]] = []
         self._unapplied: dict[tuple[bytes, int], UnappliedPayment] = {}
@@ -55,8 +56,18 @@ class MemoryPurchaseStore:
         self._states[id] = Purchase(id, address, index, amount, challenge, "quoted", created_at, expires_at)
 
     async def find_purchase(self, memo_hash: bytes) -> Purchase | None:
-        found = (id for id, draft in enumerate(self._drafts, 1) if draft.memo_hash == memo_hash)
-        return next((self._states[id] for id in found), None)
+        found = next((id for id, draft in enumerate(self._drafts, 1) if draft.memo_hash == memo_hash), None)
+        if found is None:
+            return None
+        self._aside.discard(found)
+        return self._states[found]
+
+    async def put_quotes_aside(self, before: int, most: int) -> int:
+        paid = {purchase for _, purchase in self._unapplied}
+        unpaid = (one for one in self._states.values() if one.state == "quoted" and one.id not in paid | self._aside)
+        old = [one.id for one in unpaid if one.expires_at < before][:most]
+        self._aside.update(old)
+        return len(old)
 
     async def find_credit(self, purchase: int) -> StoredCredit | None:
         return next((self._show(row) for row in self._credits.values() if row.given.purchase == purchase), None)
@@ -124,7 +135,7 @@ class MemoryPurchaseStore:
 
     async def list_purchases(self, state: str | None, limit: int) -> list[ListedPurchase]:
         credits = {row.given.purchase: row for row in self._credits.values()}
-        listed = [self._list(id, credits.get(id)) for id in reversed(self._states)]
+        listed = [self._list(id, credits.get(id)) for id in reversed(self._states) if id not in self._aside]
         return [one for one in listed if state in (None, one.state)][:limit]
 
     async def list_cases(self) -> list[ReviewCase]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
+import anyio
+
 from toolserver.clock import Clock
 from toolserver.core.credit_price import ATOMIC, credits_for
 from toolserver.core.credit_sales import PurchaseQuote
@@ -23,7 +25,8 @@ from toolserver.storage.high_water import HighWater
 
 log = logging.getLogger(__name__)
 
-MINUTE_S = 60.0
+MINUTE_S, DAY_S = 60.0, 86_400
+AT_ONCE, PAUSE_S = 500, 0.2  # old quotes in one transaction, and the time that is left to others between two
 _TOKEN = checksum_address(USDC)
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # SHA-256 as base64url
 
@@ -129,6 +132,15 @@ class Quotes:
                 self._numbers.drop_block()
                 continue
             return address
+
+
+async def put_old_quotes_aside(store: PurchaseStore, clock: Clock, days: float) -> None:
+    """Put aside the quotes that expired so many days ago and that nobody paid, a few at a time."""
+    before = int((clock.time() - days * DAY_S) * 1000)
+    more = True
+    while more:
+        more = await store.put_quotes_aside(before, AT_ONCE) == AT_ONCE
+        await anyio.sleep(PAUSE_S if more else 0)
 
 
 def payment_uri(wallet: str, amount: int) -> str:

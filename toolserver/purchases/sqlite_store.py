@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from toolserver.purchases import sqlite_old_quotes as old_quotes
 from toolserver.purchases import sqlite_tables as tables
 from toolserver.purchases.listing import ListedPurchase
 from toolserver.purchases.manual_review import ReviewCase
@@ -35,7 +36,14 @@ class SqlitePurchaseStore:
         await self._file.alone(partial(tables.add_quote, draft))
 
     async def find_purchase(self, memo_hash: bytes) -> Purchase | None:
-        return await self._file.read(partial(tables.find_purchase, memo_hash))
+        found = await self._file.read(partial(tables.find_purchase, memo_hash))
+        if found is None and await self._file.read(partial(old_quotes.is_aside, memo_hash)):
+            await self._file.alone(partial(old_quotes.bring_back, memo_hash))
+            found = await self._file.read(partial(tables.find_purchase, memo_hash))
+        return found
+
+    async def put_quotes_aside(self, before: int, most: int) -> int:
+        return await self._file.alone(partial(old_quotes.put_aside, before, most))
 
     async def find_credit(self, purchase: int) -> StoredCredit | None:
         return await self._file.read(partial(tables.find_credit, purchase))

@@ -40,7 +40,8 @@ _CASES = """
 
 
 def find_next_index(db: sqlite3.Connection) -> int:
-    return int(db.execute("SELECT coalesce(max(hd_index) + 1, 0) FROM purchase").fetchone()[0])
+    both = "SELECT max(hd_index) AS most FROM purchase UNION ALL SELECT max(hd_index) FROM old_quote"
+    return int(db.execute(f"SELECT coalesce(max(most) + 1, 0) FROM ({both})").fetchone()[0])
 
 
 def add_quote(draft: PurchaseDraft, db: sqlite3.Connection) -> None:
@@ -171,11 +172,13 @@ def reverse_credit(tx_hash: bytes, now: int, db: sqlite3.Connection) -> CreditRe
 
 def list_deposit_states(db: sqlite3.Connection) -> list[tuple[int, str]]:
     """The number of every deposit address and the state of its purchase."""
-    return db.execute("SELECT hd_index, state FROM purchase WHERE hd_index IS NOT NULL").fetchall()
+    old = "SELECT hd_index, 'quoted' FROM old_quote WHERE hd_index IS NOT NULL"
+    return db.execute(f"SELECT hd_index, state FROM purchase WHERE hd_index IS NOT NULL UNION ALL {old}").fetchall()
 
 
 def list_deposits(db: sqlite3.Connection) -> list[tuple[int, bytes]]:
-    return db.execute("SELECT hd_index, address FROM purchase WHERE hd_index IS NOT NULL ORDER BY hd_index").fetchall()
+    one, other = (f"SELECT hd_index, address FROM {t} WHERE hd_index IS NOT NULL" for t in ("purchase", "old_quote"))
+    return db.execute(f"{one} UNION ALL {other} ORDER BY hd_index").fetchall()
 
 
 def list_purchases(state: str | None, limit: int, db: sqlite3.Connection) -> list[ListedPurchase]:

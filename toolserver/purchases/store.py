@@ -128,6 +128,13 @@ class PurchaseStore(Protocol):
         """The purchase that a memo claims."""
         ...
 
+    async def put_quotes_aside(self, before: int, most: int) -> int:
+        """Put aside at most so many quotes that expired before a time and for which nothing came; how many they were.
+
+        They are not listed any more. Their addresses stay taken, and a memo still finds its purchase.
+        """
+        ...
+
     async def find_credit(self, purchase: int) -> StoredCredit | None:
         """How a purchase was credited; None when it was not."""
         ...

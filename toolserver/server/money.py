@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -166,12 +166,23 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
             await record_died(ledger.file, ledger.died, clock.time())
             followed, payments = ledger, await open_(_open_remote_sales(settings, ledger))
         upkeep = await open_(anyio.create_task_group())
-        upkeep.start_soon(repeat, "look for rows that others wrote", ledger.file.check_rows, CHECK_S)
-        upkeep.start_soon(repeat, "forget old answers", idempotency.sweep, FORGET_S)
-        if isinstance(ledger, SqliteLedger):
-            upkeep.start_soon(repeat, "void expired reservations", ledger.sweep, SWEEP_S)
+        for job in _list_upkeep(settings, clock, ledger, idempotency):
+            upkeep.start_soon(repeat, *job)
         yield MoneyParts(ledger, idempotency, payments, evidence, receipted_charges, x402, followed)
         upkeep.cancel_scope.cancel()
+
+
+def _list_upkeep(
+    settings: Settings, clock: Clock, ledger: OpenedLedger, idempotency: Idempotency
+) -> Iterator[tuple[str, Callable[[], Awaitable[Any]], float]]:
+    """What is done again and again while money is open: its name, the job, and the seconds until the next time."""
+    yield "look for rows that others wrote", ledger.file.check_rows, CHECK_S
+    yield "forget old answers", idempotency.sweep, FORGET_S
+    if isinstance(ledger, SqliteLedger):
+        yield "void expired reservations", ledger.sweep, SWEEP_S
+        if settings.payments.enabled:
+            aside = partial(_put_quotes_aside, ledger.file, clock, settings.payments.keep_unpaid_days)
+            yield "put old quotes aside", aside, FORGET_S
 
 
 @asynccontextmanager
@@ -192,6 +203,12 @@ def _purchase_store(file: GroupCommit) -> "PurchaseStore":
     from toolserver.purchases.sqlite_store import SqlitePurchaseStore
 
     return SqlitePurchaseStore(file)
+
+
+async def _put_quotes_aside(file: GroupCommit, clock: Clock, days: int) -> None:
+    from toolserver.purchases.quotes import put_old_quotes_aside
+
+    await put_old_quotes_aside(_purchase_store(file), clock, days)
 
 
 def _payment_store(file: GroupCommit) -> "PaymentStore":
