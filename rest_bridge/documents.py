@@ -31,7 +31,7 @@ def documents(
         page, markdown = payments(registry, facts, licences), payments_markdown(registry, facts, licences)
         paid = {PAYMENTS: page, PAYMENTS_MARKDOWN: markdown}
     found = {
-        "/": home(registry, facts, snippets),
+        "/": home(registry, facts, snippets, examples),
         "/docs": reference(registry, facts),
         **paid,
         "/problems": problems_page(registry, facts),

@@ -7,7 +7,7 @@ from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.json_schema import Schema
 from toolserver.registry.placement import Place
 from toolserver.registry.registry import TOOLSETS, Registry
-from toolserver.registry.site_facts import HTML, JSON, READYZ, TOOL_FORMATS, TOOL_TIERS
+from toolserver.registry.site_facts import HTML, JSON, LIVE, READYZ, TOOL_FORMATS, TOOL_TIERS
 from toolserver.registry.site_pages import SitePage, pages
 
 _LIST: Schema = {"type": "array", "items": {"type": "object"}}
@@ -40,6 +40,11 @@ _BODIES: dict[str, Schema] = {
             "routes": {"type": "object", "additionalProperties": _ROUTE, "description": "By the names of the tools"},
         },
         "required": ["source", "generated_at", "docs", "auth", "count", "base_url", "calling", "routes"],
+    },
+    LIVE: {
+        "type": "object",
+        "properties": {"generated_at": {"type": "string", "format": "date-time"}, "values": _LIST},
+        "required": ["generated_at", "values"],
     },
     READYZ: {
         "type": "object",

@@ -104,6 +104,16 @@ def by_query(make: Callable[[Mapping[str, str]], Document], *, most: int = 64) -
     return handler
 
 
+def brief(make: Callable[[], Document], *, max_age_s: int = 5) -> Handler:
+    """A document made anew for every request, which everybody may keep for some seconds."""
+    policy = b"public, max-age=%d" % max_age_s
+
+    async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
+        return ServedDocument(make()).reply(found, cache_control=policy)
+
+    return handler
+
+
 def fresh(make: Callable[[], Awaitable[tuple[Document, int]]]) -> Handler:
     """A document made anew for every request, with its status, and never stored."""
 

@@ -1,6 +1,7 @@
 """Which document stands at which path. Everything is generated from the registry, when it is first asked for."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -8,11 +9,11 @@ import anyio.to_thread
 from rest_bridge.asgi import ParsedRequest, PlainReply, Scope
 from rest_bridge.discovery import as_json
 from rest_bridge.routes import Handler
-from rest_bridge.serving import by_query, fresh, lazy, negotiate
+from rest_bridge.serving import brief, by_query, fresh, lazy, negotiate
 from rest_bridge.static_files import PREFIX, static_handler
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.registry import Registry
-from toolserver.registry.site_facts import READYZ, Document
+from toolserver.registry.site_facts import LIVE, READYZ, Document
 from toolserver.registry.site_pages import SitePage, pages
 
 
@@ -47,11 +48,13 @@ def site_handlers(
     documents: Callable[[], Mapping[str, Document]],
     tool_definitions: Callable[[Mapping[str, str]], Document],
     ready: Callable[[], Awaitable[Mapping[str, bool]]],
+    live: Callable[[], Mapping[str, Any]],
 ) -> dict[str, Handler]:
     """Handlers by path.
 
     `documents` writes every fixed document, by path, when the first of them is asked for.
     `tool_definitions` answers /api/llm-tools from its query parameters. `ready` names the conditions for taking calls.
+    `live` reads the values that the home page shows.
     """
     written = DocumentsOnFirstUse(documents)
 
@@ -73,6 +76,7 @@ def site_handlers(
         **{page.path: either(page) for page in pages(registry) if page.markdown},
         "/api/llm-tools": by_query(tool_definitions),
         READYZ: fresh(readiness),
+        LIVE: brief(lambda: as_json(live())),
         f"{PREFIX}*": static_handler(),
     }
 

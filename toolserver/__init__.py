@@ -4,6 +4,7 @@
 
 - Tools: `tool` makes an async function a tool, of a `Tier`; it is given a `ToolContext`. A premium tool names the free
   tool next to it by the tag `FREE_SIBLING`.
+- Pages: a `CardValue` is the value of an answer that its card shows, a `Picture` how its page draws it.
 - Answers: models derive from `Payload` (or `TopLevel`, `Sparse`); times are `Timestamp`, written by `iso`.
 - Fallbacks: `via` makes a `Fallback`, one way to get a value, of a source; a fallback of your own is given a
   `FallbackReader`, of which `read_all`, `read_any` and `read_beside` read several sources. `convert_fallback`,
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
     from toolserver.errors import InvalidArguments as InvalidArguments
     from toolserver.errors import NotFound as NotFound
     from toolserver.purchases.units import atomic as atomic
+    from toolserver.registry.display import CardValue as CardValue
+    from toolserver.registry.display import Picture as Picture
     from toolserver.registry.registry import FREE_SIBLING as FREE_SIBLING
     from toolserver.registry.registry import Tier as Tier
     from toolserver.registry.registry import tool as tool
@@ -117,6 +120,7 @@ _HOME = {
     "toolserver.upstream.source_errors": "SourceChanged SourceDown SourceEmpty SourceError SourceExcluded SourceFrozen "
     "SourceLimited SourceRefused SourceUnproved SourceUnusable",
     "toolserver.purchases.units": "atomic",
+    "toolserver.registry.display": "CardValue Picture",
     "toolserver.registry.registry": "FREE_SIBLING Tier tool",
     "toolserver.registry.spelling": "find_word",
     "toolserver.webhooks.conditions": "ConditionInput",

@@ -17,6 +17,7 @@ from rest_bridge.face import Face
 from rest_bridge.forwarding import forward_topups
 from rest_bridge.pages.consent import make_consent_page
 from rest_bridge.site import site_handlers
+from toolserver.calls.live_values import LiveValues
 from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import Clock, SystemClock
@@ -43,7 +44,7 @@ from toolserver.server.assembly import (
     restore_history,
     unlist_topups,
 )
-from toolserver.server.background_tasks import follow_asked, keep_usage, keep_warm, prepare_expected
+from toolserver.server.background_tasks import keep_usage, start_composing
 from toolserver.server.money import MoneyParts, memory_money, open_money
 from toolserver.server.packaged_texts import read_changelog, read_examples, read_licence_table
 from toolserver.server.public_facts import read_public_facts
@@ -110,6 +111,7 @@ class Service:
     money: MoneyParts
     info: ServiceInfo
     oauth: OAuthService | OAuthOff = field(init=False)
+    live: LiveValues = field(init=False)
     readiness: Readiness = field(init=False)
     addresses: Addresses = field(init=False)
 
@@ -168,6 +170,7 @@ class Service:
             self.facts = replace(self.facts, oauth=True)
         self.readiness = make_readiness(self.settings, self.money, self.clock, parts.is_stopping)
         self.addresses = make_addresses(self.settings, noted=not parts.in_memory)
+        self.live = LiveValues(self.registry, self.pipeline.answers)
         self.money.add_gauges(self.metrics)
         if isinstance(self.clock, FollowedClock) and self.settings.upstream.via is not None:
             await self.tasks.start(follow, self.clock, self.settings.upstream.via)
@@ -175,9 +178,7 @@ class Service:
             return
         if store is not None:
             self.tasks.start_soon(keep_usage, self.info.usage, store)
-        self.tasks.start_soon(keep_warm, self.registry, self.cache)
-        self.tasks.start_soon(follow_asked, self.registry, self.pipeline, self.clock)
-        self.tasks.start_soon(prepare_expected, self.pipeline.answers)
+        start_composing(self.tasks, self.registry, self.cache, self.pipeline, self.live)
 
     async def ready(self) -> dict[str, bool]:
         """The conditions for taking calls, by name, and whether each holds now."""
@@ -310,6 +311,7 @@ def _page_handlers(service: Service) -> dict[str, Any]:
         documents=lambda: write_site_documents(registry, facts),
         tool_definitions=tool_definitions,
         ready=service.ready,
+        live=service.live.read,
     )
     if money.evidence is not None:
         found |= receipts.pages(money.evidence, service.pipeline.personal, service.addresses, money.ledger.balance)

@@ -1,23 +1,47 @@
-"""The home page: what this is, how to connect, every tool at a glance."""
+"""The home page: what this is, live values, how to start, what an answer looks like, what it costs, every tool."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
+from typing import Any
 
 from rest_bridge.pages.render import is_easy, render_page
-from toolserver.registry.registry import Operation, Registry
-from toolserver.registry.site_facts import TIER_HEADINGS, Document, SiteFacts, Snippet, sells
+from toolserver.core.credit_price import CREDITS_PER_USD
+from toolserver.registry.registry import Operation, Registry, Tier
+from toolserver.registry.site_facts import SERVICE, TIER_HEADINGS, Document, SiteFacts, Snippet, sells
+
+TITLE = "Live data for AI agents"
+NO_EXAMPLES: Mapping[str, Any] = MappingProxyType({})
 
 
-def home(registry: Registry, facts: SiteFacts, snippets: Sequence[Snippet] = ()) -> Document:
+def home(
+    registry: Registry,
+    facts: SiteFacts,
+    snippets: Sequence[Snippet] = (),
+    examples: Mapping[str, Any] = NO_EXAMPLES,
+) -> Document:
     """`snippets`: what to paste where, one per program and transport, those of a program side by side."""
+    example = _example(registry)
+    shown = [one for one in registry if one.tier is Tier.FREE and one.headline is not None]
+    prices = sorted({one.credits for one in registry if one.credits})
+    about = f"{len(registry)} typed tools over MCP, REST and function calling."
     return render_page(
         "home.html",
         registry,
         facts,
         path="/",
-        title="Live data for AI agents",
+        title=TITLE,
+        about=f"{about} Every value with its age, its source and its licence.",
+        scripts=["home.js"] if shown else [],
+        structured=_describe(facts),
         priced=sells(registry),
-        example=_example(registry),
+        prices=prices,
+        credits_per_usd=CREDITS_PER_USD,
+        example=example,
+        answer=_answer(example, examples),
+        shown=shown,
+        links=[snippet for snippet in snippets if snippet.link],
         hosts=[(host, list(listed)) for host, listed in groupby(snippets, key=lambda snippet: snippet.host)],
         tiers=_tiers(registry),
     )
@@ -27,10 +51,29 @@ def _example(registry: Registry) -> Operation | None:
     """The call to copy: the first tool that needs no argument and no token, of the core set where one is there."""
     easy = [operation for operation in registry if is_easy(operation)]
     live = [operation for operation in easy if operation.sources and operation.toolset == "core"]
-    return next(iter(live or easy), None)
+    small = [operation for operation in live if operation.headline is not None]
+    return next(iter(small or live or easy), None)
+
+
+def _answer(example: Operation | None, examples: Mapping[str, Any]) -> str:
+    """An example answer of that call, or nothing."""
+    found = examples.get(example.name) if example else None
+    return json.dumps(found, indent=2, ensure_ascii=False) if found else ""
 
 
 def _tiers(registry: Registry) -> list[tuple[str, list[Operation]]]:
     """The tools below the headings of their tiers, without empty ones."""
     listed = {heading: [o for o in registry if o.tier is tier] for tier, heading in TIER_HEADINGS.items()}
     return [(heading, operations) for heading, operations in listed.items() if operations]
+
+
+def _describe(facts: SiteFacts) -> dict[str, Any]:
+    """The service in the words of schema.org."""
+    return {
+        "@context": "https://schema.org",
+        "@type": "WebAPI",
+        "name": SERVICE,
+        "description": TITLE,
+        "url": facts.url("/"),
+        "documentation": facts.url("/docs"),
+    }

@@ -25,6 +25,7 @@ from toolserver.registry.site_facts import (
     duration,
     paragraphs,
     price,
+    tool_path,
 )
 from toolserver.registry.site_pages import SitePage, pages
 
@@ -106,7 +107,7 @@ def _environment() -> Environment:
     )
     made.globals |= {"service": SERVICE, "version": __version__, "api_version": API_VERSION}
     made.globals |= {"price": price, "auth": auth, "duration": duration, "paragraphs": paragraphs, "is_easy": is_easy}
-    made.globals |= {"static_path": static_path, "is_above": _is_above}
+    made.globals |= {"tool_path": tool_path, "static_path": static_path, "is_above": _is_above}
     made.filters |= {"markdown": markdown_to_html, "prose": prose_to_html}
     return made
 

@@ -14,7 +14,7 @@ from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.registry import Registry
 
 PROJECT = Registry.load("tools")
-BY_OTHERS = {"/api/llm-tools", "/api/mcp", "/readyz"}  # answered by the application itself
+BY_OTHERS = {"/api/llm-tools", "/api/mcp", "/readyz", "/live.json"}  # answered by the application itself
 
 registries = pytest.mark.parametrize("registry", [TINY, FREE, PROJECT], ids=["tiny", "free", "project"])
 

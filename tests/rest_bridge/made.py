@@ -20,7 +20,7 @@ CHANGES = """\
   and high
 - **more** at [the page](https://more.example/)
 """
-BY_OTHERS = {"/api/llm-tools", "/api/mcp", "/readyz"}  # answered by the application itself
+BY_OTHERS = {"/api/llm-tools", "/api/mcp", "/readyz", "/live.json"}  # answered by the application itself
 
 registries = pytest.mark.parametrize("registry", [TINY, FREE, PROJECT], ids=["tiny", "free", "project"])
 

@@ -15,6 +15,7 @@ def test_pages_for_programs_are_described_and_pages_for_people_and_crawlers_are_
     assert DESCRIBED.keys() == {
         *("/openapi.json", "/llms.txt", "/llms-full.txt", "/api/llm-tools", "/api/mcp", "/api/meta", "/api/meta/pro"),
         "/api/sources",
+        "/live.json",
         *("/changelog", "/readyz", "/.well-known/api-catalog", "/problems/{code}"),
     }
 

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from rest_bridge.asgi import parse_request
-from rest_bridge.serving import PAGE_POLICY, by_query, fresh, lazy, negotiate, serve_fixed
+from rest_bridge.serving import PAGE_POLICY, brief, by_query, fresh, lazy, negotiate, serve_fixed
 from toolserver.errors import InvalidArguments
 from toolserver.registry.site_facts import Document
 
@@ -100,6 +100,13 @@ async def test_a_wrong_choice_is_refused_each_time():
     for _ in range(2):
         with pytest.raises(InvalidArguments):
             await ask(handler, b"n=1")
+
+
+async def test_a_brief_document_is_made_for_every_request_and_kept_for_seconds():
+    made = []
+    handler = brief(lambda: made.append(1) or Document(b"%d" % len(made), "application/json"))
+    assert [(await ask(handler)).body for _ in range(2)] == [b"1", b"2"]
+    assert header(await ask(handler), b"cache-control") == b"public, max-age=5"
 
 
 async def test_a_fresh_document_is_never_stored():

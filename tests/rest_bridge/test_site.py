@@ -24,7 +24,7 @@ def handlers(
             "/docs/payments": Document(b"page", "text/html")
         }
 
-    found = site_handlers(registry, documents=documents, tool_definitions=definitions, ready=ready)
+    found = site_handlers(registry, documents=documents, tool_definitions=definitions, ready=ready, live=dict)
     return found, written
 
 
@@ -51,7 +51,7 @@ async def test_documents_are_written_beside_the_event_loop_and_once_for_all_who_
     async def ready():
         return {}
 
-    found = site_handlers(TINY, documents=documents, tool_definitions=lambda given: None, ready=ready)
+    found = site_handlers(TINY, documents=documents, tool_definitions=lambda given: None, ready=ready, live=dict)
 
     async def read(path):
         answers.append((await ask(found[path])).body)
@@ -100,5 +100,6 @@ def test_every_listed_page_has_a_handler_and_every_document_a_path(registry):
     assert made(registry, FACTS).keys() | {"/llms.txt", "/llms-full.txt"} == found.keys() - {
         "/api/llm-tools",
         "/readyz",
+        "/live.json",
         "/static/*",
     }

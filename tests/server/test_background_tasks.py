@@ -15,10 +15,12 @@ from toolserver.server.background_tasks import (
     LOOK_S,
     WARM_EVERY_S,
     follow_asked,
+    keep_live,
     keep_usage,
     keep_warm,
     prepare_expected,
     repeat,
+    start_composing,
 )
 from toolserver.upstream.source_errors import SourceDown
 
@@ -157,3 +159,21 @@ async def test_usage_is_stored_every_minute(napping):
 
     assert naps.seconds == [60, 60, 60]
     assert saved == [usage.rows()] * 2
+
+
+async def test_every_two_seconds_the_cards_are_refreshed_that_are_due(napping):
+    naps, refreshed = napping(nothing, nothing), []
+
+    await until_asleep(keep_live, SimpleNamespace(refresh_due=lambda: refreshed.append(1)))
+
+    assert (naps.seconds, len(refreshed)) == ([LOOK_S] * 3, 2)
+
+
+async def test_everything_that_composes_by_itself_is_started():
+    started = []
+    tasks = SimpleNamespace(start_soon=lambda task, *_: started.append(task))
+    pipeline = SimpleNamespace(answers=SimpleNamespace(clock=None))
+
+    start_composing(tasks, [], None, pipeline, None)
+
+    assert started == [keep_warm, follow_asked, prepare_expected, keep_live]

@@ -15,7 +15,7 @@ from tools.shared.geocoding import ChosenPlace, PlaceName, choose_place
 from tools.sources.airnow import REPORTING_AREAS
 from tools.sources.open_meteo import AIR_QUALITY, AirQuality
 from tools.sources.open_meteo_geocoding import GEOCODING
-from toolserver import Payload, Timestamp, ToolContext, tool, via
+from toolserver import CardValue, Payload, Timestamp, ToolContext, tool, via
 
 
 class Station(Payload):
@@ -67,6 +67,7 @@ def coordinate(limit: float) -> Callable[[Any], float | None]:
     ttl_s=1800,
     sources=(AIR_QUALITY, REPORTING_AREAS, GEOCODING),
     distinct=(("lat", "lon", "place"), 60, 3600),
+    headline=CardValue("us_aqi", "US AQI", "{us_aqi_band} at {lat}, {lon}"),
 )
 async def air_quality(
     ctx: ToolContext,

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from tools.parsing.numbers import percent, price
 from tools.shared.spot import BTC_SPOT_SOURCES, Spot, btc_spot_fallbacks
-from toolserver import Payload, ToolContext, tool
+from toolserver import CardValue, Payload, ToolContext, tool
 
 
 class BtcPrice(Payload):
@@ -25,6 +25,7 @@ class BtcPrice(Payload):
     ttl_s=30,
     toolset="core",
     sources=BTC_SPOT_SOURCES,
+    headline=CardValue("price_usd", "$", "{change_24h_percent} % in 24 h"),
 )
 async def btc_price(ctx: ToolContext) -> BtcPrice:
     """The bitcoin price now, with its change, high, low and traded volume of the past 24 hours, and which venue

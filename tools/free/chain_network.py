@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from tools.sources.solana import EPOCH_INFO, PERFORMANCE_SAMPLES, SLOT_TIME, EpochInfo, Sample, SlotTime
-from toolserver import FallbackReader, Payload, SourceFrozen, Timestamp, ToolContext, tool
+from toolserver import CardValue, FallbackReader, Payload, SourceFrozen, Timestamp, ToolContext, tool
 
 AVERAGED = 3
 FARTHEST_SLOTS = 5000
@@ -42,6 +42,7 @@ class Heard(NamedTuple):
     title="Solana network",
     ttl_s=30,
     sources=(PERFORMANCE_SAMPLES, EPOCH_INFO, SLOT_TIME),
+    headline=CardValue("tps", "tx/s", "slot {slot}"),
 )
 async def chain_network(ctx: ToolContext) -> ChainNetwork:
     """Solana's throughput right now: transactions a second, slot time, current slot, epoch and how far it is.

@@ -10,7 +10,19 @@ from tools.parsing.text import clean_or_none
 from tools.shared.quakes import FLOOR, LEAST_A_DAY, is_significant, living_day
 from tools.sources.emsc import QUAKES_QUERY, EmscQuery
 from tools.sources.usgs import QUAKES, Magnitude, Period, QuakeQuery
-from toolserver import Cursor, Fallback, Payload, SourceUnproved, Timestamp, ToolContext, TopLevel, tool, up_to, via
+from toolserver import (
+    Cursor,
+    Fallback,
+    Payload,
+    Picture,
+    SourceUnproved,
+    Timestamp,
+    ToolContext,
+    TopLevel,
+    tool,
+    up_to,
+    via,
+)
 
 TTL_S: dict[Period, float] = {"hour": 60, "day": 120, "week": 300, "month": 900}
 HOURS: dict[Period, int] = {"hour": 1, "day": 24, "week": 7 * 24, "month": 30 * 24}
@@ -72,6 +84,7 @@ class QuakeFeed(NamedTuple):
     ttl_s=lambda arguments: TTL_S[arguments.period],
     sources=(*QUAKES.values(), QUAKES_QUERY),
     distinct=(("magnitude", "period"), 12, 600),
+    pictures=(Picture("map", "Earthquakes", values=("magnitude",), label="place", time="time", unit="M"),),
 )
 async def climate_earthquakes(
     ctx: ToolContext,

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, RootModel
 
 from tools.sources.github import NEW, REPOSITORIES, Repo, RepoList, RepoQuery
 from tools.sources.github_trending import TRENDING, TrendingRepo
-from toolserver import Payload, SourceEmpty, Timestamp, ToolContext, tool, up_to, via
+from toolserver import CardValue, Payload, Picture, SourceEmpty, Timestamp, ToolContext, tool, up_to, via
 
 SHOWN = 15
 TOPICS = 10
@@ -48,6 +48,8 @@ class TrendingList(NamedTuple):
     ttl_s=300,
     toolset="all",
     sources=(REPOSITORIES, TRENDING),
+    headline=CardValue("0.stars_per_day", "stars/day", "{0.full_name}"),
+    pictures=(Picture("bars", "Stars a day", values=("stars_per_day",), label="full_name"),),
 )
 async def code_host_trending(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> CodeHostTrending:
     """The GitHub repositories created in the past 7 days that have the most stars, with language, topics, licence and

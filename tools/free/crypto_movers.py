@@ -9,7 +9,7 @@ from tools.parsing.numbers import percent, price
 from tools.sources.coingecko import COINS_MARKETS
 from tools.sources.coinlore import TICKERS as COINLORE
 from tools.sources.coinpaprika import TICKERS as COINPAPRIKA
-from toolserver import Payload, ToolContext, tool, up_to, via
+from toolserver import CardValue, Payload, Picture, ToolContext, tool, up_to, via
 
 
 class Mover(Payload):
@@ -33,6 +33,8 @@ class Movers(RootModel[list[Mover]]):
     ttl_s=30,
     toolset="core",
     sources=(COINS_MARKETS, COINLORE, COINPAPRIKA),
+    headline=CardValue("0.change_24h_percent", "%", "{0.name} in 24 h"),
+    pictures=(Picture("bars", "Change in 24 hours", values=("change_24h_percent",), label="name", unit="%"),),
 )
 async def crypto_movers(ctx: ToolContext, limit: Annotated[int, up_to(15)] = 15) -> Movers:
     """The 15 coins, of the 100 largest, whose price moved most in the past 24 hours, up or down, biggest move first.

@@ -13,7 +13,7 @@ from tools.sources.feodo import COMMAND_SERVERS, CommandServer
 from tools.sources.openphish import PHISHING_URLS
 from tools.sources.threatfox import INDICATORS, ThreatIndicator
 from tools.sources.urlhaus import MALWARE_URLS, MalwareUrl
-from toolserver import Fallback, Payload, SourceError, ToolContext, iso, tool, up_to, via
+from toolserver import CardValue, Fallback, Payload, SourceError, ToolContext, iso, tool, up_to, via
 
 EACH = 5
 KEV = "https://www.cisa.gov/known-exploited-vulnerabilities-catalog?search_api_fulltext="
@@ -46,6 +46,7 @@ class Dated(NamedTuple):
     title="Cyber threats",
     ttl_s=60,
     sources=(MALWARE_URLS, INDICATORS, KNOWN_EXPLOITED, KNOWN_EXPLOITED_COPY, COMMAND_SERVERS, PHISHING_URLS),
+    headline=CardValue("0.threat", "", "{0.source}, {0.date}"),
 )
 async def cyber_threats(ctx: ToolContext, limit: Annotated[int, up_to(25)] = 25) -> Threats:
     """The newest malware URLs, indicators of compromise, exploited vulnerabilities (CISA KEV), botnet command servers

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, RootModel
 from tools.shared.disasters import EONET_FALLBACK, GDACS_SOURCES, KINDS, gdacs_fallbacks, only_in_eonet
 from tools.sources.eonet import EVENTS, NaturalEvent
 from tools.sources.gdacs import Disaster
-from toolserver import Payload, SourceError, Timestamp, ToolContext, tool, up_to
+from toolserver import CardValue, Payload, Picture, SourceError, Timestamp, ToolContext, tool, up_to
 
 SHOWN = 20
 RECENT = timedelta(hours=48)
@@ -38,7 +38,18 @@ class DisasterAlerts(RootModel[Annotated[list[DisasterItem], Field(max_length=SH
     model_config = ConfigDict(frozen=True)
 
 
-@tool(path="/api/disaster-alerts", title="Disaster alerts", ttl_s=300, sources=(*GDACS_SOURCES, EVENTS))
+@tool(
+    path="/api/disaster-alerts",
+    title="Disaster alerts",
+    ttl_s=300,
+    sources=(*GDACS_SOURCES, EVENTS),
+    headline=CardValue("0.name", "", "{0.alert_level} alert, {0.started_at}"),
+    pictures=(
+        Picture(
+            "map", "Disasters with an alert: storms, floods, fires, quakes, volcanoes", label="name", time="started_at"
+        ),
+    ),
+)
 async def disaster_alerts(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> DisasterAlerts:
     """Natural disasters that are going on or ended within 48 hours, worldwide: earthquakes, cyclones, floods,
     volcanoes, wildfires and droughts with GDACS's alert colour. Use it for "any disasters now?"; for all earthquakes

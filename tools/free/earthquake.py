@@ -6,7 +6,7 @@ from pydantic import Field
 
 from tools.parsing.earthquakes import Quake
 from tools.shared.quakes import QUAKE_SOURCES, earthquakes_of, quake_day_fallbacks
-from toolserver import Payload, Timestamp, ToolContext, tool, up_to
+from toolserver import CardValue, Payload, Picture, Timestamp, ToolContext, tool, up_to
 
 SHOWN, MOST = 80, 300
 
@@ -33,6 +33,18 @@ class Earthquakes(Payload):
     ttl_s=120,
     toolset="core",
     sources=QUAKE_SOURCES,
+    headline=CardValue("count", "", "in 24 h; newest M {earthquakes.0.magnitude}, {earthquakes.0.location}"),
+    pictures=(
+        Picture(
+            "map",
+            "Earthquakes of the past day",
+            rows="earthquakes",
+            values=("magnitude",),
+            label="location",
+            time="time",
+            unit="M",
+        ),
+    ),
 )
 async def earthquakes(ctx: ToolContext, limit: Annotated[int, up_to(MOST)] = SHOWN) -> Earthquakes:
     """Earthquakes of magnitude 2.5 and above in the past 24 hours, worldwide, newest first, with place, depth

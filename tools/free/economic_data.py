@@ -8,7 +8,7 @@ from pydantic import Field
 from tools.parsing.numbers import percent, significant
 from tools.parsing.series import newest, previous, year_over_year_percent
 from tools.shared.macro import INDICATORS, SOURCES, MacroIndicator, Sourced, new_york_date
-from toolserver import Payload, SourceEmpty, ToolContext, tool
+from toolserver import CardValue, Payload, SourceEmpty, ToolContext, tool
 
 
 class Figure(Payload):
@@ -39,6 +39,7 @@ class EconomicData(Payload):
     ttl_s=3600,
     toolset="core",
     sources=SOURCES,
+    headline=CardValue("treasury_10y.value", "%", "US Treasury, 10 years; Fed funds {fed_rate.value} %"),
 )
 async def economic_data(ctx: ToolContext) -> EconomicData:
     """Latest U.S. macro figures: fed funds rate, CPI with yearly change, unemployment, real GDP growth, 2- and

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from tools.shared.mood import FEAR_GREED_SOURCES, IndexName, fear_greed_fallbacks
-from toolserver import Payload, Timestamp, ToolContext, tool
+from toolserver import CardValue, Payload, Timestamp, ToolContext, tool
 
 
 class FearGreedIndex(Payload):
@@ -21,6 +21,7 @@ class FearGreedIndex(Payload):
     ttl_s=300,
     toolset="core",
     sources=FEAR_GREED_SOURCES,
+    headline=CardValue("value", "", "{label}"),
 )
 async def fear_greed(ctx: ToolContext) -> FearGreedIndex:
     """The crypto market's Fear & Greed index, 0 (extreme fear) to 100 (extreme greed), with its label and the value

@@ -8,7 +8,7 @@ from pydantic import Field
 from tools.parsing.exchange_rates import FxDay
 from tools.parsing.numbers import change_percent, significant
 from tools.shared.fx import SOURCES, FxRates, usd_fallbacks
-from toolserver import Payload, ToolContext, tool
+from toolserver import CardValue, Payload, Picture, ToolContext, tool
 
 
 class PublishedRates(Payload):
@@ -31,6 +31,8 @@ class Forex(Payload):
     ttl_s=300,
     toolset="core",
     sources=SOURCES,
+    headline=CardValue("rates.EUR", "EUR", "for 1 {base}, {date}"),
+    pictures=(Picture("bars", "Change of the rate since the day before", rows="change_percent", unit="%"),),
 )
 async def forex(ctx: ToolContext) -> Forex:
     """Daily US dollar exchange rates to 16 major currencies (EUR, GBP, JPY, CAD, CNY, …): newest published day, the

@@ -14,9 +14,11 @@ from tools.sources.bybit import LINEAR_TICKERS
 from tools.sources.dydx import PERPETUAL_MARKETS
 from tools.sources.hyperliquid import ASSET_CONTEXTS, PREDICTED_FUNDINGS
 from toolserver import (
+    CardValue,
     Fallback,
     FallbackReader,
     Payload,
+    Picture,
     Source,
     SourceEmpty,
     SourceError,
@@ -69,6 +71,17 @@ class FundingRates(Payload):
         okx_funding.FUNDING_RATES,
         okx_funding.MARK_PRICES,
         PREDICTED_FUNDINGS,
+    ),
+    headline=CardValue("top.0.annualized_percent", "%", "a year, {top.0.symbol} at {top.0.venue}"),
+    pictures=(
+        Picture(
+            "bars",
+            "The widest funding rates, as a year",
+            rows="top",
+            values=("annualized_percent",),
+            label="symbol",
+            unit="%",
+        ),
     ),
 )
 async def funding_rates(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> FundingRates:

@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field, RootModel
 
 from tools.sources.steam import PLAYERS, STORE_ITEMS, PlayedList
 from tools.sources.steamspy import TOP100, YesterdaysPeak
-from toolserver import Fallback, Payload, ToolContext, tool, up_to, via
+from toolserver import CardValue, Fallback, Payload, Picture, ToolContext, tool, up_to, via
 
 SHOWN = 15
 
@@ -41,6 +41,8 @@ class Game(NamedTuple):
     ttl_s=600,
     toolset="all",
     sources=(PLAYERS, STORE_ITEMS, TOP100),
+    headline=CardValue("0.players_now", "players", "{0.name}"),
+    pictures=(Picture("bars", "Players now", values=("players_now",), label="name"),),
 )
 async def game_platform_top(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> GamePlatformTop:
     """The 15 most played games on Steam right now, with how many play at this moment and today's peak. Use it for

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from tools.parsing.numbers import significant
 from tools.shared.gas import GAS_SOURCES, Method, gas_fallbacks
-from toolserver import Payload, Timestamp, ToolContext, tool
+from toolserver import CardValue, Payload, Timestamp, ToolContext, tool
 
 DECIMALS = 4
 
@@ -27,6 +27,7 @@ class Gas(Payload):
     title="Ethereum gas",
     ttl_s=15,
     sources=GAS_SOURCES,
+    headline=CardValue("standard", "gwei", "fast {fast}, base fee {base_fee}"),
 )
 async def gas(ctx: ToolContext) -> Gas:
     """What a unit of gas costs on Ethereum now, in gwei: low, standard, fast and the base fee. Use it for "are fees

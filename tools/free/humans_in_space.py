@@ -9,7 +9,7 @@ from pydantic import Field
 from tools.shared.crew import SOURCES, Crew, Person, aboard, crew
 from tools.sources.corquaid import PEOPLE
 from tools.sources.launch_library import ASTRONAUTS, EXPEDITIONS, Expedition
-from toolserver import Fallback, Payload, Timestamp, ToolContext, tool, up_to, via
+from toolserver import CardValue, Fallback, Payload, Timestamp, ToolContext, tool, up_to, via
 
 UNKNOWN = "unknown"
 Kind = Literal["checked", "newest_launch"]
@@ -35,6 +35,7 @@ class HumansInSpace(Payload):
     toolset="all",
     sources=SOURCES,
     deadline_s=30,  # the crews of the stations are a large and slow document
+    headline=CardValue("count", "people", "in space"),
 )
 async def humans_in_space(ctx: ToolContext, limit: Annotated[int, up_to(50)] = 50) -> HumansInSpace:
     """Everyone who is in space right now, with craft and agency. Use it for "how many people are in space?".

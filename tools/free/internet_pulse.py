@@ -6,7 +6,7 @@ import anyio
 from pydantic import Field, RootModel
 
 from tools.sources.probe import TCP_CONNECT
-from toolserver import Payload, SourceDown, ToolContext, tool, up_to, via
+from toolserver import CardValue, Payload, Picture, SourceDown, ToolContext, tool, up_to, via
 
 
 class Target(Payload):
@@ -18,7 +18,14 @@ class InternetPulse(RootModel[list[Target]]):
     """The targets, in the order of the settings."""
 
 
-@tool(path="/api/internet-pulse", title="Internet pulse", ttl_s=60, sources=(TCP_CONNECT,))
+@tool(
+    path="/api/internet-pulse",
+    title="Internet pulse",
+    ttl_s=60,
+    sources=(TCP_CONNECT,),
+    headline=CardValue("0.latency_ms", "ms", "{0.name}"),
+    pictures=(Picture("bars", "Round trip to each region", values=("latency_ms",), label="name", unit="ms"),),
+)
 async def internet_pulse(ctx: ToolContext, limit: Annotated[int, up_to(6)] = 6) -> InternetPulse:
     """How long this server takes to open a TCP connection to four cloud regions and two public DNS anycast addresses.
     Use it for "is the internet slow?"; for outages of named services use service_status.

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, RootModel
 
 from tools.sources.huggingface import MODELS_LIKED_7D, Model
-from toolserver import Payload, Timestamp, ToolContext, tool, up_to
+from toolserver import CardValue, Payload, Picture, Timestamp, ToolContext, tool, up_to
 
 SHOWN = 15
 
@@ -31,6 +31,8 @@ class ModelHubTrending(RootModel[Annotated[list[ModelItem], Field(max_length=SHO
     ttl_s=600,
     toolset="all",
     sources=(MODELS_LIKED_7D,),
+    headline=CardValue("0.id", "", "{0.likes} likes"),
+    pictures=(Picture("bars", "Likes", values=("likes",), label="id"),),
 )
 async def model_hub_trending(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> ModelHubTrending:
     """The AI models on Hugging Face that gained the most likes in the past 7 days, in that order, with downloads and

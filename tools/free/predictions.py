@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, RootModel
 
 from tools.shared.bets import SOURCES, BetItem, markets, show_bet
-from toolserver import ToolContext, tool, up_to
+from toolserver import CardValue, Picture, ToolContext, tool, up_to
 
 SHOWN = 15
 
@@ -14,7 +14,15 @@ class Predictions(RootModel[Annotated[list[BetItem], Field(max_length=SHOWN, des
     model_config = ConfigDict(frozen=True)
 
 
-@tool(path="/api/predictions", title="Prediction markets", ttl_s=60, toolset="core", sources=SOURCES)
+@tool(
+    path="/api/predictions",
+    title="Prediction markets",
+    ttl_s=60,
+    toolset="core",
+    sources=SOURCES,
+    headline=CardValue("0.yes_percent", "%", "{0.question}"),
+    pictures=(Picture("bars", "Chance of yes", values=("yes_percent",), label="question", unit="%"),),
+)
 async def predictions(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> Predictions:
     """The prediction markets most traded in the past 24 hours, with the probability of yes and no in percent and how
     it moved. Use it for "what are the odds that …?".

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import RootModel
 
 from tools.shared.status import PAGES, STATUS_SOURCES, ServiceItem, check_pages
-from toolserver import ToolContext, tool, up_to
+from toolserver import CardValue, Picture, ToolContext, tool, up_to
 
 
 class Services(RootModel[list[ServiceItem]]):
@@ -19,6 +19,8 @@ class Services(RootModel[list[ServiceItem]]):
     toolset="core",
     stale_share=0.25,
     sources=STATUS_SOURCES,
+    headline=CardValue("0.status", "", "{0.name}"),
+    pictures=(Picture("grid", "State of each service", values=("status",), label="name", time="checked_at"),),
 )
 async def service_status(ctx: ToolContext, limit: Annotated[int, up_to(15)] = 15) -> Services:
     """Whether 15 cloud and developer services are up right now, by their own status pages: GitHub, Cloudflare, OpenAI,

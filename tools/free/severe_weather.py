@@ -7,7 +7,7 @@ from pydantic import Field
 from tools.shared.alerts import ALERT_SOURCES, RankedAlert, Ranking, alert_fallbacks, category
 from tools.sources.noaa import WATCH_WARNING_MAP
 from tools.sources.nws import Certainty, Severity, Urgency
-from toolserver import Payload, SourceEmpty, Timestamp, ToolContext, tool, up_to
+from toolserver import CardValue, Payload, Picture, SourceEmpty, Timestamp, ToolContext, tool, up_to
 
 SHOWN = 15
 
@@ -43,7 +43,14 @@ class SevereWeather(Payload):
     top: list[SevereAlert] = Field(max_length=SHOWN, description="Highest score first")
 
 
-@tool(path="/api/severe-weather", title="Severe weather in the US", ttl_s=60, sources=ALERT_SOURCES)
+@tool(
+    path="/api/severe-weather",
+    title="Severe weather in the US",
+    ttl_s=60,
+    sources=ALERT_SOURCES,
+    headline=CardValue("total_active", "warnings", "in the USA, {counts_by_severity.Extreme} extreme"),
+    pictures=(Picture("bars", "Warnings in force by severity", rows="counts_by_severity"),),
+)
 async def severe_weather(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> SevereWeather:
     """The 15 gravest weather alerts now in force in the United States, ranked by severity x urgency x certainty, and
     how many there are of each severity. Use it for "any dangerous weather?"; to filter by state or event use

@@ -22,7 +22,7 @@ from tools.sources.swpc import (
     SolarWind,
     XrayPeak,
 )
-from toolserver import Fallback, Payload, SourceDown, Timestamp, ToolContext, tool, up_to, via
+from toolserver import CardValue, Fallback, Payload, SourceDown, Timestamp, ToolContext, tool, up_to, via
 
 SHOWN = 5
 
@@ -71,6 +71,7 @@ class SpaceWeather(Payload):
     title="Space weather",
     ttl_s=300,
     sources=(KP_INDEX, gfz.KP_INDEX, KP_ESTIMATE, SOLAR_WIND, PROPAGATED_WIND, XRAY_FLUX, ALERTS),
+    headline=CardValue("kp_index", "Kp", "{storm_level}, solar wind {solar_wind_speed_kms} km/s"),
 )
 async def space_weather(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> SpaceWeather:
     """Space weather now: geomagnetic activity (Kp and storm level), solar wind speed and density, the strongest solar

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from tools.parsing import numbers
 from tools.shared.quotes import DEFAULTS, QUOTE_SOURCES, SHARES, QuoteBoard, read_board
 from tools.sources.cnbc import INDICES
-from toolserver import Payload, Timestamp, ToolContext, tool, up_to
+from toolserver import CardValue, Payload, Picture, Timestamp, ToolContext, tool, up_to
 
 MOST, SHOWN = 35, 5
 SYMBOL = re.compile(r"[A-Z][A-Z0-9.\-]{0,9}")
@@ -53,6 +53,12 @@ class Stocks(Payload):
     stale_share=0.25,
     sources=QUOTE_SOURCES,
     distinct=(("symbols",), 60, 3600),
+    headline=CardValue("indices.0.price", "", "{indices.0.name}, {indices.0.change_percent} %"),
+    pictures=(
+        Picture(
+            "bars", "Change since the last close", rows="quotes", values=("change_percent",), label="symbol", unit="%"
+        ),
+    ),
 )
 async def stocks(
     ctx: ToolContext,

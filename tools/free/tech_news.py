@@ -5,14 +5,22 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, RootModel
 
 from tools.shared.front_page import SHOWN, SOURCES, StoryItem, front_page
-from toolserver import ToolContext, tool, up_to
+from toolserver import CardValue, Picture, ToolContext, tool, up_to
 
 
 class TechNews(RootModel[Annotated[list[StoryItem], Field(max_length=SHOWN, description="In page order")]]):
     model_config = ConfigDict(frozen=True)
 
 
-@tool(path="/api/tech-news", title="Tech news front page", ttl_s=60, toolset="all", sources=SOURCES)
+@tool(
+    path="/api/tech-news",
+    title="Tech news front page",
+    ttl_s=60,
+    toolset="all",
+    sources=SOURCES,
+    headline=CardValue("0.title", "", "{0.score} points"),
+    pictures=(Picture("bars", "Points", values=("score",), label="title"),),
+)
 async def tech_news(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> TechNews:
     """The stories on the front page of Hacker News right now, in page order, with score, number of comments and
     links. Use it for "what is the tech world talking about?".

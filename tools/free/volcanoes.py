@@ -11,9 +11,11 @@ from tools.sources.gdacs import Disaster
 from tools.sources.smithsonian import WEEKLY_REPORT, VolcanoReport
 from tools.sources.usgs_volcanoes import ELEVATED_VOLCANOES, ElevatedVolcano
 from toolserver import (
+    CardValue,
     Fallback,
     FallbackReader,
     Payload,
+    Picture,
     SourceEmpty,
     SourceError,
     Timestamp,
@@ -64,6 +66,8 @@ class Listed(NamedTuple):
     title="Volcanoes",
     ttl_s=3600,
     sources=(WEEKLY_REPORT, ELEVATED_VOLCANOES, EVENTS, *GDACS_SOURCES),
+    headline=CardValue("0.name", "", "{0.country}, {0.category}"),
+    pictures=(Picture("map", "Volcanoes in the news", label="name", time="published_at"),),
 )
 async def volcanoes(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> Volcanoes:
     """Volcanoes that erupt or are restless this week, worldwide, with a summary of what happened, and the alert level

@@ -11,7 +11,7 @@ from tools.shared.weather import Weather, condition, from_met_norway, from_open_
 from tools.sources.met_norway import LOCATION_FORECAST
 from tools.sources.open_meteo import FORECAST, Conditions, Hour
 from tools.sources.open_meteo_geocoding import GEOCODING
-from toolserver import InvalidArguments, Payload, Timestamp, ToolContext, tool, via
+from toolserver import CardValue, InvalidArguments, Payload, Picture, Timestamp, ToolContext, tool, via
 
 UNITS = {"temperature": "°F", "wind_speed": "mph", "humidity": "%", "precipitation": "inch"}
 
@@ -60,6 +60,12 @@ def rounded(degrees: float | None) -> float | None:
     ttl_s=600,
     sources=(FORECAST, LOCATION_FORECAST, GEOCODING),
     distinct=(("lat", "lon", "place"), 60, 3600),
+    headline=CardValue("current.temperature_f", "°F", "{current.condition} at {lat}, {lon}"),
+    pictures=(
+        Picture(
+            "series", "Temperature, hour by hour", rows="hourly", values=("temperature_f",), time="time", unit="°F"
+        ),
+    ),
 )
 async def weather(
     ctx: ToolContext,

@@ -14,9 +14,11 @@ from tools.shared.states import state_of
 from tools.sources.firms import FILES, FIRES_AREA, MAINLAND, REGIONS, Confidence, Detection, FireFile
 from tools.sources.nifc import INCIDENTS, Incident
 from toolserver import (
+    CardValue,
     Fallback,
     FallbackReader,
     Payload,
+    Picture,
     SourceError,
     SourceFrozen,
     Timestamp,
@@ -70,6 +72,19 @@ class SeenFires(NamedTuple):
     ttl_s=600,
     deadline_s=25,  # six files, two at a time
     sources=(FIRES_AREA, *REGIONS.values(), INCIDENTS),
+    headline=CardValue("total_detections", "fires", "seen from space in {window_hours} h"),
+    pictures=(
+        Picture(
+            "map",
+            "The strongest fires",
+            rows="top",
+            values=("frp_mw",),
+            label="approx_state",
+            time="detected_at",
+            unit="MW",
+        ),
+        Picture("bars", "Detections by satellite", rows="by_satellite"),
+    ),
 )
 async def wildfires(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> Wildfires:
     """Fires burning in the United States in the past 24 hours as satellites see them, strongest first, and the largest

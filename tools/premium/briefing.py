@@ -19,6 +19,7 @@ from toolserver import (
     FREE_SIBLING,
     Fallback,
     Payload,
+    Picture,
     Sections,
     Sparse,
     Tier,
@@ -156,6 +157,17 @@ class PremiumBriefing(TopLevel, Sparse):
         *roster.SOURCES,
         *bets.SOURCES,
         *(source for source in candles.HOUR_SOURCES if source not in BTC_SPOT_SOURCES),
+    ),
+    pictures=(
+        Picture(
+            "series",
+            "Bitcoin in 24 hours",
+            rows="series.btc_24h",
+            values=("price",),
+            time="ts",
+            unit="$",
+            given={"history": "24h"},
+        ),
     ),
 )
 async def premium_briefing(

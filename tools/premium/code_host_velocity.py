@@ -23,6 +23,7 @@ from tools.sources.github import ACTIVE_LLM, NEW, Repo, RepoQuery
 from toolserver import (
     FREE_SIBLING,
     Payload,
+    Picture,
     SourceError,
     Tier,
     Timestamp,
@@ -128,6 +129,7 @@ class RepositoryMoment(NamedTuple):
     toolset="all",
     tags={FREE_SIBLING: "code_host_trending"},
     sources=(WITH_TOKEN, ANONYMOUS),
+    pictures=(Picture("bars", "Stars by repository", rows="trending_repos", values=("stars",), label="full_name"),),
 )
 async def premium_code_host_velocity(
     ctx: ToolContext, limit: Annotated[int, up_to(TRENDING)] = TRENDING

@@ -14,7 +14,7 @@ from tools.shared.correlation import LEAST, RETURNS, Direction, Relationship, St
 from tools.shared.indices import DOLLAR_SOURCES, dollar_index_fallbacks
 from tools.shared.macro import INDICATORS, Fallbacks, Sourced, new_york_date
 from tools.sources.treasury import PAR_YIELDS
-from toolserver import FREE_SIBLING, Payload, Tier, ToolContext, TopLevel, read_sections, tool
+from toolserver import FREE_SIBLING, Payload, Picture, Tier, ToolContext, TopLevel, read_sections, tool
 
 AssetClass = Literal["commodity", "rates", "fx"]
 SPAN = dt.timedelta(days=75)
@@ -96,6 +96,7 @@ class CorrelationMatrix(TopLevel):
     toolset="core",
     tags={FREE_SIBLING: "economic_data"},
     sources=tuple(dict.fromkeys((*OIL_SERIES_SOURCES, PAR_YIELDS, *DOLLAR_SOURCES))),
+    pictures=(Picture("matrix", "Correlation of daily returns", rows="matrix"),),
 )
 async def premium_correlation_matrix(ctx: ToolContext) -> CorrelationMatrix:
     """30-day Pearson correlations between oil (WTI), the 10- and 2-year Treasury yields and the broad dollar index,

@@ -21,6 +21,7 @@ from toolserver import (
     FREE_SIBLING,
     Fallback,
     Payload,
+    Picture,
     Sections,
     Sparse,
     Tier,
@@ -119,6 +120,20 @@ class PremiumCryptoDeep(TopLevel, Sparse):
         *bitcoin_network.NETWORK_SOURCES,
         *GAS_SOURCES,
         *candles.DAY_SOURCES,
+    ),
+    pictures=(
+        Picture(
+            "series",
+            "Bitcoin in 30 days",
+            rows="series.btc_30d",
+            values=("close",),
+            time="ts",
+            unit="$",
+            given={"history": "30d"},
+        ),
+        Picture(
+            "bars", "Change in 24 hours", rows="coins_top50", values=("change_24h_percent",), label="symbol", unit="%"
+        ),
     ),
 )
 async def premium_crypto_deep(

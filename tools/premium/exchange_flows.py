@@ -14,6 +14,7 @@ from tools.sources.ethereum import Block, EtherTransfer
 from toolserver import (
     FREE_SIBLING,
     Payload,
+    Picture,
     SourceError,
     Tier,
     Timestamp,
@@ -131,6 +132,16 @@ class Sides(NamedTuple):
     toolset="core",
     tags={FREE_SIBLING: "gas"},
     sources=(*onchain.PRICE_SOURCES, *onchain.CHAIN_SOURCES),
+    pictures=(
+        Picture(
+            "bars",
+            "Into and out of exchanges",
+            rows="flows_by_exchange",
+            values=("inflow_eth", "outflow_eth"),
+            label="exchange",
+            unit="ETH",
+        ),
+    ),
 )
 async def premium_exchange_flows(ctx: ToolContext, limit: Annotated[int, up_to(MOST)] = MOST) -> PremiumExchangeFlows:
     """Ether that moves to and from the hot wallets of eight exchanges in the newest blocks: inflow, outflow and net by

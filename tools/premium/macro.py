@@ -19,6 +19,7 @@ from toolserver import (
     FREE_SIBLING,
     Fallback,
     Payload,
+    Picture,
     Sections,
     Sparse,
     Tier,
@@ -142,6 +143,24 @@ SOURCES = tuple(
     toolset="core",
     tags={FREE_SIBLING: "economic_data"},
     sources=SOURCES,
+    pictures=(
+        Picture(
+            "series",
+            "Economic series",
+            rows="economic.*.series",
+            values=("value",),
+            time="date",
+            given={"history": "30d"},
+        ),
+        Picture(
+            "series",
+            "A dollar in other currencies",
+            rows="forex.series.*",
+            values=("value",),
+            time="date",
+            given={"history": "30d"},
+        ),
+    ),
 )
 async def premium_macro(
     ctx: ToolContext,

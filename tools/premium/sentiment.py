@@ -18,6 +18,7 @@ from toolserver import (
     FREE_SIBLING,
     Fallback,
     Payload,
+    Picture,
     SourceEmpty,
     Tier,
     ToolContext,
@@ -110,6 +111,7 @@ class PremiumSentiment(TopLevel):
     toolset="core",
     tags={FREE_SIBLING: "fear_greed"},
     sources=(*FEAR_GREED_SOURCES, *VIX_SOURCES, *headlines.SOURCES, *bets.SOURCES),
+    pictures=(Picture("bars", "Mentions in 24 hours", rows="trending", values=("mention_count_24h",), label="symbol"),),
 )
 async def premium_sentiment(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> PremiumSentiment:
     """What is being said about markets: which of 26 crypto and stock tickers the headlines of the past 24 hours name

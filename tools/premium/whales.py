@@ -16,6 +16,7 @@ from toolserver import (
     FREE_SIBLING,
     Fallback,
     Payload,
+    Picture,
     Tier,
     Timestamp,
     ToolContext,
@@ -125,6 +126,16 @@ class LargeTransfer(NamedTuple):
     toolset="core",
     tags={FREE_SIBLING: "btc_price"},
     sources=(*onchain.PRICE_SOURCES, *btc_whales.UNCONFIRMED_SOURCES, *onchain.CHAIN_SOURCES),
+    pictures=(
+        Picture(
+            "bars",
+            "Large transfers of Ether",
+            rows="eth_whales_latest_block",
+            values=("value_eth",),
+            label="tx_hash",
+            unit="ETH",
+        ),
+    ),
 )
 async def premium_whales(ctx: ToolContext, limit: Annotated[int, up_to(MOST_ETH)] = MOST_ETH) -> PremiumWhales:
     """Large transfers on chain right now: unconfirmed bitcoin transactions that pay 10 BTC or more to others, and

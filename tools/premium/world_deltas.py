@@ -18,6 +18,7 @@ from toolserver import (
     Fallback,
     InvalidArguments,
     Payload,
+    Picture,
     Sections,
     Tier,
     Timestamp,
@@ -144,6 +145,7 @@ class PremiumWorldDeltas(TopLevel):
     toolset="core",
     tags={FREE_SIBLING: "earthquakes", "webhook_since": "since"},
     sources=deltas.SOURCES,
+    pictures=(Picture("bars", "What happened in the hour", rows="counts"),),
 )
 async def premium_world_deltas(
     ctx: ToolContext, since: Since = None, limit: Annotated[int, up_to(200)] = 50

@@ -26,7 +26,7 @@ from toolserver.core.models import iso, iso_or_none
 from toolserver.core.single_flight import SingleFlight
 from toolserver.registry.registry import Operation, Tier
 from toolserver.upstream.reading import CallReader, SourceReader
-from toolserver.upstream.source_errors import UNREADABLE, SourceChanged, SourceDown, SourceError
+from toolserver.upstream.source_errors import UNREADABLE, SourceChanged, SourceDown, SourceError, first_source_error
 from toolserver.upstream.throttle import HOLD_S
 
 log = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class ResponseCache:
         )
         self.clock = clock
         self._hedge_after_s, self._host, self._store, self._pack = hedge_after_s, host, store, pack
-        self._history = history or TimeSeriesStore()
+        self.history = history or TimeSeriesStore()
         self._flights = SingleFlight(tasks)
         self._rhythm = CallRhythm()
         self._kept: dict[Hashable, RenderedResponse] = {}  # most lately composed last
@@ -94,6 +94,13 @@ class ResponseCache:
             self._keep(key, found.next)
             return found.next
         return None
+
+    def peek(self, key: Hashable) -> RenderedResponse | None:
+        """The newest answer that is kept for a key, expired or not. It does not count as a call."""
+        found = self._kept.get(key)
+        if found is not None and found.next is not None and self.clock.time() >= found.expires_at:
+            return found.next
+        return found
 
     def _keep(self, key: Hashable, rendered: RenderedResponse) -> None:
         """Cache an answer; beyond the bound, forget the one that was made first.
@@ -139,6 +146,7 @@ class ResponseCache:
         """Make the answer to default arguments in the background; it takes over when the cached one expires."""
         arguments = operation.arguments()
         key = build_cache_key(operation, arguments)
+        self._defaults.add(key)
 
         async def renew() -> RenderedResponse:
             rendered = await self.compose(operation, arguments)
@@ -200,7 +208,7 @@ class ResponseCache:
             hedge_after_s=self._hedge_after_s,
             patience_s=PATIENCE * operation.deadline_s,
             host=self._host,
-            history=self._history,
+            history=self.history,
             caller=caller,
         )
         began = self.clock.monotonic()
@@ -227,7 +235,7 @@ class ResponseCache:
         except SourceError as error:
             failure = error
         except ExceptionGroup as group:
-            failure = _first_source_error(group)
+            failure = first_source_error(group)
         except UNREADABLE as error:
             if not operation.sources:
                 raise
@@ -307,13 +315,3 @@ def _validate_result(operation: Operation, result: BaseModel | None) -> dict[str
     except ValidationError as error:
         raise SchemaFailure(str(error)) from error
     return again.model_dump(mode="json")
-
-
-def _first_source_error(group: ExceptionGroup[Any]) -> SourceError:
-    """The first error of a group, which has to be a source error: anything else is our own fault and is raised."""
-    error = group.exceptions[0]
-    if isinstance(error, ExceptionGroup):
-        return _first_source_error(error)
-    if not isinstance(error, SourceError):
-        raise group
-    return error

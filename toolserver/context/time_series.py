@@ -81,6 +81,10 @@ class TimeSeriesStore:
         points = self._series.get(series, {}).get(key)
         return points[-1] if points else None
 
+    def points(self, series: str, key: str) -> list[DataPoint]:
+        """Return the points of a key, oldest first."""
+        return list(self._series.get(series, {}).get(key, ()))
+
     def keys(self, series: str) -> list[str]:
         """Return the keys of a series, the one written longest ago first."""
         return list(self._series.get(series, {}))

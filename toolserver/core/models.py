@@ -20,6 +20,11 @@ def iso(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def moment(at: float) -> datetime:
+    """The moment at so many seconds since the epoch, in UTC."""
+    return datetime.fromtimestamp(at, UTC)
+
+
 def iso_ms(at: float) -> str:
     """ISO 8601, UTC, milliseconds, `Z`, of a time in epoch seconds."""
     whole = datetime.fromtimestamp(math.floor(at * 1000) / 1000, UTC)

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, create_model
 
 from toolserver.core.models import TopLevel
 from toolserver.registry import json_schema
+from toolserver.registry.display import CardValue, Picture
 from toolserver.registry.spelling import accept_any_case
 from toolserver.upstream.source import Source
 
@@ -55,6 +56,7 @@ class Operation:
     composed anew in the background that often, for ten minutes after the last call, so that what changes in between is
     seen. `shipped` are the sources of copies that come with the code: answers name them, and nobody asks them.
     `status` is the HTTP status of a success; names in braces in `path` are arguments that stand there.
+    `headline` and `pictures` are how pages show an answer.
     """
 
     name: str
@@ -83,6 +85,8 @@ class Operation:
     warm: tuple[tuple[Source[Any, Any], Any], ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
     status: int = 200
+    headline: CardValue | None = None
+    pictures: tuple[Picture, ...] = ()
 
     @cached_property
     def endpoint(self) -> str:

@@ -9,6 +9,7 @@ from toolserver.registry.registry import Operation, Registry, Tier
 
 SERVICE = "toolserver"
 READYZ = "/readyz"
+LIVE = "/live.json"
 JSON = "application/json"
 HTML = "text/html; charset=utf-8"
 MARKDOWN = "text/markdown; charset=utf-8"
@@ -136,6 +137,11 @@ def auth(operation: Operation) -> Literal["none", "bearer"]:
     if operation.tier is Tier.PAYMENT:
         return "bearer" if operation.reads_only else "none"
     return "none" if operation.tier is Tier.FREE else "bearer"
+
+
+def tool_path(operation: Operation) -> str:
+    """Where the page of a tool is."""
+    return f"/docs#{operation.name}"
 
 
 def sells(registry: Registry) -> bool:

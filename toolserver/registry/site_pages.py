@@ -6,6 +6,7 @@ from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import (
     API_CATALOG,
     JSON,
+    LIVE,
     PAYMENTS,
     PAYMENTS_MARKDOWN,
     PREMIUM_FACTS,
@@ -123,6 +124,13 @@ PAGES = (
         "Sources",
         "Every source with its licence, terms and attribution; `_meta.sources_digest` of an answer is of this document",
         JSON,
+    ),
+    SitePage(
+        LIVE,
+        "Live values",
+        "The newest kept value of each free tool that shows one, with its time and its last day",
+        JSON,
+        fixed=False,
     ),
     SitePage(
         PREMIUM_FACTS,

@@ -5,7 +5,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
+from anyio.abc import TaskGroup
 
+from toolserver.calls.live_values import LiveValues
 from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import Clock
@@ -71,6 +73,24 @@ async def prepare_expected(answers: ResponseCache) -> None:
     while True:
         await anyio.sleep(LOOK_S)
         answers.prepare_expected()
+
+
+async def keep_live(live: LiveValues) -> None:
+    """Compose the answers of the home page's cards anew while somebody looks at them."""
+    while True:
+        await anyio.sleep(LOOK_S)
+        live.refresh_due()
+
+
+def start_composing(
+    tasks: TaskGroup, registry: Registry, cache: SourceCache, pipeline: Pipeline, live: LiveValues
+) -> None:
+    """Start everything that reads and composes without a call."""
+    answers = pipeline.answers
+    tasks.start_soon(keep_warm, registry, cache)
+    tasks.start_soon(follow_asked, registry, pipeline, answers.clock)
+    tasks.start_soon(prepare_expected, answers)
+    tasks.start_soon(keep_live, live)
 
 
 async def keep_usage(usage: Usage, store: PersistentCache) -> None:

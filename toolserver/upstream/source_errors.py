@@ -1,6 +1,7 @@
 """The errors of sources: an upstream that gave nothing usable. Callers still get what other sources gave."""
 
 import csv
+from typing import Any
 
 from toolserver.errors import ToolserverError
 
@@ -101,3 +102,13 @@ class SourceUnusable(SourceError):
     """The source needs a key that is not set."""
 
     word = "no_key"
+
+
+def first_source_error(group: ExceptionGroup[Any]) -> SourceError:
+    """The first error of a group, which has to be a source error: anything else is our own fault and is raised."""
+    error = group.exceptions[0]
+    if isinstance(error, ExceptionGroup):
+        return first_source_error(error)
+    if not isinstance(error, SourceError):
+        raise group
+    return error

@@ -1,0 +1,97 @@
+"""The cards of the home page: what is kept, refreshed while somebody looks, and never an upstream asked by a reader."""
+
+from dataclasses import replace
+
+import anyio
+
+from tests.calls.parts import engine
+from tests.calls.toy import FIRST, REGISTRY
+from toolserver.calls.live_values import AT_ONCE, EVERY_S, POINTS, WATCHED_S, LiveValues
+from toolserver.registry.display import CardValue
+from toolserver.registry.registry import Registry
+
+SHOWN = replace(REGISTRY["number"], headline=CardValue("value", "m", "twice {twice}"))
+SOLD = replace(REGISTRY["premium_report"], headline=CardValue("one"))
+CARDS = Registry([SHOWN, SOLD, REGISTRY["hasty"]])
+
+
+def live_values(e) -> LiveValues:
+    return LiveValues(CARDS, e.answers)
+
+
+async def refresh(live: LiveValues) -> int:
+    begun = live.refresh_due()
+    await anyio.wait_all_tasks_blocked()
+    return begun
+
+
+async def test_a_fresh_server_shows_that_there_is_no_value_yet_and_asks_nobody():
+    async with engine(CARDS) as e:
+        read = live_values(e).read()
+        assert read["generated_at"] == "2027-01-15T08:00:00Z"
+        (card,) = read["values"]
+        assert (card["tool"], card["value"], card["updated_at"], card["series"]) == ("number", None, None, [])
+        assert e.internet.asked == []
+
+
+async def test_nothing_is_composed_until_somebody_looks_and_ten_minutes_after():
+    async with engine(CARDS) as e:
+        e.internet.serves(FIRST, {"value": 3})
+        live = live_values(e)
+        assert await refresh(live) == 0
+        live.read()
+        assert await refresh(live) == 1
+        (card,) = live.read()["values"]
+        assert (card["value"], card["unit"], card["note"]) == (3.0, "m", ["twice ", 6.0])
+        assert (card["updated_at"], card["stale"]) == ("2027-01-15T08:00:00Z", False)
+        e.clock.advance(WATCHED_S + 1)
+        assert await refresh(live) == 0
+        (card,) = live.read()["values"]
+        assert card["value"] == 3.0  # the last one stays, with its age
+
+
+async def test_an_answer_is_composed_anew_when_it_has_expired_and_at_most_once_a_minute():
+    async with engine(CARDS) as e:
+        e.internet.serves(FIRST, {"value": 3})
+        live = live_values(e)
+        begun = []
+        for seconds in (0, 29, 15, 16, 1, 60):
+            e.clock.advance(seconds)
+            live.read()
+            begun.append(await refresh(live))
+        assert begun == [1, 0, 0, 1, 0, 1]
+        assert EVERY_S == 60
+        assert AT_ONCE > 1
+
+
+async def test_points_of_a_series_are_values_that_were_there():
+    async with engine(CARDS) as e:
+        live = live_values(e)
+        given = list(range(2 * POINTS + 1))
+        for value in given:
+            e.internet.serves(FIRST, {"value": value})
+            live.read()
+            await refresh(live)
+            live.read()
+            e.clock.advance(EVERY_S + 1)
+        series = [value for _, value in live.read()["values"][0]["series"]]
+        assert len(series) <= POINTS
+        assert series[-1] == given[-1]
+        assert set(series) <= set(map(float, given))
+        assert series == sorted(series)
+
+
+async def test_a_source_that_is_down_leaves_the_last_value_and_says_that_it_is_stale():
+    async with engine(CARDS) as e:
+        e.internet.serves(FIRST, {"value": 3})
+        live = live_values(e)
+        live.read()
+        await refresh(live)
+        live.read()
+        e.internet.serves(FIRST, {"value": "?"})
+        e.clock.advance(EVERY_S + 1)
+        live.read()
+        await refresh(live)
+        (card,) = live.read()["values"]
+        assert (card["value"], card["stale"]) == (3.0, True)
+        assert len(card["series"]) == 1

@@ -1,0 +1,44 @@
+"""What the project's tools show: every headline and picture is there in an answer of the simulated world."""
+
+import pytest
+
+from toolserver.registry.display import read_path, read_paths
+from toolserver.registry.field_table import payload_rows
+from toolserver.registry.registry import Registry, Tier
+from toolserver.server.packaged_texts import read_examples
+
+REGISTRY = Registry.load("tools")
+EXAMPLES = read_examples()
+SHOWN = [operation for operation in REGISTRY if operation.headline or operation.pictures]
+
+
+def payload(operation):
+    body = EXAMPLES[operation.name]
+    return body["data"] if operation.enveloped else body
+
+
+@pytest.mark.parametrize("operation", [o for o in SHOWN if o.headline], ids=lambda o: o.name)
+def test_a_headline_is_in_the_answer(operation):
+    missing = [path for path in operation.headline.paths if read_path(payload(operation), path) is None]
+    assert missing == []
+    assert operation.tier is Tier.FREE, "a card shows what everybody may read"
+
+
+@pytest.mark.parametrize("operation", [o for o in SHOWN if o.pictures], ids=lambda o: o.name)
+def test_the_rows_of_a_picture_have_the_members_that_it_draws(operation):
+    for picture in operation.pictures:
+        if picture.given:
+            described = {row.path for row in payload_rows(operation)}
+            assert any(path.split(".")[0].split("[")[0] in picture.rows for path in described)
+            assert all(name in operation.input_schema["properties"] for name in picture.given)
+            continue
+        for _, rows in read_paths(payload(operation), picture.rows):
+            assert rows, picture.title
+            if isinstance(rows, dict):
+                continue
+            drawn = {*picture.values, picture.label, picture.time, *_place(picture)} - {""}
+            assert drawn <= rows[0].keys(), picture.title
+
+
+def _place(picture):
+    return (picture.lat, picture.lon) if picture.kind == "map" else ()

@@ -1,0 +1,97 @@
+"""The newest kept value of each free tool that shows one: for the cards of the home page.
+
+A reader takes what is kept and never waits for an upstream. While anybody looks, and for ten minutes after, each of
+these answers is composed anew when it has expired, as if it had been called for; so a page that many look at asks
+upstreams no more than one agent would.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from toolserver.calls.cache_key import build_cache_key
+from toolserver.calls.response import RenderedResponse, decode
+from toolserver.calls.response_cache import ResponseCache
+from toolserver.core.data_point import DataPoint
+from toolserver.core.models import iso, moment
+from toolserver.registry.registry import Operation, Registry, Tier
+
+WATCHED_S = 600.0
+AT_ONCE = 6  # answers that begin to be composed at the same look
+EVERY_S = 60.0  # the least time between two tries of one answer, and between two points of a series
+SERIES = "live_values"
+KEEP_S = 86_400.0
+POINTS = 60  # of a series that are shown
+_NOTHING: Mapping[str, Any] = MappingProxyType(
+    {"value": None, "note": [], "updated_at": None, "stale": None, "expires_at": None, "series": []}
+)
+
+
+class LiveValues:
+    """The cards of one service."""
+
+    def __init__(self, registry: Registry, answers: ResponseCache) -> None:
+        self._answers, self._history = answers, answers.history
+        self.shown = [o for o in registry if o.tier is Tier.FREE and o.headline is not None]
+        self._asked_at: float | None = None
+        self._tried: dict[str, float] = {}
+
+    def read(self) -> dict[str, Any]:
+        """Every card as it stands. That somebody looks is remembered."""
+        clock = self._answers.clock
+        self._asked_at = clock.monotonic()
+        return {"generated_at": iso(clock.now()), "values": [self._card(operation) for operation in self.shown]}
+
+    def refresh_due(self) -> int:
+        """Begin to compose answers that have expired, while somebody looks. Returns how many were begun."""
+        now = self._answers.clock.monotonic()
+        if self._asked_at is None or now - self._asked_at > WATCHED_S:
+            return 0
+        due = [operation for operation in self.shown if self._is_due(operation, now)][:AT_ONCE]
+        for operation in due:
+            self._tried[operation.name] = now
+            self._answers.refresh(operation)
+        return len(due)
+
+    def _is_due(self, operation: Operation, now: float) -> bool:
+        tried = self._tried.get(operation.name)
+        if tried is not None and now - tried < EVERY_S:
+            return False
+        kept = self._kept(operation)
+        return kept is None or kept.expires_at <= self._answers.clock.time()
+
+    def _kept(self, operation: Operation) -> RenderedResponse | None:
+        return self._answers.peek(build_cache_key(operation, operation.arguments()))
+
+    def _card(self, operation: Operation) -> dict[str, Any]:
+        assert operation.headline is not None
+        kept = self._kept(operation)
+        card: dict[str, Any] = {"tool": operation.name, "unit": operation.headline.unit}
+        if kept is None:
+            return {**card, **_NOTHING}
+        if "card" not in kept.memo:
+            kept.memo["card"] = self._read(operation, kept)
+        series = [[iso(point.at), point.value] for point in self._series(operation)]
+        shown: dict[str, Any] = card | kept.memo["card"] | {"series": series}
+        return shown
+
+    def _read(self, operation: Operation, kept: RenderedResponse) -> dict[str, Any]:
+        """What an answer says, once for each answer; a figure becomes a point of the tool's series."""
+        assert operation.headline is not None
+        body = decode(kept.payload)
+        value, note = operation.headline.read(body.get("data") if operation.enveloped else body)
+        at = moment(kept.generated_at)
+        oldest = moment(kept.oldest_at if kept.oldest_at is not None else kept.generated_at)
+        if isinstance(value, int | float) and not isinstance(value, bool) and not kept.stale:
+            last = self._history.last(SERIES, operation.name)
+            if last is None or (at - last.at).total_seconds() >= EVERY_S:
+                self._history.note(SERIES, operation.name, value, at, keep_s=KEEP_S)
+        expires = moment(kept.expires_at)
+        told = {"updated_at": None if value is None else iso(oldest), "stale": kept.stale, "expires_at": iso(expires)}
+        return {"value": value, "note": note, **told}
+
+    def _series(self, operation: Operation) -> list[DataPoint]:
+        """The kept points, at most `POINTS` of them: every so many-th, counted from the newest."""
+        points = self._history.points(SERIES, operation.name)
+        step = -(-len(points) // POINTS) or 1
+        return points[::-1][::step][::-1]
