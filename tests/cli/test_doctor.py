@@ -15,6 +15,7 @@ from toolserver.clock import SystemClock
 from toolserver.settings import KEYS, Settings, SourceSettings
 from toolserver.upstream.announcements import Announcements
 from toolserver.upstream.drift import Drift
+from toolserver.upstream.refusals import HostRefusals
 
 
 def table(settings=None):
@@ -49,7 +50,7 @@ class Made:
     ready_now: bool
 
     class fetcher:
-        announcements = Announcements(SystemClock())
+        announcements, refusals = Announcements(SystemClock()), HostRefusals(SystemClock())
 
     async def ready(self):
         return {"storage": self.ready_now}
@@ -106,7 +107,7 @@ async def test_as_json_there_is_one_document(local, capsys):
     local(True, [GOOD])
     await doctor_command(Settings(), live=True, as_json=True)
     found = json.loads(capsys.readouterr().out)
-    assert found.keys() == {"settings", "ready", "licence", "sources", "announcements", "advice"}
+    assert found.keys() == {"settings", "ready", "licence", "sources", "announcements", "refusals", "advice"}
     assert (found["ready"], found["sources"][0]["source"]) == ({"storage": True}, "A.good")
 
 
@@ -134,6 +135,21 @@ async def test_what_upstreams_announce_is_listed(local, capsys, monkeypatch, as_
     assert "sunset" in out
 
 
+@pytest.mark.parametrize("as_json", [True, False])
+async def test_hosts_that_refuse_us_are_listed(local, capsys, monkeypatch, as_json):
+    refusals = HostRefusals(SystemClock())
+    refusals.record("www.cisa.gov", 403)
+    monkeypatch.setattr(Made.fetcher, "refusals", refusals)
+    local(True, [GOOD])
+    await doctor_command(Settings(), live=True, as_json=as_json)
+    out = capsys.readouterr().out
+    if as_json:
+        (told,) = json.loads(out)["refusals"]
+        assert (told["host"], told["status"], told["until"] - told["seen_at"]) == ("www.cisa.gov", 403, 3600)
+    else:
+        assert "www.cisa.gov                         refuses us (status 403)" in out
+
+
 async def test_without_live_no_source_is_requested(local, capsys):
     local(True, [GOOD])
     await doctor_command(Settings(), live=False, as_json=True)
@@ -158,7 +174,7 @@ def recorded(local, monkeypatch, tmp_path):
 
     def use(*probes):
         async def record_sources(settings, folder):
-            return RecordedSources(list(probes), [], {"weather": "ok", "gas": "no data"}, 7)
+            return RecordedSources(list(probes), [], [], {"weather": "ok", "gas": "no data"}, 7)
 
         monkeypatch.setattr(doctor, "record_sources", record_sources)
         return doctor_command(Settings(), live=True, as_json=False, record=tmp_path / "rec")

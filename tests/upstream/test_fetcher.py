@@ -14,6 +14,7 @@ from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.proof import Proof
 from toolserver.upstream.source import Get, HostGroup, Licence, Post, Source
 from toolserver.upstream.source_errors import (
+    HostRefused,
     SourceChanged,
     SourceDown,
     SourceError,
@@ -120,6 +121,7 @@ async def test_more_than_three_redirects_are_too_many(rig):
         (403, {}, SourceRefused, "refused"),
         (451, {}, SourceRefused, "refused"),
         (403, {"x-ratelimit-remaining": "0"}, SourceLimited, "rate_limited"),
+        (403, {"retry-after": "60"}, SourceLimited, "rate_limited"),
         (418, {}, SourceLimited, "rate_limited"),
         (429, {}, SourceLimited, "rate_limited"),
         (404, {}, SourceChanged, "http_404"),
@@ -132,6 +134,46 @@ async def test_each_status_has_its_meaning(rig, status, headers, error, word):
     with pytest.raises(error) as caught:
         await rig.fetch(source_of(Get(URL)))
     assert (caught.value.word, rig.observed) == (word, [(word, True)])
+
+
+@pytest.mark.parametrize(("status", "refusing"), [(403, ()), (451, ()), (429, (429,))])
+async def test_a_host_that_refuses_us_is_not_asked_again_for_an_hour_and_counts_as_no_failure(rig, status, refusing):
+    rig.internet.serves(URL, httpx.Response(status))
+    source = source_of(Get(URL), hosts=HostGroup("picky", 1, 0, 60, 60, refusing=frozenset(refusing)))
+    for _ in range(5):
+        with pytest.raises(HostRefused):
+            await rig.fetch(source)
+    assert rig.observed == [("refused", True), *[("refused", False)] * 4]
+    assert [(each.host, each.status) for each in rig.fetcher.refusals.list_all()] == [("api.test.example", status)]
+    rig.clock.advance(3600)
+    rig.internet.serves(URL, {"value": 1})
+    await rig.fetch(source)
+    assert rig.fetcher.refusals.list_all() == []
+
+
+async def test_a_callers_query_that_is_refused_does_not_close_its_host_to_others(rig):
+    rig.internet.serves(URL, httpx.Response(403))
+    with pytest.raises(SourceRefused):
+        await rig.fetcher.fetch(source_of(Get(URL)), None, {}, None, is_chosen=True)
+    rig.internet.serves(URL, {"value": 1})
+    await rig.fetch(source_of(Get(URL)))
+
+
+async def test_a_wrong_key_is_a_failure_of_that_source_and_no_refusal_of_its_host(rig):
+    rig.internet.serves(URL, httpx.Response(401))
+    with pytest.raises(SourceRefused):
+        await rig.fetch(source_of(Get(URL)))
+    assert rig.fetcher.refusals.list_all() == []
+
+
+async def test_the_next_mirror_answers_for_one_whose_host_refuses(rig):
+    mirror = "https://mirror.example/v1"
+    rig.internet.serves(URL, httpx.Response(403))
+    rig.internet.serves(mirror, {"value": 2})
+    for _ in range(2):
+        fetched = await rig.fetch(source_of((Get(URL), Get(mirror))))
+        assert fetched.value.value == 2
+    assert [str(sent.url) for sent in rig.internet.asked] == [URL, mirror, mirror]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,14 @@ import pytest
 
 from tests.calls.parts import START
 from toolserver.clock import ManualClock
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceImplausible, SourceLimited
+from toolserver.upstream.source_errors import (
+    HostRefused,
+    SourceChanged,
+    SourceDown,
+    SourceEmpty,
+    SourceImplausible,
+    SourceLimited,
+)
 from toolserver.upstream.source_health import CircuitOpen, SourceHealth
 from toolserver.upstream.throttle import RequestWithheld
 
@@ -14,6 +21,7 @@ NOT_A_FAILURE = {
     "our budget": RequestWithheld(),
     "a circuit that is open": CircuitOpen(),
     "an implausible value": SourceImplausible("jumped"),
+    "a host that refuses us": HostRefused("http 403"),
 }
 
 
@@ -104,6 +112,12 @@ def test_a_refused_query_of_a_caller_says_nothing_about_the_source(clock, error)
     health = SourceHealth(clock, is_for_callers=True)
     fail(health, 100, error)
     assert not is_open(health)
+
+
+def test_refusals_of_callers_queries_open_their_circuit_for_their_hosts_are_not_closed(clock):
+    health = SourceHealth(clock, is_for_callers=True)
+    fail(health, 10, HostRefused("http 403"))
+    assert is_open(health)
 
 
 def test_failures_of_callers_queries_open_a_circuit_only_after_ten(clock):

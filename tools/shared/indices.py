@@ -38,11 +38,14 @@ class IndexQuote(NamedTuple):
 
 
 def market_fallbacks(symbol: str) -> tuple[Fallback[IndexQuote], ...]:
-    """One of the four symbols of MARKET; the VIX has its published closes as a last resort."""
+    """One of the four symbols of MARKET; the VIX has its published closes as a last resort.
+
+    Yahoo comes last of those with prices of now: it refuses whoever is no browser, as it likes.
+    """
     fallbacks = (
         via(QUOTES, MARKET, lambda quotes: from_quote(quotes[symbol], f"cnbc:{symbol}")),
-        via(SPARK, MARKET, lambda quotes: from_quote(quotes[symbol], f"yahoo:{yahoo.to_yahoo_symbol(symbol)}")),
         via(DELAYED_QUOTE, symbol, lambda quote: _from_cboe(quote, symbol)),
+        via(SPARK, MARKET, lambda quotes: from_quote(quotes[symbol], f"yahoo:{yahoo.to_yahoo_symbol(symbol)}")),
     )
     return (*fallbacks, via(VIX_HISTORY, None, from_closes)) if symbol == "VIX" else fallbacks
 

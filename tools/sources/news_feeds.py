@@ -12,8 +12,8 @@ from tools.parsing.feeds import Headline, newest_headline
 from tools.parsing.text import clean_or_none, web_url
 from tools.parsing.times import from_iso, from_rfc822
 from tools.parsing.xml import rss_items
-from tools.sources.hosts import DAY, HOUR, MINUTE, RSS
-from toolserver import Get, Keys, Licence, Source, read_rows
+from tools.sources.hosts import DAY, HOUR, MINUTE, RSS, YAHOO_NEWS
+from toolserver import Get, HostGroup, Keys, Licence, Source, read_rows
 
 SEARCH = "https://news.google.com/rss/search"
 SWITCH = "GOOGLE_NEWS"
@@ -38,14 +38,16 @@ def _date(text: str) -> datetime:
     return from_iso(text) if text[:4].isdigit() and text[4:5] == "-" else from_rfc822(text)
 
 
-def feed(name: str, url: str, licence: Licence, *, newest_max_s: float = 2 * DAY) -> Source[None, tuple[Headline, ...]]:
+def feed(
+    name: str, url: str, licence: Licence, *, hosts: HostGroup = RSS, newest_max_s: float = 2 * DAY
+) -> Source[None, tuple[Headline, ...]]:
     """The feed of a publisher."""
     return Source(
         name,
         Get(url, decode="bytes"),
         parse,
         licence=licence,
-        hosts=RSS,
+        hosts=hosts,
         fresh_s=300,
         keep_s=6 * HOUR,
         conditional=True,
@@ -85,6 +87,7 @@ YAHOO_FINANCE = feed(
     "YahooFinance.news_rss",
     "https://finance.yahoo.com/news/rssindex",
     _theirs("Yahoo Finance", "https://legal.yahoo.com/us/en/yahoo/terms/otos/index.html"),
+    hosts=YAHOO_NEWS,
 )
 BBC_BUSINESS = feed(
     "BBC.business_rss",

@@ -20,6 +20,7 @@ from toolserver.registry.licence_table import WHAT
 from toolserver.server.packaged_texts import read_licence_table
 from toolserver.settings import KEYS, Settings
 from toolserver.upstream.announcements import Announcement
+from toolserver.upstream.refusals import HostRefusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Examination:
 
     probes: list[Probe]
     announced: list[Announcement]
+    refused: list[HostRefusal]
     recorded: str = ""
 
 
@@ -39,7 +41,7 @@ async def doctor_command(settings: Settings, *, live: bool, as_json: bool, recor
     """
     async with local_service(settings, background=False) as service:
         ready = await service.ready()
-        found = await _examine(service) if live and record is None else Examination([], [])
+        found = await _examine(service) if live and record is None else Examination([], [], [])
     if record is not None:
         found = await _record(settings, record)
     table = settings_table(settings)
@@ -48,14 +50,17 @@ async def doctor_command(settings: Settings, *, live: bool, as_json: bool, recor
     unwell = [probe.source for probe in found.probes if probe.verdict in NEEDS_PERSON] if record is not None else []
     advice = give_advice(settings, ready, tried, unwell)
     announced = [each._asdict() for each in found.announced]
+    refused = [each._asdict() for each in found.refused]
     if as_json:
         sources = [asdict(probe) | {"verdict": probe.verdict} for probe in found.probes]
         told = {"settings": table, "ready": ready, "licence": licence, "sources": sources}
-        told |= {"announcements": announced, "advice": [asdict(each) for each in advice]}
+        told |= {"announcements": announced, "refusals": refused, "advice": [asdict(each) for each in advice]}
         click.echo(json.dumps(told, indent=2))
     else:
         for each in announced:
             click.echo(f"{each['source']:36} announces {each['kind']}: {each['text']}")
+        for each in refused:
+            click.echo(f"{each['host']:36} refuses us (status {each['status']}); asked again after an hour, then a day")
         _print(table, ready, found, f"licence policy {licence['policy']}: {licence['said']}")
         click.echo(f"\n{describe_verdict(advice)}")
         for finding in advice:
@@ -64,7 +69,8 @@ async def doctor_command(settings: Settings, *, live: bool, as_json: bool, recor
 
 
 async def _examine(service: Service) -> Examination:
-    return Examination(await probe_sources(service), service.fetcher.announcements.list_all())
+    probes, fetcher = await probe_sources(service), service.fetcher
+    return Examination(probes, fetcher.announcements.list_all(), fetcher.refusals.list_all())
 
 
 async def _record(settings: Settings, folder: Path) -> Examination:
@@ -75,7 +81,9 @@ async def _record(settings: Settings, folder: Path) -> Examination:
     well = sum(outcome == "ok" for outcome in found.tools.values())
     recorded = f"{found.exchanges} exchanges are recorded in {folder}; {well} of {len(found.tools)} tools had data"
     poor = [f"{name} ({outcome})" for name, outcome in found.tools.items() if outcome != "ok"]
-    return Examination(found.probes, found.announced, f"{recorded}{': not ' if poor else ''}{', '.join(poor)}")
+    return Examination(
+        found.probes, found.announced, found.refused, f"{recorded}{': not ' if poor else ''}{', '.join(poor)}"
+    )
 
 
 def licence_decision(settings: Settings) -> dict[str, Any]:

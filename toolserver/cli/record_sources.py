@@ -17,15 +17,20 @@ from toolserver.ledger.memory import MemoryLedger
 from toolserver.registry.registry import Operation, Tier
 from toolserver.settings import Settings
 from toolserver.upstream.announcements import Announcement
+from toolserver.upstream.refusals import HostRefusal
 
 CREDITS = 1000  # of a token that exists in this process only
 
 
 class RecordedSources(NamedTuple):
-    """What was found: each source's probe, what upstreams announced, and each tool with `ok` or why it has no data."""
+    """What was found: each source's probe, what upstreams announced, who refused, and what came of each tool.
+
+    That is `ok`, or why the tool has no data.
+    """
 
     probes: list[Probe]
     announced: list[Announcement]
+    refused: list[HostRefusal]
     tools: dict[str, str]
     exchanges: int
 
@@ -43,7 +48,7 @@ async def record_sources(settings: Settings, folder: Path) -> RecordedSources:
         probes = await probe_sources(service, recording)
         tools = await _call_tools(service)
         announced = service.fetcher.announcements.list_all()
-        found = RecordedSources(probes, announced, tools, recording.count)
+        found = RecordedSources(probes, announced, service.fetcher.refusals.list_all(), tools, recording.count)
         recording.finish(
             service.clock.time(),
             is_simulated=settings.upstream.via is not None,

@@ -10,7 +10,14 @@ from urllib.parse import unquote, urlsplit
 from toolserver.core.http_body import BodyUnreadable, read_prefix
 from toolserver.upstream.large_bodies import BodyPlace
 from toolserver.upstream.source import Connect, Keys, Post, Request, Source
-from toolserver.upstream.source_errors import SourceChanged, SourceTooLarge
+from toolserver.upstream.source_errors import (
+    HostRefused,
+    SourceChanged,
+    SourceDown,
+    SourceLimited,
+    SourceRefused,
+    SourceTooLarge,
+)
 from toolserver.upstream.tcp_probe import connect_ms
 
 if TYPE_CHECKING:
@@ -92,6 +99,25 @@ def _gives_nothing_away(target: "httpx.URL", request: Request, keys: Keys) -> bo
     written = unquote(str(target))
     has_key = any(len(key) >= SHORTEST_KEY and key in written for key in keys.values())
     return not has_key and not isinstance(request, Post)
+
+
+def judge_status(source: Source[Any, Any], raw: Raw, now: datetime) -> None:
+    """Return for a status that is an answer, and raise the SourceError that any other stands for."""
+    status = raw.status
+    if status == 200 or status in source.also:
+        return
+    if status in source.hosts.refusing or status == 451:
+        raise HostRefused(f"http {status}")
+    spent = status == 403 and (raw.headers.get("x-ratelimit-remaining") == "0" or "retry-after" in raw.headers)
+    if status in (429, 418) or spent:
+        raise SourceLimited(f"http {status}", retry_after_s=retry_after(raw.headers, now))
+    if status == 403:
+        raise HostRefused("http 403")
+    if status == 401:
+        raise SourceRefused("http 401")
+    if status == 599:
+        raise SourceDown("name does not resolve")
+    raise SourceDown(word=f"http_{status}") if status >= 500 else SourceChanged(word=f"http_{status}")
 
 
 def retry_after(headers: "httpx.Headers", now: datetime) -> float | None:

@@ -17,19 +17,19 @@ import anyio
 from toolserver.clock import Clock
 from toolserver.upstream.announcements import Announcements
 from toolserver.upstream.decode import ParsedBody, read_body, read_times
-from toolserver.upstream.exchange import Raw, retry_after
+from toolserver.upstream.exchange import Raw, judge_status
 from toolserver.upstream.freshness import judge_times
 from toolserver.upstream.http_sender import HttpSender, RecordExchange
 from toolserver.upstream.large_bodies import BodyPlace, LargeBodies
+from toolserver.upstream.refusals import HostRefusals
 from toolserver.upstream.sending_time import SendingTime
 from toolserver.upstream.source import Get, Keys, Request, Source
 from toolserver.upstream.source_errors import (
-    SourceChanged,
+    HostRefused,
     SourceDown,
     SourceError,
     SourceExcluded,
     SourceLimited,
-    SourceRefused,
     SourceUnusable,
 )
 from toolserver.upstream.source_health import SourceHealth
@@ -103,7 +103,7 @@ class Fetcher:
         self._clock, self._keys, self._barred, self._observe = clock, keys, _BARRED[licence_policy], observe
         self._throttle, self._large = Throttle(clock=clock, keys=keys), LargeBodies()
         self.health, self._health_for_callers = SourceHealth(clock), SourceHealth(clock, is_for_callers=True)
-        self.announcements = Announcements(clock)
+        self.announcements, self.refusals = Announcements(clock), HostRefusals(clock)
         self._sender = HttpSender(
             clock=clock,
             keys=keys,
@@ -201,11 +201,13 @@ class Fetcher:
     async def _exchange(
         self, source: Source[Any, Any], query: Any, request: Request, asking: "_Asking", means: "_Means"
     ) -> Fetched:
+        host = urlsplit(request.url).netloc
+        self.refusals.admit(host)
         raw = await self._send_with_retry(source, request, asking, means)
         if raw.status == 304 and asking.kept is not None:
             parsed, body = read_times(source, asking.kept), None
         else:
-            self._judge_status(source, raw, is_chosen=asking.is_chosen)
+            self._judge_status(source, raw, host, is_chosen=asking.is_chosen)
             parsed, body = await self.parse(source, request, query, raw.body, is_cut=raw.cut), raw.body
         now = self._clock.now()
         _judge_life(source, parsed, now)
@@ -220,21 +222,18 @@ class Fetcher:
         """Parse a body, a large one in a worker thread. Raises SourceError."""
         return await self._large.parse(len(body), lambda: read_body(source, request, query, body, cut=is_cut))
 
-    def _judge_status(self, source: Source[Any, Any], raw: Raw, *, is_chosen: bool) -> None:
-        """Raise the SourceError that a status other than an answer stands for."""
-        status = raw.status
-        if status == 200 or status in source.also:
-            return
-        wait = retry_after(raw.headers, self._clock.now())
-        limited = status in (429, 418) or (status == 403 and raw.headers.get("x-ratelimit-remaining") == "0")
-        if limited:
-            self._throttle.close(source.hosts, raw.host, wait, is_chosen=is_chosen)
-            raise SourceLimited(f"http {status}", retry_after_s=wait)
-        if status in (401, 403, 451):
-            raise SourceRefused(f"http {status}")
-        if status == 599:
-            raise SourceDown("name does not resolve")
-        raise SourceDown(word=f"http_{status}") if status >= 500 else SourceChanged(word=f"http_{status}")
+    def _judge_status(self, source: Source[Any, Any], raw: Raw, host: str, *, is_chosen: bool) -> None:
+        """Raise the SourceError that a status other than an answer stands for, and leave the host alone for a time."""
+        try:
+            judge_status(source, raw, self._clock.now())
+        except SourceLimited as error:
+            self._throttle.close(source.hosts, raw.host, error.retry_after_s, is_chosen=is_chosen)
+            raise
+        except HostRefused:
+            if not is_chosen:
+                self.refusals.record(host, raw.status)
+            raise
+        self.refusals.forget(host)
 
     async def _send_with_retry(
         self, source: Source[Any, Any], request: Request, asking: "_Asking", means: "_Means"

@@ -68,7 +68,8 @@ class HostGroup:
 
     `each_host` keeps the numbers per host instead of for the whole group. `key` names an API key whose
     presence replaces budget and gap by `keyed_budget` and `keyed_gap_s`. `reserve` is the part of the budget that
-    queries chosen by callers may not touch; 0 for a group that only they use.
+    queries chosen by callers may not touch; 0 for a group that only they use. `refusing` are the statuses, besides
+    403 and 451, by which its hosts refuse clients that are no browsers: 429 where it comes whatever the pace.
     """
 
     name: str
@@ -81,6 +82,7 @@ class HostGroup:
     keyed_budget: int | None = None
     keyed_gap_s: float | None = None
     reserve: float = 0.5
+    refusing: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,14 @@ class SourceRefused(SourceError):
     word = "refused"
 
 
+class HostRefused(SourceRefused):
+    """The host refuses whoever asks from here; with `asked` False we did not ask again, because it did so lately."""
+
+    def __init__(self, detail: str, *, asked: bool = True) -> None:
+        super().__init__(detail)
+        self.asked = asked
+
+
 class SourceChanged(SourceError):
     """The body is not the shape this source is known to have; `word` is that of the base class."""
 

@@ -4,7 +4,14 @@ import logging
 
 from toolserver.clock import Clock
 from toolserver.core.circuit_breaker import BreakerPolicy, CircuitBreaker
-from toolserver.upstream.source_errors import SourceDown, SourceEmpty, SourceError, SourceImplausible, SourceLimited
+from toolserver.upstream.source_errors import (
+    HostRefused,
+    SourceDown,
+    SourceEmpty,
+    SourceError,
+    SourceImplausible,
+    SourceLimited,
+)
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +56,8 @@ class SourceHealth:
             _record(circuit, good=True)
 
     def record_failure(self, name: str, error: SourceError) -> None:
-        """Count a failure, unless the source was not asked, limited us, or gave a value that is implausible."""
-        if not error.asked or isinstance(error, SourceLimited | SourceImplausible) or self._is_about_query(error):
+        """Count a failure, unless the source was not asked, limited or refused us, or gave an implausible value."""
+        if not error.asked or isinstance(error, SourceLimited | SourceImplausible) or self._is_no_failure(error):
             self.record_nothing(name)
             return
         if name not in self._down:
@@ -61,8 +68,11 @@ class SourceHealth:
             self._down.add(name)
         _record(self._circuits.setdefault(name, CircuitBreaker(self._clock, self._policy)), good=False)
 
-    def _is_about_query(self, error: SourceError) -> bool:
-        return self._is_for_callers and (isinstance(error, SourceEmpty) or error.word.startswith("http_4"))
+    def _is_no_failure(self, error: SourceError) -> bool:
+        """Whether the host refuses us, which is remembered elsewhere, or the caller's query is what it did not like."""
+        if not self._is_for_callers:
+            return isinstance(error, HostRefused)
+        return isinstance(error, SourceEmpty) or error.word.startswith("http_4")
 
     def record_nothing(self, name: str) -> None:
         """Let the next request probe a half-open circuit: this one ended without saying anything about the source."""

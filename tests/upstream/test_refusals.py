@@ -1,0 +1,77 @@
+"""Hosts that refuse us are left alone for long and remembered."""
+
+import pytest
+
+from tests.calls.parts import START
+from toolserver.clock import ManualClock
+from toolserver.upstream.refusals import HostRefusals
+from toolserver.upstream.source_errors import HostRefused
+
+HOST, HOUR, DAY = "www.example", 3600, 86400
+
+
+@pytest.fixture
+def clock():
+    return ManualClock(START)
+
+
+@pytest.fixture
+def refusals(clock):
+    return HostRefusals(clock)
+
+
+def is_open(refusals, host=HOST):
+    try:
+        refusals.admit(host)
+    except HostRefused:
+        return False
+    return True
+
+
+def test_a_host_that_refused_is_left_alone_for_an_hour_and_the_second_time_for_a_day(refusals, clock):
+    for pause_s in (HOUR, DAY, DAY):
+        assert is_open(refusals)
+        refusals.record(HOST, 403)
+        clock.advance(pause_s - 1)
+        assert not is_open(refusals)
+        clock.advance(1)
+    assert is_open(refusals)
+    assert is_open(refusals, "other.example")
+
+
+def test_a_refusal_is_remembered_for_a_day_after_its_pause(refusals, clock):
+    refusals.record(HOST, 451)
+    (kept,) = refusals.list_all()
+    assert (kept.host, kept.status, kept.until - kept.seen_at) == (HOST, 451, HOUR)
+    clock.advance(HOUR + DAY)
+    assert refusals.list_all() == [kept]
+    clock.advance(1)
+    assert refusals.list_all() == []
+    refusals.record(HOST, 451)
+    assert refusals.list_all()[0].until - refusals.list_all()[0].seen_at == HOUR
+
+
+def test_a_host_that_answers_again_is_forgotten(refusals):
+    refusals.record(HOST, 403)
+    refusals.forget(HOST)
+    assert is_open(refusals)
+    assert refusals.list_all() == []
+
+
+def test_the_log_has_one_line_when_a_host_begins_to_refuse_and_one_when_it_ends(refusals, clock, caplog):
+    refusals.forget(HOST)
+    for _ in range(3):
+        refusals.record(HOST, 403)
+        clock.advance(DAY)
+    refusals.forget(HOST)
+    told = [(record.message, record.host) for record in caplog.records]
+    assert told == [("a host refuses us", HOST), ("a host no longer refuses us", HOST)]
+
+
+def test_the_error_says_which_host_and_when_it_is_asked_again(refusals, clock):
+    refusals.record(HOST, 403)
+    clock.advance(600)
+    with pytest.raises(HostRefused) as caught:
+        refusals.admit(HOST)
+    assert not caught.value.asked
+    assert caught.value.reason == "refused: www.example answered 403; asked again in 50 min"
