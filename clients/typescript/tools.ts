@@ -78,7 +78,7 @@ export interface SourceUse {
   /** Permanent name, `Provider.specific_metric` */ name: string;
   /** The part of the payload it served */ section: string;
   /** live: asked for this refresh; cached: stored and young enough; fallback: in place of another; stale: older than allowed; error: gave nothing */ status: "live" | "cached" | "fallback" | "stale" | "error";
-  /** When the used bytes were obtained */ fetched_at: string | null;
+  /** When the used bytes were obtained; absent where that is `updated_at` (`captured_at`) */ fetched_at?: string | null;
   /** Why it failed, is stale or replaces another */ reason?: string;
   /** The source it stands in for */ replaces?: string;
 }

@@ -136,6 +136,17 @@ def test_a_source_that_the_licence_policy_bars_has_no_part_in_the_answer_and_is_
     assert notes.count_sources() == (1, 1)
 
 
+def test_the_time_of_the_oldest_is_the_answers_own_and_not_repeated():
+    made = meta(note(age_s=60), note(C, age_s=60), note(B, age_s=10), failure(A, section="news"))
+    times = {(entry["name"], entry["section"]): entry.get("fetched_at", "absent") for entry in made["sources"]}
+    assert times == {
+        (A.name, "data"): "absent",
+        (C.name, "data"): "absent",
+        (B.name, "data"): "2027-01-15T07:59:50Z",
+        (A.name, "news"): None,
+    }
+
+
 def test_rows_that_were_left_out_are_told_once_with_their_count_and_their_source():
     found = kept(note(dropped=3), note(dropped=3), note(B, dropped=1, section="news"), note(C))
     assert [caveat.as_json() for caveat in found.caveats()] == [

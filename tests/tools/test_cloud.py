@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -37,12 +37,11 @@ def anyio_backend() -> tuple[str, dict[str, object]]:
 
 
 @pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async def at_once(function: Any, *args: Any, **how: Any) -> Any:
         return function(*args)
 
     monkeypatch.setattr("anyio.to_thread.run_sync", at_once)
-    yield
 
 
 @asynccontextmanager

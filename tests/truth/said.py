@@ -21,6 +21,7 @@ UNCERTAIN = {
     "insufficient_sample",
     "incomplete_window",
     "licence_excluded",
+    "rows_dropped",
 }
 """Warnings that a section may not be the whole truth. `fallback_used` and `truncated` say no such thing."""
 
@@ -64,8 +65,10 @@ class Said:
 
     def fetched_at(self, section: str) -> float:
         """When the oldest value of a section was fetched: the time that its facts are claimed to be of."""
-        used = [s for s in self.answer["_meta"]["sources"] if s["status"] != "error" and s["fetched_at"]]
-        times = [epoch(s["fetched_at"]) for s in used if s["section"] == section or s["section"].startswith(section)]
+        own = self.answer.get("updated_at") or self.answer.get("captured_at")
+        used = [s for s in self.answer["_meta"]["sources"] if s["status"] != "error" and s.get("fetched_at", own)]
+        here = [s for s in used if s["section"] == section or s["section"].startswith(section)]
+        times = [epoch(s.get("fetched_at", own)) for s in here]
         return min(times, default=self.composed.at)
 
     def world(self, at: float | None = None) -> World:

@@ -25,7 +25,7 @@ _ANSWER = re.compile(r"(<!-- answer: [^>]*-->\n).*?(<!-- /answer -->)", re.DOTAL
 def readme_answer(example: Mapping[str, Any]) -> str:
     """Write an answer as the README shows it: a line for each member, and of `_meta` only the sources."""
     kept = ("name", "status", "fetched_at")
-    sources = [{name: source[name] for name in kept} for source in example["_meta"]["sources"]]
+    sources = [{name: source[name] for name in kept if name in source} for source in example["_meta"]["sources"]]
     shown = {**example, "_meta": {"sources": sources, "attribution": example["_meta"]["attribution"]}}
     lines = [f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in shown.items()]
     head = f"`GET /api/{example['endpoint']}` on the simulated world; `_meta` says more than is shown here:"

@@ -73,7 +73,7 @@ class SourceUse(TypedDict):
     name: str
     section: str
     status: Literal["live", "cached", "fallback", "stale", "error"]
-    fetched_at: str | None
+    fetched_at: NotRequired[str | None]
     reason: NotRequired[str]
     replaces: NotRequired[str]
 

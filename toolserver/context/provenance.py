@@ -63,14 +63,15 @@ class SourceNote:
         """Whether the licence policy kept this source from being asked: then it has no part in the answer."""
         return self.status == "error" and (self.reason or "").startswith(SourceExcluded.word)
 
-    def as_json(self) -> dict[str, Any]:
-        """The entry of `_meta.sources[]`. What the source is like otherwise stands in the list of sources."""
-        entry = {
-            "name": self.source.name,
-            "section": self.section,
-            "status": self.status,
-            "fetched_at": iso_or_none(self.fetched_at),
-        }
+    def as_json(self, oldest: str | None = None) -> dict[str, Any]:
+        """The entry of `_meta.sources[]`. What the source is like otherwise stands in the list of sources.
+
+        `oldest` is the time that the answer gives as its own: a used source of that time does not repeat it.
+        """
+        entry: dict[str, Any] = {"name": self.source.name, "section": self.section, "status": self.status}
+        fetched_at = iso_or_none(self.fetched_at)
+        if fetched_at is None or fetched_at != oldest or not self.used:
+            entry["fetched_at"] = fetched_at
         if self.reason:
             entry["reason"] = self.reason
         if self.replaces:
@@ -179,10 +180,12 @@ class Provenance:
     def meta(self, *, stale: bool) -> dict[str, Any]:
         """Return the `_meta` object of an answer. It describes the composition and nothing about a single call.
 
-        Sources are sorted by section and name, so that their order does not depend on timing.
+        Sources are sorted by section and name, so that their order does not depend on timing. The time of the oldest
+        is the answer's own, and is not repeated in the entries.
         """
+        oldest = iso_or_none(self.oldest_fetched_at)
         return {
-            "sources": [note.as_json() for note in sorted(self.sources, key=_sort_key) if not note.barred],
+            "sources": [note.as_json(oldest) for note in sorted(self.sources, key=_sort_key) if not note.barred],
             "attribution": self.attribution,
             "untrusted_text": any(n.source.untrusted for n in self.used),
             "stale": stale,

@@ -31,11 +31,14 @@ SOURCE_USE = _object(
             "description": "live: asked for this refresh; cached: stored and young enough; fallback: in place of"
             " another; stale: older than allowed; error: gave nothing",
         },
-        "fetched_at": {**TIME_OR_NULL, "description": "When the used bytes were obtained"},
+        "fetched_at": {
+            **TIME_OR_NULL,
+            "description": "When the used bytes were obtained; absent where that is `updated_at` (`captured_at`)",
+        },
         "reason": {"type": "string", "description": "Why it failed, is stale or replaces another"},
         "replaces": {"type": "string", "description": "The source it stands in for"},
     },
-    optional=("reason", "replaces"),
+    optional=("fetched_at", "reason", "replaces"),
     description="One source that was asked or read from the cache; its licence is in /api/sources",
 )
 
