@@ -40,7 +40,7 @@ class IndexQuote(NamedTuple):
 def market_fallbacks(symbol: str) -> tuple[Fallback[IndexQuote], ...]:
     """One of the four symbols of MARKET; the VIX has its published closes as a last resort.
 
-    Yahoo comes last of those with prices of now: it refuses whoever is no browser, as it likes.
+    Yahoo comes last of those with prices of now: it refuses clients that are no browsers, as it likes.
     """
     fallbacks = (
         via(QUOTES, MARKET, lambda quotes: from_quote(quotes[symbol], f"cnbc:{symbol}")),

@@ -23,7 +23,7 @@ CREDITS = 1000  # of a token that exists in this process only
 
 
 class RecordedSources(NamedTuple):
-    """What was found: each source's probe, what upstreams announced, who refused, and what came of each tool.
+    """What was found: each source's probe, what upstreams announced, who refused, and how each tool fared.
 
     That is `ok`, or why the tool has no data.
     """

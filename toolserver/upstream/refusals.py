@@ -1,6 +1,6 @@
 """Hosts that refuse us: data centres, countries or clients without a browser. They are left alone for long.
 
-A refusal is no failure of the upstream: it is answered to whoever asks from here, and asking again soon changes
+A refusal is no failure of the upstream: everybody who asks from here gets it, and asking again soon changes
 nothing. The first one closes a host for an hour, the next one in a row for a day.
 """
 

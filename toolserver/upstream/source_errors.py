@@ -59,7 +59,7 @@ class SourceRefused(SourceError):
 
 
 class HostRefused(SourceRefused):
-    """The host refuses whoever asks from here; with `asked` False we did not ask again, because it did so lately."""
+    """The host refuses requests from here; with `asked` False we did not ask again, because it did so lately."""
 
     def __init__(self, detail: str, *, asked: bool = True) -> None:
         super().__init__(detail)
