@@ -12,8 +12,8 @@ from toolserver.cli.in_process import call_command, local_caller, local_service,
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.server.money import MARKER
-from toolserver.settings import Settings, UpstreamSettings
+from toolserver.server.money import MARKER, keeps_books
+from toolserver.settings import LedgerSettings, PaymentSettings, Settings, UpstreamSettings
 
 FACTS = SiteFacts("https://data.example", "data.example")
 
@@ -36,6 +36,39 @@ async def test_a_data_directory_of_the_simulated_world_is_refused_in_a_sentence(
         async with local_service(Settings(data_dir=tmp_path)):
             pytest.fail("it was opened")
     assert str(tmp_path) in refused.value.message
+
+
+async def test_a_process_that_sells_nothing_keeps_no_books_and_has_the_free_tools(tmp_path, caplog):
+    settings = Settings(data_dir=tmp_path / "new")
+    assert not keeps_books(settings)
+    async with local_service(settings, books=False, background=False) as service:
+        names = {operation.name for operation in service.registry}
+        assert {"weather", "health"} < names
+        assert names.isdisjoint({"premium_briefing", "payment_balance", "receipt_verify", "webhook_list"})
+        assert service.money.file is None
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["answers.sqlite3"]
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"payments": PaymentSettings(enabled=True, rpc_urls=["https://rpc.example"], xpub="xpub")},
+        {"ledger": LedgerSettings(url="https://owner.example", key_id="a", secret="s" * 32)},
+        {"ledger": LedgerSettings(port=0, keys={"a": "k" * 32}, services={"a": ["b"]})},
+    ],
+)
+def test_books_are_kept_where_something_is_sold_shared_or_followed_or_there_are_some(tmp_path, change):
+    assert keeps_books(Settings(data_dir=tmp_path, **change))
+    (tmp_path / "ledger.sqlite3").touch()
+    assert keeps_books(Settings(data_dir=tmp_path))
+
+
+async def test_a_paid_call_without_books_says_where_it_can_be_made(local, tmp_path):
+    made = local(Outcome)
+    with pytest.raises(click.ClickException, match="--server"):
+        await call_command(Settings(data_dir=tmp_path), "premium_report", {}, as_json=True)
+    assert made.calls == []
 
 
 class Outcome:
@@ -65,7 +98,7 @@ def local(monkeypatch):
         made = Local(outcome)
 
         @asynccontextmanager
-        async def local_service(settings, registry=None):
+        async def local_service(settings, registry=None, *, books):
             yield made
 
         monkeypatch.setattr(in_process, "local_service", local_service)

@@ -39,7 +39,8 @@ async def test_the_service_is_loaded_with_the_flags_for_an_owner_without_limits(
         yield registry, pipeline, caller, facts, chosen
 
     @asynccontextmanager
-    async def local_service(settings):
+    async def local_service(settings, *, books):
+        assert not books
         built.append(settings.data_dir)
         yield parts
 

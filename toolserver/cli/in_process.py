@@ -11,14 +11,16 @@ import msgspec
 from rest_bridge.openapi import openapi
 from toolserver.app import Service, ServiceParts
 from toolserver.cli.bridge import has_data
+from toolserver.clock import SystemClock
 from toolserver.core.caller import Caller
 from toolserver.errors import CallRejected
 from toolserver.registry.error_codes import body as problem_body
-from toolserver.registry.registry import Registry
+from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.tool_packages import tool_packages
-from toolserver.server.money import OtherWorld
+from toolserver.server.money import OtherWorld, claim_directory, close_directory, keeps_books, memory_money
 from toolserver.server.public_facts import read_public_facts
 from toolserver.settings import Settings
+from toolserver.world.remote_clock import FollowedClock
 
 
 def local_caller(settings: Settings, transport: str) -> Caller:
@@ -28,16 +30,36 @@ def local_caller(settings: Settings, transport: str) -> Caller:
 
 
 @asynccontextmanager
-async def local_service(settings: Settings, registry: Registry | None = None, **parts: Any) -> AsyncIterator[Service]:
+async def local_service(
+    settings: Settings, registry: Registry | None = None, *, books: bool = True, **parts: Any
+) -> AsyncIterator[Service]:
     """Run the service in this process. With a server's data directory it also reads that server's stored answers.
 
-    `parts` are further ones of `ServiceParts`.
+    Without `books` it makes no ledger and no keys, and has only tools that need none. `parts` are further ones of
+    `ServiceParts`.
     """
     try:
+        if not books:
+            registry, parts = _leave_books_out(settings, registry, parts)
         async with Service.build(settings, ServiceParts(registry=registry, **parts)) as service:
             yield service
     except OtherWorld as error:
         raise click.ClickException(str(error)) from None
+
+
+def _leave_books_out(
+    settings: Settings, registry: Registry | None, parts: dict[str, Any]
+) -> tuple[Registry, dict[str, Any]]:
+    close_directory(settings.data_dir)
+    claim_directory(settings.data_dir, simulated=settings.upstream.via is not None)
+    clock = FollowedClock() if settings.upstream.via else SystemClock()
+    free = [o for o in registry or Registry.load(*tool_packages(settings.tools)) if not _needs_books(o)]
+    return Registry(free), {**parts, "clock": clock, "money": memory_money(clock)}
+
+
+def _needs_books(operation: Operation) -> bool:
+    """Whether a tool is about credits or receipts, which a process without a ledger has not."""
+    return operation.tier is not Tier.FREE or operation.path.startswith(("/api/payment/", "/api/receipt/"))
 
 
 async def call_command(settings: Settings, name: str, given: dict[str, Any], *, as_json: bool) -> int:
@@ -46,7 +68,10 @@ async def call_command(settings: Settings, name: str, given: dict[str, Any], *, 
     operation = registry.get(name)
     if operation is None:
         raise click.ClickException(f"there is no tool called {name}; `toolserver tools` lists them")
-    async with local_service(settings, registry) as service:
+    books = keeps_books(settings)
+    if _needs_books(operation) and not books:
+        raise click.ClickException(f"{name} needs a service that sells: add --server https://…")
+    async with local_service(settings, registry, books=books) as service:
         try:
             outcome = await service.pipeline.call(operation, given, local_caller(settings, "cli"))
         except CallRejected as rejected:

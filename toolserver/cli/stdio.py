@@ -24,10 +24,11 @@ async def stdio_command(
         from toolserver.cli.load_settings import prepare_settings
         from toolserver.mcp.stdio_session import open_session
         from toolserver.server.listen import freeze_startup
+        from toolserver.server.money import keeps_books
 
         settings = prepare_settings(**flags)
         caller = local_caller(settings, "stdio")
-        async with local_service(settings) as service:
+        async with local_service(settings, books=keeps_books(settings)) as service:
             freeze_startup()
             parts = (service.registry, service.pipeline, caller, service.facts)
             async with open_session(*parts, toolset=toolset, tools=tools) as session:

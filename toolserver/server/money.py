@@ -121,6 +121,13 @@ class MoneyParts:
         return self.ledger
 
 
+def keeps_books(settings: Settings) -> bool:
+    """Whether this installation sells, shares or follows a ledger, or has one already. Else it needs none."""
+    ledger = settings.ledger
+    sells = settings.payments.enabled or settings.x402.enabled
+    return sells or ledger.url is not None or ledger.port is not None or (settings.data_dir / FILE).exists()
+
+
 def memory_money(clock: Clock) -> MoneyParts:
     """A ledger and idempotency that end with the process; no receipts are signed and nothing is sold."""
     return MoneyParts(MemoryLedger(clock), Idempotency(MemoryIdempotencyStore(clock)), NoCreditSales())
