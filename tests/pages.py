@@ -1,4 +1,7 @@
-"""What the simulated upstreams answer, made once in a process: hundreds of tests ask for the same pages."""
+"""What the simulated upstreams answer, made once in a process: hundreds of tests ask for the same pages.
+
+A test that changes the code of a simulated upstream takes `MadePages` of its own.
+"""
 
 from collections import OrderedDict
 from collections.abc import Hashable

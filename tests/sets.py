@@ -46,6 +46,9 @@ SPLIT = frozenset(
     }
 )
 
+# Folders whose files share what is expensive to make: here the parsed sources of the whole product.
+TOGETHER = ("tests/architecture/",)
+
 PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # both judge by the wall clock
 settings.register_profile("dev", max_examples=20, derandomize=True, database=None, **PATIENT)
 settings.register_profile("ci", max_examples=200, print_blob=True, **PATIENT)
@@ -87,11 +90,13 @@ def reason_to_leave_out(item: pytest.Item) -> str | None:
 
 
 class LongestFirst(LoadScopeScheduling):
-    """Hands out whole files in the order of collection, but the tests of a `SPLIT` file one by one."""
+    """Hands out whole files in the order of collection, but `SPLIT` ones by the test and `TOGETHER` by the folder."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return nodeid if file in SPLIT else file
+        if file in SPLIT:
+            return nodeid
+        return next((folder for folder in TOGETHER if file.startswith(folder)), file)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -88,7 +88,7 @@ async def at_once(function: Callable[..., Any], *args: Any, **how: Any) -> Any:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("operation", a_share(TOOLS, 4), ids=lambda operation: operation.name)
+@pytest.mark.parametrize("operation", a_share(TOOLS, 4, first=1), ids=lambda operation: operation.name)
 async def test_no_fault_of_a_source_makes_a_tool_lie_or_hide_it_or_come_late(bench: Bench, operation: Operation):
     wrong = []
     for name in dict.fromkeys(source.name for source in operation.sources):

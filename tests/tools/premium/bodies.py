@@ -7,9 +7,8 @@ from datetime import UTC, date, datetime
 from itertools import combinations, pairwise
 from typing import Any
 
-from scipy.stats import pearsonr
-
 from tests.tools.premium.store import Recorded, T
+from tests.tools.scipys import pearsonr
 
 CODES = ("EUR", "JPY", "GBP", "CHF")
 Json = Any

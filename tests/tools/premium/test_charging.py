@@ -64,7 +64,7 @@ async def settled(shop: Store, answer: Any, name: str, reason: str | None) -> No
 
 
 @proves("price.*", "charge.once", "pro.exactly")
-@pytest.mark.parametrize("name", named("price."))
+@pytest.mark.parametrize("name", a_share(named("price."), 3))
 async def test_a_call_costs_its_price_and_the_answer_lasts_as_long_as_documented(shop, name):
     row = PREMIUM[name]
     operation = shop.service.registry[row.tool]
@@ -114,7 +114,7 @@ async def test_one_search_of_two_is_sold(shop):
 
 
 @proves("charge.all-failed", "no-charge.5xx", "errors.upstream_unavailable", "pro.all-down")
-@pytest.mark.parametrize("name", PREMIUM)
+@pytest.mark.parametrize("name", a_share(PREMIUM, 3, first=1))
 async def test_with_all_sources_down_nothing_is_sold(shop, name):
     shop.upstreams.all_down()
     answer = await shop.buy(name, WHOLE.get(name, ""))
@@ -134,7 +134,7 @@ async def test_flows_without_blocks_are_not_sold(shop):
 
 
 @proves("sla.*", "no-charge.stale")
-@pytest.mark.parametrize("name", named("sla."))
+@pytest.mark.parametrize("name", a_share(named("sla."), 3, first=2))
 async def test_values_are_charged_within_the_sla_and_free_beyond_it(shop, name):
     row = PREMIUM[name]
     operation = shop.service.registry[row.tool]
@@ -178,7 +178,7 @@ EMPTY: dict[str, tuple[str, set[str]]] = {
 
 
 @proves("charge.empty", "pro.empty")
-@pytest.mark.parametrize("name", EMPTY)
+@pytest.mark.parametrize("name", a_share(EMPTY, 3))
 async def test_an_empty_result_is_given_and_free(shop, name):
     query, down = EMPTY[name]
     shop.upstreams.state.edits = Edits(pins=QUIET)
@@ -197,7 +197,7 @@ class Wrong(BaseModel):
 
 
 @proves("no-charge.schema")
-@pytest.mark.parametrize("name", PREMIUM)
+@pytest.mark.parametrize("name", a_share(PREMIUM, 3, first=1))
 async def test_a_payload_that_breaks_its_schema_is_an_error_of_ours_and_free(shop, name):
     operation = shop.service.registry[PREMIUM[name].tool]
 

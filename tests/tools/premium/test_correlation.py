@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.requirements import proves
 from tests.size import sized
+from tests.tools.scipys import pearsonr
 from tools.parsing.series import Observation
 from tools.premium.correlation_matrix import ASSETS, compared, matrix
 from toolserver.context.context import ToolContext
@@ -36,8 +37,6 @@ def calendars(draw):
 @settings(max_examples=sized(150, fast=20))
 @given(calendars())
 def test_r_is_scipys_on_the_days_both_have_and_the_matrix_says_the_same(series):
-    from scipy.stats import pearsonr  # takes a second: only this test spends it
-
     ctx = ToolContext(None, now=lambda: dt.datetime(2027, 1, 15, tzinfo=dt.UTC), sla_s=3600)
     pairs = compared(ctx, series)
     table = matrix(pairs)

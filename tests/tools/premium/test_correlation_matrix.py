@@ -4,13 +4,15 @@ import datetime as dt
 from itertools import combinations, pairwise
 
 import pytest
-from scipy.stats import pearsonr
 
 import tools.simulated.compositions
 import tools.simulated.datahub
 import tools.simulated.federal_reserve
 import tools.simulated.treasury  # noqa: F401 - they serve
+from tests.pages import MadePages
+from tests.tools import desk
 from tests.tools.desk import NOW
+from tests.tools.scipys import pearsonr
 from tests.tools.selling import sell
 from tools.premium.correlation_matrix import ASSETS, METHOD, matrix, premium_correlation_matrix
 from tools.simulated import datahub, federal_reserve, fred, macro
@@ -271,6 +273,7 @@ def stop_fred(monkeypatch):
 
     usual = fred.SERIES["DCOILWTICO"]
     monkeypatch.setitem(fred.SERIES, "DCOILWTICO", stopped)
+    monkeypatch.setattr(desk, "PAGES", MadePages())  # those of another world than all other tests'
 
 
 async def test_a_series_that_ended_long_ago_is_read_elsewhere(monkeypatch):

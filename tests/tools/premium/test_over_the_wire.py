@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 
 from tests.requirements import named, proves
+from tests.size import a_share
 from tests.specified import PREMIUM
 from tests.tools.premium import bodies, chain_bodies, crypto_bodies
 from tests.tools.premium.shapes import FRAME, SHAPES
@@ -44,7 +45,7 @@ async def whole(shop: Store, name: str) -> Any:
 
 
 @proves("pro-shape.*", "pro.frame", "pro.captured-at", "answers.premium-envelope")
-@pytest.mark.parametrize("name", named("pro-shape."))
+@pytest.mark.parametrize("name", a_share(named("pro-shape."), 3, first=2))
 async def test_a_payload_has_every_documented_member_with_its_type(shop, name):
     body = await whole(shop, name)
 
@@ -61,7 +62,7 @@ async def test_a_payload_has_every_documented_member_with_its_type(shop, name):
 
 
 @proves("mcp.rest-payload", "mcp.charges", "pro.same-on-mcp")
-@pytest.mark.parametrize("name", PREMIUM)
+@pytest.mark.parametrize("name", a_share(PREMIUM, 3))
 async def test_over_mcp_it_is_the_same_payload_at_the_same_price(shop, name):
     row = PREMIUM[name]
     rest = await shop.buy(name, WHOLE.get(name, ""))

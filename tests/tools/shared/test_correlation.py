@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.stats import pearsonr
 
+from tests.tools.scipys import pearsonr
 from tools.parsing.series import series
 from tools.shared.correlation import (
     align,
