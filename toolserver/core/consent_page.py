@@ -28,7 +28,8 @@ class ConsentView(NamedTuple):
 
     `secret` is what its forms carry, `action` where they go. `target` is where the client will be told, in words;
     `identity` names the client by its own address if it has one. `token` is shown after a purchase, this once.
-    `problem` is what was wrong with the last form. `back` leads to the client when the page is closed.
+    `problem` is what was wrong with the last form. `back` leads to the client when the page is closed. After
+    `refresh_s` seconds the browser loads `page` anew.
     """
 
     step: ConsentStep
@@ -47,6 +48,7 @@ class ConsentView(NamedTuple):
     title: str = ""
     back: str | None = None
     refresh_s: int | None = None
+    page: str = ""
 
 
 DrawConsent = Callable[[ConsentView], bytes]

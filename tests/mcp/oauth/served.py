@@ -80,6 +80,13 @@ class Browser:
         self.page = await self._stay(await self.http.post(CONSENT, data=sent, headers=headers))
         return self.page
 
+    async def reload(self) -> httpx.Response:
+        """Wait until the page loads itself anew."""
+        assert self.page is not None
+        found = re.search(r'http-equiv="refresh" content="\d+; url=([^"]+)"', self.page.text)
+        assert found is not None, self.page.text
+        return await self.visit(html.unescape(found[1]))
+
     def fields(self, do: str) -> dict[str, str]:
         """What the form with this button holds."""
         assert self.page is not None

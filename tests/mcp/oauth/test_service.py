@@ -7,9 +7,10 @@ from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
 
 from tests.mcp.oauth.served import ALLOWANCES, BACK, BOUGHT, NAMES, OWNER, RESOURCE, START, TX, answered, serving
 from tests.mcp.service import asked
+from tests.webhooks.receivers import receiving, status
 from toolserver.errors import PaymentPending
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.settings import OAuthSettings
+from toolserver.settings import OAuthSettings, WebhookSettings
 
 
 def told(answer):
@@ -68,10 +69,11 @@ async def test_buying_on_the_page_ends_in_the_same_way():
         assert f"0x{'0' * 36}1234" in page.text
         page = await browser.submit("paid", tx_hash=TX)
         assert "Looking for the transaction" in page.text
-        assert 'http-equiv="refresh"' in page.text
-        page = await browser.visit(str(page.url))
+        page = await browser.reload()
+        assert "Looking for the transaction" in page.text
+        page = await browser.reload()
         assert "1 of 3 confirmations" in page.text
-        page = await browser.visit(str(page.url))
+        page = await browser.reload()
         assert BOUGHT in page.text
         assert browser.fields("allow")["credits"] == "100"
         assert (await browser.visit(str(page.url))).text == page.text
@@ -129,3 +131,20 @@ async def test_below_a_path_the_documents_stand_where_the_standards_put_them():
         assert resource["resource"] == resource["authorization_servers"][0] == base + RESOURCE
         server = (await served.client.http.get(f"/.well-known/oauth-authorization-server/below{RESOURCE}")).json()
         assert server["token_endpoint"] == f"{base}{RESOURCE}/token"
+
+
+async def test_a_client_that_describes_itself_needs_no_registration():
+    async with receiving() as host:
+        document = host.url(path="/client.json")
+        body = {"client_id": document, "client_name": "Own words", "redirect_uris": [BACK]}
+        host.answer = status(200, body=json.dumps(body).encode())
+        hooks = WebhookSettings(enabled=False, allow_loopback=True)
+        async with serving(webhooks=hooks) as served:
+            served.client.id = document
+            page = await served.browser.visit(served.client.url())
+            assert "Own words" in page.text
+            assert document in page.text
+            await served.client.exchange(answered(await served.browser.submit("allow", token=OWNER))["code"])
+            assert (await served.client.call("oracle")).json()["result"]["isError"] is False
+            assert (await served.client.refresh()).status_code == 200
+    assert len(host.requests) == 1

@@ -57,8 +57,8 @@ def test_the_payment_says_where_how_much_and_until_when():
 
 
 def test_waiting_shows_how_far_it_is_and_looks_again():
-    page = drawn("confirming", payment=PAYMENT._replace(confirmations=1, required=3), refresh_s=4)
-    assert '<meta http-equiv="refresh" content="4">' in page
+    page = drawn("confirming", payment=PAYMENT._replace(confirmations=1, required=3), refresh_s=4, page="/at")
+    assert '<meta http-equiv="refresh" content="4; url=/at">' in page
     assert '<progress max="3" value="1"' in page
     assert "1 of 3 confirmations" in page
     assert "Looking for the transaction" in drawn("confirming", payment=PAYMENT)

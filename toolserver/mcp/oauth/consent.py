@@ -142,15 +142,17 @@ class ConsentSteps:
         await self._keep_purchase(visit, ConsentPurchase.of_quote(quote))
         return self._again(visit)
 
-    async def _note_payment(self, visit: Visit, form: Mapping[str, str]) -> Redirected:
-        """Look for the transaction of the form from now on. Raises CallRejected."""
+    async def _note_payment(self, visit: Visit, form: Mapping[str, str]) -> ConsentView:
+        """Look for the transaction of the form from now on: at once, while this page is seen. Raises CallRejected."""
         bought = self._read_purchase(visit)
         tx_hash = form.get("tx_hash", "").strip()
         if not tx_hash:
             raise _refuse("tx_hash", "Paste the hash of your transfer: your wallet shows it once it is sent.")
-        if bought is not None:
-            await self._keep_purchase(visit, bought.paid_by(tx_hash))
-        return self._again(visit)
+        if bought is None:
+            return self._view(visit, "choose")
+        bought = bought.paid_by(tx_hash)
+        await self._keep_purchase(visit, bought)
+        return self._view(visit, "confirming")._replace(payment=bought.show(), refresh_s=1)
 
     async def _forget_payment(self, visit: Visit, form: Mapping[str, str]) -> Redirected:
         bought = self._read_purchase(visit)
@@ -188,6 +190,7 @@ class ConsentSteps:
             credits=self._defaults.credits,
             days=self._defaults.days,
             sells=self._sells,
+            page=page_url(self._facts, visit.secret),
         )
 
     def _again(self, visit: Visit) -> Redirected:
