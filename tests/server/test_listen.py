@@ -1,5 +1,6 @@
 """Listening: sockets, the ready line, signals, metrics, and how the program ends when the service does."""
 
+import asyncio
 import json
 import logging
 import os
@@ -41,6 +42,24 @@ async def hello(scope, receive, send):
 
 
 # --- sockets
+
+
+async def test_an_answer_does_not_wait_for_its_head_to_be_acknowledged():
+    """Clients acknowledge up to 40 ms late, and the kernel holds the second write of an answer back until then."""
+    found = []
+
+    async def look(reader, writer):
+        found.append(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    with bind_socket("127.0.0.1", 0) as sock:
+        async with await asyncio.start_server(look, sock=sock):
+            reader, writer = await asyncio.open_connection(*sock.getsockname())
+            await reader.read()
+            writer.close()
+            await writer.wait_closed()
+    assert found
+    assert all(found)
 
 
 def test_port_0_picks_a_free_port_and_the_socket_accepts_connections():
