@@ -70,10 +70,11 @@ async def test_over_rest_none_is_silently_ignored(shop):
 
 async def test_on_the_command_line_none_is_silently_ignored(shop, monkeypatch, capsys):
     @asynccontextmanager
-    async def running(settings, registry):
+    async def running(settings, registry, *, books):
         yield shop.service
 
     monkeypatch.setattr(in_process, "local_service", running)
+    monkeypatch.setattr(in_process, "keeps_books", lambda settings: True)
     for wrong in CALLS:
         assert await call_command(Settings(), wrong["tool"], wrong["arguments"], as_json=True) == 1, wrong
         judge(shop, wrong, json.loads(capsys.readouterr().out))

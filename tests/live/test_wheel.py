@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.live.processes import ROOT, environment
-from tests.live.wheels import build_wheel, install_wheel
+from tests.live.programs import CLIENTS, installed
+from tests.live.wheels import build_wheel, install_wheel, make_environment
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 
@@ -56,6 +57,59 @@ def test_every_file_of_the_packages_is_in_the_wheel(wheel: Path) -> None:
     assert ours | {"toolserver/CHANGELOG.md"} == {
         name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name
     }
+
+
+@pytest.mark.parametrize("judge", ["twine", "check-wheel-contents", "validate-pyproject"])
+def test_the_judges_of_wheels_have_nothing_to_say(wheel: Path, judge: str) -> None:
+    program = CLIENTS / ".venv-wheel" / "bin" / judge
+    installed(program)
+    words = {"twine": ["check", "--strict", wheel], "check-wheel-contents": [wheel]}.get(judge, ["pyproject.toml"])
+    done = subprocess.run([program, *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "warning" not in done.stdout.lower()
+
+
+def test_the_name_and_the_types_are_in_the_wheel(wheel: Path) -> None:
+    assert wheel.name.startswith("agent_toolserver-")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {"toolserver/py.typed", "toolserver/client/tools.pyi"} <= set(names)
+
+
+def test_in_an_environment_of_its_own_it_runs_demo_call_and_stdio(wheel: Path, tmp_path: Path) -> None:
+    """With nothing in the environment and outside of the checkout, as a user has it."""
+    program = make_environment(wheel, tmp_path / "venv") / "toolserver"
+    bare = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    where = [program.with_name("python"), "-c", "import toolserver; print(toolserver.__file__)"]
+    assert subprocess.check_output(where, env=bare, cwd="/", text=True).startswith(str(tmp_path))
+    demo = subprocess.Popen(
+        [program, "demo", "--port", "0", "--ready-json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=bare,
+        cwd="/",
+    )
+    try:
+        assert demo.stdout is not None
+        ready = json.loads(demo.stdout.readline())
+        via = bare | {"TOOLSERVER_UPSTREAM__VIA": ready["world_url"]}
+
+        def run(*words: str, given: str = "", **more: str) -> str:
+            done = subprocess.run(
+                [program, *words], input=given, env=via | more, cwd="/", capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, done.stderr
+            return done.stdout
+
+        assert json.loads(run("call", "btc_price", "--json"))["_meta"]["simulated"] is True
+        paid = run("call", "premium_briefing", "--json", "--server", ready["base_url"], TOOLSERVER_TOKEN=ready["token"])
+        assert json.loads(paid)["_meta"]["credits_remaining"] == ready["credits"] - 1
+        listing = run("stdio", given='{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n')
+        assert "btc_price" in listing
+    finally:
+        demo.terminate()
+        demo.communicate(timeout=20)
+    assert demo.returncode == 0
 
 
 def test_what_is_installed_works_without_the_checkout(wheel: Path, tmp_path: Path) -> None:
