@@ -640,7 +640,7 @@ export interface HarnessesDataBenchmarks {
   unit: string;
   source_url: string;
   licence: string;
-  /** Day of the copy shown */ as_of: string;
+  /** Day of the newest result; of the copy where results carry other days or none */ as_of: string;
   caveat: string;
   /** Best first */ results: Array<HarnessesDataBenchmarksResults>;
 }

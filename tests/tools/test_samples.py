@@ -145,9 +145,18 @@ def all_sources() -> list[Source[Any, Any]]:
     return [source for source in found.values() if not source.name.startswith(BUNDLED)]
 
 
+def some_query(source: Source[Any, Any]) -> Any:
+    """The query that `doctor` asks, or a number where only another source's answer would make one."""
+    try:
+        return source.make_probe(datetime.now(UTC))
+    except LookupError:
+        return 300_000_000
+
+
 def alike(one: str, other: str) -> bool:
     same_pages = any(one.startswith(provider) and other.startswith(provider) for provider in ("Statuspage.", "Reddit."))
-    return one == other or same_pages or any({one, other} <= names for names in ALIKE)
+    copies = one.removesuffix("_copy") == other.removesuffix("_copy")
+    return copies or same_pages or any({one, other} <= names for names in ALIKE)
 
 
 @pytest.mark.parametrize("row", a_share(ROWS, 3), ids=lambda row: row.file)
@@ -156,7 +165,7 @@ def test_no_other_source_takes_a_recorded_body_for_an_answer(sample, row):
     body, own = recorded(row.file), "" if isinstance(row, Unread) else row.source.name
     taken = []
     for source in all_sources():
-        query = source.make_probe(datetime.now(UTC))
+        query = some_query(source)
         with suppress(SourceError):
             parse_body(source, asked(source, query), query, body)
             if source.parse is not headlines:  # any feed of titles and dates is one of headlines

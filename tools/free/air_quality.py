@@ -96,13 +96,13 @@ async def air_quality(
     found = await ctx.first(
         "data",
         via(AIR_QUALITY, chosen.place, lambda air: AirReading(air.time, air.us_aqi, air, None)),
-        via(REPORTING_AREAS, None, partial(_measured, place=chosen.place)),
+        via(REPORTING_AREAS, None, partial(_measured, place=chosen.place, now=ctx.now)),
     )
     return _shown(found, chosen)
 
 
-def _measured(areas: Any, place: Place) -> AirReading:
-    near = nearest(areas, place)
+def _measured(areas: Any, place: Place, now: datetime) -> AirReading:
+    near = nearest(areas, place, now)
     return AirReading(near.area.time, near.area.aqi, None, near)
 
 

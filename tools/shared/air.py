@@ -1,12 +1,13 @@
 """The bands of the US air quality index, and which reporting area is near a point."""
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 from tools.parsing.places import Place
 from tools.shared.geo import distance_km
 from tools.sources.airnow import Area
-from toolserver import SourceEmpty
+from toolserver import SourceChanged, SourceEmpty
 
 Band = Literal["good", "moderate", "unhealthy_sensitive", "unhealthy", "very_unhealthy", "hazardous"]
 BANDS: tuple[tuple[float, Band], ...] = (
@@ -17,6 +18,7 @@ BANDS: tuple[tuple[float, Band], ...] = (
     (300, "very_unhealthy"),
 )
 FARTHEST_KM = 60.0
+AHEAD = timedelta(hours=1)  # by so much a clock or the start of an hour may be ahead of ours
 
 
 class Near(NamedTuple):
@@ -31,11 +33,13 @@ def aqi_band(aqi: int) -> Band:
     return next((band for most, band in BANDS if aqi <= most), "hazardous")
 
 
-def nearest(areas: Iterable[Area], place: Place) -> Near:
-    """The nearest reporting area. Raises SourceEmpty when none is near."""
+def nearest(areas: Iterable[Area], place: Place, now: datetime) -> Near:
+    """The nearest reporting area. Raises SourceEmpty when none is near, SourceChanged for a measurement to come."""
     near = min(
         (Near(area, distance_km(*place, area.lat, area.lon)) for area in areas), key=lambda found: found.distance_km
     )
     if near.distance_km > FARTHEST_KM:
         raise SourceEmpty(f"no reporting area within {FARTHEST_KM:g} km")
+    if near.area.time is not None and near.area.time > now + AHEAD:
+        raise SourceChanged(f"{near.area.name} is of {near.area.time:%Y-%m-%d %H:%M}, which is to come")
     return near

@@ -41,7 +41,7 @@ class Benchmark(Payload):
     unit: str
     source_url: str
     licence: str
-    as_of: date = Field(description="Day of the copy shown")
+    as_of: date = Field(description="Day of the newest result; of the copy where results carry other days or none")
     caveat: str
     results: list[BenchmarkResult] = Field(description="Best first")
 
@@ -120,7 +120,9 @@ def bash_only(submissions: Iterable[Submission], as_of: date) -> ScoreBoard:
     )
 
 
-def polyglot(runs: Iterable[PolyglotRun], as_of: date) -> ScoreBoard:
+def polyglot(runs: Iterable[PolyglotRun], read_on: date) -> ScoreBoard:
+    """The board of the day of its newest run: runs are entered months apart, and the last may be the last for ever."""
+    runs = tuple(runs)
     return _board(
         [_row(f"Aider/{r.edit_format}", (r.model,), r.solved_percent, r.date) for r in runs],
         id="aider_polyglot",
@@ -128,7 +130,7 @@ def polyglot(runs: Iterable[PolyglotRun], as_of: date) -> ScoreBoard:
         unit="% solved",
         source_url="https://aider.chat/docs/leaderboards/",
         licence="Apache-2.0",
-        as_of=as_of,
+        as_of=max((run.date for run in runs if run.date), default=read_on),
         caveat="225 exercises in six languages, two tries each.",
     )
 

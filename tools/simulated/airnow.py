@@ -7,6 +7,7 @@ from tools.simulated.sky import air
 from toolserver.world.model import Ask, Reply, World, serves
 
 ZONES = {"EST": -5, "CST": -6, "MST": -7, "PST": -8, "AKST": -9, "HST": -10, "ChST": 10}
+ABROAD = {"CN": 8, "QA": 3, "PK": 5}  # the zones of posts abroad, whose abbreviations others have too
 AREAS = """
 Central LA CO|CA|34.0661|-118.2266|PST
 San Francisco|CA|37.7500|-122.4300|PST
@@ -81,6 +82,9 @@ Miami|FL|25.7600|-80.1900|EST
 Anchorage|AK|61.2200|-149.9000|AKST
 Honolulu|HI|21.3100|-157.8600|HST
 Guam|GU|13.4400|144.7900|ChST
+Beijing|CN|39.9500|116.4700|CST
+Doha|QA|25.3000|51.5200|AST
+Islamabad|PK|33.7200|73.1100|PKT
 """.strip().splitlines()
 POLLUTANTS = {"OZONE": 0.7, "PM2.5": 1.0, "PM10": 0.5}  # the share of the area's index each one has
 CATEGORIES = (
@@ -141,7 +145,8 @@ def _file(rows: list[str], made_at: float) -> Reply:
 
 
 def _row(area: SimArea, hour: float, kind: str, pollutant: str) -> str:
-    local = datetime.fromtimestamp(hour + 3600 * ZONES[area.zone], UTC)
+    ahead = ABROAD[area.state] if area.state in ABROAD else ZONES[area.zone]
+    local = datetime.fromtimestamp(hour + 3600 * ahead, UTC)
     index = round(area.aqi * POLLUTANTS[pollutant])
     category = next((name for most, name in CATEGORIES if index <= most), "Hazardous")
     measured = kind == "O"

@@ -167,6 +167,8 @@ def _severity(disaster: SimDisaster) -> str:
     unit = UNITS.get(disaster.kind)
     if disaster.kind == "EQ":
         return f"Magnitude {disaster.severity}M, Depth:10km"
+    if disaster.kind == "FL":
+        return "Magnitude 0 "  # of every flood, with the blank
     return f"{WORDS[disaster.kind]} of {disaster.severity:g} {unit}" if unit else ""
 
 

@@ -3,7 +3,9 @@
 https://docs.airnowapi.org/docs/ReportingAreaFactSheet.pdf
 """
 
+import re
 from datetime import datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 
 from tools.parsing.numbers import number, within
@@ -20,14 +22,24 @@ LICENCE = Licence(
 )
 COLUMNS, LEAST_OBSERVED = 13, 200
 OBSERVED = "O"  # the other rows are forecasts (F) and yesterday's summaries (Y)
-ZONES = {  # hours from UTC
-    "AST": -4, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6,
-    "PST": -8, "PDT": -7, "AKST": -9, "AKDT": -8, "HST": -10,
+ZONES: dict[str, tuple[float, ...]] = {  # hours from UTC; of several, that of the place is meant
+    "AST": (-4, 3), "ADT": (-3,), "EST": (-5, 10), "EDT": (-4,), "CST": (-6, 8), "CDT": (-5,), "MST": (-7, 6.5, 8),
+    "MDT": (-6,), "PST": (-8, 5, 8), "PDT": (-7,), "AKST": (-9,), "AKDT": (-8,), "HST": (-10,), "HDT": (-9,),
+    "NST": (-3.5,), "NDT": (-2.5,), "SST": (-11,), "CHST": (10,), "GST": (4, 10), "GMT": (0,), "UTC": (0,),
+    "WAT": (1,), "CAT": (2,), "EET": (2,), "EAT": (3,), "UZT": (5,), "PKT": (5,), "IST": (5.5, 2), "NPT": (5.75,),
+    "BST": (6, 1), "ICT": (7,), "WIB": (7,), "HKT": (8,), "JST": (9,), "KST": (9,),
 }  # fmt: skip
+OFF = 3.0  # hours that a place's clock may be off its sun: western China's is, nobody's by more
+
+
+_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 
 
 class Area(NamedTuple):
-    """A reporting area: its index is the highest of its pollutants. `time` is None where its zone is not known."""
+    """A reporting area: its index is the highest of its pollutants. `time` is None where its zone is not known.
+
+    `state` is that of the United States, or the country of a post abroad.
+    """
 
     name: str
     state: str
@@ -68,21 +80,38 @@ def _observed(line: str) -> Area | None:
 
 
 def _area(row: list[str]) -> Area:
+    lon = within(number(row[10]), -180, 180)
     return Area(
         name=clean(row[7], NAME),
         state=clean(row[8], 20),
         lat=within(number(row[9]), -90, 90),
-        lon=within(number(row[10]), -180, 180),
+        lon=lon,
         aqi=round(within(number(row[12]), 0, 1000)),
         pollutant=clean(row[11], 20),
-        time=optional(_time, row),
+        time=optional(partial(_time, lon=lon), row),
     )
 
 
-def _time(row: list[str]) -> datetime:
-    """Local time of the measurement: `MM/DD/YY`, `HH:MM` and the zone's abbreviation."""
+def _time(row: list[str], lon: float) -> datetime:
+    """Local time of the measurement: `MM/DD/YY`, `HH:MM` and the zone, an offset from UTC or an abbreviation."""
     local = datetime.strptime(f"{row[1].strip()} {row[2].strip()}+0000", "%m/%d/%y %H:%M%z")
-    return local - timedelta(hours=ZONES[row[3].strip()])
+    return local - timedelta(hours=offset(row[3].strip(), lon))
+
+
+def offset(zone: str, lon: float) -> float:
+    """Hours from UTC. Of an abbreviation with several meanings, the one that fits the longitude: Beijing's CST is +8.
+
+    Raises ValueError where none of them fits, KeyError for one that nobody knows.
+    """
+    if written := _OFFSET.fullmatch(zone):
+        sign, hours, minutes = written.groups(default="0")
+        return (-1 if sign == "-" else 1) * (int(hours) + int(minutes) / 60)
+    sun = lon / 15
+    known = [(min(abs(sun - each), 24 - abs(sun - each)), each) for each in ZONES[zone.upper()]]
+    away, best = min(known)
+    if away > OFF:
+        raise ValueError(f"{zone} at {lon:g}")
+    return best
 
 
 def newest(areas: tuple[Area, ...]) -> datetime | None:

@@ -84,7 +84,7 @@ def _disaster(feature: dict[str, Any]) -> Disaster:
         name=clean(properties["name"] or properties.get("description") or properties["eventname"]),
         level=_level(properties["alertlevel"]),
         country=clean_or_none(properties.get("country")),
-        severity=clean_or_none(severity.get("severitytext")),
+        severity=_severity(severity.get("severitytext")),
         started_at=from_iso(properties["fromdate"]),
         ended_at=optional(from_iso, properties.get("todate")),
         current=_flag(properties.get("iscurrent")),
@@ -92,6 +92,12 @@ def _disaster(feature: dict[str, Any]) -> Disaster:
         lon=lon,
         url=web_url(urls.get("report")),
     )
+
+
+def _severity(given: Any) -> str | None:
+    """What is said of an event's size; floods are given a "Magnitude 0", which says nothing."""
+    text = clean_or_none(given)
+    return None if text and _NO_MAGNITUDE.fullmatch(text) else text
 
 
 def _position(geometry: Any) -> tuple[float | None, float | None]:
@@ -127,6 +133,7 @@ def _once(disasters: Iterable[Disaster]) -> tuple[Disaster, ...]:
     return tuple(found.values())
 
 
+_NO_MAGNITUDE = re.compile(r"Magnitude 0(\.0+)?", re.IGNORECASE)
 _GDACS, _GEO = "{http://www.gdacs.org}", "{http://www.w3.org/2003/01/geo/wgs84_pos#}"
 
 
@@ -148,7 +155,7 @@ def _of_item(item: Element) -> Disaster:
         name=clean(text("title")),
         level=_level(text(f"{_GDACS}alertlevel")),
         country=clean_or_none(text(f"{_GDACS}country")),
-        severity=clean_or_none(text(f"{_GDACS}severity")),
+        severity=_severity(text(f"{_GDACS}severity")),
         started_at=from_rfc822(text(f"{_GDACS}fromdate")),
         ended_at=optional(from_rfc822, text(f"{_GDACS}todate")),
         current=_flag(text(f"{_GDACS}iscurrent")),

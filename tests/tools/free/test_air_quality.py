@@ -40,11 +40,11 @@ def test_the_band_of_an_index(aqi, band):
 
 
 def test_the_nearest_area_counts_if_it_is_near():
-    near = nearest([HOUSTON, TYLER], Place(32.1, -95.1))
+    near = nearest([HOUSTON, TYLER], Place(32.1, -95.1), World(1, NOW).time)
     assert near.area == TYLER
     assert near.distance_km == pytest.approx(33.6, abs=0.5)
     with pytest.raises(SourceEmpty, match="within 60 km"):
-        nearest([HOUSTON, TYLER], Place(31.0, -95.3))
+        nearest([HOUSTON, TYLER], Place(31.0, -95.3), World(1, NOW).time)
 
 
 async def test_the_air_is_that_of_the_world(compose):

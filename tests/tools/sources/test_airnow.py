@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 import tools.simulated.airnow  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask, fetch
 from tools.parsing.places import DEFAULT, Place
+from tools.shared.air import nearest
 from tools.simulated.airnow import areas
 from tools.simulated.sky import air
-from tools.sources.airnow import REPORTING_AREAS, Area, newest, parse
+from tools.sources.airnow import REPORTING_AREAS, Area, newest, offset, parse
 from toolserver.upstream.decode import parse_body
 from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceError
 from toolserver.world.model import World
@@ -41,9 +42,51 @@ def test_forecasts_summaries_and_unreadable_rows_are_no_observations():
 
 
 def test_a_zone_nobody_knows_leaves_the_time_open():
-    found = parse(document(row(zone="ChST"), row(name="B", zone="PDT"), row(name="C", time="")), None)
-    assert [area.time for area in found[:3]] == [None, datetime(2027, 1, 15, 9, tzinfo=UTC), None]
-    assert newest(found) == datetime(2027, 1, 15, 9, tzinfo=UTC)
+    found = parse(document(row(zone="XYZ"), row(name="B", zone="CDT"), row(name="C", time="")), None)
+    assert [area.time for area in found[:3]] == [None, datetime(2027, 1, 15, 7, tzinfo=UTC), None]
+    assert newest(found) == datetime(2027, 1, 15, 8, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("zone", "lon", "hours"),
+    [
+        ("CST", -95.3, -6),
+        ("CST", 116.47, 8),
+        ("AST", 51.5, 3),
+        ("AST", -66.1, -4),
+        ("EST", -74, -5),
+        ("PST", -118.2, -8),
+        ("HST", -157.9, -10),
+        ("ChST", 144.8, 10),
+        ("IST", 77.2, 5.5),
+        ("+08:00", 116.47, 8),
+        ("UTC-5", 116.47, -5),
+        ("-0330", 0, -3.5),
+    ],
+)
+def test_an_abbreviation_means_what_it_means_at_its_place_and_an_offset_what_it_says(zone, lon, hours):
+    assert offset(zone, lon) == hours
+
+
+def test_a_zone_that_cannot_be_that_of_its_place_leaves_the_time_open():
+    with pytest.raises(ValueError, match="MDT"):
+        offset("MDT", 116.47)
+    (first, *_) = parse(document(row(zone="PDT").replace("-95.3000", "116.4700")), None)
+    assert first.time is None
+
+
+def test_posts_abroad_have_their_country_and_the_time_of_their_clocks():
+    beijing = row(name="Beijing", zone="CST", time="16:00").replace("|TX|32.3500|-95.3000|", "|CN|39.9500|116.4700|")
+    (first, *_) = parse(document(beijing), None)
+    assert (first.name, first.state, first.time) == ("Beijing", "CN", datetime(2027, 1, 15, 8, tzinfo=UTC))
+
+
+def test_a_measurement_of_the_future_is_refused():
+    areas = parse(document(row(name="Tyler", time="04:00")), None)
+    now = datetime(2027, 1, 15, 8, tzinfo=UTC)
+    with pytest.raises(SourceChanged, match="to come"):
+        nearest([area for area in areas if area.name == "Tyler"], Place(32.35, -95.3), now)
+    assert nearest(areas[1:], Place(32.35, -95.3), now).area.time == now
 
 
 def test_names_are_read_in_either_encoding():
@@ -65,7 +108,8 @@ def test_the_twin_has_the_air_of_the_world_and_local_times():
     for known in areas(world):
         area = found[known.name, known.state]
         assert (area.aqi, area.pollutant) == (known.aqi, "PM2.5")
-        assert area.time == (None if known.state == "GU" else datetime.fromtimestamp(NOW, UTC))
+        assert area.time == datetime.fromtimestamp(NOW, UTC)
+    assert {"CN", "QA", "PK"} <= {state for _, state in found}
     assert found["Central LA CO", "CA"].aqi == air(world, *DEFAULT, NOW).us_aqi
     assert Place(34.05, -118.24) == DEFAULT
 

@@ -120,6 +120,22 @@ def test_a_body_of_another_shape_is_refused(body):
         parse(body, QUERY)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("Magnitude 0 ", None), ("magnitude 0.0", None), ("Magnitude 0.5M", "Magnitude 0.5M"), ("", None)],
+)
+def test_a_magnitude_of_zero_says_nothing_of_a_flood(text, said):
+    (found,) = parse(collection({"severitydata": {"severity": 0.0, "severitytext": text, "severityunit": ""}}), QUERY)
+    assert found.severity == said
+
+
+def test_a_recorded_flood_has_no_magnitude(sample):
+    body = json.loads(sample("gdacs/geteventlist-MAP-2026-07-trimmed.json"))
+    floods = [disaster for disaster in parse(body, QUERY) if disaster.kind == "FL"]
+    assert floods
+    assert {flood.severity for flood in floods} == {None}
+
+
 @pytest.mark.parametrize("body", [b"", b"<html></html>", b"<rss/>", b"<rss><channel><item/></channel></rss>", b"{}"])
 def test_a_feed_of_another_shape_is_refused(body):
     with pytest.raises((SourceError, ValueError)):
