@@ -20,7 +20,7 @@ R = TypeVar("R")
 STEPS = ((256 * 1024, 8), (2 * MIB, 2))
 """From how many bytes a body needs a place, and how many such places there are. A very large body holds one of each."""
 
-PARSED_APART_FROM, MOST_PARSED = 256 * 1024, 1
+PARSED_APART_FROM, MOST_PARSED = 64 * 1024, 1
 PATIENCE_S = 20.0
 
 
