@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.live.processes import Program, control, ran, started
+from tests.live.signing_in import SigningIn
 from tests.requirements import proves
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
@@ -67,6 +68,23 @@ class Day:
         self.ask("receipt", "GET", f"/api/receipt/{sold.headers['x-service-receipt-id']}", headers=auth)
         self.ask("verify", "POST", "/api/receipt/verify", json={"receipt": sold.headers["x-service-receipt"]})
 
+    def sign_in(self) -> None:
+        """A host that signs in with the bought token, pays, refreshes, and sends its tokens to the wrong places."""
+        with SigningIn(self.program.url) as host:
+            host.allow(self.secrets["bought token"], 5)
+            assert host.call("premium_briefing").status_code == 200
+            host.exchange(grant_type="refresh_token", refresh_token=host.tokens["refresh_token"])
+            self.secrets |= {name: value for name, value in host.secrets.items() if name != "page"}
+        access = host.tokens["access_token"]
+        auth = {"Authorization": f"Bearer {access}"}
+        self.ask("an access token elsewhere", "GET", "/api/pro/macro", headers=auth)
+        self.ask("a token at the wrong door", "GET", "/api/mcp/auth", headers={"Authorization": f"Basic {access}"})
+        for name in ("authorize", "consent"):
+            canary = {"client_id": self.secrets["bought token"], "request": access, "state": access}
+            self.ask(f"a token in the query of {name}", "GET", f"/api/mcp/auth/{name}", params=canary)
+        for name in ("token", "revoke", "register"):
+            self.ask(f"a token in a wrong form of {name}", "POST", f"/api/mcp/auth/{name}", data={"client_id": access})
+
     def look_around(self) -> None:
         """What anyone can read, and what an operator is shown."""
         for path in (
@@ -108,6 +126,7 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Day:
         day.secrets["demo token"] = program.ready["token"]
         day.buy()
         day.spend()
+        day.sign_in()
         day.look_around()
     day.close()
     return day

@@ -14,6 +14,7 @@ import pytest
 
 from tests.live.buying import bought
 from tests.live.processes import UNLIMITED, Program, ran, started
+from tests.live.signing_in import SigningIn
 from tests.live.test_webhooks import Inbox
 from tests.requirements import proves
 
@@ -101,6 +102,24 @@ def test_a_token_bought_at_either_works_at_both_and_is_charged_once(sisters: tup
         follower, f"/api/receipt/{call(follower, BRIEFING, token).headers['x-service-receipt-id']}", token
     ).json()
     assert (core["receipt"]["credits_charged"], core["receipt"]["balance_after"]) == (1, 97)
+
+
+def test_a_host_signs_in_at_a_follower_and_its_owner_ends_that_at_the_other(sisters: tuple[Sisters, Program]) -> None:
+    pair, follower = sisters
+    token = bought(pair.owner, pair.world)
+    with SigningIn(follower.url) as host:
+        host.allow(token, 5)
+        assert json.loads(host.call("premium_briefing").json()["result"]["content"][0]["text"])["sections"]
+        assert json.loads(host.call("payment_balance").json()["result"]["content"][0]["text"])["credits"] == 4
+        host.exchange(grant_type="refresh_token", refresh_token=host.tokens["refresh_token"])
+        (made,) = call(pair.owner, "/api/payment/allowances", token).json()["allowances"]
+        assert (made["name"], made["spent"]) == ("A host (a program on this device (127.0.0.1:9))", 1)
+        auth = {"Authorization": f"Bearer {token}"}
+        httpx.delete(f"{pair.owner.url}/api/payment/allowances/{made['id']}", headers=auth, trust_env=False)
+        until = time.monotonic() + 30
+        while (refused := host.call("btc_price")).status_code != 401:
+            assert time.monotonic() < until, refused.text
+            time.sleep(0.5)
 
 
 @proves("sister.away")
