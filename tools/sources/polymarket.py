@@ -35,9 +35,10 @@ def parse(body: Any, query: None) -> tuple[Bet, ...]:
     listed = body.get("markets") if isinstance(body, dict) else body
     if not isinstance(listed, list):
         raise SourceChanged(f"not a list: {body!r:.40}")
-    silent = sum(market.get("volume24hr") is None for market in listed if isinstance(market, dict))
-    if silent > SILENT * len(listed):
-        raise SourceChanged(f"{silent} of {len(listed)} markets say no volume")
+    still_open = [market for market in listed if isinstance(market, dict) and not market.get("closed")]
+    silent = sum(market.get("volume24hr") is None for market in still_open)
+    if silent > SILENT * len(still_open):
+        raise SourceChanged(f"{silent} of {len(still_open)} open markets say no volume")
     bets = read_rows(listed, lambda market: _bet(market) if _counts(market) else None)
     if bets and not any(bet.prices for bet in bets):
         raise SourceChanged("no market has prices")

@@ -94,3 +94,9 @@ def test_fault_forms_raise_what_they_mean():
         ask(MODELS_LIKED_7D, form="empty")
     with pytest.raises(SourceDown):
         ask(MODELS_LIKED_7D, form="limited")
+
+
+def test_a_list_in_which_no_like_is_added_stands_still():
+    now, later = ask(MODELS_LIKED_7D), ask(MODELS_LIKED_7D, world=World(1, NOW + 301))
+    assert MODELS_LIKED_7D.moves(now) == MODELS_LIKED_7D.moves(ask(MODELS_LIKED_7D))
+    assert MODELS_LIKED_7D.moves(now) != MODELS_LIKED_7D.moves(later)

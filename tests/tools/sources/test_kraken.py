@@ -110,11 +110,12 @@ def pairs(**rows):
         ("XXBTZEUR", {"base": "XXBT", "quote": "ZEUR"}, ("BTC", "EUR")),
         ("ETHPYUSD", {"wsname": None, "base": "XETH", "quote": "PYUSD"}, ("ETH", "PYUSD")),
         ("ZKUSD", {"base": "ZK", "quote": "ZUSD"}, ("ZK", "USD")),
+        ("XXBTZUSD.d", {"altname": "XBTUSD.d", "base": "XXBT", "quote": "ZUSD"}, ("BTC", "USD")),
         ("ETHXBT", {"base": "XETH", "quote": "XXBT"}, ("ETH", "BTC")),
     ],
 )
 def test_what_a_pair_trades_is_read_from_its_fields_and_not_from_its_name(name, row, expected):
-    assert pairs(**{name: row}) == {name: expected}
+    assert pairs(**{name: row}) == {name: expected}  # those of 2019 had no wsname, and dark pools another name
 
 
 @pytest.mark.parametrize(

@@ -137,8 +137,14 @@ def test_a_market_that_says_no_volume_is_left_out_and_is_no_damaged_row(silent):
 
 def test_a_list_in_which_hardly_a_market_says_a_volume_is_a_changed_source():
     quiet = {name: value for name, value in ROW.items() if name != "volume24hr"}
-    with pytest.raises(SourceChanged, match="2 of 3 markets say no volume"):
+    with pytest.raises(SourceChanged, match="2 of 3 open markets say no volume"):
         parse([ROW, quiet, quiet], None)
+
+
+def test_markets_that_are_resolved_say_no_volume_and_spoil_no_list():
+    resolved = {name: value for name, value in ROW.items() if name != "volume24hr"} | {"closed": True}
+    assert parse([ROW, resolved, resolved, resolved], None) == parse([ROW], None)
+    assert parse([resolved], None) == ()
 
 
 def test_an_absent_change_is_no_change_said_and_not_a_change_of_zero():
