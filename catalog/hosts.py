@@ -3,9 +3,11 @@
 import base64
 import json
 import shlex
+import sys
 from typing import Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
+from toolserver.core.public_address import is_local_host
 from toolserver.registry.site_facts import SERVICE, SiteFacts, Snippet
 
 TOKEN = "svc_live_YOUR_TOKEN"  # what to replace; an unknown token is ignored by free tools
@@ -25,7 +27,7 @@ def snippets(facts: SiteFacts, *, token: bool = False) -> tuple[Snippet, ...]:
 
     Local ones start the installed command: no program that fetches packages by name, which may be anybody's.
     """
-    remote, local = _remote("url", facts, token), _local(token)
+    remote, local = _remote("url", facts, token), _local(facts, token)
     return (
         Snippet("Claude Code", "http", _SHELL, _shell({"type": "http", **remote})),
         Snippet("Claude Code", "stdio", _SHELL, _shell({"type": "stdio", **local})),
@@ -34,7 +36,7 @@ def snippets(facts: SiteFacts, *, token: bool = False) -> tuple[Snippet, ...]:
         Snippet("Cursor", "http", "~/.cursor/mcp.json", _file("mcpServers", remote), _cursor_link(remote)),
         Snippet("Cursor", "stdio", "~/.cursor/mcp.json", _file("mcpServers", local), _cursor_link(local)),
         _vscode("http", _remote("url", facts, token, _ASKED), token),
-        _vscode("stdio", _local(token, _ASKED), token),
+        _vscode("stdio", _local(facts, token, _ASKED), token),
         Snippet("Gemini CLI", "http", _GEMINI, _file("mcpServers", _remote("httpUrl", facts, token))),
         Snippet("Gemini CLI", "stdio", _GEMINI, _file("mcpServers", local)),
     )
@@ -52,9 +54,16 @@ def _remote(key: str, facts: SiteFacts, token: bool, value: str = TOKEN) -> Conf
     return {key: facts.url("/api/mcp"), **headers}
 
 
-def _local(token: bool, value: str = TOKEN) -> Config:
+def _local(facts: SiteFacts, token: bool, value: str = TOKEN) -> Config:
+    """The program on the reader's machine: a bridge to this service where it sells.
+
+    Read on the machine that serves the page, it has the path of that program, because hosts do not know a shell's PATH.
+    """
+    here = is_local_host(urlsplit(facts.base_url).hostname or "")
+    command = {"command": sys.executable, "args": ["-m", SERVICE]} if here else {"command": SERVICE, "args": []}
+    bridge = ["--server", facts.url("")] if token else []
     env = {"env": {"TOOLSERVER_TOKEN": value}} if token else {}
-    return {"command": SERVICE, "args": ["stdio"], **env}
+    return {"command": command["command"], "args": [*command["args"], "stdio", *bridge], **env}
 
 
 def _shell(server: Config) -> str:

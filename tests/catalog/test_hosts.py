@@ -3,12 +3,14 @@
 import base64
 import json
 import shlex
+import sys
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
 from catalog.hosts import TOKEN, snippets
 from tests.catalog.tiny import FACTS
+from toolserver.registry.site_facts import SiteFacts
 
 MCP = "https://data.example/api/mcp"
 MEMBER = {"VS Code": "servers"}
@@ -45,7 +47,8 @@ def test_local_entries_start_the_installed_server_on_stdio(token):
     for snippet in snippets(FACTS, token=token):
         if snippet.transport == "stdio":
             entry = server(snippet)
-            assert [entry["command"], *entry["args"]] == ["toolserver", "stdio"]
+            bridge = ["--server", "https://data.example"] if token else []
+            assert [entry["command"], *entry["args"]] == ["toolserver", "stdio", *bridge]
             assert (entry.get("env", {}).get("TOOLSERVER_TOKEN") is not None) is token
 
 
@@ -69,3 +72,11 @@ def test_one_click_links_carry_the_same_entry(token):
         if snippet.host == "VS Code":
             entry = json.loads(unquote(snippet.link.partition("?")[2]))
             assert {k: v for k, v in entry.items() if k not in ("name", "inputs")} == server(snippet)
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:8080", "http://localhost:9000", "http://[::1]:8080"])
+def test_read_on_the_machine_itself_local_entries_have_the_path_of_the_program(address):
+    for snippet in snippets(SiteFacts(address, "localhost")):
+        if snippet.transport == "stdio":
+            entry = server(snippet)
+            assert [entry["command"], *entry["args"]] == [sys.executable, "-m", "toolserver", "stdio"]

@@ -22,6 +22,7 @@ from toolserver.cli.load_settings import (
     prepare_settings,
     settings_from,
 )
+from toolserver.cli.publish import mcpb, server_json
 from toolserver.cli.purchases import purchases, sweep_plan
 from toolserver.cli.receipts import keys, receipts
 from toolserver.cli.sweep import sweep
@@ -222,6 +223,8 @@ def doctor(live: bool, record: Path | None, as_json: bool) -> None:
 for command in (
     install,
     uninstall,
+    mcpb,
+    server_json,
     allowances,
     books,
     ledger,

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from toolserver.registry.registry import Operation, Registry, Tier
 
 SERVICE = "toolserver"
+DISTRIBUTION = "agent-toolserver"  # on the package index, where the shorter name is somebody else's
 READYZ = "/readyz"
 LIVE = "/live.json"
 JSON = "application/json"

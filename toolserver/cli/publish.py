@@ -1,0 +1,48 @@
+"""`toolserver mcpb` and `toolserver server-json`: what hosts and the registry of MCP servers install from."""
+
+import json
+from pathlib import Path
+
+import click
+
+from toolserver.cli.load_settings import settings_from
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--server", metavar="URL", help="Be a bridge to the service at this address")
+def mcpb(file: Path, server: str | None) -> None:
+    """Write an MCP bundle, which a host installs with one click, to FILE."""
+    from catalog.mcpb import write_bundle
+    from toolserver.cli.bridge import origin_of
+    from toolserver.registry.registry import Registry
+    from toolserver.registry.tool_packages import tool_packages
+    from toolserver.server.packaged_texts import read_changelog
+
+    registry = Registry.load(*tool_packages(settings_from().tools))
+    bundle = write_bundle(registry, origin_of(server) if server else None, changes=read_changelog())
+    file.write_bytes(bundle)
+    click.echo(f"wrote {file}: {len(bundle) / 1e6:.1f} MB")
+
+
+@click.command("server-json")
+@click.option("--base-url", required=True, metavar="URL", help="Public address of the service")
+@click.option("--name", help="Name in the registry, <namespace>/<server>; the host name backwards by default")
+@click.option("--package", is_flag=True, help="List the distribution too; only who owns it on the index may")
+def server_json(base_url: str, name: str | None, package: bool) -> None:
+    """Print server.json, with which a service is entered into the registry of MCP servers."""
+    from catalog import server_json as document
+    from toolserver.registry.registry import Registry
+    from toolserver.registry.tool_packages import tool_packages
+    from toolserver.server.public_facts import read_public_facts
+    from toolserver.settings import normalize_base_url
+
+    settings = settings_from()
+    try:
+        facts = read_public_facts(settings, normalize_base_url(base_url))
+    except ValueError as error:
+        raise click.ClickException(f"--base-url {error}") from None
+    registry = Registry.load(*tool_packages(settings.tools))
+    click.echo(
+        json.dumps(document.server_json(registry, facts, name=name, package=package), indent=2, ensure_ascii=False)
+    )
