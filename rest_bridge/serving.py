@@ -54,18 +54,8 @@ class ServedDocument:
         return PlainReply(200, self._packed[encoding], [*headers, (b"content-encoding", encoding.encode())])
 
 
-def serve_fixed(document: Document) -> Handler:
-    """Serves one document that never changes while the service runs."""
-    served = ServedDocument(document)
-
-    async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
-        return served.reply(found)
-
-    return handler
-
-
 def lazy(make: Callable[[], Document]) -> Handler:
-    """The same for a document made when it is first asked for."""
+    """Serves one document that never changes while the service runs. It is made when it is first asked for."""
     made: list[ServedDocument] = []
 
     async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from rest_bridge.asgi import parse_request
-from rest_bridge.serving import PAGE_POLICY, brief, by_query, fresh, lazy, negotiate, serve_fixed
+from rest_bridge.serving import PAGE_POLICY, brief, by_query, fresh, lazy, negotiate
 from toolserver.errors import InvalidArguments
 from toolserver.registry.site_facts import Document
 
@@ -25,7 +25,7 @@ def header(reply, name):
 
 
 async def test_a_client_that_holds_the_bytes_gets_a_304():
-    handler = serve_fixed(LONG)
+    handler = lazy(lambda: LONG)
     first = await ask(handler)
     again = await ask(handler, if_none_match=header(first, b"etag").decode())
     assert (first.status, first.body) == (200, LONG.body)
@@ -33,7 +33,7 @@ async def test_a_client_that_holds_the_bytes_gets_a_304():
 
 
 async def test_the_etag_of_another_coding_brings_the_document():
-    handler = serve_fixed(LONG)
+    handler = lazy(lambda: LONG)
     plain = await ask(handler)
     packed = await ask(handler, accept_encoding="gzip")
     assert gzip.decompress(packed.body) == LONG.body
@@ -46,12 +46,12 @@ async def test_the_etag_of_another_coding_brings_the_document():
 
 
 async def test_only_pages_for_people_carry_the_policy_of_pages():
-    page = await ask(serve_fixed(Document(b"<p>", "text/html; charset=utf-8")))
+    page = await ask(lazy(lambda: Document(b"<p>", "text/html; charset=utf-8")))
     assert PAGE_POLICY in page.headers
     assert b"default-src 'none'" in PAGE_POLICY[1]
     assert b"script-src 'self';" in PAGE_POLICY[1]
     assert b"unsafe" not in PAGE_POLICY[1]
-    assert header(await ask(serve_fixed(LONG)), b"content-security-policy") is None
+    assert header(await ask(lazy(lambda: LONG)), b"content-security-policy") is None
 
 
 async def test_a_lazy_document_is_made_once_and_not_before_it_is_asked_for():
