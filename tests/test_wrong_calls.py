@@ -68,6 +68,7 @@ async def test_over_rest_none_is_silently_ignored(shop):
     assert await shop.balance() == FUNDS
 
 
+@pytest.mark.slow("every wrong call once more, on the command line")
 async def test_on_the_command_line_none_is_silently_ignored(shop, monkeypatch, capsys):
     @asynccontextmanager
     async def running(settings, registry, *, books):

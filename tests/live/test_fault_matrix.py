@@ -48,7 +48,7 @@ CASES = [
     *((*source, kind, warm) for source in SOURCES for kind in KINDS for warm in (False, True)),
     *((*source, f"drift:{form}", False) for source in SOURCES for form in DRIFTS),
 ]
-STEP = 61  # the fast set has every 61st case: another kind of fault for each source
+STEP = 121  # the fast set has every 121st case: another kind of fault for each source
 COUNTED = Counter[str]()
 pytestmark = pytest.mark.timeout(300)
 

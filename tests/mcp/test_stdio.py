@@ -98,6 +98,7 @@ async def test_a_whole_legacy_conversation(backend: str) -> None:
     assert (again["id"], again["error"]["code"]) == (6, -32601)
 
 
+@pytest.mark.slow("it starts a program for each case")
 async def test_a_whole_modern_conversation() -> None:
     async with program() as host:
         about = await host.ask(asked("server/discover", modern=True))

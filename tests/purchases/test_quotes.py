@@ -152,6 +152,7 @@ async def test_only_so_many_quotes_are_made_in_a_minute_for_all_callers_together
         await d.quote("1")
 
 
+@pytest.mark.slow("it measures the CPU of many quotes")
 async def test_a_quote_is_made_in_less_than_a_millisecond_of_cpu(tmp_path):
     """All threads of the process count: address, sums of what was sold, seal of the rows, and the waits for the disk.
 

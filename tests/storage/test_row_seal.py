@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 
+from tests.size import a_share
 from toolserver.storage.group_commit import connect
 from toolserver.storage.migrate import migrate
 from toolserver.storage.row_seal import TABLES, RowSeal, SealBroken, read_seal
@@ -78,7 +79,7 @@ def rewritten_by(path, seal, change):
         return seal.find_rewritten(db)
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", a_share(TABLES, 3))
 def test_a_row_that_was_changed_in_any_column_is_seen(sealed, seal, table):
     with closing(connect(sealed)) as db:
         columns = columns_of(db, table)
@@ -100,7 +101,7 @@ def test_a_row_that_was_changed_in_any_column_is_seen(sealed, seal, table):
     assert rewritten_by(sealed, seal, change_the_last) == [table]
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", a_share(TABLES, 3, first=1))
 def test_a_row_that_was_deleted_is_seen(sealed, seal, table):
     def change(db):
         keys = ", ".join(keys_of(db, table))
@@ -109,7 +110,7 @@ def test_a_row_that_was_deleted_is_seen(sealed, seal, table):
     assert rewritten_by(sealed, seal, change) == [table]
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", a_share(TABLES, 3, first=2))
 @pytest.mark.parametrize("verb", ["INSERT", "INSERT OR REPLACE"])
 def test_a_row_that_was_added_or_replaced_is_seen(sealed, seal, table, verb):
     def change(db):
@@ -124,7 +125,7 @@ def test_a_row_that_was_added_or_replaced_is_seen(sealed, seal, table, verb):
     assert rewritten_by(sealed, seal, change) == [table]
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", a_share(TABLES, 3))
 def test_two_rows_that_exchanged_their_contents_are_seen(sealed, seal, table):
     def change(db):
         places = [n for n, (name, _) in enumerate(columns_of(db, table)) if name in keys_of(db, table)]

@@ -2,15 +2,17 @@
 
 import math
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import anyio
 import httpx
 
 from tests.internet import Internet
+from tests.pages import PAGES
 from toolserver.clock import Clock
 from toolserver.world import answers
-from toolserver.world.model import ROUTES, Edits
+from toolserver.world.model import ROUTES, Ask, Edits, Handler, World
 from toolserver.world.rendering import RenderedReply, Renderer
 from toolserver.world.server import asked, url_of
 from toolserver.world.state import WorldState
@@ -32,7 +34,15 @@ class Steady:
 
 
 class Pages(Renderer):
-    """Pages made on the loop itself, where no time passes meanwhile."""
+    """Pages made on the loop itself, where no time passes meanwhile; what is in them is made once for all tests."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._once: dict[Handler, Handler] = {}
+
+    async def page(self, handler: Handler, world: World, ask: Ask) -> RenderedReply:
+        once = self._once.setdefault(handler, partial(PAGES.answer, handler))
+        return await super().page(once, world, ask)
 
     async def run(self, make: Any) -> RenderedReply:
         return make()

@@ -168,6 +168,7 @@ async def test_on_kalshi_a_move_is_known_from_our_own_price_of_an_hour_ago(compo
         assert abs(change) >= 0.01
 
 
+@pytest.mark.slow("half an hour of looks, minute by minute")
 async def test_a_story_counts_from_when_it_was_seen_to_enter(compose):
     made = await watched(compose, WORLD, 30)
     before = {s.id for s in stories.front_page(WORLD.at(NOW - 1800))}
