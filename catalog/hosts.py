@@ -8,7 +8,7 @@ from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
 from toolserver.core.public_address import is_local_host
-from toolserver.registry.site_facts import SERVICE, SiteFacts, Snippet
+from toolserver.registry.site_facts import SERVICE, SIGN_IN, SiteFacts, Snippet
 
 TOKEN = "svc_live_YOUR_TOKEN"  # what to replace; an unknown token is ignored by free tools
 _ASKED = "${input:token}"  # VS Code asks for it and keeps it out of the file
@@ -45,7 +45,7 @@ def snippets(facts: SiteFacts, *, token: bool = False) -> tuple[Snippet, ...]:
 def _connector(host: str, facts: SiteFacts) -> Snippet:
     """For hosts that send no token of their own: where they can sign in, the address at which they do."""
     if facts.oauth:
-        return Snippet(host, "http", _SIGN_IN, facts.url("/api/mcp/auth"))
+        return Snippet(host, "http", _SIGN_IN, facts.url(SIGN_IN))
     return Snippet(host, "http", _CONNECTORS, facts.url("/api/mcp"))
 
 

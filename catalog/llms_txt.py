@@ -9,6 +9,7 @@ from toolserver.registry.site_facts import (
     FREE_LICENCE,
     PREMIUM_LICENCE,
     SERVICE,
+    SIGN_IN,
     TEXT,
     TIER_HEADINGS,
     Document,
@@ -80,7 +81,7 @@ def _opening(registry: Registry, facts: SiteFacts) -> Iterator[str]:
         yield ""
     yield f"- MCP: POST {facts.url('/api/mcp')} (JSON-RPC 2.0, Streamable HTTP, no session needed)"
     if facts.oauth:
-        sign_in = f"{facts.url('/api/mcp/auth')} (OAuth 2.1; its access token spends an allowance that a person sets)"
+        sign_in = f"{facts.url(SIGN_IN)} (OAuth 2.1; its access token spends an allowance that a person sets)"
         yield f"- MCP for hosts that sign in: {sign_in}"
     yield f"- REST: the paths below, on {facts.url('')}; every answer is JSON"
     others = " The others need `Authorization: Bearer svc_live_…`." if sells(registry) else ""

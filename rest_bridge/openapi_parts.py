@@ -9,7 +9,7 @@ from toolserver.registry import error_codes
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.json_schema import Schema
 from toolserver.registry.response_schema import FREE, PREMIUM, SHARED, Frame, frame_schema
-from toolserver.registry.site_facts import SiteFacts
+from toolserver.registry.site_facts import SIGN_IN, SiteFacts
 
 PROBLEM_JSON = "application/problem+json"
 REQUEST_ID = "3f0c9c52-6f0e-4b0a-9d0b-6f3f4c1f2a77"  # in examples
@@ -103,10 +103,21 @@ def head(get: Schema) -> Schema:
     return {**named, **kept, "responses": {**get["responses"], "200": ok}}
 
 
+def _describe_sign_in(facts: SiteFacts) -> Schema:
+    """OAuth 2.1, which is for MCP hosts: its access tokens are good at one address, and at no path described here."""
+    at = facts.url(SIGN_IN)
+    flow = {"authorizationUrl": f"{at}/authorize", "tokenUrl": f"{at}/token", "refreshUrl": f"{at}/token", "scopes": {}}
+    about = f"For MCP hosts that sign in: access tokens for {at} alone, each bound to an allowance"
+    return {"type": "oauth2", "description": about, "flows": {"authorizationCode": flow}}
+
+
 def components(facts: SiteFacts) -> dict[str, Schema]:
     """Everything under `components` that does not come from a tool."""
     return {
-        "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": "svc_live_<64 hex>"}},
+        "securitySchemes": {
+            "bearer": {"type": "http", "scheme": "bearer", "description": "svc_live_<64 hex>"},
+            **({"oauth": _describe_sign_in(facts)} if facts.oauth else {}),
+        },
         "headers": {
             name: {"description": description, "schema": {"type": kind}, "example": example}
             for name, (description, kind, example) in _HEADERS.items()

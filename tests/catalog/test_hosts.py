@@ -4,6 +4,7 @@ import base64
 import json
 import shlex
 import sys
+from dataclasses import replace
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
@@ -80,3 +81,11 @@ def test_read_on_the_machine_itself_local_entries_have_the_path_of_the_program(a
         if snippet.transport == "stdio":
             entry = server(snippet)
             assert [entry["command"], *entry["args"]] == [sys.executable, "-m", "toolserver", "stdio"]
+
+
+def test_a_connector_signs_in_where_that_is_possible():
+    listed = [snippets(facts) for facts in (FACTS, replace(FACTS, oauth=True))]
+    open_, signed = (s for each in listed for s in each if (s.host, s.transport) == ("Claude Desktop", "http"))
+    assert open_.text == MCP
+    assert signed.text == f"{MCP}/auth"
+    assert "sign in" in signed.where

@@ -73,3 +73,8 @@ def test_nothing_of_this_machine_is_told(registry):
     for document in documents(registry, FACTS).values():
         assert str(Path(__file__).resolve().parents[2]).encode() not in document.body
         assert str(Path.home()).encode() + b"/" not in document.body
+
+
+def test_the_address_for_hosts_that_sign_in_stands_there_only_where_they_can():
+    assert "/api/mcp/auth" not in llms_txt(TINY, FACTS)
+    assert "https://data.example/api/mcp/auth (OAuth 2.1" in llms_txt(TINY, replace(FACTS, oauth=True))

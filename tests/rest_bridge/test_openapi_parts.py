@@ -1,10 +1,13 @@
 """The shared parts of the API description: headers, failures, frames, and references that lead to components."""
 
+from dataclasses import replace
+
 import jsonschema
 import pytest
 
 from rest_bridge.openapi_parts import FAILURES, anchor_schema, components, failure, head, headers
 from tests.catalog.tiny import FACTS
+from toolserver.mcp.oauth.metadata import describe_server
 from toolserver.registry.error_codes import PROBLEMS, with_status
 from toolserver.registry.response_schema import SHARED
 
@@ -96,3 +99,11 @@ def test_the_402_body_is_not_the_problem_of_the_others():
     paid = {problem.code for problem in with_status(402)}
     assert set(schemas["PremiumPaymentRequired"]["properties"]["error"]["enum"]) == paid
     assert paid.isdisjoint(schemas["Problem"]["properties"]["error"]["enum"])
+
+
+def test_signing_in_is_described_only_where_hosts_can():
+    assert components(FACTS)["securitySchemes"].keys() == {"bearer"}
+    flow = components(replace(FACTS, oauth=True))["securitySchemes"]["oauth"]["flows"]["authorizationCode"]
+    server = describe_server(FACTS)
+    assert flow["authorizationUrl"] == server["authorization_endpoint"]
+    assert flow["tokenUrl"] == flow["refreshUrl"] == server["token_endpoint"]

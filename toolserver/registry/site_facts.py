@@ -10,6 +10,7 @@ from toolserver.registry.registry import Operation, Registry, Tier
 SERVICE = "toolserver"
 DISTRIBUTION = "agent-toolserver"  # on the package index, where the shorter name is somebody else's
 READYZ = "/readyz"
+SIGN_IN = "/api/mcp/auth"  # the MCP endpoint for hosts that sign in by OAuth
 LIVE = "/live.json"
 JSON = "application/json"
 HTML = "text/html; charset=utf-8"

@@ -174,3 +174,8 @@ def test_a_server_that_sells_nothing_says_so():
 def test_simulated_money_is_called_so():
     assert "Credits cost nothing here" in markdown(facts=replace(SELLING, simulated=True))
     assert "Credits cost nothing" not in markdown() + markdown(facts=replace(FACTS, simulated=True))
+
+
+def test_signing_in_from_a_host_is_explained_only_where_it_is_possible():
+    assert "Signing in from a host" not in markdown(facts=SELLING)
+    assert "`https://data.example/api/mcp/auth`" in markdown(facts=replace(SELLING, oauth=True))

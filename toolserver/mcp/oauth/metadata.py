@@ -7,9 +7,9 @@ its path: at the root, hosts that send a token of their own would find them and 
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolserver.registry.site_facts import PAYMENTS, SERVICE, SiteFacts
+from toolserver.registry.site_facts import PAYMENTS, SERVICE, SIGN_IN, SiteFacts
 
-RESOURCE = "/api/mcp/auth"
+RESOURCE = SIGN_IN
 AUTHORIZE, TOKEN, REGISTER, REVOKE, CONSENT = (
     f"{RESOURCE}/{name}" for name in ("authorize", "token", "register", "revoke", "consent")
 )
