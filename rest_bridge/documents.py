@@ -9,11 +9,21 @@ from rest_bridge.pages.changelog import changelog, changelog_markdown
 from rest_bridge.pages.home import home
 from rest_bridge.pages.payments import payments, payments_markdown
 from rest_bridge.pages.reference import reference
+from rest_bridge.pages.tool import tool_page
 from rest_bridge.problems import problem_page, problems_page
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.licence_table import LicenceTable
 from toolserver.registry.registry import Registry
-from toolserver.registry.site_facts import HTML, PAYMENTS, PAYMENTS_MARKDOWN, Document, SiteFacts, Snippet, sells
+from toolserver.registry.site_facts import (
+    HTML,
+    PAYMENTS,
+    PAYMENTS_MARKDOWN,
+    Document,
+    SiteFacts,
+    Snippet,
+    sells,
+    tool_path,
+)
 
 
 def documents(
@@ -33,6 +43,7 @@ def documents(
     found = {
         "/": home(registry, facts, snippets, examples),
         "/docs": reference(registry, facts),
+        **{tool_path(o): tool_page(registry, facts, o, examples.get(o.name)) for o in registry},
         **paid,
         "/problems": problems_page(registry, facts),
         **{f"/problems/{problem.code}": problem_page(registry, facts, problem) for problem in PROBLEMS.values()},

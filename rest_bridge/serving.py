@@ -9,7 +9,8 @@ from rest_bridge.asgi import Header, ParsedRequest, PlainReply, Scope
 from rest_bridge.etag import etag_of, holds_etag
 from rest_bridge.routes import Handler
 from toolserver.calls.response import compress
-from toolserver.registry.site_facts import Document
+from toolserver.errors import NotFound
+from toolserver.registry.site_facts import JSON, Document
 
 MAX_AGE_S = 300
 PAGE_POLICY = (
@@ -100,6 +101,19 @@ def brief(make: Callable[[], Document], *, max_age_s: int = 5) -> Handler:
 
     async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
         return ServedDocument(make()).reply(found, cache_control=policy)
+
+    return handler
+
+
+def brief_under(above: str, read: Callable[[str], bytes | None]) -> Handler:
+    """JSON at `<above><name>.json`, made anew for every request. Raises NotFound where `read` gives nothing."""
+
+    async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
+        name, dot, ending = scope["path"].removeprefix(above).rpartition(".")
+        body = read(name) if (dot, ending) == (".", "json") else None
+        if body is None:
+            raise NotFound("There is nothing at this address.")
+        return ServedDocument(Document(body, JSON)).reply(found, cache_control=b"public, max-age=5")
 
     return handler
 

@@ -1,7 +1,6 @@
 """Which document stands at which path. Everything is generated from the registry, when it is first asked for."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -9,12 +8,15 @@ import anyio.to_thread
 from rest_bridge.asgi import ParsedRequest, PlainReply, Scope
 from rest_bridge.discovery import as_json
 from rest_bridge.routes import Handler
-from rest_bridge.serving import brief, by_query, fresh, lazy, negotiate
+from rest_bridge.serving import brief, brief_under, by_query, fresh, lazy, negotiate
 from rest_bridge.static_files import PREFIX, static_handler
+from toolserver.calls.live_values import LiveValues
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.registry import Registry
-from toolserver.registry.site_facts import LIVE, READYZ, Document
+from toolserver.registry.site_facts import LIVE, READYZ, Document, tool_path
 from toolserver.registry.site_pages import SitePage, pages
+
+TOOLS = "/t/"
 
 
 class DocumentsOnFirstUse:
@@ -48,13 +50,13 @@ def site_handlers(
     documents: Callable[[], Mapping[str, Document]],
     tool_definitions: Callable[[Mapping[str, str]], Document],
     ready: Callable[[], Awaitable[Mapping[str, bool]]],
-    live: Callable[[], Mapping[str, Any]],
+    live: LiveValues,
 ) -> dict[str, Handler]:
     """Handlers by path.
 
     `documents` writes every fixed document, by path, when the first of them is asked for.
     `tool_definitions` answers /api/llm-tools from its query parameters. `ready` names the conditions for taking calls.
-    `live` reads the values that the home page shows.
+    `live` reads kept answers, for the home page and the pages of tools.
     """
     written = DocumentsOnFirstUse(documents)
 
@@ -76,7 +78,8 @@ def site_handlers(
         **{page.path: either(page) for page in pages(registry) if page.markdown},
         "/api/llm-tools": by_query(tool_definitions),
         READYZ: fresh(readiness),
-        LIVE: brief(lambda: as_json(live())),
+        LIVE: brief(lambda: as_json(live.read())),
+        f"{TOOLS}*": brief_under(TOOLS, live.read_answer),
         f"{PREFIX}*": static_handler(),
     }
 
@@ -84,4 +87,4 @@ def site_handlers(
 def document_paths(registry: Registry) -> list[str]:
     """The paths of the fixed documents that have one form, without writing them."""
     fixed = [page.markdown_path if page.markdown else page.path for page in pages(registry) if page.fixed]
-    return [*fixed, *(f"/problems/{code}" for code in PROBLEMS)]
+    return [*fixed, *map(tool_path, registry), *(f"/problems/{code}" for code in PROBLEMS)]

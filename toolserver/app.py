@@ -311,7 +311,7 @@ def _page_handlers(service: Service) -> dict[str, Any]:
         documents=lambda: write_site_documents(registry, facts),
         tool_definitions=tool_definitions,
         ready=service.ready,
-        live=service.live.read,
+        live=service.live,
     )
     if money.evidence is not None:
         found |= receipts.pages(money.evidence, service.pipeline.personal, service.addresses, money.ledger.balance)

@@ -1,5 +1,6 @@
 """The cards of the home page: what is kept, refreshed while somebody looks, and never an upstream asked by a reader."""
 
+import json
 from dataclasses import replace
 
 import anyio
@@ -48,6 +49,19 @@ async def test_nothing_is_composed_until_somebody_looks_and_ten_minutes_after():
         assert await refresh(live) == 0
         (card,) = live.read()["values"]
         assert card["value"] == 3.0  # the last one stays, with its age
+
+
+async def test_the_page_of_a_tool_reads_the_whole_answer_and_so_asks_for_it():
+    async with engine(CARDS) as e:
+        e.internet.serves(FIRST, {"value": 3})
+        live = live_values(e)
+        empty = json.loads(live.read_answer("hasty"))
+        assert empty == {"tool": "hasty", "generated_at": "2027-01-15T08:00:00Z", "series": [], "answer": None}
+        assert await refresh(live) == 1  # this one alone
+        answer = json.loads(live.read_answer("hasty"))["answer"]
+        assert (answer["endpoint"], answer["data"]) == ("hasty", {"value": 3.0, "twice": 6.0})
+        assert live.read_answer("premium_report") is None
+        assert live.read_answer("none") is None
 
 
 async def test_an_answer_is_composed_anew_when_it_has_expired_and_at_most_once_a_minute():

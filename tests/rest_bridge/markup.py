@@ -2,7 +2,8 @@
 
 from html.parser import HTMLParser
 
-ALONE = {"br", "hr", "link", "meta"}
+ALONE = {"br", "hr", "input", "link", "meta"}
+DATA = ("application/json", "application/ld+json")  # what browsers do not run
 
 
 class Page(HTMLParser):
@@ -23,7 +24,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.names.append(tag)
-        if tag == "script" and ("type", "application/ld+json") not in attrs:
+        if tag == "script" and dict(attrs).get("type") not in DATA:
             self.scripts += [dict(attrs).get("src") or "of its own"]
         self.links += [value for name, value in attrs if name in ("href", "src")]
         self.ids += [value for name, value in attrs if name == "id"]

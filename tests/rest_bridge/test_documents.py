@@ -5,9 +5,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from catalog import llms_txt
+from rest_bridge.pages.tool import is_kept
 from rest_bridge.static_files import read_static_files, static_path
 from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.rest_bridge.made import BY_OTHERS, html_pages, made, registries
+from toolserver.registry.site_facts import tool_path
 
 
 @registries
@@ -31,6 +33,7 @@ def test_no_page_carries_script_of_its_own_or_anything_from_elsewhere(registry):
 def test_every_link_of_a_page_leads_to_something_that_is_there(registry):
     found = html_pages(registry)
     there = {*made(registry), *llms_txt.documents(registry, FACTS), *BY_OTHERS, *(o.path for o in registry)}
+    there |= {f"{tool_path(o)}.json" for o in registry if is_kept(o)}
     there |= {static_path(name) for name in read_static_files()}
     for path, page in found.items():
         for link in page.links:

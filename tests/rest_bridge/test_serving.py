@@ -5,8 +5,8 @@ import gzip
 import pytest
 
 from rest_bridge.asgi import parse_request
-from rest_bridge.serving import PAGE_POLICY, brief, by_query, fresh, lazy, negotiate
-from toolserver.errors import InvalidArguments
+from rest_bridge.serving import PAGE_POLICY, brief, brief_under, by_query, fresh, lazy, negotiate
+from toolserver.errors import InvalidArguments, NotFound
 from toolserver.registry.site_facts import Document
 
 LONG = Document(b"word " * 1000, "text/plain; charset=utf-8")
@@ -107,6 +107,20 @@ async def test_a_brief_document_is_made_for_every_request_and_kept_for_seconds()
     handler = brief(lambda: made.append(1) or Document(b"%d" % len(made), "application/json"))
     assert [(await ask(handler)).body for _ in range(2)] == [b"1", b"2"]
     assert header(await ask(handler), b"cache-control") == b"public, max-age=5"
+
+
+async def test_what_is_read_by_name_is_json_or_not_there():
+    handler = brief_under("/t/", {"sights": b'{"answer":1}'}.get)
+
+    async def at(path):
+        scope = {"headers": [], "query_string": b"", "path": path}
+        return await handler(scope, parse_request(scope))
+
+    reply = await at("/t/sights.json")
+    assert (reply.body, header(reply, b"content-type")) == (b'{"answer":1}', b"application/json")
+    for path in ("/t/other.json", "/t/sights", "/t/sights.csv", "/t/.json", "/t/a/sights.json"):
+        with pytest.raises(NotFound):
+            await at(path)
 
 
 async def test_a_fresh_document_is_never_stored():

@@ -1,6 +1,7 @@
 """Which document stands where: each is written when it is first asked for, and once."""
 
 import threading
+from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -11,6 +12,8 @@ from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.rest_bridge.made import made
 from toolserver.registry.site_facts import Document
 from toolserver.registry.site_pages import pages
+
+LIVE = SimpleNamespace(read=dict, read_answer={"sights": b'{"answer":1}'}.get)
 
 
 def handlers(
@@ -24,7 +27,7 @@ def handlers(
             "/docs/payments": Document(b"page", "text/html")
         }
 
-    found = site_handlers(registry, documents=documents, tool_definitions=definitions, ready=ready, live=dict)
+    found = site_handlers(registry, documents=documents, tool_definitions=definitions, ready=ready, live=LIVE)
     return found, written
 
 
@@ -51,7 +54,7 @@ async def test_documents_are_written_beside_the_event_loop_and_once_for_all_who_
     async def ready():
         return {}
 
-    found = site_handlers(TINY, documents=documents, tool_definitions=lambda given: None, ready=ready, live=dict)
+    found = site_handlers(TINY, documents=documents, tool_definitions=lambda given: None, ready=ready, live=LIVE)
 
     async def read(path):
         answers.append((await ask(found[path])).body)
@@ -101,5 +104,6 @@ def test_every_listed_page_has_a_handler_and_every_document_a_path(registry):
         "/api/llm-tools",
         "/readyz",
         "/live.json",
+        "/t/*",
         "/static/*",
     }

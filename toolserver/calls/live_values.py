@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import Raw
+
 from toolserver.calls.cache_key import build_cache_key
-from toolserver.calls.response import RenderedResponse, decode
+from toolserver.calls.response import RenderedResponse, decode, encode
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.core.data_point import DataPoint
 from toolserver.core.models import iso, moment
@@ -32,22 +34,37 @@ class LiveValues:
 
     def __init__(self, registry: Registry, answers: ResponseCache) -> None:
         self._answers, self._history = answers, answers.history
-        self.shown = [o for o in registry if o.tier is Tier.FREE and o.headline is not None]
-        self._asked_at: float | None = None
+        self.shown = [o for o in registry if _is_kept(o) and o.headline is not None]
+        self._kept_by_name = {o.name: o for o in registry if _is_kept(o)}
+        self._asked_at: dict[str, float] = {}  # by the names of tools
         self._tried: dict[str, float] = {}
 
     def read(self) -> dict[str, Any]:
         """Every card as it stands. That somebody looks is remembered."""
         clock = self._answers.clock
-        self._asked_at = clock.monotonic()
+        self._asked_at |= dict.fromkeys((operation.name for operation in self.shown), clock.monotonic())
         return {"generated_at": iso(clock.now()), "values": [self._card(operation) for operation in self.shown]}
+
+    def read_answer(self, name: str) -> bytes | None:
+        """The newest kept answer of a free tool to a call without arguments, as JSON; None for other tools.
+
+        Beside the answer, which is null while there is none, stand the moment and the points of the tool's value.
+        """
+        operation = self._kept_by_name.get(name)
+        if operation is None:
+            return None
+        clock = self._answers.clock
+        self._asked_at[name] = clock.monotonic()
+        kept = self._kept(operation)
+        series = self._card(operation)["series"] if operation.headline is not None else []
+        head = {"tool": name, "generated_at": iso(clock.now()), "series": series}
+        return encode({**head, "answer": None if kept is None else Raw(kept.payload)})
 
     def refresh_due(self) -> int:
         """Begin to compose answers that have expired, while somebody looks. Returns how many were begun."""
         now = self._answers.clock.monotonic()
-        if self._asked_at is None or now - self._asked_at > WATCHED_S:
-            return 0
-        due = [operation for operation in self.shown if self._is_due(operation, now)][:AT_ONCE]
+        looked_at = (self._kept_by_name[name] for name, at in self._asked_at.items() if now - at <= WATCHED_S)
+        due = [operation for operation in looked_at if self._is_due(operation, now)][:AT_ONCE]
         for operation in due:
             self._tried[operation.name] = now
             self._answers.refresh(operation)
@@ -95,3 +112,9 @@ class LiveValues:
         points = self._history.points(SERIES, operation.name)
         step = -(-len(points) // POINTS) or 1
         return points[::-1][::step][::-1]
+
+
+def _is_kept(operation: Operation) -> bool:
+    """Whether a call without arguments and token gives an answer that is kept."""
+    needs_nothing = not operation.input_schema.get("required")
+    return operation.tier is Tier.FREE and operation.reads_only and needs_nothing and operation.longest_ttl > 0

@@ -143,7 +143,7 @@ def auth(operation: Operation) -> Literal["none", "bearer"]:
 
 def tool_path(operation: Operation) -> str:
     """Where the page of a tool is."""
-    return f"/docs#{operation.name}"
+    return f"/t/{operation.name}"
 
 
 def sells(registry: Registry) -> bool:

@@ -1,0 +1,77 @@
+// One call as code: curl, Python, TypeScript, and a message of MCP. Exactly the arguments that the form has.
+
+/** `tool` is the description in the page; `given` the arguments; `site` the public address. Returns [label, code] rows. */
+export function writeCode(tool, given, site) {
+  const call = placeArguments(tool, given);
+  const address = site + call.path + (call.query.size ? `?${call.query}` : "");
+  const authorization = tool.auth === "bearer" ? "Bearer svc_live_YOUR_TOKEN" : null;
+  return [
+    ["curl", curl(tool.method, address, call.body, authorization)],
+    ["Python", python(tool.method, site + call.path, call, authorization)],
+    ["TypeScript", typescript(tool.method, address, call.body, authorization)],
+    ["MCP", mcp(tool.name, given)],
+  ];
+}
+
+/** Where each argument goes: {path, query, body}. */
+export function placeArguments(tool, given) {
+  let path = tool.path;
+  const query = new URLSearchParams();
+  let body = tool.takes_body ? {} : undefined;
+  for (const [name, value] of Object.entries(given)) {
+    const place = tool.places[name];
+    if (place === "path") path = path.replace(`{${name}}`, encodeURIComponent(value));
+    else if (place === "query") query.set(name, typeof value === "object" ? [value].flat().join(",") : String(value));
+    else body[name] = value;
+  }
+  return { path, query, body };
+}
+
+function curl(method, address, body, authorization) {
+  const lines = [`curl ${method === "GET" || method === "POST" ? "" : `-X ${method} `}'${quoteShell(address)}'`];
+  if (authorization) lines.push(`-H 'Authorization: ${authorization}'`);
+  if (body !== undefined) lines.push("-H 'Content-Type: application/json'", `-d '${quoteShell(JSON.stringify(body))}'`);
+  return lines.join(" \\\n  ");
+}
+
+function quoteShell(words) {
+  return words.replaceAll("'", "'\\''");
+}
+
+function python(method, address, { query, body }, authorization) {
+  const more = [];
+  if (query.size) more.push(`    params=${toPython(Object.fromEntries(query))},`);
+  if (body !== undefined) more.push(`    json=${toPython(body)},`);
+  if (authorization) more.push(`    headers={"Authorization": "${authorization}"},`);
+  more.push("    timeout=30,");
+  const open = `answer = httpx.request(\n    "${method}",\n    ${JSON.stringify(address)},`;
+  return ["import httpx", "", open, ...more, ")", "answer.raise_for_status()", "print(answer.json())"].join("\n");
+}
+
+function toPython(value) {
+  if (value === null) return "None";
+  if (value === true) return "True";
+  if (value === false) return "False";
+  if (Array.isArray(value)) return `[${value.map(toPython).join(", ")}]`;
+  if (typeof value === "object") {
+    return `{${Object.entries(value).map(([name, one]) => `${JSON.stringify(name)}: ${toPython(one)}`).join(", ")}}`;
+  }
+  return JSON.stringify(value);
+}
+
+function typescript(method, address, body, authorization) {
+  const headers = {};
+  if (authorization) headers.Authorization = authorization;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const options = [];
+  if (method !== "GET") options.push(`  method: "${method}",`);
+  if (Object.keys(headers).length) options.push(`  headers: ${JSON.stringify(headers)},`);
+  if (body !== undefined) options.push(`  body: JSON.stringify(${JSON.stringify(body)}),`);
+  const asked = options.length ? `fetch(${JSON.stringify(address)}, {\n${options.join("\n")}\n})` : `fetch(${JSON.stringify(address)})`;
+  return `const answer = await ${asked};\nif (!answer.ok) throw new Error(await answer.text());\nconsole.log(await answer.json());`;
+}
+
+function mcp(name, given) {
+  const message = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: given } };
+  return JSON.stringify(message, null, 2);
+}

@@ -1,0 +1,69 @@
+// Time series by uPlot, which the page loads as a script of its own.
+
+import { element } from "./dom.js";
+import { formatNumber } from "./format.js";
+import { readPath } from "./pictures.js";
+
+/** Rows with a time and one or more figures as lines. Resolves to an element; it is drawn once it is in the page. */
+export function drawSeries({ values, time, unit, title }, rows) {
+  const moments = rows.map((row) => seconds(readPath(row, time)));
+  const lines = values.map((value) => rows.map((row) => readPath(row, value)));
+  return drawLines(moments, lines, values.length > 1 ? values : [title], unit);
+}
+
+/** Lines over moments in seconds since the epoch. Fewer than two moments make no picture (null). */
+export function drawLines(moments, lines, names, unit = "") {
+  if (moments.length < 2) return null;
+  const points = lines.flat().filter((value) => value !== null).length;
+  const label = `${names.join(", ")}: ${points} points from ${written(moments[0])} to ${written(moments.at(-1))}`;
+  const place = element("div", { class: "chart", role: "img", "aria-label": label, "data-points": points, "data-pending": "" });
+  place.addEventListener("attached", () => plot(place, moments, lines, names, unit), { once: true });
+  return place;
+}
+
+function plot(place, moments, lines, names, unit) {
+  delete place.dataset.pending;
+  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
+  const [line, soft, accent] = ["--line", "--soft", "--accent"].map((name) => resolve(place, color(name)));
+  const axis = { stroke: soft, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
+  const width = () => Math.max(240, place.clientWidth);
+  const digits = (value) => formatNumber(value, { unit });
+  const options = {
+    width: width(),
+    height: 260,
+    legend: { show: true, live: true },
+    axes: [axis, { ...axis, size: 76, values: (_, ticks) => ticks.map((tick) => formatNumber(tick)) }],
+    series: [
+      { label: "Time" },
+      ...names.map((name, index) => ({
+        label: name,
+        stroke: accent,
+        width: 2,
+        dash: index ? [6, 4] : undefined,
+        points: { show: lines[0].length < 40 },
+        value: (_, value) => (value === null ? "–" : digits(value)),
+      })),
+    ],
+  };
+  const chart = new globalThis.uPlot(options, [moments, ...lines], place);
+  new ResizeObserver(() => chart.setSize({ width: width(), height: 260 })).observe(place);
+}
+
+/** A colour as the canvas can read it: what `light-dark()` comes to in this place. */
+function resolve(place, value) {
+  const probe = element("span");
+  probe.style.color = value;
+  place.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}
+
+function seconds(moment) {
+  if (typeof moment === "number") return moment > 1e11 ? moment / 1000 : moment;
+  return new Date(moment).getTime() / 1000;
+}
+
+function written(moment) {
+  return new Date(moment * 1000).toISOString().slice(0, 16).replace("T", " ");
+}

@@ -1,0 +1,168 @@
+// The page of a tool: the newest answer that the service keeps, a form that runs it, and the code of exactly that call.
+
+import { ageOf, setClock } from "./age.js";
+import { placeArguments, writeCode } from "./call_code.js";
+import { addCopyButtons } from "./copy.js";
+import { element, find, findAll, readData } from "./dom.js";
+import { formatNumber } from "./format.js";
+import { fetchJson, Problem, showProblem } from "./http.js";
+import { drawPictures, readPath } from "./pictures.js";
+import { drawTables } from "./table.js";
+import { makeTabs } from "./tabs.js";
+import { bindTokenInput, getToken, looksLikeToken } from "./token.js";
+
+const tool = readData("tool");
+const example = readData("example");
+const form = find("#form");
+const panels = { picture: find("#as-picture"), table: find("#as-table"), json: find("#as-json") };
+const answerTabs = makeTabs([["Picture", panels.picture], ["Table", panels.table], ["JSON", panels.json]], "The answer as");
+const codePanels = ["curl", "Python", "TypeScript", "MCP"].map((name) => [name, element("div", {}, element("pre", {}, element("code")))]);
+let ran = false; // once the reader has run the tool, the newest answer that the service keeps is no longer shown
+
+find("#code").replaceChildren(...codePanels.map(([, panel]) => panel));
+makeTabs(codePanels, "The call as");
+addCopyButtons(find("#code"));
+writeCalls();
+form.addEventListener("input", writeCalls);
+form.addEventListener("submit", run);
+if (find("#token")) bindTokenInput(find("#token"));
+find("#answer").hidden = !(example || tool.kept);
+if (tool.kept) showKept();
+else if (example) show(example, "An example from the simulated world; lists are cut.");
+
+/** The arguments that the form has, as the tool takes them. Throws a Problem when one cannot be read. */
+function readForm() {
+  const given = {};
+  for (const input of findAll("[data-kind]", form)) {
+    const words = input.value.trim();
+    if (!words) continue;
+    if (input.dataset.kind === "number") given[input.name] = Number(words);
+    else if (input.dataset.kind === "flag") given[input.name] = words === "true";
+    else if (input.dataset.kind === "json") given[input.name] = parse(input.name, words);
+    else given[input.name] = words;
+  }
+  return given;
+}
+
+function parse(name, words) {
+  try {
+    return JSON.parse(words);
+  } catch {
+    throw new Problem("not_json", `${name} is not valid JSON yet.`);
+  }
+}
+
+function writeCalls() {
+  try {
+    writeCode(tool, readForm(), tool.site).forEach(([, code], index) => (find("code", codePanels[index][1]).textContent = code));
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+  }
+}
+
+async function run(event) {
+  event.preventDefault();
+  const button = find("button", form);
+  const place = find("#trouble");
+  button.disabled = true;
+  showProblem(place, null);
+  try {
+    const token = getToken();
+    if (tool.auth === "bearer" && !looksLikeToken(token)) throw new Problem("missing_token", "This tool needs a token: svc_live_ and 64 characters.");
+    const { path, query, body } = placeArguments(tool, readForm());
+    const begun = performance.now();
+    const answer = await fetchJson(path, { method: tool.method, query: Object.fromEntries(query), body, token: tool.auth === "bearer" ? token : "" });
+    ran = true;
+    const left = answer.headers.get("x-credits-remaining");
+    const took = `${formatNumber(Math.round(performance.now() - begun))} ms`;
+    await show(answer.data, left === null ? `Your call, ${took}.` : `Your call, ${took}; ${formatNumber(Number(left))} credits left.`);
+    find("#answer").hidden = false;
+    find("#answer").scrollIntoView({ block: "start" });
+  } catch (error) {
+    showProblem(place, error);
+  } finally {
+    button.disabled = false;
+  }
+}
+
+/** Show an answer: value, age and sources first, then picture, table and JSON. */
+async function show(answer, words, series = []) {
+  const payload = tool.enveloped ? answer.data : answer;
+  find("#answer-about").replaceChildren(...about(answer, words));
+  find("#headline").textContent = tool.value && payload ? headline(readPath(payload, tool.value)) : "";
+  find("code", panels.json).textContent = JSON.stringify(answer, null, 2);
+  panels.table.replaceChildren(...drawTables(plain(payload), tool.title));
+  const drawn = await drawPictures(panels.picture, tool.pictures, payload);
+  const line = await drawKept(series);
+  answerTabs.show(drawn || line ? 0 : 1);
+  if (!drawn && !line) panels.picture.replaceChildren(element("p", { class: "soft" }, missing()));
+  if (answer !== example) writeAges(answer._meta?.sources ?? []);
+}
+
+function missing() {
+  const given = tool.pictures.map((picture) => Object.entries(picture.given).map(([name, value]) => `${name}=${value}`)).flat();
+  return given.length ? `Run it with ${[...new Set(given)].join(", ")} for a picture.` : "This answer is words and single values: see the table.";
+}
+
+function headline(value) {
+  if (typeof value === "number") return formatNumber(value, { unit: tool.unit });
+  return value === null ? "" : String(value);
+}
+
+/** The values of the past day that the service has seen, below the pictures of the answer. */
+async function drawKept(series) {
+  if (series.length < 2 || !globalThis.uPlot) return false;
+  const { drawLines } = await import("./series.js");
+  const moments = series.map(([at]) => new Date(at).getTime() / 1000);
+  const chart = drawLines(moments, [series.map(([, value]) => value)], [tool.title], tool.unit);
+  panels.picture.append(element("figure", {}, element("figcaption", {}, "Seen in the past day"), chart));
+  chart.dispatchEvent(new Event("attached"));
+  return true;
+}
+
+function about(answer, words) {
+  const at = answer === example ? null : (answer.updated_at ?? answer.captured_at ?? null);
+  const sources = [...new Set((answer._meta?.attribution ?? []))].join(", ");
+  const parts = [words, at ? ageOf(at, { before: " Data " }) : null, answer.stale ? element("strong", { class: "warn" }, " Stale.") : null];
+  const warnings = (answer.warning ?? []).map((one) => element("p", { class: "warn small" }, `${one.section}: ${one.message}`));
+  return [element("p", { class: "soft" }, ...parts.filter(Boolean), sources ? ` · From ${sources}` : ""), ...warnings];
+}
+
+/** Without the members that stand around every payload: they are told above. */
+function plain(payload) {
+  if (!payload || Array.isArray(payload) || tool.enveloped) return payload;
+  const { _meta, source, endpoint, warning, stale, captured_at, ...rest } = payload;
+  return rest;
+}
+
+function writeAges(sources) {
+  for (const cell of findAll("[data-source]")) {
+    const found = sources.find((one) => one.name === cell.dataset.source);
+    cell.replaceChildren(found?.fetched_at ? ageOf(found.fetched_at) : found ? found.status : "–");
+  }
+}
+
+/** The newest answer that the service keeps: again every ten seconds, sooner while there is nothing yet. */
+async function showKept() {
+  if (ran) return;
+  let wait = 10_000;
+  try {
+    const { data } = await fetchJson(`/t/${tool.name}.json`);
+    setClock(data.generated_at);
+    if (data.answer && !ran) await showIfNew(data);
+    else wait = 1500;
+    showProblem(find("#trouble"), null);
+  } catch (error) {
+    showProblem(find("#trouble"), error);
+  }
+  setTimeout(showKept, wait);
+}
+
+let last = "";
+async function showIfNew({ answer, series }) {
+  const key = JSON.stringify([answer, series.length]);
+  if (key === last) return;
+  last = key;
+  await show(answer, "The newest answer that the service keeps.", series);
+  find("#answer").dataset.filled = "";
+}

@@ -1,0 +1,121 @@
+"""/t/<tool>: the answer as picture, table and JSON; a form that runs it; its code, fields, sources and example."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+from urllib.parse import urlencode
+
+from rest_bridge.pages.render import is_easy, render_page
+from rest_bridge.pages.tool_form import example_arguments, form_fields
+from toolserver.registry.field_table import payload_rows, rows
+from toolserver.registry.placement import place_arguments
+from toolserver.registry.registry import Operation, Registry, Tier
+from toolserver.registry.site_facts import PREMIUM_LICENCE, Document, SiteFacts, auth, tool_path
+from toolserver.upstream.source import Source
+
+LICENCE_WORDS = {
+    "yes": "free to use",
+    "attribution": "free to use with attribution",
+    "non_commercial": "non-commercial use",
+    "unclear": "terms not clear",
+    "no": "redistribution not allowed",
+}
+
+
+def tool_page(
+    registry: Registry, facts: SiteFacts, operation: Operation, example: Mapping[str, Any] | None
+) -> Document:
+    """The page of one tool. `example` is an answer from the simulated world, with lists cut."""
+    return render_page(
+        "tool.html",
+        registry,
+        facts,
+        path=tool_path(operation),
+        title=operation.title,
+        about=operation.description.replace("`", ""),
+        scripts=["tool.js"],
+        structured=_describe(operation, facts),
+        operation=operation,
+        kept=is_kept(operation),
+        told=_tell(operation, facts),
+        example=example,
+        example_text=json.dumps(example, indent=2, ensure_ascii=False) if example else "",
+        has_series=bool(operation.headline) or any(picture.kind == "series" for picture in operation.pictures),
+        fields=form_fields(operation),
+        curl=_curl(operation, facts),
+        arguments=rows(operation.input_schema),
+        answer_fields=payload_rows(operation),
+        sources=sources_of(operation),
+        licence_words=LICENCE_WORDS,
+        licence=PREMIUM_LICENCE if operation.tier is Tier.PREMIUM else "",
+    )
+
+
+def is_kept(operation: Operation) -> bool:
+    """Whether the page shows a kept answer: of a free tool that needs no argument and no token."""
+    return operation.tier is Tier.FREE and is_easy(operation) and operation.longest_ttl > 0
+
+
+def sources_of(operation: Operation) -> list[Source[Any, Any]]:
+    """The sources in order of use; several request shapes may share a public name, which stands once."""
+    return list({source.name: source for source in operation.sources}.values())
+
+
+def _tell(operation: Operation, facts: SiteFacts) -> dict[str, Any]:
+    """What the page's script needs to know of the tool."""
+    shown = operation.headline
+    return {
+        "name": operation.name,
+        "title": operation.title,
+        "method": operation.method,
+        "path": operation.path,
+        "site": facts.base_url.rstrip("/"),
+        "auth": auth(operation),
+        "takes_body": operation.takes_body,
+        "enveloped": operation.enveloped,
+        "kept": is_kept(operation),
+        "places": place_arguments(operation),
+        "value": shown.value if shown else None,
+        "unit": shown.unit if shown else "",
+        "pictures": [asdict(picture) for picture in operation.pictures],
+    }
+
+
+def _curl(operation: Operation, facts: SiteFacts) -> str:
+    """The shortest call, for readers without JavaScript."""
+    given, places = example_arguments(operation), place_arguments(operation)
+    path = operation.path.format_map({name: value for name, value in given.items() if places[name] == "path"})
+    query = urlencode({name: value for name, value in given.items() if places[name] == "query"})
+    words = ["curl"] + (["-X", operation.method] if operation.method not in ("GET", "POST") else [])
+    words.append(facts.url(path) + (f"?{query}" if query else ""))
+    if auth(operation) == "bearer":
+        words += ["-H", "Authorization: Bearer svc_live_YOUR_TOKEN"]
+    if operation.takes_body:
+        body = {name: value for name, value in given.items() if places[name] == "body"}
+        words += ["-H", "Content-Type: application/json", "-d", json.dumps(body, ensure_ascii=False)]
+    return shlex.join(words)
+
+
+def _describe(operation: Operation, facts: SiteFacts) -> dict[str, Any]:
+    """The tool as a data set in the words of schema.org."""
+    return {
+        "@context": "https://schema.org",
+        "@type": "Dataset",
+        "name": operation.title,
+        "description": operation.description,
+        "url": facts.url(tool_path(operation)),
+        "license": facts.url("/docs#licence"),
+        "isAccessibleForFree": not operation.credits,
+        "creator": [{"@type": "Organization", "name": name} for name in _creators(operation)],
+        "distribution": {
+            "@type": "DataDownload",
+            "encodingFormat": "application/json",
+            "contentUrl": facts.url(operation.path),
+        },
+    }
+
+
+def _creators(operation: Operation) -> list[str]:
+    return list(dict.fromkeys(source.licence.attribution for source in operation.sources))

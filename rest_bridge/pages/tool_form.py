@@ -1,0 +1,81 @@
+"""The form of a tool, from its input schema: one field for each argument."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from toolserver.registry.json_schema import Schema
+from toolserver.registry.registry import Operation
+
+UNKNOWN = "…"  # stands for a value of which the schema gives no example
+FieldKind = Literal["choice", "flag", "number", "text", "json"]
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """One argument. `given` is what stands in the field at first, `hint` an example of what may."""
+
+    name: str
+    kind: FieldKind
+    description: str
+    required: bool
+    given: str
+    hint: str
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    step: str = "any"
+
+
+def form_fields(operation: Operation) -> list[FormField]:
+    """The fields in the order of the signature."""
+    schema = operation.input_schema
+    required = schema.get("required", ())
+    return [_field(name, described, name in required) for name, described in schema["properties"].items()]
+
+
+def example_arguments(operation: Operation) -> dict[str, Any]:
+    """What a call needs at least: required arguments, with their first example."""
+    required = operation.input_schema.get("required", ())
+    properties = operation.input_schema["properties"]
+    return {name: _example(properties[name]) for name in required}
+
+
+def _field(name: str, schema: Schema, required: bool) -> FormField:
+    kind = _kind(schema)
+    default = schema.get("default")
+    example = _example(schema) if required or "examples" in schema else default
+    return FormField(
+        name=name,
+        kind=kind,
+        description=schema.get("description", ""),
+        required=required,
+        given=_written(example) if required and example != UNKNOWN else "",
+        hint=_written(default if default is not None else example),
+        choices=tuple("true false".split() if kind == "flag" else map(str, schema.get("enum", ()))),
+        minimum=schema.get("minimum"),
+        maximum=schema.get("maximum"),
+        step="1" if schema.get("type") == "integer" else "any",
+    )
+
+
+def _kind(schema: Schema) -> FieldKind:
+    if "enum" in schema:
+        return "choice"
+    kinds: dict[str, FieldKind] = {"boolean": "flag", "integer": "number", "number": "number", "string": "text"}
+    return kinds.get(schema.get("type", ""), "json")
+
+
+def _example(schema: Schema) -> Any:
+    """The first example, choice or bound; a word where there is none of them."""
+    for found in (*schema.get("examples", ()), *schema.get("enum", ())):
+        return found
+    if schema.get("type") in ("integer", "number"):
+        return schema.get("default", schema.get("minimum", 1))
+    return {"array": [], "object": {}}.get(schema.get("type", ""), UNKNOWN)
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,178 @@
+"""Pages of tools in Chromium: forms run, pictures have every point, hostile words stay words."""
+
+import json
+import re
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.live.browser.visitor import DESK, PHONE, Visitor, visiting
+from tests.live.processes import Program
+from toolserver.registry.registry import Registry
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
+
+TOOLS = [operation.name for operation in Registry.load("tools")]
+SOME = ("earthquakes", "btc_price", "premium_correlation_matrix", "weather", "webhook_subscribe", "service_status")
+HOSTILE = '<script>document.title="broken"</script><img src=x onerror=alert(1)>\u202egnp.exe ' + "w" * 10_000
+
+
+def filled(page: Page) -> None:
+    page.wait_for_selector("#answer[data-filled]", timeout=60_000)
+
+
+def run(page: Page) -> None:
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("#answer-about")).to_contain_text("Your call", timeout=30_000)
+
+
+def points(page: Page, kind: str) -> int:
+    return int(page.locator(f"#as-picture {kind}[data-points]").first.get_attribute("data-points") or 0)
+
+
+def answer_of(demo: Program, path: str, token: str | None = None) -> Any:
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    return httpx.get(demo.url + path, headers=headers, timeout=30).raise_for_status().json()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_pages_of_tools_fit_and_bar_nobody(browser: Browser, demo: Program, width: int, theme) -> None:
+    with visiting(browser, demo.url, width=width, theme=theme) as window:
+        for name in SOME:
+            page = window.open(f"/t/{name}", settled=False)
+            if page.locator('link[rel="alternate"][type="application/json"]').count():
+                filled(page)
+            window.check()
+            window.check_accessibility()
+
+
+@pytest.mark.slow("opens the page of each tool")
+def test_every_tool_has_a_page_that_is_quiet_and_fits(browser: Browser, demo: Program) -> None:
+    with visiting(browser, demo.url, width=PHONE) as window:
+        for name in TOOLS:
+            page = window.open(f"/t/{name}", settled=False)
+            expect(page.locator("#code code").first).to_contain_text("curl")
+            window.check()
+
+
+def test_a_map_has_a_mark_for_every_row_with_a_place(visitor: Visitor, demo: Program) -> None:
+    page = visitor.open("/t/earthquakes", settled=False)
+    run(page)
+    shown = json.loads(page.locator("#as-json code").text_content() or "")["data"]["earthquakes"]
+    assert points(page, "svg.world") == page.locator("svg.world .mark").count() == len(shown) > 10
+    page.get_by_role("tab", name="Table").click()
+    expect(page.locator("#as-table tbody").last.locator("tr")).to_have_count(len(shown))
+    visitor.check()
+
+
+def test_a_form_runs_with_its_arguments_and_shows_exactly_that_call(visitor: Visitor, demo: Program) -> None:
+    page = visitor.open("/t/earthquakes", settled=False)
+    page.get_by_label("limit").fill("3")
+    expect(page.locator("#code code").first).to_have_text(f"curl '{demo.url}/api/earthquake?limit=3'")
+    page.get_by_role("tab", name="MCP").click()
+    message = json.loads(page.locator("#code [role=tabpanel]:not([hidden]) code").text_content() or "")
+    assert message["params"] == {"name": "earthquakes", "arguments": {"limit": 3}}
+    run(page)
+    assert points(page, "svg.world") == 3
+    visitor.check()
+
+
+def test_a_wrong_argument_is_explained_beside_the_form(visitor: Visitor) -> None:
+    visitor.expected = {400}
+    page = visitor.open("/t/weather", settled=False)
+    page.get_by_label("lat", exact=True).fill("12")
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("#trouble .problem")).to_contain_text("invalid_arguments")
+    visitor.check()
+
+
+def test_a_premium_tool_shows_an_example_and_runs_with_a_token_of_the_page_alone(
+    visitor: Visitor, demo: Program
+) -> None:
+    token = demo.ready["token"]
+    page = visitor.open("/t/premium_macro", settled=False)
+    expect(page.locator("#answer-about")).to_contain_text("An example from the simulated world")
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("#trouble")).to_contain_text("needs a token")
+    page.get_by_label("Token").fill(token)
+    page.get_by_label("history").select_option("30d")
+    run(page)
+    expect(page.locator("#answer-about")).to_contain_text(re.compile(r"\d+ credits left"))
+    shown = json.loads(page.locator("#as-json code").text_content() or "")
+    series = [one["series"] for one in shown["economic"].values() if one and one.get("series")]
+    series += list(shown["forex"]["series"].values())
+    charts = page.locator("#as-picture .chart")
+    expect(charts).to_have_count(len(series))
+    assert [int(one.get_attribute("data-points") or 0) for one in charts.all()] == [len(one) for one in series]
+    expect(charts.first.locator("canvas")).to_be_visible()
+    assert token not in page.content()
+    assert page.evaluate("localStorage.length + sessionStorage.length") == 0
+    assert token not in page.url
+    visitor.check()
+
+
+def test_a_heat_map_has_a_cell_for_every_pair(visitor: Visitor, demo: Program) -> None:
+    page = visitor.open("/t/premium_correlation_matrix", settled=False)
+    page.get_by_label("Token").fill(demo.ready["token"])
+    run(page)
+    matrix = json.loads(page.locator("#as-json code").text_content() or "")["matrix"]
+    assert page.locator(".matrix tbody td").count() == len(matrix) ** 2 == points(page, "table.matrix")
+    visitor.check()
+
+
+def test_states_are_a_grid_and_figures_are_bars(visitor: Visitor) -> None:
+    page = visitor.open("/t/service_status", settled=False)
+    run(page)
+    shown = json.loads(page.locator("#as-json code").text_content() or "")["data"]
+    expect(page.locator(".states li")).to_have_count(len(shown))
+    page = visitor.open("/t/forex", settled=False)
+    run(page)
+    shown = json.loads(page.locator("#as-json code").text_content() or "")["data"]
+    expect(page.locator(".bar-row")).to_have_count(len(shown["change_percent"]))
+    visitor.check()
+
+
+def test_words_from_the_world_stay_words_on_every_kind_of_picture(visitor: Visitor) -> None:
+    """The kept answer is replaced by one whose every text is hostile."""
+
+    def spoil(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: spoil(member) for name, member in value.items()}
+        if isinstance(value, list):
+            return [spoil(member) for member in value]
+        return HOSTILE if isinstance(value, str) and not re.match(r"\d{4}-|https", value) else value
+
+    def answer(route: Route) -> None:
+        told = route.fetch().json()
+        body = told["answer"] or {}
+        for name in ("data", "warning"):
+            if name in body:
+                body[name] = spoil(body[name])
+        if isinstance(body.get("data"), list) and body["data"] and "url" in body["data"][0]:
+            body["data"][0]["url"] = "javascript:alert(1)"
+        route.fulfill(json=told)
+
+    visitor.page.on("dialog", lambda dialog: visitor.faults.append("a dialog was opened"))
+    visitor.page.route("**/t/*.json", answer)
+    for name in ("earthquakes", "service_status", "predictions", "tech_news", "severe_weather", "disaster_alerts"):
+        page = visitor.open(f"/t/{name}", settled=False)
+        filled(page)
+        title = page.title()
+        for tab in ("Picture", "Table", "JSON"):
+            page.get_by_role("tab", name=tab).click()
+            visitor.check()
+        assert page.title() == title != "broken"
+        assert page.locator('#answer img, #answer script, #answer a[href^="javascript"]').count() == 0
+        assert "onerror" in (page.locator("#answer").text_content() or "")
+
+
+def test_a_tools_page_can_be_read_and_its_form_sent_without_javascript(browser: Browser, demo: Program) -> None:
+    with visiting(browser, demo.url, scripts=False) as window:
+        page = window.open("/t/earthquakes")
+        text = page.locator("main").inner_text()
+        assert "data.earthquakes[].magnitude" in text
+        assert f"curl {demo.url}/api/earthquake" in text
+        assert window.faults == []

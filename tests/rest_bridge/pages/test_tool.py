@@ -1,0 +1,73 @@
+"""The page of a tool: what it is, its form, its fields, its sources, and a call that can be copied."""
+
+import json
+import re
+import shlex
+
+import pytest
+
+from rest_bridge.pages.tool import is_kept, tool_page
+from tests.catalog.tiny import FACTS, PLACE, TINY
+from tests.rest_bridge.made import PROJECT
+from tests.rest_bridge.markup import Page
+from toolserver.registry.registry import Tier
+from toolserver.registry.site_facts import auth
+
+EXAMPLE = {"data": {"name": "</script><script>alert(1)</script>"}}
+
+
+def body(name, registry=TINY, example=None) -> str:
+    return tool_page(registry, FACTS, registry[name], example).body.decode()
+
+
+def told(text, name="tool"):
+    return json.loads(re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def test_the_page_says_what_the_tool_takes_and_gives_and_from_where():
+    text = body("sights")
+    page = Page(text.encode())
+    assert page.faults == []
+    for words in ("number, from -90 to 90", "one of tower, bridge", "data.best.height_m", "Sample.place", "free"):
+        assert words in page.text
+    assert PLACE.licence.terms_url in page.links
+    assert "Sample &amp; Sons &lt;office&gt;" in text
+    assert {"field-lat", "field-kind", "field-period", "field-names"} <= set(page.ids)
+
+
+def test_an_example_stays_data_in_the_page():
+    text = body("digest", example=EXAMPLE)
+    assert told(text, "example") == EXAMPLE
+    assert "<script>alert" not in text
+    assert "From the simulated world" in text
+
+
+@pytest.mark.parametrize("operation", list(PROJECT), ids=lambda operation: operation.name)
+def test_the_call_can_be_pasted_into_a_shell(operation):
+    text = Page(tool_page(PROJECT, FACTS, operation, None).body).text
+    line = next(line for line in text.splitlines() if line.startswith("curl "))
+    words = shlex.split(line)
+    address = next(word for word in words if word.startswith("https://"))
+    assert address.startswith("https://data.example/api/")
+    assert "{" not in address
+    assert ("Authorization: Bearer svc_live_YOUR_TOKEN" in words) == (auth(operation) == "bearer")
+    if operation.takes_body:
+        assert isinstance(json.loads(words[words.index("-d") + 1]), dict)
+
+
+def test_a_page_shows_what_is_at_hand_only_of_what_is_free_and_needs_nothing():
+    kept = [operation for operation in PROJECT if is_kept(operation)]
+    assert len(kept) > 30
+    assert {operation.tier for operation in kept} == {Tier.FREE}
+    assert f'href="/t/{kept[0].name}.json"' in body(kept[0].name, PROJECT)
+    assert '.json"' not in re.sub("openapi.json", "", body("premium_briefing", PROJECT))
+
+
+def test_a_token_is_asked_for_where_one_is_needed():
+    for operation in PROJECT:
+        assert ('id="token"' in body(operation.name, PROJECT)) == (auth(operation) == "bearer")
+
+
+def test_charts_are_loaded_only_where_there_is_a_series():
+    assert "vendor/uplot" in body("premium_macro", PROJECT)
+    assert "vendor/uplot" not in body("premium_correlation_matrix", PROJECT)
