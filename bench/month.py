@@ -134,7 +134,14 @@ def refund(books: Books, account: int) -> None:
     """Credits that the operator pays back."""
     amount = min(10, books.spendable(account))
     if amount > 0:
-        books.move("posted", account, 1, amount, cause=f"refund:{len(books.transfers)}")
+        id = f"rf_{len(books.transfers):032x}"
+        books.move("posted", account, 1, amount, cause=f"refund:{id}:asked for")
+        paid = books.random.random() < 0.9
+        terms = (id, _hash(account), bytes(20), amount, amount * 20_000, "asked for", "paid" if paid else "booked")
+        row = (*terms, books.now, books.now, "payer", bytes(20), books.now, books.now)
+        books.payments.append(("refund", (*row, bytes(32), books.now) if paid else row))
+        books.book("paid_back", amount * 20_000 if paid else 0)
+        books.count["to_pay_back"] += 0 if paid else amount * 20_000
         books.book("refunded", amount)
         books.owe(-amount)
 
@@ -232,6 +239,7 @@ def compare_month(books: Books, said: dict[str, Any]) -> Iterator[str]:
         if value != books.count[name]:
             yield f"{name}: counted {books.count[name]}, the books say {value}"
     usd = {**{way: said["usdc"][way]["usd"] for way in ("by_transfer", "by_x402_topup", "by_x402_call")}}
+    usd |= {way: said["usdc"][way]["usd"] for way in ("paid_back", "to_pay_back")}
     usd["undone"] = said["usdc"]["undone_on_chain"]["usd"]
     for way, text in usd.items():
         if round(float(text) * 1_000_000) != books.count[way]:

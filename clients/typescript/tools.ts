@@ -1920,6 +1920,7 @@ export interface PremiumCodeHostVelocityPayload {
 export interface PaymentBalancePayload {
   /** What can still be spent */ credits: number;
   /** When the token was issued */ issued_at: string;
+  /** When another token replaces this one, because the account that paid for it reported it lost; reissue_cancel prevents it. Null when nobody did */ reissue_at?: string | null;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
 
@@ -2054,6 +2055,11 @@ export interface AllowanceUpdatePayload {
   state: "active" | "exhausted" | "expired" | "revoked";
   created_at: string;
   /** When it last spent; null: never */ last_used_at: string | null;
+  /** Sources and their ages */ _meta?: Record<string, unknown>;
+}
+
+export interface ReissueCancelPayload {
+  /** Whether a reissue was waiting, and is cancelled now */ cancelled: boolean;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
 
@@ -2261,6 +2267,7 @@ export interface Tools {
   /** The allowances of this token: their caps, what each has spent in all and today, and whether they are still live. Free of charge. Use account_statement for the single calls. */ allowance_list: { arguments: Record<string, never>; payload: AllowanceListPayload };
   /** End an allowance for good: its token is refused from the next call on. Free of charge, and safe to repeat. Calls that are running may still be charged. */ allowance_revoke: { arguments: { /** The id of an allowance, from allowance_create or allowance_list */ id: string; }; payload: AllowanceRevokePayload };
   /** Change the name, caps, end or tools of an allowance; what is not given stays. Free of charge. It holds from the next call on. A cap below what is spent stops it. */ allowance_update: { arguments: { /** The id of an allowance, from allowance_create or allowance_list */ id: string; /** A new name */ name?: string | null; /** The new cap in all */ credits?: number | null; /** The new cap per UTC day; 0 takes it away */ credits_per_day?: number | null; /** When it ends, ISO 8601; “never” takes it away */ expires_at?: string | "never" | null; /** The only tools it may spend on; empty: all */ tools?: Array<string> | null; }; payload: AllowanceUpdatePayload };
+  /** Keep this token: cancel its replacement, which the account that paid for it has asked for as if it were lost. The balance shows such a request in `reissue_at` for 48 hours. Free of charge, and safe to repeat. */ reissue_cancel: { arguments: Record<string, never>; payload: ReissueCancelPayload };
   /** The last deliveries of a webhook subscription, up to 50: when, how many attempts, how your server answered, what was charged and under which receipt. Free of charge. */ webhook_deliveries: { arguments: { /** The id of a subscription, from webhook_subscribe or webhook_list */ id: string; /** How many */ limit?: number | null; /** next_cursor of the page before */ cursor?: string | null; }; payload: WebhookDeliveriesPayload };
   /** The webhook subscriptions of this token: their state, when they fire next, and how the last delivery went. Free of charge. Use webhook_deliveries for the log of one of them. */ webhook_list: { arguments: Record<string, never>; payload: WebhookListPayload };
   /** Start a paused webhook subscription again, with its next slot. Free of charge, and safe to repeat; the token must hold at least 1 credit. An endpoint that failed for a day can be resumed five minutes after it was paused. */ webhook_resume: { arguments: { /** The id of a subscription, from webhook_subscribe or webhook_list */ id: string; }; payload: WebhookResumePayload };

@@ -17,7 +17,10 @@ from tests.ledger.ledgers import KINDS, faults, opened, token
 from tests.requirements import proves
 from tests.size import sized
 from toolserver.clock import ManualClock
-from toolserver.errors import PaymentRequired, ToolserverError
+from toolserver.core.caller import token_hash
+from toolserver.errors import InsufficientCredits, InvalidToken, PaymentRequired, ToolserverError
+from toolserver.ledger.account_operations import WithdrawCredits
+from toolserver.ledger.memory import MemoryLedger
 from toolserver.ledger.protocol import CauseReused
 
 TOKENS = st.integers(0, 2)
@@ -39,6 +42,14 @@ class Call:
     paid: bool = False
 
 
+async def withdraw(ledger, key, credits, cause):
+    """Apply the operation where the credits are, as a store of refunds does."""
+    operation, owner = WithdrawCredits(key, credits, cause), getattr(ledger, "owner", ledger)
+    if isinstance(owner, MemoryLedger):
+        return operation.on(owner._read())
+    return await owner.file.together(owner.apply_group, operation)
+
+
 class Laws(RuleBasedStateMachine):
     """One history of a ledger. `kind` is set by the test."""
 
@@ -51,6 +62,7 @@ class Laws(RuleBasedStateMachine):
         self.portal = self.around.enter_context(start_blocking_portal())
         self.ledger = self.run(self.open.enter_async_context(opened(self.kind, self.folder, self.clock)))
         self.minted, self.causes, self.calls, self.revoked = {}, {}, {}, set()
+        self.withdrawn: dict[int, tuple[int, int]] = {}
 
     def run(self, awaitable):
         async def whole():
@@ -64,7 +76,8 @@ class Laws(RuleBasedStateMachine):
 
     def left(self, number):
         taken = sum(c.credits for c in self.calls.values() if c.token == number and (c.held or c.paid))
-        return self.minted[number] - taken
+        back = sum(credits for owner, credits in self.withdrawn.values() if owner == number)
+        return self.minted[number] - taken - back
 
     def expected(self, step):
         """What the model says of a step, as a name of an error or as figures; it makes the step itself."""
@@ -140,6 +153,26 @@ class Laws(RuleBasedStateMachine):
                 self.causes[cause] = (number, credits)
             assert self.causes[cause] == (number, credits)
             assert minted.remaining == self.left(number)
+
+    @rule(number=TOKENS, credits=CREDITS, cause=st.integers(0, 3))
+    def withdraw(self, number, credits, cause):
+        """The operator takes unspent credits back, once for each cause."""
+        before = self.withdrawn.get(cause)
+        try:
+            done = self.run(withdraw(self.ledger, token_hash(token(number)).hex(), credits, f"refund:{cause}"))
+        except CauseReused:
+            assert before not in (None, (number, credits))
+        except InsufficientCredits:
+            assert before is None
+            assert self.left(number) < credits
+        except InvalidToken:
+            assert number not in self.minted
+        else:
+            assert done.replayed == (before == (number, credits))
+            if not done.replayed:
+                assert before is None
+                self.withdrawn[cause] = (number, credits)
+            assert done.remaining == self.left(number) >= 0
 
     @rule(seconds=st.integers(1, 60))
     def time_passes(self, seconds):

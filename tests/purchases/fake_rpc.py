@@ -27,7 +27,9 @@ class Fake:
     wrong: Wrong | None = None
     asked: list[str] = field(default_factory=list)
 
-    def pay(self, to: bytes, usd: float, tx: bytes, *, at: float | None = None) -> int:
+    def pay(
+        self, to: bytes, usd: float, tx: bytes, *, at: float | None = None, payer: bytes = bytes([0xAA]) * 20
+    ) -> int:
         """A transfer; the number of its block."""
         at = self.now if at is None else at
         amount = round(usd * 10**6)
@@ -36,7 +38,7 @@ class Fake:
                 "kind": "base_transfer",
                 "at": at,
                 "hash": f"0x{tx.hex()}",
-                "from": "0x" + "aa" * 20,
+                "from": f"0x{payer.hex()}",
                 "to": f"0x{to.hex()}",
             }
             | {"amount": amount}

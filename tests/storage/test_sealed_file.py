@@ -42,7 +42,7 @@ def rewrite(path, *statements):
 
 
 def take_back(path, version):
-    """Make the file one of an earlier version: whatever later migrations made is gone."""
+    """Make the file one of an earlier version, with the rows it has: whatever later migrations made is gone."""
 
     def schema(db):
         sql = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
@@ -52,10 +52,18 @@ def take_back(path, version):
         migrate(old, migrations()[:version])
         now, then = schema(db), schema(old)
         for kind, name in sorted((key for key in now if now[key] != then.get(key)), reverse=True):  # triggers first
-            db.execute(f"DROP {kind} IF EXISTS {name}")
+            if kind != "table" or (kind, name) not in then:
+                db.execute(f"DROP {kind} IF EXISTS {name}")
+        for kind, name in then:
+            for column in _columns(db, name) - _columns(old, name) if kind == "table" else ():
+                db.execute(f"ALTER TABLE {name} DROP COLUMN {column}")
         for key in sorted(then.keys() - schema(db).keys()):
             db.execute(then[key])
         db.execute("DELETE FROM migration WHERE number>?", (version,))
+
+
+def _columns(db, table):
+    return {name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))}
 
 
 async def find(path):

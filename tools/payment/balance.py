@@ -9,6 +9,11 @@ from toolserver import Tier, Timestamp, ToolContext, TopLevel, tool
 class CreditBalance(TopLevel):
     credits: int = Field(ge=0, description="What can still be spent")
     issued_at: Timestamp = Field(description="When the token was issued")
+    reissue_at: Timestamp | None = Field(
+        None,
+        description="When another token replaces this one, because the account that paid for it reported it lost; "
+        "reissue_cancel prevents it. Null when nobody did",
+    )
 
 
 @tool(path="/api/payment/balance", title="Credit balance", tier=Tier.PAYMENT, toolset="core")
@@ -22,4 +27,4 @@ async def payment_balance(ctx: ToolContext) -> CreditBalance:
     if balance.credits < PREPAID_CALLS * DEAREST_CREDITS:
         covered = f"{balance.credits} credits cover fewer than {PREPAID_CALLS} calls at {DEAREST_CREDITS} credits"
         ctx.warn("credits", "low_balance", f"{covered}; payment_buy_credits sells more.")
-    return CreditBalance(credits=balance.credits, issued_at=balance.issued_at)
+    return CreditBalance(credits=balance.credits, issued_at=balance.issued_at, reissue_at=balance.reissue_at)

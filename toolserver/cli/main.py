@@ -25,6 +25,8 @@ from toolserver.cli.load_settings import (
 from toolserver.cli.publish import mcpb, server_json
 from toolserver.cli.purchases import purchases, sweep_plan
 from toolserver.cli.receipts import keys, receipts
+from toolserver.cli.refund import refund
+from toolserver.cli.reissue import reissue
 from toolserver.cli.sweep import sweep
 from toolserver.cli.webhooks import webhooks
 
@@ -232,6 +234,8 @@ for command in (
     keys,
     receipts,
     purchases,
+    refund,
+    reissue,
     sweep,
     sweep_plan,
     facilitator,

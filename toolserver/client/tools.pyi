@@ -1708,6 +1708,7 @@ class PremiumCodeHostVelocityPayload(TypedDict):
 class PaymentBalancePayload(TypedDict):
     credits: int
     issued_at: str
+    reissue_at: NotRequired[str | None]
     _meta: NotRequired[dict[str, Any]]
 
 class PaymentBuyCreditsQuote(TypedDict):
@@ -1829,6 +1830,10 @@ class AllowanceUpdatePayload(TypedDict):
     state: Literal["active", "exhausted", "expired", "revoked"]
     created_at: str
     last_used_at: str | None
+    _meta: NotRequired[dict[str, Any]]
+
+class ReissueCancelPayload(TypedDict):
+    cancelled: bool
     _meta: NotRequired[dict[str, Any]]
 
 class WebhookDeliveriesDeliveries(TypedDict):
@@ -2080,6 +2085,8 @@ class Tools:
         """End an allowance for good: its token is refused from the next call on. Free of charge, and safe to repeat. Calls that are running may still be charged."""
     def allowance_update(self, *, id: str, name: str | None = None, credits: int | None = None, credits_per_day: int | None = None, expires_at: str | Literal["never"] | None = None, tools: list[str] | None = None) -> ToolAnswer[AllowanceUpdatePayload]:
         """Change the name, caps, end or tools of an allowance; what is not given stays. Free of charge. It holds from the next call on. A cap below what is spent stops it."""
+    def reissue_cancel(self) -> ToolAnswer[ReissueCancelPayload]:
+        """Keep this token: cancel its replacement, which the account that paid for it has asked for as if it were lost. The balance shows such a request in `reissue_at` for 48 hours. Free of charge, and safe to repeat."""
     def webhook_deliveries(self, *, id: str, limit: int | None = None, cursor: str | None = None) -> ToolAnswer[WebhookDeliveriesPayload]:
         """The last deliveries of a webhook subscription, up to 50: when, how many attempts, how your server answered, what was charged and under which receipt. Free of charge."""
     def webhook_list(self) -> ToolAnswer[WebhookListPayload]:
@@ -2206,6 +2213,8 @@ class AsyncTools:
         """End an allowance for good: its token is refused from the next call on. Free of charge, and safe to repeat. Calls that are running may still be charged."""
     async def allowance_update(self, *, id: str, name: str | None = None, credits: int | None = None, credits_per_day: int | None = None, expires_at: str | Literal["never"] | None = None, tools: list[str] | None = None) -> ToolAnswer[AllowanceUpdatePayload]:
         """Change the name, caps, end or tools of an allowance; what is not given stays. Free of charge. It holds from the next call on. A cap below what is spent stops it."""
+    async def reissue_cancel(self) -> ToolAnswer[ReissueCancelPayload]:
+        """Keep this token: cancel its replacement, which the account that paid for it has asked for as if it were lost. The balance shows such a request in `reissue_at` for 48 hours. Free of charge, and safe to repeat."""
     async def webhook_deliveries(self, *, id: str, limit: int | None = None, cursor: str | None = None) -> ToolAnswer[WebhookDeliveriesPayload]:
         """The last deliveries of a webhook subscription, up to 50: when, how many attempts, how your server answered, what was charged and under which receipt. Free of charge."""
     async def webhook_list(self) -> ToolAnswer[WebhookListPayload]:

@@ -41,10 +41,11 @@ class CreditedPurchase(NamedTuple):
 
 
 class Balance(NamedTuple):
-    """The credits on a token, and when it was issued."""
+    """The credits on a token, and when it was issued. `reissue_at`: when it will be replaced, if somebody asked."""
 
     credits: int
     issued_at: datetime
+    reissue_at: datetime | None = None
 
 
 class CreditSales(Protocol):
@@ -66,6 +67,10 @@ class CreditSales(Protocol):
         """The credits on a token. Raises PaymentRequired."""
         ...
 
+    async def cancel_reissue(self, token: str) -> bool:
+        """Cancel the reissue of a token that waits; False when none does. Raises PaymentRequired, NotFound."""
+        ...
+
 
 class NoCreditSales:
     """What a service that sells nothing has instead: every method raises NotFound."""
@@ -77,6 +82,9 @@ class NoCreditSales:
         raise _unsold()
 
     async def balance(self, token: str) -> Balance:
+        raise _unsold()
+
+    async def cancel_reissue(self, token: str) -> bool:
         raise _unsold()
 
 

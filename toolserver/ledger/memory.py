@@ -53,7 +53,7 @@ class MemoryLedger:
             return False
 
     async def find_payer(self, token: str) -> str | None:
-        return self.books.payer(key_of(token)).hash if await self.knows(token) else None
+        return self.books.payer(key_of(token)).live if await self.knows(token) else None
 
     async def reserve(
         self, call_id: str, who: Who, credits: int, *, endpoint: str, ttl_s: float, service: str = ""
@@ -81,7 +81,8 @@ class MemoryLedger:
 
     async def revoke(self, fingerprint: str, reason: str) -> bool:
         wanted = fingerprint_of(fingerprint)
-        known = {token.hash for token in self.books.tokens.values()} | {a.hash for a in self.books.allowances.values()}
+        own = (hash for token in self.books.tokens.values() for hash in (token.hash, token.live))
+        known = {*own, *(allowance.hash for allowance in self.books.allowances.values())}
         found = {hash for hash in known if hash.startswith(wanted)}
         if len(found) != 1:
             raise invalid_token()

@@ -69,7 +69,7 @@ class SqliteLedger:
             payer = self._known.get(key)
             if payer is None:
                 books = await self._account(key)
-                payer = self._known[key] = books.valid(key)[0].hash
+                payer = self._known[key] = books.valid(key)[0].live
         except PaymentRequired as refusal:
             if refusal.code == "billing_unavailable":
                 raise

@@ -30,7 +30,7 @@ from toolserver.ledger.state import (
 )
 from toolserver.storage.bulk_rows import insert
 
-_TOKEN = "t.hash, t.account, t.ref, t.issued_at, t.revoked_at, t.revoke_reason"
+_TOKEN = "t.hash, t.account, t.ref, t.issued_at, t.revoked_at, t.revoke_reason, t.successor"
 _ACCOUNT = "a.id, a.credits, a.debits, a.pending"
 HOLD = (
     "r.call_id, r.account, r.credits, r.state, r.reason, r.endpoint, r.service, r.transfer, r.expires_at, r.settled_at,"
@@ -136,8 +136,8 @@ def list_allowances(db: sqlite3.Connection, key: str, now: int) -> list[Allowanc
 def hash_of(db: sqlite3.Connection, fingerprint: str) -> str:
     """The hash of a token or allowance that begins with a fingerprint. Raises invalid_token for none, or several."""
     hashes = []
-    for table in ("token", "allowance"):
-        sql = f"SELECT hash FROM {table} WHERE hash>=? AND hash<? LIMIT 2"
+    for table, column in (("token", "hash"), ("token", "successor"), ("allowance", "hash")):
+        sql = f"SELECT {column} FROM {table} WHERE {column}>=? AND {column}<? LIMIT 2"
         hashes += [hash for (hash,) in db.execute(sql, (fingerprint, fingerprint + "g"))]
     if len(hashes) != 1:
         raise invalid_token()
@@ -185,6 +185,8 @@ def _load_tokens(db: sqlite3.Connection, books: LedgerState, keys: list[str]) ->
         _load_allowances(db, books, "hash", [key for key in unknown if len(key) == 64])
         _load_allowances(db, books, "ref", [key for key in unknown if len(key) != 64])
         _load_owners(db, books, list({books.allowances[key].parent for key in unknown if key in books.allowances}))
+        rest = [key for key in unknown if len(key) == 64 and key not in books.allowances]
+        _load_owners(db, books, rest, "t.successor")
 
 
 def _load_allowances(db: sqlite3.Connection, books: LedgerState, column: str, keys: list[str]) -> None:
@@ -204,12 +206,11 @@ def _add_allowances(books: LedgerState, found: Iterable[Allowance]) -> None:
                 books.allowances[key] = allowance
 
 
-def _load_owners(db: sqlite3.Connection, books: LedgerState, keys: list[str]) -> None:
-    for column, wanted in (("t.hash", [k for k in keys if len(k) == 64]), ("t.ref", [k for k in keys if len(k) != 64])):
+def _load_owners(db: sqlite3.Connection, books: LedgerState, keys: list[str], by_hash: str = "t.hash") -> None:
+    for column, wanted in ((by_hash, [k for k in keys if len(k) == 64]), ("t.ref", [k for k in keys if len(k) != 64])):
         for values in _padded(wanted):
             for row in db.execute(_TOKENS + _among(column, len(values)), values):
-                token = Token(*row[4:])
-                books.tokens[token.hash] = books.tokens[token.ref] = token
+                books.keep_token(Token(*row[4:]))
                 books.accounts.setdefault(row[0], Account(*row[:4]))
 
 
@@ -269,8 +270,8 @@ def _account_sql(count: int) -> str:
 
 @cache
 def _token_sql(count: int) -> str:
-    columns = "revoked_at=excluded.revoked_at, revoke_reason=excluded.revoke_reason"
-    return f"INSERT INTO token VALUES {_rows(count, 6)} ON CONFLICT(hash) DO UPDATE SET {columns}"
+    columns = ", ".join(f"{c}=excluded.{c}" for c in ("revoked_at", "revoke_reason", "successor"))
+    return f"INSERT INTO token VALUES {_rows(count, 7)} ON CONFLICT(hash) DO UPDATE SET {columns}"
 
 
 @cache

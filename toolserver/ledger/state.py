@@ -87,7 +87,11 @@ def invalid_token() -> PaymentRequired:
 
 
 class Token(NamedTuple):
-    """What is stored about a bearer token: its hash, never the token."""
+    """What is stored about a bearer token: its hash, never the token.
+
+    The hash names the account for good. Where the token was lost, `successor` is the hash of the one that opens the
+    account instead.
+    """
 
     hash: str
     account: int
@@ -95,6 +99,12 @@ class Token(NamedTuple):
     issued_at: int
     revoked_at: int | None = None
     revoke_reason: str | None = None
+    successor: str | None = None
+
+    @property
+    def live(self) -> str:
+        """The hash of the token that opens the account."""
+        return self.successor or self.hash
 
 
 @dataclass(slots=True)
@@ -173,6 +183,8 @@ class LedgerState:
         token, allowance = self.payer(key), self.allowances.get(key)
         if token.revoked_at is not None:
             raise RevokedToken("The token was revoked.")
+        if is_replaced(token, key):
+            raise RevokedToken("The token was replaced by another one.")
         if allowance is not None:
             allowance.check(self.now)
         return token, self.accounts[token.account]
@@ -205,8 +217,15 @@ class LedgerState:
         self.add(Token(key, account.id, ref, self.now))
 
     def add(self, token: Token) -> None:
-        self.tokens[token.hash] = self.tokens[token.ref] = token
+        before = self.tokens.get(token.hash)
+        if before is not None and before.live != token.live:
+            self.tokens.pop(before.live)
+        self.keep_token(token)
         self.changed_tokens[token.hash] = token
+
+    def keep_token(self, token: Token) -> None:
+        for key in (token.hash, token.ref, token.live):
+            self.tokens[key] = token
 
     def keep(self, hold: Hold) -> None:
         self.holds[hold.call_id] = self.changed_holds[hold.call_id] = hold
@@ -244,14 +263,19 @@ class LedgerState:
         self.changed_accounts[account.id] = account
 
 
+def is_replaced(token: Token, key: str) -> bool:
+    """Whether the key is that of a token which another one replaced."""
+    return token.successor is not None and key == token.hash
+
+
 def standing(books: LedgerState, key: str) -> AccountStanding:
     """The state of an account, also of a revoked one. Raises invalid_token."""
     token, allowance = books.payer(key), books.allowances.get(key)
     account = books.accounts[token.account]
-    revoked = token.revoke_reason if token.revoked_at is not None else None
+    revoked = token.revoke_reason or ("replaced by another token" if is_replaced(token, key) else None)
     if allowance is None:
-        about = (account.spendable, account.pending, token.hash[:16], AccountRef(token.ref), token.issued_at / 1000)
-        return AccountStanding(*about, revoked, token.hash)
+        about = (account.spendable, account.pending, token.live[:16], AccountRef(token.ref), token.issued_at / 1000)
+        return AccountStanding(*about, revoked, token.live)
     state = allowance.find_state(books.now)
     return AccountStanding(
         books.find_spendable(account, key),
@@ -260,6 +284,6 @@ def standing(books: LedgerState, key: str) -> AccountStanding:
         AccountRef(allowance.ref),
         allowance.created_at / 1000,
         revoked or (f"allowance {state}" if state in ("revoked", "expired") else None),
-        token.hash,
+        token.live,
         allowance.id,
     )

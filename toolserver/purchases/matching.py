@@ -110,6 +110,13 @@ def says_memo(transaction: Transaction, memo: str) -> bool:
     return digits.encode() in transaction.data.lower() or bytes.fromhex(digits) in transaction.data
 
 
+def is_authorized_transfer(receipt: Receipt, payer: bytes, payee: bytes, amount: int, nonce: bytes) -> bool:
+    """Whether the transaction made one transfer that its payer had authorised under this nonce (EIP-3009)."""
+    if receipt.status != 1 or payer not in _authorizers(receipt, nonce):
+        return False
+    return any((t.payer, t.payee, t.amount) == (payer, payee, amount) for t in transfers(receipt))
+
+
 def _is_transfer(log: Log) -> bool:
     return (
         log.address == USDC

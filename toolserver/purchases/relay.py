@@ -98,6 +98,11 @@ class Relay:
             return RelayedTransfer("refused", None) if await self._is_unknown(tx) else await self._wait(tx)
         return await self._wait(tx)
 
+    async def is_made(self, tx: bytes) -> bool:
+        """Whether a transaction is in a block, and did not fail. Raises RelayDown."""
+        found = await self._ask("eth_getTransactionReceipt", f"0x{tx.hex()}")
+        return found is not None and int(found["status"], 16) == 1
+
     async def _sign(self, sender: bytes, key: PrivateKey, data: str, gas: int) -> tuple[bytes, bytes]:
         """The signed transaction (EIP-1559) and its hash."""
         price = int(await self._ask("eth_gasPrice"), 16)

@@ -86,6 +86,11 @@ class _Confirmed(msgspec.Struct):
 class _HeldPurchase(msgspec.Struct):
     credits: int
     issued_at: datetime
+    reissue_at: datetime | None = None
+
+
+class _CancelledReissue(msgspec.Struct):
+    cancelled: bool
 
 
 class Accounts(Protocol):
@@ -167,7 +172,12 @@ class RemotePurchases:
     async def balance(self, token: str) -> Balance:
         headers = {"authorization": f"Bearer {token}"}
         found = read_answer(await self.pass_on("GET", "/api/payment/balance", None, headers, ASK_S), _HeldPurchase)
-        return Balance(found.credits, found.issued_at)
+        return Balance(found.credits, found.issued_at, found.reissue_at)
+
+    async def cancel_reissue(self, token: str) -> bool:
+        headers = {"authorization": f"Bearer {token}"}
+        path = "/api/payment/reissue/cancel"
+        return read_answer(await self.pass_on("POST", path, b"", headers, ASK_S), _CancelledReissue).cancelled
 
     async def pass_on(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], within_s: float

@@ -141,9 +141,18 @@ class RpcPool:
             raise ChainDown("too few servers have come that far")
         return all(known)
 
-    async def accepts(self, account: bytes, digest: bytes, signature: bytes) -> bool:
-        """Whether a contract account takes a signature for its own. Raises ChainDown."""
-        return await self._first(lambda server: server.accepts(account, digest, signature))
+    async def accepts(self, account: bytes, digest: bytes, signature: bytes, agreeing: int = 1) -> bool:
+        """Whether a contract account takes a signature for its own, by the word of so many servers and no other.
+
+        Raises:
+            ChainDown: fewer answered.
+        """
+        if agreeing == 1:
+            return await self._first(lambda server: server.accepts(account, digest, signature))
+        said = await self._everyone(lambda server: server.accepts(account, digest, signature))
+        if len(said) < agreeing:
+            raise ChainDown(f"{len(said)} of {agreeing} servers answered")
+        return all(said.values())
 
     async def balances(self, addresses: Sequence[bytes]) -> list[int]:
         """USDC on each of up to `batch_balances.BATCH` addresses. Raises ChainDown."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from toolserver.purchases.confirm import Confirmations, Rules
     from toolserver.purchases.policy import Policy
     from toolserver.purchases.quotes import Quotes, QuoteTerms
+    from toolserver.purchases.reissues import WaitingReissues
     from toolserver.purchases.rpc_pool import RpcPool, RpcServer
     from toolserver.purchases.sqlite_review import SqliteReview
     from toolserver.purchases.store import PurchaseStore
@@ -43,14 +44,28 @@ class AccountReader(Protocol):
 class ClosedPurchases(NoCreditSales):
     """Sells nothing; it only answers for the balance of a token."""
 
-    def __init__(self, ledger: AccountReader) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: AccountReader, reissues: "WaitingReissues | None" = None) -> None:
+        self._ledger, self._reissues = ledger, reissues
 
     async def balance(self, token: str) -> Balance:
+        found = await self._find_valid(token)
+        due = None
+        if self._reissues is not None and found.allowance is None:
+            due = await self._reissues.find_due(found.payer)
+        reissue_at = None if due is None else datetime.fromtimestamp(due // 1000, UTC)
+        return Balance(found.credits, datetime.fromtimestamp(int(found.issued_at), UTC), reissue_at)
+
+    async def cancel_reissue(self, token: str) -> bool:
+        found = await self._find_valid(token)
+        if self._reissues is None or found.allowance is not None:
+            return False
+        return await self._reissues.cancel_own(found.payer)
+
+    async def _find_valid(self, token: str) -> AccountStanding:
         found = await self._ledger.standing(token)
         if found.revoked is not None:
             raise RevokedToken(f"The {'token' if found.allowance is None else 'allowance'} was revoked or expired.")
-        return Balance(found.credits, datetime.fromtimestamp(int(found.issued_at), UTC))
+        return found
 
 
 class PurchaseService(ClosedPurchases):
@@ -63,8 +78,9 @@ class PurchaseService(ClosedPurchases):
         quotes: "Quotes",
         confirmations: "Confirmations",
         ready: Callable[[], Awaitable[None]],
+        reissues: "WaitingReissues | None" = None,
     ) -> None:
-        super().__init__(ledger)
+        super().__init__(ledger, reissues)
         self._quotes, self._confirmations, self._ready = quotes, confirmations, ready
 
     async def quote(self, amount_usd: Decimal, *, challenge: str | None = None) -> PurchaseQuote:
@@ -89,17 +105,18 @@ async def open_purchases(
     clock: Clock,
     host: str,
     marks: "HighWater | None" = None,
+    reissues: "WaitingReissues | None" = None,
 ) -> AsyncIterator[CreditSales]:
     """What sells credits, as the settings say; while it is open, credited payments are watched for reorganisations.
 
     `make_store` and `make_review` are called only when purchases are on; `host` stands in the text that payers sign;
-    `marks` remembers outside the database which deposit addresses were given out.
+    `marks` remembers outside the database which deposit addresses were given out; `reissues` are shown on balances.
 
     Raises:
         NotAnAccountKey: `settings.xpub` is not an extended public key of an account.
     """
     if not settings.enabled:
-        yield ClosedPurchases(ledger)
+        yield ClosedPurchases(ledger, reissues)
         return
     from toolserver.purchases.agreement_watch import AgreementWatch
     from toolserver.purchases.confirm import Confirmations
@@ -116,7 +133,8 @@ async def open_purchases(
             tasks.start_soon(_log_when_ready, chain, clock)
             tasks.start_soon(ReorgWatch(store, chain, clock, rules.policy).run)
             tasks.start_soon(AgreementWatch(review, chain, clock).run)
-            yield PurchaseService(ledger, quotes=quotes, confirmations=confirmations, ready=partial(_ready, chain))
+            ready = partial(_ready, chain)
+            yield PurchaseService(ledger, quotes=quotes, confirmations=confirmations, ready=ready, reissues=reissues)
             tasks.cancel_scope.cancel()
     finally:
         with anyio.move_on_after(2, shield=True):

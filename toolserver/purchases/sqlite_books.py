@@ -20,6 +20,25 @@ _UNAPPLIED = """SELECT count(*), coalesce(sum(amount), 0) FROM unapplied_payment
     AND NOT EXISTS (SELECT 1 FROM tx_credit c WHERE c.tx_hash = u.tx_hash AND c.purchase = u.purchase)"""
 
 
+_REFUNDED = """SELECT coalesce(sum(iif(booked_at >= :since AND booked_at < :until, credits, 0)), 0),
+    coalesce(sum(state = 'paid' AND ended_at >= :since AND ended_at < :until), 0),
+    coalesce(sum(iif(state = 'paid' AND ended_at >= :since AND ended_at < :until, amount, 0)), 0),
+    coalesce(sum(state IN ('booked', 'sent')), 0), coalesce(sum(iif(state IN ('booked', 'sent'), amount, 0)), 0)
+  FROM refund"""
+
+
+class RefundBooks(NamedTuple):
+    """Refunds of a span of time: credits that left tokens, and payments in 0.000001 USDC. `open` ones were booked, at
+    any time, and are not paid yet.
+    """
+
+    credits: int
+    payments: int
+    amount: int
+    open: int
+    open_amount: int
+
+
 class TransferBooks(NamedTuple):
     """Transfers of a span of time, in 0.000001 USDC and credits. `undone` ones are no longer on the chain: of their
     credits some were taken back, and those that had been spent are lost. `unapplied` ones bought nothing.
@@ -41,3 +60,8 @@ def read_transfer_books(db: sqlite3.Connection, since: int, until: int) -> Trans
     span = {"since": since, "until": until}
     credited, undone, unapplied = (db.execute(sql, span).fetchone() for sql in (_CREDITED, _UNDONE, _UNAPPLIED))
     return TransferBooks(*credited, *undone, *unapplied)
+
+
+def read_refund_books(db: sqlite3.Connection, since: int, until: int) -> RefundBooks:
+    """What was paid back from `since` to before `until`."""
+    return RefundBooks(*db.execute(_REFUNDED, {"since": since, "until": until}).fetchone())

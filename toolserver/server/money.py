@@ -36,6 +36,7 @@ from toolserver.x402.service import open_x402
 
 if TYPE_CHECKING:
     from toolserver.ledger.client.ledger import HttpLedger
+    from toolserver.purchases.sqlite_reissues import SqliteReissues
     from toolserver.purchases.sqlite_review import SqliteReview
     from toolserver.purchases.store import PurchaseStore
     from toolserver.x402.settlement import SettlementService
@@ -161,11 +162,8 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
                 log.warning("charges were released whose answers were not sent", extra={"count": released})
             receipted_charges = ReceiptedCharges(charges, evidence, clock)
             shared: dict[str, Any] = {"clock": clock, "host": service}
-            purchases = partial(_purchase_store, ledger.file)
             shared["make_review"] = partial(_review_store, ledger.file)
-            marks = HighWater(settings.data_dir)
-            sales = open_purchases(settings.payments, ledger=ledger, make_store=purchases, marks=marks, **shared)
-            payments = await open_(sales)
+            payments = await open_(_open_own_sales(settings, ledger, shared))
             shared |= {"make_store": partial(_payment_store, ledger.file), "base_url": base_url}
             shared["make_confirmations"] = partial(_confirmation_store, ledger.file)
             x402 = await open_(open_x402(settings.x402, settings.payments, **shared))
@@ -234,6 +232,21 @@ def _review_store(file: GroupCommit) -> "SqliteReview":
     from toolserver.purchases.sqlite_review import SqliteReview
 
     return SqliteReview(file)
+
+
+def _open_own_sales(
+    settings: Settings, ledger: SqliteLedger, shared: dict[str, Any]
+) -> AbstractAsyncContextManager[CreditSales]:
+    marks, reissues = HighWater(settings.data_dir), _make_reissues(ledger.file, shared["clock"])
+    purchases = partial(_purchase_store, ledger.file)
+    outside: dict[str, Any] = {"marks": marks, "reissues": reissues}
+    return open_purchases(settings.payments, ledger=ledger, make_store=purchases, **outside, **shared)
+
+
+def _make_reissues(file: GroupCommit, clock: Clock) -> "SqliteReissues":
+    from toolserver.purchases.sqlite_reissues import SqliteReissues
+
+    return SqliteReissues(file, clock)
 
 
 def _open_remote_sales(settings: Settings, ledger: "HttpLedger") -> AbstractAsyncContextManager[CreditSales]:

@@ -19,7 +19,7 @@ from toolserver.ledger.sqlite_books import (
     read_transfers,
 )
 from toolserver.purchases.listing import show_usd
-from toolserver.purchases.sqlite_books import TransferBooks, read_transfer_books
+from toolserver.purchases.sqlite_books import RefundBooks, TransferBooks, read_refund_books, read_transfer_books
 from toolserver.purchases.sqlite_store import report_unreadable
 from toolserver.storage.group_commit import connect, snapshot
 from toolserver.x402.sqlite_books import SignedPaymentBooks, read_signed_payment_books
@@ -58,10 +58,11 @@ def list_transfers(path: Path, since: int, until: int) -> Iterator[BookedTransfe
 def _read_books(db: sqlite3.Connection, since: int, until: int) -> dict[str, Any]:
     credits = read_credit_books(db, since, until)
     transfers, signed = read_transfer_books(db, since, until), read_signed_payment_books(db, since, until)
-    problems = [*_compare_ways(credits, transfers, signed), *_compare_balances(credits.owed_now, db)]
+    refunds = read_refund_books(db, since, until)
+    problems = [*_compare_ways(credits, transfers, signed, refunds), *_compare_balances(credits.owed_now, db)]
     return {
         "credits": credits._asdict(),
-        "usdc": _show_usdc(transfers, signed),
+        "usdc": _show_usdc(transfers, signed) | _show_refunds(refunds),
         "agrees": not problems,
         "problems": problems,
     }
@@ -85,11 +86,21 @@ def _show_usdc(transfers: TransferBooks, signed: SignedPaymentBooks) -> dict[str
     }
 
 
-def _compare_ways(credits: CreditBooks, transfers: TransferBooks, signed: SignedPaymentBooks) -> Iterator[str]:
-    """Each way of paying has put as many credits into the ledger as its own table says."""
+def _show_refunds(refunds: RefundBooks) -> dict[str, Any]:
+    return {
+        "paid_back": {"payments": refunds.payments, "usd": show_usd(refunds.amount)},
+        "to_pay_back": {"payments": refunds.open, "usd": show_usd(refunds.open_amount)},
+    }
+
+
+def _compare_ways(
+    credits: CreditBooks, transfers: TransferBooks, signed: SignedPaymentBooks, refunds: RefundBooks
+) -> Iterator[str]:
+    """Each way of paying has put as many credits into the ledger as its own table says, or taken them out."""
     pairs = (
         ("transfers", credits.sold_by_transfer, transfers.credits),
         ("x402 top-ups", credits.sold_by_x402, signed.topup_credits),
+        ("refunds", credits.refunded, refunds.credits),
     )
     for way, booked, paid in pairs:
         if booked != paid:

@@ -25,7 +25,7 @@ TABLES = (
     *("receipt", "no_charge", "log_node", "log_checkpoint", "no_charge_day"),
     *("purchase", "tx_credit", "tx_reversal", "unapplied_payment", "payment_review"),
     *("x402_payment", "x402_confirmation", "sweep"),
-    "old_quote",
+    *("old_quote", "refund", "reissue"),
 )
 """In the order of their sums. A migration that adds a table of money appends it; the file is then sealed anew."""
 SIZE = 32  # bytes of a hash, and of a sum

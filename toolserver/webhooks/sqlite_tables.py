@@ -69,6 +69,11 @@ class SqliteTables:
     def list_reached(self, owner: str) -> list[WebhookSubscription]:
         return self._subscriptions("WHERE owner=?1 OR payer=?1 ORDER BY created_at, id", owner)
 
+    def move_owner(self, before: str, after: str) -> None:
+        """Let another token own the subscriptions of a token, both given by their SHA-256, and pay what it paid for."""
+        for column in ("owner", "payer"):
+            self._db.execute(f"UPDATE webhook_subscription SET {column}=? WHERE {column}=?", (after, before))
+
     def list_all(self, limit: int, state: str | None) -> list[WebhookSubscription]:
         return self._subscriptions("WHERE ?1 IS NULL OR state=?1 ORDER BY created_at DESC, id LIMIT ?2", state, limit)
 

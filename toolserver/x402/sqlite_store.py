@@ -21,8 +21,9 @@ from toolserver.x402.store import (
 from toolserver.x402.store_rules import mint_replacement, mint_topup, show_payment_case, withdraw_unused
 
 _FAR = 2**62  # an end of validity that no clock of ours will reach; SQLite has no larger integers than 2**63 - 1
-_STORED = """SELECT p.payload, p.request, p.state, p.tx_hash, p.claim, p.token, p.credits, p.sealed, p.sealed_until,
-  p.begun_at, p.settled_at, p.begun_block, p.answered_at, coalesce(a.debits + a.pending > 0, 0)
+_STORED = """SELECT p.payload, p.request, p.state, p.tx_hash, p.claim, coalesce(t.successor, t.hash), p.credits,
+  p.sealed, p.sealed_until, p.begun_at, p.settled_at, p.begun_block, p.answered_at,
+  coalesce(a.debits + a.pending > 0, 0)
   FROM x402_payment p LEFT JOIN token t ON t.hash = p.token LEFT JOIN account a ON a.id = t.account WHERE """
 _OPEN = "p.state='settling' OR (p.state='settled' AND p.token IS NULL AND p.answered_at IS NULL)"
 
@@ -129,7 +130,8 @@ def _replace_token(old: str, given: TopupCredit, db: sqlite3.Connection) -> None
 
 def _record_token(db: sqlite3.Connection, given: TopupCredit) -> None:
     db.execute(
-        "UPDATE x402_payment SET token=?, credits=?, sealed=?, sealed_until=? WHERE payload=?",
+        """UPDATE x402_payment SET token=(SELECT hash FROM token WHERE ? IN (hash, successor)),
+        credits=?, sealed=?, sealed_until=? WHERE payload=?""",
         (given.token, given.credits, given.sealed, given.sealed_until, given.payload),
     )
 

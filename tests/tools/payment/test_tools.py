@@ -15,20 +15,24 @@ from jsonschema import Draft202012Validator
 from tests.calls.parts import Engine, engine
 from tests.purchases.parts import TX, Desk, Server, desk, paid
 from tests.requirements import proves
+from tools.account.reissue_cancel import reissue_cancel
 from tools.payment.balance import payment_balance
 from tools.payment.buy_credits import payment_buy_credits
 from tools.payment.confirm import payment_confirm
 from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.idempotency_store import SqliteIdempotencyStore
 from toolserver.calls.pipeline import Outcome, Pipeline
-from toolserver.core.caller import Caller
+from toolserver.core.caller import Caller, token_hash
 from toolserver.errors import CallRejected, InvalidArguments, NotFound, PaymentRequired, RateLimited
+from toolserver.purchases.reissues import ReissueDraft
 from toolserver.purchases.service import ClosedPurchases, PurchaseService
+from toolserver.purchases.sqlite_reissues import SqliteReissues
 from toolserver.registry.registry import Registry, operation_of
 from toolserver.registry.response_schema import answer_schema
 from toolserver.server.money import MoneyParts
 
-REGISTRY = Registry([operation_of(f) for f in (payment_buy_credits, payment_confirm, payment_balance)])
+SOLD = (payment_buy_credits, payment_confirm, payment_balance, reissue_cancel)
+REGISTRY = Registry([operation_of(f) for f in SOLD])
 ARGUMENTS = {"tx_hash": f"0x{TX.hex()}"}
 
 
@@ -70,7 +74,9 @@ async def shop(
 
 def money_of(d: Desk, *, closed: bool = False) -> MoneyParts:
     """The money parts of a service that sells credits at a desk, or none where it is closed."""
-    cashier = PurchaseService(d.ledger, quotes=d.quotes, confirmations=d.confirmations, ready=nothing)
+    reissues = SqliteReissues(d.ledger.file, d.clock)
+    parts: dict[str, Any] = {"quotes": d.quotes, "confirmations": d.confirmations, "ready": nothing}
+    cashier = PurchaseService(d.ledger, **parts, reissues=reissues)
     idempotency = Idempotency(SqliteIdempotencyStore(d.ledger.file, d.clock))
     return MoneyParts(d.ledger, idempotency, ClosedPurchases(d.ledger) if closed else cashier)
 
@@ -96,7 +102,22 @@ async def test_credits_are_bought_in_three_calls(tmp_path):
             "late": False,
         }
         balance = await s.call("payment_balance", token=token["token"])
-        assert balance == {"credits": 250, "issued_at": "2027-01-15T08:00:00Z"}
+        assert balance == {"credits": 250, "issued_at": "2027-01-15T08:00:00Z", "reissue_at": None}
+
+
+async def test_the_holder_of_a_token_sees_that_it_will_be_replaced_and_keeps_it(tmp_path):
+    async with shop(tmp_path) as s:
+        _, token = await bought(s)
+        reissues = SqliteReissues(s.desk.ledger.file, s.desk.clock)
+        lost = token_hash(token["token"]).hex()
+        await reissues.add(ReissueDraft("ri_1", lost, bytes(20), s.desk.ledger.now()))
+        assert (await s.call("reissue_cancel", token=token["token"]))["cancelled"] is False
+        await reissues.prove("ri_1")
+        balance = await s.call("payment_balance", token=token["token"])
+        assert balance["reissue_at"] == "2027-01-17T08:00:00Z"
+        assert (await s.call("reissue_cancel", token=token["token"]))["cancelled"] is True
+        assert (await s.call("payment_balance", token=token["token"]))["reissue_at"] is None
+        assert (await reissues.find("ri_1")).state == "cancelled"
 
 
 async def test_a_balance_is_what_is_left_to_spend(tmp_path):

@@ -1,0 +1,42 @@
+"""The end of a reissue: subscriptions go to the new token with the account, or nothing happens."""
+
+from contextlib import closing
+
+import pytest
+
+from tests.calls.parts import START
+from tests.ledger.ledgers import token
+from toolserver.clock import ManualClock
+from toolserver.core.caller import token_hash
+from toolserver.ledger.sqlite import FILE, open_ledger
+from toolserver.purchases.reissues import WAIT_MS, ReissueDraft, ReissueRefused
+from toolserver.purchases.sqlite_reissues import SqliteReissues
+from toolserver.server.sqlite_reissue import replace_lost_token
+from toolserver.storage.group_commit import connect
+
+OLD, NEW, CHILD = (token_hash(token(number)).hex() for number in (1, 2, 3))
+COLUMNS = "id, owner, payer, account, endpoint, url, host, params, sealed, created_at, due_at, description, state"
+COUNTS = "consecutive_failures, delivered_count, failed_count, slow"
+
+
+async def test_subscriptions_of_the_token_and_of_its_allowances_go_to_the_new_one(tmp_path):
+    clock = ManualClock(START)
+    async with open_ledger(tmp_path / FILE, clock) as ledger:
+        await ledger.mint(token(1), 10, cause="rich")
+        for id, owner in (("wh_1", OLD), ("wh_2", CHILD)):
+            row = f"'{id}', '{owner}', '{OLD}', 'a', 'e', 'u', 'h', x'00', x'00', 0, 0, '', 'active', 0, 0, 0, 0"
+            sql = f"INSERT INTO webhook_subscription({COLUMNS}, {COUNTS}) VALUES ({row})"
+            await ledger.file.alone(lambda db, sql=sql: db.execute(sql) and None)
+        reissues = SqliteReissues(ledger.file, clock)
+        await reissues.add(ReissueDraft("ri_1", OLD, bytes(20), ledger.now()))
+        await reissues.prove("ri_1")
+        with pytest.raises(ReissueRefused):
+            await replace_lost_token(ledger.file, "ri_1", NEW, ledger.now())
+        assert owners(tmp_path) == [("wh_1", OLD, OLD), ("wh_2", CHILD, OLD)]
+        await replace_lost_token(ledger.file, "ri_1", NEW, ledger.now() + WAIT_MS)
+        assert owners(tmp_path) == [("wh_1", NEW, NEW), ("wh_2", CHILD, NEW)]
+
+
+def owners(folder):
+    with closing(connect(folder / FILE)) as db:
+        return db.execute("SELECT id, owner, payer FROM webhook_subscription ORDER BY id").fetchall()

@@ -1,0 +1,258 @@
+"""`toolserver refund …`: pay unspent credits back, to an address that the buyer proved, step by step."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolserver.cli.buyers import Desk, at_desk, print_facts, print_list
+from toolserver.cli.documents import document_argument, key_options, load_document, read_key, read_signature
+from toolserver.cli.load_settings import data_dir_option, explain_errors, json_option
+from toolserver.cli.sweep import find_rpc
+
+if TYPE_CHECKING:
+    from eth_keys.datatypes import PrivateKey
+
+    from toolserver.purchases.refunds import StoredRefund
+    from toolserver.purchases.transfer_authorization import Authorization
+
+
+@click.group()
+def refund() -> None:
+    """Pay unspent credits back: ask, book, plan, sign offline (`sweep sign`), submit."""
+
+
+@refund.command()
+@click.argument("fingerprint")
+@click.argument("credits", type=click.IntRange(1))
+@click.option("--to", required=True, metavar="ADDRESS", help="Address that the buyer wants the money at")
+@click.option("--reason", required=True, help="Why; it stands in the books and in the buyer's statement")
+@data_dir_option
+@json_option
+def ask(fingerprint: str, credits: int, to: str, reason: str, data_dir: Path | None, as_json: bool) -> None:
+    """Begin a refund and print the text that the buyer has to sign, by an account that paid or that of ADDRESS."""
+    print_facts(at_desk(data_dir, lambda desk: _ask(desk, fingerprint, credits, to, reason)), as_json)
+
+
+@refund.command()
+@click.argument("id")
+@click.option("--signature", required=True, help="What the buyer's wallet made of the text (EIP-191): 0x…")
+@click.option("--from", "payer", required=True, metavar="ADDRESS", help="Account of yours that pays")
+@click.option("--token", "shown", is_flag=True, help="Read the token itself from standard input, as proof of the buyer")
+@data_dir_option
+@json_option
+def book(id: str, signature: str, payer: str, shown: bool, data_dir: Path | None, as_json: bool) -> None:
+    """Check the proof and take the credits off the token, once.
+
+    The signature has to be that of an account that paid for the token; or that of the address which gets the money,
+    and then the token itself has to be shown with --token, because the one that paid cannot sign (an exchange).
+    """
+    token = sys.stdin.readline().strip() if shown else None
+    print_facts(at_desk(data_dir, lambda desk: _book(desk, id, signature, payer, token)), as_json)
+
+
+@refund.command()
+@click.argument("id")
+@data_dir_option
+@json_option
+def cancel(id: str, data_dir: Path | None, as_json: bool) -> None:
+    """End a refund before anything was written out to sign; credits that were taken come back."""
+
+    async def job(desk: Desk) -> dict[str, Any]:
+        from toolserver.purchases.refunds import show_refund
+        from toolserver.purchases.sqlite_refunds import SqliteRefunds
+
+        return show_refund(await SqliteRefunds(desk.file).cancel(id, desk.now()))
+
+    print_facts(at_desk(data_dir, job), as_json)
+
+
+@refund.command("list")
+@click.option("--open", "only_open", is_flag=True, help="Only those that are not at their end")
+@data_dir_option
+@json_option
+def list_refunds(only_open: bool, data_dir: Path | None, as_json: bool) -> None:
+    """List refunds, oldest first, with their states."""
+
+    async def job(desk: Desk) -> list[dict[str, Any]]:
+        from toolserver.purchases.refunds import show_refund
+        from toolserver.purchases.sqlite_refunds import SqliteRefunds
+
+        ended = () if only_open else ("paid", "cancelled")
+        found = await SqliteRefunds(desk.file).list_refunds(("asked", "booked", "sent", *ended))
+        return [show_refund(one) for one in found]
+
+    print_list(at_desk(data_dir, job), as_json, "no refunds")
+
+
+@refund.command()
+@data_dir_option
+def plan(data_dir: Path | None) -> None:
+    """Print what has to be signed to pay the booked refunds, for `toolserver sweep sign`.
+
+    Sign it offline with the key of the account that pays. Each refund has one nonce: it is paid once, however often it
+    is planned and signed.
+    """
+    click.echo(json.dumps(at_desk(data_dir, _plan), indent=2))
+
+
+@refund.command()
+@document_argument
+@key_options
+@click.option("--rpc", metavar="URL", help="RPC server to send to; the first of payments.rpc_urls by default")
+@data_dir_option
+@json_option
+def submit(
+    document: Path, key_file: Path | None, key_env: str | None, rpc: str | None, data_dir: Path | None, as_json: bool
+) -> None:
+    """Submit signed refunds, from an account that pays the fees. FILE is the signed plan, or `-`.
+
+    It may be run again after any interruption. Exits with 1 unless all are paid.
+    """
+    from toolserver.purchases.offline_key import read_private_key
+
+    with explain_errors():
+        _, entries = load_document(document)
+        signed = [(one, read_signature(entry, one)) for entry, one in entries]
+        key = read_private_key(read_key(key_file, key_env))
+    rows = at_desk(data_dir, lambda desk: _submit(desk, signed, key, rpc))
+    print_list(rows, as_json, "nothing to submit")
+    sys.exit(0 if all(row["state"] == "paid" for row in rows) else 1)
+
+
+@refund.command()
+@click.argument("id")
+@click.option("--tx", required=True, metavar="TX_HASH", help="The transaction that paid it")
+@data_dir_option
+@json_option
+def paid(id: str, tx: str, data_dir: Path | None, as_json: bool) -> None:
+    """Note the transaction that paid a refund, such as one that somebody else sent, once the chain shows it."""
+    print_facts(at_desk(data_dir, lambda desk: _note_paid(desk, id, tx)), as_json)
+
+
+async def _ask(desk: Desk, fingerprint: str, credits: int, to: str, reason: str) -> dict[str, Any]:
+    from toolserver.purchases.buyer_proof import new_nonce
+    from toolserver.purchases.deposit import address_from
+    from toolserver.purchases.refunds import RefundDraft, show_refund
+    from toolserver.purchases.sqlite_refunds import SqliteRefunds
+
+    payee, host = address_from(to), desk.host
+    token = await desk.find_hash(fingerprint)
+    draft = RefundDraft(new_nonce("rf"), token, payee, credits, reason, desk.now())
+    found = await SqliteRefunds(desk.file).add(draft)
+    return show_refund(found) | {"text": _text(host, found)}
+
+
+def _text(host: str, found: "StoredRefund") -> str:
+    from toolserver.purchases.buyer_proof import refund_text
+
+    return refund_text(host, found.fingerprint, found.credits, found.payee, found.id, found.expires_at)
+
+
+async def _book(desk: Desk, id: str, signature: str, payer: str, token: str | None) -> dict[str, Any]:
+    from toolserver.purchases.buyer_proof import find_payers, find_signer
+    from toolserver.purchases.deposit import address_from
+    from toolserver.purchases.refunds import show_refund
+    from toolserver.purchases.sqlite_refunds import SqliteRefunds
+
+    refunds, account = SqliteRefunds(desk.file), address_from(payer)
+    found = await refunds.find(id)
+    async with desk.chain() as chain:
+        if token is None:
+            payers = await find_payers(chain, await refunds.find_payments(found.token))
+            accounts, proof = sorted(frozenset().union(*payers)), "payer"
+        else:
+            await _require_token(desk, found, token)
+            accounts, proof = [found.payee], "token"
+        await find_signer(chain, _text(desk.host, found), signature, accounts)
+    return show_refund(await refunds.book(id, proof, account, desk.now()))
+
+
+async def _require_token(desk: Desk, found: "StoredRefund", token: str) -> None:
+    """Raises RefundRefused unless the token is the one that is refunded, valid or not."""
+    from toolserver.purchases.refunds import RefundRefused
+
+    standing = await desk.ledger.standing(token)
+    if standing.allowance is not None or standing.fingerprint != found.fingerprint:
+        raise RefundRefused("this is another token")
+
+
+async def _plan(desk: Desk) -> dict[str, Any]:
+    from toolserver.purchases.deposit import checksum_address
+    from toolserver.purchases.sqlite_refunds import SqliteRefunds
+    from toolserver.purchases.sqlite_store import SqlitePurchaseStore
+    from toolserver.purchases.transfer_authorization import VALID_S
+    from toolserver.purchases.units import CHAIN_ID, USDC
+
+    refunds, now = SqliteRefunds(desk.file), desk.now()
+    open_ = await refunds.list_refunds(("booked", "sent"))
+    numbers = {address: number for number, address in await SqlitePurchaseStore(desk.file).list_deposits()}
+    entries: list[dict[str, Any]] = []
+    for one in open_:
+        made = one.authorize(now // 1000 + VALID_S)
+        number = numbers.get(made.payer)
+        path = None if number is None else f"0/{number}"
+        entries.append({"refund": one.id, "path": path, "typed_data": made.typed_data})
+    await refunds.note_planned([one.id for one in open_], now)
+    facts = {"chain_id": CHAIN_ID, "token": checksum_address(USDC), "total": sum(one.amount for one in open_)}
+    return facts | {"authorizations": entries}
+
+
+async def _submit(
+    desk: Desk, signed: "list[tuple[Authorization, bytes]]", key: "PrivateKey", rpc: str | None
+) -> list[dict[str, Any]]:
+    from toolserver.purchases.refunds import RefundRefused, nonce_of
+    from toolserver.purchases.relay import open_relay
+    from toolserver.purchases.sqlite_refunds import SqliteRefunds
+
+    refunds = SqliteRefunds(desk.file)
+    stored = await refunds.list_refunds(("booked", "sent", "paid"))
+    by_nonce = {nonce_of(one.id): one for one in stored}
+    for one, _ in signed:
+        found = by_nonce.get(one.nonce)
+        if found is None or (found.payer, found.payee, found.amount) != (one.payer, one.payee, one.amount):
+            raise RefundRefused("the document pays something that is no booked refund of this ledger")
+    async with open_relay(find_rpc(desk.settings, rpc), desk.clock) as relay:
+        return [await _submit_one(desk, relay, by_nonce[one.nonce], one, raw, key) for one, raw in signed]
+
+
+async def _submit_one(
+    desk: Desk, relay: Any, found: "StoredRefund", one: "Authorization", signature: bytes, key: "PrivateKey"
+) -> dict[str, Any]:
+    from toolserver.purchases.refunds import show_refund
+    from toolserver.purchases.sqlite_refunds import SqliteRefunds
+
+    refunds = SqliteRefunds(desk.file)
+    if found.state == "paid":
+        return show_refund(found)
+
+    async def note(tx: bytes) -> None:
+        await refunds.note_sending(found.id, tx)
+
+    done = await relay.submit(one, signature, key, note)
+    tx = done.tx if done.outcome == "sent" else None
+    if done.outcome == "used before" and found.tx_hash is not None and await relay.is_made(found.tx_hash):
+        tx = found.tx_hash
+    if tx is not None:
+        await refunds.note_paid(found.id, tx, desk.now())
+    return show_refund(await refunds.find(found.id)) | {"outcome": done.outcome}
+
+
+async def _note_paid(desk: Desk, id: str, tx: str) -> dict[str, Any]:
+    from toolserver.purchases.claim_secret import tx_hash_of
+    from toolserver.purchases.matching import is_authorized_transfer
+    from toolserver.purchases.refunds import RefundRefused, nonce_of, show_refund
+    from toolserver.purchases.sqlite_refunds import SqliteRefunds
+
+    tx_hash, refunds = tx_hash_of(tx), SqliteRefunds(desk.file)
+    if tx_hash is None:
+        raise ValueError("a transaction's hash is 64 hexadecimal digits")
+    found = await refunds.find(id)
+    async with desk.chain() as chain:
+        seen = await chain.observe(tx_hash, agreeing=min(2, len(chain)))
+    terms = (found.payer or b"", found.payee, found.amount, nonce_of(id))
+    if seen is None or not seen.is_canonical or not is_authorized_transfer(seen.receipt, *terms):
+        raise RefundRefused("the transaction is not seen, or is not the one that pays this refund")
+    return show_refund(await refunds.note_paid(id, tx_hash, desk.now()))

@@ -1,0 +1,135 @@
+"""`toolserver reissue …`: replace a lost token for the one account that paid for it, after its holder could object."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolserver.cli.buyers import Desk, at_desk, print_facts, print_list
+from toolserver.cli.load_settings import data_dir_option, json_option
+
+if TYPE_CHECKING:
+    from toolserver.purchases.reissues import StoredReissue
+    from toolserver.purchases.sqlite_reissues import SqliteReissues
+
+
+@click.group()
+def reissue() -> None:
+    """Replace a lost token: ask, prove, wait 48 hours, complete."""
+
+
+@reissue.command()
+@click.argument("fingerprint")
+@data_dir_option
+@json_option
+def ask(fingerprint: str, data_dir: Path | None, as_json: bool) -> None:
+    """Begin a reissue and print the text that the buyer has to sign, with the account that paid for the token."""
+    print_facts(at_desk(data_dir, lambda desk: _ask(desk, fingerprint)), as_json)
+
+
+@reissue.command()
+@click.argument("id")
+@click.option("--signature", required=True, help="What the buyer's wallet made of the text (EIP-191): 0x…")
+@data_dir_option
+@json_option
+def prove(id: str, signature: str, data_dir: Path | None, as_json: bool) -> None:
+    """Check the signature; from then on the holder of the token has 48 hours to object."""
+    print_facts(at_desk(data_dir, lambda desk: _prove(desk, id, signature)), as_json)
+
+
+@reissue.command()
+@click.argument("id")
+@data_dir_option
+@json_option
+def complete(id: str, data_dir: Path | None, as_json: bool) -> None:
+    """Replace the token and print the new one, this once. The old one is refused from then on."""
+    print_facts(at_desk(data_dir, lambda desk: _complete(desk, id)), as_json)
+
+
+@reissue.command()
+@click.argument("id")
+@data_dir_option
+@json_option
+def cancel(id: str, data_dir: Path | None, as_json: bool) -> None:
+    """End a reissue that was not carried out."""
+
+    async def job(desk: Desk) -> dict[str, Any]:
+        from toolserver.purchases.reissues import show_reissue
+
+        return show_reissue(await _reissues(desk).cancel(id))
+
+    print_facts(at_desk(data_dir, job), as_json)
+
+
+@reissue.command("list")
+@data_dir_option
+@json_option
+def list_reissues(data_dir: Path | None, as_json: bool) -> None:
+    """List reissues, oldest first, with their states."""
+
+    async def job(desk: Desk) -> list[dict[str, Any]]:
+        from toolserver.purchases.reissues import show_reissue
+
+        return [show_reissue(one) for one in await _reissues(desk).list_reissues()]
+
+    print_list(at_desk(data_dir, job), as_json, "no reissues")
+
+
+def _reissues(desk: Desk) -> "SqliteReissues":
+    from toolserver.purchases.sqlite_reissues import SqliteReissues
+
+    return SqliteReissues(desk.file, desk.clock)
+
+
+async def _find_payer(desk: Desk, token: str) -> bytes:
+    """The only account that paid for a token, as the chain says. Raises ReissueRefused, ProofMissing, ChainDown."""
+    from toolserver.purchases.buyer_proof import find_payers
+    from toolserver.purchases.reissues import find_only_payer
+
+    payments = await _reissues(desk).find_payments(token)
+    async with desk.chain() as chain:
+        return find_only_payer(await find_payers(chain, payments))
+
+
+async def _ask(desk: Desk, fingerprint: str) -> dict[str, Any]:
+    from toolserver.purchases.buyer_proof import new_nonce
+    from toolserver.purchases.reissues import ReissueDraft, show_reissue
+
+    host, token = desk.host, await desk.find_hash(fingerprint)
+    payer = await _find_payer(desk, token)
+    found = await _reissues(desk).add(ReissueDraft(new_nonce("ri"), token, payer, desk.now()))
+    return show_reissue(found) | {"text": _text(host, found)}
+
+
+def _text(host: str, found: "StoredReissue") -> str:
+    from toolserver.purchases.buyer_proof import reissue_text
+
+    return reissue_text(host, found.fingerprint, found.id, found.expires_at)
+
+
+async def _prove(desk: Desk, id: str, signature: str) -> dict[str, Any]:
+    from toolserver.purchases.buyer_proof import find_signer
+    from toolserver.purchases.reissues import show_reissue
+
+    reissues = _reissues(desk)
+    found = await reissues.find(id)
+    async with desk.chain() as chain:
+        await find_signer(chain, _text(desk.host, found), signature, [found.payer])
+    return show_reissue(await reissues.prove(id))
+
+
+async def _complete(desk: Desk, id: str) -> dict[str, Any]:
+    import secrets
+
+    from toolserver.core.caller import token_hash
+    from toolserver.purchases.reissues import ReissueRefused, require_due, show_reissue
+    from toolserver.server.sqlite_reissue import replace_lost_token
+
+    reissues = _reissues(desk)
+    found = await reissues.find(id)
+    require_due(found, desk.now())
+    if await _find_payer(desk, found.token) != found.payer:
+        raise ReissueRefused("another account has paid for this token since")
+    token = f"svc_live_{secrets.token_hex(32)}"
+    await replace_lost_token(desk.file, id, token_hash(token).hex(), desk.now())
+    return {"token": token} | show_reissue(await reissues.find(id))

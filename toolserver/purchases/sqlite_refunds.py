@@ -1,0 +1,163 @@
+"""Refunds in the ledger's SQLite file, so that the proof, the credits that leave and the state are one transaction."""
+
+import sqlite3
+from functools import partial
+
+from toolserver.ledger.account_operations import WithdrawCredits
+from toolserver.ledger.operations import Mint
+from toolserver.ledger.protocol import new_ref
+from toolserver.ledger.sqlite_tables import apply_operation, read_standing
+from toolserver.ledger.state import AccountStanding
+from toolserver.purchases.buyer_proof import PaidTransfer, TokenPayments
+from toolserver.purchases.refunds import (
+    RefundDraft,
+    RefundRefused,
+    RefundRoom,
+    RefundState,
+    StoredRefund,
+    require_bookable,
+    require_cancellable,
+)
+from toolserver.storage.group_commit import GroupCommit
+
+_REFUND = """SELECT r.id, r.token, r.payee, r.credits, r.amount, r.reason, r.state, r.asked_at, r.expires_at, r.proof,
+  r.payer, r.booked_at, r.planned_at, r.tx_hash, r.ended_at, substr(coalesce(t.successor, t.hash), 1, 16)
+  FROM refund r JOIN token t ON t.hash = r.token """
+_PAID_FOR = """
+  SELECT (SELECT coalesce(sum(credits), 0) FROM tx_credit WHERE token = :token AND final_at IS NOT NULL)
+    + (SELECT coalesce(sum(p.credits), 0) FROM x402_payment p JOIN x402_confirmation c ON c.payload = p.payload
+       WHERE p.token = :token AND c.final_at IS NOT NULL AND c.undone_at IS NULL)
+    - (SELECT coalesce(sum(credits), 0) FROM refund
+       WHERE token = :token AND booked_at IS NOT NULL AND state <> 'cancelled')"""
+_TRANSFERS = """SELECT c.tx_hash, p.address FROM tx_credit c JOIN purchase p ON p.id = c.purchase
+  WHERE c.token = ? ORDER BY c.credited_at"""
+_SIGNERS = "SELECT authorizer FROM x402_payment WHERE token = ? AND state = 'settled' ORDER BY settled_at"
+
+
+class SqliteRefunds:
+    """Refunds over a file with group commit. Every method raises StorageFailed when the file cannot be used."""
+
+    def __init__(self, file: GroupCommit) -> None:
+        self._file = file
+
+    async def add(self, draft: RefundDraft) -> StoredRefund:
+        """Store a refund that is asked for. Raises RefundRefused when the token does not hold so much."""
+        return await self._file.alone(partial(_add, draft))
+
+    async def find(self, id: str) -> StoredRefund:
+        """Raises RefundRefused: there is none."""
+        return await self._file.read(partial(_find, id))
+
+    async def list_refunds(self, states: tuple[RefundState, ...]) -> list[StoredRefund]:
+        """The refunds in these states, oldest first."""
+        return await self._file.read(partial(_list, states))
+
+    async def book(self, id: str, proof: str, payer: bytes, now: int) -> StoredRefund:
+        """Take the credits, once: `proof` says how the buyer was known, `payer` is the account of ours that pays.
+
+        Raises:
+            RefundRefused, InsufficientCredits: nothing was changed.
+        """
+        return await self._file.alone(partial(_book, id, proof, payer, now))
+
+    async def cancel(self, id: str, now: int) -> StoredRefund:
+        """End a refund; credits that have left come back. Raises RefundRefused, PaymentRequired."""
+        return await self._file.alone(partial(_cancel, id, now))
+
+    async def note_planned(self, ids: list[str], now: int) -> None:
+        """Note that authorisations were written out to be signed: from then on nothing is cancelled."""
+        await self._file.alone(partial(_note_planned, ids, now))
+
+    async def note_sending(self, id: str, tx_hash: bytes) -> None:
+        """Note the transaction that is about to be sent."""
+        await self._file.alone(partial(_note_sending, id, tx_hash))
+
+    async def note_paid(self, id: str, tx_hash: bytes, now: int) -> StoredRefund:
+        """Note that the chain has the transfer."""
+        return await self._file.alone(partial(_note_paid, id, tx_hash, now))
+
+    async def find_payments(self, token: str) -> TokenPayments:
+        """What brought credits to a token, by the hash that names its account."""
+        return await self._file.read(partial(find_payments, token))
+
+
+def find_account_hash(db: sqlite3.Connection, key: str) -> str:
+    """The hash that names the account which a token opens. Raises RefundRefused for an allowance, or none."""
+    row = db.execute("SELECT hash FROM token WHERE ? IN (hash, successor)", (key,)).fetchone()
+    if row is None:
+        raise RefundRefused("there is no such token; an allowance has no purchases of its own")
+    return str(row[0])
+
+
+def find_payments(token: str, db: sqlite3.Connection) -> TokenPayments:
+    """The same within the caller's transaction. Raises RefundRefused: there is no such token."""
+    token = find_account_hash(db, token)
+    found = [PaidTransfer(bytes(tx), bytes(address)) for tx, address in db.execute(_TRANSFERS, (token,))]
+    return TokenPayments(found, [bytes(signer) for (signer,) in db.execute(_SIGNERS, (token,))])
+
+
+def _standing(db: sqlite3.Connection, token: str, now: int) -> AccountStanding:
+    ref = db.execute("SELECT ref FROM token WHERE hash=?", (token,)).fetchone()[0]
+    return read_standing(db, str(ref), now)
+
+
+def _read_room(db: sqlite3.Connection, token: str, now: int) -> RefundRoom:
+    paid_for = db.execute(_PAID_FOR, {"token": token}).fetchone()[0]
+    return RefundRoom(_standing(db, token, now).credits, int(paid_for))
+
+
+def _add(draft: RefundDraft, db: sqlite3.Connection) -> StoredRefund:
+    token = find_account_hash(db, draft.token)
+    _read_room(db, token, draft.asked_at).require(draft.credits)
+    row = (*draft._replace(token=token)[:4], draft.amount, draft.reason, "asked", draft.asked_at, draft.expires_at)
+    columns = "id, token, payee, credits, amount, reason, state, asked_at, expires_at"
+    db.execute(f"INSERT INTO refund({columns}) VALUES(?,?,?,?,?,?,?,?,?)", row)
+    return _find(draft.id, db)
+
+
+def _find(id: str, db: sqlite3.Connection) -> StoredRefund:
+    row = db.execute(_REFUND + "WHERE r.id=?", (id,)).fetchone()
+    if row is None:
+        raise RefundRefused(f"there is no refund {id}")
+    return StoredRefund(*row)
+
+
+def _list(states: tuple[RefundState, ...], db: sqlite3.Connection) -> list[StoredRefund]:
+    marks = ",".join("?" * len(states))
+    rows = db.execute(f"{_REFUND}WHERE r.state IN ({marks}) ORDER BY r.asked_at, r.id", states)
+    return [StoredRefund(*row) for row in rows]
+
+
+def _book(id: str, proof: str, payer: bytes, now: int, db: sqlite3.Connection) -> StoredRefund:
+    found = _find(id, db)
+    require_bookable(found, now)
+    _read_room(db, found.token, now).require(found.credits)
+    apply_operation(db, WithdrawCredits(found.token, found.credits, found.cause), now)
+    sql = "UPDATE refund SET state='booked', proof=?, payer=?, booked_at=? WHERE id=?"
+    db.execute(sql, (proof, payer, now, id))
+    return _find(id, db)
+
+
+def _cancel(id: str, now: int, db: sqlite3.Connection) -> StoredRefund:
+    found = _find(id, db)
+    require_cancellable(found)
+    if found.state == "booked":
+        ref = _standing(db, found.token, now).ref.ref
+        apply_operation(db, Mint(ref, found.credits, f"refund:{id}:cancelled", new_ref()), now)
+    db.execute("UPDATE refund SET state='cancelled', ended_at=? WHERE id=?", (now, id))
+    return _find(id, db)
+
+
+def _note_planned(ids: list[str], now: int, db: sqlite3.Connection) -> None:
+    for id in ids:
+        db.execute("UPDATE refund SET planned_at=coalesce(planned_at, ?) WHERE id=?", (now, id))
+
+
+def _note_sending(id: str, tx_hash: bytes, db: sqlite3.Connection) -> None:
+    db.execute("UPDATE refund SET state='sent', tx_hash=? WHERE id=? AND state IN ('booked', 'sent')", (tx_hash, id))
+
+
+def _note_paid(id: str, tx_hash: bytes, now: int, db: sqlite3.Connection) -> StoredRefund:
+    sql = "UPDATE refund SET state='paid', tx_hash=?, ended_at=? WHERE id=? AND state IN ('booked', 'sent')"
+    db.execute(sql, (tx_hash, now, id))
+    return _find(id, db)

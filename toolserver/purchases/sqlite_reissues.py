@@ -1,0 +1,127 @@
+"""Reissues of lost tokens in the ledger's SQLite file, so that the state and the token change in one transaction."""
+
+import sqlite3
+from functools import partial
+
+from toolserver.clock import Clock
+from toolserver.errors import RevokedToken
+from toolserver.ledger.account_operations import ReplaceToken
+from toolserver.ledger.protocol import milliseconds
+from toolserver.ledger.sqlite_tables import apply_operation
+from toolserver.purchases.buyer_proof import TokenPayments
+from toolserver.purchases.reissues import (
+    WAIT_MS,
+    ReissueDraft,
+    ReissueRefused,
+    StoredReissue,
+    require_due,
+    require_open,
+    require_provable,
+)
+from toolserver.purchases.sqlite_refunds import find_account_hash, find_payments
+from toolserver.storage.group_commit import GroupCommit
+
+_REISSUE = """SELECT r.id, r.token, r.payer, r.state, r.asked_at, r.expires_at, r.proved_at, r.due_at, r.ended_at,
+  substr(coalesce(t.successor, t.hash), 1, 16) FROM reissue r JOIN token t ON t.hash = r.token """
+
+
+class SqliteReissues:
+    """See WaitingReissues; operators do the rest. Every method raises StorageFailed when the file cannot be used."""
+
+    def __init__(self, file: GroupCommit, clock: Clock) -> None:
+        self._file, self._now = file, milliseconds(clock)
+
+    async def add(self, draft: ReissueDraft) -> StoredReissue:
+        """Store a reissue that is asked for. Raises RevokedToken, RefundRefused, ReissueRefused."""
+        return await self._file.alone(partial(_add, draft))
+
+    async def find(self, id: str) -> StoredReissue:
+        """Raises ReissueRefused: there is none."""
+        return await self._file.read(partial(find_reissue, id))
+
+    async def list_reissues(self) -> list[StoredReissue]:
+        """All of them, oldest first."""
+        rows = f"{_REISSUE}ORDER BY r.asked_at, r.id"
+        return await self._file.read(lambda db: [StoredReissue(*row) for row in db.execute(rows)])
+
+    async def prove(self, id: str) -> StoredReissue:
+        """Let the time of waiting begin: the payer has signed. Raises ReissueRefused."""
+        return await self._file.alone(partial(_prove, id, self._now()))
+
+    async def cancel(self, id: str) -> StoredReissue:
+        """End a reissue that was not carried out. Raises ReissueRefused."""
+        return await self._file.alone(partial(_cancel, id, self._now()))
+
+    async def find_payments(self, token: str) -> TokenPayments:
+        """What brought credits to a token, by the hash that names its account."""
+        return await self._file.read(partial(find_payments, token))
+
+    async def find_due(self, token: str) -> int | None:
+        sql = """SELECT r.due_at FROM reissue r JOIN token t ON t.hash = r.token
+          WHERE r.state = 'waiting' AND coalesce(t.successor, t.hash) = ?"""
+        row = await self._file.read(lambda db: db.execute(sql, (token,)).fetchone())
+        return None if row is None else int(row[0])
+
+    async def cancel_own(self, token: str) -> bool:
+        return await self._file.alone(partial(_cancel_own, token, self._now()))
+
+
+def find_reissue(id: str, db: sqlite3.Connection) -> StoredReissue:
+    """The same within the caller's transaction."""
+    row = db.execute(_REISSUE + "WHERE r.id=?", (id,)).fetchone()
+    if row is None:
+        raise ReissueRefused(f"there is no reissue {id}")
+    return StoredReissue(*row)
+
+
+def complete_reissue(id: str, successor: str, now: int, db: sqlite3.Connection) -> tuple[str, str]:
+    """Replace the token within the caller's transaction, and return the hashes of the tokens before and after.
+
+    What is kept of the token before for its buyer is deleted. Raises ReissueRefused, RevokedToken.
+    """
+    found = find_reissue(id, db)
+    require_due(found, now)
+    ref, before = db.execute("SELECT ref, coalesce(successor, hash) FROM token WHERE hash=?", (found.token,)).fetchone()
+    apply_operation(db, ReplaceToken(ref, successor), now)
+    for table in ("tx_credit", "x402_payment"):
+        sql = f"UPDATE {table} SET sealed=NULL, sealed_until=NULL WHERE token=? AND sealed IS NOT NULL"
+        db.execute(sql, (found.token,))
+    db.execute("UPDATE reissue SET state='done', ended_at=? WHERE id=?", (now, id))
+    return str(before), successor
+
+
+def _add(draft: ReissueDraft, db: sqlite3.Connection) -> StoredReissue:
+    token = find_account_hash(db, draft.token)
+    revoked, live = db.execute(
+        "SELECT revoked_at, coalesce(successor, hash) FROM token WHERE hash=?", (token,)
+    ).fetchone()
+    if revoked is not None or live != draft.token:
+        raise RevokedToken("The token was revoked, or replaced before.")
+    if db.execute("SELECT 1 FROM reissue WHERE token=? AND state='waiting'", (token,)).fetchone():
+        raise ReissueRefused("a reissue of this token is waiting already")
+    columns = "id, token, payer, state, asked_at, expires_at"
+    row = (draft.id, token, draft.payer, "asked", draft.asked_at, draft.expires_at)
+    db.execute(f"INSERT INTO reissue({columns}) VALUES(?,?,?,?,?,?)", row)
+    return find_reissue(draft.id, db)
+
+
+def _prove(id: str, now: int, db: sqlite3.Connection) -> StoredReissue:
+    found = find_reissue(id, db)
+    require_provable(found, now)
+    try:
+        db.execute("UPDATE reissue SET state='waiting', proved_at=?, due_at=? WHERE id=?", (now, now + WAIT_MS, id))
+    except sqlite3.IntegrityError:
+        raise ReissueRefused("a reissue of this token is waiting already") from None
+    return find_reissue(id, db)
+
+
+def _cancel(id: str, now: int, db: sqlite3.Connection) -> StoredReissue:
+    require_open(find_reissue(id, db))
+    db.execute("UPDATE reissue SET state='cancelled', ended_at=? WHERE id=?", (now, id))
+    return find_reissue(id, db)
+
+
+def _cancel_own(token: str, now: int, db: sqlite3.Connection) -> bool:
+    sql = """UPDATE reissue SET state='cancelled', ended_at=? WHERE state='waiting'
+      AND token=(SELECT hash FROM token WHERE coalesce(successor, hash)=?)"""
+    return db.execute(sql, (now, token)).rowcount > 0

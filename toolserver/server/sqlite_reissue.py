@@ -1,0 +1,17 @@
+"""The end of a reissue: the new token opens the account and owns the webhook subscriptions, in one transaction."""
+
+import sqlite3
+from functools import partial
+
+from toolserver.purchases.sqlite_reissues import complete_reissue
+from toolserver.storage.group_commit import GroupCommit
+from toolserver.webhooks.sqlite_tables import SqliteTables
+
+
+async def replace_lost_token(file: GroupCommit, id: str, successor: str, now: int) -> None:
+    """Carry out a reissue: `successor` is the SHA-256 (hex) of the new token. Raises ReissueRefused, RevokedToken."""
+    await file.alone(partial(_replace, id, successor, now))
+
+
+def _replace(id: str, successor: str, now: int, db: sqlite3.Connection) -> None:
+    SqliteTables(db).move_owner(*complete_reissue(id, successor, now, db))
