@@ -58,10 +58,16 @@ def test_the_fast_set_leaves_out_what_is_slow_or_live_and_says_why(folder, words
 
 
 def test_a_fast_set_that_takes_more_than_its_budget_has_failed(folder):
-    (folder / "conftest.py").write_text("import tests.cpu_time\ntests.cpu_time.BUDGET_S = 0.001\n")
+    (folder / "conftest.py").write_text("import tests.cpu_time as c\nc.BUDGET_S = c.FAILS_S = 0.001\n")
 
     assert "of the 0 that the fast set may take - that is a failure" in ran(folder, code=1)
     assert "1 passed" in ran(folder, "tests/test_one.py::test_quick")
+
+
+def test_a_little_more_than_the_budget_is_only_said(folder):
+    (folder / "conftest.py").write_text("import tests.cpu_time as c\nc.BUDGET_S = 0.001\n")
+
+    assert "of the 0 that the fast set may take - too much: make the dearest cheaper" in ran(folder)
 
 
 @pytest.mark.slow("it starts pytest")
