@@ -1,12 +1,13 @@
 """RocketLaunch.Live as it answers on the wire: the next five launches."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tools.simulated.spaceflight import SimLaunch, launches
 from toolserver.world.model import Ask, Reply, World, serves
 
 EXACT = ("SEC", "MIN")
+MODIFIED_BEFORE = timedelta(days=10)  # of the launch: the last change of its entry
 SAME: dict[str, Any] = {  # of every launch here
     "cospar_id": "",
     "mission_description": None,
@@ -18,7 +19,6 @@ SAME: dict[str, Any] = {  # of every launch here
     "media": [],
     "result": -1,
     "suborbital": False,
-    "modified": "2026-05-02T16:46:18+00:00",
 }
 
 
@@ -70,6 +70,7 @@ def _launch(launch: SimLaunch) -> dict[str, Any]:
         },
         "missions": [{"id": 1, "name": launch.mission, "description": None}],
         "launch_description": f"A {launch.vehicle} rocket will launch the {launch.mission} mission.",
+        "modified": (at - MODIFIED_BEFORE).isoformat(timespec="seconds"),
         "win_open": at.strftime("%Y-%m-%dT%H:%MZ") if exact else None,
         "est_date": {
             "month": at.month,

@@ -11,7 +11,7 @@ import tools.simulated.rocketlaunch_live  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask
 from tools.shared.launches import flown, has_failed
 from tools.simulated.spaceflight import launches
-from tools.sources.rocketlaunch_live import NEXT_LAUNCHES, parse
+from tools.sources.rocketlaunch_live import NEXT_LAUNCHES, newest, parse
 from toolserver.upstream.source_errors import SourceChanged
 from toolserver.world.model import World
 
@@ -82,3 +82,7 @@ def test_the_drifted_form_is_read_and_no_launches_are_no_answer():
     assert [flown(x) for x in drifted] == [True, *[False] * 5]
     assert [x.net for x in drifted[1:]] == [x.net for x in ask(NEXT_LAUNCHES)]
     assert len(ask(NEXT_LAUNCHES, form="empty")) < NEXT_LAUNCHES.least
+
+
+def test_an_entry_of_the_twin_was_changed_of_late():
+    assert NOW - newest(ask(NEXT_LAUNCHES)).timestamp() < NEXT_LAUNCHES.newest_max_s
