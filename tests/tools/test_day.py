@@ -64,7 +64,7 @@ def groups(registry: Registry) -> dict[HostGroup, set[str]]:
     for source in registry.sources:
         try:
             plan = source.plan(source.make_probe(datetime.now(UTC)), {})
-        except (AttributeError, TypeError, KeyError, ValueError):
+        except (AttributeError, TypeError, LookupError, ValueError):
             continue
         for request in plan if isinstance(plan, list | tuple) else [plan]:
             if request is not None:

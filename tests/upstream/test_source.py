@@ -1,6 +1,7 @@
 """What a source says to send."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -75,3 +76,10 @@ def test_sources_are_compared_by_identity_and_shown_by_name():
 def test_the_query_itself_is_the_cache_key_unless_a_source_says_otherwise():
     assert TIDE.key("q") == "q"
     assert replace(TIDE, key=lambda query: query[0]).key(("a", "b")) == "a"
+
+
+def test_a_probe_is_a_query_or_made_from_the_time():
+    at = datetime(2027, 1, 15, tzinfo=UTC)
+    assert replace(TIDE, probe="BTC").make_probe(at) == "BTC"
+    assert replace(TIDE, probe=lambda now: now.year).make_probe(at) == 2027
+    assert TIDE.make_probe(at) is None
