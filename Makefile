@@ -1,6 +1,7 @@
 # make demo   the whole service on a simulated world, with a funded token; ARGS="--port 9000" passes flags on
 # make test   the fast set, under four minutes on two cores; REQUIRE=all: every test, and a skip is a failure;
 #             ARGS="tests/calls -x" passes paths and flags to pytest, WORKERS=0 runs in one process
+# make pythons  the fast set on each Python from 3.11 to 3.14 that this machine has, in an environment for each
 # make mutants  faults put into the code one by one: each must turn the test file of its module red
 # make serve  the service on live upstreams
 # make lock   the lock files anew, after a change of dependencies
@@ -15,7 +16,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
         -c constraints.txt pyproject.toml
 
-.PHONY: demo test mutants serve lint lock bench clients clean
+.PHONY: demo test pythons mutants serve lint lock bench clients clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/toolserver demo $(ARGS)
@@ -33,6 +34,17 @@ ifeq ($(REQUIRE)$(ARGS),all)
 else
 	@$(PYTEST) $(ARGS)
 endif
+
+PYTHONS = python3.11 python3.12 python3.13 python3.14
+
+# One after the other; which ones are missing is said, and a failure on one does not keep the others from running.
+pythons:
+	@failed=""; for python in $(PYTHONS); do \
+	  if ! $$python --version >/dev/null 2>&1; then echo "$$python is not here"; continue; fi; \
+	  echo "$$python"; \
+	  venv=.venv-$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	  $(MAKE) --no-print-directory test VENV=$$venv PYTHON=$$python || failed="$$failed $$python"; \
+	done; [ -z "$$failed" ] || { echo "failed on$$failed"; exit 1; }
 
 mutants: $(VENV)/.dev
 	@WORKERS=$(WORKERS) $(BIN)/python -m tests.mutants $(ARGS)
@@ -52,7 +64,7 @@ clients: $(VENV)/.dev
 	@tests/live/clients/install
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/live/clients/node_modules tests/live/clients/.venv-mcp1 tests/live/clients/.venv-tlog tests/live/clients/.venv-wheel
+	rm -rf $(VENV) .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/live/clients/node_modules tests/live/clients/.venv-mcp1 tests/live/clients/.venv-tlog tests/live/clients/.venv-wheel
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed")'

@@ -277,9 +277,9 @@ def test_the_index_leads_to_every_document():
     assert {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"} <= set(linked)
 
 
-def test_no_document_installs_a_package_of_somebody_else():
+def test_no_file_installs_a_package_of_somebody_else():
     """The name `toolserver` on the public index is not ours."""
-    pages = [name for name in tracked() if name.endswith(".md")]
+    pages = [name for name in tracked() if name.endswith((".md", ".py", ".html", ".json", ".toml", ".ts", ".svg"))]
     found = [name for name in pages if re.search(r"(pip install|uvx|pipx run) '?toolserver", read(ROOT / name))]
 
     assert found == []
