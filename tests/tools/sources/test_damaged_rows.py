@@ -216,6 +216,7 @@ def damages(name: str, case: Case) -> Iterator[tuple[int, str, str]]:
     return (every[(place * 7 + n * len(every) // 2) % len(every)] for n in range(2))
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", sorted(SOURCES.keys() - ONE_THING))
 def test_a_damaged_row_is_left_out_and_the_others_are_as_they_were(name):
     case = case_of(name)
