@@ -11,8 +11,9 @@ import pytest
 
 from bench.month import MONTH, SINCE, UNTIL, compare_month, compare_tools, make_month, write_month
 from tests.cli.test_ledger import run
+from tests.ledger.ledgers import token
 from toolserver.cli.books import books, span_of_day, span_of_month
-from toolserver.ledger.sqlite import FILE
+from toolserver.ledger.sqlite import FILE, open_ledger
 from toolserver.ledger.sqlite_invariants import find_breaches
 
 CALLS, BUYERS = 4000, 60
@@ -115,3 +116,19 @@ async def test_a_date_of_another_form_is_refused_in_a_sentence(made, words):
 
     assert done.exit_code == 2
     assert "is not written as" in done.stderr
+
+
+async def test_one_command_checks_everything_and_says_what_it_did_not(tmp_path):
+    async with open_ledger(tmp_path / FILE) as ledger:
+        await ledger.mint(token(1), 10, cause="grant:x:thanks")
+    done = await run(books, "check", "--json", "--data-dir", tmp_path)
+    found = json.loads(done.stdout)
+    assert (done.exit_code, found["ok"]) == (0, True)
+    assert [one["name"] for one in found["checks"]] == ["ledger", "statements", "receipts", "books", "log", "chain"]
+    assert "no RPC server is configured" in found["checks"][-1]["note"]
+    async with open_ledger(tmp_path / FILE) as ledger:
+        await ledger.charge("call_1", token(1), 2, endpoint="/x")
+    done = await run(books, "check", "--no-chain", "--data-dir", tmp_path)
+    assert done.exit_code == 1
+    assert "call_1 was charged 2 credits and has no receipt that says so" in done.stdout
+    assert "chain" not in done.stdout

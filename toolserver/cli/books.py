@@ -7,11 +7,22 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from toolserver.cli.load_settings import data_dir_option, explain_errors, find_data_dir, find_ledger, json_option
+from toolserver.cli.load_settings import (
+    data_dir_option,
+    explain_errors,
+    find_data_dir,
+    find_ledger,
+    json_option,
+    settings_from,
+)
+
+if TYPE_CHECKING:
+    from toolserver.server.sqlite_books_check import BooksCheck
+    from toolserver.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -129,6 +140,49 @@ def export(day: str | None, month: str | None, data_dir: Path | None) -> None:
             credits = -row.credits if row.leaves else row.credits
             about = (row.cause, row.call_id, row.endpoint, row.reason)
             writer.writerow((row.seq, iso_ms(row.at / 1000), row.kind, row.fingerprint, credits, *about))
+
+
+@books.command()
+@_common
+@click.option("--chain/--no-chain", default=True, show_default=True, help="Ask the chain too, where it answers")
+def check(chain: bool, data_dir: Path | None, as_json: bool) -> None:
+    """Compare ledger, statements, receipts, books, log and chain to the credit. Exits with 1 if any two disagree."""
+    import anyio
+
+    settings = settings_from(data_dir=data_dir)
+    with explain_errors():
+        found = anyio.run(_check, settings, find_ledger(settings.data_dir), chain)
+    ok = not any(one.differences for one in found)
+    if as_json:
+        click.echo(json.dumps({"ok": ok, "checks": [one._asdict() for one in found]}, indent=2))
+    else:
+        for one in found:
+            verdict = f"{len(one.differences)} differences" if one.differences else "ok" if one.compared else "nothing"
+            click.echo(f"{one.name:12} {one.compared:>10}  {verdict}{'' if one.note is None else f'  ({one.note})'}")
+            for line in one.differences:
+                click.echo(f"  {line}")
+    sys.exit(0 if ok else 1)
+
+
+async def _check(settings: "Settings", path: Path, with_chain: bool) -> "list[BooksCheck]":
+    from toolserver.clock import SystemClock
+    from toolserver.purchases.service import make_rpc_pool
+    from toolserver.receipts.transparency_log import read_mark
+    from toolserver.server.sqlite_books_check import check_books, check_chain
+    from toolserver.storage.group_commit import durable
+    from toolserver.storage.high_water import HighWater
+
+    clock, mark = SystemClock(), read_mark(HighWater(path.parent))
+    async with durable(path) as file:
+        found = await check_books(file, path, mark, int(clock.time() * 1000))
+    if not with_chain:
+        return found
+    chain = make_rpc_pool(settings.payments, clock) if settings.payments.rpc_urls else None
+    try:
+        return [*found, await check_chain(path, chain)]
+    finally:
+        if chain is not None:
+            await chain.aclose()
 
 
 def _print_books(span: Span, data_dir: Path | None, as_json: bool) -> None:

@@ -44,7 +44,7 @@ class TransparencyLog:
     def __init__(self, store: ReceiptStore, keys: KeyRing, *, origin: str, clock: Clock, marks: HighWater) -> None:
         self._store, self._keys, self.origin, self._clock = store, keys, origin, clock
         self._marks = marks
-        self._kept = _read_mark(marks)
+        self._kept = read_mark(marks)
         self._minute = 0
         self._heard: set[tuple[str, str, str]] = set()
 
@@ -125,7 +125,7 @@ class TransparencyLog:
         return await self._store.days(DAYS)
 
 
-def _read_mark(marks: HighWater) -> LogMark | None:
+def read_mark(marks: HighWater) -> LogMark | None:
     """The last state that was signed, as it is kept outside the database. Raises MarksBroken."""
     found = marks.read(MARK)
     try:

@@ -68,6 +68,11 @@ def _read_books(db: sqlite3.Connection, since: int, until: int) -> dict[str, Any
     }
 
 
+def compare_books(db: sqlite3.Connection, since: int, until: int) -> Iterator[str]:
+    """What does not agree between the ledger's transfers, the tables of payments and the accounts."""
+    yield from _read_books(db, since, until)["problems"]
+
+
 def _show_usdc(transfers: TransferBooks, signed: SignedPaymentBooks) -> dict[str, Any]:
     received = transfers.amount + signed.topup_amount + signed.call_amount + signed.uncredited_amount
     return {

@@ -1,0 +1,28 @@
+"""Every buyer's statement, summed as the buyer would sum it, against the balance that the account has."""
+
+import sqlite3
+from collections.abc import Iterator
+
+from toolserver.ledger.sqlite_statements import read_statement
+from toolserver.ledger.statements import StatementQuery
+
+PAGE = 5000
+
+
+def find_statement_differences(db: sqlite3.Connection, now: int) -> Iterator[str]:
+    """The accounts whose statement does not add up to what can be spent. `now` is in epoch milliseconds."""
+    for ref, fingerprint in db.execute("SELECT ref, substr(coalesce(successor, hash), 1, 16) FROM token").fetchall():
+        total, before = 0, StatementQuery().before
+        while True:
+            page = read_statement(db, ref, StatementQuery(before=before, limit=PAGE), now)
+            total += sum(entry.credits for entry in page.entries)
+            if page.next_before is None:
+                break
+            before = page.next_before
+        if total != page.credits:
+            yield f"token {fingerprint}: the statement adds up to {total} credits, the balance is {page.credits}"
+
+
+def count_tokens(db: sqlite3.Connection) -> int:
+    """How many tokens there are."""
+    return int(db.execute("SELECT count(*) FROM token").fetchone()[0])

@@ -1,0 +1,95 @@
+"""One check of everything about money: the ledger, buyers' statements, receipts, books, the log, and the chain."""
+
+import sqlite3
+from collections.abc import Iterable
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from toolserver.ledger.sqlite_audit import count_tokens, find_statement_differences
+from toolserver.ledger.sqlite_invariants import find_breaches, read_totals
+from toolserver.purchases.chain_audit import ClaimedMoney, ClaimedTransfer, compare_with_chain
+from toolserver.purchases.refunds import nonce_of
+from toolserver.purchases.rpc_pool import ChainDown, RpcPool
+from toolserver.purchases.sqlite_store import report_unreadable
+from toolserver.purchases.sqlite_sweeps import sum_swept
+from toolserver.receipts.log_state import LogMark
+from toolserver.receipts.sqlite_audit import (
+    count_receipts,
+    find_log_differences,
+    find_receipt_differences,
+    find_unlogged,
+)
+from toolserver.receipts.sqlite_log import log_size
+from toolserver.server.sqlite_books import EVER, compare_books
+from toolserver.storage.group_commit import GroupCommit, snapshot
+
+SHOWN = 20  # differences named for each check
+
+_DEPOSITS = """SELECT c.tx_hash, p.address, c.amount FROM tx_credit c JOIN purchase p ON p.id = c.purchase
+  WHERE p.hd_index IS NOT NULL ORDER BY c.credited_at DESC"""
+_SIGNED = """SELECT coalesce(c.tx_hash, p.tx_hash), p.authorizer, p.amount, p.nonce FROM x402_payment p
+  LEFT JOIN x402_confirmation c ON c.payload = p.payload
+  WHERE p.state = 'settled' AND c.undone_at IS NULL ORDER BY p.settled_at DESC"""
+_REFUNDS = "SELECT tx_hash, payer, payee, amount, id FROM refund WHERE state = 'paid' ORDER BY ended_at DESC"
+
+
+class BooksCheck(NamedTuple):
+    """One comparison: how much was compared, and what does not agree. `note` says what was not compared, and why."""
+
+    name: str
+    compared: int
+    differences: list[str]
+    note: str | None = None
+
+
+async def check_books(file: GroupCommit, path: Path, mark: LogMark | None, now: int) -> list[BooksCheck]:
+    """Every comparison that needs the file alone, on one snapshot of it. Raises StorageFailed."""
+    rewritten = await file.apart(file.rows.find_rewritten)
+    with report_unreadable():
+        return snapshot(path, partial(_check, rewritten, mark, now))
+
+
+async def check_chain(path: Path, chain: RpcPool | None) -> BooksCheck:
+    """Payments and refunds against the chain, or why they were not compared. Raises StorageFailed."""
+    if chain is None:
+        return BooksCheck("chain", 0, [], "not compared: no RPC server is configured (payments.rpc_urls)")
+    with report_unreadable():
+        claimed = snapshot(path, _read_claimed)
+    try:
+        await chain.check_ready()
+        found = await compare_with_chain(claimed, chain)
+    except ChainDown as down:
+        return BooksCheck("chain", 0, [], f"not compared: {down}")
+    return BooksCheck("chain", found.compared, found.differences[:SHOWN], "; ".join(found.notes) or None)
+
+
+def _check(rewritten: list[str], mark: LogMark | None, now: int, db: sqlite3.Connection) -> list[BooksCheck]:
+    def made(name: str, count: int, *found: Iterable[str]) -> BooksCheck:
+        return BooksCheck(name, count, [text for each in found for text in islice(each, SHOWN)])
+
+    breaches = (f"{breach.rule}: {breach.where}" for breach in find_breaches(db, 0))
+    strange = (f"not written by this service: {where}" for where in rewritten)
+    return [
+        made("ledger", read_totals(db).transfers, strange, breaches),
+        made("statements", count_tokens(db), find_statement_differences(db, now)),
+        made("receipts", count_receipts(db), find_receipt_differences(db, now)),
+        made("books", _count_payments(db), compare_books(db, 0, EVER)),
+        made("log", log_size(db), find_log_differences(db, mark), find_unlogged(db)),
+    ]
+
+
+def _count_payments(db: sqlite3.Connection) -> int:
+    tables = ("tx_credit", "x402_payment", "refund")
+    return sum(int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for table in tables)
+
+
+def _read_claimed(db: sqlite3.Connection) -> ClaimedMoney:
+    deposits = [ClaimedTransfer(bytes(tx), bytes(to), None, amount) for tx, to, amount in db.execute(_DEPOSITS)]
+    signed = [ClaimedTransfer(bytes(tx), None, bytes(by), amount) for tx, by, amount, _ in db.execute(_SIGNED)]
+    refunds = [
+        ClaimedTransfer(bytes(tx), bytes(to), bytes(by), amount, nonce_of(id))
+        for tx, by, to, amount, id in db.execute(_REFUNDS)
+    ]
+    return ClaimedMoney(deposits, signed, refunds, sum_swept(db))
