@@ -19,6 +19,7 @@ from toolserver.registry.site_facts import (
     paragraphs,
     price,
     sells,
+    tool_path,
 )
 from toolserver.registry.site_pages import pages
 
@@ -104,7 +105,7 @@ def _tools(registry: Registry, facts: SiteFacts) -> Iterator[str]:
         yield f"## {heading}"
         yield ""
         for operation in listed:
-            link = facts.url(f"/docs#{operation.name}")
+            link = facts.url(tool_path(operation))
             cost = f" ({price(operation)})" if operation.credits else ""
             yield f"- [{operation.name}]({link}): `{operation.method} {operation.path}`{cost}. {operation.description}"
         yield ""

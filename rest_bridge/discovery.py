@@ -24,6 +24,7 @@ from toolserver.registry.site_facts import (
     Document,
     SiteFacts,
     sells,
+    tool_path,
 )
 from toolserver.registry.site_pages import pages
 from toolserver.registry.source_list import list_sources, write_source_list
@@ -93,7 +94,7 @@ def _sold(operation: Operation, registry: Registry, facts: SiteFacts) -> dict[st
         "free_sibling": {"tool": free.name, "path": free.path} if free else None,
         "cache_ttl_s": operation.longest_ttl,
         "sla_s": _stale_after(operation),
-        "docs": facts.url(f"/docs#{operation.name}"),
+        "docs": facts.url(tool_path(operation)),
     }
 
 

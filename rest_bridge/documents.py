@@ -6,6 +6,7 @@ from typing import Any
 from rest_bridge import discovery
 from rest_bridge.openapi import NO_EXAMPLES, openapi
 from rest_bridge.pages.changelog import changelog, changelog_markdown
+from rest_bridge.pages.guides import Guides
 from rest_bridge.pages.home import home
 from rest_bridge.pages.payments import payments, payments_markdown
 from rest_bridge.pages.reference import reference
@@ -34,15 +35,21 @@ def documents(
     changes: str = "",
     examples: Mapping[str, Any] = NO_EXAMPLES,
     licences: LicenceTable = NO_EXAMPLES,
+    guides: Mapping[str, str] = NO_EXAMPLES,
 ) -> dict[str, Document]:
-    """Documents by path. `changes` is CHANGELOG.md; what ends in `.md` is the same page as Markdown."""
+    """Documents by path; what ends in `.md` is the same page as Markdown.
+
+    `changes` is CHANGELOG.md, `guides` the documents of docs/ by name.
+    """
+    written = Guides(guides, registry, facts)
     paid = {}
     if sells(registry):
         page, markdown = payments(registry, facts, licences), payments_markdown(registry, facts, licences)
         paid = {PAYMENTS: page, PAYMENTS_MARKDOWN: markdown}
     found = {
         "/": home(registry, facts, snippets, examples),
-        "/docs": reference(registry, facts),
+        "/docs": reference(registry, facts, written.groups),
+        **(written.documents() if guides else {}),
         **{tool_path(o): tool_page(registry, facts, o, examples.get(o.name)) for o in registry},
         **paid,
         "/problems": problems_page(registry, facts),

@@ -25,6 +25,7 @@ from toolserver.registry.site_facts import (
     auth,
     price,
     sells,
+    tool_path,
 )
 
 NO_EXAMPLES: Mapping[str, Any] = MappingProxyType({})
@@ -93,7 +94,7 @@ def _operation(operation: Operation, facts: SiteFacts, examples: Mapping[str, An
         "tags": [operation.tier.value],
         "summary": operation.title,
         "description": operation.text,
-        "externalDocs": {"url": facts.url(f"/docs#{operation.name}")},
+        "externalDocs": {"url": facts.url(tool_path(operation))},
         "security": [{"bearer": []}] if auth(operation) == "bearer" else [],
         **({"deprecated": True} if any(each.kind in ("path", "tool") for each in find_deprecations(operation)) else {}),
         **_request(operation),

@@ -8,9 +8,10 @@ import anyio.to_thread
 from rest_bridge.asgi import ParsedRequest, PlainReply, Scope
 from rest_bridge.discovery import as_json
 from rest_bridge.routes import Handler
-from rest_bridge.serving import brief, brief_under, by_query, fresh, lazy, negotiate
+from rest_bridge.serving import ServedDocument, brief, brief_under, by_query, fresh, lazy, negotiate
 from rest_bridge.static_files import PREFIX, static_handler
 from toolserver.calls.live_values import LiveValues
+from toolserver.errors import NotFound
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import LIVE, READYZ, Document, tool_path
@@ -27,9 +28,19 @@ class DocumentsOnFirstUse:
 
     def __init__(self, write: Callable[[], Mapping[str, Document]]) -> None:
         self._write, self._written, self._writing = write, dict[str, Document](), anyio.Lock()
+        self._served: dict[str, ServedDocument] = {}
 
     def __getitem__(self, path: str) -> Document:
         return self._written[path]
+
+    async def under(self, scope: Scope, found: ParsedRequest) -> PlainReply:
+        """A document of which only writing them all says that it is there."""
+        path: str = scope["path"]
+        if path not in self._written:
+            raise NotFound("There is nothing at this address.")
+        if path not in self._served:
+            self._served[path] = ServedDocument(self._written[path])
+        return self._served[path].reply(found)
 
     def before(self, handler: Handler) -> Handler:
         """The handler, called only when the documents are written."""
@@ -79,6 +90,7 @@ def site_handlers(
         "/api/llm-tools": by_query(tool_definitions),
         READYZ: fresh(readiness),
         LIVE: brief(lambda: as_json(live.read())),
+        "/docs/*": written.before(written.under),
         f"{TOOLS}*": brief_under(TOOLS, live.read_answer),
         f"{PREFIX}*": static_handler(),
     }

@@ -13,7 +13,9 @@ from toolserver.app import _page_handlers
 from toolserver.registry.site_pages import pages
 from toolserver.settings import LimitSettings
 
-NOT_DESCRIBED = re.compile(r"/problems/.*|/static/\*|/t/.*|.*\.md")  # for people, or another form of what is described
+NOT_DESCRIBED = re.compile(
+    r"/problems/.*|/static/\*|/t/.*|/docs/\*|.*\.md"
+)  # for people, or another form of what is described
 
 
 @pytest.fixture

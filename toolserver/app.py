@@ -46,7 +46,7 @@ from toolserver.server.assembly import (
 )
 from toolserver.server.background_tasks import keep_usage, start_composing
 from toolserver.server.money import MoneyParts, memory_money, open_money
-from toolserver.server.packaged_texts import read_changelog, read_examples, read_licence_table
+from toolserver.server.packaged_texts import read_texts
 from toolserver.server.public_facts import read_public_facts
 from toolserver.server.readiness import Readiness
 from toolserver.server.webhooks import open_service_webhooks
@@ -292,7 +292,7 @@ def write_site_documents(registry: Registry, facts: SiteFacts) -> dict[str, Docu
     from rest_bridge.documents import documents
 
     snippets = hosts.snippets(facts, token=sells(registry))
-    texts: dict[str, Any] = {"changes": read_changelog(), "examples": read_examples(), "licences": read_licence_table()}
+    texts = read_texts()
     return documents(registry, facts, snippets=snippets, **texts) | llms_txt.documents(registry, facts)
 
 

@@ -1,12 +1,11 @@
-"""/docs: every tool with its arguments, the fields of its answer, its sources and its freshness."""
+"""/docs: the documents, every tool with its call and price, how an answer is read, the licence of the data."""
 
-from typing import Any
+from collections.abc import Sequence
 
+from rest_bridge.pages.guides import GuideGroup
 from rest_bridge.pages.render import render_page
-from toolserver.registry.field_table import Row, payload_rows, rows
-from toolserver.registry.registry import Operation, Registry
+from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import FREE_LICENCE, PREMIUM_LICENCE, TIER_HEADINGS, Document, SiteFacts, sells
-from toolserver.upstream.source import Source
 
 _ENVELOPE = (
     ("source", "The host name of this service, for attribution"),
@@ -17,38 +16,22 @@ _ENVELOPE = (
     ("warning", "What is missing or older than it should be; absent when nothing is"),
     ("_meta", "Sources with status, times and licence; attribution; whether third-party text is inside"),
 )
-_LICENCE_WORDS = {
-    "yes": "free to use",
-    "attribution": "free to use with attribution",
-    "non_commercial": "non-commercial use",
-    "unclear": "terms not clear",
-    "no": "redistribution not allowed",
-}
 
 
-def reference(registry: Registry, facts: SiteFacts) -> Document:
-    """The page. Tools stand below the heading of their tier, in registry order."""
+def reference(registry: Registry, facts: SiteFacts, groups: Sequence[GuideGroup] = ()) -> Document:
+    """The page. `groups` are the documents. Tools stand below the heading of their tier, in registry order."""
     listed = ((tier, heading, [o for o in registry if o.tier is tier]) for tier, heading in TIER_HEADINGS.items())
     return render_page(
         "reference.html",
         registry,
         facts,
         path="/docs",
-        title="Tool reference",
+        title="Documentation",
+        about="One page for each task and each tool.",
+        scripts=["docs.js"] if groups else [],
+        groups=groups,
+        selling=sells(registry),
         envelope=_ENVELOPE,
-        licence_words=_LICENCE_WORDS,
         tiers=[(tier.value, heading, operations) for tier, heading, operations in listed if operations],
-        argument_rows=_argument_rows,
-        field_rows=payload_rows,
-        sources_of=_sources_of,
         licences=[FREE_LICENCE, *([PREMIUM_LICENCE] if sells(registry) else [])],
     )
-
-
-def _argument_rows(operation: Operation) -> list[Row]:
-    return rows(operation.input_schema)
-
-
-def _sources_of(operation: Operation) -> list[Source[Any, Any]]:
-    """The sources in order of use; several request shapes may share a public name, which stands once."""
-    return list({source.name: source for source in operation.sources}.values())

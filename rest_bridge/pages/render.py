@@ -79,7 +79,11 @@ def markdown_to_html(source: str) -> Markup:
     Tables turn into cards on a narrow screen: each cell carries its heading. The first paragraph after the title leads.
     """
     parser = _markdown_parser()
-    tokens = parser.parse(source)
+    return finish_tokens(parser, parser.parse(source))
+
+
+def finish_tokens(parser: MarkdownIt, tokens: list[Token]) -> Markup:
+    """Parsed Markdown as HTML, with labelled cells and a lead."""
     _label_cells(tokens)
     _mark_lead(tokens)
     return Markup(parser.renderer.render(tokens, parser.options, {}))  # nosec B704 # the parser takes no HTML
@@ -115,7 +119,7 @@ def _environment() -> Environment:
 @functools.cache
 def _markdown_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    parser.validateLink = _is_web_address  # type: ignore[method-assign]
+    parser.validateLink = is_web_address  # type: ignore[method-assign]
     return parser
 
 
@@ -124,7 +128,8 @@ def _prose_parser() -> MarkdownIt:
     return MarkdownIt("zero").enable("backticks")
 
 
-def _is_web_address(url: str) -> bool:
+def is_web_address(url: str) -> bool:
+    """Whether a link leads to the web."""
     return url.startswith(("https://", "http://"))
 
 
@@ -141,7 +146,10 @@ def _label_cells(tokens: Sequence[Token]) -> None:
             column = 0
         elif token.type == "th_open":
             headings.append(tokens[index + 1].content)
-            token.attrSet("scope", "col")
+            if headings[-1]:
+                token.attrSet("scope", "col")
+            else:  # nothing to head a column with
+                token.tag = tokens[index + 2].tag = "td"
         elif token.type in ("td_open", "td_close"):
             _label_cell(token, column, headings)
             column += token.type == "td_close"

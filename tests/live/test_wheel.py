@@ -14,6 +14,7 @@ from tests.live.wheels import build_wheel, install_wheel, make_environment
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 
+GUIDES = {f"toolserver/{path.relative_to(ROOT)}" for path in (ROOT / "docs").rglob("*") if path.is_file()}
 PACKAGES = ("toolserver", "tools", "rest_bridge", "catalog")
 USES = """
 import json
@@ -54,7 +55,7 @@ def test_every_file_of_the_packages_is_in_the_wheel(wheel: Path) -> None:
         if path.is_file() and path.suffix not in (".pyc", ".pyo")
     }
     assert {Path(name).suffix for name in ours} >= {".py", ".html", ".md", ".css", ".js", ".svg", ".sql", ".json"}
-    assert ours | {"toolserver/CHANGELOG.md"} == {
+    assert ours | {"toolserver/CHANGELOG.md", *GUIDES} == {
         name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name
     }
 
@@ -128,4 +129,6 @@ def test_what_is_installed_works_without_the_checkout(wheel: Path, tmp_path: Pat
     assert found["changelog"] == (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert found["ledger"]["issued"] == 0
     assert found["examples"] == len(list((ROOT / "catalog" / "examples").glob("*.json")))
-    assert min(found["pages"][path] for path in ("/", "/docs", "/docs/payments.md", "/problems")) > 500
+    assert (
+        min(found["pages"][path] for path in ("/", "/docs", "/docs/payments.md", "/docs/webhooks", "/problems")) > 500
+    )

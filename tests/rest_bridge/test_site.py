@@ -10,6 +10,7 @@ from rest_bridge.asgi import parse_request
 from rest_bridge.site import document_paths, site_handlers
 from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.rest_bridge.made import made
+from toolserver.errors import NotFound
 from toolserver.registry.site_facts import Document
 from toolserver.registry.site_pages import pages
 
@@ -105,5 +106,21 @@ def test_every_listed_page_has_a_handler_and_every_document_a_path(registry):
         "/readyz",
         "/live.json",
         "/t/*",
+        "/docs/*",
         "/static/*",
     }
+
+
+async def test_a_document_that_only_writing_brings_up_is_found_by_its_path():
+    def documents():
+        return {"/docs/webhooks": Document(b"page", "text/html")}
+
+    async def ready():
+        return {}
+
+    found = site_handlers(TINY, documents=documents, tool_definitions=lambda given: None, ready=ready, live=LIVE)
+    handler = found["/docs/*"]
+    scope = {"headers": [], "query_string": b"", "path": "/docs/webhooks"}
+    assert (await handler(scope, parse_request(scope))).body == b"page"
+    with pytest.raises(NotFound):
+        await handler({**scope, "path": "/docs/none"}, parse_request(scope))

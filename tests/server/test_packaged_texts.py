@@ -1,6 +1,6 @@
 """The texts that come with the package are found."""
 
-from toolserver.server.packaged_texts import read_changelog, read_examples, read_licence_table
+from toolserver.server.packaged_texts import read_changelog, read_examples, read_licence_table, read_texts
 
 
 def test_the_changelog_is_that_of_the_project():
@@ -17,3 +17,10 @@ def test_the_examples_are_answers_by_the_name_of_their_tool():
 
 def test_the_licence_table_has_every_policy():
     assert list(read_licence_table()) == ["any", "no_forbidden", "commercial"]
+
+
+def test_the_documents_are_read_by_name():
+    found = read_texts()
+    assert {"README", "webhooks", "operating"} <= found["guides"].keys()
+    assert found["guides"]["webhooks"].startswith("# Webhooks")
+    assert found.keys() == {"changes", "examples", "licences", "guides"}

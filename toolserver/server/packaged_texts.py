@@ -15,6 +15,14 @@ def read_changelog() -> str:
     return next((path.read_text(encoding="utf-8") for path in found if path.is_file()), "# Changelog\n")
 
 
+def read_guides() -> dict[str, str]:
+    """The documents of docs/ by name, beside the package when installed; those that tools have are not among them."""
+    here = Path(__file__).resolve().parent.parent
+    folder = next((place for place in (here / "docs", here.parent / "docs") if place.is_dir()), None)
+    found = sorted(folder.glob("*.md")) if folder else []
+    return {path.stem: path.read_text(encoding="utf-8") for path in found}
+
+
 def read_examples() -> dict[str, Any]:
     """The example answers that `toolserver docs` has written, by tool name."""
     folder = files("catalog").joinpath("examples")
@@ -26,3 +34,13 @@ def read_licence_table() -> LicenceTable:
     """What each licence policy takes from the premium tools of this package, as `toolserver docs` has found it."""
     text = files("catalog").joinpath("licences.json").read_text(encoding="utf-8")
     return json.loads(text)  # type: ignore[no-any-return]
+
+
+def read_texts() -> dict[str, Any]:
+    """All of them, by what the pages call them."""
+    return {
+        "changes": read_changelog(),
+        "examples": read_examples(),
+        "licences": read_licence_table(),
+        "guides": read_guides(),
+    }

@@ -9,7 +9,18 @@ from tests.live.processes import Program
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 
-EVERY = ("/", "/docs", "/docs/payments", "/changelog", "/problems", "/problems/not_found")
+EVERY = (
+    "/",
+    "/docs",
+    "/docs/webhooks",
+    "/docs/operating",
+    "/docs/sources",
+    "/docs/errors",
+    "/docs/payments",
+    "/changelog",
+    "/problems",
+    "/problems/not_found",
+)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -1,33 +1,29 @@
-"""The tool reference: every tool with its arguments, fields and sources."""
+"""The index of the documentation: every document, every tool with its call, the frame of an answer, the licence."""
 
-from tests.catalog.tiny import PLACE, TINY
-from tests.rest_bridge.made import html_pages, made, registries
+from rest_bridge.pages.guides import GuideGroup
+from rest_bridge.pages.reference import reference
+from tests.catalog.tiny import FACTS, TINY
+from tests.rest_bridge.made import html_pages, registries
+from tests.rest_bridge.markup import Page
+from toolserver.registry.site_facts import tool_path
 
 
 @registries
-def test_the_reference_has_an_anchor_and_the_fields_of_every_tool(registry):
+def test_the_index_has_an_anchor_and_a_link_for_every_tool(registry):
     page = html_pages(registry)["/docs"]
     for operation in registry:
         assert operation.name in page.ids
-        assert all(source.name in page.text for source in operation.sources)
-    assert "licence" in page.ids
+        assert tool_path(operation) in page.links
+        assert operation.path in page.text
+    assert {"licence", "answers", "tools"} <= set(page.ids)
 
 
-def test_the_reference_shows_arguments_with_kinds_defaults_and_meaning():
-    text = html_pages(TINY)["/docs"].text
-    for words in (
-        "number, from -90 to 90",
-        "one of tower, bridge",
-        "required",
-        "data.best.height_m",
-        "stale answer is not charged",
-    ):
-        assert words in text
-
-
-def test_third_party_words_never_become_markup():
-    text = made(TINY)["/docs"].body.decode()
-    assert "Sample &amp; Sons &lt;office&gt;" in text
-    assert "Highest &lt;first&gt;" in text
-    assert "<office>" not in text
-    assert PLACE.licence.terms_url in text
+def test_documents_stand_below_the_headings_of_their_list():
+    groups = [GuideGroup("For users", (("webhooks", "Web <hooks>"),))]
+    body = reference(TINY, FACTS, groups).body
+    page = Page(body)
+    assert "For users" in page.text
+    assert "/docs/webhooks" in page.links
+    assert b"<hooks>" not in body
+    assert any(src.endswith("js/docs.js") for src in page.scripts)
+    assert not any(src.endswith("js/docs.js") for src in Page(reference(TINY, FACTS).body).scripts)

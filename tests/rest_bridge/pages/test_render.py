@@ -95,6 +95,13 @@ def test_each_cell_of_a_table_carries_its_heading_and_each_row_is_headed_by_its_
     assert Page(found.encode()).faults == []
 
 
+def test_a_column_without_a_heading_has_none():
+    found = markdown_to_html("| A | |\n| --- | --- |\n| 1 | 2 |\n")
+    assert found.count('<th scope="col">') == 1
+    assert "<td></td>" in found
+    assert Page(found.encode()).faults == []
+
+
 def test_the_paragraph_below_the_title_leads_the_page_and_no_other():
     found = markdown_to_html("# T\n\none\n\ntwo\n\n## U\n\nthree\n")
     assert found.count('class="lead"') == 1

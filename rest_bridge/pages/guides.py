@@ -1,0 +1,160 @@
+"""/docs/<name>: the project's documents as pages with a side list, and the index that they are searched by."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from rest_bridge.pages.render import finish_tokens, is_web_address, render_page
+from toolserver.registry.registry import Registry
+from toolserver.registry.site_facts import JSON, MARKDOWN, Document, SiteFacts, tool_path
+
+LIST = "README"
+SEARCH = "/docs/search.json"
+_TOOL = re.compile(r"(?:\.\./)?tools/(\w+)\.md")
+_LINK = re.compile(r"\[[^\]]*\]\(([\w-]+)\.md\)")
+
+
+@dataclass(frozen=True, slots=True)
+class GuideGroup:
+    """A heading of the list of documents, with the name and the title of each document below it."""
+
+    heading: str
+    guides: tuple[tuple[str, str], ...]
+
+
+class Guides:
+    """The documents by name, Markdown, in the order of their list."""
+
+    def __init__(self, sources: Mapping[str, str], registry: Registry, facts: SiteFacts) -> None:
+        self._sources, self._registry, self._facts = sources, registry, facts
+        self.groups = list(self._group(sources.get(LIST, "")))
+
+    def documents(self) -> dict[str, Document]:
+        """Every page by its path, beside it its Markdown, and the index of the search."""
+        found: dict[str, Document] = {}
+        for name, title in (guide for group in self.groups for guide in group.guides):
+            path = f"/docs/{name}"
+            found[path] = self._page(name, title)
+            found[f"{path}.md"] = Document(self._sources[name].encode(), MARKDOWN)
+        index = json.dumps(list(self._entries()), ensure_ascii=False, separators=(",", ":"))
+        return found | {SEARCH: Document(index.encode(), JSON)}
+
+    def _group(self, text: str) -> Iterator[GuideGroup]:
+        for part in text.split("\n## ")[1:]:
+            names = [name for name in _LINK.findall(part) if name in self._sources]
+            titles = tuple((name, _title(self._sources[name])) for name in names)
+            yield GuideGroup(part.partition("\n")[0], titles)
+
+    def _page(self, name: str, title: str) -> Document:
+        return render_page(
+            "guide.html",
+            self._registry,
+            self._facts,
+            path=f"/docs/{name}",
+            title=title,
+            about=_first_sentence(self._sources[name]),
+            markdown_path=f"/docs/{name}.md",
+            scripts=["docs.js"],
+            groups=self.groups,
+            text=self._write(name),
+        )
+
+    def _write(self, name: str) -> Markup:
+        parser = _parser()
+        tokens = parser.parse(self._sources[name])
+        _name_headings(tokens)
+        for token in tokens:
+            if token.children:
+                self._lead_links(token.children)
+        return finish_tokens(parser, tokens)
+
+    def _lead_links(self, inline: list[Token]) -> None:
+        """Links between documents lead to their pages; one that leads to no page stays as words."""
+        opened: list[Token] = []
+        for token in inline:
+            if token.type == "link_open":
+                opened.append(token)
+                address = self._address(str(token.attrs.pop("href")))
+                if address is None:
+                    token.tag = "span"
+                else:
+                    token.attrs["href"] = address
+            elif token.type == "link_close":
+                token.tag = opened.pop().tag
+
+    def _address(self, link: str) -> str | None:
+        if is_web_address(link) or re.fullmatch(r"#[\w-]+", link):
+            return link
+        target, _, fragment = link.partition("#")
+        tool = _TOOL.fullmatch(target)
+        if tool is not None and (operation := self._registry.get(tool[1])) is not None:
+            return self._facts.href(tool_path(operation))
+        name = target.removesuffix(".md")
+        if name not in {known for group in self.groups for known, _ in group.guides}:
+            return None
+        return self._facts.href(f"/docs/{name}") + (f"#{fragment}" if fragment else "")
+
+    def _entries(self) -> Iterator[dict[str, str]]:
+        """What can be found: every section of every document, and every tool."""
+        for name, title in (guide for group in self.groups for guide in group.guides):
+            for heading, slug, text in _sections(self._sources[name]):
+                yield {"path": f"/docs/{name}#{slug}", "title": title, "heading": heading, "text": text}
+        for operation in self._registry:
+            text = f"{operation.name} {operation.path} {operation.description}"
+            yield {"path": tool_path(operation), "title": operation.title, "heading": "", "text": text}
+
+
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.validateLink = lambda url: is_web_address(url) or ":" not in url  # type: ignore[method-assign]
+    return parser
+
+
+def _name_headings(tokens: list[Token]) -> None:
+    """Give every heading but the title an id, as GitHub writes them."""
+    taken: dict[str, int] = {}
+    for index, token in enumerate(tokens):
+        if token.type == "heading_open" and token.tag != "h1":
+            token.attrSet("id", _slug(tokens[index + 1].content, taken))
+
+
+def _sections(source: str) -> Iterator[tuple[str, str, str]]:
+    """The heading, the id and the plain text of every section."""
+    parser, taken = _parser(), dict[str, int]()
+    tokens = parser.parse(source)
+    heading, slug, words = "", "content", list[str]()
+    for index, token in enumerate(tokens):
+        if token.type == "heading_open":
+            if token.tag == "h1":
+                continue
+            yield heading, slug, " ".join(words)
+            heading = tokens[index + 1].content.replace("`", "")
+            slug, words = _slug(tokens[index + 1].content, taken), []
+        elif token.type in ("inline", "fence") and tokens[index - 1].type != "heading_open":
+            words += _LINKED.sub(r"\1", token.content).replace("`", "").split()
+    yield heading, slug, " ".join(words)
+
+
+_LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+
+
+def _slug(heading: str, taken: dict[str, int]) -> str:
+    plain = re.sub(r"[^\w\- ]", "", _LINKED.sub(r"\1", heading).lower()).replace(" ", "-")
+    taken[plain] = taken.get(plain, -1) + 1
+    return plain if not taken[plain] else f"{plain}-{taken[plain]}"
+
+
+def _title(source: str) -> str:
+    return source.partition("\n")[0].removeprefix("# ").strip()
+
+
+def _first_sentence(source: str) -> str:
+    paragraphs = [part for part in source.split("\n\n")[1:] if part[:1].isalpha()]
+    words: Any = _LINKED.sub(r"\1", " ".join(paragraphs[0].split())).replace("`", "") if paragraphs else ""
+    return str(words)[:200]

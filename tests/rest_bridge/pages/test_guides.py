@@ -1,0 +1,91 @@
+"""Documents as pages: links between them, ids of headings, the list at the side, the index of the search."""
+
+import json
+import re
+
+import pytest
+
+from rest_bridge.pages.guides import SEARCH, Guides
+from tests.catalog.tiny import FACTS, TINY
+from tests.rest_bridge.made import PROJECT
+from tests.rest_bridge.markup import Page
+from toolserver.server.packaged_texts import read_guides
+
+LIST = """# Documents
+
+## For users
+
+- [One](one.md): first; [two](two.md), [none](none.md)
+
+## For others
+
+- [Out](../OUT.md)
+"""
+ONE = """# The first
+
+What it is <b>about</b>, with [two](two.md#more-words).
+
+## More `words`
+
+[tool](tools/sights.md) [up](../OUT.md) [here](#more-words) [bad](javascript:alert) [web](https://x.example/)
+
+| a | b |
+|---|---|
+| 1 | findme |
+
+## More words
+"""
+SOURCES = {"README": LIST, "one": ONE, "two": "# The second\n\nWords.\n\n## More words\n\nthere\n"}
+FOUND = Guides(SOURCES, TINY, FACTS).documents()
+REAL = Guides(read_guides(), PROJECT, FACTS)
+
+
+def test_each_listed_document_is_a_page_and_markdown():
+    assert FOUND.keys() == {"/docs/one", "/docs/one.md", "/docs/two", "/docs/two.md", SEARCH}
+    assert FOUND["/docs/one.md"].body.decode() == ONE
+    page = Page(FOUND["/docs/one"].body)
+    assert page.faults == []
+    assert page.names.count("h1") == 1
+    assert "For users" in page.text
+    assert "The second" in page.text
+
+
+def test_links_lead_to_pages_and_others_become_words():
+    body = FOUND["/docs/one"].body.decode()
+    assert '<a href="/docs/two#more-words">two</a>' in body
+    assert '<a href="/t/sights">tool</a>' in body
+    assert "<span>up</span>" in body
+    assert '<a href="#more-words">here</a>' in body
+    assert '<a href="https://x.example/">web</a>' in body
+    assert "javascript:alert" not in re.findall(r'href="([^"]*)"', body)
+    assert "<b>about" not in body
+
+
+def test_headings_have_ids_that_stand_once():
+    ids = Page(FOUND["/docs/one"].body).ids
+    assert {"more-words", "more-words-1"} <= set(ids)
+    assert len(ids) == len(set(ids))
+
+
+def test_the_index_has_every_section_and_every_tool():
+    entries = json.loads(FOUND[SEARCH].body)
+    one = [entry for entry in entries if entry["path"].startswith("/docs/one")]
+    assert [entry["heading"] for entry in one] == ["", "More words", "More words"]
+    assert one[1]["path"] == "/docs/one#more-words"
+    assert "findme" in one[1]["text"]
+    assert {f"/t/{operation.name}" for operation in TINY} <= {entry["path"] for entry in entries}
+
+
+@pytest.mark.parametrize("path", [path for path in REAL.documents() if not path.endswith((".md", ".json"))])
+def test_every_document_of_the_project_is_well_formed_and_leads_to_what_is_there(path):
+    found = REAL.documents()
+    page = Page(found[path].body)
+    assert page.faults == []
+    for link in page.links:
+        target, _, fragment = link.partition("#")
+        if target.startswith("/docs/") and f"{target}.md" in found:
+            assert not fragment or fragment in Page(found[target].body).ids, link
+        elif target.startswith("/t/"):
+            assert target.removeprefix("/t/") in {operation.name for operation in PROJECT}, link
+        elif not target:
+            assert fragment in page.ids, link
