@@ -25,6 +25,7 @@ from toolserver.cli.load_settings import (
 from toolserver.cli.publish import mcpb, server_json
 from toolserver.cli.purchases import purchases, sweep_plan
 from toolserver.cli.receipts import keys, receipts
+from toolserver.cli.recover import recover
 from toolserver.cli.refund import refund
 from toolserver.cli.reissue import reissue
 from toolserver.cli.sweep import sweep
@@ -234,6 +235,7 @@ for command in (
     keys,
     receipts,
     purchases,
+    recover,
     refund,
     reissue,
     sweep,

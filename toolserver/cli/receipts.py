@@ -153,3 +153,27 @@ def _state(key: Any, now: float) -> str:
 
 def _day(at: int) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+@receipts.command("begin-log")
+@data_dir_option
+@click.confirmation_option(prompt="The log is to go on under another name. Did you restore a backup?")
+def begin_log(data_dir: Path | None) -> None:
+    """Go on with another log after a restored backup made the old one shorter. Stop the service first.
+
+    The new one has a name of its own (its address and a number) and begins with the leaves there are. The last
+    checkpoint of the old one stays true of the old one, which is never signed again.
+    """
+    from toolserver.cli.load_settings import explain_errors, find_ledger
+    from toolserver.receipts.sqlite_log import read_log_state
+    from toolserver.receipts.transparency_log import begin_log, read_mark
+    from toolserver.storage.high_water import HighWater
+
+    folder = find_data_dir(data_dir)
+    with explain_errors():
+        state, marks = read_log_state(find_ledger(folder)), HighWater(folder)
+        kept = read_mark(marks)
+        if kept is None or state.size >= kept.size:
+            raise click.ClickException("the log is not shorter than what was signed: there is nothing to begin")
+        part = begin_log(marks, state)
+    click.echo(f"log {part} begins with {state.size} leaves; the one before ended with {kept.size}")

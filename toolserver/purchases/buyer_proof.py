@@ -52,6 +52,11 @@ def reissue_text(host: str, fingerprint: str, nonce: str, until: int) -> str:
     return f"{host} replace the lost token {fingerprint} {_end(nonce, until)}"
 
 
+def recovery_text(host: str, tx_hash: bytes) -> str:
+    """What is signed to have the credits of a lost payment again. It names one transaction, which is credited once."""
+    return f"{host} credit the lost payment 0x{tx_hash.hex()} again chain {CHAIN_ID}"
+
+
 def _end(nonce: str, until: int) -> str:
     return f"nonce {nonce} until {iso(datetime.fromtimestamp(until // 1000, UTC))} chain {CHAIN_ID}"
 

@@ -81,6 +81,13 @@ class SqliteRefunds:
         return await self._file.read(partial(find_payments, token))
 
 
+async def is_known_payment(file: GroupCommit, tx_hash: bytes) -> bool:
+    """Whether any table has a payment by this transaction."""
+    tables = ("tx_credit", "tx_reversal", "unapplied_payment", "payment_review", "x402_payment")
+    sql = " UNION ALL ".join(f"SELECT 1 FROM {table} WHERE tx_hash=?1" for table in tables)
+    return await file.read(lambda db: db.execute(sql, (tx_hash,)).fetchone() is not None)
+
+
 def find_account_hash(db: sqlite3.Connection, key: str) -> str:
     """The hash that names the account which a token opens. Raises RefundRefused for an allowance, or none."""
     row = db.execute("SELECT hash FROM token WHERE ? IN (hash, successor)", (key,)).fetchone()

@@ -20,7 +20,7 @@ from toolserver.receipts.keys import Key, KeyFileBroken, KeyRing
 from toolserver.receipts.log_state import UnchargedCall
 from toolserver.receipts.sign import Algorithm, Sale, SignedReceipt, key_id
 from toolserver.receipts.store import ReceiptStore
-from toolserver.receipts.transparency_log import TransparencyLog
+from toolserver.receipts.transparency_log import TransparencyLog, name_log
 from toolserver.receipts.verify import Known, Parsed, Unreadable, parse_receipt, verdict
 from toolserver.storage.errors import RowsRewritten
 from toolserver.storage.high_water import HighWater
@@ -45,9 +45,9 @@ class ReceiptService:
         self._store, self._clock = store, clock
         self._ring = KeyRing(data_dir / keys.RECEIPT_KEYS, clock)
         url = urlsplit(base_url)
-        origin = f"{url.netloc}{url.path.rstrip('/')}{LOG_PATH}"
-        self._issuer = ReceiptIssuer(self._ring, service=service, origin=origin, algorithm=algorithm)
         log_keys, marks = KeyRing(data_dir / keys.LOG_KEYS, clock), HighWater(data_dir)
+        origin = name_log(f"{url.netloc}{url.path.rstrip('/')}{LOG_PATH}", marks)
+        self._issuer = ReceiptIssuer(self._ring, service=service, origin=origin, algorithm=algorithm)
         self.log = TransparencyLog(store, log_keys, origin=origin, clock=clock, marks=marks)
         self._trusted = read_trusted_keys(data_dir / TRUSTED)
 

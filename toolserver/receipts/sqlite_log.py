@@ -2,12 +2,14 @@
 
 import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
 from toolserver.receipts import merkle
 from toolserver.receipts.log_state import (
     DaySum,
+    LogMark,
     Place,
     SignCheckpoint,
     SignedCheckpoint,
@@ -16,11 +18,22 @@ from toolserver.receipts.log_state import (
 )
 from toolserver.receipts.store import DayRecord
 from toolserver.storage.bulk_rows import insert
+from toolserver.storage.group_commit import snapshot
 
 
 def log_size(db: sqlite3.Connection) -> int:
     """The number of leaves."""
     return int(db.execute("SELECT coalesce(max(seq) + 1, 0) FROM no_charge").fetchone()[0])
+
+
+def read_log_state(path: Path) -> LogMark:
+    """The size and the root of the log in a file, whether a service has it open or not."""
+    return snapshot(path, _read_state)
+
+
+def _read_state(db: sqlite3.Connection) -> LogMark:
+    size = log_size(db)
+    return LogMark(size, merkle.root(_node(db), size))
 
 
 def append_leaves(db: sqlite3.Connection, events: Sequence[UnchargedCall], size: int) -> None:

@@ -87,8 +87,8 @@ class TransparencyLog:
     async def _keep(self, signed: SignedCheckpoint) -> None:
         """Write the state down outside the database before anybody is shown it."""
         if self._kept is None or signed.size > self._kept.size:
-            shown = {"size": signed.size, "root": signed.root.hex()}
-            await anyio.to_thread.run_sync(self._marks.change, MARK, lambda _: shown)
+            state = LogMark(signed.size, signed.root)
+            await anyio.to_thread.run_sync(self._marks.change, MARK, lambda before: _write_mark(before, state))
             self._kept = LogMark(signed.size, signed.root)
 
     def _is_due(self, last: SignedCheckpoint, head: LogHead) -> bool:
@@ -132,3 +132,19 @@ def read_mark(marks: HighWater) -> LogMark | None:
         return None if found is None else LogMark(int(found["size"]), bytes.fromhex(found["root"]))
     except (TypeError, KeyError, ValueError) as error:
         raise MarksBroken(f"the state of the log that is kept outside the database cannot be read: {error}") from None
+
+
+def name_log(origin: str, marks: HighWater) -> str:
+    """The name of the log in use: its address, and a number from the second log of the service on."""
+    part = (marks.read(MARK) or {}).get("part", 1)
+    return origin if part == 1 else f"{origin}/{part}"
+
+
+def begin_log(marks: HighWater, state: LogMark) -> int:
+    """Begin another log with the leaves there are, and return its number. The one before is never signed again."""
+    made = marks.change(MARK, lambda before: {**_write_mark(before, state), "part": (before or {}).get("part", 1) + 1})
+    return int(made["part"])
+
+
+def _write_mark(before: dict[str, Any] | None, state: LogMark) -> dict[str, Any]:
+    return {**(before or {}), "size": state.size, "root": state.root.hex()}
