@@ -16,7 +16,7 @@ import msgspec
 
 from toolserver.core.http_body import BodyTooLarge, read_body, request_pieces
 from toolserver.core.import_guard import recursion_limit_kept
-from toolserver.purchases.offline_key import read_key_file, read_private_key
+from toolserver.purchases.offline_key import KeyRefused, read_key_file, read_private_key
 from toolserver.purchases.units import NETWORK
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,11 @@ class NotInstalled(Exception):
 
 def key_from(path: Path) -> str:
     """The private key in a file that only its owner can read. Raises KeyRefused."""
-    return read_private_key(read_key_file(path)).to_hex()
+    text = read_key_file(path)
+    try:
+        return read_private_key(text).to_hex()
+    except KeyRefused as refused:
+        raise KeyRefused(f"{path}: {refused}") from None
 
 
 def official(rpc: str, key: str) -> Any:
