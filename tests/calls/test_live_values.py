@@ -95,6 +95,17 @@ async def test_points_of_a_series_are_values_that_were_there():
         assert series == sorted(series)
 
 
+async def test_values_of_another_thing_each_time_make_no_series():
+    other = replace(SHOWN, headline=CardValue("value", is_series=False))
+    async with engine(Registry([other])) as e:
+        e.internet.serves(FIRST, {"value": 3})
+        live = LiveValues(Registry([other]), e.answers)
+        live.read()
+        await refresh(live)
+        (card,) = live.read()["values"]
+        assert (card["value"], card["series"]) == (3.0, [])
+
+
 async def test_a_source_that_is_down_leaves_the_last_value_and_says_that_it_is_stale():
     async with engine(CARDS) as e:
         e.internet.serves(FIRST, {"value": 3})

@@ -48,7 +48,7 @@ class TrendingList(NamedTuple):
     ttl_s=300,
     toolset="all",
     sources=(REPOSITORIES, TRENDING),
-    headline=CardValue("0.stars_per_day", "stars/day", "{0.full_name}"),
+    headline=CardValue("0.stars_per_day", "stars/day", "{0.full_name}", is_series=False),
     pictures=(Picture("bars", "Stars a day", values=("stars_per_day",), label="full_name"),),
 )
 async def code_host_trending(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> CodeHostTrending:

@@ -33,7 +33,7 @@ class Movers(RootModel[list[Mover]]):
     ttl_s=30,
     toolset="core",
     sources=(COINS_MARKETS, COINLORE, COINPAPRIKA),
-    headline=CardValue("0.change_24h_percent", "%", "{0.name} in 24 h"),
+    headline=CardValue("0.change_24h_percent", "%", "{0.name} in 24 h", is_series=False),
     pictures=(Picture("bars", "Change in 24 hours", values=("change_24h_percent",), label="name", unit="%"),),
 )
 async def crypto_movers(ctx: ToolContext, limit: Annotated[int, up_to(15)] = 15) -> Movers:

@@ -72,7 +72,7 @@ class FundingRates(Payload):
         okx_funding.MARK_PRICES,
         PREDICTED_FUNDINGS,
     ),
-    headline=CardValue("top.0.annualized_percent", "%", "a year, {top.0.symbol} at {top.0.venue}"),
+    headline=CardValue("top.0.annualized_percent", "%", "a year, {top.0.symbol} at {top.0.venue}", is_series=False),
     pictures=(
         Picture(
             "bars",

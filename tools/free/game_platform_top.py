@@ -41,7 +41,7 @@ class Game(NamedTuple):
     ttl_s=600,
     toolset="all",
     sources=(PLAYERS, STORE_ITEMS, TOP100),
-    headline=CardValue("0.players_now", "players", "{0.name}"),
+    headline=CardValue("0.players_now", "players", "{0.name}", is_series=False),
     pictures=(Picture("bars", "Players now", values=("players_now",), label="name"),),
 )
 async def game_platform_top(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> GamePlatformTop:

@@ -20,7 +20,7 @@ class Predictions(RootModel[Annotated[list[BetItem], Field(max_length=SHOWN, des
     ttl_s=60,
     toolset="core",
     sources=SOURCES,
-    headline=CardValue("0.yes_percent", "%", "{0.question}"),
+    headline=CardValue("0.yes_percent", "%", "{0.question}", is_series=False),
     pictures=(Picture("bars", "Chance of yes", values=("yes_percent",), label="question", unit="%"),),
 )
 async def predictions(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> Predictions:

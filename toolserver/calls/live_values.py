@@ -99,7 +99,8 @@ class LiveValues:
         value, note = operation.headline.read(body.get("data") if operation.enveloped else body)
         at = moment(kept.generated_at)
         oldest = moment(kept.oldest_at if kept.oldest_at is not None else kept.generated_at)
-        if isinstance(value, int | float) and not isinstance(value, bool) and not kept.stale:
+        is_figure = isinstance(value, int | float) and not isinstance(value, bool)
+        if is_figure and operation.headline.is_series and not kept.stale:
             last = self._history.last(SERIES, operation.name)
             if last is None or (at - last.at).total_seconds() >= EVERY_S:
                 self._history.note(SERIES, operation.name, value, at, keep_s=KEEP_S)

@@ -16,11 +16,15 @@ _PLACE = re.compile(r"\{([^}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class CardValue:
-    """The one value of an answer, for a card. `note` is the line below it, with paths in braces."""
+    """The one value of an answer, for a card. `note` is the line below it, with paths in braces.
+
+    `is_series` is False where the value is that of another thing each time, so that no line is drawn through them.
+    """
 
     value: str
     unit: str = ""
     note: str = ""
+    is_series: bool = True
 
     @property
     def paths(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 import { ageOf, setClock } from "./age.js";
 import { sparkline } from "./chart.js";
-import { find, findAll } from "./dom.js";
+import { element, find, findAll } from "./dom.js";
 import { formatNumber } from "./format.js";
 import { fetchJson, showProblem } from "./http.js";
 
@@ -35,13 +35,19 @@ async function refresh() {
 function draw(card, { value, unit, note, updated_at, stale, series }) {
   const place = find(".value", card);
   const isNumber = typeof value === "number";
-  place.textContent = value === null ? "no value yet" : isNumber ? formatNumber(value, { unit }) : String(value);
+  place.replaceChildren(...(value === null ? ["no value yet"] : isNumber ? figure(value, unit) : [String(value)]));
   place.classList.toggle("none", value === null);
   place.classList.toggle("words", value !== null && !isNumber);
   find(".note", card).replaceChildren(...note.map(noted));
   const line = isNumber && sparkline(series.map(([, figure]) => figure));
   find(".line", card).replaceChildren(...(line ? [line] : []));
   find(".age", card).replaceChildren(updated_at ? ageOf(updated_at) : "", stale ? " · stale" : "");
+}
+
+/** A figure, with a unit of more than one character set smaller beside it. */
+function figure(value, unit) {
+  if (unit.length < 2) return [formatNumber(value, { unit })];
+  return [formatNumber(value), element("span", { class: "unit" }, ` ${unit}`)];
 }
 
 /** A part of a note: words as they are, figures in the reader's language, moments as their age. */
