@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 
 import anyio
 
+SHORTEST_S = 1e-6  # a loop takes timers of less than its resolution for due: no time would pass, ever
+
 
 class SkippingLoop(asyncio.SelectorEventLoop):
     """Its time stands still while there is work, and jumps when there is none. Nothing may run in other threads."""
@@ -54,4 +56,4 @@ class LoopClock:
         return 1000.0 + self.passed_s
 
     async def sleep(self, seconds: float) -> None:
-        await anyio.sleep(seconds)
+        await anyio.sleep(max(seconds, SHORTEST_S))
