@@ -70,15 +70,15 @@ def llm_tools(
 def answer_query(
     registry: Registry, facts: SiteFacts, given: Mapping[str, str], *, generated_at: datetime
 ) -> dict[str, Any]:
-    """The document for the query parameters of a request; an empty one counts as not given.
+    """The document for the query parameters of a request.
 
     Raises:
-        InvalidArguments: as `llm_tools`, and for a parameter that there is not.
+        InvalidArguments: as `llm_tools`, and for a parameter that there is not or that is empty.
     """
     for name in given:
         if name not in PARAMETERS:
             raise _unknown_parameter(name)
-    return llm_tools(registry, facts, generated_at=generated_at, **{name: v for name, v in given.items() if v.strip()})
+    return llm_tools(registry, facts, generated_at=generated_at, **given)
 
 
 def _unknown_parameter(name: str) -> InvalidArguments:
@@ -93,7 +93,8 @@ def _choose(registry: Registry, tier: str | None, toolset: str, tools: str | Non
     """The operations of a choice, in registry order."""
     wanted = None if tier is None else _spell("tier", tier, TOOL_TIERS)
     valid = [operation.name for operation in registry]
-    names = None if tools is None else [_spell("tools", name, valid) for name in tools.split(",") if name.strip()]
+    given = None if tools is None else [name for name in tools.split(",") if name.strip()] or [tools]
+    names = None if given is None else [_spell("tools", name, valid) for name in given]
     operations = registry.chosen(toolset=_spell("toolset", toolset, TOOLSETS), tools=names)
     return [operation for operation in operations if wanted in (None, operation.tier)]
 

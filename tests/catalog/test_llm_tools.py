@@ -100,7 +100,7 @@ def test_tools_and_toolsets_are_chosen_as_on_mcp_and_all_are_listed_without_a_ch
     assert list(answered(toolset="core")["routes"]) == ["sights"]
     assert list(answered(tools=" Digest,premium_deep ,")["routes"]) == ["digest", "premium_deep"]
     assert list(answered(tools="digest,premium_deep", tier="premium")["routes"]) == ["premium_deep"]
-    assert answered(toolset="all") == answered() == answered(toolset="", tools=" ")
+    assert answered(toolset="all") == answered()
 
 
 @pytest.mark.parametrize(
@@ -108,6 +108,8 @@ def test_tools_and_toolsets_are_chosen_as_on_mcp_and_all_are_listed_without_a_ch
     [
         ({"toolset": "most"}, "core, all", None),
         ({"tools": "digest,sight"}, "sights", ["sights"]),
+        ({"tools": " , "}, "digest", None),
+        ({"format": ""}, "openai", None),
         ({"fromat": "raw"}, "format, tier, toolset, tools", ["format"]),
         ({"colour": "red"}, "format, tier, toolset, tools", None),
     ],

@@ -183,4 +183,5 @@ def test_the_description_is_valid_and_of_this_server(demo: Program) -> None:
     assert document["openapi"] == "3.1.0"
     assert document["info"]["version"] == "1.15.0"
     assert [server["url"] for server in document["servers"]] == [demo.url]
-    assert {scheme["scheme"] for scheme in document["components"]["securitySchemes"].values()} == {"bearer"}
+    schemes = document["components"]["securitySchemes"]
+    assert {name: scheme["type"] for name, scheme in schemes.items()} == {"bearer": "http", "oauth": "oauth2"}

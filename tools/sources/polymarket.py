@@ -35,7 +35,7 @@ def parse(body: Any, query: None) -> tuple[Bet, ...]:
     listed = body.get("markets") if isinstance(body, dict) else body
     if not isinstance(listed, list):
         raise SourceChanged(f"not a list: {body!r:.40}")
-    still_open = [market for market in listed if isinstance(market, dict) and not market.get("closed")]
+    still_open = [market for market in listed if isinstance(market, dict) and market.get("closed") is not True]
     silent = sum(market.get("volume24hr") is None for market in still_open)
     if silent > SILENT * len(still_open):
         raise SourceChanged(f"{silent} of {len(still_open)} open markets say no volume")
