@@ -7,7 +7,7 @@ from toolserver.core.credit_sales import CreditSales
 from toolserver.errors import CallRejected
 from toolserver.registry import error_codes
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.x402.offers import TOPUP_PATH
+from toolserver.x402.headers import TOPUP_PATH
 
 
 def forward_topups(payments: CreditSales, facts: SiteFacts) -> dict[str, Mounted]:

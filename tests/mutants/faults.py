@@ -50,7 +50,7 @@ MUTANTS = (
         "self.next_at = now",
     ),
     fault(
-        "toolserver/upstream/fetcher.py",
+        "toolserver/upstream/http_sender.py",
         "an API key travels over a redirect",
         "if is_same_origin(url, request):",
         "if True:",
@@ -100,8 +100,8 @@ MUTANTS = (
     fault(
         "toolserver/upstream/decode.py",
         "too few items are an answer",
-        "if _is_list(result) and len(result) < source.least:",
-        "if _is_list(result) and len(result) < 0:",
+        "if items is not None and items < source.least:",
+        "if items is not None and items < 0:",
     ),
     fault(
         "toolserver/upstream/cache.py",

@@ -92,7 +92,7 @@ def test_a_damaged_file_is_noticed(database, tmp_path):
 
 def test_a_reference_to_nothing_is_noticed(database, tmp_path):
     with closing(sqlite3.connect(database, isolation_level=None)) as db:
-        db.execute("INSERT INTO token VALUES(?, 99, 'acct_x', 0, NULL, NULL)", ("0" * 64,))
+        db.execute("INSERT INTO token(hash, account, ref, issued_at) VALUES(?, 99, 'acct_x', 0)", ("0" * 64,))
     with pytest.raises(BackupFailed, match="token refers to nothing in account"):
         back_up(database, tmp_path / "copy", problems=none)
 

@@ -4,7 +4,8 @@ import pytest
 
 from tests.x402.parts import BASE_URL, NOW, REGISTRY, REPORT, TERMS, signed
 from toolserver.x402 import wire
-from toolserver.x402.offers import LEFT_S, TOPUP_PATH, document, misfit, offer_call
+from toolserver.x402.headers import TOPUP_PATH
+from toolserver.x402.offers import LEFT_S, document, misfit, offer_call
 
 OFFER = offer_call(TERMS, REGISTRY["premium_report"])
 

@@ -29,7 +29,7 @@ from toolserver.storage.persistent_cache import MIGRATIONS, PersistentCache
 from toolserver.storage.sqlite import open_database
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.http_sender import RecordExchange
-from toolserver.x402.offers import TOPUP_PATH
+from toolserver.x402.headers import TOPUP_PATH
 from toolserver.x402.service import exact_of, topups_of
 
 

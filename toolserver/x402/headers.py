@@ -8,6 +8,7 @@ import msgspec
 REQUIRED, SIGNATURE, RESPONSE = "PAYMENT-REQUIRED", "PAYMENT-SIGNATURE", "PAYMENT-RESPONSE"
 SIGNATURE_1 = "X-PAYMENT"  # the header of a payment in version 1
 NETWORKS_1 = {"eip155:8453": "base"}  # how version 1 names the networks
+TOPUP_PATH = "/api/payment/topup"
 META_PAYMENT, META_RESPONSE = "x402/payment", "x402/payment-response"  # the same on MCP, as objects in `_meta`
 
 

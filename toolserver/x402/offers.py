@@ -9,11 +9,11 @@ from toolserver.purchases.deposit import checksum_address
 from toolserver.purchases.units import NETWORK, USDC
 from toolserver.registry.registry import Operation
 from toolserver.x402 import wire
+from toolserver.x402.headers import TOPUP_PATH
 from toolserver.x402.wire import Payment
 
 DOMAIN = {"name": "USD Coin", "version": "2"}  # of the EIP-712 signature; on test networks the name is another one
 LEFT_S = 10  # how long an authorisation has to be good for when it comes: nothing is run that could not be settled
-TOPUP_PATH = "/api/payment/topup"
 DESCRIPTION = f"Credits for premium data: {CREDIT_PRICE}"
 Object = dict[str, Any]
 

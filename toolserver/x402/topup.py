@@ -26,7 +26,8 @@ from toolserver.purchases.token_encryption import decrypt_token, encrypt_token
 from toolserver.purchases.units import CHAIN_ID
 from toolserver.x402 import wire
 from toolserver.x402.claims import SECRET_LENGTH, hash_key, is_same_key
-from toolserver.x402.offers import DESCRIPTION, TOPUP_PATH, Offer
+from toolserver.x402.headers import TOPUP_PATH
+from toolserver.x402.offers import DESCRIPTION, Offer
 from toolserver.x402.settlement import SettlementService
 from toolserver.x402.store import NonceUsed, StoredPayment, TopupCredit, describe_request
 from toolserver.x402.topup_owner import NEW, TOPUP

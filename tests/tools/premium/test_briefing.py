@@ -109,7 +109,7 @@ async def test_the_first_source_of_a_chain_may_be_down(compose, name):
     made = await compose(premium_briefing, {"include": name}, down={first}, keys={"CMC_API_KEY": "sim-1"})
 
     assert made.json["sections"][FIELDS[name]] is not None
-    assert {w.code for w in made.notes.warnings} <= {"fallback_used", "disagreement"}
+    assert {w.code for w in made.notes.warnings} <= {"fallback_used", "disagreement", "insufficient_sample"}
 
 
 async def test_when_everything_asked_for_fails_nothing_is_sold():
