@@ -67,7 +67,7 @@ DAMAGE = [
     (
         "an allowance spends its owner's credits",
         "INSERT INTO account(id, kind) VALUES(5, 'token');"
-        f"INSERT INTO token VALUES('{'e' * 64}', 5, 'acct_e', 0, NULL, NULL);"
+        f"INSERT INTO token(hash, account, ref, issued_at) VALUES('{'e' * 64}', 5, 'acct_e', 0);"
         + ALLOWANCE.format("f" * 64, "max(hash)", 1)
         + "UPDATE reservation SET allowance='a', day=0 WHERE call_id='c1'",
     ),

@@ -20,9 +20,9 @@ def refusals(clock):
     return HostRefusals(clock)
 
 
-def is_open(refusals, host=HOST):
+def is_open(refusals, host=HOST, source="a"):
     try:
-        refusals.admit(host)
+        refusals.admit(host, source)
     except HostRefused:
         return False
     return True
@@ -31,7 +31,7 @@ def is_open(refusals, host=HOST):
 def test_a_host_that_refused_is_left_alone_for_an_hour_and_the_second_time_for_a_day(refusals, clock):
     for pause_s in (HOUR, DAY, DAY):
         assert is_open(refusals)
-        refusals.record(HOST, 403)
+        refusals.record(HOST, "a", 403)
         clock.advance(pause_s - 1)
         assert not is_open(refusals)
         clock.advance(1)
@@ -40,38 +40,50 @@ def test_a_host_that_refused_is_left_alone_for_an_hour_and_the_second_time_for_a
 
 
 def test_a_refusal_is_remembered_for_a_day_after_its_pause(refusals, clock):
-    refusals.record(HOST, 451)
+    refusals.record(HOST, "a", 451)
     (kept,) = refusals.list_all()
     assert (kept.host, kept.status, kept.until - kept.seen_at) == (HOST, 451, HOUR)
     clock.advance(HOUR + DAY)
     assert refusals.list_all() == [kept]
     clock.advance(1)
     assert refusals.list_all() == []
-    refusals.record(HOST, 451)
+    refusals.record(HOST, "a", 451)
     assert refusals.list_all()[0].until - refusals.list_all()[0].seen_at == HOUR
 
 
 def test_a_host_that_answers_again_is_forgotten(refusals):
-    refusals.record(HOST, 403)
-    refusals.forget(HOST)
+    refusals.record(HOST, "a", 403)
+    refusals.forget(HOST, "a")
     assert is_open(refusals)
     assert refusals.list_all() == []
 
 
 def test_the_log_has_one_line_when_a_host_begins_to_refuse_and_one_when_it_ends(refusals, clock, caplog):
-    refusals.forget(HOST)
+    refusals.forget(HOST, "a")
     for _ in range(3):
-        refusals.record(HOST, 403)
+        refusals.record(HOST, "a", 403)
         clock.advance(DAY)
-    refusals.forget(HOST)
+    refusals.forget(HOST, "a")
     told = [(record.message, record.host) for record in caplog.records]
     assert told == [("a host refuses us", HOST), ("a host no longer refuses us", HOST)]
 
 
 def test_the_error_says_which_host_and_when_it_is_asked_again(refusals, clock):
-    refusals.record(HOST, 403)
+    refusals.record(HOST, "a", 403)
     clock.advance(600)
     with pytest.raises(HostRefused) as caught:
-        refusals.admit(HOST)
+        refusals.admit(HOST, "a")
     assert not caught.value.asked
     assert caught.value.reason == "refused: www.example answered 403; asked again in 50 min"
+
+
+def test_a_page_that_refuses_closes_its_host_to_no_other_source_and_a_second_one_does(refusals, clock):
+    refusals.record(HOST, "a", 403)
+    assert is_open(refusals, source="b")
+    refusals.forget(HOST, "b")
+    assert not is_open(refusals, source="a")
+    refusals.record(HOST, "b", 451)
+    assert not is_open(refusals, source="c")
+    assert len(refusals.list_all()) == 1
+    clock.advance(HOUR)
+    assert is_open(refusals, source="c")

@@ -202,7 +202,7 @@ class Fetcher:
         self, source: Source[Any, Any], query: Any, request: Request, asking: "_Asking", means: "_Means"
     ) -> Fetched:
         host = urlsplit(request.url).netloc
-        self.refusals.admit(host)
+        self.refusals.admit(host, source.name)
         raw = await self._send_with_retry(source, request, asking, means)
         if raw.status == 304 and asking.kept is not None:
             parsed, body = read_times(source, asking.kept), None
@@ -231,9 +231,9 @@ class Fetcher:
             raise
         except HostRefused:
             if not is_chosen:
-                self.refusals.record(host, raw.status)
+                self.refusals.record(host, source.name, raw.status)
             raise
-        self.refusals.forget(host)
+        self.refusals.forget(host, source.name)
 
     async def _send_with_retry(
         self, source: Source[Any, Any], request: Request, asking: "_Asking", means: "_Means"

@@ -1,7 +1,8 @@
 """Hosts that refuse us: data centres, countries or clients without a browser. They are left alone for long.
 
 A refusal is no failure of the upstream: everybody who asks from here gets it, and asking again soon changes
-nothing. The first one closes a host for an hour, the next one in a row for a day.
+nothing. The first one closes a host for a source for an hour, the next one in a row for a day. One page may be closed
+to all where the others are open: a host is closed to all its sources when it has refused two of them.
 """
 
 import logging
@@ -13,6 +14,7 @@ from toolserver.upstream.source_errors import HostRefused
 log = logging.getLogger(__name__)
 
 HOUR_S, DAY_S = 3_600.0, 86_400.0
+SEVERAL = 2  # sources of a host that it refused, so that it refuses us and not a page
 
 
 class HostRefusal(NamedTuple):
@@ -25,37 +27,47 @@ class HostRefusal(NamedTuple):
 
 
 class HostRefusals:
-    """Remembers each host's last refusal until a day after its pause. Queries of callers obey it and add nothing."""
+    """Remembers each last refusal until a day after its pause. Queries of callers obey it and add nothing."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._kept: dict[str, HostRefusal] = {}
+        self._kept: dict[str, dict[str, HostRefusal]] = {}  # by host and source
 
-    def admit(self, host: str) -> None:
-        """Let a request to a host through. Raises HostRefused while the host is left alone."""
-        kept = self._kept.get(host)
-        if kept is not None and self._clock.time() < kept.until:
-            left_s = kept.until - self._clock.time()
-            raise HostRefused(f"{host} answered {kept.status}; asked again in {left_s / 60:.0f} min", asked=False)
+    def admit(self, host: str, source: str) -> None:
+        """Let a source's request to a host through. Raises HostRefused while the host is left alone."""
+        if (kept := self._kept.get(host)) is None:
+            return
+        now = self._clock.time()
+        closed = {name: each for name, each in kept.items() if now < each.until}
+        refusal = closed.get(source) or (max(closed.values(), key=_end) if len(closed) >= SEVERAL else None)
+        if refusal is not None:
+            left_min = (refusal.until - now) / 60
+            raise HostRefused(f"{host} answered {refusal.status}; asked again in {left_min:.0f} min", asked=False)
 
-    def record(self, host: str, status: int) -> None:
-        """Remember that a host refused, and leave it alone: for a day if its last refusal is remembered still."""
+    def record(self, host: str, source: str, status: int) -> None:
+        """Remember that a host refused a source, and leave it alone: for a day if its last refusal is remembered."""
         now, known = self._clock.time(), self._find(host)
-        pause_s = HOUR_S if known is None else DAY_S
-        self._kept[host] = HostRefusal(host, status, now, now + pause_s)
-        if known is None:
+        pause_s = DAY_S if source in known else HOUR_S
+        self._kept.setdefault(host, {})[source] = HostRefusal(host, status, now, now + pause_s)
+        if not known:
             log.warning("a host refuses us", extra={"host": host, "status": status, "pause_s": pause_s})
 
-    def forget(self, host: str) -> None:
-        """A host answers again."""
-        if self._kept.pop(host, None) is not None:
+    def forget(self, host: str, source: str) -> None:
+        """A host answers a source again."""
+        kept = self._kept.get(host)
+        if kept is not None and kept.pop(source, None) is not None and not kept:
+            del self._kept[host]
             log.warning("a host no longer refuses us", extra={"host": host})
 
     def list_all(self) -> list[HostRefusal]:
-        """Return what is remembered, by host."""
-        return [found for host in sorted(self._kept) if (found := self._find(host)) is not None]
+        """Return what is remembered, by host: of several refusals the one that lasts longest."""
+        return [max(found.values(), key=_end) for host in sorted(self._kept) if (found := self._find(host))]
 
-    def _find(self, host: str) -> HostRefusal | None:
-        """The refusal of a host, until a day after its pause."""
-        kept = self._kept.get(host)
-        return kept if kept is not None and self._clock.time() <= kept.until + DAY_S else None
+    def _find(self, host: str) -> dict[str, HostRefusal]:
+        """The refusals of a host, each until a day after its pause."""
+        now, kept = self._clock.time(), self._kept.get(host, {})
+        return {source: each for source, each in kept.items() if now <= each.until + DAY_S}
+
+
+def _end(refusal: HostRefusal) -> float:
+    return refusal.until

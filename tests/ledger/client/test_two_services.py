@@ -195,7 +195,7 @@ async def test_a_revoked_token_is_refused_by_both(tmp_path):
 async def test_where_nothing_is_sold_balances_are_told_all_the_same(tmp_path):
     async with two(tmp_path) as s, open_remote_sales(FOLLOWS, s.ledger) as sales:
         token = await s.token(s.a.rest)
-        assert await sales.balance(token) == (250, s.clock.now())
+        assert await sales.balance(token) == (250, s.clock.now(), None)
         with pytest.raises(NotFound):
             await sales.quote(5)
         with pytest.raises(PaymentRequired):
