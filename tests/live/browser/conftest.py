@@ -1,4 +1,4 @@
-"""One Chromium for all tests of pages, and a window for each."""
+"""One Chromium for the tests of a file, and a window for each."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from tests.live.browser.visitor import Visitor, chromium, visiting
 from tests.live.processes import Program
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # a driver that stays would leave its event loop running in a process of other tests
 def browser() -> Iterator[Browser]:
     with chromium() as started:
         yield started
