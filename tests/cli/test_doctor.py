@@ -138,7 +138,7 @@ async def test_what_upstreams_announce_is_listed(local, capsys, monkeypatch, as_
 @pytest.mark.parametrize("as_json", [True, False])
 async def test_hosts_that_refuse_us_are_listed(local, capsys, monkeypatch, as_json):
     refusals = HostRefusals(SystemClock())
-    refusals.record("www.cisa.gov", 403)
+    refusals.record("www.cisa.gov", "CISA.known_exploited", 403)
     monkeypatch.setattr(Made.fetcher, "refusals", refusals)
     local(True, [GOOD])
     await doctor_command(Settings(), live=True, as_json=as_json)
