@@ -84,7 +84,7 @@ class QuakeFeed(NamedTuple):
     ttl_s=lambda arguments: TTL_S[arguments.period],
     sources=(*QUAKES.values(), QUAKES_QUERY),
     distinct=(("magnitude", "period"), 12, 600),
-    pictures=(Picture("map", "Earthquakes", values=("magnitude",), label="place", time="time", unit="M"),),
+    pictures=(Picture("map", "Earthquakes", rows="data", values=("magnitude",), label="place", time="time", unit="M"),),
 )
 async def climate_earthquakes(
     ctx: ToolContext,
