@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.live.processes import COMMAND, CORE, PATHS, STOP_S, UNLIMITED, Program, control, environment, ran
+from tests.live.processes import COMMAND, CORE, PATHS, STOP_S, UNLIMITED, Program, control, environment, ran, started
 from tests.requirements import proves
 from toolserver.mcp.messages import CAPABILITIES_KEY, MODERN, VERSION_KEY
 
@@ -19,9 +19,12 @@ ENVELOPE = {VERSION_KEY: MODERN, CAPABILITIES_KEY: {}}
 
 
 @pytest.fixture(scope="module")
-def still(demo: Program) -> Iterator[Program]:
-    """The demo at an instant that does not pass: no answer expires between two doors."""
-    with control(demo.ready["world_url"]) as sim:
+def still(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """A demo that nobody has asked yet, at an instant that does not pass: no answer expires between two doors."""
+    with (
+        started("demo", folder=tmp_path_factory.mktemp("still"), **UNLIMITED) as demo,
+        control(demo.ready["world_url"]) as sim,
+    ):
         sim.put("clock", {"freeze": True})
         yield demo
         sim.put("clock", {"freeze": False})
