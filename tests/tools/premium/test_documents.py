@@ -41,7 +41,8 @@ async def test_the_facts_of_what_is_sold_are_those_of_the_table(shop):
         assert each["free_sibling"]["path"].removeprefix("/api/") in ENDPOINTS
         assert each["url"] == f"https://data.example/api/pro/{name}"
         page = await shop.client.get(each["docs"])
-        assert f'id="{row.tool}"' in page.text
+        assert (page.status_code, f"/t/{row.tool}" in each["docs"]) == (200, True)
+        assert f"<code>{row.tool}</code>" in page.text
     assert told["pricing"] == {"1 USD": "50 credits"}
     assert (await shop.client.get(told["payments"])).status_code == 200
 
