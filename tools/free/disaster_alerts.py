@@ -13,6 +13,7 @@ from toolserver import CardValue, Payload, Picture, SourceError, Timestamp, Tool
 
 SHOWN = 20
 RECENT = timedelta(hours=48)
+LASTING = ("VO", "DR")
 ORDER = ("red", "orange", None, "green")
 
 Kind = Literal["earthquake", "tropical_cyclone", "flood", "volcano", "wildfire", "drought", "tsunami", "storm"]
@@ -75,9 +76,11 @@ async def disaster_alerts(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] 
 
 
 def matters(disaster: Disaster, now: datetime) -> bool:
-    """Whether it is going on, or ended within 48 hours."""
+    """Whether it is going on, or ended within 48 hours. Only of what lasts for weeks the mark alone is believed: of the
+    rest a list is kept up from day to day, and an old one would show storms that are over.
+    """
     ended = disaster.ended_at or disaster.started_at
-    return disaster.current is True or ended >= now - RECENT
+    return (disaster.current is True and disaster.kind in LASTING) or ended >= now - RECENT
 
 
 def from_gdacs(disaster: Disaster) -> DisasterItem | None:

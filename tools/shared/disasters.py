@@ -43,8 +43,11 @@ def gdacs_fallbacks(now: datetime) -> tuple[Fallback[tuple[Disaster, ...]], ...]
 
 
 def require_living(found: tuple[Disaster, ...], now: datetime, within: timedelta = SEEN) -> tuple[Disaster, ...]:
-    """The disasters, one of which was seen within that time: some are always going on. Raises SourceFrozen."""
-    seen = max((disaster.ended_at or disaster.started_at for disaster in found), default=None)
+    """The disasters, one of which was seen within that time: some are always going on. An end that is forecast says
+    nothing of when it was written. Raises SourceFrozen.
+    """
+    times = [time for disaster in found for time in (disaster.started_at, disaster.ended_at) if time and time <= now]
+    seen = max(times, default=None)
     if seen is None or now - seen > within:
         raise SourceFrozen(f"nothing was seen since {seen:%Y-%m-%d %H:%M}" if seen else "nothing was seen")
     return found

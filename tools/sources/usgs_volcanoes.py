@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tools.parsing.providers import USGS_LICENCE
 from tools.parsing.text import NAME, clean, clean_or_none, web_url
 from tools.parsing.times import from_epoch
-from tools.sources.hosts import MINUTE, USGS
+from tools.sources.hosts import DAY, MINUTE, USGS
 from toolserver import Get, Proof, Source, SourceChanged, read_rows
 
 
@@ -63,7 +63,7 @@ ELEVATED_VOLCANOES = Source(
     licence=USGS_LICENCE,
     hosts=USGS,
     fresh_s=15 * MINUTE,
-    ageless="a volcano may be restless for years: each row says since when",
+    newest_max_s=8 * DAY,  # of a restless volcano there is a notice every week at least
     timeout_s=10,
     newest=newest,
     least=0,

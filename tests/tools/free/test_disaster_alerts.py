@@ -109,11 +109,21 @@ async def test_an_injected_red_alert_leads_the_list(compose):
 
 
 @pytest.mark.parametrize(
-    ("current", "hours_ago", "kept"), [(True, 999, True), (False, 47, True), (False, 49, False), (None, 1, True)]
+    ("kind", "current", "hours_ago", "kept"),
+    [
+        ("VO", True, 999, True),
+        ("DR", True, 999, True),
+        ("TC", True, 49, False),
+        ("EQ", True, 49, False),
+        ("TC", True, 47, True),
+        ("TC", False, 47, True),
+        ("VO", False, 49, False),
+        ("TC", None, 1, True),
+    ],
 )
-def test_what_ended_two_days_ago_is_left_out_unless_it_is_current(current, hours_ago, kept):
+def test_what_was_last_seen_two_days_ago_is_left_out_unless_it_is_of_a_kind_that_lasts(kind, current, hours_ago, kept):
     ended = AT - timedelta(hours=hours_ago)
-    assert matters(CYCLONE._replace(current=current, started_at=ended, ended_at=ended), AT) is kept
+    assert matters(CYCLONE._replace(kind=kind, current=current, started_at=ended, ended_at=ended), AT) is kept
 
 
 def test_a_kind_without_a_word_is_left_out():
