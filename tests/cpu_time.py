@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 BUDGET_S = 230.0  # on two cores, of which others use half, four minutes
-FAILS_S = 1.25 * BUDGET_S  # on a crowded machine the pace is known to a fifth
+FAILS_S = 1.75 * BUDGET_S  # no run may fail only because its machine is slow in another way than the piece of work
 PIECE_S = 0.03
 SHOWN = 8
 START, HANDING_OUT = "start and collection", "handing out tests"
