@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolserver.core.caller import Addresses, Caller, bearer, token_hash, well_formed, wider_network
+from toolserver.core.caller import Addresses, Caller, bearer, mask_secrets, token_hash, well_formed, wider_network
 
 TOKEN = "svc_live_" + "0123456789abcdef" * 4
 PROXY = "10.0.0.1"
@@ -130,3 +130,10 @@ def test_a_token_is_kept_as_its_sha256_and_never_shown():
 )
 def test_the_wider_network_of_a_client_is_its_48(client, wider):
     assert wider_network(client) == wider
+
+
+def test_a_secret_in_a_text_is_masked_at_the_same_length():
+    told = f"svc_live_{'a1' * 32}: unknown argument, nor svc_buy_{'0' * 32}; svc_live_<64 hex>"
+    masked = mask_secrets(told)
+    assert masked == f"svc_live_{'x' * 64}: unknown argument, nor svc_buy_{'x' * 32}; svc_live_<64 hex>"
+    assert mask_secrets("plain") == "plain"

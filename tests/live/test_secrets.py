@@ -68,6 +68,24 @@ class Day:
         self.ask("receipt", "GET", f"/api/receipt/{sold.headers['x-service-receipt-id']}", headers=auth)
         self.ask("verify", "POST", "/api/receipt/verify", json={"receipt": sold.headers["x-service-receipt"]})
 
+    def misplace(self) -> None:
+        """The token in every place where a model or a person puts one by mistake."""
+        token = self.secrets["bought token"]
+        for place in ({"api_key": token}, {"auth": {"token": token}}, {"token": [token]}, {token: 1}):
+            for tool in ("premium_macro", "btc_price", "payment_balance", "no_such_tool"):
+                call = {"name": tool, "arguments": place}
+                message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+                self.ask(f"misplaced as {next(iter(place))[:9]} in {tool}", "POST", "/api/mcp", json=message)
+            self.ask(f"misplaced in a body {next(iter(place))[:9]}", "POST", "/api/payment/buy-credits", json=place)
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": token, "arguments": {}}}
+        self.ask("misplaced as the tool", "POST", "/api/mcp", json=message)
+        self.ask("misplaced as the method", "POST", "/api/mcp", json={"jsonrpc": "2.0", "id": 1, "method": token})
+        for name in ("X-Api-Key", "X-Token", "Cookie", "X-Agent-Nonce", "Idempotency-Key", "User-Agent", "X-Payment"):
+            self.ask(f"misplaced in {name}", "GET", "/api/pro/macro", headers={name: token})
+        for query in ("api_key", "token", "access_token", token):
+            self.ask(f"misplaced in the query as {query[:9]}", "GET", f"/api/btc-price?{query}={token}")
+        self.ask("misplaced in the MCP address", "POST", f"/api/mcp?token={token}", json=message)
+
     def sign_in(self) -> None:
         """A host that signs in with the bought token, pays, refreshes, and sends its tokens to the wrong places."""
         with SigningIn(self.program.url) as host:
@@ -126,6 +144,7 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Day:
         day.secrets["demo token"] = program.ready["token"]
         day.buy()
         day.spend()
+        day.misplace()
         day.sign_in()
         day.look_around()
     day.close()

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import anyio
 
+from toolserver.core.caller import mask_secrets
 from toolserver.mcp.errors import MessageRefusal
 from toolserver.mcp.messages import INVALID_REQUEST
 from toolserver.registry.site_facts import SiteFacts, link_header
@@ -76,6 +77,8 @@ class ResponseSender:
             if event["type"] == "http.response.start":
                 named = (b"x-request-id", request_id.encode())
                 event = {**event, "headers": [*event.get("headers", ()), named, *self.always]}
+            elif b'"error":{"code":' in (body := event.get("body", b"")) and b'"result":' not in body:
+                event = {**event, "body": mask_secrets(body.decode()).encode()}  # the SDK repeats the method
             await send(event)
 
         return with_headers

@@ -6,6 +6,7 @@ Error bodies, error pages, llms.txt and the API description are all written from
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
+from toolserver.core.caller import mask_secrets
 from toolserver.core.credit_price import PRICING
 from toolserver.errors import CallRejected
 from toolserver.registry.site_facts import PAYMENTS, SiteFacts
@@ -58,4 +59,14 @@ def body(code: str, detail: str, *, facts: SiteFacts, request_id: str, **extra: 
     else:
         url = facts.url(f"/problems/{code}")
         head = {"type": url, "title": problem.title, "status": problem.status, "error": code}
-    return {**head, "detail": detail, "request_id": request_id, **extra}
+    told: dict[str, Any] = _mask({"detail": detail, "request_id": request_id, **extra})
+    return {**head, **told}
+
+
+def _mask(value: Any) -> Any:
+    """The value without what has the shape of a secret: a refusal repeats names that a caller made up."""
+    if isinstance(value, str):
+        return mask_secrets(value)
+    if isinstance(value, dict):
+        return {mask_secrets(name): _mask(each) for name, each in value.items()}
+    return [_mask(each) for each in value] if isinstance(value, list | tuple) else value
