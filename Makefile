@@ -59,6 +59,7 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	@$(BIN)/python -m bench $(ARGS)
 	@$(BIN)/python -m bench.ledger
+	@$(BIN)/python -m bench.cold
 
 clients: $(VENV)/.dev
 	@tests/live/clients/install
@@ -88,3 +89,4 @@ lock: $(VENV)/bin/python
 	@$(PIP) -c constraints.txt uv
 	@$(LOCK) --extra build -o requirements.txt
 	@$(LOCK) --extra dev -o requirements-dev.txt
+	@$(LOCK) --extra fast --extra postgres --extra redis -o requirements-server.txt

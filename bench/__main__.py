@@ -12,7 +12,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 from bench.paid import TARGETS as PAID_TARGETS
-from bench.paid import paid_calls
+from bench.paid import paid_calls, show_shares
 from bench.processes import CORES, Server, first_answer_s, python, started
 from bench.rows import LEGACY, Row, Targets, get, measure, post, show
 
@@ -105,9 +105,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found: dict[str, Any] = {"start": start_up(asked.rounds), "comparisons": []}
     for kind in asked.server or SERVERS:
         found["comparisons"] += show(kind, hot_path(kind, requests=asked.requests, rounds=asked.rounds), TARGETS)
-        found["comparisons"] += show(
-            kind, paid_calls(kind, requests=asked.requests // 2, rounds=asked.rounds), PAID_TARGETS
-        )
+        sold = paid_calls(kind, requests=asked.requests // 2, rounds=asked.rounds)
+        found["comparisons"] += show(kind, sold, PAID_TARGETS)
+        found[f"paid call, {kind}"] = show_shares(kind, sold)
     if asked.json:
         asked.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
 

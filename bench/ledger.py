@@ -22,7 +22,7 @@ from pathlib import Path
 
 import aiosqlite
 
-from toolserver import ids
+from toolserver.core import ids
 from toolserver.core.caller import token_hash
 from toolserver.ledger.sqlite import open_ledger
 
@@ -135,7 +135,8 @@ async def usual_charge(db: aiosqlite.Connection, call_id: str, token: str, price
         "INSERT INTO transfer(kind, debit, credit, amount, at) VALUES('posted', ?, 2, ?, ?)", (found[0], price, now)
     )
     await db.execute(
-        "INSERT INTO reservation VALUES(?,?,?,'posted',NULL,?,'',?,0,?)",
+        """INSERT INTO reservation(call_id, account, credits, state, reason, endpoint, service, transfer, expires_at,
+          settled_at) VALUES(?,?,?,'posted',NULL,?,'',?,0,?)""",
         (call_id, found[0], price, endpoint, made.lastrowid, now),
     )
     return int(found[1])

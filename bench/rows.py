@@ -40,13 +40,14 @@ def get(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: */*\r\n\r\n".encode()
 
 
-def paid(path: str, token: str) -> bytes:
-    return f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {token}\r\n\r\n".encode()
+def paid(path: str, token: str, **headers: str) -> bytes:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {token}\r\n{lines}\r\n".encode()
 
 
-def post(path: str, message: Any) -> bytes:
+def post(path: str, message: Any, **headers: str) -> bytes:
     body = json.dumps(message).encode()
-    head = "".join(f"{name}: {value}\r\n" for name, value in LEGACY.items())
+    head = "".join(f"{name}: {value}\r\n" for name, value in (LEGACY | headers).items())
     return f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 

@@ -1,4 +1,4 @@
-"""toolserver/client/tools.pyi: every tool as a typed method of the Python client."""
+"""catalog/client/tools.pyi: every tool as a typed method of the Python client."""
 
 import json
 import keyword
@@ -31,7 +31,7 @@ _HEAD = '''\
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from toolserver.client.answer import ToolAnswer
+from catalog.client.answer import ToolAnswer
 '''
 
 

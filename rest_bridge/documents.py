@@ -5,10 +5,13 @@ from typing import Any
 
 from rest_bridge import discovery
 from rest_bridge.openapi import NO_EXAMPLES, openapi
+from rest_bridge.pages.account import account_page
+from rest_bridge.pages.buy import buy_page
 from rest_bridge.pages.changelog import changelog, changelog_markdown
 from rest_bridge.pages.guides import Guides
 from rest_bridge.pages.home import home
 from rest_bridge.pages.payments import payments, payments_markdown
+from rest_bridge.pages.receipts import receipts_page
 from rest_bridge.pages.reference import reference
 from rest_bridge.pages.tool import tool_page
 from rest_bridge.problems import problem_page, problems_page
@@ -16,15 +19,19 @@ from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.licence_table import LicenceTable
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import (
+    ACCOUNT,
+    BUY,
     HTML,
     PAYMENTS,
     PAYMENTS_MARKDOWN,
+    RECEIPTS,
     Document,
     SiteFacts,
     Snippet,
     sells,
     tool_path,
 )
+from toolserver.registry.site_pages import pages
 
 
 def documents(
@@ -46,6 +53,8 @@ def documents(
     if sells(registry):
         page, markdown = payments(registry, facts, licences), payments_markdown(registry, facts, licences)
         paid = {PAYMENTS: page, PAYMENTS_MARKDOWN: markdown}
+        paid |= {BUY: buy_page(registry, facts), ACCOUNT: account_page(registry, facts, guide="webhooks" in guides)}
+        paid[RECEIPTS] = receipts_page(registry, facts, guide="receipts" in guides)
     found = {
         "/": home(registry, facts, snippets, examples),
         "/docs": reference(registry, facts, written.groups),
@@ -60,4 +69,5 @@ def documents(
         **discovery.documents(registry, facts),
     }
     listed = [path for path, document in found.items() if document.content_type == HTML]
+    listed += [page.path for page in pages(registry) if page.media_type == "text/html" and not page.fixed]
     return found | {"/sitemap.xml": Document(discovery.site_map(listed, facts).encode(), "application/xml")}

@@ -1,14 +1,14 @@
 """Small parts of an exchange: what a request's headers mean, and what an answer's say."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rest_bridge import headers as h
 from rest_bridge.asgi import Header
 from rest_bridge.etag import answer_etag, holds_etag
-from toolserver import ids
 from toolserver.calls.cache_key import build_cache_key
 from toolserver.calls.pipeline import Outcome
 from toolserver.calls.response import RenderedResponse
+from toolserver.core import ids
 from toolserver.core.caller import REFERENCE
 from toolserver.registry.registry import Operation, Tier
 
@@ -71,8 +71,8 @@ def without_entity(headers: list[Header]) -> list[Header]:
     return [x for x in headers if x[0] not in (b"content-type", b"content-length", b"content-encoding")]
 
 
-def paid_headers(outcome: Outcome) -> list[Header]:
-    """What a paid answer says of the credits, its receipt and the payment that came with it."""
+def paid_headers(outcome: Outcome, lines: Sequence[Header] = ()) -> list[Header]:
+    """What a paid answer says of credits, receipt, and the payment that came with it in the request's `lines`."""
     found: list[Header] = []
     if outcome.credits_remaining is not None:
         found.append((b"x-credits-remaining", b"%d" % outcome.credits_remaining))
@@ -81,4 +81,6 @@ def paid_headers(outcome: Outcome) -> list[Header]:
         found.append((b"x-service-receipt", outcome.receipt.encode()) if outcome.receipt else _BY_REFERENCE)
     if outcome.settlement is not None:
         found.append(h.settlement(outcome.settlement))
+        if any(name == b"x-payment" for name, _ in lines):
+            found.append(h.settlement_version_1(outcome.settlement))
     return found

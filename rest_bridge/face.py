@@ -102,7 +102,7 @@ class Face:
         request_id = exchange.request_id(given.get(b"x-request-id", b""))
         accept = given.get(b"accept-encoding")
         try:
-            ready = self._pipeline.answer_from_cache(
+            ready = await self._pipeline.answer_from_cache(
                 endpoint.operation,
                 endpoint.default_key,
                 now,
@@ -243,7 +243,7 @@ class Face:
         body = rendered.variant(encoding) if encoding else rendered.payload
         if operation.tier is not Tier.FREE or not operation.reads_only:
             mine += [h.digest(rendered)] if sold else []
-            headers = [*self._book.sold(operation), *mine, *exchange.paid_headers(outcome)]
+            headers = [*self._book.sold(operation), *mine, *exchange.paid_headers(outcome, scope["headers"])]
             headers += [(b"content-encoding", encoding.encode())] if encoding else []
             headers.append((b"content-length", b"%d" % len(body)))
             await send(send_, operation.status, headers, body, head=head)

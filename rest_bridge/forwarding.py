@@ -1,8 +1,8 @@
 """Paths that the owner of a followed ledger answers itself, beyond what its tools can be asked."""
 
 from rest_bridge.routes import Mounted
-from toolserver import ids
 from toolserver.calls.response import json_bytes
+from toolserver.core import ids
 from toolserver.core.credit_sales import CreditSales
 from toolserver.errors import CallRejected
 from toolserver.registry import error_codes

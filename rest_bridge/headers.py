@@ -11,7 +11,7 @@ from toolserver.calls.response import COMPRESS_FROM, ENCODINGS, RenderedResponse
 from toolserver.registry.deprecations import find_deprecations, write_headers
 from toolserver.registry.registry import Operation
 from toolserver.registry.site_facts import SiteFacts, link_header
-from toolserver.x402.headers import header
+from toolserver.x402.headers import header, settle_version_1
 
 EXPOSED = (
     "Age, Cache-Status, Content-Digest, Deprecation, ETag, Link, Payment-Required, Payment-Response, "
@@ -113,6 +113,11 @@ def digest(rendered: RenderedResponse) -> Header:
 def settlement(told: dict[str, Any]) -> Header:
     """PAYMENT-RESPONSE: how an x402 payment ended."""
     return b"payment-response", header(told).encode()
+
+
+def settlement_version_1(told: dict[str, Any]) -> Header:
+    """X-PAYMENT-RESPONSE: the same for clients of version 1."""
+    return b"x-payment-response", header(settle_version_1(told)).encode()
 
 
 def limits(policy: str, limit_states: list[LimitState]) -> list[Header]:

@@ -7,7 +7,7 @@ from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.json_schema import Schema
 from toolserver.registry.placement import Place
 from toolserver.registry.registry import TOOLSETS, Registry
-from toolserver.registry.site_facts import HTML, JSON, LIVE, READYZ, TOOL_FORMATS, TOOL_TIERS
+from toolserver.registry.site_facts import HTML, JSON, LIVE, READYZ, STATUS_JSON, TOOL_FORMATS, TOOL_TIERS
 from toolserver.registry.site_pages import SitePage, pages
 
 _LIST: Schema = {"type": "array", "items": {"type": "object"}}
@@ -24,6 +24,23 @@ _ROUTE: Schema = {
         },
     },
     "required": ["method", "path", "auth", "arguments"],
+}
+_SOURCE_STATUS: Schema = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "state": {"type": "string", "enum": ["up", "failing", "down", "unknown"]},
+        "circuit": {"type": "string", "enum": ["closed", "open", "half_open"]},
+        "last": {"type": ["string", "null"], "description": "How the last exchange ended: `ok`, or one word"},
+        **{name: {"type": ["string", "null"], "format": "date-time"} for name in ("asked_at", "good_at", "changed_at")},
+        **{name: {"type": "object", "description": "Exchanges, and shares of them"} for name in ("hour", "past_day")},
+        "day": {
+            "type": "string",
+            "pattern": "^[gpf.]{96}$",
+            "description": "A letter for each quarter of an hour: every exchange good, part of them, none, not asked",
+        },
+    },
+    "required": ["name", "state", "circuit", "last", "asked_at", "good_at", "changed_at", "hour", "past_day", "day"],
 }
 _BODIES: dict[str, Schema] = {
     "/api/llm-tools": {
@@ -46,13 +63,35 @@ _BODIES: dict[str, Schema] = {
         "properties": {"generated_at": {"type": "string", "format": "date-time"}, "values": _LIST},
         "required": ["generated_at", "values"],
     },
+    STATUS_JSON: {
+        "type": "object",
+        "properties": {
+            "generated_at": {"type": "string", "format": "date-time"},
+            "status": {"type": "string", "enum": ["ok", "degraded"]},
+            "checks": {"type": "object", "additionalProperties": {"type": "boolean"}},
+            "service": {"type": "object"},
+            "ledger": {"type": "object"},
+            "chain": {"type": ["object", "null"]},
+            "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "quarter_s": {"type": "integer"},
+            "day_from": {
+                "type": "string",
+                "format": "date-time",
+                "description": "When `day` begins",
+            },
+            "sources": {"type": "array", "items": _SOURCE_STATUS},
+            "changes": _LIST,
+        },
+        "required": ["generated_at", "status", "checks", "service", "ledger", "chain", "counts", "sources", "changes"],
+    },
     READYZ: {
         "type": "object",
         "properties": {
             "ready": {"type": "boolean"},
             "checks": {"type": "object", "additionalProperties": {"type": "boolean"}},
+            "degraded": _LIST,
         },
-        "required": ["ready", "checks"],
+        "required": ["ready", "checks", "degraded"],
     },
 }
 

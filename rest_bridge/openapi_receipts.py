@@ -1,10 +1,12 @@
 """The paths of the API description about receipts: the keys, a receipt by its id, and the log of uncharged calls."""
 
 from rest_bridge.openapi_parts import failure, head, headers
+from toolserver.receipts.log_buckets import HOUR_SHAPE
 from toolserver.registry.json_schema import Schema
 from toolserver.registry.site_facts import JSON, RECEIPT_KEY, RECEIPT_KEYS
 
 RECEIPT_ID = r"^rcpt_[0-9a-f]{32}$"
+HASH = r"^[0-9a-f]{64}$"
 LOG = "/api/payment/no-charge-log"
 _KEY: Schema = {
     "type": "object",
@@ -14,7 +16,7 @@ _KEY: Schema = {
 _KEYS: Schema = {"type": "object", "properties": {"keys": {"type": "array", "items": _KEY}}, "required": ["keys"]}
 _PROOF: Schema = {
     "type": "object",
-    "properties": {"path": {"type": "array", "items": {"type": "string", "pattern": "^[0-9a-f]{64}$"}}},
+    "properties": {"path": {"type": "array", "items": {"type": "string", "pattern": HASH}}},
     "required": ["path"],
 }
 _VERDICT: Schema = {
@@ -54,6 +56,14 @@ def describe_receipt_paths() -> dict[str, Schema]:
             _PROOF,
             _number("first"),
             _number("second"),
+        ),
+        f"{LOG}/bucket": _path(
+            "log_receipt_bucket",
+            "The proof that the log has the bucket that a receipt names, and the receipt in it",
+            _PROOF,
+            _text("hour", f"^{HOUR_SHAPE}$"),
+            _text("key", HASH),
+            _text("receipt", HASH, required=False),
         ),
         f"{LOG}/tile/{{level}}/{{index}}": _path(
             "log_tile",
@@ -99,6 +109,10 @@ def _receipt_id(where: str) -> Schema:
 
 def _in_path(name: str, pattern: str) -> Schema:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "pattern": pattern}}
+
+
+def _text(name: str, pattern: str, *, required: bool = True) -> Schema:
+    return {"name": name, "in": "query", "required": required, "schema": {"type": "string", "pattern": pattern}}
 
 
 def _number(name: str) -> Schema:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from rest_bridge.routes import Handler
 from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.core.caller import Addresses, bearer, well_formed
 from toolserver.errors import InvalidArguments, InvalidToken, MissingToken, NotFound
+from toolserver.receipts.log_buckets import HOUR_SHAPE, read_hour
 from toolserver.receipts.merkle import tile_at
 from toolserver.receipts.service import LOG_PATH, ReceiptService
 from toolserver.registry.site_facts import RECEIPT_KEY, RECEIPT_KEYS
@@ -25,6 +27,7 @@ RECEIPT = "/api/receipt/"
 VERIFY = "/api/receipt/verify"
 
 _ID = re.compile(r"rcpt_[0-9a-f]{32}")
+_HASH = re.compile(r"[0-9a-f]{64}")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,15}")
 _KEYS_FOR = b"public, max-age=3600"
 _FOREVER = b"public, max-age=31536000, immutable"
@@ -53,6 +56,7 @@ def pages(
         LOG_PATH + "/checkpoint": of.checkpoint,
         LOG_PATH + "/inclusion": of.inclusion,
         LOG_PATH + "/consistency": of.consistency,
+        LOG_PATH + "/bucket": of.bucket,
         LOG_PATH + "/tile/*": of.tile,
     }
 
@@ -68,12 +72,12 @@ class _Pages:
         self._evidence, self._limits, self._addresses = evidence, limits, addresses
         self._check_token = check_token
 
-    def _count(self, scope: Scope, found: ParsedRequest) -> None:
+    async def _count(self, scope: Scope, found: ParsedRequest) -> None:
         """Raises RateLimited."""
         if self._limits is not None:
             peer = scope.get("client") or ("unknown", 0)
             forwarded = found.forwarded.decode("latin-1") if found.forwarded else None
-            self._limits.take(self._addresses.client(peer[0], forwarded), "receipt")
+            await self._limits.count(self._addresses.client(peer[0], forwarded), "receipt")
 
     async def key_set(self, scope: Scope, found: ParsedRequest) -> PlainReply:
         """Every key that ever signed a receipt."""
@@ -85,7 +89,7 @@ class _Pages:
 
     async def verify(self, scope: Scope, found: ParsedRequest) -> PlainReply:
         """The verdict on a stored receipt, by `?id=`. What the receipt says is not shown."""
-        self._count(scope, found)
+        await self._count(scope, found)
         verdict = await self._evidence.verify_stored(_id(from_query(scope["query_string"]).get("id", "")))
         if verdict is None:
             raise _nothing()
@@ -95,7 +99,7 @@ class _Pages:
         """A stored receipt, for the bearer that paid, also when the token has expired since. To anyone else there is
         none, and a token that nobody has is refused.
         """
-        self._count(scope, found)
+        await self._count(scope, found)
         token = bearer(found.authorization.decode("latin-1") if found.authorization else None)
         if token is None:
             raise MissingToken("A receipt is shown to the bearer that paid: send the token.")
@@ -133,6 +137,28 @@ class _Pages:
         path = await self._evidence.log.consistency(first, second)
         return _proof({"first": first, "second": second}, path)
 
+    async def bucket(self, scope: Scope, found: ParsedRequest) -> PlainReply:
+        """The proof that the log has the bucket that a receipt names, and in it the receipt, if its hash is given.
+
+        Raises NotFound: there is none; before the hour is in the log, `Retry-After` says when it will be.
+        """
+        await self._count(scope, found)
+        given, log = from_query(scope["query_string"]), self._evidence.log
+        hour, key, receipt = read_hour(given.get("hour", "")), _hash(given, "key"), None
+        if hour is None:
+            if re.fullmatch(HOUR_SHAPE, given.get("hour", "")):  # the 30th of February, for one
+                raise NotFound("The calendar has no such hour.")
+            raise _invalid("hour", "must be an hour, UTC, such as 2027-01-15T08:00:00Z")
+        if "receipt" in given:
+            receipt = _hash(given, "receipt")
+        proof = await log.prove_bucket(hour, key, receipt)
+        if proof is not None:
+            return _json(proof, h.NO_STORE)
+        seconds = await log.due_in(hour)
+        if seconds is None:
+            raise NotFound("The log has no such bucket, or not that receipt in it.")
+        raise NotFound("That hour is not in the log yet.", headers={"Retry-After": str(math.ceil(seconds))})
+
 
 def _keys(document: Mapping[str, Any], found: ParsedRequest) -> PlainReply:
     body = _body(document)
@@ -160,6 +186,12 @@ def _id(text: str) -> str:
     if not _ID.fullmatch(text):
         raise _invalid("id", "must be rcpt_ and 32 hexadecimal digits")
     return text
+
+
+def _hash(given: Mapping[str, str], name: str) -> bytes:
+    if not _HASH.fullmatch(given.get(name, "")):
+        raise _invalid(name, "must be 64 hexadecimal digits")
+    return bytes.fromhex(given[name])
 
 
 def _numbers(scope: Scope, *names: str) -> list[int]:

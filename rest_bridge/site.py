@@ -62,11 +62,13 @@ def site_handlers(
     tool_definitions: Callable[[Mapping[str, str]], Document],
     ready: Callable[[], Awaitable[Mapping[str, bool]]],
     live: LiveValues,
+    degraded: Callable[[], list[str]] = list,
 ) -> dict[str, Handler]:
     """Handlers by path.
 
     `documents` writes every fixed document, by path, when the first of them is asked for.
     `tool_definitions` answers /api/llm-tools from its query parameters. `ready` names the conditions for taking calls.
+    `degraded` names what the service goes on without.
     `live` reads kept answers, for the home page and the pages of tools.
     """
     written = DocumentsOnFirstUse(documents)
@@ -74,7 +76,7 @@ def site_handlers(
     async def readiness() -> tuple[Document, int]:
         checks = await ready()
         is_ready = all(checks.values())
-        return as_json({"ready": is_ready, "checks": dict(checks)}), 200 if is_ready else 503
+        return as_json({"ready": is_ready, "checks": dict(checks), "degraded": degraded()}), 200 if is_ready else 503
 
     def document(path: str) -> Handler:
         return written.before(lazy(lambda: written[path]))

@@ -14,7 +14,7 @@ from tests.size import EVERYTHING
 from tests.tools import desk
 from toolserver.settings import KEYS
 
-pytest_plugins = ["tests.cpu_time", "tests.sets", "tests.quick_files"]
+pytest_plugins = ["tests.cpu_time", "tests.sets", "tests.quick_files", "tests.redis_server"]
 
 SHARED = Path(os.environ.get("UPSTREAM_SAMPLES", Path(__file__).resolve().parents[2] / "shared" / "upstreams"))
 RECURSION = sys.getrecursionlimit()

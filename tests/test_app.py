@@ -93,9 +93,9 @@ async def test_readiness_is_about_the_ledger_and_about_stopping(tmp_path):
     given = ServiceParts(registry=REGISTRY, background=False, is_stopping=lambda: bool(stopping))
     async with Service.build(Settings(data_dir=tmp_path / "data"), given) as service:
         good = {"running": True, "disk_space": True, "ledger_file": True, "ledger_write": True}
-        assert await service.ready() == good
+        assert await service.readiness.check() == good
         stopping.append(True)
-        assert await service.ready() == good | {"running": False}
+        assert await service.readiness.check() == good | {"running": False}
 
 
 class Lifespan:

@@ -1,5 +1,6 @@
 """The documents are complete, current, and lead somewhere."""
 
+import inspect
 import os
 import re
 import shlex
@@ -16,8 +17,10 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
+from rest_bridge import asgi
 from rest_bridge import headers as h
 from rest_bridge.headers import HeaderBook
+from rest_bridge.operators import AS_JSON
 from tests.calls.parts import RICH
 from tests.calls.toy import FIRST, REGISTRY, SECOND
 from tests.served import FACTS, Served, served
@@ -29,6 +32,7 @@ from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.field_table import Row, rows
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import LimitFacts
+from toolserver.registry.site_pages import PAGES
 from toolserver.server.packaged_texts import read_examples, read_licence_table
 from toolserver.settings import FILE, KEYS, PREFIX, Settings
 
@@ -115,6 +119,24 @@ def test_every_error_code_is_described():
     assert [code for code in PROBLEMS if f"`{code}`" not in texts()] == []
 
 
+def test_every_page_is_described():
+    text = read(ROOT / "docs" / "pages.md")
+    assert [page.path for page in PAGES if f"| `{page.path}` | {page.summary} |" not in text] == []
+
+
+def test_every_tool_is_described():
+    listed, pages = read(ROOT / "docs" / "tools.md"), {path.stem for path in (ROOT / "docs" / "tools").glob("*.md")}
+    names = [operation.name for operation in Registry.load("tools")]
+    assert [name for name in names if f"tools/{name}.md" not in listed] == []
+    assert set(names) == pages
+
+
+def test_pictures_are_small():
+    pictures = list((ROOT / "docs" / "pictures").glob("*"))
+    assert pictures
+    assert [path.name for path in pictures if path.stat().st_size >= 300_000] == []
+
+
 def verbs(group: click.Group, path: str = "toolserver") -> Iterator[str]:
     for name, command in group.commands.items():
         if isinstance(command, click.Group):
@@ -127,8 +149,22 @@ def test_every_command_is_described():
     assert [verb for verb in verbs(main) if not re.search(rf"{verb}\b", texts())] == []
 
 
+def every_metric() -> Metrics:
+    """Metrics with all that a service adds to them where it follows a ledger, takes signed payments or has a Redis."""
+    metrics = Metrics()
+    metrics.follow(lambda: ("closed", 0, 0.0, 0))
+    metrics.watch_payments(lambda: (0, 0.0, 0))
+    metrics.follow_shared_memory(lambda: (True, 0, 0))
+    metrics.follow_budgets(list)
+    metrics.follow_announcements(list)
+    metrics.follow_closed(list, list)
+    return metrics
+
+
 def test_every_metric_is_described():
-    families = list(Metrics().registry.collect())
+    families = list(every_metric().registry.collect())
+    added = set(re.findall(r"metrics\.(\w+)\(", inspect.getsource(every_metric)))
+    assert {name for name in vars(Metrics) if name.startswith(("follow", "watch"))} == added
     names = [f"{f.name}_total" if f.type == "counter" else f.name for f in families]
 
     assert names
@@ -189,6 +225,18 @@ async def test_every_response_header_is_described():
 def test_every_request_header_a_page_may_send_is_described():
     table = read(OPERATING).partition("| request header |")[2].partition("\n\n")[0].lower()
     assert [name for name in h.ALLOWED.lower().split(", ") if f"`{name}`" not in table] == []
+
+
+def test_every_request_header_that_is_read_is_described():
+    table = read(OPERATING).partition("| request header |")[2].partition("\n\n")[0].lower()
+    read_ones = {name.decode() for name in asgi._FIELDS} - {"content-length"}  # of the protocol
+    assert sorted(name for name in read_ones if f"`{name}`" not in table) == []
+
+
+def test_what_is_served_beside_the_metrics_is_described():
+    text = read(OPERATING)
+    assert [path for path in ("/metrics", AS_JSON) if f"`{path}`" not in text and f"`GET {path}`" not in text] == []
+    assert "## The operators' page" in text
 
 
 # --- what the documents claim is so ---

@@ -8,7 +8,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MEND = "this writes them: make lock"
-LOCKS = ("requirements.txt", "requirements-dev.txt")
+LOCKS = ("requirements.txt", "requirements-dev.txt", "requirements-server.txt")
+SERVER = ["fast", "postgres", "redis"]
 
 
 def plain(name: str) -> str:
@@ -38,7 +39,7 @@ def test_a_lock_file_says_what_the_constraints_say_and_has_hashes(file):
     assert {n: v for n, (v, _) in found.items() if versions.get(n, v) != v} == {}, MEND
 
 
-@pytest.mark.parametrize(("file", "extras"), [("requirements.txt", ["build"]), ("requirements-dev.txt", ["dev"])])
+@pytest.mark.parametrize(("file", "extras"), list(zip(LOCKS, (["build"], ["dev"], SERVER), strict=True)))
 def test_a_lock_file_has_all_that_the_project_names(file, extras):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     optional = project["optional-dependencies"]

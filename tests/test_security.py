@@ -1,6 +1,5 @@
 """SECURITY.md names, for every threat, tests that try it; and no tool can be made to fetch what its caller likes."""
 
-import ast
 import re
 from collections.abc import Iterator
 
@@ -10,6 +9,7 @@ from toolserver.registry.registry import Operation, Registry
 
 ROW = re.compile(r"^\| (?!threat |whom |---)(.+) \|$", re.MULTILINE)
 TEST = re.compile(r"`(test_\w+)`")
+DEFINED = re.compile(r"^(?: {4})?(?:async )?def (test_\w+)\(", re.MULTILINE)
 FETCHED = re.compile(r"ur[il]s?$|^(host|hostname|callback|webhook|endpoint_address|redirect)", re.IGNORECASE)
 
 
@@ -20,9 +20,7 @@ def threats() -> list[list[str]]:
 
 def names_of_tests() -> Iterator[str]:
     for path in modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-                yield node.name
+        yield from DEFINED.findall(path.read_text(encoding="utf-8"))
 
 
 def test_every_test_that_is_named_exists():

@@ -109,6 +109,7 @@ async def test_a_new_tool_is_found_on_every_face(package):
     assert b"Harbour.tide" in documents["/api/meta"].body
 
 
+@pytest.mark.slow("a process of its own; every face is tried without")
 def test_the_command_line_finds_it_by_a_setting(package):
     done = subprocess.run(
         [sys.executable, "-m", "toolserver", "tools"],

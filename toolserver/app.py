@@ -4,6 +4,7 @@
 `doctor` and the tests all use it. Nothing below this module imports it, and only it imports the faces.
 """
 
+import functools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -12,33 +13,36 @@ from typing import Any
 
 from anyio.abc import TaskGroup
 
-from rest_bridge import receipts, x402
+from rest_bridge import status
+from rest_bridge.buying import mount_buying
 from rest_bridge.face import Face
 from rest_bridge.forwarding import forward_topups
+from rest_bridge.money_pages import money_pages
+from rest_bridge.operators import OperatorsFace
 from rest_bridge.pages.consent import make_consent_page
 from rest_bridge.site import site_handlers
 from toolserver.calls.live_values import LiveValues
 from toolserver.calls.pipeline import Pipeline
-from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import Clock, SystemClock
 from toolserver.context.service_info import ServiceInfo
-from toolserver.context.time_series import TimeSeriesStore
 from toolserver.core.caller import Addresses
 from toolserver.core.metrics import Metrics
+from toolserver.core.shared_memory import SharedMemory
 from toolserver.core.usage_stats import Usage
 from toolserver.mcp.endpoint import McpEndpoint
 from toolserver.mcp.oauth.service import OAuthOff, OAuthService, open_service_oauth
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import Document, SiteFacts, sells
-from toolserver.registry.source_list import digest_source_list
 from toolserver.registry.tool_packages import tool_packages
 from toolserver.server.assembly import (
+    build_answers,
     build_pipeline,
     describe_service,
     make_addresses,
     make_readiness,
     open_allowances,
     open_fetcher,
+    open_shared_memory,
     open_store,
     open_tasks,
     restore_history,
@@ -46,16 +50,19 @@ from toolserver.server.assembly import (
 )
 from toolserver.server.background_tasks import keep_usage, start_composing
 from toolserver.server.money import MoneyParts, memory_money, open_money
+from toolserver.server.operator_report import OperatorReport
 from toolserver.server.packaged_texts import read_texts
 from toolserver.server.public_facts import read_public_facts
 from toolserver.server.readiness import Readiness
+from toolserver.server.service_status import ServiceStatus
 from toolserver.server.webhooks import open_service_webhooks
-from toolserver.settings import Settings
-from toolserver.storage.persistent_cache import PersistentCache, StoredAnswer
+from toolserver.settings import Settings, is_loopback
+from toolserver.storage.persistent_cache import PersistentCache
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.http_sender import RecordExchange
 from toolserver.upstream.reading import SourceReader
+from toolserver.webhooks.service import WebhookService
 from toolserver.world.remote_clock import FollowedClock, follow
 
 log = logging.getLogger(__name__)
@@ -67,8 +74,7 @@ LOCAL = "http://127.0.0.1:8080"
 class ServiceParts:
     """Parts that take the place of those a service makes from its settings. Each is optional.
 
-    A test of a face, for example, gives a registry of its own, a `ManualClock`, an httpx transport that answers from
-    memory, and `in_memory=True, background=False`.
+    A test of a face gives a registry, a `ManualClock`, an httpx transport and `in_memory=True, background=False`.
     """
 
     base_url: str | None = None
@@ -110,8 +116,11 @@ class Service:
     metrics: Metrics
     money: MoneyParts
     info: ServiceInfo
+    memory: SharedMemory | None
+    webhooks: WebhookService | None
     oauth: OAuthService | OAuthOff = field(init=False)
     live: LiveValues = field(init=False)
+    status: ServiceStatus = field(init=False)
     readiness: Readiness = field(init=False)
     addresses: Addresses = field(init=False)
 
@@ -128,34 +137,25 @@ class Service:
         clock = parts.clock or (FollowedClock() if settings.upstream.via else SystemClock())
         registry = parts.registry or Registry.load(*tool_packages(settings.tools))
         facts = parts.facts or read_public_facts(settings, parts.base_url or settings.base_url or LOCAL)
-        metrics, usage, history = Metrics(), Usage(clock.now), TimeSeriesStore()
+        metrics, usage = Metrics(), Usage(clock.now)
         async with AsyncExitStack() as stack:
             open_ = stack.enter_async_context
             money = await open_(_open_money(settings, parts, clock, facts))
             store = None if parts.in_memory else await open_(open_store(settings, clock))
-            if store is not None:
-                history = await restore_history(store, usage, clock)
-            fetcher = await open_(open_fetcher(settings, facts, clock, metrics, parts.transport, parts.record))
+            history, sources, sizes = await restore_history(store, usage, clock)
+            memory = await open_(open_shared_memory(settings, metrics))
+            fetching = (metrics, parts.transport, parts.record, sources)
+            fetcher = await open_(open_fetcher(settings, facts, clock, *fetching))
             tasks = await open_(open_tasks())
-            cache = SourceCache(fetcher, clock=clock, tasks=tasks, store=store)
+            cache = SourceCache(fetcher, clock=clock, tasks=tasks, store=store, sizes=sizes)
             info = describe_service(settings, clock, usage, money)
             registry = unlist_topups(await open_allowances(registry, money, clock, info), info, settings)
-            answers = ResponseCache(
-                parts.reader or cache,
-                clock=clock,
-                tasks=tasks,
-                source=facts.source,
-                simulated=facts.simulated,
-                sources_digest=digest_source_list(registry),
-                hedge_after_s=settings.upstream.hedge_after_s,
-                host=info,
-                history=history,
-                store=store,
-                pack=StoredAnswer,
-            )
-            pipeline = build_pipeline(settings.limits, answers, money, metrics, usage)
-            await open_(open_service_webhooks(settings, registry, pipeline, money, info, deliver=parts.deliver))
-            service = cls(settings, registry, facts, clock, tasks, fetcher, cache, pipeline, metrics, money, info)
+            kept = (parts.reader or cache, clock, tasks, info, history, store)
+            answers = build_answers(settings, registry, facts, *kept)
+            pipeline = build_pipeline(settings.limits, answers, money, metrics, usage, memory)
+            opening = open_service_webhooks(settings, registry, pipeline, money, info, deliver=parts.deliver)
+            made = (clock, tasks, fetcher, cache, pipeline, metrics, money, info, memory, await open_(opening))
+            service = cls(settings, registry, facts, *made)
             await service._start(store, parts, await open_(_open_oauth(service)))
             try:
                 yield service
@@ -168,9 +168,11 @@ class Service:
         self.oauth = oauth
         if isinstance(oauth, OAuthService):
             self.facts = replace(self.facts, oauth=True)
-        self.readiness = make_readiness(self.settings, self.money, self.clock, parts.is_stopping)
+        self.readiness = make_readiness(self.settings, self.money, self.clock, parts.is_stopping, self.memory)
         self.addresses = make_addresses(self.settings, noted=not parts.in_memory)
         self.live = LiveValues(self.registry, self.pipeline.answers)
+        known = (self.metrics, self.info, self.money, self.readiness.check)
+        self.status = ServiceStatus(self.registry, self.fetcher, *known)
         self.money.add_gauges(self.metrics)
         if isinstance(self.clock, FollowedClock) and self.settings.upstream.via is not None:
             await self.tasks.start(follow, self.clock, self.settings.upstream.via)
@@ -179,10 +181,6 @@ class Service:
         if store is not None:
             self.tasks.start_soon(keep_usage, self.info.usage, store)
         start_composing(self.tasks, self.registry, self.cache, self.pipeline, self.live)
-
-    async def ready(self) -> dict[str, bool]:
-        """The conditions for taking calls, by name, and whether each holds now."""
-        return await self.readiness.check()
 
     def mcp_endpoint(self, *, everything: bool = False) -> McpEndpoint:
         """MCP over HTTP as one ASGI callable. `everything` adds the MCP conformance fixtures."""
@@ -201,20 +199,21 @@ class Service:
     def web_app(self, *, everything: bool = False) -> Face:
         """REST, MCP over HTTP and the pages as one ASGI callable. `everything` adds the MCP conformance fixtures."""
         mcp = self.mcp_endpoint(everything=everything)
-        return Face(
-            self.registry,
-            self.pipeline,
-            facts=self.facts,
-            clock=self.clock,
-            addresses=self.addresses,
-            body_limit=self.settings.limits.body_bytes,
-            pages=_page_handlers(self),
-            mounted=self._mount(mcp),
-        )
+        known: dict[str, Any] = {"facts": self.facts, "clock": self.clock, "addresses": self.addresses}
+        known["body_limit"] = self.settings.limits.body_bytes
+        return Face(self.registry, self.pipeline, pages=_page_handlers(self), mounted=self._mount(mcp), **known)
+
+    def operators_app(self) -> OperatorsFace:
+        """The page for those who run the service, as an ASGI callable for the address of the metrics."""
+        store, host = None if self.webhooks is None else self.webhooks.store, self.settings.metrics.host
+        report = OperatorReport(self.settings, self.money, self.status, self.fetcher, store, self.clock)
+        return OperatorsFace(self.facts, report.read, self.clock, bound_to=host, is_private=is_loopback(host))
 
     def _mount(self, mcp: McpEndpoint) -> dict[str, Any]:
         """What answers a path of its own, by path."""
         mounted: dict[str, Any] = {"/api/mcp": mcp, "/api/mcp/": mcp}
+        limits, via = self.pipeline.personal, self.settings.upstream.via
+        mounted |= mount_buying(self.facts, self.money.payments, via, limits, self.addresses)
         mounted |= self.oauth.mount(mcp, make_consent_page(self.facts), self.addresses)
         if self.money.followed is not None and self.settings.ledger.public_url is not None:
             mounted |= forward_topups(self.money.payments, self.facts)
@@ -233,9 +232,9 @@ async def _open_money(
 
 
 def _open_oauth(service: Service) -> AbstractAsyncContextManager[OAuthService | OAuthOff]:
-    money = service.money
-    given = (service.settings, service.registry, service.pipeline, service.facts, money.file, money.end_allowance)
-    return open_service_oauth(*given)
+    made, money = service, service.money
+    given = (made.settings, made.registry, made.pipeline, made.facts, money.file, money.end_allowance)
+    return open_service_oauth(*given, money.payments.find_payment)
 
 
 class App:
@@ -286,8 +285,9 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-def write_site_documents(registry: Registry, facts: SiteFacts) -> dict[str, Document]:
-    """Every document that depends on nothing but the registry and the facts, by path."""
+@functools.lru_cache(maxsize=2)
+def write_site_documents(registry: Registry, facts: SiteFacts) -> Mapping[str, Document]:
+    """Every document that depends on nothing but the registry and the facts, by path. Kept, since it takes long."""
     from catalog import hosts, llms_txt
     from rest_bridge.documents import documents
 
@@ -298,7 +298,7 @@ def write_site_documents(registry: Registry, facts: SiteFacts) -> dict[str, Docu
 
 def _page_handlers(service: Service) -> dict[str, Any]:
     """Every page and document of a service, by path."""
-    registry, facts, money = service.registry, service.facts, service.money
+    registry, facts = service.registry, service.facts
 
     def tool_definitions(given: Mapping[str, str]) -> Document:
         from catalog.llm_tools import answer_query
@@ -310,11 +310,10 @@ def _page_handlers(service: Service) -> dict[str, Any]:
         registry,
         documents=lambda: write_site_documents(registry, facts),
         tool_definitions=tool_definitions,
-        ready=service.ready,
+        ready=service.readiness.check,
+        degraded=service.readiness.list_degraded,
         live=service.live,
     )
-    if money.evidence is not None:
-        found |= receipts.pages(money.evidence, service.pipeline.personal, service.addresses, money.ledger.balance)
-    if money.x402 is not None:
-        found |= x402.pages(money.x402.terms, registry)
-    return found
+    found |= status.pages(registry, facts, service.status.read, service.clock)
+    personal, addresses = service.pipeline.personal, service.addresses
+    return found | money_pages(registry, facts, service.clock, service.money, personal, addresses)

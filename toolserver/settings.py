@@ -23,12 +23,14 @@ from toolserver.settings_money import (
     X402Settings,
     is_loopback,
 )
+from toolserver.settings_scaling import RedisUrl, ScalingSettings
 
 __all__ = [
     "LedgerSettings",
     "LimitSettings",
     "OAuthSettings",
     "PaymentSettings",
+    "ScalingSettings",
     "Settings",
     "SourceSettings",
     "StorageSettings",
@@ -93,7 +95,9 @@ class LimitSettings(SettingsPart):
     personal_per_minute: int = Field(60, ge=1, description="Payment, receipt and account calls per minute and client")
     premium_per_minute: int = Field(600, ge=1, description="Premium calls per minute and token")
     uncharged_per_hour: int = Field(
-        12, ge=1, description="Premium calls per hour, token and tool that may end without a charge; more are refused"
+        12,
+        ge=1,
+        description="Premium calls per hour, payer (a token with its allowances) and tool that may end uncharged",
     )
     trusted_proxies: list[str] = Field([], description="Networks of proxies whose X-Forwarded-For is trusted")
     body_bytes: int = Field(65_536, ge=1024, description="Largest request body in bytes")
@@ -174,6 +178,13 @@ class StorageSettings(SettingsPart):
         4, ge=0, description="Megabytes that must be free on the disk; with less nothing is sold and /readyz says 503"
     )
 
+    statement_cache: int = Field(
+        256,
+        ge=0,
+        le=10_000,
+        description="Prepared statements a connection to database_url keeps; 0 behind a pooler in transaction mode",
+    )
+
     @property
     def least_free_bytes(self) -> int:
         """The same in bytes."""
@@ -193,6 +204,14 @@ class Settings(BaseSettings):
     server: Literal["hypercorn", "uvicorn"] = Field("hypercorn", description="uvicorn needs the extra 'fast'")
     workers: int = Field(1, ge=1, description="Processes; only 1 is possible with SQLite")
     data_dir: Path = Field(default_factory=lambda: default_data_dir(), description="Directory of keys and databases")
+    database_url: SecretStr | None = Field(
+        None,
+        description="PostgreSQL 15 or later that keeps all money, for several instances: postgresql://user:password@host"
+        "/database; null: a file in data_dir. Needs the extra 'postgres'",
+    )
+    redis_url: RedisUrl | None = Field(
+        None, description="Redis or Valkey that instances share: redis://, rediss://, unix://; needs the extra 'redis'"
+    )
     tools: list[str] = Field(["tools"], description="Packages whose tools are served, besides installed entry points")
     token: SecretStr | None = Field(None, description="Bearer token that stdio and call pay with")
     upstream: UpstreamSettings = UpstreamSettings()
@@ -203,12 +222,20 @@ class Settings(BaseSettings):
     ledger: LedgerSettings = LedgerSettings()
     oauth: OAuthSettings = OAuthSettings()
     storage: StorageSettings = StorageSettings()
+    scaling: ScalingSettings = ScalingSettings()
     mcp: McpSettings = McpSettings()
     logs: LogSettings = LogSettings()
     metrics: MetricsSettings = MetricsSettings()
     webhooks: WebhookSettings = WebhookSettings()
     probes: ProbeSettings = ProbeSettings()
     onchain: OnchainSettings = OnchainSettings()
+
+    @field_validator("database_url")
+    @classmethod
+    def _is_postgres(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and urlsplit(value.get_secret_value()).scheme not in ("postgresql", "postgres"):
+            raise ValueError("must begin with postgresql://")
+        return value
 
     @field_validator("base_url")
     @classmethod

@@ -1,8 +1,9 @@
 """Serve paid calls: `python -m bench.stacks.paid WAY SERVER DATA_DIR`, on the world at TOOLSERVER_UPSTREAM__VIA.
 
-Ways: `ours`; `unbooked`, the same but for the books: the receipt is signed, nothing is charged or stored; `usual`, the
-books as one would write them with aiosqlite: a transaction for each call, each statement awaited. The token that has
-credits is in the ready line.
+Ways: `ours`; `unsigned`, the same with a constant in the place of each signature; `unsynced`, the same without fsync;
+`unbooked`, the same but for the books: the receipt is signed, nothing is charged or stored; `usual`, the books as one
+would write them with aiosqlite: a transaction for each call, each statement awaited. The token that has credits is in
+the ready line.
 """
 
 import asyncio
@@ -20,11 +21,13 @@ import anyio
 from bench.ledger import usual_charge
 from toolserver.app import App, Service, ServiceParts
 from toolserver.ledger.state import Settlement
+from toolserver.receipts import keys
 from toolserver.receipts.issue import StoredReceipt
 from toolserver.receipts.service import ReceiptService
 from toolserver.receipts.sign import Sale, SignedReceipt, core_of, encode, receipt_id, signing_input
 from toolserver.server.listen import announce, bind_socket, freeze_startup, run_async, serve
 from toolserver.settings import Settings
+from toolserver.storage import group_commit
 
 CREDITS = 1_000_000_000
 Made = Callable[[Settlement], Sale]
@@ -44,24 +47,24 @@ class Signing:
 
 
 class Unbooked:
-    """A counter without books."""
+    """Charges without books."""
 
     def __init__(self, sign: Signing) -> None:
         self._sign = sign
 
-    async def sell(self, call_id: str, token: str, credits: int, *, endpoint: str, sale: Made) -> Any:
+    async def charge(self, call_id: str, token: str, credits: int, *, endpoint: str, sale: Made) -> Any:
         told = Settlement(call_id, credits, CREDITS, None, "posted")
         receipt = self._sign(sale(told))
         return told, SignedReceipt(receipt.id, receipt.jws)
 
 
 class Usual:
-    """A counter over aiosqlite: charge and receipt in one transaction a call, under a lock."""
+    """Charges over aiosqlite: charge and receipt in one transaction a call, under a lock."""
 
     def __init__(self, sign: Signing, db: aiosqlite.Connection) -> None:
         self._sign, self._db, self._turn = sign, db, asyncio.Lock()
 
-    async def sell(self, call_id: str, token: str, credits: int, *, endpoint: str, sale: Made) -> Any:
+    async def charge(self, call_id: str, token: str, credits: int, *, endpoint: str, sale: Made) -> Any:
         async with self._turn:
             await self._db.execute("BEGIN IMMEDIATE")
             remaining = await usual_charge(self._db, call_id, token, credits, endpoint)
@@ -75,7 +78,7 @@ class Usual:
 
 
 @asynccontextmanager
-async def counter(way: str, service: Service, path: Path) -> AsyncIterator[Any]:
+async def open_charges(way: str, service: Service, path: Path) -> AsyncIterator[Any]:
     sign = Signing(service.money.evidence)
     if way == "unbooked":
         yield Unbooked(sign)
@@ -86,21 +89,37 @@ async def counter(way: str, service: Service, path: Path) -> AsyncIterator[Any]:
         yield Usual(sign, db)
 
 
+def leave_out(way: str) -> None:
+    """Do without a part of what a paid call costs, in this process."""
+    if way == "unsigned":
+        keys.Key.sign = lambda self, message: bytes(64)  # type: ignore[method-assign]
+    elif way == "unsynced":
+        synced = group_commit.connect
+
+        def connect(*given: Any, **named: Any) -> Any:
+            db = synced(*given, **named)
+            db.execute("PRAGMA synchronous=OFF")
+            return db
+
+        group_commit.connect = connect
+
+
 async def main(way: str, settings: Settings) -> None:
+    leave_out(way)
     sock, stop = bind_socket("127.0.0.1", 0), anyio.Event()
     token = f"svc_live_{secrets.token_hex(32)}"
     async with anyio.create_task_group() as tasks:
 
         async def ready(service: Service) -> None:
             await service.money.ledger.mint(token, CREDITS, cause="bench")
-            if way != "ours":
+            if way in ("unbooked", "usual"):
                 tasks.start_soon(other, service)
             freeze_startup()
             announce(base_url=f"http://127.0.0.1:{sock.getsockname()[1]}", token=token)
 
         async def other(service: Service) -> None:
-            async with counter(way, service, settings.data_dir / "ledger.sqlite3") as made:
-                service.pipeline._till._counter = made
+            async with open_charges(way, service, settings.data_dir / "ledger.sqlite3") as made:
+                service.pipeline._paid_calls._charges = made
                 await anyio.sleep_forever()
 
         await serve(App(settings, ServiceParts(base_url="http://127.0.0.1"), on_ready=ready), sock, settings, stop=stop)

@@ -797,6 +797,8 @@ export interface LaunchesData {
   window_end: string | null;
   pad: string | null;
   location: string | null;
+  /** Of the pad, in degrees; null from the fallback */ lat: number | null;
+  /** Of the pad, in degrees; null from the fallback */ lon: number | null;
   url: string | null;
   /** The date in words, from the fallback only */ date_text: string | null;
 }
@@ -833,7 +835,7 @@ export interface ModelHubTrendingPayload {
 }
 
 export interface PaymentNoChargeStatsEvents {
-  /** Its place in the log */ seq: number;
+  /** Its leaf in the log; null: its hour is not in the log yet */ seq: number | null;
   /** UTC, milliseconds */ ts: string;
   reason: string;
   endpoint: string;
@@ -845,6 +847,7 @@ export interface PaymentNoChargeStatsLog {
   origin: string;
   size: number;
   /** Merkle root, base64 */ root: string;
+  /** Calls that are booked and will be in the log when their hour is over */ waiting: number;
 }
 
 export interface PaymentNoChargeStatsDates {
@@ -862,7 +865,7 @@ export interface PaymentNoChargeStatsPayload {
   by_reason: Record<string, number> | null;
   by_endpoint: Record<string, number> | null;
   /** The last ones, newest first */ events: Array<PaymentNoChargeStatsEvents> | null;
-  /** The log that holds every event, as it was last signed */ log: PaymentNoChargeStatsLog | null;
+  /** The log that gets every event when its hour is over, as it was last signed */ log: PaymentNoChargeStatsLog | null;
   /** Null unless asked for; the last day first */ dates: Array<PaymentNoChargeStatsDates> | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;

@@ -1,9 +1,9 @@
-"""The page on which a person lets an OAuth client spend credits. It works without a script and loads nothing else."""
+"""The page on which a person lets an OAuth client spend credits. It works without a script.
 
-import io
+While it waits for the chain, and then only, a script looks for what changed, so that the page is not loaded anew.
+"""
 
-from markupsafe import Markup
-
+from rest_bridge.pages.qr import draw_qr
 from rest_bridge.pages.render import render_text
 from rest_bridge.static_files import static_path
 from toolserver.core.consent_page import ConsentView, DrawConsent
@@ -20,6 +20,8 @@ def make_consent_page(facts: SiteFacts) -> DrawConsent:
             view=view,
             facts=facts,
             title=view.title if view.step == "closed" else f"Connect {view.client}",
+            script=facts.href(static_path("js/consent.js")),
+            icon=facts.href(static_path("favicon.svg")),
             stylesheet=facts.href(static_path("css/consent.css")),
             credits_per_usd=CREDITS_PER_USD,
             qr=draw_qr(view.payment.uri) if view.step == "pay" and view.payment else "",
@@ -27,13 +29,3 @@ def make_consent_page(facts: SiteFacts) -> DrawConsent:
         ).encode()
 
     return draw
-
-
-def draw_qr(text: str) -> Markup:
-    """A QR code as SVG, dark on white in both colour schemes, as cameras expect it."""
-    import segno
-
-    drawn = io.BytesIO()
-    code = segno.make(text, error="m", micro=False)
-    code.save(drawn, kind="svg", xmldecl=False, svgns=False, omitsize=True, border=2, title="Payment as a QR code")
-    return Markup(drawn.getvalue().decode())  # nosec B704 # segno writes modules, not the text

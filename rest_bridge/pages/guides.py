@@ -38,11 +38,16 @@ class Guides:
     def documents(self) -> dict[str, Document]:
         """Every page by its path, beside it its Markdown, and the index of the search."""
         found: dict[str, Document] = {}
+        entries: list[dict[str, str]] = []
+        parser = _parser()
         for name, title in (guide for group in self.groups for guide in group.guides):
             path = f"/docs/{name}"
-            found[path] = self._page(name, title)
+            tokens = parser.parse(self._sources[name])
+            for heading, slug, text in _sections(tokens):  # before links and headings become those of the page
+                entries.append({"path": f"{path}#{slug}", "title": title, "heading": heading, "text": text})
+            found[path] = self._page(name, title, self._write(parser, tokens))
             found[f"{path}.md"] = Document(self._sources[name].encode(), MARKDOWN)
-        index = json.dumps(list(self._entries()), ensure_ascii=False, separators=(",", ":"))
+        index = json.dumps([*entries, *self._describe_tools()], ensure_ascii=False, separators=(",", ":"))
         return found | {SEARCH: Document(index.encode(), JSON)}
 
     def _group(self, text: str) -> Iterator[GuideGroup]:
@@ -51,7 +56,7 @@ class Guides:
             titles = tuple((name, _title(self._sources[name])) for name in names)
             yield GuideGroup(part.partition("\n")[0], titles)
 
-    def _page(self, name: str, title: str) -> Document:
+    def _page(self, name: str, title: str, text: Markup) -> Document:
         return render_page(
             "guide.html",
             self._registry,
@@ -62,12 +67,10 @@ class Guides:
             markdown_path=f"/docs/{name}.md",
             scripts=["docs.js"],
             groups=self.groups,
-            text=self._write(name),
+            text=text,
         )
 
-    def _write(self, name: str) -> Markup:
-        parser = _parser()
-        tokens = parser.parse(self._sources[name])
+    def _write(self, parser: MarkdownIt, tokens: list[Token]) -> Markup:
         _name_headings(tokens)
         for token in tokens:
             if token.children:
@@ -100,11 +103,8 @@ class Guides:
             return None
         return self._facts.href(f"/docs/{name}") + (f"#{fragment}" if fragment else "")
 
-    def _entries(self) -> Iterator[dict[str, str]]:
-        """What can be found: every section of every document, and every tool."""
-        for name, title in (guide for group in self.groups for guide in group.guides):
-            for heading, slug, text in _sections(self._sources[name]):
-                yield {"path": f"/docs/{name}#{slug}", "title": title, "heading": heading, "text": text}
+    def _describe_tools(self) -> Iterator[dict[str, str]]:
+        """The entries of the search for tools."""
         for operation in self._registry:
             text = f"{operation.name} {operation.path} {operation.description}"
             yield {"path": tool_path(operation), "title": operation.title, "heading": "", "text": text}
@@ -124,10 +124,9 @@ def _name_headings(tokens: list[Token]) -> None:
             token.attrSet("id", _slug(tokens[index + 1].content, taken))
 
 
-def _sections(source: str) -> Iterator[tuple[str, str, str]]:
+def _sections(tokens: list[Token]) -> Iterator[tuple[str, str, str]]:
     """The heading, the id and the plain text of every section."""
-    parser, taken = _parser(), dict[str, int]()
-    tokens = parser.parse(source)
+    taken = dict[str, int]()
     heading, slug, words = "", "content", list[str]()
     for index, token in enumerate(tokens):
         if token.type == "heading_open":

@@ -9,7 +9,7 @@ LONGER = {
     "tools.simulated.gdacs._feature": "one literal, the upstream's wire format",
     "rest_bridge.openapi_documents._mcp_post": "one literal, a piece of the description",
 }  # files and functions that may be longer than others, and why
-FOLDERS_AT_THE_TOP, FILES_AT_THE_TOP = 16, 8
+FOLDERS_AT_THE_TOP, FILES_AT_THE_TOP = 15, 8
 
 
 def test_files_and_functions_are_short():

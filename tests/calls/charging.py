@@ -1,20 +1,22 @@
 """Charges with receipts over each store, for the tests of charging."""
 
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 
 from tests.calls.parts import START
 from tests.ledger.ledgers import token
-from toolserver import ids
+from tests.postgres import terms_of
 from toolserver.calls.charge_store import MemoryChargeStore, SqliteChargeStore
 from toolserver.calls.charge_with_receipt import ReceiptedCharges
 from toolserver.clock import ManualClock
+from toolserver.core import ids
 from toolserver.core.caller import token_hash
 from toolserver.ledger.memory import MemoryLedger
-from toolserver.ledger.sqlite import FILE, open_ledger
+from toolserver.ledger.sqlite import FILE, SqliteLedger, open_ledger
 from toolserver.receipts.memory import MemoryReceiptStore
 from toolserver.receipts.service import ReceiptService
 from toolserver.receipts.sign import Body, Sale, receipt_id
 from toolserver.receipts.sqlite import SqliteReceiptStore
+from toolserver.storage.postgres_group_commit import open_postgres
 
 RICH, POOR = token(1), token(2)
 
@@ -23,7 +25,7 @@ class Stand:
     """Charges with receipts over one store, and how to make them."""
 
     def __init__(self, ledger, evidence, store, stored, clock):
-        self.ledger, self.evidence, self._stored = ledger, evidence, stored
+        self.ledger, self.evidence, self._stored, self.clock = ledger, evidence, stored, clock
         self.charges = ReceiptedCharges(store, evidence, clock)
 
     async def buy(self, call_id=None, *, who=RICH, sale=None):
@@ -36,20 +38,35 @@ class Stand:
 
         return await self.charges.charge(call_id, who, 2, endpoint="/api/pro/x", sale=sale or describe)
 
+    async def free(self, call_id, *, who=RICH):
+        """A call that failed and was not charged."""
+        owner = token_hash(who).hex()
+        await self.evidence.sign(Sale(call_id, owner, "/api/pro/x", "GET /x", 2, 0, 98, reason="5xx", status=500))
+
     async def has_receipt(self, call_id):
         return await self._stored.receipt(receipt_id(call_id)) is not None
 
 
 @asynccontextmanager
+async def _open_ledger(folder, engine, clock):
+    if engine == "memory":
+        yield MemoryLedger(clock)
+    elif engine == "sqlite":
+        async with open_ledger(folder / FILE, clock) as ledger:
+            yield ledger
+    else:
+        async with open_postgres(terms_of(folder)) as store:
+            yield SqliteLedger(store, clock)
+
+
+@asynccontextmanager
 async def open_stand(folder, engine="sqlite"):
     clock = ManualClock(START)
-    async with open_ledger(folder / FILE, clock) if engine == "sqlite" else nullcontext(MemoryLedger(clock)) as ledger:
+    async with _open_ledger(folder, engine, clock) as ledger:
         await ledger.mint(RICH, 100, cause="rich")
         await ledger.mint(POOR, 1, cause="poor")
-        if engine == "sqlite":
-            stored, store = SqliteReceiptStore(ledger.file), SqliteChargeStore(ledger)
-        else:
-            stored = MemoryReceiptStore()
-            store = MemoryChargeStore(ledger, stored)
+        stored = SqliteReceiptStore(ledger.file) if engine != "memory" else MemoryReceiptStore()
         evidence = ReceiptService(stored, folder, clock=clock, base_url="https://data.example", service="data.example")
+        buckets = evidence.log.buckets
+        store = SqliteChargeStore(ledger, buckets) if engine != "memory" else MemoryChargeStore(ledger, stored)
         yield Stand(ledger, evidence, store, stored, clock)

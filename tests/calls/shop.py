@@ -20,6 +20,7 @@ from toolserver.clock import ManualClock
 from toolserver.context.context import ToolContext
 from toolserver.core.models import TopLevel
 from toolserver.ledger.protocol import LedgerOwner
+from toolserver.receipts.log_buckets import closes_at, hour_at
 from toolserver.receipts.service import ReceiptService
 from toolserver.registry.registry import Registry, Tier, operation_of, tool
 from toolserver.registry.site_facts import SiteFacts
@@ -85,6 +86,11 @@ class Shop:
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         answer = await self.mcp.post("/api/mcp?toolset=all", json=message, headers=BEARER)
         return answer.json()["result"]
+
+    async def close_hour(self) -> None:
+        """Let the hour end and the log have it."""
+        self.clock.advance(closes_at(hour_at(self.clock.time())) - self.clock.time())
+        await self.evidence.log.close_hours()
 
     async def verify(self, receipt: Any, **more: Any) -> dict[str, Any]:
         """The service's own verdict."""

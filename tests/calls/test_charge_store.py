@@ -1,26 +1,27 @@
 """One contract for the stores of charges with receipts: both are written or neither, and both can be withdrawn."""
 
 import hashlib
-import json
 
 import anyio
 import pytest
 
 from tests.calls.charging import RICH, open_stand
 from tests.calls.parts import START
+from tests.postgres import POSTGRES
 from tests.requirements import proves
-from toolserver import ids
 from toolserver.calls.charge_store import record_died
 from toolserver.calls.idempotency_store import SqliteIdempotencyStore
 from toolserver.clock import ManualClock
+from toolserver.core import ids
+from toolserver.core.caller import token_hash
 from toolserver.receipts.sign import receipt_id
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", POSTGRES])
 async def stand(request, tmp_path):
     async with open_stand(tmp_path, request.param) as stand:
         yield stand
-        if request.param == "sqlite":
+        if request.param != "memory":
             assert await stand.ledger.check() == []
 
 
@@ -48,7 +49,7 @@ async def test_a_withdrawn_charge_is_released_and_its_receipt_is_gone(stand):
     call_id, other = ids.call_id(), ids.call_id()
     await stand.buy(call_id)
     await stand.buy(other)
-    stand.charges._store.withdraw(call_id)
+    stand.charges._store.withdraw(call_id, token_hash(RICH).hex())
     await stand.ledger.sweep()
 
     assert await stand.ledger.balance(RICH) == 98
@@ -72,7 +73,7 @@ async def _crash_and_recover(folder, calls):
         return (
             released,
             dict(await _table(stand, "SELECT call_id, state || ' ' || coalesce(reason, '') FROM reservation")),
-            [json.loads(entry) for (entry,) in await _table(stand, "SELECT entry FROM no_charge")],
+            await _table(stand, "SELECT reason, endpoint, credits, receipt FROM uncharged_call"),
             await stand.ledger.balance(RICH),
         )
 
@@ -86,12 +87,10 @@ async def test_a_charge_whose_answer_was_not_sent_is_released_at_the_start_and_s
     assert released == 1
     assert states == {sent: "posted ", lost: "reversed delivery_failed"}
     assert balance == 98
-    assert [(leaf["reason"], leaf["endpoint"], leaf["credits"]) for leaf in log] == [
-        ("delivery_failed", "/api/pro/x", 2)
-    ]
+    assert [call[:3] for call in log] == [("delivery_failed", "/api/pro/x", 2)]
     async with open_stand(tmp_path) as stand:
         (core,) = (await _table(stand, f"SELECT core FROM receipt WHERE id='{receipt_id(lost)}'"))[0]
-        assert log[0]["receipt_sha256"] == hashlib.sha256(core).hexdigest()
+        assert log[0][3] == hashlib.sha256(core).digest()
         assert await stand.charges._store.release_undelivered() == 0
 
 
@@ -124,6 +123,31 @@ async def test_what_a_follower_lost_stands_in_its_log(tmp_path):
     call_id = ids.call_id()
     async with open_stand(tmp_path) as stand:
         await stand.buy(call_id)
-        await record_died(stand.ledger.file, [call_id, "call_unknown"], 5.0)
-        ((entry,),) = await _table(stand, "SELECT entry FROM no_charge")
-    assert json.loads(entry)["reason"] == "delivery_failed"
+        await record_died(stand.ledger.file, stand.evidence.log.buckets, [call_id, "call_unknown"], 5.0)
+        assert await _table(stand, "SELECT reason, credits, at FROM uncharged_call") == [("delivery_failed", 2, 5000)]
+
+
+async def test_a_charge_that_has_no_receipt_yet_is_booked_when_it_is_released(tmp_path):
+    async with open_stand(tmp_path) as stand:
+        await stand.ledger.charge("call_1", RICH, 2, endpoint="/x", undelivered=True)
+    async with open_stand(tmp_path) as stand:
+        assert await stand.charges._store.release_undelivered() == 1
+        assert await _table(stand, "SELECT reason, endpoint, receipt FROM uncharged_call") == [
+            ("delivery_failed", "/x", None)
+        ]
+
+
+@pytest.mark.live
+async def test_where_instances_share_the_ledger_a_start_releases_only_what_nobody_can_be_sending_any_more(tmp_path):
+    async with open_stand(tmp_path, "postgres") as one:
+        sent, unsent = ids.call_id(), ids.call_id()
+        await one.buy(sent)
+        await one.buy(unsent)
+        one.ledger.delivered(sent)
+        async with open_stand(tmp_path, "postgres") as other:
+            assert await other.charges._store.release_undelivered() == 0
+            other.clock.advance(601)
+            assert await other.charges._store.release_undelivered() == 1
+            assert await other.charges._store.release_undelivered() == 0
+            assert await other.ledger.balance(RICH) == 98
+            assert await other.ledger.check() == []

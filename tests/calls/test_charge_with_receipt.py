@@ -6,9 +6,10 @@ import pytest
 from tests.calls.charging import POOR, RICH, open_stand
 from tests.calls.parts import START
 from tests.ledger.ledgers import token
-from toolserver import ids
 from toolserver.calls.charge_with_receipt import ReceiptedCharges
 from toolserver.clock import ManualClock
+from toolserver.core import ids
+from toolserver.core.caller import token_hash
 from toolserver.errors import PaymentRequired
 from toolserver.receipts import keys
 from toolserver.receipts.sign import receipt_id
@@ -100,8 +101,8 @@ class EndlessStore:
         self.begun.set()
         await anyio.sleep_forever()
 
-    def withdraw(self, call_id):
-        self.withdrawn.append(call_id)
+    def withdraw(self, call_id, key):
+        self.withdrawn.append((call_id, key))
 
 
 async def test_the_charge_of_a_caller_who_hangs_up_meanwhile_is_withdrawn():
@@ -115,4 +116,4 @@ async def test_the_charge_of_a_caller_who_hangs_up_meanwhile_is_withdrawn():
         tasks.start_soon(charge)
         await store.begun.wait()
         tasks.cancel_scope.cancel()
-    assert store.withdrawn == ["call_1"]
+    assert store.withdrawn == [("call_1", token_hash(RICH).hex())]

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.calls.parts import START
+from tests.postgres import POSTGRES, terms_of
 from toolserver.calls.idempotency_store import (
     ENTRIES,
     KEEP_S,
@@ -14,6 +15,7 @@ from toolserver.calls.idempotency_store import (
 from toolserver.clock import ManualClock
 from toolserver.storage.errors import StorageFailed
 from toolserver.storage.group_commit import durable
+from toolserver.storage.postgres_group_commit import open_postgres
 
 NAME = ("scope", "key")
 
@@ -23,10 +25,13 @@ def clock():
     return ManualClock(START)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", POSTGRES])
 async def store(request, tmp_path, clock):
     if request.param == "memory":
         yield MemoryIdempotencyStore(clock)
+    elif request.param == "postgres":
+        async with open_postgres(terms_of(tmp_path)) as file:
+            yield SqliteIdempotencyStore(file, clock)
     else:
         async with durable(tmp_path / "ledger.sqlite3") as file:
             yield SqliteIdempotencyStore(file, clock)

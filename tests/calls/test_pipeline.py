@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from tests.calls.parts import POOR, RICH, engine
-from tests.calls.toy import FIRST, REGISTRY, SECOND, Reading
+from tests.calls.toy import FIRST, ONE, REGISTRY, SECOND, Reading
 from tests.requirements import proves
 from toolserver.calls import pipeline
-from toolserver.context.context import ToolContext
+from toolserver.context.context import FallbackReader, ToolContext
 from toolserver.errors import (
     IdempotencyConflict,
     InternalError,
@@ -22,6 +22,7 @@ from toolserver.errors import (
     UpstreamUnavailable,
 )
 from toolserver.registry.registry import Registry, Tier, operation_of, tool
+from toolserver.upstream.source_errors import SourceDown
 
 DOWN = httpx.Response(500)
 
@@ -149,6 +150,38 @@ async def test_sources_that_hang_are_given_up_while_there_is_time_for_what_is_ke
 
     assert (body["data"]["value"], body["stale"]) == (3, True)
     assert "timeout" in body["_meta"]["sources"][0]["reason"]
+
+
+@tool(path="/api/late", title="Late", ttl_s=30, deadline_s=0.2, sources=(ONE,))
+async def late(ctx: ToolContext) -> Reading:
+    """A section that cannot be given up in time, as in a process that gets no processor; for tests only."""
+
+    async def read_late(reading: FallbackReader) -> float:
+        with anyio.move_on_after(0.4, shield=True):
+            return (await reading.read(ONE)).value
+        await anyio.lowlevel.checkpoint()
+        raise SourceDown("late")
+
+    return Reading(value=await ctx.first("data", read_late), twice=0)
+
+
+async def test_when_the_time_of_a_tool_is_over_what_is_kept_is_served_and_nothing_is_waited_for():
+    async with engine(Registry([operation_of(late)])) as e:
+        e.internet.serves(FIRST, {"value": 3})
+        await e.call("late")
+
+        async def never(request):
+            await anyio.sleep_forever()
+
+        e.internet.serves(FIRST, never)
+        e.clock.advance(600)
+        body = payload(await e.call("late"))
+        e.clock.advance(10_000)
+        nothing = payload(await e.call("late"))
+
+    assert (body["data"]["value"], body["stale"]) == (3, True)
+    assert body["_meta"]["sources"][0]["reason"] == "timeout: not composed in 0.2 s"
+    assert (nothing["data"], nothing["stale"]) == (None, True)
 
 
 @proves("answers.nothing-ever", "answers.warning")

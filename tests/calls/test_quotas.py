@@ -108,6 +108,23 @@ def test_a_refused_call_costs_nothing_and_one_given_back_counts_no_more():
     assert not bucket.take("a").allowed
 
 
+def test_clients_whose_bucket_is_full_again_are_not_kept():
+    clock = Clock()
+    bucket = Bucket(Quota("x", 2, 30), monotonic=clock)
+    for number in range(1000):
+        bucket.take(f"client {number}")
+        clock.now += 1
+    assert len(bucket) <= 15  # each is full again after 15 s
+    assert bucket.forgotten == 0
+
+    clock.now += 100
+    bucket.take("a")
+    bucket.take("a")
+    for number in range(5):
+        bucket.take(f"later {number}")
+    assert not bucket.take("a").allowed
+
+
 def test_many_more_clients_than_the_bound_leave_no_more_behind_than_the_bound():
     clients = sized(1_000_000, fast=20_000)
     bound = clients // 10

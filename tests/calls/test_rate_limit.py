@@ -2,23 +2,25 @@
 
 import tracemalloc
 from contextlib import nullcontext
+from dataclasses import replace
 
 import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.calls.parts import engine, number_source
+from tests.calls.parts import START, engine, number_source
 from tests.calls.test_quotas import Clock
 from tests.calls.toy import REGISTRY
 from tests.size import sized
+from toolserver.calls.answer_table import ENTRIES
 from toolserver.calls.quotas import WIDER, Quota
 from toolserver.calls.rate_limit import DistinctValueLimit, FreeLimits, PersonalLimits
 from toolserver.calls.response import RenderedResponse
-from toolserver.calls.response_cache import ENTRIES
 from toolserver.core.caller import Addresses
 from toolserver.errors import RateLimited
-from toolserver.upstream.cache import ENTRIES_FROM_USERS
+from toolserver.upstream.cache import ENTRIES_FROM_USERS, ROOM_FROM_USERS
+from toolserver.upstream.fetcher import Fetched
 
 DAY = 86_400
 
@@ -79,7 +81,19 @@ def test_memory_stands_still_once_the_bound_is_reached():
         assert strangers(20_000) < 1.05 * full
     finally:
         tracemalloc.stop()
-    assert (len(free.daily), len(free.spacing), len(free.distinct._seen)) == (2000, 2000, 2000)
+    assert (len(free.daily), len(free.spacing), len(free.distinct)) == (2000, 2000, 2000)
+
+
+def test_values_that_count_no_more_are_not_kept():
+    clock = Clock()
+    distinct, quota = DistinctValueLimit(monotonic=clock), Quota("distinct x", 1, 30)
+    for number in range(1000):
+        distinct.take(f"client {number}", quota, "value")
+        clock.now += 1
+    assert len(distinct) <= 30
+    with pytest.raises(RateLimited):
+        distinct.check("client 999", quota, "another")
+    distinct.check("client 0", quota, "another")
 
 
 def test_a_million_places_leave_no_more_behind_than_the_bound():
@@ -89,17 +103,32 @@ def test_a_million_places_leave_no_more_behind_than_the_bound():
         source = number_source(user_input=True)
         async with engine(REGISTRY) as e:
             rendered = RenderedResponse(b"{}", 0, 1e12, None)
+            fetched = Fetched(1, b"1", START, None, None, 0)
             table = e.cache._table(source)
-            for number in range(sized(1_000_000, fast=100_000)):
+            for number in range(sized(1_000_000, fast=20_000)):
                 place = (number % 36_000 / 100 - 180, number // 36_000 / 100)
-                e.answers._keep(("weather", *place), rendered)
+                e.answers._kept.keep(("weather", *place), rendered)
                 if number % 10 == 0:
-                    table[source.name, "request", place] = None
+                    e.cache._keep(source, (source.name, "request", place), fetched)
             assert len(e.answers._kept) == ENTRIES
             assert len(table) == ENTRIES_FROM_USERS
             assert e.answers.find(("weather", *place), 0) is rendered
 
     anyio.run(ask)
+
+
+async def test_of_large_answers_from_users_fewer_are_kept():
+    source = number_source(user_input=True)
+    async with engine(REGISTRY) as e:
+        large = Fetched(1, bytes(10 * ROOM_FROM_USERS), START, None, None, 0)
+        unchanged = replace(large, body=None)
+        for number in range(1000):
+            e.cache._keep(source, number, large)
+            e.cache._keep(source, number, unchanged)
+        table = e.cache._table(source)
+        assert len(table) == ENTRIES_FROM_USERS // 10
+        e.cache._keep(source, "huge", replace(large, body=bytes(2 * ROOM_FROM_USERS * ENTRIES_FROM_USERS)))
+        assert list(table) == ["huge"]
 
 
 async def test_a_thousand_places_asked_for_one_by_one_stay_within_the_bounds():
@@ -159,13 +188,13 @@ def test_different_values_are_counted_as_one_would(calls, most):
 
 def test_different_values_of_many_clients_are_kept_for_so_many_clients():
     distinct, quota = DistinctValueLimit(monotonic=Clock(), clients=1000), Quota("x", 2, 60)
-    for number in range(100_000):
+    for number in range(10_000):
         ask(distinct, f"client {number}", quota, "192.0.2.1")
     for number in range(50):
         with pytest.raises(RateLimited) if number >= 2 else nullcontext():
             ask(distinct, "greedy", quota, str(number))
-    assert len(distinct._seen) == 1000
-    assert len(distinct._seen["greedy x"]) == 2  # what was refused is not kept
+    assert len(distinct) == 1000
+    assert len(distinct._seen["greedy x"].at) == 2  # what was refused is not kept
 
 
 def test_a_call_that_another_limit_refuses_uses_up_no_value_of_an_argument():

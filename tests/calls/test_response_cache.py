@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from tests.calls.parts import engine
 from tests.calls.toy import FIRST, REGISTRY, SECOND
-from toolserver.calls import response_cache
+from toolserver.calls.answer_table import AnswerTable
 from toolserver.calls.cache_key import build_cache_key
 from toolserver.calls.response_cache import POPULAR, RETRY_S, SchemaFailure
 from toolserver.upstream.throttle import RequestWithheld
@@ -62,9 +62,9 @@ async def test_the_next_answer_takes_over_when_the_first_expires():
         assert e.answers.find(key, first.expires_at) is first.next
 
 
-async def test_beyond_the_bound_the_first_made_is_forgotten(monkeypatch):
-    monkeypatch.setattr(response_cache, "ENTRIES", 3)
+async def test_beyond_the_bound_the_first_made_is_forgotten():
     async with engine(REGISTRY) as e:
+        e.answers._kept = AnswerTable(entries=3)
         e.internet.serves(FIRST, {"value": 3})
         for add in range(1, 5):
             await e.answers.get(NUMBER, arguments(add=add), ("number", add))
@@ -73,9 +73,9 @@ async def test_beyond_the_bound_the_first_made_is_forgotten(monkeypatch):
     assert found == [False, True, True, True]
 
 
-async def test_the_answer_to_default_arguments_is_not_forgotten_for_those_that_callers_choose(monkeypatch):
-    monkeypatch.setattr(response_cache, "ENTRIES", 3)
+async def test_the_answer_to_default_arguments_is_not_forgotten_for_those_that_callers_choose():
     async with engine(REGISTRY) as e:
+        e.answers._kept = AnswerTable(entries=3)
         e.internet.serves(FIRST, {"value": 3})
         for add in range(10):
             await e.answers.get(NUMBER, arguments(add=add), ("number", add))

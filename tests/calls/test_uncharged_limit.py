@@ -1,4 +1,4 @@
-"""What a token gets for nothing is bounded, and whoever pays is never refused for it."""
+"""What a payer gets for nothing is bounded, and who pays is never refused for it."""
 
 from contextlib import suppress
 
@@ -10,7 +10,9 @@ from tests.calls.shop import DOWN, shop
 from tests.calls.toy import FIRST, SECOND
 from toolserver.calls.uncharged_limit import AT_ONCE, HOUR_S, UnchargedLimit
 from toolserver.clock import ManualClock
+from toolserver.core.caller import token_hash
 from toolserver.errors import InsufficientCredits, RateLimited
+from toolserver.ledger.allowance import AllowanceTerms
 
 
 def limit_of(per_hour=3):
@@ -79,6 +81,35 @@ async def test_calls_at_the_same_time_pass_the_limit_by_a_few_at_most():
         held.set()
     assert (made, refused) == (AT_ONCE, 100 - AT_ONCE)
     assert not limit._open, "nothing is kept of calls that have ended"
+
+
+async def test_what_is_counted_without_a_place_is_refused_at_the_limit_too():
+    clock, limit = limit_of(2)
+    for _ in range(2):
+        await limit.count("a", "report")
+    with pytest.raises(RateLimited, match="2 calls of report an hour may end without a charge"):
+        await limit.count("a", "report")
+    with pytest.raises(RateLimited):
+        await call(limit, charged=True)
+    await limit.count("b", "report")
+    await UnchargedLimit(per_hour=1, monotonic=clock.monotonic, enabled=False).count("a", "report")
+    clock.advance(HOUR_S / 2)
+    await limit.count("a", "report")
+
+
+async def test_a_token_and_its_allowances_share_what_is_had_for_nothing(tmp_path):
+    async with shop(tmp_path, limited=True) as s:
+        children = [f"svc_live_{number:064x}" for number in range(3)]
+        for child in children:
+            await s.ledger.create_allowance(RICH, token_hash(child).hex(), AllowanceTerms("robot", 50))
+        s.internet.serves(FIRST, {"value": 1})
+        await s.buy()
+        s.internet.serves(FIRST, DOWN)
+        s.internet.serves(SECOND, DOWN)
+        s.clock.advance(3600)
+        told = [await s.buy(authorization=f"Bearer {child}") for child in children * 5]
+
+    assert [answer.status_code == 429 for answer in told] == [False] * 12 + [True] * 3
 
 
 async def test_stale_data_is_had_for_nothing_a_dozen_times_an_hour_and_never_charged(tmp_path):

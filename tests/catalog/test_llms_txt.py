@@ -10,11 +10,11 @@ from catalog.llms_txt import documents, llms_full_txt, llms_txt
 from rest_bridge.documents import documents as pages
 from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.requirements import proves
+from tests.rest_bridge.made import BY_OTHERS
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.registry import Registry
 
 PROJECT = Registry.load("tools")
-BY_OTHERS = {"/api/llm-tools", "/api/mcp", "/readyz", "/live.json"}  # answered by the application itself
 
 registries = pytest.mark.parametrize("registry", [TINY, FREE, PROJECT], ids=["tiny", "free", "project"])
 

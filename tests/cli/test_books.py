@@ -7,7 +7,9 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 
+import anyio.to_thread
 import pytest
+from click.testing import CliRunner
 
 from bench.month import MONTH, SINCE, UNTIL, compare_month, compare_tools, make_month, write_month
 from tests.cli.test_ledger import run
@@ -132,3 +134,21 @@ async def test_one_command_checks_everything_and_says_what_it_did_not(tmp_path):
     assert done.exit_code == 1
     assert "call_1 was charged 2 credits and has no receipt that says so" in done.stdout
     assert "chain" not in done.stdout
+
+
+async def test_the_receipts_of_a_follower_are_compared_with_the_ledger_that_it_follows(tmp_path):
+    owner, follower = tmp_path / "owner", tmp_path / "follower"
+    async with open_ledger(owner / FILE) as ledger, open_ledger(follower / FILE):
+        await ledger.mint(token(1), 10, cause="grant:x:thanks")
+        await ledger.charge("b:call_1", token(1), 2, endpoint="/x", service="b")
+    follows = {"url": "http://127.0.0.1:1", "service": "b", "key_id": "b-1", "secret": "0123456789abcdef" * 4}
+    named = {f"TOOLSERVER_LEDGER__{name.upper()}": value for name, value in follows.items()}
+    words = ["check", "--no-chain", "--data-dir", str(follower)]
+
+    def do(*more):
+        return CliRunner().invoke(books, [*words, *more], env=named)
+
+    alone = await anyio.to_thread.run_sync(do)
+    assert (alone.exit_code, "name its folder (--owner)" in alone.stdout) == (0, True)
+    beside = await anyio.to_thread.run_sync(do, "--owner", str(owner))
+    assert (beside.exit_code, "call_1 was charged 2 credits and has no receipt" in beside.stdout) == (1, True)

@@ -10,6 +10,7 @@ import pytest
 from toolserver.cli import doctor
 from toolserver.cli.doctor import describe_drift, doctor_command, settings_table
 from toolserver.cli.record_sources import RecordedSources
+from toolserver.cli.running_server import LeftAlone, RunningServer
 from toolserver.cli.source_probe import Probe
 from toolserver.clock import SystemClock
 from toolserver.settings import KEYS, Settings, SourceSettings
@@ -52,7 +53,11 @@ class Made:
     class fetcher:
         announcements, refusals = Announcements(SystemClock()), HostRefusals(SystemClock())
 
-    async def ready(self):
+    @property
+    def readiness(self):
+        return self
+
+    async def check(self):
         return {"storage": self.ready_now}
 
 
@@ -107,7 +112,18 @@ async def test_as_json_there_is_one_document(local, capsys):
     local(True, [GOOD])
     await doctor_command(Settings(), live=True, as_json=True)
     found = json.loads(capsys.readouterr().out)
-    assert found.keys() == {"settings", "ready", "licence", "sources", "announcements", "refusals", "advice"}
+    assert found.keys() == {
+        "settings",
+        "ready",
+        "licence",
+        "sources",
+        "announcements",
+        "refusals",
+        "server",
+        "advice",
+        "database",
+    }
+    assert found["server"] is found["database"] is None
     assert (found["ready"], found["sources"][0]["source"]) == ({"storage": True}, "A.good")
 
 
@@ -209,3 +225,41 @@ async def test_a_folder_in_use_is_refused(local, tmp_path):
     (tmp_path / "old").write_text("")
     with pytest.raises(click.ClickException, match="is not empty"):
         await doctor_command(Settings(), live=True, as_json=False, record=tmp_path)
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+async def test_what_a_running_server_leaves_alone_is_listed(local, capsys, monkeypatch, as_json):
+    async def ask_running_server(data_dir):
+        return RunningServer("http://127.0.0.1:9/metrics", True, (LeftAlone("www.cisa.gov", "403", 60.0),))
+
+    monkeypatch.setattr(doctor, "ask_running_server", ask_running_server)
+    local(True)
+    await doctor_command(Settings(), live=False, as_json=as_json)
+    out = capsys.readouterr().out
+    if as_json:
+        assert json.loads(out)["server"] == {
+            "metrics_url": "http://127.0.0.1:9/metrics",
+            "answers": True,
+            "left_alone": [{"name": "www.cisa.gov", "status": "403", "left_s": 60.0}],
+        }
+    else:
+        assert "www.cisa.gov                         refuses it (status 403); asked again in 60 s" in out
+
+
+async def test_a_source_that_is_asked_in_two_ways_has_a_line_for_each(local, capsys):
+    local(True, [replace(GOOD, form="keyed"), replace(BAD, source="A.good", form="keyless")])
+    await doctor_command(Settings(), live=True, as_json=False)
+    out = capsys.readouterr().out
+    assert "A.good (keyed) " in out
+    assert "A.good (keyless) " in out
+
+
+def test_a_database_on_a_server_is_described_with_its_leases():
+    leases = [{"name": "reorg watch", "number": 3, "seconds_left": 9}, {"name": "log", "number": 1, "seconds_left": 0}]
+    found = {"server": "PostgreSQL 15.6", "tables": 4, "connections": 7, "leases": leases}
+    assert doctor.describe_database(None) == []
+    assert doctor.describe_database(found) == [
+        "the ledger is on PostgreSQL 15.6, tables 4, 7 connections",
+        "  reorg watch: held by one instance for 9 s more",
+        "  log: held by no instance",
+    ]

@@ -106,3 +106,14 @@ def test_without_keys_there_is_nothing_to_show(tmp_path):
     done = run(commands.keys, "show", "--data-dir", tmp_path)
     assert done.exit_code == 1
     assert "No such file" in done.stderr
+
+
+def test_the_keys_of_several_instances_are_made_in_a_folder_to_mount(tmp_path):
+    made = run(commands.keys, "make", str(tmp_path / "secret"))
+
+    assert made.exit_code == 0, made.output
+    assert made.output.strip().endswith("has log.json, receipts.json, webhooks.key")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "secret").iterdir()}
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in (tmp_path / "secret").iterdir())
+    assert run(commands.keys, "make", str(tmp_path / "secret")).exit_code == 0
+    assert {path.name: path.read_bytes() for path in (tmp_path / "secret").iterdir()} == before

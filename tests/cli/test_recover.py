@@ -1,5 +1,6 @@
 """The drill: a backup of yesterday is restored, and what must not happen does not, and what must be found is found."""
 
+import itertools
 import json
 from decimal import Decimal
 from functools import partial
@@ -20,13 +21,15 @@ from toolserver.cli.recover import recover
 from toolserver.ledger.admin import backup, check, restore_backup
 from toolserver.ledger.sqlite import FILE, open_ledger
 from toolserver.purchases.quotes import Quotes, QuoteTerms
-from toolserver.receipts.log_state import LogForked, UnchargedCall
+from toolserver.receipts.log_buckets import UnchargedCall
+from toolserver.receipts.log_state import LogForked
 from toolserver.receipts.service import ReceiptService
 from toolserver.receipts.sqlite import SqliteReceiptStore
 from toolserver.storage.high_water import HighWater
 
 BUYER, OTHER = Account.from_key(private_key(0, 0)), Account.from_key(private_key(1, 0))
 BASE = "https://data.example"
+OWNERS = (f"{number:064x}" for number in itertools.count())  # so that each call is a leaf of its own
 
 
 def log_of(d, folder):
@@ -47,9 +50,9 @@ async def trade(folder, tx, leaves):
         server.sees(paid(address_of(bought), 5, tx=tx))
         await d.confirm(tx, bought.memo)
         for _ in range(leaves):
-            await log.record(UnchargedCall(d.clock.time(), "stale_data", "/api/pro/x", 2))
-        d.clock.advance(60 * leaves)
-        await log.checkpoint()
+            await log.record(UnchargedCall(d.clock.time(), next(OWNERS), "stale_data", "/api/pro/x", 2))
+        d.clock.advance(leaves * 3600 + 60)
+        await log.close_hours()
         return bought, waiting
 
 
@@ -105,7 +108,7 @@ async def test_the_buyer_of_the_lost_day_is_found_and_gets_the_credits_by_its_ow
         assert (known.exit_code, "is not lost" in known.stderr) == (1, True)
     async with open_ledger(folder / FILE) as ledger:
         assert await ledger.balance(done["token"]) == 250
-    assert (await check(folder))["ok"]
+    assert (await check(folder / "ledger.sqlite3"))["ok"]
 
 
 async def test_the_log_signs_no_smaller_tree_until_another_one_is_begun(restored):
@@ -123,8 +126,9 @@ async def test_the_log_signs_no_smaller_tree_until_another_one_is_begun(restored
         assert (log.origin, signed.size) == (f"{before}/2", 2)
         assert signed.note.startswith(f"{before}/2\n2\n")
         for _ in range(4):
-            await log.record(UnchargedCall(d.clock.time(), "stale_data", "/api/pro/x", 2))
-        d.clock.advance(120)
+            await log.record(UnchargedCall(d.clock.time(), next(OWNERS), "stale_data", "/api/pro/x", 2))
+        d.clock.advance(5 * 3600)
+        await log.close_hours()
         assert (await log.checkpoint()).size == 6
     assert HighWater(folder).read("log")["part"] == 2
     refused = await run(receipts, "begin-log", "--yes", "--data-dir", folder)

@@ -222,6 +222,37 @@ async def test_a_refund_is_paid_once_whatever_is_signed_and_submitted(tmp_path, 
         chain.close()
 
 
+@pytest.mark.live
+async def test_a_refund_that_is_submitted_again_before_it_is_in_a_block_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(SystemClock, "time", lambda self: START + 100.0)  # as on the chain
+    monkeypatch.setattr("toolserver.purchases.relay.WAIT_S", 1.0)
+    monkeypatch.setenv("TREASURY_KEY", "44" * 32)
+    monkeypatch.setenv("RELAY_KEY", private_key(3, 0).hex())
+    with started() as url:
+        chain = Anvil(url)
+        chain.set_up()
+        chain.pay(bytes.fromhex(TREASURY.address[2:]), 50, ALICE)
+        chain.mine(3)
+        async with bought(tmp_path) as buyer:
+            _, asked = await buyer.ask()
+            await buyer.book(asked)
+            buyer.url, path = url, tmp_path / "plan.json"
+            for words in (("plan",), ("sign", path, "--key-env", "TREASURY_KEY", "--to", ELSEWHERE)):
+                done = await (buyer.do(*words) if words == ("plan",) else run(sweep, *words))
+                path.write_text(done.stdout, encoding="utf-8")
+            chain.rpc("evm_setAutomine", False)
+            submit = ("submit", path, "--key-env", "RELAY_KEY", "--json")
+            rows = [json.loads((await buyer.do(*submit)).stdout)[0] for _ in range(2)]
+            assert [(row["state"], row["outcome"]) for row in rows] == [("sent", "not seen yet")] * 2
+            assert rows[0]["tx"] == rows[1]["tx"]
+            assert chain.rpc("txpool_status")["pending"] == "0x1"
+            chain.mine(1)
+            paid = json.loads((await buyer.do(*submit)).stdout)[0]
+            assert (paid["state"], paid["tx"]) == ("paid", rows[0]["tx"])
+            assert chain.balance(bytes([0x55]) * 20) == 2_000_000
+        chain.close()
+
+
 def _forget_the_end(db):
     db.execute("DROP TRIGGER refund_keeps_its_terms")
     db.execute("UPDATE refund SET state='sent', ended_at=NULL")

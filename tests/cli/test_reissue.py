@@ -74,6 +74,26 @@ async def test_the_payer_gets_a_new_token_after_48_hours_and_the_old_one_is_refu
         assert (listed["state"], listed["token_fp"]) == ("done", token_hash(done["token"]).hex()[:16])
 
 
+async def test_a_token_that_was_not_printed_is_printed_the_next_time(tmp_path, passing, monkeypatch):
+    async with bought(tmp_path) as buyer:
+        asked, _ = await ask_and_prove(buyer)
+        passing(49 * HOURS)
+        with monkeypatch.context() as broken:
+            broken.setattr("toolserver.cli.reissue.print_facts", fail)
+            assert (await do(buyer, "complete", asked["id"], "--json")).exit_code != 0
+        done = json.loads((await do(buyer, "complete", asked["id"], "--json")).stdout)
+        async with open_ledger(tmp_path / FILE) as ledger:
+            assert (await closed(ledger).balance(done["token"])).credits == 375
+        assert done["state"] == "done"
+        again = await do(buyer, "complete", asked["id"])
+        assert (again.exit_code, "is done" in again.stderr, "svc_live_" in again.output) == (1, True, False)
+        assert list((tmp_path / "keys").glob("reissue*")) == []
+
+
+def fail(*_):
+    raise BrokenPipeError
+
+
 async def test_the_holder_objects_and_keeps_the_token(tmp_path, passing):
     async with bought(tmp_path) as buyer:
         asked, _ = await ask_and_prove(buyer)

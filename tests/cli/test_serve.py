@@ -45,6 +45,7 @@ def test_each_listener_that_the_settings_ask_for_is_bound_and_named():
         "metrics_url": f"http://127.0.0.1:{found.metrics.getsockname()[1]}/metrics",
         "internal_url": f"http://127.0.0.1:{found.inner.getsockname()[1]}",
     }
+    assert found.operators == f"http://127.0.0.1:{found.metrics.getsockname()[1]}/"
     close(found)
 
 
@@ -56,7 +57,15 @@ def test_a_public_address_is_announced_as_it_is_set_and_metrics_only_where_they_
         "mcp_url": "https://data.example/api/mcp",
         "metrics_url": None,
     }
+    assert found.operators is None
     assert (found.metrics, found.inner) == (None, None)
+    close(found)
+
+
+def test_no_page_for_operators_is_announced_where_others_reach_the_metrics():
+    found = Listeners.open(Settings(port=0, metrics=MetricsSettings(host="0.0.0.0")))
+    assert found.addresses["metrics_url"].startswith("http://localhost:")
+    assert found.operators is None
     close(found)
 
 
@@ -90,7 +99,7 @@ def served(monkeypatch):
 
         await app({"type": "lifespan"}, receive, send)
 
-    async def serve_metrics(settings, sock, metrics, stop):
+    async def serve_metrics(settings, sock, metrics, stop, pages):
         sock.close()
 
     monkeypatch.setattr(module, "serve", serve)

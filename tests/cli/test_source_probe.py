@@ -11,14 +11,17 @@ import pytest
 from tests.calls.parts import START, number_source
 from tests.calls.toy import FIRST, REGISTRY
 from tests.internet import Internet
+from tests.served import VIA, Upstreams
 from toolserver.app import Service, ServiceParts
 from toolserver.cli import source_probe
 from toolserver.cli.source_probe import probe_source, probe_sources
 from toolserver.cli.source_recording import SourceRecording
 from toolserver.clock import ManualClock
-from toolserver.settings import Settings
+from toolserver.settings import Settings, SourceSettings, UpstreamSettings
 from toolserver.upstream.drift import Drift
+from toolserver.world.providers import load_providers
 
+THREATFOX = "ThreatFox.recent_iocs"
 ONE = number_source("Test.one", newest=lambda found: found.at)
 
 
@@ -163,3 +166,48 @@ async def test_rows_that_were_left_out_are_counted(tmp_path, simulated):
 async def test_a_probe_is_made_from_the_services_time():
     probe = await probed({"value": 3}, replace(ONE, probe=lambda now: now.strftime("at%Y")))
     assert probe.status == "ok"
+
+
+@asynccontextmanager
+async def simulated_service(**keys):
+    """A service on the simulated world with these API keys."""
+    clock = ManualClock(START)
+    settings = Settings(sources=SourceSettings(keys=keys), upstream=UpstreamSettings(via=VIA))
+    given = ServiceParts(clock=clock, in_memory=True, background=False, transport=Upstreams(clock).transport)
+    async with Service.build(settings, given) as made:
+        yield made
+
+
+async def probe_abuse_ch(**keys):
+    """The probes of those feeds of abuse.ch that are read with a key or without."""
+    load_providers()
+    async with simulated_service(**keys) as made:
+        wanted = [source for source in made.registry.sources if source.name in ("URLhaus.recent_urls", THREATFOX)]
+        found = [probe for source in wanted for probe in await source_probe.probe_forms(made, source, None)]
+    return {(probe.source, probe.form): probe for probe in found}
+
+
+async def test_with_a_key_a_source_is_asked_with_it_and_without():
+    found = await probe_abuse_ch(ABUSE_CH_AUTH_KEY="sim-key")
+    assert {name: probe.status for name, probe in found.items()} == {
+        (source, form): "ok" for source in ("URLhaus.recent_urls", THREATFOX) for form in ("keyed", "keyless")
+    }
+
+
+async def test_a_key_that_is_refused_says_nothing_of_the_way_without_it():
+    found = await probe_abuse_ch(ABUSE_CH_AUTH_KEY="wrong")
+    assert {form: probe.verdict for (source, form), probe in found.items() if source == THREATFOX} == {
+        "keyed": "refused",
+        "keyless": "ok",
+    }
+
+
+async def test_without_a_key_the_way_with_it_is_listed_as_not_asked():
+    found = await probe_abuse_ch()
+    assert found[THREATFOX, "keyless"].verdict == "ok"
+    assert (found[THREATFOX, "keyed"].verdict, found[THREATFOX, "keyed"].key) == ("not asked", "missing")
+
+
+async def test_a_source_that_knows_no_key_has_one_form():
+    async with service(Internet()) as made:
+        assert [probe.form for probe in await source_probe.probe_forms(made, ONE, None)] == [None]

@@ -103,3 +103,35 @@ def test_the_budgets_of_hosts_are_those_of_the_moment_of_reading():
         'toolserver_host_budget_left{host="api.weather.gov",hosts="noaa",lane="all"} 9.0',
         'toolserver_host_budget_left{host="api.weather.gov",hosts="noaa",lane="callers"} 3.0',
     ]
+
+
+def test_the_times_of_calls_are_bounds_that_so_many_of_them_ended_within(metrics):
+    assert (metrics.call_times().timed, metrics.call_times().within(0.5)) == (0, None)
+    for seconds in [0.004] * 90 + [0.3] * 8 + [5.0] * 2:
+        metrics.called("forex", "free", "ok", seconds)
+    metrics.called("weather", "free", "ok", 0.0005)
+    for _ in range(7):
+        metrics.hit("forex", "free")
+    metrics.text()
+    metrics.hit("forex", "free")
+    times = metrics.call_times()
+    assert (times.calls, times.hits, times.timed) == (109, 8, 101)
+    assert (times.within(0.5), times.within(0.95), times.within(1)) == (0.005, 0.5, 10.0)
+
+
+def test_a_call_that_took_longer_than_every_bound_has_none(metrics):
+    metrics.called("forex", "free", "ok", 60.0)
+    assert metrics.call_times().within(0.5) is None
+
+
+def test_what_is_left_alone_is_shown_with_the_seconds_that_are_left(metrics):
+    left = {"a.example": 60.0}
+    metrics.follow_closed(lambda: [(host, 403, seconds) for host, seconds in left.items()], lambda: [("Test.one", 0.0)])
+    assert lines(metrics, "toolserver_host_refused_seconds") == [
+        'toolserver_host_refused_seconds{host="a.example",status="403"} 60.0'
+    ]
+    assert lines(metrics, "toolserver_source_closed_seconds") == [
+        'toolserver_source_closed_seconds{source="Test.one"} 0.0'
+    ]
+    left.clear()
+    assert lines(metrics, "toolserver_host_refused_seconds") == []

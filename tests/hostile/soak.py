@@ -1,11 +1,13 @@
 """`python -m tests.hostile.soak [minutes] [server …]`: all hostile clients at once against a server, for long.
 
 Meanwhile an honest client asks for all free answers, and pays for one now and then. What it waits for cached answers,
-and the server's memory, descriptors and log are measured; a minute after the others have left all is as before.
+and the server's memory, descriptors and log are measured; a minute after the others have left all is as before. The
+simulated world is a process of its own, so that what it takes is not counted as the server's.
 """
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,8 @@ import httpx
 
 from tests.hostile.arguments import FREE
 from tests.hostile.test_http import cpu_s
+from tests.live.buying import bought
+from tests.live.killing import selling
 from tests.live.processes import ROOT, Program, environment, started
 
 SERVERS = ("hypercorn", "uvicorn")
@@ -29,6 +33,7 @@ PACE_S, PAID_S, SAMPLE_S, NEW = 0.05, 15.0, 1.0, 4
 MOST_MB, MOST_LOG, SLOWEST_S = 150, 10_000_000, 0.25
 RECOVERS_S, SPARE_FILES, RISE = 60.0, 16, 1.1
 MOST_WAITING = 0.25  # of the time, for a processor that others have
+USD, SHOWN, EACH_S = 10, 10, 60
 
 
 @dataclass
@@ -39,6 +44,7 @@ class Honest:
     cached_s: list[float] = field(default_factory=list)
     lost: Counter[str] = field(default_factory=Counter)
     paid: int = 0
+    refused: list[str] = field(default_factory=list)
 
     @property
     def p99_s(self) -> float:
@@ -69,9 +75,9 @@ def waited_s(program: Program) -> float:
 class HonestClient:
     """Asks for one free answer after the other, each time from another address, and for a paid one now and then."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, token: str) -> None:
         self._client = httpx.AsyncClient(base_url=program.url, timeout=30, trust_env=False)
-        self._token = {"Authorization": f"Bearer {program.ready['token']}"}
+        self._token = {"Authorization": f"Bearer {token}"}
         self._turn = 0
 
     async def close(self) -> None:
@@ -103,6 +109,9 @@ class HonestClient:
             honest.lost[type(error).__name__] += 1
             return
         honest.statuses[answer.status_code] += 1
+        if answer.status_code != 200 and len(honest.refused) < SHOWN:
+            took_s = time.monotonic() - began
+            honest.refused.append(f"{path} -> {answer.status_code} in {took_s:.1f} s: {answer.text[:400]}")
         honest.paid += "x-service-receipt-id" in answer.headers
         if "hit" in answer.headers.get("cache-status", ""):
             honest.cached_s.append(time.monotonic() - began)
@@ -174,6 +183,10 @@ class Soak:
             f" descriptors {self.before.files}, {max(u.files for u in self.uses)}, {last.files}; log"
             f" {last.log - self.before.log:,} bytes; as before after {self.recovered_s} s"
         )
+        print(f"  megabytes every {EACH_S} s: {' '.join(f'{u.mb:.0f}' for u in self.uses[:: int(EACH_S / SAMPLE_S)])}")
+        print(f"  load average {' '.join(f'{load:.1f}' for load in os.getloadavg())} on {os.cpu_count()} cores")
+        for example in honest.refused:
+            print(f"  honest: {example}")
         print(f"  wrong: {'; '.join(self.wrong) or 'nothing'}", flush=True)
 
 
@@ -192,9 +205,9 @@ def strangers(program: Program, seconds: float) -> Iterator[subprocess.Popen[byt
         process.wait()
 
 
-async def soak(program: Program, server: str, seconds: float) -> Soak:
+async def soak(program: Program, token: str, server: str, seconds: float) -> Soak:
     """Warm up, let the strangers come, and see whether all is as before when they are gone."""
-    client, calm = HonestClient(program), Honest()
+    client, calm = HonestClient(program, token), Honest()
     try:
         await client.ask(Honest(), min(20.0, seconds))
         await client.ask(calm, min(20.0, seconds))
@@ -237,10 +250,21 @@ async def _recover(program: Program, client: HonestClient, run: Soak) -> None:
             return
 
 
+@contextmanager
+def served(server: str, folder: Path, module: str = "toolserver") -> Iterator[tuple[Program, str]]:
+    """A server of our own on a world of its own, and a token with credits for all of a run."""
+    with started("world", folder=folder) as world:
+        settings = SETTINGS | selling(world.url) | {"TOOLSERVER_UPSTREAM__VIA": world.url}
+        with started("serve", "--server", server, folder=folder, module=module, **settings) as program:
+            yield program, bought(program, world.url, USD)
+
+
 def soak_server(server: str, seconds: float, folder: Path) -> Soak:
-    """Start a server of our own for the run."""
-    with started("demo", "--server", server, folder=folder, **SETTINGS) as program:
-        return asyncio.run(soak(program, server, seconds))
+    """Start a server for the run, and print its figures while it is still there: on a busy machine it ends late."""
+    with served(server, folder) as (program, token):
+        run = asyncio.run(soak(program, token, server, seconds))
+        run.print()
+    return run
 
 
 def main(minutes: float, servers: tuple[str, ...]) -> int:
@@ -249,7 +273,6 @@ def main(minutes: float, servers: tuple[str, ...]) -> int:
     for server in servers:
         with tempfile.TemporaryDirectory() as folder:
             run = soak_server(server, minutes * 60, Path(folder))
-        run.print()
         wrong += bool(run.wrong) or run.is_starved
     return wrong
 

@@ -17,7 +17,6 @@ SECONDS = 25
 @pytest.mark.parametrize("server", SERVERS)
 def test_all_hostile_clients_at_once_do_not_keep_an_honest_one_waiting(tmp_path, server):
     run = soak_server(server, SECONDS, tmp_path)
-    run.print()
     assert run.wrong == []
     assert len(run.strangers["acted"]) == len(CLIENTS), "every kind of client has acted"
     assert len(run.honest.cached_s) > 100 or run.is_starved

@@ -11,6 +11,7 @@ import anyio
 import httpx
 
 from tests.calls.parts import START
+from tests.postgres import POSTGRES, terms_of
 from toolserver.clock import ManualClock
 from toolserver.ledger.client.connect import build_ledger_client
 from toolserver.ledger.client.ledger import HttpLedger
@@ -21,10 +22,11 @@ from toolserver.ledger.sqlite import FILE, SqliteLedger, open_ledger
 from toolserver.ledger.sqlite_invariants import Breach, find_breaches
 from toolserver.ledger.sqlite_tables import store_state
 from toolserver.settings import LedgerSettings as Settings
-from toolserver.storage.group_commit import durable
+from toolserver.storage.group_commit import GroupCommit, durable
 from toolserver.storage.migrate import migrate
+from toolserver.storage.postgres_group_commit import open_postgres
 
-KINDS = ("memory", "sqlite", "sister")
+KINDS = ("memory", "sqlite", "sister", POSTGRES)
 KEY_ID, SECRET, SERVICE = "b-1", "s" * 32, "b"
 OWNER_URL = "http://owner.test"
 FOLLOWS = Settings(url=OWNER_URL, service=SERVICE, key_id=KEY_ID, secret=SECRET)
@@ -37,11 +39,26 @@ def token(number: int) -> str:
 
 
 @asynccontextmanager
+async def opened_file(kind: str, folder: Path) -> AsyncIterator[GroupCommit]:
+    """What keeps rows: the file of a folder, or the database of that folder on a server."""
+    if kind == "postgres":
+        async with open_postgres(terms_of(folder)) as store:
+            yield store
+        return
+    async with durable(folder / FILE) as file:
+        yield file
+
+
+@asynccontextmanager
 async def opened(kind: str, folder: Path, clock: ManualClock | None = None) -> AsyncIterator[LedgerOwner]:
     """A ledger of that kind; opened again in the same folder, the durable ones have kept their books."""
     clock = clock or ManualClock(START)
     if kind == "memory":
         yield MemoryLedger(clock)
+        return
+    if kind == "postgres":
+        async with open_postgres(terms_of(folder)) as store:
+            yield SqliteLedger(store, clock)
         return
     async with open_ledger(folder / FILE, clock) as ledger:
         if kind == "sqlite":
@@ -49,7 +66,7 @@ async def opened(kind: str, folder: Path, clock: ManualClock | None = None) -> A
             return
         transport = httpx.ASGITransport(internal_app(ledger, FOLLOWED, clock))
         async with durable(folder / f"follower-{next(_followers)}.sqlite3") as file:  # a new follower each time
-            file._writer._db.execute("PRAGMA synchronous=OFF")  # nobody pulls the plug here
+            file._db.execute("PRAGMA synchronous=OFF")  # nobody pulls the plug here
             follower = build_ledger_client(FOLLOWS, file, clock, transport=transport)
             yield Sister(follower, ledger)
             await follower.owner.aclose()

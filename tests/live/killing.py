@@ -2,7 +2,7 @@
 
 Every answer that arrives whole names its call. After each kill the service is started again, and every call that is
 still charged must be one of those: what did not arrive was released. What arrived and was released all the same is
-counted.
+counted. Credits are bought on the simulated chain, so that in the end `toolserver books check` compares everything.
 """
 
 import asyncio
@@ -23,18 +23,16 @@ from typing import Any
 
 import httpx
 
-from tests.live.processes import UNLIMITED, Program, _ready_line, command, environment, started
+from tests.live.buying import bought
+from tests.live.processes import UNLIMITED, Program, _ready_line, command, environment, ran, started
 from tests.live.test_sister import SECRET, free_port
-from toolserver.ledger.sqlite import FILE, open_ledger
-from toolserver.server.money import MARKER
+from toolserver.ledger.sqlite import FILE
+from toolserver.purchases.demo import XPUB
 
 PATHS = ("/api/pro/briefing", "/api/pro/macro", "/api/pro/sentiment", "/api/pro/crypto-deep")
-CALLERS, TOKENS, CREDITS = 16, 4, 1_000_000
+CALLERS, TOKENS, USD = 16, 4, 1000
+CREDITS = 50 * USD
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
-
-
-def token(number: int) -> str:
-    return f"svc_live_{number + 1:064x}"
 
 
 @dataclass
@@ -42,6 +40,7 @@ class Tally:
     """What callers got: the call_ids of answers that arrived whole, and how many calls were made in all."""
 
     whole: set[str] = field(default_factory=set)
+    tokens: list[str] = field(default_factory=list)
     made: int = 0
     cut: int = 0
     kills: int = 0
@@ -57,7 +56,7 @@ class Caller:
         self._at, self._tally, self._rng = at, tally, rng
 
     async def run(self) -> None:
-        who = {"authorization": f"Bearer {token(self._rng.randrange(TOKENS))}"}
+        who = {"authorization": f"Bearer {self._rng.choice(self._tally.tokens)}"}
         async with httpx.AsyncClient(base_url=self._at.url, headers=who, timeout=20, trust_env=False) as client:
             while True:
                 self._tally.made += 1
@@ -148,8 +147,8 @@ class Audit:
             hashlib.sha256(core).hexdigest(): json.loads(core)["call_id"]
             for (core,) in _rows(self._seller, "SELECT core FROM receipt")
         }
-        entries = [json.loads(entry) for (entry,) in _rows(self._seller, "SELECT entry FROM no_charge")]
-        told = {receipts.get(e["receipt_sha256"]) for e in entries if e["reason"] == "delivery_failed"}
+        booked = "SELECT hex(receipt) FROM uncharged_call WHERE reason = 'delivery_failed' AND receipt IS NOT NULL"
+        told = {receipts.get(digest.lower()) for (digest,) in _rows(self._seller, booked)}
         gone = {call for call, state in self.states().items() if state == "reversed"} & set(receipts.values())
         return [f"reversed, and not in the log: {call}" for call in sorted(gone - told)]
 
@@ -159,16 +158,23 @@ def _rows(path: Path, sql: str) -> list[Any]:
         return db.execute(sql).fetchall()
 
 
-def _fill(folder: Path) -> None:
-    folder.mkdir(parents=True)
-    (folder / MARKER).touch()
-    asyncio.run(_mint(folder))
+def selling(world: str) -> dict[str, str]:
+    """The settings of a service that sells credits on the simulated chain, large amounts after three blocks too."""
+    servers = json.dumps([f"{world}/u/mainnet.base.org/", f"{world}/u/base-rpc.publicnode.com/"])
+    sells = {"ENABLED": "true", "RPC_URLS": servers, "XPUB": XPUB, "SAFE_FROM_USD": "10000"}
+    settings = {f"TOOLSERVER_PAYMENTS__{name}": value for name, value in sells.items()}
+    return settings | {"TOOLSERVER_SOURCES__LICENCE_POLICY": "any"}
 
 
-async def _mint(folder: Path) -> None:
-    async with open_ledger(folder / FILE) as ledger:
-        for number in range(TOKENS):
-            await ledger.mint(token(number), CREDITS, cause=f"given {number}")
+def check_books(folder: Path, settings: dict[str, str], *more: str) -> list[str]:
+    """What `toolserver books check` finds wrong in a folder."""
+    words = ("books", "check", "--json", "--data-dir", str(folder), *more)
+    done = ran(*words, folder=folder, within_s=120, **settings)
+    if not done.stdout:
+        return [f"books check ended with {done.returncode}: {done.stderr.decode()}"]
+    said = json.loads(done.stdout)
+    print(f"  {folder.name}:", ", ".join(f"{one['name']} {one['compared']}" for one in said["checks"]))
+    return [f"{one['name']}: {text}" for one in said["checks"] for text in one["differences"]]
 
 
 def kill_again_and_again(mode: str, kills: int, folder: Path, *, seed: int = 1) -> tuple[Tally, list[str]]:
@@ -176,14 +182,17 @@ def kill_again_and_again(mode: str, kills: int, folder: Path, *, seed: int = 1) 
     tally, rng, wrong = Tally(), random.Random(seed), list[str]()
     with ExitStack() as stack:
         world = stack.enter_context(started("world", folder=folder))
-        shared = {**UNLIMITED, "TOOLSERVER_UPSTREAM__VIA": world.url}
+        shared, sells = {**UNLIMITED, "TOOLSERVER_UPSTREAM__VIA": world.url}, selling(world.url)
         owner = seller = folder / "data"
         if mode == "client":
             owner = folder / "owner"
-            _fill(owner)
-            shared |= _follow(stack, folder, owner, shared)
+            at, follows = _follow(stack, folder, owner, shared | sells)
+            tally.tokens = [bought(at, world.url, USD) for _ in range(TOKENS)]
+            shared |= follows
         else:
-            _fill(owner)
+            shared |= sells
+            with begun(folder, **shared) as (at, _):
+                tally.tokens = [bought(at, world.url, USD) for _ in range(TOKENS)]
         audit = Audit(owner, seller)
         while tally.kills < kills:
             with begun(folder, **shared) as (program, process):
@@ -196,19 +205,22 @@ def kill_again_and_again(mode: str, kills: int, folder: Path, *, seed: int = 1) 
         with begun(folder, **shared):
             audit.wait_for_releases()
             wrong += audit.check(tally) + audit.check_log()
+        for books in sorted({owner, seller}):
+            more = () if books == owner else ("--owner", str(owner))
+            wrong += check_books(books, sells if books == owner else shared, *more)
     return tally, wrong
 
 
-def _follow(stack: ExitStack, folder: Path, owner: Path, shared: dict[str, str]) -> dict[str, str]:
-    """Start an owner, and return the settings of a service that follows it."""
+def _follow(stack: ExitStack, folder: Path, owner: Path, settings: dict[str, str]) -> tuple[Program, dict[str, str]]:
+    """Start an owner, and return it with the settings of a service that follows it."""
     port = free_port()
     keys = {"KEYS": json.dumps({"b-1": SECRET}), "SERVICES": '{"b-1": ["b"]}', "PORT": str(port)}
-    settings = {f"TOOLSERVER_LEDGER__{name}": value for name, value in keys.items()}
+    settings = settings | {f"TOOLSERVER_LEDGER__{name}": value for name, value in keys.items()}
     place = folder / "owner-logs"
     place.mkdir()
-    stack.enter_context(started("serve", "--data-dir", str(owner), folder=place, **shared, **settings))
+    program = stack.enter_context(started("serve", "--data-dir", str(owner), folder=place, **settings))
     follows = {"URL": f"http://127.0.0.1:{port}", "SERVICE": "b", "KEY_ID": "b-1", "SECRET": SECRET}
-    return {f"TOOLSERVER_LEDGER__{name}": value for name, value in follows.items()}
+    return program, {f"TOOLSERVER_LEDGER__{name}": value for name, value in follows.items()}
 
 
 async def _load_and_kill(

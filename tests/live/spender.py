@@ -11,10 +11,10 @@ import sys
 from collections.abc import Awaitable
 from pathlib import Path
 
-from toolserver import ids
 from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.idempotency_store import SqliteIdempotencyStore
 from toolserver.clock import SystemClock
+from toolserver.core import ids
 from toolserver.errors import PaymentRequired
 from toolserver.ledger.sqlite import SqliteLedger, open_ledger
 

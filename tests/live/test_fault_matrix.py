@@ -151,6 +151,8 @@ def parts(told: Told) -> dict[str, Any]:
 
 def believable(kind: str, source: Source[Any, Any], *, warm: bool) -> bool:
     """Faults that nobody who asks this source alone could notice: it says so, and nothing contradicts it."""
+    if kind == "hostile":
+        return True  # a text says whatever its author wrote: that pages show it as text is tested with them
     if kind == "jump":
         return source.gauge is None or not warm
     return kind in ("frozen", "old", "conditional_stuck") and source.newest_max_s is None

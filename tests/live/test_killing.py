@@ -18,5 +18,4 @@ def test_no_call_without_its_whole_answer_stays_charged(tmp_path, mode):
 
     assert wrong == []
     assert len(tally.whole) > tally.kills
-    if mode == "embedded":  # at most what was sent since the last group commit
-        assert tally.most_released_whole <= 2 * CALLERS
+    assert tally.most_released_whole <= 2 * CALLERS  # at most what was sent since the last group commit

@@ -113,7 +113,9 @@ class Day:
         ):
             self.ask("public", "GET", path)
         self.ask("keys", "GET", "/.well-known/service-receipt-keys.json")
-        self.public["metrics"] = httpx.get(self.program.ready["metrics_url"], trust_env=False).content
+        for name in ("metrics", "operators"):
+            answer = httpx.get(self.program.ready[f"{name}_url"], trust_env=False)
+            self.public[name] = answer.raise_for_status().content
         here = ("--data-dir", str(self.data))
         verbs = (("ledger", "holds"), ("ledger", "check"), ("purchases",), ("keys", "show"), ("db", "backup"))
         for verb in verbs:

@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.cpu_time import PIECE_S, do_piece
 from tests.live.processes import COMMAND, PATHS, STOP_S, UNLIMITED, Program, control, environment, ran, started
 from tests.requirements import proves
 
@@ -249,9 +250,10 @@ def test_the_first_answer_comes_soon_after_the_start(tmp_path: Path) -> None:
         with started("serve", folder=tmp_path) as program:
             assert httpx.get(f"{program.url}/api/health", trust_env=False).status_code == 200
             took.append(time.monotonic() - began)
-    median = statistics.median(took)
-    print(f"\nstart to first answer: {median:.2f} s (of {', '.join(f'{t:.2f}' for t in took)}; aim {FIRST_ANSWER_S})")
-    assert median < FIRST_ANSWER_S * CI_FACTOR
+    median, pace = statistics.median(took), max(1.0, min(do_piece() for _ in range(3)) / PIECE_S)
+    said = f"aim {FIRST_ANSWER_S} where a piece of work takes {PIECE_S} s, and here {pace * PIECE_S:.3f} s"
+    print(f"\nstart to first answer: {median:.2f} s (of {', '.join(f'{t:.2f}' for t in took)}; {said})")
+    assert median < FIRST_ANSWER_S * CI_FACTOR * pace
 
 
 @proves("operating.small")

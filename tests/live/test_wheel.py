@@ -74,7 +74,7 @@ def test_the_judges_of_wheels_have_nothing_to_say(wheel: Path, judge: str) -> No
 def test_the_name_and_the_types_are_in_the_wheel(wheel: Path) -> None:
     assert wheel.name.startswith("agent_toolserver-")
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"toolserver/py.typed", "toolserver/client/tools.pyi"} <= set(names)
+    assert {"toolserver/py.typed", "catalog/client/tools.pyi"} <= set(names)
 
 
 def test_in_an_environment_of_its_own_it_runs_demo_call_and_stdio(wheel: Path, tmp_path: Path) -> None:

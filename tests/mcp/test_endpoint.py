@@ -12,6 +12,7 @@ import pytest
 from tests.mcp.service import BASE_URL, POOR, TOKEN, Service, asked, headers_for, running
 from tests.requirements import proves
 from toolserver.mcp import messages
+from toolserver.mcp.sdk import Sdk
 
 JSON = {"content-type": "application/json"}
 CALL = asked("tools/call", {"name": "word", "arguments": {}})
@@ -63,6 +64,18 @@ async def test_a_plain_post_without_accept_and_handshake_calls_a_tool(service: S
     assert answer.status_code == 200
     assert result["structuredContent"]["data"]["word"] == 'gl"ück\\'
     assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+
+
+async def test_the_sdk_is_prepared_before_a_message_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = anyio.Event()
+
+    async def prepare(sdk: Sdk) -> None:
+        prepared.set()
+
+    monkeypatch.setattr(Sdk, "prepare", prepare)
+    async with running():
+        with anyio.fail_after(5):
+            await prepared.wait()
 
 
 async def test_the_sdk_also_takes_a_post_without_accept(service: Service) -> None:

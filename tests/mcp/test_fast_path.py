@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx
 import pytest
@@ -44,7 +45,7 @@ def _parsed(answer: httpx.Response) -> Any:
 @asynccontextmanager
 async def pair() -> AsyncIterator[Pair]:
     async with running() as service, running() as other:
-        other.endpoint._answer_at_once = lambda post, choice: None
+        other.endpoint._answer_at_once = AsyncMock(return_value=None)
         other.endpoint._answer_later = other.endpoint._by_sdk
         service.endpoint._sdk = _Forbidden()
         async with service.client() as fast, other.client() as sdk:

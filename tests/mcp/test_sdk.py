@@ -51,6 +51,21 @@ async def test_the_sdk_is_started_once_for_all_who_need_it_at_the_same_time(monk
     ]
 
 
+async def test_it_is_started_once_the_service_has_run_for_a_while(monkeypatch):
+    module = Module()
+    monkeypatch.setattr(sdk.importlib, "import_module", lambda name: module.names.append(name) or module)
+    async with anyio.create_task_group() as tasks:
+        asked = Sdk("fast", tasks, body_limit=9, everything=False)
+        async with anyio.create_task_group() as soon:
+            soon.start_soon(asked.prepare, 0.05)
+            await anyio.sleep(0.01)
+            assert module.names == []
+        assert module.names == ["toolserver.mcp.sdk_server"]
+        await asked({}, None, None, choice=None, caller=None)
+        assert len(module.made) == 1
+        tasks.cancel_scope.cancel()
+
+
 async def test_the_fixtures_server_is_another_module(monkeypatch):
     module = Module()
     monkeypatch.setattr(sdk.importlib, "import_module", lambda name: module.names.append(name) or module)

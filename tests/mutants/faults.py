@@ -148,8 +148,8 @@ MUTANTS = (
     fault(
         "toolserver/calls/quotas.py",
         "clients are never forgotten",
-        "if len(self._full_at) > self._keys:",
-        "if len(self._full_at) < 0:",
+        "while len(self._full_at) > self._keys:",
+        "while len(self._full_at) < 0:",
     ),
     fault(
         "toolserver/calls/sale.py",

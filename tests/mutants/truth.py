@@ -21,6 +21,7 @@ PROOF, FRESHNESS, CACHE = (
     "toolserver/upstream/cache.py",
 )
 FETCHER, STILLNESS = "toolserver/upstream/fetcher.py", "toolserver/upstream/stillness_guard.py"
+SIZES = "toolserver/upstream/size_guard.py"
 PROVENANCE = "toolserver/context/provenance.py"
 
 ENGINE = (
@@ -54,6 +55,16 @@ ENGINE = (
     fault(FRESHNESS, "no answer is too old", 'raise SourceFrozen(f"newest is of {dated:%Y-%m-%d %H:%M}")', "return"),
     fault(STILLNESS, "what stands still is always new", "if standing is None or standing.value != moving:", "if True:"),
     fault(STILLNESS, "what moves may stand for an hour", "STILL_S = 300.0", "STILL_S = 3600.0"),
+    fault(SIZES, "three rows of fifty are a list", "and count < SHARE * usual", "and False"),
+    fault(
+        SIZES,
+        "two of usually three are too few",
+        "usual is not None and usual >= LEAST_USUAL and",
+        "usual is not None and",
+    ),
+    fault(SIZES, "any other provider agrees", "listed == source.lists and name != source.name and", ""),
+    fault(SIZES, "a short list is the usual one at once", "CHANGED_S = 2 * 86400.0", "CHANGED_S = 0.0"),
+    fault(CACHE, "nobody counts the rows", "if not (is_chosen or source.user_input):", NEVER),
     fault(
         CACHE,
         "jumps are not looked for",

@@ -9,16 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.ledger.ledgers import opened
 from tests.purchases.wallet import XPUB
 from toolserver.clock import ManualClock
 from toolserver.core.credit_price import ATOMIC
 from toolserver.core.credit_sales import Claim, CreditedPurchase, PurchaseQuote
 from toolserver.errors import ToolserverError
-from toolserver.ledger.sqlite import SqliteLedger, open_ledger
+from toolserver.ledger.sqlite import SqliteLedger
 from toolserver.purchases.ceilings import Ceilings, SalesCeilings
 from toolserver.purchases.confirm import Confirmations, Rules
 from toolserver.purchases.deposit import DepositKey
-from toolserver.purchases.matching import TRANSFER, TRANSFER_SELECTOR, Log, Receipt, Transaction
+from toolserver.purchases.matching import TRANSFER, TRANSFER_SELECTOR, Log, Receipt, Transaction, transfers
 from toolserver.purchases.policy import ObservedTransaction
 from toolserver.purchases.quotes import Quotes, QuoteTerms
 from toolserver.purchases.reorg_watch import ReorgWatch
@@ -112,6 +113,13 @@ class Server:
         self._ask()
         return [0] * len(addresses)
 
+    async def find_transfer(self, address: bytes, since: int) -> bytes | None:
+        self._ask()
+        found = [
+            seen for seen in self.seen.values() if seen and any(t.payee == address for t in transfers(seen.receipt))
+        ]
+        return next((seen.receipt.tx_hash for seen in found if seen.block_time >= since), None)
+
     async def accepts(self, account: bytes, digest: bytes, signature: bytes) -> bool:
         self._ask()
         return account in self.signed
@@ -163,13 +171,15 @@ async def desk(
     wallet: Any = KEY.address,
     clock: ManualClock | None = None,
     ceilings: Ceilings | None = None,
+    kind: str = "sqlite",
     **terms: Any,
 ) -> AsyncIterator[Desk]:
     """A desk over servers, each asked once a claim unless `rules` say otherwise. It ends with books that are right."""
     clock = clock or ManualClock(datetime.fromtimestamp(NOW, UTC))
     rules = rules or Rules(wait_s=0, answer_s=30)  # a machine under load answers late
     chain = RpcPool([partial(_itself, server) for server in servers], monotonic=clock.monotonic)
-    async with open_ledger(folder / "ledger.sqlite3", clock) as ledger:
+    async with opened(kind, folder, clock) as ledger:
+        assert isinstance(ledger, SqliteLedger)
         store = SqlitePurchaseStore(ledger.file)
         review = SqliteReview(ledger.file)
         ceiling = SalesCeilings(ceilings or Ceilings(), review, clock)

@@ -8,6 +8,7 @@ from eth_keys.constants import SECPK1_G, SECPK1_N, SECPK1_P
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cpu_time import PIECE_S, do_piece
 from toolserver.purchases.curve import add_multiple
 from toolserver.purchases.demo import XPUB
 from toolserver.purchases.deposit import DepositKey
@@ -44,4 +45,4 @@ def test_an_address_costs_less_than_half_a_millisecond_of_cpu():
         for index in range(start, start + 20):
             key.address(index)
         best = min(best, (time.process_time() - begun) / 20)
-    assert best < 0.0005
+    assert best < 0.0005 * max(1.0, min(do_piece() for _ in range(3)) / PIECE_S)  # other work slows both alike

@@ -16,10 +16,10 @@ import pytest
 import tools.simulated.base_chain
 from tests.purchases.wallet import address
 from toolserver.core.credit_sales import Claim, CreditSales
-from toolserver.errors import ChainUnavailable, PaymentPending, PaymentRequired
+from toolserver.errors import ChainUnavailable, InvalidArguments, PaymentPending, PaymentRequired
 from toolserver.ledger.sqlite import SqliteLedger, open_ledger
 from toolserver.purchases.chain import ChainNode, NodeFacts
-from toolserver.purchases.demo import chain_url, demo_payments
+from toolserver.purchases.demo import chain_url, demo_payments, pay_by_demo_wallet
 from toolserver.purchases.deposit import checksum_address
 from toolserver.purchases.service import open_purchases
 from toolserver.purchases.sqlite_review import SqliteReview
@@ -213,3 +213,34 @@ async def test_a_world_that_is_full_takes_no_more_payments(demo, monkeypatch):
 async def test_what_is_not_there_cannot_be_undone(demo):
     assert (await demo.client.delete(f"/_sim/chain/0x{'1' * 64}")).status_code == 404
     assert (await demo.client.post("/_sim/chain/faucet", json={})).status_code == 404
+
+
+async def test_the_demo_wallet_pays_on_the_simulated_chain_and_passes_on_what_the_world_refuses(demo):
+    world, wallet = demo.url.removesuffix("/u/mainnet.base.org/"), "0x" + "d2" * 20
+    tx_hash = await pay_by_demo_wallet(world, wallet, 2.5)
+    demo.state.clock.advance(4)
+    assert (await rpc(demo, "eth_getTransactionReceipt", tx_hash))["status"] == "0x1"
+    with pytest.raises(InvalidArguments, match="The simulated world says: to must be an address"):
+        await pay_by_demo_wallet(world, "somewhere", 2.5)
+
+
+async def test_the_demo_wallet_says_when_the_world_is_away(free_tcp_port):
+    with pytest.raises(ChainUnavailable):
+        await pay_by_demo_wallet(f"http://127.0.0.1:{free_tcp_port}", "0x" + "d2" * 20, 1)
+
+
+async def test_a_transfer_is_found_by_its_recipient_but_dust_and_what_came_before_are_not(demo):
+    node, wallet = ChainNode(demo.url), "0x" + "d3" * 20
+    await demo.pay(wallet, 4)
+    demo.state.clock.advance(600)
+    quoted = int(T) + 600
+    await demo.pay(wallet, 0.5)
+    demo.state.clock.advance(4)
+    assert await node.find_transfer(bytes.fromhex(wallet[2:]), quoted) is None
+    sent = await demo.pay(wallet, 1)
+    await demo.pay(wallet, 3)
+    await demo.pay("0x" + "d4" * 20, 3)
+    demo.state.clock.advance(4)
+    assert await node.find_transfer(bytes.fromhex(wallet[2:]), quoted) == bytes.fromhex(sent["tx_hash"][2:])
+    assert await node.find_transfer(bytes(20), quoted) is None
+    await node.aclose()

@@ -165,3 +165,18 @@ async def test_gone_is_what_everybody_who_knows_says_is_gone(all_, gone):
 async def test_nobody_who_is_alone_or_behind_says_what_is_gone(all_):
     with pytest.raises(ChainDown):
         await servers(*all_).is_gone(TX, 100, THEN)
+
+
+async def test_servers_are_counted_as_usable_once_they_have_shown_that_they_are_the_right_chain():
+    clock, first, second = ManualClock(datetime.fromtimestamp(NOW, UTC)), Server(), Server()
+    chain = servers(first, second, clock=clock)
+    assert chain.count_servers() == (2, 0)
+    await chain.check_ready()
+    assert chain.count_servers() == (2, 1)
+    assert second.asked == 0
+    first.down = True
+    for _ in range(FAILURES):
+        await chain.observe(TX)
+    assert chain.count_servers() == (2, 1)
+    clock.advance(REST_S)
+    assert chain.count_servers() == (2, 2)

@@ -71,8 +71,8 @@ async def opened(folder: Path, given: Settings) -> CreditSales:
         open_purchases(
             given,
             ledger=ledger,
-            make_store=lambda: SqlitePurchaseStore(ledger.file),
-            make_review=lambda: SqliteReview(ledger.file),
+            make_store=partial(SqlitePurchaseStore, ledger.file),
+            make_review=partial(SqliteReview, ledger.file),
             clock=clock,
             host="h",
         ) as made,
@@ -109,8 +109,8 @@ async def test_nothing_is_sold_while_no_server_of_the_right_chain_answers(tmp_pa
             open_purchases(
                 given,
                 ledger=ledger,
-                make_store=lambda: SqlitePurchaseStore(ledger.file),
-                make_review=lambda: SqliteReview(ledger.file),
+                make_store=partial(SqlitePurchaseStore, ledger.file),
+                make_review=partial(SqliteReview, ledger.file),
                 clock=clock,
                 host="h",
             ) as made,
@@ -135,8 +135,8 @@ async def test_a_revoked_token_has_no_balance_even_if_asked_directly(tmp_path):
         async with open_purchases(
             Settings(),
             ledger=d.ledger,
-            make_store=lambda: d.store,
-            make_review=lambda: SqliteReview(d.ledger.file),
+            make_store=lambda task=None: d.store,
+            make_review=partial(SqliteReview, d.ledger.file),
             clock=d.clock,
             host="h",
         ) as made:

@@ -5,6 +5,7 @@ import sqlite3
 import pytest
 
 from tests.ledger.ledgers import token
+from tests.postgres import POSTGRES
 from tests.purchases.parts import NOW, TX, Server, address_of, desk, paid
 from toolserver.core.caller import token_hash
 from toolserver.errors import ToolserverError
@@ -15,11 +16,11 @@ from toolserver.storage.errors import StorageFailed
 AT, TO, FROM = NOW * 1000, bytes([0xD0]) * 20, bytes([0xE0]) * 20
 
 
-@pytest.fixture
-async def shop(tmp_path):
+@pytest.fixture(params=["sqlite", POSTGRES])
+async def shop(request, tmp_path):
     """A desk with a final purchase of 250 credits: its ledger, refunds, and the token."""
     server = Server()
-    async with desk(tmp_path, [server]) as d:
+    async with desk(tmp_path, [server], kind=request.param) as d:
         quote = await d.quote("5")
         server.sees(paid(address_of(quote), 5))
         bought = (await d.confirm(TX, quote.memo)).token
@@ -43,6 +44,19 @@ async def test_credits_leave_with_the_proof_and_the_state(shop):
     assert (await refunds.note_paid("rf_1", bytes([7]) * 32, AT + 9)).ended_at == AT + 9
     assert [one.id for one in await refunds.list_refunds(("paid",))] == ["rf_1"]
     assert (await refunds.find_payments(token_hash(bought).hex())).transfers[0].tx_hash == TX
+
+
+async def test_the_transaction_that_was_sent_first_is_not_forgotten_for_another(shop):
+    _, refunds, bought = shop
+    await refunds.add(draft(bought, 100))
+    await refunds.book("rf_1", "payer", FROM, AT)
+    await refunds.note_sending("rf_1", bytes([7]) * 32)
+    for before in (None, bytes([9]) * 32):
+        with pytest.raises(RefundRefused, match="by another run"):
+            await refunds.note_sending("rf_1", bytes([8]) * 32, replaces=before)
+    assert (await refunds.find("rf_1")).tx_hash == bytes([7]) * 32
+    await refunds.note_sending("rf_1", bytes([8]) * 32, replaces=bytes([7]) * 32)
+    assert (await refunds.find("rf_1")).tx_hash == bytes([8]) * 32
 
 
 async def test_two_refunds_that_fit_one_by_one_do_not_both_fit(shop):

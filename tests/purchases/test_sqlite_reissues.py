@@ -3,11 +3,11 @@
 import pytest
 
 from tests.calls.parts import START
-from tests.ledger.ledgers import token
+from tests.ledger.ledgers import opened, token
+from tests.postgres import POSTGRES
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import RevokedToken, ToolserverError
-from toolserver.ledger.sqlite import FILE, open_ledger
 from toolserver.purchases.reissues import WAIT_MS, ReissueDraft, ReissueRefused
 from toolserver.purchases.sqlite_reissues import SqliteReissues, complete_reissue
 
@@ -15,10 +15,10 @@ LOST, NEW, NEWER = (token_hash(token(number)).hex() for number in (1, 2, 3))
 PAYER = bytes([1]) * 20
 
 
-@pytest.fixture
-async def shop(tmp_path):
+@pytest.fixture(params=["sqlite", POSTGRES])
+async def shop(request, tmp_path):
     clock = ManualClock(START)
-    async with open_ledger(tmp_path / FILE, clock) as ledger:
+    async with opened(request.param, tmp_path, clock) as ledger:
         await ledger.mint(token(1), 10, cause="rich")
         yield ledger, SqliteReissues(ledger.file, clock), clock
         assert await ledger.check() == []

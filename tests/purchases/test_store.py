@@ -1,4 +1,4 @@
-"""The contract of every store of purchases, over SQLite and memory."""
+"""The contract of every store of purchases, over memory, SQLite and PostgreSQL."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,6 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.ledger.ledgers import opened as opened_ledger
+from tests.postgres import POSTGRES
 from tests.purchases.parts import NOW, OTHER, TX, TX2, block_hash, observed, receipt, transfer_log
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
@@ -17,7 +19,7 @@ from toolserver.errors import PaymentRequired
 from toolserver.ledger.memory import MemoryLedger
 from toolserver.ledger.operations import CauseReused
 from toolserver.ledger.protocol import LedgerOwner
-from toolserver.ledger.sqlite import FILE, open_ledger
+from toolserver.ledger.sqlite import SqliteLedger
 from toolserver.purchases.listing import ListedPurchase
 from toolserver.purchases.matching import match_deposit
 from toolserver.purchases.memory_store import MemoryPurchaseStore
@@ -32,7 +34,7 @@ from toolserver.purchases.store import (
     UnappliedPayment,
 )
 
-KINDS = ("memory", "sqlite")
+KINDS = ("memory", "sqlite", POSTGRES)
 US, SECOND = bytes([0xD0]) * 20, bytes([0xD1]) * 20
 TOKEN, TOKEN2 = "svc_live_" + "a" * 64, "svc_live_" + "b" * 64
 MS = NOW * 1000
@@ -62,7 +64,8 @@ async def opened(kind: str, folder: Path) -> AsyncIterator[Kept]:
         ledger = MemoryLedger(clock)
         yield Kept(MemoryPurchaseStore(ledger.books), ledger)
         return
-    async with open_ledger(folder / FILE, clock) as durable:
+    async with opened_ledger(kind, folder, clock) as durable:
+        assert isinstance(durable, SqliteLedger)
         yield Kept(SqlitePurchaseStore(durable.file), durable)
         assert await durable.check() == []
 

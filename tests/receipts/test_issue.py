@@ -1,5 +1,6 @@
 """The rules of issuing: which sale gets which receipt, and which leaf it names."""
 
+import hashlib
 import json
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from tests.calls.parts import START
 from toolserver.clock import ManualClock
 from toolserver.receipts.issue import IssueReceipt, ReceiptIssuer, ReceiptState, RecordUncharged
 from toolserver.receipts.keys import KeyRing
-from toolserver.receipts.log_state import UnchargedCall
+from toolserver.receipts.log_buckets import BucketNamer, UnchargedCall, hour_at
 from toolserver.receipts.sign import Body, Sale, receipt_id
 
 NOW = START.timestamp()
@@ -19,7 +20,8 @@ UNCHARGED = SALE._replace(call_id="call_2", charged=0, reason="5xx", status=503)
 
 @pytest.fixture
 def issuer(tmp_path):
-    return ReceiptIssuer(KeyRing(tmp_path / "keys.json", ManualClock(START)), service="data.example", origin="o")
+    ring = KeyRing(tmp_path / "keys.json", ManualClock(START))
+    return ReceiptIssuer(ring, service="data.example", origin="o", buckets=BucketNamer(ring))
 
 
 def test_a_new_receipt_is_added_under_the_id_of_its_call(issuer):
@@ -28,7 +30,7 @@ def test_a_new_receipt_is_added_under_the_id_of_its_call(issuer):
     assert receipt.id == receipt_id("call_1")
     assert state.new_receipts == [receipt]
     assert json.loads(receipt.core)["log"] is None
-    assert state.new_events == []
+    assert state.new_calls == []
 
 
 def test_the_same_sale_in_one_group_gets_one_receipt(issuer):
@@ -54,13 +56,24 @@ def test_a_sale_that_the_stored_receipt_does_not_describe_gets_a_new_id(issuer, 
     assert [each.id for each in state.new_receipts] == [first.id, second.id]
 
 
-def test_each_uncharged_call_names_the_next_leaf(issuer):
-    state = ReceiptState(log_size=7)
-    RecordUncharged(UnchargedCall(NOW, "cancelled", "/x", 2)).on(state)
+def test_an_uncharged_call_is_booked_in_the_bucket_that_its_receipt_names(issuer):
+    state = ReceiptState()
+    hung_up = UnchargedCall(NOW, SALE.owner, "cancelled", "/x", 2)
+    RecordUncharged(issuer.buckets, hung_up).on(state)
     receipt = IssueReceipt(issuer, UNCHARGED, NOW).on(state)
-    assert json.loads(receipt.core)["log"] == {"origin": "o", "index": 8}
-    assert [event.reason for event in state.new_events] == ["cancelled", "5xx"]
-    assert state.next_seq == 9
+    bucket = issuer.buckets.name(hung_up._replace(reason="5xx"), hour_at(NOW))
+    digest = hashlib.sha256(receipt.core).digest()
+    assert json.loads(receipt.core)["log"] == bucket.place("o")
+    first, second = state.new_calls
+    assert (first.reason, first.receipt, first.credits, first.at) == ("cancelled", None, 2, int(NOW * 1000))
+    assert second == (hour_at(NOW), bucket.key, "5xx", "/x", 2, digest, int(NOW * 1000))
+
+
+@pytest.mark.parametrize(("closed", "hour"), [(-1, 0), (-2, 0), (0, 1), (5, 6)])
+def test_no_call_is_booked_in_an_hour_that_is_in_the_log(issuer, closed, hour):
+    state = ReceiptState(closed=hour_at(NOW) + closed)
+    IssueReceipt(issuer, UNCHARGED, NOW + 1800).on(state)
+    assert state.new_calls[0].hour == hour_at(NOW) + hour
 
 
 def test_a_receipt_is_shown_with_a_signature_only_while_its_key_can_sign(issuer):

@@ -177,3 +177,29 @@ def test_a_key_set_of_others_may_hold_what_we_do_not_use():
 def test_base64url_is_read_strictly(text):
     with pytest.raises(ValueError, match="not base64url"):
         unb64(text)
+
+
+def test_a_ring_shows_the_keys_of_others_and_signs_with_its_own(tmp_path):
+    ring, other = KeyRing(tmp_path / "keys.json", ManualClock(START)), make_key()
+    mine = ring.current()
+
+    ring.learn((replace(mine, seed=None), replace(other, seed=None)))
+
+    assert ring.current() == mine
+    assert ring.find(other.kid) == replace(other, seed=None)
+    assert [jwk["kid"] for jwk in ring.published()] == [mine.kid, other.kid]
+    assert [key.kid for key in ring.own] == [mine.kid]
+
+
+def test_what_another_one_revoked_signs_no_more_also_after_the_file_was_read_again(tmp_path):
+    clock = ManualClock(START)
+    ring = KeyRing(tmp_path / "keys.json", clock)
+    revoked = replace(ring.current(), seed=None, revoked_at=int(NOW))
+
+    ring.learn((revoked,))
+    write(tmp_path / "keys.json", [*ring.own, make_key(int(NOW) + 100)])
+    clock.advance(LOOK_S)
+
+    assert len(ring.own) == 2
+    with pytest.raises(NoSuchKey):
+        ring.current()

@@ -6,53 +6,69 @@ from tests.calls.parts import START
 from tests.receipts.test_merkle import mth
 from toolserver.receipts import merkle
 from toolserver.receipts.keys import make_key
+from toolserver.receipts.log_buckets import BookedCall, add_up, hour_at
 from toolserver.receipts.log_state import (
+    AppendHour,
     DaySum,
     LogForked,
+    LogLease,
     SignCheckpoint,
-    UnchargedCall,
     describe_day,
-    entry_of,
     grow_log,
 )
 
 NOW = START.timestamp()
-SIGN = SignCheckpoint("data.example/log", make_key(), int(NOW * 1000))
+HOUR, MS = hour_at(NOW), int(NOW * 1000)
+SIGN = SignCheckpoint("data.example/log", make_key(), MS)
 
 
-def events(count):
-    return [UnchargedCall(NOW, "5xx", f"/api/pro/{n % 2}", 3) for n in range(count)]
+def calls(count, first=0, hour=HOUR):
+    """Calls of as many tokens."""
+    keys = (bytes([first + n]) * 32 for n in range(count))
+    return [BookedCall(hour, key, "5xx", f"/api/pro/{n % 2}", 3, None, MS) for n, key in enumerate(keys)]
+
+
+def totals(count):
+    return add_up(calls(count))
+
+
+def grown(count, size=0, frontier=None):
+    return grow_log(totals(count), size, frontier or {}, MS)
 
 
 def nodes_of(count):
     """All nodes of a log of so many leaves."""
-    return {(level, place): value for level, place, value in grow_log(events(count), 0, {}).nodes}
+    return {(level, place): value for level, place, value in grown(count).nodes}
 
 
 def test_growth_in_two_groups_is_growth_in_one():
-    whole = grow_log(events(7), 0, {})
-    first = grow_log(events(3), 0, {})
+    whole, first = grown(7), grown(3)
     nodes = {(level, place): value for level, place, value in first.nodes}
     frontier = {place: nodes[place] for place in merkle.frontier(3)}
-    second = grow_log([UnchargedCall(NOW, "5xx", f"/api/pro/{n % 2}", 3) for n in range(3, 7)], 3, frontier)
+    second = grow_log(totals(7)[3:], 3, frontier, MS)
     assert first.leaves + second.leaves == whole.leaves
     assert first.nodes + second.nodes == whole.nodes
 
 
-def test_growth_sums_calls_and_credits_by_day_reason_and_endpoint():
-    growth = grow_log([*events(3), UnchargedCall(NOW + 86400, "5xx", "/api/pro/0", 5)], 0, {})
-    assert growth.sums == [
-        DaySum("2027-01-15", "5xx", "/api/pro/0", 2, 6),
-        DaySum("2027-01-15", "5xx", "/api/pro/1", 1, 3),
-        DaySum("2027-01-16", "5xx", "/api/pro/0", 1, 5),
+def test_an_hour_grows_the_log_by_a_leaf_for_each_bucket_and_by_sums_of_its_day():
+    lease = LogLease("a", MS + 5, MS + 9)
+    append = AppendHour.of(HOUR, [*calls(3), calls(1)[0]._replace(credits=5)], lease)
+    growth = append.on(0, {})
+    assert (append.calls, [leaf.at for leaf in growth.leaves]) == (4, [MS + 5] * 3)
+    assert [(leaf.hour, leaf.key, leaf.day) for leaf in growth.leaves] == [
+        (HOUR, bytes([n]) * 32, "2027-01-15") for n in range(3)
     ]
-    assert [leaf.day for leaf in growth.leaves] == ["2027-01-15"] * 3 + ["2027-01-16"]
+    assert growth.sums == [
+        DaySum("2027-01-15", "5xx", "/api/pro/0", 3, 11),
+        DaySum("2027-01-15", "5xx", "/api/pro/1", 1, 3),
+    ]
+    assert growth.leaves[0].entry == append.totals[0].entry(0)
 
 
 @pytest.mark.parametrize("size", [0, 1, 5, 8])
 def test_a_checkpoint_signs_the_root_of_the_whole_log(size):
     signed = SIGN.on(size, None, nodes_of(size))
-    assert signed.root == mth([entry_of(event, seq) for seq, event in enumerate(events(size))])
+    assert signed.root == mth([total.entry(seq) for seq, total in enumerate(totals(size))])
     assert (signed.size, signed.at) == (size, SIGN.now)
     assert signed.note.startswith(f"data.example/log\n{size}\n")
 

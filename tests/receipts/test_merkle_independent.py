@@ -11,7 +11,7 @@ import pytest
 from tests.calls.shop import Shop, shop
 from tests.live.programs import CLIENTS, installed
 from tests.requirements import proves
-from toolserver.receipts.log_state import UnchargedCall
+from toolserver.receipts.log_buckets import UnchargedCall
 from toolserver.receipts.service import LOG_PATH
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
@@ -69,11 +69,12 @@ async def mirror(tmp_path: Path) -> AsyncIterator[Mirror]:
 
 
 async def grow(s: Shop, to: int) -> None:
-    """Calls that were not charged, until there are so many; the log is signed anew."""
+    """Calls of as many tokens that were not charged, until there are so many leaves; the log is signed anew."""
     size = (await s.evidence._store.head()).size
     for number in range(size, to):
-        await s.evidence.log.record(UnchargedCall(s.clock.time(), "stale_data", f"/api/pro/{number}", 2, "0" * 64))
-    s.clock.advance(61)
+        call = UnchargedCall(s.clock.time(), f"{number:064x}", "stale_data", f"/api/pro/{number}", 2, "0" * 64)
+        await s.evidence.log.record(call)
+    await s.close_hour()
 
 
 @proves("log.verified-by-others")

@@ -139,12 +139,15 @@ async def test_a_call_that_is_not_charged_has_a_receipt_that_says_so(tmp_path, p
         found = await s.verify(answer.headers["x-service-receipt"])
         told = await s.tell(path.replace("/api/pro/", "premium_"))
         left = await s.ledger.balance(RICH)
+        await s.close_hour()
+        later = await s.verify(answer.headers["x-service-receipt"])
     core = found["core"]
     assert (answer.status_code, core["status"], core["agent_nonce"]) == (status, status, "mine")
     assert (core["kind"], core["settlement"], core["no_charge_reason"]) == ("no_charge", "released", reason)
     assert (core["cost"], core["credits_charged"], core["balance_after"]) == (3, 0, 100)
     assert core["response_sha256"] == (sha256(answer.content) if status == 200 else None)
-    assert (found["valid"], found["checks"]["in_log"]) == (True, True)
+    assert (found["valid"], found["checks"]["in_log"]) == (True, None)  # its hour is not over
+    assert (later["valid"], later["checks"]["in_log"]) == (True, True)
     assert answer.headers["x-credits-remaining"] == "100"
     assert read_core(told["_meta"]["receipt"])["no_charge_reason"] == reason
     assert left == 100
@@ -232,6 +235,7 @@ async def test_a_receipt_cannot_be_written_to(tmp_path):
 async def test_a_stored_receipt_can_be_verified_by_its_id_without_showing_what_it_says(tmp_path):
     async with shop(tmp_path) as s:
         id = (await s.buy("/api/pro/void")).headers["x-service-receipt-id"]
+        await s.close_hour()
         found = await s.rest.get("/api/receipt/verify", params={"id": id})
         missing = await s.rest.get("/api/receipt/verify", params={"id": "rcpt_" + "0" * 32})
         odd = await s.rest.get("/api/receipt/verify", params={"id": "x"})
@@ -305,10 +309,16 @@ async def test_a_receipt_that_names_another_place_in_the_log_is_found_out_even_i
         core = core_of(await s.buy("/api/pro/void"))
         (key,) = read_keys(tmp_path / RECEIPT_KEYS)
         verdicts = []
-        for index in (core["log"]["index"] + 1, 2**53 - 1):
-            payload = encode(core | {"log": core["log"] | {"index": index}})
-            verdicts.append(await s.verify(compact(key.kid, payload, key.sign(signing_input(key.kid, payload)))))
-    assert [(found["valid"], found["checks"]["in_log"]) for found in verdicts] == [(False, False)] * 2
+        others = [{"key": "0" * 64}, {"hour": "2027-01-15T07:00:00Z"}, {"hour": "9999-12-31T23:00:00Z"}]
+        places = [core["log"] | other for other in others] + [{"origin": "o", "index": n} for n in (0, 2**53 - 1)]
+        for hours in range(2):
+            for place in places:
+                payload = encode(core | {"log": place})
+                signature = key.sign(signing_input(key.kid, payload))
+                verdicts.append(await s.verify(compact(key.kid, payload, signature)))
+            if not hours:
+                await s.close_hour()
+    assert [(found["valid"], found["checks"]["in_log"]) for found in verdicts] == [(False, False)] * 10
 
 
 @proves("premium.verifier", "receipt.verdict")

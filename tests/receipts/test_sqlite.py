@@ -5,14 +5,14 @@ import sqlite3
 import anyio
 import pytest
 
-from tests.receipts.stores import open_store
-from tests.receipts.test_store import NOW, event, issuer, sale, signing
+from tests.receipts.stores import append_hours, open_store
+from tests.receipts.test_store import HOUR, NOW, OVER, event, issuer, sale, signing
 from toolserver.receipts.issue import IssueReceipt
 from toolserver.receipts.sqlite import delete_receipts, find_receipts, issue_receipts
 from toolserver.storage.errors import StorageFailed
 from toolserver.storage.migrate import migrate
 
-__all__ = ["issuer"]
+__all__ = ["event", "issuer"]
 
 
 @pytest.fixture
@@ -23,18 +23,20 @@ def db():
     db.close()
 
 
-async def test_receipts_log_and_checkpoint_outlive_the_process(tmp_path, issuer):
+async def test_receipts_log_and_checkpoint_outlive_the_process(tmp_path, issuer, event):
     async with open_store("sqlite", tmp_path) as store:
         receipt = await store.issue(IssueReceipt(issuer, sale(charged=0, reason="5xx"), NOW))
+        await append_hours(store, OVER)
         signed = await store.sign_checkpoint(signing())
+        await store.record(event(at=OVER))
     async with open_store("sqlite", tmp_path) as store:
         assert await store.receipt(receipt.id) == receipt
-        assert await store.head() == (signed, 1)
-        await store.record(event())
+        assert await store.head() == (signed, 1, HOUR)
+        await append_hours(store, OVER + 3600)
         assert (await store.sign_checkpoint(signing())).size == 2
 
 
-async def test_a_store_that_is_closed_says_so(tmp_path):
+async def test_a_store_that_is_closed_says_so(tmp_path, event):
     async with open_store("sqlite", tmp_path) as store:
         pass
     with pytest.raises(StorageFailed):
@@ -47,7 +49,7 @@ def test_receipts_are_part_of_the_callers_transaction(db, issuer):
     assert find_receipts(db, [receipt.id, "rcpt_other"]) == {receipt.id: receipt}
     db.execute("ROLLBACK")
     assert find_receipts(db, [receipt.id]) == {}
-    assert db.execute("SELECT count(*) FROM no_charge").fetchone() == (0,)
+    assert db.execute("SELECT count(*) FROM uncharged_call").fetchone() == (0,)
 
 
 def test_only_the_named_receipts_are_deleted(db, issuer):
@@ -59,6 +61,8 @@ def test_only_the_named_receipts_are_deleted(db, issuer):
 
 async def test_a_receipt_that_cannot_be_signed_leaves_nothing_and_spoils_no_other(tmp_path, issuer, caplog):
     class Broken:
+        buckets = issuer.buckets
+
         def sign(self, *given):
             raise OSError("no key")
 
@@ -75,4 +79,4 @@ async def test_a_receipt_that_cannot_be_signed_leaves_nothing_and_spoils_no_othe
             tasks.start_soon(issue, IssueReceipt(issuer, sale(), NOW))
             tasks.start_soon(issue, IssueReceipt(Broken(), sale("call_2", charged=0, reason="5xx"), NOW))
         assert sorted(outcomes) == sorted(["no key", "rcpt_" + "1" * 32])
-        assert (await store.head()).size == 0
+        assert await store.days(5) == []

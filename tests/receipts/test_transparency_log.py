@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 import shutil
@@ -16,20 +17,25 @@ import pytest
 from tests.calls.parts import RICH, START
 from tests.calls.shop import BEARER, DOWN, shop
 from tests.calls.toy import FIRST, SECOND
+from tests.receipts.old_log import make_old_log
 from tests.receipts.test_merkle import consistent, mth, root_from_path, root_from_tiles, state, unbundled
 from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import BillingUnavailable
-from toolserver.receipts.log_state import LogForked, UnchargedCall
-from toolserver.receipts.transparency_log import CHECKPOINT_S, EVENTS, REMEMBERED
+from toolserver.receipts.log_buckets import UnchargedCall, open_bucket, read_hour
+from toolserver.receipts.log_state import LogForked
+from toolserver.receipts.transparency_log import EVENTS, LEASE_S, REMEMBERED, TransparencyLog, read_mark
+from toolserver.server.sqlite_books_check import check_books
 from toolserver.storage.errors import RowsRewritten
 from toolserver.storage.group_commit import durable
+from toolserver.storage.high_water import HighWater
 from toolserver.storage.migrate import migrations, statements
 from toolserver.storage.sealed_file import note_restored
 
 LOG = "/api/payment/no-charge-log"
 STATS = "/api/payment/no-charge-stats"
+OWNERS = itertools.count()
 
 
 async def stats(s, **query):
@@ -39,12 +45,20 @@ async def stats(s, **query):
     return answer.json()
 
 
-async def fill(s, count, reason="5xx"):
-    """Events without calls."""
+async def book(s, count, reason="5xx"):
+    """Calls of as many tokens, each booked in a bucket of its own."""
     at = s.clock.time()
     async with anyio.create_task_group() as tasks:
         for n in range(count):
-            tasks.start_soon(s.evidence.log.record, UnchargedCall(at, reason, f"/api/pro/{n % 3}", 2))
+            call = UnchargedCall(at, f"{next(OWNERS):064x}", reason, f"/api/pro/{n % 3}", 2)
+            tasks.start_soon(s.evidence.log.record, call)
+
+
+async def fill(s, count, reason="5xx"):
+    """So many leaves."""
+    await book(s, count, reason)
+    if count:
+        await s.close_hour()
 
 
 async def published(s):
@@ -73,7 +87,7 @@ async def test_a_day_without_anything_is_zeros(tmp_path):
         origin, size, root = await published(s)
     assert (found["date"], found["count"], found["credits_skipped"], found["events"]) == ("2027-01-15", 0, 0, [])
     assert (found["by_reason"], found["by_endpoint"], found["dates"]) == ({}, {}, None)
-    assert found["log"] == {"origin": origin, "size": 0, "root": base64.b64encode(root).decode()}
+    assert found["log"] == {"origin": origin, "size": 0, "root": base64.b64encode(root).decode(), "waiting": 0}
     assert (origin, size, root) == ("data.example/api/payment/no-charge-log", 0, hashlib.sha256(b"").digest())
 
 
@@ -104,9 +118,10 @@ async def test_every_way_a_call_can_be_free_of_charge_is_in_the_account(tmp_path
     }
     assert (found["count"], found["credits_skipped"]) == (5, 13)
     assert found["dates"] == [{"date": "2027-01-15", "count": 5}]
-    assert [event["seq"] for event in found["events"]] == [4, 3, 2, 1, 0]
+    assert [event["seq"] for event in found["events"]] == [None] * 5
+    assert found["log"]["waiting"] == 5
     assert found["events"][4] | {"receipt_sha256": None} == {
-        "seq": 0,
+        "seq": None,
         "ts": "2027-01-15T08:00:00.000Z",
         "reason": "5xx",
         "endpoint": "/api/pro/broken",
@@ -118,9 +133,9 @@ async def test_every_way_a_call_can_be_free_of_charge_is_in_the_account(tmp_path
 @proves("no-charge-log.days")
 async def test_days_are_told_apart_and_another_day_can_be_asked_for(tmp_path):
     async with shop(tmp_path) as s:
-        await fill(s, 2)
+        await book(s, 2)
         s.clock.advance(86400)
-        await fill(s, 3, "stale_data")
+        await book(s, 3, "stale_data")
         today, before = await stats(s, dates="true"), await stats(s, date="2027-01-15")
         never = await stats(s, date="1999-12-31")
     assert (today["date"], today["count"], today["by_reason"]) == ("2027-01-16", 3, {"stale_data": 3})
@@ -140,8 +155,8 @@ async def test_a_day_shows_its_last_events_only_but_counts_them_all(tmp_path):
         await fill(s, EVENTS + 50)
         found = await stats(s)
     assert found["count"] == EVENTS + 50
-    assert [found["events"][0]["seq"], found["events"][-1]["seq"]] == [EVENTS + 49, 50]
-    assert len(found["events"]) == EVENTS
+    seqs = [event["seq"] for event in found["events"]]
+    assert (len(set(seqs)), min(seqs) >= 0, max(seqs) < EVENTS + 50) == (EVENTS, True, True)
 
 
 @proves("no-charge-log.proof")
@@ -149,6 +164,7 @@ async def test_an_auditor_can_rebuild_the_log_from_what_is_public_and_finds_ever
     async with shop(tmp_path) as s:
         await fill(s, 700)
         receipt = (await s.buy("/api/pro/broken")).headers["x-service-receipt"]
+        await s.close_hour()
         _, size, root = await published(s)
         tiles = dict.fromkeys(((0, 0), (0, 1), (0, 2), (1, 0)))
         for level, n in tiles:
@@ -161,27 +177,107 @@ async def test_an_auditor_can_rebuild_the_log_from_what_is_public_and_finds_ever
     assert size == 701
     assert root_from_tiles(size, lambda level, n, width: tiles[level, n]) == root == mth(entries)
     core = base64.urlsafe_b64decode(receipt.split(".")[1] + "==")
-    assert json.loads(entries[700])["receipt_sha256"] == hashlib.sha256(core).hexdigest()
+    digest = hashlib.sha256(core)
+    assert json.loads(entries[700])["receipts_root"] == hashlib.sha256(b"\0" + digest.digest()).hexdigest()
     assert [json.loads(entry)["seq"] for entry in entries] == list(range(701))
-    assert day["events"] == [json.loads(entry) for entry in reversed(entries[-EVENTS:])]
-    assert day["log"] == {"origin": "data.example" + LOG, "size": 701, "root": base64.b64encode(root).decode()}
+    assert (day["events"][0]["seq"], day["events"][0]["receipt_sha256"]) == (700, digest.hexdigest())
+    assert day["count"] == sum(json.loads(entry)["calls"] for entry in entries)
+    assert day["credits_skipped"] == sum(json.loads(entry)["credits"] for entry in entries)
+    root64 = base64.b64encode(root).decode()
+    assert day["log"] == {"origin": "data.example" + LOG, "size": 701, "root": root64, "waiting": 0}
 
 
-async def test_a_receipt_of_an_uncharged_call_comes_with_the_proof_that_the_log_has_it(tmp_path):
+async def test_a_receipt_of_an_uncharged_call_comes_with_the_proof_when_its_hour_is_over(tmp_path):
     async with shop(tmp_path) as s:
         await fill(s, 10)
-        bought = await s.buy("/api/pro/void")
-        url = f"/api/receipt/{bought.headers['x-service-receipt-id']}"
-        await fill(s, 5)
+        bought = [await s.buy("/api/pro/void") for _ in range(3)]
+        receipts = [each.headers["x-service-receipt"] for each in bought]
+        url = f"/api/receipt/{bought[1].headers['x-service-receipt-id']}"
+        early = (await s.rest.get(url, headers=BEARER)).json()
+        said_early = await s.verify(receipts[1])
+        await book(s, 5)
+        await s.close_hour()
         proof = (await s.rest.get(url, headers=BEARER)).json()["log_proof"]
-        vkey = await verifier(s)
-        core = (await s.verify(bought.headers["x-service-receipt"]))["core"]
+        vkey, verdict = await verifier(s), await s.verify(receipts[1])
+        core = verdict["core"]
+        named = {"hour": core["log"]["hour"], "key": core["log"]["key"]}
+        public = await s.rest.get(f"{LOG}/bucket", params=named | {"receipt": proof_hash(receipts[1])})
 
+    assert (early["log_proof"], early["log_due"]) == (None, "2027-01-15T10:01:30.000Z")
+    assert (said_early["valid"], said_early["checks"]["in_log"]) == (True, None)
+    assert (verdict["valid"], verdict["checks"]["in_log"]) == (True, True)
+    assert public.json() == proof
     origin, size, root = state(proof["checkpoint"], vkey)
-    leaf = json.dumps(proof["leaf"], sort_keys=True, separators=(",", ":")).encode()
-    assert core["log"] == {"origin": origin, "index": 10} == {"origin": origin, "index": proof["leaf"]["seq"]}
-    assert root_from_path(leaf, 10, size, [bytes.fromhex(step) for step in proof["path"]]) == root
+    leaf = proof["leaf"]
+    assert root_from_path(written(leaf), leaf["seq"], size, unhexed(proof["path"])) == root
     assert size == proof["size"] == 16
+    assert (leaf["calls"], leaf["credits"], leaf["receipts"], leaf["reason"]) == (3, 9, 3, "empty_result")
+    assert core["log"] == {"origin": origin, "hour": leaf["hour"], "key": leaf["key"], "salt": core["log"]["salt"]}
+    inside, digest = proof["receipt"], bytes.fromhex(proof_hash(receipts[1]))
+    found = root_from_path(digest, inside["index"], inside["size"], unhexed(inside["path"]))
+    assert (found.hex(), inside["size"]) == (leaf["receipts_root"], 3)
+
+
+def proof_hash(jws):
+    return hashlib.sha256(base64.urlsafe_b64decode(jws.split(".")[1] + "==")).hexdigest()
+
+
+def written(leaf):
+    return json.dumps(leaf, sort_keys=True, separators=(",", ":")).encode()
+
+
+def unhexed(path):
+    return [bytes.fromhex(step) for step in path]
+
+
+async def test_only_who_holds_the_receipt_and_knows_the_token_can_open_the_key_of_a_bucket(tmp_path):
+    async with shop(tmp_path) as s:
+        place = (await s.verify((await s.buy("/api/pro/void")).headers["x-service-receipt"]))["core"]["log"]
+        again = (await s.verify((await s.buy("/api/pro/void")).headers["x-service-receipt"]))["core"]["log"]
+        s.clock.advance(3600)
+        later = (await s.verify((await s.buy("/api/pro/void")).headers["x-service-receipt"]))["core"]["log"]
+    token, salt = token_hash(RICH).hex(), bytes.fromhex(place["salt"])
+    about = ("/api/pro/void", "empty_result", read_hour(place["hour"]), salt)
+    assert open_bucket(token, *about).hex() == place["key"]
+    assert open_bucket("0" * 64, *about).hex() != place["key"]
+    assert place == again
+    assert not {place["key"], place["salt"]} & {later["key"], later["salt"]}
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ({}, 404),
+        ({"receipt": "0" * 64}, 404),
+        ({"key": "0" * 64}, 404),
+        ({"key": "0" * 63}, 400),
+        ({"key": "G" * 64}, 400),
+        ({"receipt": "0"}, 400),
+        ({"hour": "2027-01-15T08:00:01Z"}, 400),
+        ({"hour": "2027-01-15"}, 400),
+    ],
+)
+async def test_a_bucket_is_asked_for_by_its_hour_and_key_and_says_when_it_will_be_there(tmp_path, query, status):
+    async with shop(tmp_path) as s:
+        bought = await s.buy("/api/pro/void")
+        place = (await s.verify(bought.headers["x-service-receipt"]))["core"]["log"]
+        asked = {"hour": place["hour"], "key": place["key"]} | query
+        s.clock.advance(1800)
+        early = await s.rest.get(f"{LOG}/bucket", params=asked)
+        await s.close_hour()
+        late = await s.rest.get(f"{LOG}/bucket", params=asked)
+    assert (early.status_code, late.status_code) == (status, 200 if query == {} else status)
+    assert early.headers.get("retry-after") == ("1890" if status == 404 else None)
+    assert "retry-after" not in late.headers
+
+
+async def test_an_hour_in_which_nothing_was_booked_is_not_waited_for_once_it_is_over(tmp_path):
+    async with shop(tmp_path) as s:
+        asked = {"hour": "2027-01-15T08:00:00Z", "key": "0" * 64}
+        open_ = await s.rest.get(f"{LOG}/bucket", params=asked)
+        await s.close_hour()
+        over = await s.rest.get(f"{LOG}/bucket", params=asked)
+    assert ("retry-after" in open_.headers, "retry-after" in over.headers) == (True, False)
 
 
 async def test_proofs_are_also_given_ready_made(tmp_path):
@@ -189,7 +285,6 @@ async def test_proofs_are_also_given_ready_made(tmp_path):
         await fill(s, 5)
         _, _, before = await published(s)
         await fill(s, 8)
-        s.clock.advance(CHECKPOINT_S)
         _, size, after = await published(s)
         leaf = unbundled(await tile(s, "entries", 0, 13))[3]
         included = (await s.rest.get(f"{LOG}/inclusion?index=3&size=13")).json()
@@ -228,18 +323,63 @@ async def test_what_the_log_has_not_is_not_there(tmp_path, path, status):
         assert (await s.rest.get(LOG + path)).status_code == status
 
 
-async def test_the_log_is_signed_at_most_once_a_minute_and_only_when_it_has_grown(tmp_path):
+async def test_calls_are_booked_at_once_and_the_closed_hour_is_appended_and_signed_by_one_task(tmp_path):
     async with shop(tmp_path) as s:
+        log = s.evidence.log
+        empty = await log.checkpoint()
+        await book(s, 3)
+        s.clock.advance(3600 + 59)
+        assert await log.close_hours() == 0  # calls that end with their hour are still being booked
+        assert (await log.checkpoint(), (await stats(s))["count"]) == (empty, 3)
+        await s.close_hour()
+        signed = await log.checkpoint()
+        assert (signed.size, await log.close_hours()) == (3, 0)
+        s.clock.advance(86400)
+        assert await log.checkpoint() == signed
+
+
+async def test_hours_that_were_missed_are_caught_up_each_with_leaves_of_its_own(tmp_path):
+    async with shop(tmp_path) as s:
+        for _ in range(3):
+            await s.buy("/api/pro/void")
+            await s.buy("/api/pro/void")
+            s.clock.advance(3600)
+    async with shop(tmp_path, clock=ManualClock(START + timedelta(hours=50))) as s:
+        await s.evidence.log.close_hours()
+        leaves = [json.loads(entry) for entry in unbundled(await tile(s, "entries", 0, 3))]
+        _, size, root = await published(s)
+    assert [(leaf["hour"][11:13], leaf["calls"]) for leaf in leaves] == [("08", 2), ("09", 2), ("10", 2)]
+    assert (size, root) == (3, mth([written(leaf) for leaf in leaves]))
+
+
+async def test_a_call_that_ends_when_its_hour_is_in_the_log_is_booked_in_the_next_one(tmp_path):
+    async with shop(tmp_path) as s:
+        await s.buy("/api/pro/void")
+        await s.close_hour()
+        late = UnchargedCall(START.timestamp() + 3599, "0" * 64, "5xx", "/x", 1)
+        await s.evidence.log.record(late)
+        assert (await stats(s))["count"] == 2
+        await s.close_hour()
+        leaves = [json.loads(entry) for entry in unbundled(await tile(s, "entries", 0, 2))]
+    assert [leaf["hour"][11:13] for leaf in leaves] == ["08", "09"]
+
+
+async def test_only_the_one_that_holds_the_lease_appends_until_it_has_been_silent_for_two_minutes(tmp_path):
+    async with shop(tmp_path) as s:
+        other = TransparencyLog(
+            s.evidence._store, s.evidence.log._keys, origin="o", clock=s.clock, marks=HighWater(tmp_path)
+        )
         await fill(s, 1)
-        first = (await s.evidence.log.checkpoint()).note
-        await fill(s, 1)
-        s.clock.advance(CHECKPOINT_S - 1)
-        assert (await s.evidence.log.checkpoint()).note == first
-        s.clock.advance(1)
-        second = await s.evidence.log.checkpoint()
+        s.clock.advance(3600 - 61)  # the hour is full again
+        await book(s, 1)
         s.clock.advance(3600)
-        assert await s.evidence.log.checkpoint() == second
-    assert second.size == 2
+        assert await s.evidence._store.take_lease(other._lease())
+        s.clock.advance(61)
+        assert await s.evidence.log.close_hours() == 0
+        assert (await s.evidence.log.checkpoint()).size == 1
+        s.clock.advance(LEASE_S)
+        assert await s.evidence.log.close_hours() == 1
+        assert (await s.evidence.log.checkpoint()).size == 2
 
 
 async def test_a_log_that_was_rewritten_is_never_signed_again(tmp_path):
@@ -256,7 +396,8 @@ async def test_a_log_that_was_rewritten_is_never_signed_again(tmp_path):
     await accept(tmp_path / "ledger.sqlite3")
     later = ManualClock(START + timedelta(hours=1))
     async with shop(tmp_path, clock=later) as s:
-        await fill(s, 1)
+        with pytest.raises(LogForked):
+            await fill(s, 1)
         with pytest.raises(LogForked):
             await s.evidence.log.checkpoint()
         assert (await s.rest.get(f"{LOG}/checkpoint")).status_code == 500
@@ -303,7 +444,9 @@ async def test_a_log_that_a_backup_made_shorter_is_never_signed_however_it_grows
     shutil.copy(tmp_path / "backup", file)
     note_restored(file)
     async with shop(tmp_path, clock=ManualClock(START + timedelta(hours=2))) as s:
-        await fill(s, more)
+        if more:
+            with pytest.raises(LogForked):
+                await fill(s, more)
         with pytest.raises(LogForked):
             await s.evidence.log.checkpoint()
         with pytest.raises(LogForked):
@@ -313,11 +456,12 @@ async def test_a_log_that_a_backup_made_shorter_is_never_signed_however_it_grows
 async def test_the_log_goes_on_where_it_was_after_a_restart(tmp_path):
     async with shop(tmp_path) as s:
         await s.buy("/api/pro/broken")
+        await s.close_hour()
         before = await published(s)
-    async with shop(tmp_path) as s:
+    async with shop(tmp_path, clock=s.clock) as s:
         assert await published(s) == before
-        s.clock.advance(CHECKPOINT_S)
         await s.buy("/api/pro/broken")
+        await s.close_hour()
         origin, size, _ = await published(s)
     assert (origin, size) == (before[0], 2)
 
@@ -384,23 +528,53 @@ async def test_nothing_public_leads_to_a_token_or_a_caller(tmp_path):
         await s.buy("/api/pro/broken", x_agent_nonce="my-nonce")
         await s.buy("/api/pro/void", user_agent="my-agent")
         call = (await s.buy("/api/pro/void")).headers["x-service-receipt-id"].removeprefix("rcpt_")
-        entries = await tile(s, "entries", 0, 3)
+        await s.close_hour()
+        entries = await tile(s, "entries", 0, 2)
         public = entries + (await s.rest.get(STATS)).content + (await s.rest.get(f"{LOG}/checkpoint")).content
     digest = token_hash(RICH).hex()
     for secret in (RICH, RICH[-8:], digest, digest[:16], "my-nonce", "my-agent", call, "127.0.0.1"):
         assert secret.encode() not in public
 
 
-async def test_concurrent_uncharged_calls_are_leaves_of_one_tree(tmp_path):
+async def test_concurrent_uncharged_calls_of_a_token_are_one_leaf_with_all_their_receipts(tmp_path):
     async with shop(tmp_path) as s:
         await s.ledger.mint(RICH, 10_000, cause="more")
         async with anyio.create_task_group() as tasks:
             for _ in range(300):
                 tasks.start_soon(s.buy, "/api/pro/void")
         assert await s.ledger.balance(RICH) == 10_100
+        before = await stats(s)
+        await s.close_hour()
         _, size, root = await published(s)
-        entries = unbundled(await tile(s, "entries", 0, 256)) + unbundled(await tile(s, "entries", 1, 44))
+        (entry,) = unbundled(await tile(s, "entries", 0, 1))
         found = await stats(s)
-    assert (size, found["count"]) == (300, 300)
-    assert mth(entries) == root
-    assert len({json.loads(entry)["receipt_sha256"] for entry in entries}) == 300
+    assert (size, mth([entry])) == (1, root)
+    assert (found["count"], before["count"], before["log"]["waiting"]) == (300, 300, 300)
+    leaf = json.loads(entry)
+    assert (leaf["calls"], leaf["receipts"]) == (300, 300)
+    assert len({event["receipt_sha256"] for event in found["events"]}) == EVENTS
+
+
+async def test_an_old_log_goes_on_with_its_leaves_and_its_last_state_is_the_beginning_of_the_new(tmp_path):
+    folder = tmp_path / "old"
+    old = make_old_log(folder, 2)
+    async with shop(folder) as s:
+        assert (await s.rest.get(f"{LOG}/checkpoint")).text == old.note
+        assert unbundled(await tile(s, "entries", 0, 2)) == old.entries
+        verdicts = [await s.verify(jws) for jws in old.receipts]
+        assert [(verdict["valid"], verdict["checks"]["in_log"]) for verdict in verdicts] == [(True, True)] * 2
+        proof = (await s.rest.get(f"/api/receipt/{verdicts[1]['core']['id']}", headers=BEARER)).json()["log_proof"]
+        assert root_from_path(written(proof["leaf"]), 1, 2, unhexed(proof["path"])) == old.root
+        before = await stats(s, dates=1)
+        await s.buy("/api/pro/void")
+        await s.close_hour()
+        after, (_, size, root) = await stats(s), await published(s)
+        steps = (await s.rest.get(f"{LOG}/consistency?first=2&second=3")).json()["path"]
+    assert (before["count"], before["credits_skipped"]) == (2, 4)
+    assert before["dates"] == [{"date": "2027-01-15", "count": 2}]
+    assert before["events"] == [json.loads(entry) for entry in reversed(old.entries)]
+    assert (after["count"], [event["seq"] for event in after["events"]]) == (3, [2, 1, 0])
+    assert consistent(2, size, old.root, root, unhexed(steps))
+    async with durable(folder / "ledger.sqlite3") as file:
+        checks = await check_books(file, file.path, read_mark(HighWater(folder)), int(s.clock.time() * 1000))
+    assert {check.name: check.differences for check in checks if check.differences} == {}

@@ -7,6 +7,7 @@ from rest_bridge.documents import documents
 from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.rest_bridge.markup import Page
 from toolserver.registry.registry import Registry
+from toolserver.registry.site_facts import NO_CHARGE, RECEIPT_KEYS
 
 PROJECT = Registry.load("tools")
 CHANGES = """\
@@ -20,7 +21,15 @@ CHANGES = """\
   and high
 - **more** at [the page](https://more.example/)
 """
-BY_OTHERS = {"/api/llm-tools", "/api/mcp", "/readyz", "/live.json"}  # answered by the application itself
+BY_OTHERS = {
+    "/api/llm-tools",
+    "/api/mcp",
+    "/readyz",
+    "/live.json",
+    RECEIPT_KEYS,
+    NO_CHARGE,
+}  # answered by the application itself
+BY_OTHERS |= {"/status", "/status.json", "/status.atom", "/sources"}
 
 registries = pytest.mark.parametrize("registry", [TINY, FREE, PROJECT], ids=["tiny", "free", "project"])
 

@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-ALONE = {"br", "hr", "input", "link", "meta"}
+ALONE = {"br", "hr", "input", "link", "meta", "wbr"}
 DATA = ("application/json", "application/ld+json")  # what browsers do not run
 
 

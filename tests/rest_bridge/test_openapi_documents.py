@@ -15,7 +15,7 @@ def test_pages_for_programs_are_described_and_pages_for_people_and_crawlers_are_
     assert DESCRIBED.keys() == {
         *("/openapi.json", "/llms.txt", "/llms-full.txt", "/api/llm-tools", "/api/mcp", "/api/meta", "/api/meta/pro"),
         "/api/sources",
-        "/live.json",
+        *("/live.json", "/status.json", "/status.atom"),
         *("/changelog", "/readyz", "/.well-known/api-catalog", "/problems/{code}"),
     }
 
@@ -66,7 +66,7 @@ def test_readiness_has_the_same_body_whether_the_service_is_ready_or_not():
     assert responses["503"]["content"] == responses["200"]["content"]
     assert responses["503"]["description"] == "Not ready"
     schema = responses["200"]["content"]["application/json"]["schema"]
-    assert schema["required"] == ["ready", "checks"]
+    assert schema["required"] == ["ready", "checks", "degraded"]
 
 
 def test_operation_ids_are_words_from_the_path():

@@ -3,6 +3,7 @@
 import re
 
 from rest_bridge.openapi_receipts import LOG, RECEIPT_ID, describe_receipt_paths, describe_stored_verdict
+from toolserver.receipts.log_buckets import show_hour
 from toolserver.receipts.merkle import tile_at
 from toolserver.receipts.service import LOG_PATH
 
@@ -29,3 +30,12 @@ def test_a_stored_receipt_is_verified_by_its_id():
     (given,) = describe_stored_verdict()["get"]["parameters"]
     assert (given["name"], given["in"], given["schema"]["pattern"]) == ("id", "query", RECEIPT_ID)
     assert re.match(RECEIPT_ID, "rcpt_" + "0" * 32)
+
+
+def test_a_bucket_is_asked_for_by_what_a_receipt_says_and_counts_with_receipts():
+    asked = DESCRIBED[f"{LOG}/bucket"]["get"]
+    hour, key, receipt = asked["parameters"]
+    assert (hour["required"], key["required"], receipt["required"]) == (True, True, False)
+    assert re.match(hour["schema"]["pattern"], show_hour(500_000))
+    assert re.match(key["schema"]["pattern"], "0" * 64)
+    assert {"400", "404", "429"} <= asked["responses"].keys()

@@ -31,7 +31,7 @@ class Shop:
     def __init__(self, folder, **named):
         for name in (RECEIPT_KEYS, LOG_KEYS):
             ensure_keys(folder / name)
-        clock = ManualClock(START)
+        self.clock = clock = ManualClock(START)
         self.evidence = ReceiptService(
             MemoryReceiptStore(), folder, clock=clock, base_url="https://data.example", service="data.example"
         )
@@ -43,8 +43,9 @@ class Shop:
         failed = Sale(_call(2), owner, "/api/pro/x", "GET /api/pro/x", 2, 0, 98, reason="5xx", status=500)
         self.id, _ = await self.evidence.sign(charged)
         await self.evidence.sign(failed)
-        await self.evidence.sign(failed._replace(call_id=_call(3)))
-        await self.evidence.log.checkpoint()
+        await self.evidence.sign(failed._replace(call_id=_call(3), reason="stale_data"))
+        self.clock.advance(3660)
+        await self.evidence.log.close_hours()
         return self
 
     async def get(self, path, query="", client="192.0.2.1", **headers):
@@ -194,3 +195,10 @@ async def test_a_token_that_nobody_has_is_refused_and_one_that_has_expired_still
 async def test_the_tag_of_the_keys_changes_with_their_bytes(shop):
     reply = await shop.get(KEY_SET)
     assert header(reply, "etag").strip('"').startswith(hashlib.sha256(reply.body).hexdigest()[:32])
+
+
+async def test_an_hour_that_no_calendar_has_is_not_found_and_another_text_is_refused(shop):
+    with pytest.raises(NotFound, match="no such hour"):
+        await shop.get(LOG_PATH + "/bucket", f"hour=2027-13-15T08:00:00Z&key={'0' * 64}")
+    with pytest.raises(InvalidArguments):
+        await shop.get(LOG_PATH + "/bucket", f"hour=yesterday&key={'0' * 64}")

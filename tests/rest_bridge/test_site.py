@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import anyio
 import pytest
 
+from rest_bridge import status
 from rest_bridge.asgi import parse_request
 from rest_bridge.site import document_paths, site_handlers
 from tests.catalog.tiny import FACTS, FREE, TINY
@@ -18,7 +19,11 @@ LIVE = SimpleNamespace(read=dict, read_answer={"sights": b'{"answer":1}'}.get)
 
 
 def handlers(
-    registry, *, ready=lambda: {"storage": True}, definitions=lambda given: Document(b"{}", "application/json")
+    registry,
+    *,
+    ready=lambda: {"storage": True},
+    degraded=list,
+    definitions=lambda given: Document(b"{}", "application/json"),
 ):
     written = []
 
@@ -28,7 +33,8 @@ def handlers(
             "/docs/payments": Document(b"page", "text/html")
         }
 
-    found = site_handlers(registry, documents=documents, tool_definitions=definitions, ready=ready, live=LIVE)
+    given = {"ready": ready, "degraded": degraded, "live": LIVE}
+    found = site_handlers(registry, documents=documents, tool_definitions=definitions, **given)
     return found, written
 
 
@@ -83,13 +89,16 @@ async def test_readiness_is_asked_anew_each_time_and_decides_the_status():
     async def ready():
         return state
 
-    found, _ = handlers(TINY, ready=ready)
+    found, _ = handlers(TINY, ready=ready, degraded=lambda: ["redis"])
     ready = await ask(found["/readyz"])
     state["storage"] = False
     not_ready = await ask(found["/readyz"])
 
-    assert (ready.status, ready.body) == (200, b'{"ready":true,"checks":{"storage":true}}')
-    assert (not_ready.status, not_ready.body) == (503, b'{"ready":false,"checks":{"storage":false}}')
+    assert (ready.status, ready.body) == (200, b'{"ready":true,"checks":{"storage":true},"degraded":["redis"]}')
+    assert (not_ready.status, not_ready.body) == (
+        503,
+        b'{"ready":false,"checks":{"storage":false},"degraded":["redis"]}',
+    )
 
 
 async def test_tool_definitions_are_made_from_the_query():
@@ -100,7 +109,8 @@ async def test_tool_definitions_are_made_from_the_query():
 @pytest.mark.parametrize("registry", [TINY, FREE], ids=["tiny", "free"])
 def test_every_listed_page_has_a_handler_and_every_document_a_path(registry):
     found, _ = handlers(registry)
-    assert {page.path for page in pages(registry)} - found.keys() == {"/api/mcp"}
+    found |= status.pages(registry, FACTS, None, None)
+    assert {page.path for page in pages(registry)} - found.keys() - {"/no-charge"} == {"/api/mcp"}
     assert made(registry, FACTS).keys() | {"/llms.txt", "/llms-full.txt"} == found.keys() - {
         "/api/llm-tools",
         "/readyz",
@@ -108,6 +118,10 @@ def test_every_listed_page_has_a_handler_and_every_document_a_path(registry):
         "/t/*",
         "/docs/*",
         "/static/*",
+        "/status",
+        "/status.json",
+        "/status.atom",
+        "/sources",
     }
 
 

@@ -1,11 +1,13 @@
 """The parts of a service as the settings make them."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import anyio
 import httpx
 import pytest
 
+from tests.arranged import arrange_service
 from tests.calls.parts import START, number_source
 from tests.calls.toy import REGISTRY
 from tests.served import all_tools
@@ -21,6 +23,7 @@ from toolserver.server.assembly import (
     describe_service,
     open_allowances,
     open_fetcher,
+    open_shared_memory,
     open_store,
     open_tasks,
     restore_history,
@@ -28,8 +31,10 @@ from toolserver.server.assembly import (
 )
 from toolserver.server.money import memory_money
 from toolserver.settings import LedgerSettings, LimitSettings, ProbeSettings, Settings, SourceSettings
+from toolserver.upstream.size_guard import EVERY_S, LEAST, SERIES, SizeGuard
 from toolserver.upstream.source import Licence
 from toolserver.upstream.source_errors import SourceExcluded
+from toolserver.upstream.source_history import SourceHistory
 
 FACTS = SiteFacts("https://data.example", "data.example", contact="ops@data.example")
 
@@ -40,9 +45,17 @@ async def test_what_waits_to_be_written_is_written_before_the_store_is_closed(tm
     async with open_store(settings, clock) as store:
         store.save_usage([(int(clock.time() // 3600), "curl", 3)])
         store.save_point("prices", "BTC", DataPoint(START, 7.0), 3600)
+        SourceHistory(clock, store).count("A", "good", "ok")
+        for number in range(LEAST):
+            at = START - timedelta(seconds=EVERY_S * (LEAST - number))
+            SizeGuard(store.save_point).check(number_source(), "fires", [7] * 50, at)
     async with open_store(settings, clock) as store:
-        history = await restore_history(store, usage, clock)
+        history, sources, sizes = await restore_history(store, usage, clock)
+        sources.count("A", "failed", "timeout")
     assert history.last("prices", "BTC") == DataPoint(START, 7.0)
+    assert history.keys(SERIES) == []
+    assert sizes.usual("fires") == 50
+    assert [(row.good, row.failed) for row in sources.quarters("A")] == [(1, 1)]
     assert usage.rows() == [(int(clock.time() // 3600), "curl", 3)]
 
 
@@ -156,3 +169,28 @@ def test_top_ups_are_listed_where_this_service_or_the_owner_of_its_ledger_may_ta
     assert "allowance_list" not in found
     info.x402 = object()
     assert "payment_topup" in {operation.name for operation in unlist_topups(hidden, info, settings).listed}
+
+
+async def test_instances_that_share_a_redis_count_limits_together(redis_server):
+    settings = {
+        "limits": LimitSettings(daily=3),
+        "redis_url": redis_server.url,
+        "scaling": {"redis_prefix": "assembly:"},
+    }
+    clock = ManualClock(START)
+    async with arrange_service(REGISTRY, clock, **settings) as one, arrange_service(REGISTRY, clock, **settings) as two:
+        for number in range(3):
+            await [one, two][number % 2].pipeline.limits.count("192.0.2.1", f"endpoint {number}")
+        for service in (one, two):
+            with pytest.raises(RateLimited):
+                await service.pipeline.limits.count("192.0.2.1", "endpoint 3")
+        assert b"toolserver_redis_up 1.0" in one.metrics.text()
+        assert one.readiness.list_degraded() == []
+
+
+async def test_a_share_is_one_of_as_many_as_there_are_instances(redis_server):
+    settings = {"scaling": {"instances": 3}, "redis_url": redis_server.url}
+    async with open_shared_memory(Settings(**settings), Metrics()) as memory:
+        assert memory.instances == 3
+    async with open_shared_memory(Settings(), Metrics()) as memory:
+        assert memory is None

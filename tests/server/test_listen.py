@@ -177,6 +177,15 @@ async def test_metrics_are_served_alone_and_only_once_the_service_runs():
     assert (await get(metrics_app(lambda: None), "/metrics")).status_code == 404
 
 
+async def test_pages_beside_the_metrics_answer_every_other_path_once_they_are_there():
+    metrics = Metrics()
+    app = metrics_app(lambda: metrics, lambda: hello)
+
+    assert (await get(app, "/")).text == "/"
+    assert (await get(app, "/metrics")).content == metrics.text()
+    assert (await get(metrics_app(lambda: metrics, lambda: None), "/")).status_code == 404
+
+
 async def test_the_metrics_listener_serves_until_the_event_is_set():
     sock, stop = bind_socket("127.0.0.1", 0), anyio.Event()
     url = address_of(sock, "127.0.0.1")

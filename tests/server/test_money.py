@@ -12,13 +12,12 @@ from toolserver.server.money import (
     MARKER,
     LedgerLost,
     OpenToOthers,
-    OtherWorld,
     claim_directory,
     close_directory,
     open_money,
 )
 from toolserver.settings import Settings, UpstreamSettings
-from toolserver.storage.errors import RowsRewritten
+from toolserver.storage.errors import OtherWorld, RowsRewritten
 
 
 def settings_of(folder, *, simulated):

@@ -75,3 +75,17 @@ def test_a_server_with_the_default_settings_has_its_own_ledger_and_real_data():
     facts = read_public_facts(Settings(), "http://127.0.0.1:8080")
 
     assert (facts.ledger, facts.simulated, facts.source) == ("embedded", False, "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("servers", "simulated"),
+    [
+        (["http://w/u/a/", "http://w/u/b/"], True),
+        (["http://w/u/a/", "https://rpc.example/"], False),
+        (["http://w.example/u/a/"], False),
+    ],
+)
+def test_a_demo_wallet_is_offered_only_where_the_whole_chain_is_simulated(servers, simulated):
+    own = PaymentSettings(enabled=True, rpc_urls=servers, binding="shared_wallet", shared_wallet=f"0x{'1' * 40}")
+    assert read_sales(Settings(payments=own, upstream=UpstreamSettings(via="http://w"))).demo_wallet is simulated
+    assert not read_sales(Settings(payments=own)).demo_wallet

@@ -91,3 +91,14 @@ async def test_however_many_ask_one_write_is_made_in_half_a_second(file, clock, 
     clock.advance(KEEP_S)
     await checked.check()
     assert len(written) == 2
+
+
+async def test_an_instance_that_lost_its_redis_is_ready_and_says_what_it_goes_on_without(file, clock):
+    class Memory:
+        is_lost = False
+
+    checked = readiness(file, clock, memory=Memory)
+    assert (await checked.check(), checked.list_degraded()) == (GOOD, [])
+    Memory.is_lost = True
+    assert (await checked.check(), checked.list_degraded()) == (GOOD, ["redis"])
+    assert readiness(file, clock).list_degraded() == []

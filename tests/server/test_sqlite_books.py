@@ -18,7 +18,7 @@ async def test_books_are_read_while_the_ledger_is_open(tmp_path):
         assert (found["credits"]["granted"], found["credits"]["used"], found["credits"]["owed"]) == (10, 3, 7)
         assert found["agrees"] is True
         assert found["usdc"]["received_usd"] == "0.000000"
-        assert [(t.credits, t.leaves, t.call_id) for t in listed] == [(10, False, None), (3, True, "call-1")]
+        assert [(t.credits, t.call_id) for t in listed] == [(10, None), (-3, "call-1")]
         assert [row.credits for row in read_tools(tmp_path / FILE, 0, EVER)] == [3]
         assert [row.owed_now for row in read_tokens(tmp_path / FILE, 0, EVER)] == [7]
 

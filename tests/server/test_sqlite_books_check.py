@@ -7,7 +7,7 @@ import pytest
 
 from tests.calls.charging import open_stand
 from tests.purchases.parts import TX, Server, address_of, desk, paid
-from toolserver import ids
+from toolserver.core import ids
 from toolserver.ledger.sqlite import FILE, open_ledger
 from toolserver.receipts.log_state import LogMark
 from toolserver.server.sqlite_books_check import check_books, check_chain
@@ -28,6 +28,9 @@ async def worked(tmp_path):
                 stand.ledger.delivered(call_id)
     async with open_stand(tmp_path) as stand:
         assert await stand.charges._store.release_undelivered() == 1
+        stand.clock.advance(3660)
+        assert await stand.evidence.log.close_hours() == 1
+        await stand.free(ids.call_id())
     server = Server()
     async with desk(tmp_path, [server]) as d:
         quote = await d.quote("5")
@@ -46,7 +49,7 @@ async def check(folder, mark=None):
 async def test_what_the_service_wrote_agrees(worked):
     differences, compared = await check(worked)
     assert differences == {}
-    assert compared == {"ledger": compared["ledger"], "statements": 3, "receipts": 3, "books": 1, "log": 1}
+    assert compared == {"ledger": compared["ledger"], "statements": 3, "receipts": 4, "books": 1, "log": 3}
 
 
 @pytest.mark.parametrize(
@@ -59,6 +62,15 @@ async def test_what_the_service_wrote_agrees(worked):
         ("UPDATE no_charge SET entry=" + REPLACED.format("entry", "pro", "two"), {"log"}),
         ("UPDATE no_charge_day SET calls=7", {"log"}),
         ("DELETE FROM no_charge", {"log"}),
+        ("DELETE FROM uncharged_call WHERE seq=1", {"log"}),
+        ("DELETE FROM uncharged_call WHERE seq=2", {"log"}),  # it is not in the log yet, and a receipt names it
+        ("UPDATE uncharged_call SET credits=0 WHERE seq=1", {"log"}),
+        ("UPDATE uncharged_call SET receipt=zeroblob(32) WHERE seq=1", {"log"}),
+        ("UPDATE uncharged_call SET receipt=zeroblob(32) WHERE seq=2", {"log"}),
+        ("UPDATE uncharged_call SET hour=hour-1 WHERE seq=2", {"log"}),
+        ("INSERT INTO uncharged_call SELECT 9, hour, key, reason, endpoint, credits, receipt, at FROM uncharged_call"
+         " WHERE seq=1", {"log"}),
+        ("UPDATE no_charge SET hour=hour-1", {"log"}),
     ],
 )  # fmt: skip
 async def test_what_is_rewritten_is_found_where_it_disagrees(worked, sql, where):

@@ -4,11 +4,14 @@ from contextlib import closing
 
 import pytest
 
-from tests.calls.parts import START
+from tests.calls.parts import RICH, START
+from tests.calls.shop import shop
 from tests.ledger.ledgers import token
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
+from toolserver.ledger.allowance import AllowanceTerms
 from toolserver.ledger.sqlite import FILE, open_ledger
+from toolserver.ledger.statements import StatementQuery
 from toolserver.purchases.reissues import WAIT_MS, ReissueDraft, ReissueRefused
 from toolserver.purchases.sqlite_reissues import SqliteReissues
 from toolserver.server.sqlite_reissue import replace_lost_token
@@ -40,3 +43,18 @@ async def test_subscriptions_of_the_token_and_of_its_allowances_go_to_the_new_on
 def owners(folder):
     with closing(connect(folder / FILE)) as db:
         return db.execute("SELECT id, owner, payer FROM webhook_subscription ORDER BY id").fetchall()
+
+
+async def test_receipts_and_statement_of_the_lost_token_are_read_with_the_new_one_and_with_no_allowance(tmp_path):
+    async with shop(tmp_path) as s:
+        bought = await s.buy()
+        await s.ledger.create_allowance(RICH, CHILD, AllowanceTerms("robot", 10))
+        reissues, lost = SqliteReissues(s.ledger.file, s.clock), token_hash(RICH).hex()
+        await reissues.add(ReissueDraft("ri_1", lost, bytes(20), s.ledger.now()))
+        await reissues.prove("ri_1")
+        await replace_lost_token(s.ledger.file, "ri_1", NEW, s.ledger.now() + WAIT_MS)
+        path = f"/api/receipt/{bought.headers['x-service-receipt-id']}"
+        read = [(await s.buy(path, authorization=f"Bearer {token(number)}")).status_code for number in (2, 3, 4)]
+        page = await s.ledger.statement(token(2), StatementQuery())
+        assert read == [200, 404, 402]
+        assert [entry.endpoint for entry in page.entries if entry.kind == "call"] == ["/api/pro/report"]

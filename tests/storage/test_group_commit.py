@@ -11,9 +11,9 @@ import pytest
 
 from tests.requirements import proves
 from toolserver.errors import ToolserverError
-from toolserver.storage import group_commit as module
+from toolserver.storage import lane as module
 from toolserver.storage.errors import ForeignDatabase, StorageClosed, StorageFailed
-from toolserver.storage.group_commit import connect, durable
+from toolserver.storage.group_commit import connect, durable, snapshot
 from toolserver.storage.transactions import WrongOutcomes
 
 
@@ -250,7 +250,7 @@ async def test_on_leaving_what_waits_is_written_and_what_comes_later_is_refused(
             with pytest.raises(StorageClosed):
                 await asked
         file.soon(lambda db, group: [], "late")
-    assert module.snapshot(tmp_path / "x.sqlite3", words) == list(range(300))
+    assert snapshot(tmp_path / "x.sqlite3", words) == list(range(300))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")

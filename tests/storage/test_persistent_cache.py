@@ -10,6 +10,7 @@ from anyio.lowlevel import checkpoint
 
 from toolserver.storage.persistent_cache import MIGRATIONS, PersistentCache, StoredAnswer
 from toolserver.storage.sqlite import open_database
+from toolserver.upstream.source_history import CHANGES, QUARTER_S, QUARTERS, SourceChange, SourceQuarter
 
 NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
 LATER = NOW.timestamp() + 60
@@ -126,3 +127,26 @@ async def test_the_oldest_answers_are_removed_when_the_file_is_too_large(tmp_pat
     assert 40 <= count < 200
     assert (first > LATER, last) == (True, LATER + 399)
     assert pages * 4096 < most * 1.5
+
+
+async def test_what_sources_did_is_kept_for_a_day_and_the_changes_to_a_number(tmp_path):
+    now = int(NOW.timestamp() // QUARTER_S)
+    rows = [SourceQuarter(number, 1, 2, 3, None, number * QUARTER_S, "timeout") for number in range(now - 120, now + 1)]
+    changes = [SourceChange(float(number), "A", "down", "timeout") for number in range(CHANGES + 30)]
+    async with open_database(tmp_path / "answers.sqlite3", MIGRATIONS) as db:
+        store = PersistentCache(db, now=lambda: NOW)
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(store.run)
+            for row in rows:
+                store.save_quarter("A", row)
+            store.save_quarter("A", rows[-1]._replace(good=9))
+            for change in changes:
+                store.save_change(change)
+            await until_written(store)
+            tasks.cancel_scope.cancel()
+        assert await store.load_quarters() == [("A", row) for row in [*rows[-QUARTERS:-1], rows[-1]._replace(good=9)]]
+        assert await store.load_changes() == changes[-CHANGES:]
+        await store._sweep(NOW.timestamp())
+        for table, count in (("source_quarter", QUARTERS), ("source_change", CHANGES)):
+            async with db.execute(f"SELECT count(*) FROM {table}") as cursor:
+                assert (await cursor.fetchall())[0][0] == count

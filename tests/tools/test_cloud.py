@@ -74,6 +74,7 @@ async def test_no_free_endpoint_is_null_where_hosts_refuse_data_centres() -> Non
         assert {"www.cisa.gov", "fapi.binance.com", "api.bybit.com", "indexer.dydx.trade"} <= listed
 
 
+@pytest.mark.slow("an hour of the simulated world")
 async def test_a_host_that_refuses_is_asked_once_in_an_hour() -> None:
     async with in_the_cloud() as (e, upstreams):
         for _ in range(4):

@@ -16,7 +16,7 @@ from tests.truth.matrix import all_cases, named_cases, seeded_tenth
 from tests.truth.stage import SCENARIOS
 from tests.truth.weeks import run_week
 
-PART = 1000  # cases that one process judges at a time
+PART = 500  # cases that one process judges at a time
 
 
 def main() -> int:
@@ -48,6 +48,7 @@ def main() -> int:
             verdicts.append(done.result())
             false += len(verdicts[-1].false)
             print(*verdicts[-1].false, sep="\n", end="\n" * bool(verdicts[-1].false), flush=True)
+            print(f"{sum(v.cases for v in verdicts)} of {len(cases)} judged", file=sys.stderr, flush=True)
     judged, seconds = sum(v.cases for v in verdicts), time.perf_counter() - began
     print(f"{judged} cases judged in {seconds:.0f} s, {false} unflagged falsehoods")
     return 1 if false else 0

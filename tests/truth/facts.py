@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tests.truth.known import stories_of
-from tests.truth.rows import disaster_rows, funding_rows
+from tests.truth.rows import disaster_rows, funding_rows, grave_disasters
 from tests.truth.said import Said, epoch
 from tools.simulated import alerts, market
 from tools.simulated import ethereum_chain as chain
@@ -272,7 +272,7 @@ DECLARED: dict[str, tuple[Declaration, ...]] = {
     "gas": (gas,),
     "chain_network": (solana,),
     "volcanoes": (not_empty("data", "data"),),
-    "disaster_alerts": (not_empty("data", "data"), disaster_rows),
+    "disaster_alerts": (not_empty("data", "data"), disaster_rows, grave_disasters),
     "funding_rates": (funding_rows,),
     "predictions": (not_empty("data", "data"),),
     "crypto_movers": (not_empty("data", "data"),),

@@ -92,6 +92,7 @@ def _named() -> Iterator[tuple[str, dict[str, object], tuple[Fault, ...]]]:
             fault("NWS.alerts_active", "empty"),
         ):
             yield "climate_weather_alerts", asked, (each,)
+    yield "model_hub_trending", {}, (fault("HuggingFace.*", "frozen", FROZEN_S),)
     yield "gas", {}, (fault("Ethereum.*", "frozen", FROZEN_S),)
     yield "gas", {}, (fault("Ethereum.fee_history", "frozen", FROZEN_S),)
     yield "chain_network", {}, (fault("Solana.*", "frozen", FROZEN_S),)
@@ -107,6 +108,7 @@ def _named() -> Iterator[tuple[str, dict[str, object], tuple[Fault, ...]]]:
             tuple(fault(name, "old", seconds=old_s) for name in ("HackerNews.*", "HackerNewsAlgolia.*")),
         )
     yield "disaster_alerts", {}, (fault("GDACS.event_list", "old", seconds=20 * DAY),)
+    yield "disaster_alerts", {}, (fault("GDACS.event_list", "old", seconds=20 * DAY, count=1),)  # the grave ones alone
     for kind_ in ("dns", "empty", "status"):
         yield "volcanoes", {}, (fault("SmithsonianGVP.*", kind_),)
         gone = tuple(fault(name, "dns") for name in ("NASA.*", "GDACS.*"))

@@ -10,6 +10,7 @@ from tools.simulated.funding import perpetuals, rate
 
 HOUR, DAY = 3600.0, 86400.0
 OVER_S = 3 * DAY  # a disaster is listed for two days after its end, and its end is known late
+KNOWN_S = 6 * HOUR  # after it began, everybody lists a disaster
 DEGREES = 2.0
 WORDS = {
     "earthquake": "EQ",
@@ -38,6 +39,17 @@ def disaster_rows(said: Said) -> Iterator[str]:
             known = any(d.kind == kind for d in near)
         if not known:
             yield f"data: {row['id']} ({row['type']}) is none of {len(true)} disasters"
+            return
+
+
+def grave_disasters(said: Said) -> Iterator[str]:
+    """What is orange or red and goes on since six hours, or ended within a day, is listed: it is what one asks for."""
+    if said.get("data") is None or said.flagged("data") or said.flagged("data.gdacs"):
+        return
+    at, listed = said.composed.at, {row["id"] for row in said.get("data")}
+    for d in disasters(said.world(), at - DAY):
+        if d.level in ("Orange", "Red") and d.began <= at - KNOWN_S and f"gdacs:{d.kind}{d.number}" not in listed:
+            yield f"data: a disaster that is {d.level} is left out: {d.kind}{d.number}"
             return
 
 

@@ -1,6 +1,7 @@
 """No answer asserts without a flag what is not true of the simulated world."""
 
 import random
+from datetime import timedelta
 from itertools import groupby
 
 import pytest
@@ -12,6 +13,7 @@ from tests.truth.weeks import run_week
 
 PARTS = 16  # of the tenth, so that every process of a run has some
 SEED = 20261122
+GRAVE_OLD = Fault("GDACS.event_list", "old", (("seconds", 20 * 86400), ("count", 1)))  # the first of its two questions
 
 
 def name_of(case: Case) -> str:
@@ -86,10 +88,14 @@ def test_the_matrix_is_as_large_as_it_is_said_to_be():
         "climate_weather_alerts(area=OK) · NWS.alerts_active old 259200",
         "climate_weather_alerts(severity=Extreme) · NWS.alerts_active old 259200",
         "climate_weather_alerts(event=Tornado Warning) · NWS.alerts_active old 259200",
+        "climate_weather_alerts(area=OK) · NWS.alerts_active empty",
+        "climate_weather_alerts(severity=Extreme) · NWS.alerts_active empty",
         "climate_weather_alerts(event=Tornado Warning) · NWS.alerts_active empty",
         "climate_earthquakes(magnitude=4.5) · USGS.earthquakes_* empty",
+        "climate_earthquakes(magnitude=4.5) · USGS.earthquakes_* jump 0.1",
         "climate_earthquakes(magnitude=significant) · USGS.earthquakes_* empty",
         "climate_earthquakes(magnitude=significant) · USGS.earthquakes_* jump 0.1",
+        "model_hub_trending() · HuggingFace.* frozen for 75600 s",
         "gas() · Ethereum.* frozen for 75600 s",
         "chain_network() · Solana.* frozen for 75600 s",
         "btc_price() · Coinbase.* frozen for 75600 s",
@@ -98,6 +104,14 @@ def test_the_matrix_is_as_large_as_it_is_said_to_be():
 )
 def test_what_was_found_once_has_a_test_of_its_name(wanted):
     assert len(NAMED[wanted]) == 6
+
+
+def test_the_oracle_sees_a_grave_disaster_that_is_left_out(monkeypatch):
+    monkeypatch.setattr("tools.shared.disasters.GRAVE_SEEN", timedelta(days=99))
+    verdict = run_judge([Case("disaster_alerts", (), (GRAVE_OLD,))])
+    assert any("left out" in sentence for sentence in verdict.false)
+    monkeypatch.undo()
+    assert run_judge([Case("disaster_alerts", (), (GRAVE_OLD,))]).false == []
 
 
 def test_the_oracle_sees_a_price_that_is_false_by_a_tenth():

@@ -13,6 +13,7 @@ from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.settings import SourceSettings
 from toolserver.upstream.cache import NoStore, SourceCache, StoredBody
+from toolserver.upstream.size_guard import EVERY_S, LEAST
 from toolserver.upstream.source import Gauge, Get, HostGroup
 from toolserver.upstream.source_errors import (
     SourceChanged,
@@ -22,6 +23,7 @@ from toolserver.upstream.source_errors import (
     SourceImplausible,
     SourceLimited,
     SourceRefused,
+    SourceUnproved,
 )
 from toolserver.upstream.throttle import RequestWithheld
 
@@ -460,3 +462,56 @@ class PatientClock(ManualClock):
     async def sleep(self, seconds):
         await self.go.wait()
         await super().sleep(seconds)
+
+
+def read_list(body, query):
+    return list(body["items"])
+
+
+async def test_a_list_of_three_of_usually_fifty_is_unproved_and_the_good_one_is_kept():
+    listing = replace(SOURCE, parse=read_list)
+    async with engine() as e:
+        e.internet.serves(URL, {"items": [1] * 50})
+        for _ in range(LEAST):
+            await e.cache.fresh(listing, None, sla_s=30)
+            e.clock.advance(EVERY_S)
+        await e.cache.fresh(listing, None, sla_s=30)
+        e.internet.serves(URL, {"items": [1] * 3})
+        e.clock.advance(60)
+        with pytest.raises(SourceUnproved, match="3 items of usually 50"):
+            await e.cache.fresh(listing, None, sla_s=30)
+
+        kept = await e.cache.kept(listing, None)
+        assert kept is not None
+        assert len(kept.value) == 50
+
+
+async def test_how_long_the_lists_are_that_callers_choose_is_not_remembered():
+    chosen = replace(SOURCE, parse=read_list, few_choices=True)
+    own = replace(SOURCE, parse=read_list, user_input=True)
+    async with engine() as e:
+        e.internet.serves(URL, {"items": [1] * 50})
+        for source, is_chosen in ((chosen, True), (own, False)):
+            for number in range(LEAST + 1):
+                items = [1] * (50 if number < LEAST else 3)
+                e.internet.serves(URL, {"items": items})
+                assert (await e.cache.fresh(source, None, sla_s=30, is_chosen=is_chosen)).value == items
+                e.clock.advance(EVERY_S)
+
+
+async def test_an_answer_of_yesterday_after_one_of_today_is_not_kept():
+    """A copy that a cache of the upstream brings up again: nothing in it says that it is old."""
+    advancing = number_source(advances=True, newest=lambda number: number.at)
+    async with engine() as e:
+        today = START.timestamp() - 3600
+        for at, value in ((today, 1), (today - 86400, 2)):
+            e.internet.serves(URL, {"value": value, "at": at})
+            if value == 2:
+                with pytest.raises(SourceFrozen, match="went back"):
+                    await e.cache.fresh(advancing, None, sla_s=30)
+            else:
+                await e.cache.fresh(advancing, None, sla_s=30)
+            e.clock.advance(60)
+        kept = await e.cache.kept(advancing, None)
+        assert kept is not None
+        assert kept.value.value == 1

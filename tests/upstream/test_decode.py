@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.calls.parts import FREELY
-from toolserver.upstream.decode import ParsedBody, parse_body, read_body, read_times
+from toolserver.upstream.decode import LONG_JSON, ParsedBody, parse_body, read_body, read_times
 from toolserver.upstream.proof import Proof
 from toolserver.upstream.rows import read_rows
 from toolserver.upstream.source import Get, Licence, Source
@@ -191,3 +191,29 @@ def test_a_row_that_uses_what_is_not_json_cannot_be_read_and_the_others_can(use)
     source = source_of(lambda body, query: read_rows(body, lambda row: row["n"] if row["n"] == 1 else use(row["n"])))
     parsed = read_body(source, JSON, None, b'[{"n": 1, "unused": -Infinity}, {"n": NaN}]')
     assert (parsed.value, parsed.dropped) == ((1,), 1)
+
+
+LONG = " " * LONG_JSON
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": [1, 2.5, "é", null, true], "a": 3}',
+        "123456789012345678901234567890",
+        "1e400",
+        '"\\ud800"',
+        "-0",
+        "[0.1e-400]",
+    ],
+)
+def test_a_long_text_says_what_a_short_one_says(text):
+    short, long = (parse_body(source_of(), JSON, None, (text + more).encode()) for more in ("", LONG))
+    assert repr(short) == repr(long)
+
+
+def test_a_long_text_that_is_no_json_is_refused_and_its_constants_are_no_numbers():
+    with pytest.raises(SourceChanged):
+        parse_body(source_of(), JSON, None, ("[1,]" + LONG).encode())
+    with pytest.raises(SourceChanged):
+        parse_body(source_of(), JSON, None, ("[NaN]" + LONG).encode())

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tests.calls.parts import START, number_source
-from toolserver.upstream.freshness import judge, judge_times
+from toolserver.upstream.freshness import BACK_S, judge, judge_order, judge_times
 from toolserver.upstream.source_errors import SourceChanged, SourceFrozen
 
 
@@ -40,3 +40,29 @@ def test_a_document_older_than_its_limit_is_frozen_and_one_to_come_is_none():
 
 def test_without_a_limit_the_age_of_the_newest_item_does_not_count():
     assert not judged(1, dated_age_s=10**9).stale
+
+
+@pytest.mark.parametrize(
+    ("advances", "newest_s", "before_s", "since_s", "frozen"),
+    [
+        (True, -60, 0, BACK_S, True),
+        (True, None, 0, 60, True),
+        (True, 0, 0, 60, False),
+        (True, 60, 0, 60, False),
+        (True, -60, None, 60, False),
+        (True, -60, 0, BACK_S + 1, False),
+        (False, -60, 0, 60, False),
+    ],
+)
+def test_the_newest_item_does_not_go_back_within_an_hour(advances, newest_s, before_s, since_s, frozen):
+    newest, before = (None if s is None else START + timedelta(seconds=s) for s in (newest_s, before_s))
+    source = number_source(advances=advances)
+
+    def order():
+        judge_order(source, newest=newest, before=before, since=START - timedelta(seconds=since_s), now=START)
+
+    if frozen:
+        with pytest.raises(SourceFrozen, match="went back from 2027-01-15 08:00"):
+            order()
+    else:
+        order()

@@ -1,8 +1,10 @@
 """Every exchange is recorded as it was: redirects, failures, bodies that are cut, and where it went instead."""
 
 import gzip
+import threading
 from dataclasses import replace
 
+import anyio
 import httpx
 import pytest
 
@@ -92,3 +94,22 @@ async def test_redirects_have_an_end(recorded):
     with pytest.raises(SourceChanged, match="too many redirects"):
         await rig.fetch(source_of(Get(URL)))
     assert len(kept) == http_sender.REDIRECTS + 1
+
+
+async def test_the_client_is_made_once_and_off_the_event_loop_where_it_has_modules_to_load(monkeypatch):
+    made = []
+
+    class Made:
+        async def aclose(self):
+            pass
+
+    sender = http_sender.HttpSender(
+        clock=None, keys={}, user_agent="t", via=None, announcements=None, transport=None, record=None
+    )
+    monkeypatch.setattr(sender, "_make_client", lambda: made.append(threading.current_thread()) or Made())
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(sender._open)
+    assert len(made) == 1
+    assert made[0] is not threading.main_thread()
+    await sender.aclose()

@@ -87,3 +87,12 @@ def test_a_page_that_refuses_closes_its_host_to_no_other_source_and_a_second_one
     assert len(refusals.list_all()) == 1
     clock.advance(HOUR)
     assert is_open(refusals, source="c")
+
+
+def test_what_is_left_alone_now_is_listed_with_the_seconds_left(refusals, clock):
+    refusals.record(HOST, "a", 403)
+    clock.advance(600)
+    assert refusals.list_closed() == [(HOST, 403, HOUR - 600)]
+    clock.advance(HOUR)
+    assert refusals.list_closed() == []
+    assert len(refusals.list_all()) == 1

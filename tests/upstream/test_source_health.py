@@ -9,10 +9,12 @@ from toolserver.upstream.source_errors import (
     SourceChanged,
     SourceDown,
     SourceEmpty,
+    SourceFrozen,
     SourceImplausible,
     SourceLimited,
 )
 from toolserver.upstream.source_health import CircuitOpen, SourceHealth
+from toolserver.upstream.source_history import SourceHistory
 from toolserver.upstream.throttle import RequestWithheld
 
 DOWN = SourceDown("no route")
@@ -126,3 +128,59 @@ def test_failures_of_callers_queries_open_a_circuit_only_after_ten(clock):
     assert not is_open(health)
     fail(health, 1)
     assert is_open(health)
+
+
+def counted(history):
+    return [(row.good, row.old, row.failed, row.last) for row in history.quarters("A")]
+
+
+def test_every_exchange_that_says_something_of_the_source_is_counted_in_its_history(clock):
+    history = SourceHistory(clock)
+    health = SourceHealth(clock, history=history)
+    health.record_success("A")
+    for error in (SourceFrozen("of 2020"), SourceLimited("http 429"), SourceImplausible("jumped"), DOWN):
+        health.record_failure("A", error)
+    assert counted(history) == [(1, 1, 3, "connect")]
+
+
+@pytest.mark.parametrize("error", [RequestWithheld(), CircuitOpen(), HostRefused("lately", asked=False)])
+def test_what_was_not_asked_is_not_counted(clock, error):
+    history = SourceHistory(clock)
+    SourceHealth(clock, history=history).record_failure("A", error)
+    assert counted(history) == []
+
+
+def test_a_query_of_a_caller_that_the_source_refuses_is_not_counted_against_it(clock):
+    history = SourceHistory(clock)
+    health = SourceHealth(clock, is_for_callers=True, history=history)
+    health.record_failure("A", SourceEmpty("none"))
+    health.record_failure("A", SourceChanged(word="http_404"))
+    assert counted(history) == []
+    fail(health, 10)
+    assert counted(history) == [(0, 0, 10, "connect")]
+    assert history.changes() == []
+
+
+def test_the_history_says_when_the_circuit_opened_and_when_it_closed_again(clock):
+    history = SourceHistory(clock)
+    health = SourceHealth(clock, history=history)
+    assert health.state("A") == "closed"
+    fail(health, 3)
+    assert health.state("A") == "open"
+    clock.advance(30)
+    fail(health, 1)
+    clock.advance(60)
+    health.admit("A")
+    assert health.state("A") == "half_open"
+    health.record_success("A")
+    assert health.state("A") == "closed"
+    assert [(change.kind, change.reason) for change in history.changes()] == [("back", "ok"), ("down", "connect")]
+
+
+def test_the_sources_that_are_not_asked_are_listed_with_the_seconds_left(clock):
+    health = SourceHealth(clock)
+    fail(health, 2)
+    assert health.list_open() == []
+    fail(health, 1)
+    clock.advance(10)
+    assert [seconds for _, seconds in health.list_open()] == [pytest.approx(20)]

@@ -44,6 +44,7 @@ def test_claims_stay_on_their_partial_indexes_with_a_hundred_thousand_subscripti
     assert "SCAN" not in fires.replace("SCAN CONSTANT ROW", "")
 
 
+@pytest.mark.slow("a table of a hundred thousand rows")
 def test_an_empty_look_and_the_log_stay_on_indexes_too(db):
     due = plan(db, sqlite_tables.NEXT_DUE)
     assert due.count("INDEX webhook_subscription_due (<expr>=?)") == 2
@@ -55,6 +56,7 @@ def test_an_empty_look_and_the_log_stay_on_indexes_too(db):
     assert "INDEX webhook_fire_log (subscription=?)" in plan(db, sqlite_tables.ADD_FIRE, *fire()[:-1])
 
 
+@pytest.mark.slow("a table of a hundred thousand rows")
 def test_nothing_is_claimed_before_its_time_and_a_batch_is_no_larger_than_asked(db):
     tables = SqliteTables(db)
     db.execute("BEGIN")

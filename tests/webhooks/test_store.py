@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
+from tests.ledger.ledgers import opened_file
+from tests.postgres import POSTGRES
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.errors import NotFound, SubscriptionConflict
-from toolserver.storage.group_commit import durable
 from toolserver.webhooks.fire_operations import (
     FAILING_AT_ONCE,
     AcceptFire,
@@ -39,12 +40,12 @@ FIRE = f"call_{1:032x}"
 DAY = 86_400_000
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", POSTGRES])
 async def store(request, tmp_path):
     if request.param == "memory":
         yield MemoryWebhookStore()
         return
-    async with durable(tmp_path / "ledger.sqlite3") as file:
+    async with opened_file(request.param, tmp_path) as file:
         yield SqliteWebhookStore(file)
 
 

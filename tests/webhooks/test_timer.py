@@ -1,6 +1,7 @@
 import math
 
 import msgspec
+import pytest
 
 from tests.calls.parts import POOR, RICH
 from tests.calls.shop import DOWN
@@ -33,6 +34,7 @@ async def test_a_condition_is_delivered_when_it_fires_and_when_it_clears_and_eac
         assert body["data"]["one"] == 101.0
 
 
+@pytest.mark.slow("a day of looks")
 @proves("webhook.condition")
 async def test_a_value_that_swings_for_a_day_is_one_fire_and_one_clear_even_over_restarts(tmp_path):
     async with receiving() as receiver:

@@ -40,12 +40,15 @@ def program() -> str:
 
 
 @contextlib.contextmanager
-def anvil() -> Iterator[Anvil]:
-    """A chain whose blocks have the time of this machine, as official clients do."""
+def anvil(slots: int = 1) -> Iterator[Anvil]:
+    """A chain whose blocks have the time of this machine, as official clients do.
+
+    A block is safe `slots` blocks deep, and final twice as deep.
+    """
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
-    flags = f"--host 127.0.0.1 --chain-id 8453 --slots-in-an-epoch 1 --silent --port {port}".split()
+    flags = f"--host 127.0.0.1 --chain-id 8453 --slots-in-an-epoch {slots} --silent --port {port}".split()
     process = subprocess.Popen([program(), *flags])
     chain = Anvil(f"http://127.0.0.1:{port}")
     try:

@@ -16,6 +16,7 @@ import msgspec
 from tests.calls.parts import Engine, engine
 from tests.calls.shop import premium_broken, premium_liar, premium_void
 from tests.calls.toy import FIRST, SECOND, number, premium_report
+from tests.ledger.ledgers import opened
 from tools.payment.balance import payment_balance
 from tools.payment.topup import payment_topup
 from toolserver.calls.idempotency import Idempotency
@@ -25,7 +26,7 @@ from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
 from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import CallRejected
-from toolserver.ledger.sqlite import SqliteLedger, open_ledger
+from toolserver.ledger.sqlite import SqliteLedger
 from toolserver.purchases.ceilings import Ceilings, SalesCeilings
 from toolserver.purchases.deposit import checksum_address
 from toolserver.purchases.policy import Policy
@@ -227,6 +228,7 @@ async def desk(
     servers: Sequence[Any] = (),
     ceilings: Ceilings | None = None,
     policy: Policy | None = None,
+    kind: str = "sqlite",
 ) -> AsyncIterator[Desk]:
     """A desk whose books are right at the end. Opened again in the same folder, it has kept them.
 
@@ -234,7 +236,8 @@ async def desk(
     """
     clock, script = clock or ManualClock(datetime.fromtimestamp(NOW, UTC)), script or Script()
     facilitator = facilitator or Facilitator("https://pay.example/x", transport=httpx.MockTransport(script))
-    async with open_ledger(folder / "ledger.sqlite3", clock) as ledger:
+    async with opened(kind, folder, clock) as ledger:
+        assert isinstance(ledger, SqliteLedger)
         evidence = ReceiptService(
             SqliteReceiptStore(ledger.file), folder, clock=clock, base_url=BASE_URL, service="data.example"
         )

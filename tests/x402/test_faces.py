@@ -71,8 +71,11 @@ async def test_a_client_of_version_1_reads_the_offer_in_the_body_and_pays(tmp_pa
         first = {"x402Version": 1, "scheme": "exact", "network": "base", "payload": whole["payload"]}
         paid = await d.rest.get("/api/pro/report", headers={"x-payment": wire.header(first)})
         assert (paid.status_code, d.desk.script.settlements) == (200, 1)
+        told = {name: wire.unheader(paid.headers[name]) for name in ("payment-response", "x-payment-response")}
+        assert told["x-payment-response"] == told["payment-response"] | {"network": "base"}
         again = await d.buy(wire.header(whole))
         assert (again.content, d.desk.script.settlements) == (paid.content, 1)
+        assert "x-payment-response" not in again.headers
         topup = {**first, "payload": payload(TWO)["payload"]}
         bought = await d.rest.post(
             "/api/payment/topup", json={"amount_usd": 2}, headers={"x-payment": wire.header(topup)}

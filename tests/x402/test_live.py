@@ -1,33 +1,21 @@
 """The official clients pay on a local chain, through the official facilitator: what their users see."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import anyio
 import anyio.to_thread
 import httpx
 import pytest
-from eth_account import Account
-from x402 import x402Client
 from x402.http.clients import x402HttpxClient
-from x402.http.clients.httpx import x402AsyncTransport
-from x402.mechanisms.evm.exact import register_exact_evm_client
-from x402.schemas import PaymentRequired
 
 from tests.live.programs import CLIENTS, NODE, installed, told
-from tests.purchases.anvil import called
 from tests.x402.chain import PAYER_KEY, POOR_KEY, Pay, anvil, facilitating
-from tests.x402.parts import PAY_TO, PAYER, REPORT, TERMS, desk
-from tests.x402.service import Doors, doors
+from tests.x402.official import paid, running, signed, spent, wallet
+from tests.x402.parts import PAYER, REPORT, TERMS, desk
 from toolserver.clock import SystemClock
 from toolserver.errors import ChainUnavailable, SettlementPending
 from toolserver.purchases.deposit import checksum_address
 from toolserver.purchases.units import USDC
-from toolserver.server.listen import address_of, bind_socket, serve
-from toolserver.settings import Settings
 from toolserver.x402 import wire
 from toolserver.x402.chain_lookup import ChainLookup
 from toolserver.x402.facilitator import Facilitator
@@ -44,23 +32,6 @@ def pay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pay]:
         yield Pay(chain, url)
 
 
-def wallet(key: str = PAYER_KEY) -> x402Client:
-    """The official client's wallet."""
-    client = x402Client()
-    register_exact_evm_client(client, Account.from_key(key), networks="eip155:8453")
-    return client
-
-
-async def signed(offer: dict[str, Any], key: str = PAYER_KEY) -> dict[str, Any]:
-    """What the official client signs for an offer."""
-    found = await wallet(key).create_payment_payload(PaymentRequired.model_validate(offer))
-    return found.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-
-def paid(pay: Pay) -> int:
-    return pay.chain.balance(PAY_TO)
-
-
 class Deaf(httpx.AsyncHTTPTransport):
     """The way to a facilitator on which every settlement is made and no answer to it comes back."""
 
@@ -75,43 +46,6 @@ class Deaf(httpx.AsyncHTTPTransport):
             await answer.aclose()
             raise httpx.ReadTimeout("arranged")
         return answer
-
-
-@dataclass
-class Running:
-    """A service on a port."""
-
-    url: str
-    doors: Doors
-
-
-def with_lifespan(face: Any) -> Any:
-    """The face as a whole application, which starts and stops with its server."""
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "lifespan":
-            await face(scope, receive, send)
-            return
-        for event in ("startup", "shutdown"):
-            await receive()
-            await send({"type": f"lifespan.{event}.complete"})
-
-    return app
-
-
-@asynccontextmanager
-async def running(folder: Path, pay: Pay, **parts: Any) -> AsyncIterator[Running]:
-    """A service that takes payments, on a port of its own."""
-    sock, stop = bind_socket("127.0.0.1", 0), anyio.Event()
-    url = address_of(sock, "127.0.0.1")
-    facilitator, terms = Facilitator(pay.url), replace(TERMS, base_url=url)
-    async with (
-        doors(folder, facilitator=facilitator, terms=terms, **({"clock": SystemClock()} | parts)) as d,
-        anyio.create_task_group() as tasks,
-    ):
-        tasks.start_soon(lambda: serve(with_lifespan(d.face), sock, Settings(), stop=stop))
-        yield Running(url, d)
-        stop.set()
 
 
 # --- official clients ---
@@ -156,73 +90,6 @@ async def test_the_official_typescript_client_pays_for_a_call_and_a_top_up(tmp_p
         assert found["topup"]["response"]["transaction"] == found["topup"]["body"]["transaction"]
         assert await s.doors.desk.ledger.balance(found["topup"]["body"]["token"]) == 50
         assert paid(pay) - before == REPORT + 1_000_000
-
-
-class LaterClock(SystemClock):
-    """The clock of this machine, set forward."""
-
-    ahead_s = 0.0
-
-    def time(self) -> float:
-        return super().time() + self.ahead_s
-
-
-async def paid_by_python(s: "Running", pay: Pay) -> dict[str, Any]:
-    """A call and a top-up by the official Python client; the bodies, and the payments that were sent."""
-    sent: list[str] = []
-
-    class Noting(httpx.AsyncHTTPTransport):
-        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-            if "payment-signature" in request.headers:
-                sent.append(request.headers["payment-signature"])
-            return await super().handle_async_request(request)
-
-    paying = x402AsyncTransport(wallet(), transport=Noting())
-    async with httpx.AsyncClient(transport=paying, base_url=s.url, timeout=30) as client:
-        call = await client.get("/api/pro/report?history=30d")
-        topup = await client.post("/api/payment/topup", json={"amount_usd": 1})
-    assert len(sent) == 2
-    return {
-        "call": {"body": call.json(), "payment": sent[0], "receipt": call.headers["x-service-receipt"]},
-        "topup": {"body": topup.json(), "payment": sent[1]},
-    }
-
-
-async def paid_by_typescript(s: "Running", pay: Pay) -> dict[str, Any]:
-    """The same by the official TypeScript client."""
-    installed(NODE, CLIENTS / "node_modules" / "@x402" / "fetch")
-    return await anyio.to_thread.run_sync(lambda: told(NODE, "x402.mjs", s.url, PAYER_KEY, timeout=30))
-
-
-@pytest.mark.parametrize("client", [paid_by_python, paid_by_typescript])
-async def test_what_an_official_client_paid_for_is_known_when_it_is_sent_again(tmp_path, pay, client):
-    """After 1 s, 3 minutes, an hour, each time after a restart: one payment, one credit, no second offer."""
-    clock = LaterClock()
-    before = paid(pay)
-    async with running(tmp_path, pay, clock=clock) as s:
-        found = await client(s, pay)
-    assert paid(pay) - before == REPORT + 1_000_000
-    call, topup = found["call"], found["topup"]
-    path, body = "/api/pro/report?history=30d", {"amount_usd": 1}
-    for ahead_s, is_answered in ((1, True), (180, True), (3600, False), (100_000, False)):
-        clock.ahead_s = ahead_s
-        async with running(tmp_path, pay, clock=clock) as s, httpx.AsyncClient(base_url=s.url, timeout=30) as again:
-            answer = await again.get(path, headers={"payment-signature": call["payment"]})
-            assert "payment-required" not in answer.headers
-            if is_answered:
-                assert (answer.status_code, answer.json()) == (200, call["body"])
-                assert answer.headers["x-service-receipt"] == call["receipt"]
-            else:
-                assert (answer.status_code, answer.json()["error"]) == (409, "payment_used")
-            stranger = await again.post(
-                "/api/payment/topup", json=body, headers={"payment-signature": topup["payment"]}
-            )
-            assert (stranger.status_code, stranger.json()["error"]) == (409, "payer_proof_required")
-            assert "was used for 50 credits" in stranger.json()["detail"]
-            assert "payment-required" not in stranger.headers
-            assert topup["body"]["token"] not in stranger.text
-            assert await s.doors.desk.minted() == 50
-    assert paid(pay) - before == REPORT + 1_000_000
 
 
 async def test_a_payment_by_the_official_client_over_mcp(tmp_path, pay):
@@ -282,15 +149,6 @@ async def test_the_chain_says_paid_void_or_unused(pay):
     assert await lookup(payment._replace(amount=REPORT + 1), SINCE) == AuthorisationState("void")
     assert await lookup(payment._replace(payee=PAYER), SINCE) == AuthorisationState("void")
     await lookup.aclose()
-
-
-def spent(payment: wire.Payment) -> bytes:
-    """The call that uses an authorisation, which anybody may send."""
-    name = "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)"
-    signature = payment.signature
-    times = (payment.valid_after, payment.valid_before)
-    parts = (signature[64], signature[:32], signature[32:64])
-    return called(name, payment.payer, payment.payee, payment.amount, *times, payment.nonce, *parts)
 
 
 async def test_the_local_facilitator_refuses_what_is_no_payment(pay):

@@ -3,6 +3,7 @@
 import logging
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,9 @@ async def opened(folder: Path, settings: X402Settings, *, rpc: tuple[str, ...] =
         service.open_x402(
             settings,
             payments,
-            make_store=lambda: SqlitePaymentStore(ledger.file),
-            make_confirmations=lambda: SqliteConfirmations(ledger.file),
-            make_review=lambda: SqliteReview(ledger.file),
+            make_store=partial(SqlitePaymentStore, ledger.file),
+            make_confirmations=partial(SqliteConfirmations, ledger.file),
+            make_review=partial(SqliteReview, ledger.file),
             clock=clock,
             base_url="https://data.example",
             host="data.example",
@@ -100,7 +101,8 @@ def test_a_start_without_x402_loads_nothing_of_it():
 def test_what_is_sold_where_nothing_is_taken():
     nothing: Any = None
     assert service.topups_of(None, nothing) is None
-    assert service.exact_of(None, answers=nothing, idempotency=nothing, metrics=nothing, receipts=None) is None
+    parts: Any = dict.fromkeys(("answers", "idempotency", "metrics", "receipts", "uncharged"))
+    assert service.exact_of(None, **parts) is None
 
 
 async def test_what_is_sold_where_payments_are_taken(tmp_path):
@@ -111,6 +113,7 @@ async def test_what_is_sold_where_payments_are_taken(tmp_path):
             idempotency=nothing(),
             metrics=d.engine.pipeline.metrics,
             receipts=None,
+            uncharged=nothing(),
         )
         topups = service.topups_of(d.settling, d.ledger)
         assert exact is not None

@@ -1,4 +1,4 @@
-"""The contract of every store of signed payments, over SQLite and memory."""
+"""The contract of every store of signed payments, over memory, SQLite and PostgreSQL."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from tests.ledger.ledgers import opened
+from tests.postgres import POSTGRES
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import PaymentRequired
 from toolserver.ledger.memory import MemoryLedger
 from toolserver.ledger.protocol import LedgerOwner
-from toolserver.ledger.sqlite import FILE, open_ledger
+from toolserver.ledger.sqlite import SqliteLedger
 from toolserver.x402.memory_store import MemoryPaymentStore
 from toolserver.x402.sqlite_store import SqlitePaymentStore
 from toolserver.x402.store import (
@@ -46,14 +48,15 @@ class Stored:
         await self.store.credit_topup(CREDIT._replace(**changed))
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", POSTGRES])
 async def stored(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stored]:
     clock = ManualClock(datetime.fromtimestamp(NOW, UTC))
     if request.param == "memory":
         ledger = MemoryLedger(clock)
         yield Stored(MemoryPaymentStore(ledger.books), ledger)
         return
-    async with open_ledger(tmp_path / FILE, clock) as durable:
+    async with opened(request.param, tmp_path, clock) as durable:
+        assert isinstance(durable, SqliteLedger)
         yield Stored(SqlitePaymentStore(durable.file), durable)
         assert await durable.check() == []
 

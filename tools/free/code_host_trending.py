@@ -5,9 +5,23 @@ from typing import Annotated, NamedTuple
 
 from pydantic import ConfigDict, Field, RootModel
 
-from tools.sources.github import NEW, REPOSITORIES, Repo, RepoList, RepoQuery
+from tools.shared.repositories import ANONYMOUS, PATIENCE_S, WITH_TOKEN, search_fallbacks
+from tools.sources.github import NEW, Repo, RepoList, RepoQuery
 from tools.sources.github_trending import TRENDING, TrendingRepo
-from toolserver import CardValue, Payload, Picture, SourceEmpty, Timestamp, ToolContext, tool, up_to, via
+from toolserver import (
+    CardValue,
+    Fallback,
+    Payload,
+    Picture,
+    SourceEmpty,
+    Timestamp,
+    ToolContext,
+    convert_fallback,
+    delay_second,
+    tool,
+    up_to,
+    via,
+)
 
 SHOWN = 15
 TOPICS = 10
@@ -47,7 +61,7 @@ class TrendingList(NamedTuple):
     title="Trending repositories",
     ttl_s=300,
     toolset="all",
-    sources=(REPOSITORIES, TRENDING),
+    sources=(WITH_TOKEN, ANONYMOUS, TRENDING),
     headline=CardValue("0.stars_per_day", "stars/day", "{0.full_name}", is_series=False),
     pictures=(Picture("bars", "Stars a day", values=("stars_per_day",), label="full_name"),),
 )
@@ -59,16 +73,22 @@ async def code_host_trending(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN
     trending feed answers, which also lists older repositories.
     Source: GitHub search, refreshed every 5 minutes; the GitHubTrendingRSS feed when it is down.
     """
-    found = await ctx.first(
-        "data",
-        via(REPOSITORIES, RepoQuery(NEW, (ctx.now - timedelta(days=DAYS)).date()), lambda r: most_starred(r, ctx.now)),
-        via(TRENDING, None, names_only),
-    )
+    found = await ctx.first("data", *trending(ctx.now))
     if found.incomplete:
-        ctx.warn("data", "partial", "GitHub stopped before its search was complete.", REPOSITORIES.name)
+        ctx.warn("data", "partial", "GitHub stopped before its search was complete.", ANONYMOUS.name)
     if found.names_only:
         ctx.warn("data", "degraded_fallback", "Only names of trending repositories are known.", TRENDING.name)
     return CodeHostTrending(ctx.page(found.items, limit))
+
+
+def trending(now: datetime) -> tuple[Fallback[TrendingList], ...]:
+    """The searches that others make too, with the token and without; the feed, which waits for their turn."""
+    query = RepoQuery(NEW, (now - timedelta(days=DAYS)).date())
+    searches = (
+        convert_fallback(search, lambda found: most_starred(found.listed, now)) for search in search_fallbacks(query)
+    )
+    with_token, anonymous = searches
+    return with_token, *delay_second(anonymous, via(TRENDING, None, names_only), PATIENCE_S)
 
 
 def most_starred(listed: RepoList, now: datetime) -> TrendingList:

@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field, RootModel
 
 from tools.shared import launches as chain
 from tools.shared.launches import LaunchItem
-from toolserver import CardValue, ToolContext, tool, up_to
+from toolserver import CardValue, Picture, ToolContext, tool, up_to
 
 SHOWN = 10
 
@@ -22,6 +22,7 @@ class Launches(RootModel[Annotated[list[LaunchItem], Field(max_length=SHOWN, des
     toolset="all",
     sources=chain.SOURCES,
     headline=CardValue("0.name", "", "{0.status}, {0.scheduled_time}"),
+    pictures=(Picture("map", "Pads of the next launches", label="name", time="scheduled_time"),),
 )
 async def launches(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> Launches:
     """The next rocket launches worldwide: provider, vehicle, mission, pad, status, and when, with how exact that time

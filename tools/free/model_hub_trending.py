@@ -4,8 +4,19 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, RootModel
 
-from tools.sources.huggingface import MODELS_LIKED_7D, Model
-from toolserver import CardValue, Payload, Picture, Timestamp, ToolContext, tool, up_to
+from tools.sources.huggingface import LAST_CHANGE, MODELS_LIKED_7D, Model, ModelList
+from toolserver import (
+    CardValue,
+    FallbackReader,
+    Payload,
+    Picture,
+    SourceFrozen,
+    Timestamp,
+    ToolContext,
+    read_beside,
+    tool,
+    up_to,
+)
 
 SHOWN = 15
 
@@ -30,7 +41,7 @@ class ModelHubTrending(RootModel[Annotated[list[ModelItem], Field(max_length=SHO
     title="Trending AI models",
     ttl_s=600,
     toolset="all",
-    sources=(MODELS_LIKED_7D,),
+    sources=(MODELS_LIKED_7D, LAST_CHANGE),
     headline=CardValue("0.id", "", "{0.likes} likes"),
     pictures=(Picture("bars", "Likes", values=("likes",), label="id"),),
 )
@@ -40,12 +51,21 @@ async def model_hub_trending(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN
 
     Shape: 10 to 15 models. `pipeline` is null where the author did not say. When the hub does not sort by likes, its
     own trending order is used and a warning says so; `updated` is null then.
-    Source: Hugging Face Hub, refreshed every 10 minutes.
+    Source: Hugging Face Hub, refreshed every 10 minutes; stale when the whole hub has stood still for an hour.
     """
-    listed = await ctx.read(MODELS_LIKED_7D)
+    listed = await ctx.first("data", read_living_list)
     if listed.by_score:
         ctx.warn("data", "degraded_fallback", "The order is the hub's trending score, not likes of 7 days.")
     return ModelHubTrending([shown(model) for model in ctx.page(listed.models[:SHOWN], limit)])
+
+
+async def read_living_list(reading: FallbackReader) -> ModelList:
+    """The list, of a hub that still writes. Raises SourceFrozen when not one of all models was changed of late."""
+    both = await read_beside(reading, (MODELS_LIKED_7D, None), (LAST_CHANGE, None))
+    listed, changed = both
+    if isinstance(changed, SourceFrozen):
+        raise changed
+    return listed
 
 
 def shown(model: Model) -> ModelItem:

@@ -7,7 +7,10 @@ Precision = Literal["second", "minute", "hour", "day", "month", "unknown"]
 
 
 class Launch(NamedTuple):
-    """One launch. `net` is the earliest time it may happen; `date_text` says when, where there is no time yet."""
+    """One launch. `net` is the earliest time it may happen; `date_text` says when, where there is no time yet.
+
+    `lat` and `lon` are the place of the pad in degrees, both None where the source does not say it.
+    """
 
     id: str
     name: str
@@ -26,6 +29,8 @@ class Launch(NamedTuple):
     url: str | None
     date_text: str | None = None
     updated_at: datetime | None = None
+    lat: float | None = None
+    lon: float | None = None
 
 
 LEAST_PEOPLE, MOST_PEOPLE = 3, 30

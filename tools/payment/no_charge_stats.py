@@ -22,7 +22,7 @@ Day = Annotated[Date, BeforeValidator(_written)]
 
 
 class NoChargeEvent(Payload):
-    seq: int = Field(ge=0, description="Its place in the log")
+    seq: int | None = Field(ge=0, description="Its leaf in the log; null: its hour is not in the log yet")
     ts: str = Field(description="UTC, milliseconds", examples=["2027-01-15T08:00:00.000Z"])
     reason: str = Field(examples=["stale_data"])
     endpoint: str
@@ -39,6 +39,7 @@ class LogState(Payload):
     origin: str
     size: int = Field(ge=0)
     root: str = Field(description="Merkle root, base64")
+    waiting: int = Field(ge=0, description="Calls that are booked and will be in the log when their hour is over")
 
 
 class NoChargeStats(TopLevel):
@@ -48,7 +49,7 @@ class NoChargeStats(TopLevel):
     by_reason: dict[str, int]
     by_endpoint: dict[str, int]
     events: list[NoChargeEvent] = Field(max_length=EVENTS, description="The last ones, newest first")
-    log: LogState = Field(description="The log that holds every event, as it was last signed")
+    log: LogState = Field(description="The log that gets every event when its hour is over, as it was last signed")
     dates: list[NoChargeDay] | None = Field(max_length=DAYS, description="Null unless asked for; the last day first")
 
 
@@ -69,6 +70,7 @@ async def payment_no_charge_stats(
 
     Shape: no token and no caller is named. A call that failed, held stale data or came to nothing has an event of its
     own; while the ledger is away, or when callers hang up, one event stands for a caller's calls within a minute.
+    Events count at once; the log gets them when their hour is over, one leaf for each token, tool and reason.
     """
     evidence = ctx.host.evidence
     if evidence is None:

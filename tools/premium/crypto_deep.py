@@ -154,7 +154,8 @@ async def premium_crypto_deep(
     USD, `volume` in BTC; `coins_top50` as bars of `change_24h_percent` by `symbol`, or as a map sized by `market_cap`.
     Source: CoinGecko, Coinlore or CoinPaprika; Binance, Kraken or OKX; mempool.space, Blockstream or Blockchain.com; an
     Ethereum node, Blockscout or Etherscan; candles of Coinbase, Kraken or Binance.
-    Errors: 400 for more than 20 symbols; 503 when nobody answers. Nothing is charged then, nor when `coins` finds none.
+    Errors: 400 for more than 20 symbols; 503 when nobody answers. Nothing is charged then, nor when `coins` finds none,
+    which leaves the rest null too.
     """
     found = await read_sections(ctx, _chains(history))
     found.require_any()
@@ -164,14 +165,14 @@ async def premium_crypto_deep(
     )
     top = found.get("coins_top50", coin_rows(asked))
     pairs = found.get("exchange_top20_usdt", pair_rows(ctx, asked, changes or {}))
-    if asked:
-        _judge_filter(ctx, asked, top, pairs)
-    series = {"series": DaySeries(btc_30d=found.get("series.btc_30d", _days(ctx)))} if history else {}
+    nothing = bool(asked) and not _any_matches(ctx, asked, top, pairs)
+    days = None if nothing or not history else found.get("series.btc_30d", _days(ctx))
+    series = {"series": DaySeries(btc_30d=days)} if history else {}
     return PremiumCryptoDeep(
         coins_top50=top and ctx.page(top, limit, "coins_top50"),
         exchange_top20_usdt=pairs and ctx.page(pairs, limit, "exchange_top20_usdt"),
-        network_btc=network(found, "network_btc"),
-        eth_gas=found.get("eth_gas", gas_figures),
+        network_btc=None if nothing else network(found, "network_btc"),
+        eth_gas=None if nothing else found.get("eth_gas", gas_figures),
         **series,
         notes=_notes(found, history),
     )
@@ -247,18 +248,19 @@ def pair_rows(
     return rows
 
 
-def _judge_filter(
+def _any_matches(
     ctx: ToolContext,
     asked: frozenset[str],
     top: list[CoinFigures] | None,
     pairs: list[PairFigures] | None,
-) -> None:
-    """Name what is nowhere; nothing at all is not worth paying for."""
+) -> bool:
+    """Whether any symbol was found; those that are nowhere are named. An answer without any is not charged."""
     seen = {row.symbol for row in top or ()} | {row.pair.rpartition("-")[0] for row in pairs or ()}
     if absent := sorted(asked - seen):
         ctx.warn("coins_top50", "missing_symbols", f"In neither list: {', '.join(absent)}.")
     if not seen:
         ctx.mark_empty()
+    return bool(seen)
 
 
 def gas_figures(gas: GasPrice) -> GasFigures:

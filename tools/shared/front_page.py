@@ -27,6 +27,7 @@ SHOWN = 30
 LEAST = 10
 ON_TOP = 100  # so many ids of the site hold what search calls its front page
 FIRST, KNOWN = 10, 6  # of the site's first ten stories search knows so many, unless one of the two is hours behind
+FAR = 1.01  # ids grow by a hundredth in a month: one that is so far above the site's newest is that of no story
 YOUNG = timedelta(hours=12)  # a page always has a story as young as this, unless nothing happens at all
 PARALLEL = 5
 SOURCES = (FRONT_PAGE, TOP_IDS, ITEM)
@@ -63,10 +64,18 @@ def _searched_at(reading: FallbackReader) -> datetime | None:
 def require_one_page(ids: Sequence[int], stories: Iterable[Story]) -> None:
     """Raise SourceUnproved when the site and search do not show the same page: one of them is behind."""
     known = {story.id for story in stories}
+    require_given(ids, known)
     if is_behind(ids, known):
         raise SourceUnproved(f"{TOP_IDS.name} lacks the newest of {FRONT_PAGE.name}")
     if len(known.intersection(ids[:ON_TOP])) < LEAST or len(known.intersection(ids[:FIRST])) < KNOWN:
         raise SourceUnproved(f"{FRONT_PAGE.name} and {TOP_IDS.name} do not show the same page")
+
+
+def require_given(ids: Sequence[int], known: Iterable[int]) -> None:
+    """Raise SourceChanged when search names ids that the site cannot have given to a story yet."""
+    newest = max(ids)
+    if any(story > newest * FAR for story in known):
+        raise SourceChanged(f"{FRONT_PAGE.name} names ids far above those of {TOP_IDS.name}")
 
 
 def require_young(stories: tuple[Story, ...], now: datetime | None) -> tuple[Story, ...]:
@@ -84,13 +93,16 @@ def front_page() -> tuple[Fallback[tuple[StoryItem, ...]], ...]:
 
 async def search_alone(reading: FallbackReader) -> tuple[StoryItem, ...]:
     stories = await reading.read(FRONT_PAGE)
-    return by_points(require_young(stories, reading.notes[-1].fetched_at))
+    fetched_at = reading.notes[-1].fetched_at
+    if site := await reading.read_kept(TOP_IDS):
+        require_given(site[0], (story.id for story in stories))
+    return by_points(require_young(stories, fetched_at))
 
 
 def is_behind(ids: Sequence[int], known: Iterable[int]) -> bool:
     """Whether search knows stories that are newer than the whole page of the site, give or take one: ids only grow."""
     newest = max(ids[:ON_TOP])
-    return sum(story > newest for story in known) > 1
+    return sum(newest < story <= newest * FAR for story in known) > 1
 
 
 async def found_and_ordered(reading: FallbackReader) -> tuple[StoryItem, ...]:

@@ -34,6 +34,8 @@ class LaunchItem(Payload):
     window_end: Timestamp | None
     pad: str | None
     location: str | None
+    lat: float | None = Field(description="Of the pad, in degrees; null from the fallback")
+    lon: float | None = Field(description="Of the pad, in degrees; null from the fallback")
     url: str | None
     date_text: str | None = Field(description="The date in words, from the fallback only")
 
@@ -93,6 +95,8 @@ def show_launch(launch: Launch) -> LaunchItem:
         window_end=launch.window_end,
         pad=launch.pad,
         location=launch.location,
+        lat=launch.lat,
+        lon=launch.lon,
         url=launch.url,
         date_text=launch.date_text,
     )

@@ -154,12 +154,9 @@ def _place(world: World, each: Sent) -> dict[str, Any]:
     }
 
 
-def _receipt(world: World, params: list[Any]) -> dict[str, Any] | None:
-    each = _find(world, params[0])
-    if each is None:
-        return None
+def _transfer_log(world: World, each: Sent) -> dict[str, Any]:
     place = _place(world, each)
-    entry = {
+    return {
         **place,
         "transactionHash": each.hash,
         "address": USDC,
@@ -168,8 +165,14 @@ def _receipt(world: World, params: list[Any]) -> dict[str, Any] | None:
         "logIndex": place["transactionIndex"],
         "removed": False,
     }
+
+
+def _receipt(world: World, params: list[Any]) -> dict[str, Any] | None:
+    each = _find(world, params[0])
+    if each is None:
+        return None
     return {
-        **place,
+        **_place(world, each),
         "transactionHash": each.hash,
         "from": each.sender,
         "to": USDC,
@@ -178,13 +181,25 @@ def _receipt(world: World, params: list[Any]) -> dict[str, Any] | None:
         "cumulativeGasUsed": "0x1ec30",
         "effectiveGasPrice": "0x5b8d80",
         "gasUsed": "0xb1c5",
-        "logs": [entry],
+        "logs": [_transfer_log(world, each)],
         "logsBloom": "0x" + "00" * 256,
         "type": "0x2",
         "l1Fee": "0x2a1b3c",
         "l1GasPrice": "0x3b9aca00",
         "l1GasUsed": "0x640",
     }
+
+
+def _logs(world: World, params: list[Any]) -> list[dict[str, Any]]:
+    """Transfers of USDC in a range of blocks. The contract, one or a list, and the recipient have to be given."""
+    wanted = params[0]
+    event, _, payee = wanted["topics"]
+    contracts = [wanted["address"]] if isinstance(wanted["address"], str) else wanted["address"]
+    if USDC not in map(str.lower, contracts) or event != TRANSFER:
+        return []
+    low, high = _height(world, wanted["fromBlock"]), _height(world, wanted["toBlock"])
+    paid = [s for s in sent(world) if low <= s.block <= high and payee.lower() == f"0x{s.to[2:]:0>64}"]
+    return [_transfer_log(world, each) for each in paid]
 
 
 def _asked_about(data: str) -> list[str]:
@@ -223,6 +238,7 @@ METHODS: dict[str, Callable[[World, list[Any]], Any]] = {
     "eth_call": _call,
     "eth_getTransactionReceipt": _receipt,
     "eth_getTransactionByHash": _transaction,
+    "eth_getLogs": _logs,
 }
 
 

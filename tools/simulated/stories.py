@@ -11,6 +11,7 @@ INJECTED_ID = 90_000_000
 HOUR = 3600.0
 RANKED_S = 36 * HOUR  # older ones are on no page
 SAME_S, QUIET_S = 8 * HOUR, 2 * HOUR
+TOP, STIRRED_S = 15, 60.0
 RISING = 5  # every so many-th submission makes it to the front page, so that some always enter
 
 SUBJECTS = [
@@ -104,7 +105,8 @@ def comments(world: World, s: SimStory) -> int:
 def rank_stories(world: World) -> list[SimStory]:
     """All that is on any page, best first: points against age. Jobs drift through; a dead one is noticed late.
 
-    With the value `stories.quiet` pinned to 1 the order is that of some hours ago, so nothing enters for eight hours.
+    With the value `stories.quiet` pinned to 1 the order is that of some hours ago, so nothing enters for eight hours;
+    those on top still change places with each other, as they always do.
     """
     quiet = world.pinned("stories.quiet") == 1
     then = world.at((world.now - QUIET_S) // SAME_S * SAME_S) if quiet else world
@@ -113,7 +115,14 @@ def rank_stories(world: World) -> list[SimStory]:
         gained = 40.0 if s.kind == "job" else points(then, s) - 1
         return float(gained / ((then.now - s.born) / HOUR + 2) ** 1.8)
 
-    return sorted(born_since(then, then.now - RANKED_S), key=weight, reverse=True)
+    ranked = sorted(born_since(then, then.now - RANKED_S), key=weight, reverse=True)
+    return _stir(ranked, world.now) if quiet else ranked
+
+
+def _stir(ranked: list[SimStory], now: float) -> list[SimStory]:
+    """The same stories with two neighbours on top exchanged, others every minute."""
+    first = int(now // STIRRED_S) % (TOP - 1)
+    return [*ranked[:first], *reversed(ranked[first : first + 2]), *ranked[first + 2 :]]
 
 
 def front_page(world: World, count: int = 50) -> list[SimStory]:

@@ -83,6 +83,7 @@ QUAKES_QUERY = Source(
     newest=newest_quake,
     least=0,
     proof=Proof.by_newest(12 * HOUR),
+    lists="earthquakes",
     also=frozenset({204}),
     key=lambda query: (
         query.magnitude,

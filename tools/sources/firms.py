@@ -151,6 +151,7 @@ def regional(region: Region) -> Source[FireFile, tuple[Detection, ...]]:
         ageless="" if always else "there may be no fire for months, and the mainland's file is judged beside it",
         least=1 if always else 0,
         proof=None if always else Proof.harmless("it is read beside the mainland's file, which is never empty"),
+        size_varies="clouds and rain hide or end most fires of a region within a day",
         untrusted=True,
         probe=FireFile("NOAA-20", region),
     )

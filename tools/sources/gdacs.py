@@ -192,6 +192,8 @@ def event_list(kinds: str, levels: str, days: int, *, fresh_s: float) -> Source[
         newest=newest,
         least=0,
         proof=Proof.by_second("there is always a disaster of each of the two lists"),
+        lists="disasters",
+        advances=True,
         key=lambda query: (query.kinds, query.levels),  # the days move with the clock, their meaning does not
         untrusted=True,
         probe=lambda now: EventQuery(kinds, levels, now.date() - timedelta(days=days), now.date()),
@@ -208,6 +210,7 @@ RSS = Source(
     hosts=GDACS,
     fresh_s=10 * MINUTE,
     newest_max_s=WEEK,
+    lists="disasters",
     timeout_s=12,
     conditional=True,
     newest=newest,

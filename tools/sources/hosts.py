@@ -35,7 +35,7 @@ STEAM = HostGroup("steam", 2, 1, 60, HOUR)
 STEAMSPY = HostGroup("steamspy", 1, 60, 6, HOUR)
 GDACS = HostGroup("gdacs", 1, 5, 30, HOUR)
 INTERNETDB = HostGroup("internetdb", 2, 1, 600, HOUR)
-STATUS = HostGroup("status", 8, 0, 240, MINUTE)
+STATUS = HostGroup("status", 2, 0, 30, MINUTE, each_host=True)
 
 
 def other(name: str) -> HostGroup:

@@ -1,4 +1,6 @@
-"""Hugging Face models by recent likes (Hub API, JSON, no key).
+"""Hugging Face models by recent likes, and the model changed last, which tells whether the hub still writes its lists.
+
+Hub API, JSON, no key.
 
 https://huggingface.co/docs/hub/api
 """
@@ -12,7 +14,7 @@ from tools.parsing.numbers import number
 from tools.parsing.optional import optional
 from tools.parsing.text import NAME, clean, clean_or_none
 from tools.parsing.times import from_iso
-from tools.sources.hosts import DAY, MINUTE, other
+from tools.sources.hosts import DAY, HOUR, MINUTE, other
 from toolserver import Gauge, Get, Licence, Source, SourceChanged, SourceEmpty, read_rows
 
 MODELS_URL = "https://huggingface.co/api/models"
@@ -22,6 +24,7 @@ EXPAND = "&".join(
 )  # one parameter repeated, which `params` cannot hold
 BY_LIKES = Get(f"{MODELS_URL}?sort=likes7d&direction=-1&limit=15&{EXPAND}")
 BY_SCORE = Get(f"{MODELS_URL}?sort=trendingScore&direction=-1&limit=15")  # with the usual members
+CHANGED_LAST = Get(f"{MODELS_URL}?sort=lastModified&direction=-1&limit=1&expand%5B%5D=lastModified")
 LEAST = 10
 
 
@@ -74,6 +77,11 @@ def _model(model: dict[str, Any]) -> Model:
     )
 
 
+def parse_last_change(body: Any, query: None) -> datetime:
+    """When the model that was changed last was changed: of millions, one is at any time."""
+    return from_iso(body[0]["lastModified"])
+
+
 def newest(listed: ModelList) -> datetime | None:
     return max((model.updated_at for model in listed.models if model.updated_at), default=None)
 
@@ -91,4 +99,16 @@ MODELS_LIKED_7D = Source(
     moves=lambda listed: tuple((model.id, model.likes) for model in listed.models),
     untrusted=True,
     gauge=Gauge(lambda listed: {"hub_likes": median(model.likes for model in listed.models)}, 0.45),
+)
+
+LAST_CHANGE = Source(
+    MODELS_LIKED_7D.name,
+    CHANGED_LAST,
+    parse_last_change,
+    licence=LICENCE,
+    hosts=MODELS_LIKED_7D.hosts,
+    fresh_s=MODELS_LIKED_7D.fresh_s,
+    timeout_s=10,
+    newest=lambda at: at,
+    newest_max_s=HOUR,
 )

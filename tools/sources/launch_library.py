@@ -8,7 +8,7 @@ https://ll.thespacedevs.com/docs/
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import positive
+from tools.parsing.numbers import number, positive, within
 from tools.parsing.optional import optional
 from tools.parsing.spaceflight import LEAST_PEOPLE, MOST_PEOPLE, Launch, Precision
 from tools.parsing.text import NAME, clean, clean_or_none, web_url
@@ -42,6 +42,7 @@ def _launch(launch: dict[str, Any]) -> Launch:
     details = mission if isinstance(mission, dict) else {}
     place = pad.get("location") if isinstance(pad, dict) else launch.get("location")
     vehicle = (launch.get("rocket") or {}).get("configuration") or {}
+    lat, lon = optional(_place, pad) or (None, None)
     return Launch(
         id=clean(str(launch["id"]), 60),
         name=clean(launch["name"]),
@@ -59,7 +60,14 @@ def _launch(launch: dict[str, Any]) -> Launch:
         location=_name(place),
         url=web_url(launch.get("url")),
         updated_at=optional(from_iso, launch.get("last_updated")),
+        lat=lat,
+        lon=lon,
     )
+
+
+def _place(pad: dict[str, Any]) -> tuple[float, float]:
+    """Latitude and longitude of a pad, which version 2.2.0 wrote as text; the list mode has none."""
+    return within(number(pad["latitude"]), -90, 90), within(number(pad["longitude"]), -180, 180)
 
 
 def _name(value: Any) -> str | None:

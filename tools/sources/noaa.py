@@ -110,5 +110,6 @@ WATCH_WARNING_MAP = Source(
     newest=newest,
     least=0,
     proof=Proof.by_newest(HOUR),  # some office warns of something every few minutes
+    lists="weather alerts",
     untrusted=True,
 )

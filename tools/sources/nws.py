@@ -169,6 +169,7 @@ def _source(**more: Any) -> Source[AlertQuery, AlertList]:
         newest_max_s=STAMP_S,
         least=0,
         proof=Proof.by_stamp(STAMP_S),
+        lists="weather alerts",
         untrusted=True,
         probe=ALL,
         **more,

@@ -106,5 +106,6 @@ INDICATORS = Source(
     newest=newest,
     newest_max_s=DAY,
     least=5,
+    size_varies="one reporter may add thousands of indicators at once",
     untrusted=True,
 )

@@ -98,6 +98,7 @@ def feed(period: Period) -> Source[QuakeQuery, QuakeList]:
         newest_max_s=STAMP_S[period],
         least=0,
         proof=Proof.by_stamp(STAMP_S[period]),
+        lists="earthquakes",
         few_choices=True,
         untrusted=True,
         probe=QuakeQuery("2.5", period),

@@ -32,8 +32,11 @@ class ChargeStore(Protocol):
         """
         ...
 
-    def withdraw(self, call_id: str) -> None:
-        """Release a charge and delete its receipt, after whatever is waiting to be written. Nobody waits for it."""
+    def withdraw(self, call_id: str, key: str) -> None:
+        """Release a charge of the account with this key and delete its receipt, after what is waiting to be written.
+
+        Nobody waits for it.
+        """
         ...
 
 
@@ -61,6 +64,6 @@ class ReceiptedCharges:
         try:
             settled, receipt = await self._store.charge(operation)
         except asyncio.CancelledError:
-            self._store.withdraw(call_id)
+            self._store.withdraw(call_id, operation.charge.key)
             raise
         return settled, SignedReceipt(receipt.id, receipt.jws)

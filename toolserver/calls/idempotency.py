@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import anyio
 
-from toolserver import ids
 from toolserver.calls.idempotency_store import IdempotencyStore, KeyName
+from toolserver.core import ids
 from toolserver.errors import IdempotencyConflict
 from toolserver.storage.errors import StorageFailed
 

@@ -1,6 +1,5 @@
 """Where the results of calls with an Idempotency-Key are kept: in memory, or in the ledger's file."""
 
-import sqlite3
 import zlib
 from collections import OrderedDict
 from functools import partial
@@ -8,6 +7,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from toolserver.clock import Clock
 from toolserver.ledger.protocol import milliseconds
+from toolserver.storage.connection import SqlConnection
 from toolserver.storage.group_commit import GroupCommit
 
 KEEP_S = 24 * 3600.0
@@ -102,7 +102,7 @@ class SqliteIdempotencyStore:
         return swept
 
 
-def _begin(name: KeyName, new: KeyedCall, now: int, db: sqlite3.Connection) -> KeyedCall:
+def _begin(name: KeyName, new: KeyedCall, now: int, db: SqlConnection) -> KeyedCall:
     db.execute("DELETE FROM idempotency WHERE scope=? AND key=? AND expires_at<=?", (*name, now))
     row = (*name, new.request, new.call_id, now + int(KEEP_S * 1000))
     db.execute("INSERT INTO idempotency VALUES(?,?,?,?,NULL,?) ON CONFLICT DO NOTHING", row)
@@ -111,15 +111,15 @@ def _begin(name: KeyName, new: KeyedCall, now: int, db: sqlite3.Connection) -> K
     return KeyedCall(request, call_id, None if packed is None else zlib.decompress(packed))
 
 
-def _keep(name: KeyName, result: bytes, db: sqlite3.Connection) -> None:
+def _keep(name: KeyName, result: bytes, db: SqlConnection) -> None:
     db.execute("UPDATE idempotency SET outcome=? WHERE scope=? AND key=?", (zlib.compress(result, 1), *name))
 
 
-def _drop(name: KeyName, call_id: str, db: sqlite3.Connection) -> None:
+def _drop(name: KeyName, call_id: str, db: SqlConnection) -> None:
     db.execute("DELETE FROM idempotency WHERE scope=? AND key=? AND call_id=?", (*name, call_id))
 
 
-def _sweep(now: int, db: sqlite3.Connection) -> int:
+def _sweep(now: int, db: SqlConnection) -> int:
     sql = (
         "DELETE FROM idempotency WHERE (scope, key) IN (SELECT scope, key FROM idempotency WHERE expires_at<=? LIMIT ?)"
     )

@@ -67,13 +67,20 @@ class PaidCallRunner:
         operation, key = call.operation, build_cache_key(call.operation, call.arguments)
         if (rendered := self.find_billable(operation, key, self._answers.clock.time())) is not None:
             return await self.charge_cached(call, rendered)
-        async with self._uncharged.admit(call.token, operation.name) as open_call:
+        async with self._uncharged.admit(await self._find_payer(call), operation.name) as open_call:
             if (rendered := self.find_billable(operation, key, self._answers.clock.time())) is not None:
                 sold = await self.charge_cached(call, rendered)  # it was made while this call waited
             else:
                 sold = await self._sell_new(call)
             open_call.charged = sold.charged > 0
             return sold
+
+    async def _find_payer(self, call: PaidCall) -> str:
+        """Who gets an answer for nothing, if it is not charged: a token and its allowances are one."""
+        try:
+            return await self._ledger.find_payer(call.token) or call.token
+        except PaymentRequired:  # the ledger is away, and will refuse the call
+            return call.token
 
     async def _sell_new(self, call: PaidCall) -> PaidCallResult:
         """Sell an answer that is made for this call, and for those who wait for the same one."""

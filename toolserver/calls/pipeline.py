@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from pydantic import BaseModel
 
-from toolserver import ids
 from toolserver.calls.arguments import validate_arguments
 from toolserver.calls.cache_key import build_cache_key
 from toolserver.calls.idempotency import Idempotency, fingerprint
@@ -35,6 +34,7 @@ from toolserver.calls.sale import (
 )
 from toolserver.calls.tokens import TokenChecks
 from toolserver.calls.uncharged_limit import UnchargedLimit
+from toolserver.core import ids
 from toolserver.core.caller import Caller, well_formed
 from toolserver.core.metrics import Metrics
 from toolserver.core.usage_stats import Usage
@@ -109,7 +109,7 @@ class Pipeline:
         self._paid_calls = PaidCallRunner(answers, ledger, metrics, receipts, receipted_charges, free)
         self._x402 = x402
 
-    def answer_from_cache(
+    async def answer_from_cache(
         self,
         operation: Operation,
         key: Hashable,
@@ -120,24 +120,32 @@ class Pipeline:
     ) -> tuple[RenderedResponse, list[LimitState], bool] | None:
         """A free answer that is cached: the answer, the state of the client's limits, and whether the client has it.
 
-        None when the answer has to be made; nothing was counted then. `client` is None for callers without limits.
-        `known` says whether the client has these bytes already: a 304 costs nothing of the spacing. Raises RateLimited.
+        None when it has to be made; nothing was counted then. `client` is None for callers without limits. `known` says
+        whether the client has these bytes already: a 304 costs nothing of the spacing. Raises RateLimited.
         """
-        rendered = self.answers.find(key, now)
-        if rendered is None or rendered.nothing or self.answers.needs_refresh(rendered, now):
+        rendered = self.find_cached(key, now)
+        if rendered is None:
             return None
         unchanged = known is not None and known(rendered)
         limit_states: list[LimitState] = []
         if client is not None and self.limits.enabled and operation.spaced:
             try:
-                limit_states = self.limits.take(client, operation.name, question=key, spaced=not unchanged)
+                limit_states = await self.limits.count(client, operation.name, question=key, spaced=not unchanged)
             except RateLimited as rejected:
                 self.metrics.called(operation.name, operation.tier, rejected.code, 0.0)
                 self.usage.count(agent, operation.endpoint, rejected.status, operation.tier, now)
                 raise
-        self.metrics.hit(operation.name, operation.tier)
-        self.usage.count(agent, operation.endpoint, 304 if unchanged else 200, operation.tier, now)
+        self.count_hit(operation, now, agent, 304 if unchanged else 200)
         return rendered, limit_states, unchanged
+
+    def find_cached(self, key: Hashable, now: float) -> RenderedResponse | None:
+        """A free answer that is cached and need not be made anew. Nothing is counted."""
+        found = self.answers.find(key, now)
+        return None if found is None or found.nothing or self.answers.needs_refresh(found, now) else found
+
+    def count_hit(self, operation: Operation, now: float, agent: str, status: int = 200) -> None:
+        self.metrics.hit(operation.name, operation.tier)
+        self.usage.count(agent, operation.endpoint, status, operation.tier, now)
 
     def find_billable(self, operation: Operation, key: Hashable, now: float) -> RenderedResponse | None:
         """A cached answer that `charge_cached` can charge for. None when the answer has to be made."""
@@ -148,15 +156,14 @@ class Pipeline:
     ) -> Outcome:
         """Charge for a cached answer to a call without arguments. It takes no time, so no disconnect is watched for.
 
-        Raises:
-            CallRejected: nothing was charged.
+        Raises CallRejected: nothing was charged.
         """
         return await self._count(operation, caller, self._charge_cached(operation, arguments, rendered, caller))
 
     async def _charge_cached(
         self, operation: Operation, arguments: BaseModel, rendered: RenderedResponse, caller: Caller
     ) -> Outcome:
-        token = self._admit_buyer(operation, caller)
+        token = await self._admit_buyer(operation, caller)
         if operation.follow_s is not None:
             self.asked_at[operation.name] = self.answers.clock.monotonic()
         call = PaidCall(ids.call_id(), operation, arguments, {}, caller, token)
@@ -167,11 +174,11 @@ class Pipeline:
         if self._x402 is not None and isinstance(rejected, PaymentRequired):
             self._x402.add_offer(operation, rejected)
 
-    def _admit_buyer(self, operation: Operation, caller: Caller) -> str:
+    async def _admit_buyer(self, operation: Operation, caller: Caller) -> str:
         """Count a paid call against its limit. Returns the caller's token. Raises PaymentRequired, RateLimited."""
         token = self._tokens.require(operation, caller)
         if caller.limited:
-            self.premium.take("token " + fingerprint(token), operation.name)
+            await self.premium.count("token " + fingerprint(token), operation.name)
         return token
 
     def give_back(self, operation: Operation, outcome: Outcome) -> None:
@@ -180,18 +187,15 @@ class Pipeline:
             self.limits.give_back_spacing(outcome.client, operation.name, outcome.key)
 
     async def call(self, operation: Operation, given: Mapping[str, Any], caller: Caller) -> Outcome:
-        """Make a call.
-
-        Raises:
-            CallRejected: the caller gets no payload; nothing was charged.
-        """
+        """Make a call. Raises CallRejected: the caller gets no payload, and nothing was charged."""
         return await self._count(operation, caller, self._call(operation, given, caller))
 
     async def check(self, operation: Operation, given: Mapping[str, Any], caller: Caller) -> int:
         """Check a paid call, compose and charge nothing; the credits that are left. Raises what `call` raises."""
         try:
             validate_arguments(operation, given)
-            return await self._tokens.check_funds(operation, self._admit_buyer(operation, caller), caller, self.ledger)
+            token = await self._admit_buyer(operation, caller)
+            return await self._tokens.check_funds(operation, token, caller, self.ledger)
         except CallRejected as rejected:
             self._add_payment_offer(operation, rejected)
             raise
@@ -260,14 +264,14 @@ class Pipeline:
             return None, []
         client = await self.identify_client(caller) if caller.token else caller.client
         if operation.quotas:
-            self.personal.check(client, operation.name, operation.quotas)
+            await self.personal.look(client, operation.name, operation.quotas)
         limit_states = []
         if operation.spaced:
             question = build_cache_key(operation, arguments)
             distinct = find_distinct_quota(operation, arguments)
-            limit_states = self.limits.take(client, operation.name, question=question, distinct=distinct)
+            limit_states = await self.limits.count(client, operation.name, question=question, distinct=distinct)
         if operation.quotas:
-            self.personal.take(client, operation.name, operation.quotas)
+            await self.personal.count(client, operation.name, operation.quotas)
         return (client, limit_states) if operation.spaced else (None, [])
 
     async def _call_personal(self, operation: Operation, arguments: BaseModel, caller: Caller) -> Outcome:
@@ -277,7 +281,7 @@ class Pipeline:
         remaining = None if token is None else await self.ledger.balance(token)
         if caller.limited:
             client = await self.identify_client(caller) if caller.token else caller.client
-            self.personal.take(client, operation.name, operation.quotas)
+            await self.personal.count(client, operation.name, operation.quotas)
         rendered = await self.answers.compose(operation, arguments, caller)
         if rendered.nothing:
             raise TookTooLong()
@@ -289,10 +293,10 @@ class Pipeline:
     ) -> Outcome:
         if caller.payment is not None and self._x402 is not None:
             if caller.limited:
-                self.premium.take(caller.client, operation.name)
+                await self.premium.count(caller.client, operation.name)
             sold, settlement = await self._x402.sell(operation, arguments, given, caller)
             return replace(_outcome(sold, None), settlement=settlement)  # with its receipt: no token finds it later
-        token = self._admit_buyer(operation, caller)
+        token = await self._admit_buyer(operation, caller)
 
         async def sell(call_id: str) -> PaidCallResult:
             return await self._paid_calls.run(PaidCall(call_id, operation, arguments, given, caller, token))

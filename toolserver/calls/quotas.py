@@ -13,6 +13,7 @@ from toolserver.errors import RateLimited
 _FREE = ("daily", "spacing")
 WIDER = 16  # how many times what one /64 is allowed, all of a /48 are allowed together
 KEYS = 200_000  # per bucket; beyond it the least recently seen clients are forgotten, which only favours them
+DROPPED = 3  # clients whose bucket is full again, with each call: more than come, so that they are not kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,7 @@ class Bucket:
         full_at = max(self._full_at.pop(key, now), now)
         verdict = self._verdict(full_at, now, take=True)
         self._full_at[key] = full_at + self._interval if verdict.allowed else full_at
-        if len(self._full_at) > self._keys:
-            self._forget(now)
+        self._forget(now)
         return verdict
 
     def give_back(self, key: str) -> None:
@@ -102,7 +102,7 @@ class Bucket:
 
     def _forget(self, now: float) -> None:
         """Drop clients seen longest ago: those whose bucket is full again, and one that is not if need be."""
-        for _ in range(64):
+        for _ in range(min(DROPPED, len(self._full_at))):
             if next(iter(self._full_at.values())) > now:
                 break
             self._full_at.popitem(last=False)

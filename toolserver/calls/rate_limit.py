@@ -8,12 +8,12 @@ Check and write happen without an await between them, so one process needs no lo
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel
 
 from toolserver.calls.cache_key import is_default
-from toolserver.calls.quotas import KEYS, Bucket, LimitState, Quota, Verdict, make_rejection
+from toolserver.calls.quotas import DROPPED, KEYS, Bucket, LimitState, Quota, Verdict, make_rejection
 from toolserver.core.caller import wider_network
 from toolserver.errors import RateLimited
 from toolserver.registry.registry import Operation
@@ -31,12 +31,22 @@ def find_distinct_quota(operation: Operation, arguments: BaseModel) -> tuple[Quo
     return Quota(f"distinct {' '.join(names)}", quota, window_s), repr(values)
 
 
+class _SeenValues(NamedTuple):
+    """The values that a client asked for and when each was counted. From `until` on, none of them counts."""
+
+    until: float
+    at: dict[str, float]
+
+
 class DistinctValueLimit:
     """So many different values of an argument per client and window; a value asked for again is free."""
 
     def __init__(self, *, monotonic: Callable[[], float], clients: int = KEYS) -> None:
         self._monotonic, self._clients = monotonic, clients
-        self._seen: OrderedDict[str, dict[str, float]] = OrderedDict()
+        self._seen: OrderedDict[str, _SeenValues] = OrderedDict()  # of the client counted longest ago first
+
+    def __len__(self) -> int:
+        return len(self._seen)
 
     def check(self, client: str, quota: Quota, value: str) -> None:
         """Raise RateLimited when the value is one too many, for the client or for its /48. Nothing is counted."""
@@ -63,14 +73,16 @@ class DistinctValueLimit:
         seen.setdefault(value, now)
         key = f"{client} {quota.name}"
         self._seen.pop(key, None)
-        self._seen[key] = seen
-        if len(self._seen) > self._clients:
+        self._seen[key] = _SeenValues(now + quota.window_s, seen)
+        for _ in range(min(DROPPED, len(self._seen))):
+            if next(iter(self._seen.values())).until > now and len(self._seen) <= self._clients:
+                break
             self._seen.popitem(last=False)
 
     def _recent(self, client: str, quota: Quota, now: float) -> dict[str, float]:
         """The client's values of the current window, each with the time at which it was counted."""
-        seen = self._seen.get(f"{client} {quota.name}", {})
-        return {value: at for value, at in seen.items() if at > now - quota.window_s}
+        seen = self._seen.get(f"{client} {quota.name}")
+        return {value: at for value, at in seen.at.items() if at > now - quota.window_s} if seen else {}
 
 
 class FreeLimits:
@@ -132,6 +144,18 @@ class FreeLimits:
         for quota, value in values:
             self.distinct.take(client, quota, value)
         return limit_states
+
+    async def count(
+        self,
+        client: str,
+        endpoint: str,
+        *,
+        question: Hashable = None,
+        spaced: bool = True,
+        distinct: tuple[Quota, str] | None = None,
+    ) -> list[LimitState]:
+        """The same wherever the calls are counted; here that takes no time. Raises RateLimited."""
+        return self.take(client, endpoint, question=question, spaced=spaced, distinct=distinct)
 
     def _count_distinct(
         self, distinct: tuple[Quota, str] | None, asked: tuple[str, Hashable] | None
@@ -209,6 +233,14 @@ class PersonalLimits:
         """Raises RateLimited, naming the limit, when `take` would. Nothing is counted."""
         if self.enabled:
             _check(self._buckets(tool, quotas), client)
+
+    async def count(self, client: str, tool: str, quotas: Iterable[tuple[int, float]] = ()) -> None:
+        """What `take` does, wherever the calls are counted. Raises RateLimited."""
+        self.take(client, tool, quotas)
+
+    async def look(self, client: str, tool: str, quotas: Iterable[tuple[int, float]] = ()) -> None:
+        """What `check` does, wherever the calls are counted. Raises RateLimited."""
+        self.check(client, tool, quotas)
 
     def _buckets(self, tool: str, quotas: Iterable[tuple[int, float]]) -> list[Bucket]:
         return [self._shared, *(self._bucket(Quota(tool, calls, window_s)) for calls, window_s in quotas)]

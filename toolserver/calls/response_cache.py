@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup
 from pydantic import BaseModel, ValidationError
 
 from toolserver import __version__
+from toolserver.calls.answer_table import AnswerTable
 from toolserver.calls.cache_key import build_cache_key, is_default
 from toolserver.calls.call_rhythm import CallRhythm
 from toolserver.calls.response import ENCODINGS, RenderedResponse, epoch, json_bytes
@@ -25,14 +26,14 @@ from toolserver.core.caller import Caller
 from toolserver.core.models import iso, iso_or_none
 from toolserver.core.single_flight import SingleFlight
 from toolserver.registry.registry import Operation, Tier
-from toolserver.upstream.reading import CallReader, SourceReader
+from toolserver.upstream.reading import CallReader, KeptReader, SourceReader
 from toolserver.upstream.source_errors import UNREADABLE, SourceChanged, SourceDown, SourceError, first_source_error
 from toolserver.upstream.throttle import HOLD_S
 
 log = logging.getLogger(__name__)
 
-ENTRIES = 4096
 POPULAR = 2  # hits in one lifetime that make a refresh ahead worth it
+LAST_S = 2.0  # for an answer of what is kept, when the time of a tool is over
 PATIENCE = 0.75  # the share of a tool's time after which it takes what is kept
 DEGRADED_S = 30.0  # how soon an answer of which something is missing or unproved is composed anew
 RETRY_S = 10.0  # how soon an answer that is stale or empty is composed anew
@@ -78,8 +79,7 @@ class ResponseCache:
         self.history = history or TimeSeriesStore()
         self._flights = SingleFlight(tasks)
         self._rhythm = CallRhythm()
-        self._kept: dict[Hashable, RenderedResponse] = {}  # most lately composed last
-        self._defaults: set[Hashable] = set()  # the keys of answers to default arguments
+        self._kept = AnswerTable()
 
     def find(self, key: Hashable, now: float) -> RenderedResponse | None:
         """The cached answer for a key if it has not expired at `now` (epoch seconds)."""
@@ -91,7 +91,7 @@ class ResponseCache:
             found.hits += 1
             return found
         if found.next is not None and now < found.next.expires_at:
-            self._keep(key, found.next)
+            self._kept.keep(key, found.next)
             return found.next
         return None
 
@@ -101,21 +101,6 @@ class ResponseCache:
         if found is not None and found.next is not None and self.clock.time() >= found.expires_at:
             return found.next
         return found
-
-    def _keep(self, key: Hashable, rendered: RenderedResponse) -> None:
-        """Cache an answer; beyond the bound, forget the one that was made first.
-
-        Answers to default arguments stay: there is one for each tool, and strangers choose all the others.
-        """
-        self._kept.pop(key, None)
-        self._kept[key] = rendered
-        for _ in range(len(self._defaults) + 1):
-            if len(self._kept) <= ENTRIES:
-                return
-            oldest = next(iter(self._kept))
-            first = self._kept.pop(oldest)
-            if oldest in self._defaults:
-                self._kept[oldest] = first
 
     async def get(self, operation: Operation, arguments: BaseModel, key: Hashable) -> RenderedResponse:
         """The answer to these arguments, from the cache or newly made.
@@ -146,14 +131,14 @@ class ResponseCache:
         """Make the answer to default arguments in the background; it takes over when the cached one expires."""
         arguments = operation.arguments()
         key = build_cache_key(operation, arguments)
-        self._defaults.add(key)
+        self._kept.pin(key)
 
         async def renew() -> RenderedResponse:
             rendered = await self.compose(operation, arguments)
             if (found := self._kept.get(key)) is not None and self.clock.time() < found.expires_at:
                 found.next = rendered
             else:
-                self._keep(key, rendered)
+                self._kept.keep(key, rendered)
             return rendered
 
         self._flights.start(("ahead", key), renew)
@@ -186,12 +171,12 @@ class ResponseCache:
 
     async def _renew(self, operation: Operation, arguments: BaseModel, key: Hashable) -> RenderedResponse:
         if is_default(operation, arguments):
-            self._defaults.add(key)
+            self._kept.pin(key)
         rendered = await self._load(key)
         if rendered is None:
             rendered = await self.compose(operation, arguments, is_patient=operation.tier is not Tier.FREE)
             self._save(key, rendered)
-        self._keep(key, rendered)
+        self._kept.keep(key, rendered)
         return rendered
 
     async def compose(
@@ -201,18 +186,9 @@ class ResponseCache:
 
         Without `is_patient` a source that our own pacing delays gives what is kept of it, if anything is.
         """
-        ctx = ToolContext(
-            CallReader(self._reader, is_chosen=not is_default(operation, arguments), is_patient=is_patient),
-            now=self.clock.now,
-            sla_s=operation.sla_s if operation.sla_s is not None else operation.ttl(arguments),
-            hedge_after_s=self._hedge_after_s,
-            patience_s=PATIENCE * operation.deadline_s,
-            host=self._host,
-            history=self.history,
-            caller=caller,
-        )
+        reader = CallReader(self._reader, is_chosen=not is_default(operation, arguments), is_patient=is_patient)
         began = self.clock.monotonic()
-        result = await self._run(operation, arguments, ctx)
+        ctx, result = await self._run_in_time(operation, arguments, reader, caller)
         is_late = not is_patient and self.clock.monotonic() - began > HOLD_S
         if (is_late or ctx.notes.withheld) and caller is None and is_default(operation, arguments):
             key, ttl_s = build_cache_key(operation, arguments), operation.ttl(arguments)
@@ -223,17 +199,44 @@ class ResponseCache:
             await anyio.to_thread.run_sync(lambda: [rendered.variant(e) for e in ENCODINGS])
         return rendered
 
+    async def _run_in_time(
+        self, operation: Operation, arguments: BaseModel, reader: SourceReader, caller: Caller | None
+    ) -> tuple[ToolContext, BaseModel | None]:
+        """The tool's result and what it noted. When its time is over, it is made of what is kept, without waiting.
+
+        A tool takes what is kept while there is time, but a process that gets no processor wakes up when it is over.
+        """
+        failure = SourceDown(f"not composed in {operation.deadline_s:g} s", word="timeout")
+        may_repeat = operation.sources and not operation.personal
+        ways: list[tuple[SourceReader, float]] = [(reader, operation.deadline_s)]
+        for reads, within_s in [*ways, (KeptReader(reader, failure), LAST_S)] if may_repeat else ways:
+            ctx = ToolContext(
+                reads,
+                now=self.clock.now,
+                sla_s=operation.sla_s if operation.sla_s is not None else operation.ttl(arguments),
+                hedge_after_s=self._hedge_after_s,
+                patience_s=PATIENCE * operation.deadline_s,
+                host=self._host,
+                history=self.history,
+                caller=caller,
+            )
+            try:
+                with anyio.fail_after(within_s):
+                    return ctx, await self._run(operation, arguments, ctx)
+            except TimeoutError:
+                continue
+        if not ctx.notes.warnings:
+            ctx.warn("data", "section_unavailable", f"Nothing could be composed ({failure.reason}).")
+        return ctx, None
+
     async def _run(self, operation: Operation, arguments: BaseModel, ctx: ToolContext) -> BaseModel | None:
         """The tool's result, or None (and a warning) when its sources gave nothing to make one of."""
         names = operation.arguments.model_fields
         values = {f"{name}_" if iskeyword(name) else name: getattr(arguments, name) for name in names}
         try:
-            with anyio.fail_after(operation.deadline_s):
-                return await operation.function(ctx, **values)
-        except TimeoutError:
-            failure: SourceError = SourceDown(f"not composed in {operation.deadline_s:g} s", word="timeout")
+            return await operation.function(ctx, **values)
         except SourceError as error:
-            failure = error
+            failure: SourceError = error
         except ExceptionGroup as group:
             failure = first_source_error(group)
         except UNREADABLE as error:

@@ -1,7 +1,8 @@
-"""Bounds what a token gets for nothing: paid calls that end without a charge, because their data are stale or missing.
+"""Bounds what a payer gets for nothing: paid calls that end without a charge, because their data are stale or missing.
 
 Such a call costs its caller nothing and us an answer, a receipt and a line in the public log. A cached answer that is
-owed in full is charged in one step and never comes here.
+owed in full is charged in one step and never comes here. A payer is a token with all its allowances, or, of calls that
+come with a payment of their own (x402), the account that signs and the address from which it asks.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -10,7 +11,7 @@ from contextlib import asynccontextmanager
 import anyio
 
 from toolserver.calls.idempotency import fingerprint
-from toolserver.calls.quotas import KEYS, Bucket, Quota, make_rejection
+from toolserver.calls.quotas import KEYS, Bucket, Quota, Verdict, make_rejection
 from toolserver.errors import PaymentRequired
 
 HOUR_S = 3600
@@ -24,7 +25,7 @@ class CallToSettle:
 
 
 class UnchargedLimit:
-    """Counts uncharged calls per token and tool: `per_hour` of them may come at once."""
+    """Counts uncharged calls per payer and tool: `per_hour` of them may come at once."""
 
     def __init__(
         self, *, per_hour: int = 12, monotonic: Callable[[], float], enabled: bool = True, keys: int = KEYS
@@ -34,19 +35,19 @@ class UnchargedLimit:
         self._open: dict[str, anyio.Semaphore] = {}
 
     @asynccontextmanager
-    async def admit(self, token: str, tool: str) -> AsyncIterator[CallToSettle]:
+    async def admit(self, payer: str, tool: str) -> AsyncIterator[CallToSettle]:
         """Make a call within the limit. Unless it is marked as charged or refused for lack of payment, it is counted.
 
         Raises:
-            RateLimited: too many calls of this token to this tool have cost nothing.
+            RateLimited: too many calls of this payer to this tool have cost nothing.
         """
         call = CallToSettle()
         if not self._enabled:
             yield call
             return
-        key = f"{fingerprint(token)} {tool}"
+        key = _name_key(payer, tool)
         async with self._wait_for_place(key):
-            if not (verdict := self._bucket.look(key)).allowed:
+            if not (verdict := await self._look(key)).allowed:
                 raise make_rejection(self._bucket.quota, verdict, self._describe(tool))
             try:
                 yield call
@@ -55,7 +56,24 @@ class UnchargedLimit:
                 raise
             finally:
                 if not call.charged:
-                    self._bucket.take(key)
+                    self._note(key)
+
+    async def count(self, payer: str, tool: str) -> None:
+        """Count a call that ends without a charge. Raises RateLimited: there were too many, and it gets nothing."""
+        if self._enabled and not (verdict := await self._take(_name_key(payer, tool))).allowed:
+            raise make_rejection(self._bucket.quota, verdict, self._describe(tool))
+
+    async def _look(self, key: str) -> Verdict:
+        """What an uncharged call would get now."""
+        return self._bucket.look(key)
+
+    async def _take(self, key: str) -> Verdict:
+        """Count an uncharged call, unless there were too many."""
+        return self._bucket.take(key)
+
+    def _note(self, key: str) -> None:
+        """Count an uncharged call. It waits for nothing: the caller may have been cancelled."""
+        self._bucket.take(key)
 
     @asynccontextmanager
     async def _wait_for_place(self, key: str) -> AsyncIterator[None]:
@@ -70,3 +88,7 @@ class UnchargedLimit:
     def _describe(self, tool: str) -> str:
         allowed = self._bucket.quota.quota
         return f"{allowed} calls of {tool} an hour may end without a charge, and its data are not fresh now."
+
+
+def _name_key(payer: str, tool: str) -> str:
+    return f"{fingerprint(payer)} {tool}"

@@ -127,16 +127,18 @@ def _run(data_dir: Path | None, fingerprint: str, job: "Callable[[Allowances, Wh
 
     from toolserver.calls.allowances import Allowances
     from toolserver.clock import SystemClock
-    from toolserver.ledger.sqlite import open_ledger
+    from toolserver.ledger.sqlite import SqliteLedger
     from toolserver.registry.registry import Registry
     from toolserver.registry.tool_packages import tool_packages
+    from toolserver.storage.ledger_place import open_place
 
     settings = settings_from(data_dir=data_dir)
     path = find_ledger(settings.data_dir)
 
     async def run() -> R:
         registry = Registry.load(*tool_packages(settings.tools))
-        async with open_ledger(path) as ledger:
+        async with open_place(path) as file:
+            ledger = SqliteLedger(file, SystemClock())
             who = (await ledger.standing_of_fingerprint(fingerprint)).ref
             return await job(Allowances(ledger, registry, SystemClock()), who)
 

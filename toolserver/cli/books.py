@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from functools import reduce
+from functools import lru_cache, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -16,6 +16,7 @@ from toolserver.cli.load_settings import (
     explain_errors,
     find_data_dir,
     find_ledger,
+    find_ledger_file,
     json_option,
     settings_from,
 )
@@ -23,6 +24,7 @@ from toolserver.cli.load_settings import (
 if TYPE_CHECKING:
     from toolserver.server.sqlite_books_check import BooksCheck
     from toolserver.settings import Settings
+    from toolserver.storage.ledger_place import LedgerPlace
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -130,28 +132,37 @@ def token(day: str | None, month: str | None, data_dir: Path | None, as_json: bo
 @_spanned
 def export(day: str | None, month: str | None, data_dir: Path | None) -> None:
     """Print every movement of credits as CSV: one line for each, in order."""
-    from toolserver.core.models import iso_ms
+    from toolserver.ledger.sqlite_books import BookedTransfer
     from toolserver.server.sqlite_books import list_transfers
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(("seq", "at", "kind", "token", "credits", "cause", "call_id", "endpoint", "reason"))
+    writer.writerow(BookedTransfer._fields)
     with explain_errors():
-        for row in list_transfers(find_ledger(find_data_dir(data_dir)), *_span_of(day, month).milliseconds):
-            credits = -row.credits if row.leaves else row.credits
-            about = (row.cause, row.call_id, row.endpoint, row.reason)
-            writer.writerow((row.seq, iso_ms(row.at / 1000), row.kind, row.fingerprint, credits, *about))
+        found = list_transfers(find_ledger(find_data_dir(data_dir)), *_span_of(day, month).milliseconds)
+        writer.writerows((seq, f"{_show_second(at // 1000)}.{at % 1000:03}Z", *rest) for seq, at, *rest in found)
+
+
+@lru_cache(maxsize=4)
+def _show_second(at: int) -> str:
+    """A time in epoch seconds without its zone; lines of an export come by the hundred from one second."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 @books.command()
 @_common
 @click.option("--chain/--no-chain", default=True, show_default=True, help="Ask the chain too, where it answers")
-def check(chain: bool, data_dir: Path | None, as_json: bool) -> None:
+@click.option(
+    "--owner",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Data folder of the service whose ledger this one follows, to compare receipts with its calls",
+)
+def check(chain: bool, owner: Path | None, data_dir: Path | None, as_json: bool) -> None:
     """Compare ledger, statements, receipts, books, log and chain to the credit. Exits with 1 if any two disagree."""
     import anyio
 
     settings = settings_from(data_dir=data_dir)
     with explain_errors():
-        found = anyio.run(_check, settings, find_ledger(settings.data_dir), chain)
+        found = anyio.run(_check, settings, find_ledger(settings.data_dir), chain, owner)
     ok = not any(one.differences for one in found)
     if as_json:
         click.echo(json.dumps({"ok": ok, "checks": [one._asdict() for one in found]}, indent=2))
@@ -164,17 +175,19 @@ def check(chain: bool, data_dir: Path | None, as_json: bool) -> None:
     sys.exit(0 if ok else 1)
 
 
-async def _check(settings: "Settings", path: Path, with_chain: bool) -> "list[BooksCheck]":
+async def _check(settings: "Settings", path: "LedgerPlace", with_chain: bool, owner: Path | None) -> "list[BooksCheck]":
     from toolserver.clock import SystemClock
     from toolserver.purchases.service import make_rpc_pool
     from toolserver.receipts.transparency_log import read_mark
-    from toolserver.server.sqlite_books_check import check_books, check_chain
-    from toolserver.storage.group_commit import durable
+    from toolserver.server.sqlite_books_check import FollowedLedger, check_books, check_chain
     from toolserver.storage.high_water import HighWater
+    from toolserver.storage.ledger_place import open_place
 
-    clock, mark = SystemClock(), read_mark(HighWater(path.parent))
-    async with durable(path) as file:
-        found = await check_books(file, path, mark, int(clock.time() * 1000))
+    clock, mark, followed = SystemClock(), read_mark(HighWater(settings.data_dir)), None
+    if owner is not None or settings.ledger.url is not None:
+        followed = FollowedLedger(settings.ledger.service, None if owner is None else find_ledger_file(owner))
+    async with open_place(path) as file:
+        found = await check_books(file, path, mark, int(clock.time() * 1000), followed)
     if not with_chain:
         return found
     chain = make_rpc_pool(settings.payments, clock) if settings.payments.rpc_urls else None

@@ -59,13 +59,13 @@ def at_desk(data_dir: Path | None, job: Callable[[Desk], Awaitable[T]]) -> T:
     """Do a job on the ledger of a data directory; what goes wrong ends the program with a sentence."""
     import anyio
 
-    from toolserver.storage.group_commit import durable
+    from toolserver.storage.ledger_place import open_place
 
     settings = settings_from(data_dir=data_dir)
     path = find_ledger(settings.data_dir)
 
     async def run() -> T:
-        async with durable(path) as file:
+        async with open_place(path) as file:
             return await job(Desk(settings, file))
 
     with explain_errors():

@@ -11,14 +11,16 @@ import click
 from pydantic import BaseModel, SecretStr
 
 from toolserver.app import Service
-from toolserver.cli.advice import describe_verdict, give_advice
 from toolserver.cli.in_process import local_service
 from toolserver.cli.record_sources import record_sources
+from toolserver.cli.running_server import ask_running_server, describe_server
 from toolserver.cli.source_probe import NEEDS_PERSON, Probe, probe_sources
 from toolserver.cli.source_recording import FolderInUse
 from toolserver.registry.licence_table import WHAT
+from toolserver.server.advice import describe_verdict, give_advice
 from toolserver.server.packaged_texts import read_licence_table
 from toolserver.settings import KEYS, Settings
+from toolserver.storage.postgres_report import report_database
 from toolserver.upstream.announcements import Announcement
 from toolserver.upstream.refusals import HostRefusal
 
@@ -40,21 +42,26 @@ async def doctor_command(settings: Settings, *, live: bool, as_json: bool, recor
         ClickException: there is something in the folder `record`.
     """
     async with local_service(settings, background=False) as service:
-        ready = await service.ready()
+        ready = await service.readiness.check()
         found = await _examine(service) if live and record is None else Examination([], [], [])
+        database = None if settings.database_url is None else await service.money.own.file.apart(report_database)
     if record is not None:
         found = await _record(settings, record)
+    server = await ask_running_server(settings.data_dir)
     table = settings_table(settings)
     licence = licence_decision(settings)
-    tried = [probe.reachable for probe in found.probes if probe.status != "no_probe" and not probe.of_network]
+    asked = (probe for probe in found.probes if probe.status not in ("no_probe", "no_key"))
+    tried = [probe.reachable for probe in asked if not probe.of_network]
     unwell = [probe.source for probe in found.probes if probe.verdict in NEEDS_PERSON] if record is not None else []
     advice = give_advice(settings, ready, tried, unwell)
     announced = [each._asdict() for each in found.announced]
     refused = [each._asdict() for each in found.refused]
     if as_json:
         sources = [asdict(probe) | {"verdict": probe.verdict} for probe in found.probes]
-        told = {"settings": table, "ready": ready, "licence": licence, "sources": sources}
+        told: dict[str, Any] = {"settings": table, "ready": ready, "licence": licence, "sources": sources}
         told |= {"announcements": announced, "refusals": refused, "advice": [asdict(each) for each in advice]}
+        left_alone = [each._asdict() for each in server.left_alone] if server else []
+        told |= {"server": server and server._asdict() | {"left_alone": left_alone}, "database": database}
         click.echo(json.dumps(told, indent=2))
     else:
         for each in announced:
@@ -62,6 +69,7 @@ async def doctor_command(settings: Settings, *, live: bool, as_json: bool, recor
         for each in refused:
             click.echo(f"{each['host']:36} refuses us (status {each['status']}); asked again after an hour, then a day")
         _print(table, ready, found, f"licence policy {licence['policy']}: {licence['said']}")
+        click.echo("\n" + "\n".join([*describe_database(database), *describe_server(server)]))
         click.echo(f"\n{describe_verdict(advice)}")
         for finding in advice:
             click.echo(f"  {'!' if finding.urgent else '-'} {finding.told} ({finding.code})")
@@ -154,7 +162,8 @@ def _print(table: list[dict[str, Any]], ready: dict[str, bool], found: Examinati
     for p in found.probes:
         age = "-" if p.age_s is None else f"{p.age_s} s"
         latency = "-" if p.latency_ms is None else str(p.latency_ms)
-        click.echo(f"{p.source:36} {p.status:14} {p.verdict:11} {age:>9} {latency:>6}  {p.licence:15} {p.detail}")
+        name = f"{p.source} ({p.form})" if p.form else p.source
+        click.echo(f"{name:36} {p.status:14} {p.verdict:11} {age:>9} {latency:>6}  {p.licence:15} {p.detail}")
         for line in describe_drift(p):
             click.echo(f"    {line}")
     good = sum(p.status == "ok" for p in found.probes)
@@ -163,6 +172,22 @@ def _print(table: list[dict[str, Any]], ready: dict[str, bool], found: Examinati
         verdicts = Counter(p.verdict for p in found.probes)
         click.echo(", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()))
         click.echo(found.recorded)
+
+
+def describe_database(found: dict[str, Any] | None) -> list[str]:
+    """Lines about the database on a server; none where there is a file."""
+    if found is None:
+        return []
+    leases = [
+        f"  {lease['name']}: held by one instance for {lease['seconds_left']} s more"
+        if lease["seconds_left"]
+        else f"  {lease['name']}: held by no instance"
+        for lease in found["leases"]
+    ]
+    return [
+        f"the ledger is on {found['server']}, tables {found['tables']}, {found['connections']} connections",
+        *leases,
+    ]
 
 
 def describe_drift(probe: Probe) -> list[str]:

@@ -73,7 +73,7 @@ class OneCall:
             "by_reason": {"stale_data": 1},
             "by_endpoint": {endpoint: 1},
             "events": [{**event, "receipt_sha256": hashlib.sha256(b"a receipt").hexdigest()}],
-            "log": {"origin": "data.example/api/payment/no-charge-log", "size": 1, "root": root},
+            "log": {"origin": "data.example/api/payment/no-charge-log", "size": 1, "root": root, "waiting": 0},
         }
 
     async def no_charge_days(self) -> list[tuple[str, int]]:

@@ -8,7 +8,14 @@ from typing import Any, TypeVar
 
 import click
 
-from toolserver.cli.load_settings import data_dir_option, explain_errors, find_data_dir, find_ledger, json_option
+from toolserver.cli.load_settings import (
+    data_dir_option,
+    explain_errors,
+    find_data_dir,
+    find_ledger,
+    json_option,
+    settings_from,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -117,7 +124,7 @@ def backup(to: Path | None, data_dir: Path | None, as_json: bool) -> None:
     from toolserver.ledger import admin as do
 
     with explain_errors():
-        _print(do.backup(find_data_dir(data_dir), to), as_json)
+        _print(do.backup(_find_folder_of_file(data_dir), to), as_json)
 
 
 @db.command()
@@ -128,7 +135,15 @@ def restore(file: Path, data_dir: Path | None, as_json: bool) -> None:
     from toolserver.ledger import admin as do
 
     with explain_errors():
-        _print(do.restore_backup(find_data_dir(data_dir), file), as_json)
+        _print(do.restore_backup(_find_folder_of_file(data_dir), file), as_json)
+
+
+def _find_folder_of_file(data_dir: Path | None) -> Path:
+    """The data directory, unless the ledger is in a database: then the program ends with a message."""
+    settings = settings_from(data_dir=data_dir)
+    if settings.database_url is not None:
+        raise click.ClickException("the ledger is in the database of database_url: back it up with pg_dump")
+    return settings.data_dir
 
 
 def _run(verb: Callable[..., Awaitable[Any]], data_dir: Path | None, *args: Any, **named: Any) -> Any:
@@ -137,10 +152,9 @@ def _run(verb: Callable[..., Awaitable[Any]], data_dir: Path | None, *args: Any,
 
     import anyio
 
-    folder = find_data_dir(data_dir)
-    find_ledger(folder)
+    place = find_ledger(find_data_dir(data_dir))
     with explain_errors():
-        return anyio.run(functools.partial(verb, folder, *args, **named))
+        return anyio.run(functools.partial(verb, place, *args, **named))
 
 
 def _print(found: Mapping[str, Any], as_json: bool) -> None:

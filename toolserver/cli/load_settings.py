@@ -10,6 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from toolserver.settings import Settings
+    from toolserver.storage.ledger_place import LedgerPlace
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +68,18 @@ def find_data_dir(given: Path | None) -> Path:
     return given or settings_from().data_dir
 
 
-def find_ledger(folder: Path) -> Path:
+def find_ledger(folder: Path) -> "LedgerPlace":
+    """Return where the ledger is: in the database of the settings, if they name one, else in a data directory.
+
+    Without one the program ends with a message.
+    """
+    from toolserver.server.shared_database import database_terms
+
+    settings = settings_from(data_dir=folder)
+    return find_ledger_file(folder) if settings.database_url is None else database_terms(settings, patient=True)
+
+
+def find_ledger_file(folder: Path) -> Path:
     """Return the ledger's file in a data directory; without one the program ends with a message."""
     from toolserver.ledger.sqlite import FILE
 

@@ -19,6 +19,7 @@ from toolserver.cli.load_settings import (
 
 if TYPE_CHECKING:
     from toolserver.settings import Settings
+    from toolserver.storage.ledger_place import LedgerPlace
 
 _STATES = click.Choice(["quoted", "credited", "reorged"])
 
@@ -88,7 +89,7 @@ def sweep_plan(data_dir: Path | None, to: str, least_usd: int) -> None:
     click.echo(json.dumps(plan, indent=2))
 
 
-async def _plan(settings: "Settings", path: Path, to: str, least_usd: int) -> dict[str, Any]:
+async def _plan(settings: "Settings", path: "LedgerPlace", to: str, least_usd: int) -> dict[str, Any]:
     from toolserver.clock import SystemClock
     from toolserver.purchases.deposits import sweep_plan
     from toolserver.purchases.sqlite_store import read_deposits
@@ -97,41 +98,35 @@ async def _plan(settings: "Settings", path: Path, to: str, least_usd: int) -> di
     return await sweep_plan(settings.payments, known=known, clock=SystemClock(), to=to, least_usd=least_usd)
 
 
-def _purchases(path: Path, state: str | None, limit: int) -> list[dict[str, Any]]:
+def _purchases(path: "LedgerPlace", state: str | None, limit: int) -> list[dict[str, Any]]:
     from toolserver.purchases.listing import show_purchase
     from toolserver.purchases.sqlite_store import read_purchases
 
     return [show_purchase(found) for found in read_purchases(path, state, limit)]
 
 
-def _cases(path: Path, limit: int) -> list[dict[str, Any]]:
+def _cases(path: "LedgerPlace", limit: int) -> list[dict[str, Any]]:
     from toolserver.clock import SystemClock
-    from toolserver.purchases.manual_review import show_case
-    from toolserver.purchases.sqlite_review import read_review_cases
-    from toolserver.purchases.sqlite_store import read_cases
-    from toolserver.x402.sqlite_confirmations import read_confirmation_cases
-    from toolserver.x402.sqlite_store import read_payment_cases
+    from toolserver.server.open_cases import list_open_cases
 
-    found = read_cases(path) + read_payment_cases(path, int(SystemClock().time() * 1000))
-    found += read_review_cases(path) + read_confirmation_cases(path)
-    return [show_case(case) for case in sorted(found, key=lambda case: case.at)[:limit]]
+    return list_open_cases(path, int(SystemClock().time() * 1000), limit)
 
 
-def _approve(path: Path, text: str) -> None:
+def _approve(path: "LedgerPlace", text: str) -> None:
     """Approve a held payment. Its buyer has to confirm it once more."""
     import anyio
 
     from toolserver.clock import SystemClock
     from toolserver.purchases.claim_secret import tx_hash_of
     from toolserver.purchases.sqlite_review import approve_transfer
-    from toolserver.storage.group_commit import durable
+    from toolserver.storage.ledger_place import open_place
 
     tx_hash = tx_hash_of(text)
     if tx_hash is None:
         raise click.UsageError("a transaction's hash is 64 hexadecimal digits")
 
     async def run() -> bool:
-        async with durable(path) as file:
+        async with open_place(path) as file:
             return await approve_transfer(file, tx_hash, int(SystemClock().time() * 1000))
 
     if not anyio.run(run):
@@ -139,7 +134,7 @@ def _approve(path: Path, text: str) -> None:
     click.echo("approved: the buyer gets the credits when the purchase is confirmed again")
 
 
-def _unclaimed(path: Path, data_dir: Path | None) -> list[dict[str, Any]]:
+def _unclaimed(path: "LedgerPlace", data_dir: Path | None) -> list[dict[str, Any]]:
     import anyio
 
     from toolserver.clock import SystemClock
@@ -151,16 +146,14 @@ def _unclaimed(path: Path, data_dir: Path | None) -> list[dict[str, Any]]:
     states = read_deposit_states(path)
     quoted = [index for index, state in states if state == "quoted"]
     used = [index for index, state in states if state != "quoted"]
-    issued = HighWater(path.parent).read(MARK) or 0
-    settings = settings_from(data_dir=data_dir).payments
-    find = partial(find_unclaimed, settings, quoted=quoted, used=used, issued=issued, clock=SystemClock())
+    settings = settings_from(data_dir=data_dir)
+    issued = HighWater(settings.data_dir).read(MARK) or 0
+    find = partial(find_unclaimed, settings.payments, quoted=quoted, used=used, issued=issued, clock=SystemClock())
     return anyio.run(find)
 
 
-def _pending(path: Path, limit: int) -> list[dict[str, Any]]:
+def _pending(path: "LedgerPlace", limit: int) -> list[dict[str, Any]]:
     from toolserver.clock import SystemClock
-    from toolserver.x402.sqlite_store import read_pending
-    from toolserver.x402.store import show_pending
+    from toolserver.server.open_cases import list_pending_payments
 
-    now = int(SystemClock().time() * 1000)
-    return [show_pending(payment, now) for payment in read_pending(path)[:limit]]
+    return list_pending_payments(path, int(SystemClock().time() * 1000), limit)

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import click
 
-from toolserver.cli.load_settings import data_dir_option, find_data_dir
+from toolserver.cli.load_settings import data_dir_option, find_data_dir, settings_from
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
 
@@ -31,12 +31,32 @@ def new(data_dir: Path | None) -> None:
     from toolserver.ledger.admin import begin
     from toolserver.receipts.keys import LOG_KEYS, RECEIPT_KEYS, ensure_keys
 
-    folder = find_data_dir(data_dir)
-    if not (folder / RECEIPT_KEYS).exists():
+    settings = settings_from(data_dir=data_dir)
+    folder = settings.data_dir
+    if settings.database_url is None and not (folder / RECEIPT_KEYS).exists():
         anyio.run(begin, folder)
     for name in (RECEIPT_KEYS, LOG_KEYS):
         ensure_keys(folder / name)
     _list(folder)
+
+
+@keys.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+def make(folder: Path) -> None:
+    """Create the keys of a service that has several instances in FOLDER, where there are none yet.
+
+    Mount it, as a secret, in every instance, and name it by `scaling.keys_dir`.
+    """
+    from toolserver.receipts.keys import LOG_KEYS, RECEIPT_KEYS, KeyFileBroken, ensure_keys
+    from toolserver.webhooks.secret_box import KEY_FILE, SecretsUnreadable, ensure_key
+
+    try:
+        for name in (RECEIPT_KEYS, LOG_KEYS):
+            ensure_keys(folder / Path(name).name)
+        ensure_key(folder / Path(KEY_FILE).name)
+    except (KeyFileBroken, SecretsUnreadable, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"{folder} has {', '.join(sorted(path.name for path in folder.iterdir()))}")
 
 
 @keys.command()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from toolserver.cli.buyers import Desk, at_desk, print_facts
-from toolserver.cli.load_settings import data_dir_option, json_option
+from toolserver.cli.load_settings import data_dir_option, find_ledger, json_option
 
 if TYPE_CHECKING:
     from toolserver.purchases.matching import UsdcTransfer
@@ -54,7 +54,7 @@ async def _recover(desk: Desk, text: str, signature: str | None) -> dict[str, An
             return facts | {"payers": ", ".join(map(checksum_address, found.payers)), "text": asked}
         await find_signer(chain, asked, signature, found.payers)
     reason = "a payment that a restored backup did not know"
-    done = await grant(desk.settings.data_dir, "new", credits, reason, once=f"0x{tx_hash.hex()}")
+    done = await grant(find_ledger(desk.settings.data_dir), "new", credits, reason, once=f"0x{tx_hash.hex()}")
     return facts | {"token": done["token"]}
 
 

@@ -227,11 +227,13 @@ async def _submit_one(
     refunds = SqliteRefunds(desk.file)
     if found.state == "paid":
         return show_refund(found)
+    done = None if found.tx_hash is None else await relay.follow(found.tx_hash)
 
     async def note(tx: bytes) -> None:
-        await refunds.note_sending(found.id, tx)
+        await refunds.note_sending(found.id, tx, replaces=found.tx_hash)
 
-    done = await relay.submit(one, signature, key, note)
+    if done is None or done.outcome == "reverted":
+        done = await relay.submit(one, signature, key, note)
     tx = done.tx if done.outcome == "sent" else None
     if done.outcome == "used before" and found.tx_hash is not None and await relay.is_made(found.tx_hash):
         tx = found.tx_hash

@@ -1,5 +1,6 @@
 """`toolserver reissue …`: replace a lost token for the one account that paid for it, after its holder could object."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,8 +43,13 @@ def prove(id: str, signature: str, data_dir: Path | None, as_json: bool) -> None
 @data_dir_option
 @json_option
 def complete(id: str, data_dir: Path | None, as_json: bool) -> None:
-    """Replace the token and print the new one, this once. The old one is refused from then on."""
+    """Replace the token and print the new one. The old one is refused from then on.
+
+    A token that was not printed, because the program ended before, is printed when this is run again.
+    """
     print_facts(at_desk(data_dir, lambda desk: _complete(desk, id)), as_json)
+    sys.stdout.flush()
+    at_desk(data_dir, lambda desk: _forget(desk, id))
 
 
 @reissue.command()
@@ -119,17 +125,26 @@ async def _prove(desk: Desk, id: str, signature: str) -> dict[str, Any]:
 
 
 async def _complete(desk: Desk, id: str) -> dict[str, Any]:
-    import secrets
-
     from toolserver.core.caller import token_hash
+    from toolserver.purchases.reissued_token import ensure_reissued_token, find_reissued_token
     from toolserver.purchases.reissues import ReissueRefused, require_due, show_reissue
     from toolserver.server.sqlite_reissue import replace_lost_token
 
-    reissues = _reissues(desk)
+    reissues, place = _reissues(desk), desk.settings.data_dir
     found = await reissues.find(id)
+    if found.state == "done" and (token := find_reissued_token(place, id)) is not None:
+        if token_hash(token).hex().startswith(found.fingerprint):
+            return {"token": token} | show_reissue(found)
+        raise ReissueRefused(f"{id} is done, and its token was replaced since")
     require_due(found, desk.now())
     if await _find_payer(desk, found.token) != found.payer:
         raise ReissueRefused("another account has paid for this token since")
-    token = f"svc_live_{secrets.token_hex(32)}"
+    token = ensure_reissued_token(place, id)
     await replace_lost_token(desk.file, id, token_hash(token).hex(), desk.now())
     return {"token": token} | show_reissue(await reissues.find(id))
+
+
+async def _forget(desk: Desk, id: str) -> None:
+    from toolserver.purchases.reissued_token import forget_reissued_token
+
+    forget_reissued_token(desk.settings.data_dir, id)

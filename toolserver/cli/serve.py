@@ -27,7 +27,9 @@ from toolserver.server.listen import (
     stop_signal,
 )
 from toolserver.server.packaged_texts import read_licence_table
-from toolserver.settings import Settings, SourceSettings, WebhookSettings
+from toolserver.server.request_gate import Asgi
+from toolserver.server.running_note import note_running
+from toolserver.settings import Settings, SourceSettings, WebhookSettings, is_loopback
 
 if TYPE_CHECKING:
     from toolserver.world.model import Routes
@@ -80,6 +82,12 @@ class Listeners(NamedTuple):
     inner: socket | None
     base_url: str
     addresses: dict[str, Any]
+    operators: str | None  # the address of the operators' page
+
+    @property
+    def for_people(self) -> dict[str, Any]:
+        """The addresses that people see: those of the ready line, and that of the operators' page."""
+        return self.addresses | {"operators_url": self.operators}
 
     @classmethod
     def open(cls, settings: Settings) -> "Listeners":
@@ -96,7 +104,8 @@ class Listeners(NamedTuple):
         }
         if inner is not None:
             addresses["internal_url"] = address_of(inner, ledger.host)
-        return cls(main, metrics, inner, base_url, addresses)
+        operators = f"{address_of(metrics, own.host)}/" if metrics and is_loopback(own.host) else None
+        return cls(main, metrics, inner, base_url, addresses, operators)
 
 
 async def serve_until(
@@ -116,12 +125,12 @@ async def serve_until(
     try, from the base URL.
     """
     listeners = Listeners.open(settings)
-    found: list[Metrics] = []
+    found: list[tuple[Metrics, Asgi]] = []
 
     async with anyio.create_task_group() as tasks:
 
         async def on_ready(service: Service) -> None:
-            found.append(service.metrics)
+            found.append((service.metrics, service.operators_app()))
             if first is not None:
                 await first(service)
             if listeners.inner is not None:
@@ -130,19 +139,29 @@ async def serve_until(
             if ready_json:
                 announce(**listeners.addresses, **facts)
             else:
-                greet(listeners.addresses | facts, hint(listeners.base_url) if hint else "")
+                greet(listeners.for_people | facts, hint(listeners.base_url) if hint else "")
 
         parts = ServiceParts(base_url=listeners.base_url, clock=clock, deliver=True, is_stopping=stop.is_set)
         app = App(settings, parts, everything=everything, on_ready=on_ready)
         if listeners.metrics is not None:
-            tasks.start_soon(serve_metrics, settings, listeners.metrics, lambda: found[0] if found else None, stop)
+            tasks.start_soon(_serve_operators, settings, listeners.metrics, found, stop)
         try:
-            await serve(app, listeners.main, settings, stop=stop)
+            with note_running(settings.data_dir, listeners.addresses["metrics_url"]):
+                await serve(app, listeners.main, settings, stop=stop)
         except BaseException:
             if app.failure is None:
                 raise
             raise SystemExit(f"the service could not start: {app.failure}") from None
         stop.set()
+
+
+async def _serve_operators(
+    settings: Settings, sock: socket, found: list[tuple[Metrics, Asgi]], stop: anyio.Event
+) -> None:
+    """Serve the metrics and the operators' page of the service, which `found` holds once it runs."""
+    await serve_metrics(
+        settings, sock, lambda: found[0][0] if found else None, stop, lambda: found[0][1] if found else None
+    )
 
 
 async def _serve_ledger(service: Service, sock: socket, stop: anyio.Event) -> None:
@@ -203,6 +222,7 @@ def _demo_sources(settings: Settings) -> SourceSettings:
 _GREETING = {
     "base_url": "home page",
     "mcp_url": "MCP",
+    "operators_url": "for operators",
     "metrics_url": "metrics",
     "internal_url": "ledger API",
     "world_url": "simulated world",

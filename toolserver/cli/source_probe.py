@@ -1,7 +1,7 @@
 """Asks each source once with its probe query, and says how that went: ok, drift, unreadable, refused, unreachable."""
 
 from collections.abc import Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import anyio
@@ -10,14 +10,16 @@ import anyio.to_thread
 from toolserver.app import Service
 from toolserver.cli.simulated_bodies import simulate_bodies
 from toolserver.cli.source_recording import Recorded, SourceRecording
+from toolserver.settings import KEYS
 from toolserver.upstream.drift import Asked, Drift, find_drift
 from toolserver.upstream.fetcher import Fetched
-from toolserver.upstream.source import Connect, Source
+from toolserver.upstream.source import Connect, Keys, Plan, Source
 from toolserver.upstream.source_errors import SourceError
 
 SIDE_BY_SIDE = 12
 PATIENCE_S = 180.0  # for our own pacing, where everything is to be recorded
 
+Form = Literal["keyed", "keyless"]
 Verdict = Literal["ok", "drift", "unreadable", "refused", "unreachable", "not asked"]
 NEEDS_PERSON: frozenset[Verdict] = frozenset({"drift", "unreadable", "refused", "unreachable"})
 _VERDICTS: dict[str, Verdict] = {
@@ -40,7 +42,8 @@ class Probe:
 
     `of_network`: the source measures whether hosts can be reached, so that it answers also where none can. `rows` are
     the items of the result, where it is a list, `dropped` those left out. `drift` is None where nothing was compared:
-    without a recording, without a body, or where the body has no fields (a page, lines of text).
+    without a recording, without a body, or where the body has no fields (a page, lines of text). `form` says which of
+    its two requests it was, where an API key changes what is asked.
     """
 
     source: str
@@ -56,6 +59,7 @@ class Probe:
     rows: int | None = None
     dropped: int = 0
     drift: tuple[Drift, ...] | None = None
+    form: Form | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -70,18 +74,52 @@ def _judge_word(status: str) -> Verdict:
 
 
 async def probe_sources(service: Service, recording: SourceRecording | None = None) -> list[Probe]:
-    """Request every source of every tool once, at most `SIDE_BY_SIDE` at a time. Sorted by name."""
+    """Request every source of every tool once, at most `SIDE_BY_SIDE` at a time. Sorted by name.
+
+    A source that is asked in another way with an API key is asked in both ways, so that it is known whether the one
+    still answers when the other no longer does; without the key the other way is listed as not asked.
+    """
     found: list[Probe] = []
     seats = anyio.CapacityLimiter(SIDE_BY_SIDE)
 
     async def one(source: Source[Any, Any]) -> None:
         async with seats:
-            found.append(await probe_source(service, source, recording))
+            found.extend(await probe_forms(service, source, recording))
 
     async with anyio.create_task_group() as tasks:
         for source in service.registry.sources:
             tasks.start_soon(one, source)
-    return sorted(found, key=lambda probe: probe.source)
+    return sorted(found, key=lambda probe: (probe.source, probe.form or ""))
+
+
+async def probe_forms(
+    service: Service, source: Source[Any, Any], recording: SourceRecording | None
+) -> tuple[Probe, ...]:
+    """Request a source as the service does; where a key is set and it can do without, also as it would without it."""
+    usual = await probe_source(service, source, recording)
+    if not _has_both_forms(service, source):
+        return (usual,)
+    if _plan(service, source, service.settings.keys) == _plan(service, source, {}):
+        licence = source.licence.kind
+        keyed = Probe(source.name, False, "no_key", "-", None, None, licence, "missing", "no key is set", form="keyed")
+        return replace(usual, form="keyless"), keyed
+    keyless = replace(source, request=lambda query, keys: source.plan(query, {}))
+    other = await probe_source(service, keyless, recording)
+    return replace(usual, form="keyed"), replace(other, form="keyless")
+
+
+def _has_both_forms(service: Service, source: Source[Any, Any]) -> bool:
+    """Whether a source is asked in one way with an API key and in another without."""
+    plain, keyed = _plan(service, source, {}), _plan(service, source, dict.fromkeys(KEYS, "key"))
+    return plain is not None and keyed is not None and plain != keyed
+
+
+def _plan(service: Service, source: Source[Any, Any], keys: Keys) -> Plan:
+    """What the source's probe sends with these keys; None where it sends nothing, or has no probe."""
+    try:
+        return source.plan(source.make_probe(service.clock.now()), keys)
+    except (SourceError, LookupError, TypeError, AttributeError, ValueError):
+        return None
 
 
 async def probe_source(service: Service, source: Source[Any, Any], recording: SourceRecording | None = None) -> Probe:

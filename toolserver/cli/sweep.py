@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from toolserver.purchases.transfer_authorization import Authorization
     from toolserver.settings import Settings
     from toolserver.storage.group_commit import GroupCommit
+    from toolserver.storage.ledger_place import LedgerPlace
 
 _MOVED = ("sent", "used before")
 
@@ -57,7 +58,7 @@ def sweep_plan(data_dir: Path | None, to: str, least_usd: Decimal, eth_usd: floa
     click.echo(json.dumps(made, indent=2))
 
 
-async def _plan(settings: "Settings", path: Path, given: dict[str, Any]) -> dict[str, Any]:
+async def _plan(settings: "Settings", path: "LedgerPlace", given: dict[str, Any]) -> dict[str, Any]:
     from toolserver.clock import SystemClock
     from toolserver.purchases.address_numbers import MARK
     from toolserver.purchases.deposits import plan_worthwhile_sweep
@@ -65,7 +66,7 @@ async def _plan(settings: "Settings", path: Path, given: dict[str, Any]) -> dict
     from toolserver.storage.high_water import HighWater
 
     known, states = read_deposits(path), dict(read_deposit_states(path))
-    issued = HighWater(path.parent).read(MARK) or 0
+    issued = HighWater(settings.data_dir).read(MARK) or 0
     facts: dict[str, Any] = {"known": known, "states": states, "issued": issued}
     return await plan_worthwhile_sweep(settings.payments, **facts, clock=SystemClock(), **given)
 
@@ -126,10 +127,10 @@ async def _submit(
 ) -> list[dict[str, Any]]:
     from toolserver.clock import SystemClock
     from toolserver.purchases.relay import open_relay
-    from toolserver.storage.group_commit import durable
+    from toolserver.storage.ledger_place import open_place
 
     clock, path = SystemClock(), find_ledger(settings.data_dir)
-    async with durable(path) as file, open_relay(find_rpc(settings, rpc), clock) as relay:
+    async with open_place(path) as file, open_relay(find_rpc(settings, rpc), clock) as relay:
         return [await _submit_one(relay, file, one, signature, key, clock) for one, signature in signed]
 
 

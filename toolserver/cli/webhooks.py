@@ -161,10 +161,10 @@ def _run(data_dir: Path | None, job: "Callable[[WebhookStore], Awaitable[Any]]")
 
 @asynccontextmanager
 async def _open_store(data_dir: Path | None) -> "AsyncIterator[WebhookStore]":
-    from toolserver.storage.group_commit import durable
+    from toolserver.storage.ledger_place import open_place
     from toolserver.webhooks.sqlite_store import SqliteWebhookStore
 
-    async with durable(find_ledger(prepare_settings(data_dir=data_dir).data_dir)) as file:
+    async with open_place(find_ledger(prepare_settings(data_dir=data_dir).data_dir)) as file:
         yield SqliteWebhookStore(file)
 
 

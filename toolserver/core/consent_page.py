@@ -29,7 +29,8 @@ class ConsentView(NamedTuple):
     `secret` is what its forms carry, `action` where they go. `target` is where the client will be told, in words;
     `identity` names the client by its own address if it has one. `token` is shown after a purchase, this once.
     `problem` is what was wrong with the last form. `back` leads to the client when the page is closed. After
-    `refresh_s` seconds the browser loads `page` anew.
+    `refresh_s` seconds the browser looks at `page` anew. `watched`: a payment is seen by itself; `by_hash` is then the
+    address of the same page with the form for a transaction's hash.
     """
 
     step: ConsentStep
@@ -49,6 +50,8 @@ class ConsentView(NamedTuple):
     back: str | None = None
     refresh_s: int | None = None
     page: str = ""
+    watched: bool = False
+    by_hash: str = ""
 
 
 DrawConsent = Callable[[ConsentView], bytes]

@@ -63,6 +63,14 @@ class CreditSales(Protocol):
         """
         ...
 
+    async def find_payment(self, memo: str) -> str | None:
+        """The hash of the transaction that paid a purchase; None while none is seen, or where none can be found.
+
+        Raises:
+            InvalidArguments, NotFound, ChainUnavailable.
+        """
+        ...
+
     async def balance(self, token: str) -> Balance:
         """The credits on a token. Raises PaymentRequired."""
         ...
@@ -79,6 +87,9 @@ class NoCreditSales:
         raise _unsold()
 
     async def confirm(self, claim: Claim) -> CreditedPurchase:
+        raise _unsold()
+
+    async def find_payment(self, memo: str) -> str | None:
         raise _unsold()
 
     async def balance(self, token: str) -> Balance:

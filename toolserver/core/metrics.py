@@ -1,13 +1,25 @@
 """Metrics in the Prometheus format."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
 HostBudget = tuple[str, str, int, int, int]
 """Group of hosts, host, requests in all, those left, and those left for queries that callers choose."""
+
+Refusing = tuple[str, int, float]
+"""A host that refused us, the status, and for how many seconds more it is left alone."""
+
+Failing = tuple[str, float]
+"""A source that keeps failing, and for how many seconds more it is left alone."""
+
+HOST_REFUSED, SOURCE_CLOSED = "toolserver_host_refused_seconds", "toolserver_source_closed_seconds"
 
 _LATENCY = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0)
 
@@ -45,6 +57,52 @@ class _AnnouncementCollector(Collector):
         for source, kind, said, _ in self._list_announcements():
             family.add_metric([source, kind, said], 1)
         yield family
+
+
+class CallTimes(NamedTuple):
+    """How long calls took since the start. `counts` are the timed calls by the upper bounds, in seconds, of the spans
+    that they fell into; answers from the cache are not timed.
+    """
+
+    calls: int
+    hits: int
+    counts: dict[float, float]
+
+    @property
+    def timed(self) -> int:
+        """How many calls were timed."""
+        return int(sum(self.counts.values()))
+
+    def within(self, share: float) -> float | None:
+        """The least of the bounds within which so large a share of the timed calls ended; None beyond the last one."""
+        ended = 0.0
+        for bound in sorted(self.counts):
+            ended += self.counts[bound]
+            if self.timed and ended >= share * self.timed:
+                return None if math.isinf(bound) else bound
+        return None
+
+
+class _ClosedCollector(Collector):
+    """Makes the gauges of what is not asked, because it refuses us or keeps failing, anew at each reading."""
+
+    def __init__(self, list_refusing: Callable[[], Iterable[Refusing]], list_failing: Callable[[], Iterable[Failing]]):
+        self._list_refusing, self._list_failing = list_refusing, list_failing
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        return []
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        about = "Seconds for which a host that refused us is not asked"
+        hosts = GaugeMetricFamily(HOST_REFUSED, about, labels=["host", "status"])
+        for host, status, left_s in self._list_refusing():
+            hosts.add_metric([host, str(status)], left_s)
+        yield hosts
+        about = "Seconds for which a source that keeps failing is not asked; 0 when the next request finds out"
+        sources = GaugeMetricFamily(SOURCE_CLOSED, about, labels=["source"])
+        for source, left_s in self._list_failing():
+            sources.add_metric([source], left_s)
+        yield sources
 
 
 class Metrics:
@@ -113,6 +171,16 @@ class Metrics:
         gauge("toolserver_payments_pending_age_seconds", "Age of the oldest of them", lambda: backlog()[1])
         gauge("toolserver_payments_in_review", "Signed payments that a person has to look at", lambda: backlog()[2])
 
+    def follow_shared_memory(self, health: Callable[[], tuple[bool, int, int]]) -> None:
+        """Add gauges for Redis. `health` returns whether it answers, how often it was lost, and what it refused."""
+
+        def gauge(name: str, about: str, value: Callable[[], float]) -> None:
+            Gauge(name, about, registry=self.registry).set_function(value)
+
+        gauge("toolserver_redis_up", "1 while the Redis that instances share answers", lambda: health()[0])
+        gauge("toolserver_redis_lost", "How often it was lost", lambda: health()[1])
+        gauge("toolserver_redis_refused", "Scripts that it refused to run", lambda: health()[2])
+
     def follow_budgets(self, list_budgets: Callable[[], Iterable[HostBudget]]) -> None:
         """Show what `list_budgets` returns whenever the metrics are read."""
         self.registry.register(_BudgetCollector(list_budgets))
@@ -120,6 +188,12 @@ class Metrics:
     def follow_announcements(self, list_announcements: Callable[[], Iterable[tuple[str, str, str, float]]]) -> None:
         """Show what upstreams announce: source, kind, text and time."""
         self.registry.register(_AnnouncementCollector(list_announcements))
+
+    def follow_closed(
+        self, list_refusing: Callable[[], Iterable[Refusing]], list_failing: Callable[[], Iterable[Failing]]
+    ) -> None:
+        """Show which hosts and sources are left alone, and for how long."""
+        self.registry.register(_ClosedCollector(list_refusing, list_failing))
 
     def hit(self, tool: str, tier: str) -> None:
         """Count a call answered from the cache. It reaches the counter when metrics are read: this is a hot path."""
@@ -155,6 +229,20 @@ class Metrics:
         else:
             self._released.labels(reason).inc(credits)
 
+    def call_times(self) -> CallTimes:
+        """Return how long calls took since the start, of all tools together."""
+        calls = hits = sum(self._hits.values())
+        for sample in _samples(self._calls, "toolserver_calls_total"):
+            calls += int(sample.value)
+            hits += int(sample.value) if sample.labels["outcome"] == "hit" else 0
+        reached: dict[float, float] = {}
+        for sample in _samples(self._seconds, "toolserver_call_seconds_bucket"):
+            bound = float(sample.labels["le"])
+            reached[bound] = reached.get(bound, 0) + sample.value
+        bounds = sorted(reached)
+        counts = {bound: reached[bound] - reached.get(before, 0) for before, bound in pairwise([-1.0, *bounds])}
+        return CallTimes(calls, hits, counts)
+
     def text(self) -> bytes:
         """Return all metrics in the exposition format."""
         hits, self._hits = self._hits, {}
@@ -164,3 +252,8 @@ class Metrics:
         for tool, credits in charged.items():
             self._credits.labels(tool).inc(credits)
         return generate_latest(self.registry)
+
+
+def _samples(metric: Collector, name: str) -> Iterator[Sample]:
+    """Yield the samples of a metric that have this name."""
+    yield from (sample for family in metric.collect() for sample in family.samples if sample.name == name)

@@ -2,15 +2,19 @@
 
 import logging
 import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from toolserver.clock import SystemClock
 from toolserver.core.caller import well_formed
 from toolserver.core.models import iso
-from toolserver.ledger.sqlite import FILE, open_ledger
+from toolserver.ledger.sqlite import FILE, SqliteLedger, open_ledger
 from toolserver.ledger.sqlite_invariants import Breach, find_problems
 from toolserver.storage.backup import back_up, restore, stamp
+from toolserver.storage.ledger_place import LedgerPlace, open_place
 from toolserver.storage.sealed_file import note_restored
 
 log = logging.getLogger(__name__)
@@ -24,9 +28,15 @@ async def begin(data_dir: Path) -> None:
         pass
 
 
-async def balance(data_dir: Path, who: str) -> dict[str, Any]:
+@asynccontextmanager
+async def _opened(place: LedgerPlace) -> AsyncIterator[SqliteLedger]:
+    async with open_place(place) as file:
+        yield SqliteLedger(file, SystemClock())
+
+
+async def balance(place: LedgerPlace, who: str) -> dict[str, Any]:
     """The account of a token, given by the token or its fingerprint. Raises PaymentRequired: invalid_token."""
-    async with open_ledger(data_dir / FILE) as ledger:
+    async with _opened(place) as ledger:
         standing = await (ledger.standing(who) if well_formed(who) else ledger.standing_of_fingerprint(who))
     return {
         "fingerprint": standing.fingerprint,
@@ -38,41 +48,41 @@ async def balance(data_dir: Path, who: str) -> dict[str, Any]:
     }
 
 
-async def holds(data_dir: Path, *, limit: int = 100) -> list[dict[str, Any]]:
+async def holds(place: LedgerPlace, *, limit: int = 100) -> list[dict[str, Any]]:
     """The open reservations, the first to expire first."""
-    async with open_ledger(data_dir / FILE) as ledger:
+    async with _opened(place) as ledger:
         found = await ledger.holds(limit)
     return [hold._asdict() | {"expires_at": _time(hold.expires_at)} for hold in found]
 
 
-async def sweep(data_dir: Path) -> dict[str, Any]:
+async def sweep(place: LedgerPlace) -> dict[str, Any]:
     """Void the expired reservations and return how many there were."""
-    async with open_ledger(data_dir / FILE) as ledger:
+    async with _opened(place) as ledger:
         return {"voided": await ledger.sweep()}
 
 
-async def check(data_dir: Path) -> dict[str, Any]:
+async def check(place: LedgerPlace) -> dict[str, Any]:
     """Check every invariant of the ledger, and that nobody else wrote a row of a table of money.
 
     Returns `ok`, the `breaches` if there are any, and the totals.
     """
-    async with open_ledger(data_dir / FILE) as ledger:
-        found = [Breach(WRITTEN, where) for where in await ledger.file.apart(ledger.file.rows.find_rewritten)]
+    async with _opened(place) as ledger:
+        found = [Breach(WRITTEN, where) for where in await ledger.file.find_rewritten()]
         found += await ledger.check()
         sums = await ledger.totals()
     return {"ok": not found, "breaches": [breach._asdict() for breach in found], **sums._asdict()}
 
 
-async def accept_rows(data_dir: Path) -> dict[str, Any]:
+async def accept_rows(place: LedgerPlace) -> dict[str, Any]:
     """Take every row as it is now for true, after a person has looked: what `check` found is gone for good."""
-    async with open_ledger(data_dir / FILE) as ledger:
-        found = await ledger.file.apart(ledger.file.rows.find_rewritten)
-        await ledger.file.alone(ledger.file.rows.accept)
+    async with _opened(place) as ledger:
+        found = await ledger.file.find_rewritten()
+        await ledger.file.accept_rows()
     log.warning("rows that others wrote were accepted", extra={"found": found})
     return {"accepted": found}
 
 
-async def grant(data_dir: Path, who: str, credits: int, reason: str, once: str | None = None) -> dict[str, Any]:
+async def grant(place: LedgerPlace, who: str, credits: int, reason: str, once: str | None = None) -> dict[str, Any]:
     """Give credits to a token by its fingerprint, or to a new one (`who` is `new`), which is returned this once.
 
     The books and the buyer's statement name the reason. With `once`, such as the hash of a transaction, the same grant
@@ -80,7 +90,7 @@ async def grant(data_dir: Path, who: str, credits: int, reason: str, once: str |
     """
     name = f"grant:{once or secrets.token_hex(8)}:"
     token = f"svc_live_{secrets.token_hex(32)}" if who == "new" else None
-    async with open_ledger(data_dir / FILE) as ledger:
+    async with _opened(place) as ledger:
         cause = await ledger.find_cause(name) or f"{name}{reason}"
         if token is not None:
             done = await ledger.mint(token, credits, cause=cause)
@@ -91,9 +101,9 @@ async def grant(data_dir: Path, who: str, credits: int, reason: str, once: str |
     return shown if token is None else {"token": token, **shown}
 
 
-async def revoke(data_dir: Path, fingerprint: str, reason: str) -> dict[str, Any]:
+async def revoke(place: LedgerPlace, fingerprint: str, reason: str) -> dict[str, Any]:
     """Invalidate a token for good. Raises PaymentRequired: invalid_token."""
-    async with open_ledger(data_dir / FILE) as ledger:
+    async with _opened(place) as ledger:
         return {"revoked": await ledger.revoke(fingerprint, reason)}
 
 

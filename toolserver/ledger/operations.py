@@ -199,14 +199,18 @@ class Charge(_Spending[Settlement]):
 
 @dataclass(slots=True)
 class Settle(LedgerOperation[Settlement]):
-    """Charge a reservation (`no_charge` is None) or release it for a reason, which may be any text."""
+    """Charge a reservation (`no_charge` is None) or release it for a reason, which may be any text.
+
+    With the `key` of its account it waits for a transaction that may still be making the reservation.
+    """
 
     call_id: str
     no_charge: str | None
     undelivered: bool = False
+    key: str | None = None
 
     def needs(self) -> Needs:
-        return Needs(None, self.call_id)
+        return Needs(self.key, self.call_id)
 
     def on(self, books: LedgerState) -> Settlement:
         hold = books.holds.get(self.call_id)

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -32,7 +31,8 @@ from toolserver.ledger.sqlite_tables import (
 )
 from toolserver.ledger.state import AccountStanding, LedgerState, Minted, Reservation, Settlement, Who, key_of
 from toolserver.ledger.statements import StatementPage, StatementQuery
-from toolserver.storage.errors import StorageFailed
+from toolserver.storage.connection import SqlConnection
+from toolserver.storage.errors import OutcomeUnknown, StorageFailed
 from toolserver.storage.group_commit import GroupCommit, durable
 from toolserver.storage.transactions import Job
 
@@ -43,6 +43,7 @@ R = TypeVar("R")
 FILE = "ledger.sqlite3"
 KNOWN = 10_000  # tokens remembered as valid
 KNOWN_S = 5.0  # and for this long; a token that spends is looked up every time
+KNOWN_SHARED_S = 0.5  # where another instance may revoke it
 
 
 @asynccontextmanager
@@ -58,7 +59,9 @@ class SqliteLedger:
     def __init__(self, file: GroupCommit, clock: Clock) -> None:
         self.file = file
         self.now = milliseconds(clock)
-        self._known: TTLCache[str, str] = TTLCache(KNOWN, KNOWN_S, timer=clock.monotonic)
+        self._known: TTLCache[str, str] = TTLCache(
+            KNOWN, KNOWN_SHARED_S if file.shared else KNOWN_S, timer=clock.monotonic
+        )
 
     async def knows(self, token: str) -> bool:
         return await self.find_payer(token) is not None
@@ -132,6 +135,15 @@ class SqliteLedger:
         key, now = key_of(who), self.now()
         return await self._read(lambda db: list_allowances(db, key, now))
 
+    async def find_account(self, token: str) -> str | None:
+        """The SHA-256 (hex) of the first token of a token's account: another one only if that was lost and replaced.
+
+        None for an allowance, and for a token that nobody has.
+        """
+        key, now = key_of(token), self.now()
+        found = await self._read(lambda db: read_account(db, key, now).tokens.get(key))
+        return None if found is None else found.hash
+
     async def standing_of_fingerprint(self, fingerprint: str) -> AccountStanding:
         """The state of the account whose token has this fingerprint, also of a revoked one. Raises invalid_token."""
         wanted, now = fingerprint_of(fingerprint), self.now()
@@ -159,10 +171,11 @@ class SqliteLedger:
         await self.sweep()
         return await self.file.apart(lambda db: find_breaches(db, now))
 
-    def apply_group(self, db: sqlite3.Connection, operations: Sequence[LedgerOperation[Any]]) -> list[Any]:
+    def apply_group(self, db: SqlConnection, operations: Sequence[LedgerOperation[Any]]) -> list[Any]:
         """Apply a group of operations within the writer's transaction; an outcome for each."""
-        outcomes = apply_operations(db, operations, self.now())
-        note_undelivered(db, operations, outcomes)
+        now = self.now()
+        outcomes = apply_operations(db, operations, now)
+        note_undelivered(db, operations, outcomes, now)
         return outcomes
 
     async def totals(self) -> LedgerTotals:
@@ -170,12 +183,20 @@ class SqliteLedger:
         return await self.file.apart(read_totals)
 
     async def _spend(self, operation: LedgerOperation[R], call_id: str, no_charge: str = "cancelled") -> R:
-        """Apply the operation. A caller that is cancelled does not know whether it was applied: release it next."""
+        """Apply the operation. Where its caller cannot know whether it was applied, the call is released next.
+
+        That is so when it is cancelled, and when a server is lost while it commits.
+        """
+        release = Settle(call_id, no_charge, key=operation.needs().key)
         try:
-            return await self._write(operation)
-        except asyncio.CancelledError:
-            self.file.soon(self.apply_group, Settle(call_id, no_charge))
+            return await self.file.together(self.apply_group, operation)
+        except (asyncio.CancelledError, OutcomeUnknown) as failure:
+            self.file.soon(self.apply_group, release)
+            if isinstance(failure, StorageFailed):
+                raise unavailable(failure) from failure
             raise
+        except StorageFailed as failure:
+            raise unavailable(failure) from failure
 
     async def _write(self, operation: LedgerOperation[R]) -> R:
         try:

@@ -1,15 +1,15 @@
 """Every buyer's statement, summed as the buyer would sum it, against the balance that the account has."""
 
-import sqlite3
 from collections.abc import Iterator
 
 from toolserver.ledger.sqlite_statements import read_statement
 from toolserver.ledger.statements import StatementQuery
+from toolserver.storage.connection import SqlConnection
 
 PAGE = 5000
 
 
-def find_statement_differences(db: sqlite3.Connection, now: int) -> Iterator[str]:
+def find_statement_differences(db: SqlConnection, now: int) -> Iterator[str]:
     """The accounts whose statement does not add up to what can be spent. `now` is in epoch milliseconds."""
     for ref, fingerprint in db.execute("SELECT ref, substr(coalesce(successor, hash), 1, 16) FROM token").fetchall():
         total, before = 0, StatementQuery().before
@@ -23,6 +23,6 @@ def find_statement_differences(db: sqlite3.Connection, now: int) -> Iterator[str
             yield f"token {fingerprint}: the statement adds up to {total} credits, the balance is {page.credits}"
 
 
-def count_tokens(db: sqlite3.Connection) -> int:
+def count_tokens(db: SqlConnection) -> int:
     """How many tokens there are."""
     return int(db.execute("SELECT count(*) FROM token").fetchone()[0])

@@ -3,47 +3,59 @@
 Every figure is summed here from `transfer` alone; what accounts, reservations and purchases say is compared elsewhere.
 """
 
-import sqlite3
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_SOURCE = """CASE WHEN cause IS NULL OR cause LIKE 'x402:replaces:%' THEN ''
-  ELSE substr(cause, 1, instr(cause, ':') - 1) END"""
-_PERIOD = "(at >= :since) + (at >= :until)"  # 0 before the span, 1 within, 2 after it
+from toolserver.storage.connection import SqlConnection, in_order
+
+_WAYS = ("eip155", "x402", "grant", "refund")  # how causes begin, before a colon
+_SOURCE = f"""CASE WHEN cause LIKE 'x402:replaces:%' THEN ''
+  {" ".join(f"WHEN cause LIKE '{way}:%' THEN '{way}'" for way in _WAYS)} ELSE '' END"""
+_PERIOD = "CASE WHEN at >= :until THEN 2 WHEN at >= :since THEN 1 ELSE 0 END"  # before the span, within, after it
 _INCOME = f"""SELECT {_PERIOD}, {_SOURCE}, sum(amount) FROM transfer
   WHERE cause IS NOT NULL AND debit = 1 GROUP BY 1, 2"""
 _OUTGO = f"SELECT {_PERIOD}, {_SOURCE}, sum(amount) FROM transfer WHERE debit > 3 AND credit = 1 GROUP BY 1, 2"
 _CALLS = f"""
   WITH moved AS (
-    SELECT {_PERIOD} AS period, kind = 'void' AS void, iif(kind = 'reverse', amount, 0) AS back,
-      iif(credit = 2 AND kind IN ('posted', 'post'), amount, 0) AS used FROM transfer)
-  SELECT coalesce(sum((used - back) * (period = 0)), 0), coalesce(sum((used - back) * (period = 2)), 0),
-    coalesce(sum(used * (period = 1)), 0), coalesce(sum(back * (period = 1)), 0),
-    coalesce(sum((used > 0) * (period = 1)), 0), coalesce(sum((back > 0) * (period = 1)), 0),
-    coalesce(sum(void * (period = 1)), 0) FROM moved"""
+    SELECT {_PERIOD} AS period, kind, CASE WHEN kind = 'reverse' THEN amount ELSE 0 END AS back,
+      CASE WHEN credit = 2 AND kind IN ('posted', 'post') THEN amount ELSE 0 END AS used FROM transfer)
+  SELECT coalesce(sum(CASE WHEN period = 0 THEN used - back END), 0),
+    coalesce(sum(CASE WHEN period = 2 THEN used - back END), 0),
+    coalesce(sum(CASE WHEN period = 1 THEN used END), 0), coalesce(sum(CASE WHEN period = 1 THEN back END), 0),
+    count(CASE WHEN period = 1 AND used > 0 THEN 1 END), count(CASE WHEN period = 1 AND back > 0 THEN 1 END),
+    count(CASE WHEN period = 1 AND kind = 'void' THEN 1 END) FROM moved"""
 _BY_TOOL = """
   WITH settled AS (
-    SELECT coalesce(resolves, seq) AS seq, iif(kind = 'reverse', credit, debit) AS account, kind, amount FROM transfer
-    WHERE at >= :since AND at < :until AND (credit = 2 AND kind IN ('posted', 'post', 'void') OR kind = 'reverse'))
-  SELECT r.endpoint, sum(s.kind IN ('posted', 'post')), sum(iif(s.kind IN ('posted', 'post'), s.amount, 0)),
-    sum(s.kind = 'reverse'), sum(iif(s.kind = 'reverse', s.amount, 0)), sum(s.kind = 'void')
-  FROM settled s CROSS JOIN reservation r ON r.account = s.account AND r.transfer = s.seq
-  GROUP BY r.endpoint ORDER BY 3 - 5 DESC, r.endpoint"""
+    SELECT coalesce(resolves, seq) AS seq, CASE WHEN kind = 'reverse' THEN credit ELSE debit END AS account, kind,
+      amount
+    FROM transfer
+    WHERE at >= :since AND at < :until AND (credit = 2 AND kind IN ('posted', 'post', 'void') OR kind = 'reverse')),
+  tools AS (
+    SELECT r.endpoint, count(CASE WHEN s.kind IN ('posted', 'post') THEN 1 END) AS calls,
+      coalesce(sum(CASE WHEN s.kind IN ('posted', 'post') THEN s.amount END), 0) AS credits,
+      count(CASE WHEN s.kind = 'reverse' THEN 1 END) AS calls_back,
+      coalesce(sum(CASE WHEN s.kind = 'reverse' THEN s.amount END), 0) AS credits_back,
+      count(CASE WHEN s.kind = 'void' THEN 1 END) AS released
+    FROM settled s CROSS JOIN reservation r ON r.account = s.account AND r.transfer = s.seq GROUP BY r.endpoint)
+  SELECT endpoint, calls, credits, calls_back, credits_back, released FROM tools
+  ORDER BY credits - credits_back DESC, endpoint"""
 _BY_TOKEN = """
   WITH moved AS (
-    SELECT iif(debit > 3, debit, credit) AS account,
-      sum(iif(kind = 'posted' AND debit = 1, amount, 0)) AS bought,
-      sum(iif(kind = 'posted' AND credit = 1, amount, 0)) AS taken,
-      sum(iif(credit = 2 AND kind IN ('posted', 'post'), amount, 0)) - sum(iif(kind = 'reverse', amount, 0)) AS used,
-      sum(credit = 2 AND kind IN ('posted', 'post')) - sum(kind = 'reverse') AS calls
+    SELECT CASE WHEN debit > 3 THEN debit ELSE credit END AS account,
+      coalesce(sum(CASE WHEN kind = 'posted' AND debit = 1 THEN amount END), 0) AS bought,
+      coalesce(sum(CASE WHEN kind = 'posted' AND credit = 1 THEN amount END), 0) AS taken,
+      coalesce(sum(CASE WHEN credit = 2 AND kind IN ('posted', 'post') THEN amount
+        WHEN kind = 'reverse' THEN -amount END), 0) AS used,
+      coalesce(sum(CASE WHEN credit = 2 AND kind IN ('posted', 'post') THEN 1
+        WHEN kind = 'reverse' THEN -1 END), 0) AS calls
     FROM transfer WHERE at >= :since AND at < :until GROUP BY 1)
   SELECT substr(t.hash, 1, 16), m.bought, m.taken, m.used, m.calls, a.credits - a.debits
   FROM moved m JOIN token t ON t.account = m.account JOIN account a ON a.id = m.account
   ORDER BY m.used DESC, t.hash"""
 _EXPORT = """
-  SELECT t.seq, t.at, t.kind, substr(k.hash, 1, 16), t.amount, t.debit = k.account, t.cause, r.call_id, r.endpoint,
-    r.reason
-  FROM transfer t JOIN token k ON k.account = iif(t.debit > 3, t.debit, t.credit)
+  SELECT t.seq, t.at, t.kind, substr(k.hash, 1, 16), CASE WHEN t.debit = k.account THEN -t.amount ELSE t.amount END,
+    t.cause, r.call_id, r.endpoint, r.reason
+  FROM transfer t JOIN token k ON k.account = CASE WHEN t.debit > 3 THEN t.debit ELSE t.credit END
     LEFT JOIN reservation r ON r.account = k.account AND r.transfer = coalesce(t.resolves, t.seq)
   WHERE t.at >= :since AND t.at < :until ORDER BY t.seq"""
 _HELD = "SELECT coalesce(sum(credits - debits), 0), coalesce(sum(pending), 0) FROM account WHERE kind = 'token'"
@@ -94,21 +106,20 @@ class TokenBooks(NamedTuple):
 
 
 class BookedTransfer(NamedTuple):
-    """One transfer for an export. `at` is in epoch milliseconds; `leaves` says that credits left the token."""
+    """One transfer as a line of an export. `at` is in epoch ms; `credits` are negative where they left the token."""
 
     seq: int
     at: int
     kind: str
-    fingerprint: str
+    token: str
     credits: int
-    leaves: bool
     cause: str | None
     call_id: str | None
     endpoint: str | None
     reason: str | None
 
 
-def read_credit_books(db: sqlite3.Connection, since: int, until: int) -> CreditBooks:
+def read_credit_books(db: SqlConnection, since: int, until: int) -> CreditBooks:
     """The credits from `since` to before `until`, in epoch milliseconds. One pass over all transfers."""
     span = {"since": since, "until": until}
     before, after, *within = db.execute(_CALLS, span).fetchone()
@@ -128,23 +139,22 @@ _OF_CALLS = ("used", "given_back", "calls_charged", "calls_given_back", "calls_r
 _ISSUED = {"eip155": "sold_by_transfer", "x402": "sold_by_x402", "grant": "granted"}
 
 
-def read_tool_books(db: sqlite3.Connection, since: int, until: int) -> list[ToolBooks]:
+def read_tool_books(db: SqlConnection, since: int, until: int) -> list[ToolBooks]:
     """What each endpoint earned in a span of time, the most first."""
-    return [ToolBooks(*row) for row in db.execute(_BY_TOOL, {"since": since, "until": until})]
+    return [ToolBooks(*row) for row in db.execute(in_order(db, _BY_TOOL), {"since": since, "until": until})]
 
 
-def read_token_books(db: sqlite3.Connection, since: int, until: int) -> list[TokenBooks]:
+def read_token_books(db: SqlConnection, since: int, until: int) -> list[TokenBooks]:
     """What each token did in a span of time, the busiest first."""
     return [TokenBooks(*row) for row in db.execute(_BY_TOKEN, {"since": since, "until": until})]
 
 
-def read_transfers(db: sqlite3.Connection, since: int, until: int) -> Iterator[BookedTransfer]:
-    """Every transfer of a span of time, in order."""
-    for row in db.execute(_EXPORT, {"since": since, "until": until}):
-        yield BookedTransfer(*row)._replace(leaves=bool(row[5]))
+def read_transfers(db: SqlConnection, since: int, until: int) -> Iterator[BookedTransfer]:
+    """Every transfer of a span of time, in order. There may be millions: little is done to each."""
+    return map(BookedTransfer._make, db.execute(_EXPORT, {"since": since, "until": until}))
 
 
-def read_balances(db: sqlite3.Connection) -> tuple[int, int]:
+def read_balances(db: SqlConnection) -> tuple[int, int]:
     """What all accounts say is owed now, and how much of it is reserved for calls in progress."""
     owed, held = db.execute(_HELD).fetchone()
     return int(owed), int(held)

@@ -1,6 +1,5 @@
 """Statements from the ledger's tables in SQLite: each kind of entry by its own index, then merged."""
 
-import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from toolserver.ledger.statements import (
     show_reversal,
     show_taken,
 )
+from toolserver.storage.connection import SqlConnection, in_order
 
 _RANGE = "t.at >= :since AND t.at < :until ORDER BY t.seq DESC LIMIT :limit"
 _CALLS = f"""SELECT t.seq, t.at, {HOLD} FROM reservation r CROSS JOIN transfer t ON t.seq = r.transfer
@@ -38,7 +38,7 @@ _OWN_REVERSALS = f"""SELECT t.seq, t.at, {HOLD} FROM reservation r
   WHERE r.allowance = :allowance AND r.state = 'reversed' AND t.seq < :before AND {_RANGE}"""
 
 
-def read_statement(db: sqlite3.Connection, key: str, query: StatementQuery, now: int) -> StatementPage:
+def read_statement(db: SqlConnection, key: str, query: StatementQuery, now: int) -> StatementPage:
     """A page of the statement of a token, an account by its reference, or an allowance. Raises invalid_token."""
     books = read_account(db, key, now)
     account, allowance = books.accounts[books.payer(key).account], books.allowances.get(key)
@@ -48,7 +48,7 @@ def read_statement(db: sqlite3.Connection, key: str, query: StatementQuery, now:
     return make_page(found, query, books.find_spendable(account, key))
 
 
-def _find_entries(db: sqlite3.Connection, asked: dict[str, Any]) -> Iterator[LedgerEntry]:
+def _find_entries(db: SqlConnection, asked: dict[str, Any]) -> Iterator[LedgerEntry]:
     yield from _find_calls(db, asked, _CALLS, _REVERSALS)
     for row in db.execute(_INCOME, asked):
         yield show_income(*row)
@@ -56,8 +56,8 @@ def _find_entries(db: sqlite3.Connection, asked: dict[str, Any]) -> Iterator[Led
         yield show_taken(*row)
 
 
-def _find_calls(db: sqlite3.Connection, asked: dict[str, Any], calls: str, reversals: str) -> Iterator[LedgerEntry]:
-    for seq, at, *hold in db.execute(calls, asked):
+def _find_calls(db: SqlConnection, asked: dict[str, Any], calls: str, reversals: str) -> Iterator[LedgerEntry]:
+    for seq, at, *hold in db.execute(in_order(db, calls), asked):
         yield show_call(Hold(*hold), seq, at)
-    for seq, at, *hold in db.execute(reversals, asked):
+    for seq, at, *hold in db.execute(in_order(db, reversals), asked):
         yield show_reversal(Hold(*hold), seq, at)

@@ -5,8 +5,6 @@ and the changes are stored, all within the writer's transaction. Rows are writte
 the GIL over once, and with a statement per row a busy event loop and the writer would starve each other.
 """
 
-import json
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from functools import cache
@@ -17,6 +15,7 @@ from typing import Any, TypeVar
 from toolserver.ledger.allowance import SHOWN_ENDED, Allowance
 from toolserver.ledger.allowance_operations import find_owner
 from toolserver.ledger.operations import Charge, LedgerOperation, Settle, outcome_of, release_expired
+from toolserver.ledger.postgres_locks import lock_accounts
 from toolserver.ledger.state import (
     DIED,
     Account,
@@ -29,6 +28,8 @@ from toolserver.ledger.state import (
     standing,
 )
 from toolserver.storage.bulk_rows import insert
+from toolserver.storage.connection import SqlConnection, among, is_shared, next_numbers
+from toolserver.storage.errors import TransactionLost
 
 _TOKEN = "t.hash, t.account, t.ref, t.issued_at, t.revoked_at, t.revoke_reason, t.successor"
 _ACCOUNT = "a.id, a.credits, a.debits, a.pending"
@@ -40,6 +41,9 @@ _TOKENS = f"SELECT {_ACCOUNT}, {_TOKEN} FROM token t JOIN account a ON a.id=t.ac
 _HOLDS = f"SELECT {_ACCOUNT}, {HOLD} FROM reservation r JOIN account a ON a.id=r.account WHERE "
 _ALLOWANCES = f"SELECT {', '.join(field.name for field in fields(Allowance))} FROM allowance WHERE "
 _CAUSES = "SELECT seq, kind, debit, credit, amount, resolves, cause, at FROM transfer WHERE "
+# Only what was loaded is changed: where another instance made the row meanwhile nothing is, and the group is run again.
+_SAME_TOKEN = "WHERE token.account=excluded.account"
+_SAME_HOLD = "WHERE reservation.transfer=excluded.transfer"
 _SIZES = (64, 32, 16, 8, 4, 2, 1)
 _account_row = attrgetter("id", "credits", "debits", "pending")
 _allowance_row = attrgetter(*(field.name for field in fields(Allowance)))
@@ -47,11 +51,12 @@ _hold_row = attrgetter(*(field.name for field in fields(Hold)))
 _IS_LIVE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at>?)"
 _LIVE = f"parent=? AND {_IS_LIVE} ORDER BY created_at, id"
 SWEPT = 128  # holds voided in one transaction
+UNDELIVERED_MS = 600_000  # by then every answer has left, or its instance is gone; a server's upkeep looks for these
 
 R = TypeVar("R")
 
 
-def apply_operations(db: sqlite3.Connection, operations: Sequence[LedgerOperation[Any]], now: int) -> list[Any]:
+def apply_operations(db: SqlConnection, operations: Sequence[LedgerOperation[Any]], now: int) -> list[Any]:
     """Load, decide and store within the caller's transaction: one outcome per operation, a result or a refusal.
 
     Other SQLite stores call this to change the ledger in the same transaction as their own tables. `now` is in ms.
@@ -62,7 +67,7 @@ def apply_operations(db: sqlite3.Connection, operations: Sequence[LedgerOperatio
     return outcomes
 
 
-def apply_operation(db: sqlite3.Connection, operation: LedgerOperation[R], now: int) -> R:
+def apply_operation(db: SqlConnection, operation: LedgerOperation[R], now: int) -> R:
     """Apply one operation within the caller's transaction and return its result. Raises its refusal."""
     outcome = apply_operations(db, [operation], now)[0]
     if isinstance(outcome, Exception):
@@ -71,11 +76,11 @@ def apply_operation(db: sqlite3.Connection, operation: LedgerOperation[R], now: 
 
 
 def note_undelivered(
-    db: sqlite3.Connection, operations: Sequence[LedgerOperation[Any]], outcomes: Sequence[Any]
+    db: SqlConnection, operations: Sequence[LedgerOperation[Any]], outcomes: Sequence[Any], now: int
 ) -> None:
     """Note which of these charges are to be released if their answers are never sent, and forget the released ones."""
     rows = [
-        (operation.call_id, "committed", 0)
+        (operation.call_id, "committed", now + UNDELIVERED_MS)
         for operation, outcome in zip(operations, outcomes, strict=True)
         if isinstance(operation, Charge | Settle) and operation.undelivered and getattr(outcome, "charged", False)
     ]
@@ -85,27 +90,35 @@ def note_undelivered(
         forget_undelivered(db, released)
 
 
-def forget_undelivered(db: sqlite3.Connection, call_ids: Sequence[str]) -> list[None]:
+def forget_undelivered(db: SqlConnection, call_ids: Sequence[str]) -> list[None]:
     """Note that the answers of these charges were sent, within the caller's transaction."""
-    db.execute("DELETE FROM journal WHERE call_id IN (SELECT value FROM json_each(?))", (json.dumps(call_ids),))
+    wanted, calls = among(db, "call_id", call_ids)
+    db.execute(f"DELETE FROM journal WHERE {wanted}", (calls,))
     return [None] * len(call_ids)
 
 
-def release_undelivered(db: sqlite3.Connection, now: int) -> list[Hold]:
+def release_undelivered(db: SqlConnection, now: int) -> list[Hold]:
     """Release the charges whose answers were not sent when the process before ended, and forget the answers that are
     kept for their Idempotency-Keys, within the caller's transaction. Returns the reservations.
+
+    Where instances share the ledger, these are the charges that have not been delivered for longer than sending takes.
     """
-    operations = [Settle(call, DIED) for (call,) in db.execute("SELECT call_id FROM journal")]
+    due = "WHERE next_at<=? ORDER BY next_at, call_id LIMIT ?" if is_shared(db) else ""
+    found = db.execute(f"SELECT call_id FROM journal {due}", (now, SWEPT) if due else ())
+    operations = [Settle(call, DIED) for (call,) in found]
     books = load_state(db, operations, now)
     outcomes = [outcome_of(operation, books) for operation in operations]
-    released = [outcome.call_id for outcome in outcomes if getattr(outcome, "state", None) == "reversed"]
+    released = [
+        outcome.call_id for outcome in outcomes if getattr(outcome, "state", "") == "reversed" and not outcome.replayed
+    ]
     store_state(db, books)
-    db.execute("DELETE FROM idempotency WHERE call_id IN (SELECT call_id FROM journal)")
-    db.execute("DELETE FROM journal")
+    wanted, calls = among(db, "call_id", [operation.call_id for operation in operations])
+    for table in ("idempotency", "journal"):
+        db.execute(f"DELETE FROM {table} WHERE {wanted}", (calls,))
     return [books.holds[call] for call in released]
 
 
-def void_expired(db: sqlite3.Connection, now: int) -> int:
+def void_expired(db: SqlConnection, now: int) -> int:
     """Void up to `SWEPT` expired reservations; how many."""
     books = LedgerState(now)
     due = "r.state='open' AND r.expires_at<=? ORDER BY r.expires_at LIMIT ?"
@@ -113,19 +126,19 @@ def void_expired(db: sqlite3.Connection, now: int) -> int:
     return len(apply_operations(db, list(release_expired(books)), now))
 
 
-def read_standing(db: sqlite3.Connection, key: str, now: int) -> AccountStanding:
+def read_standing(db: SqlConnection, key: str, now: int) -> AccountStanding:
     """The state of an account. Raises invalid_token."""
     return standing(read_account(db, key, now), key)
 
 
-def read_account(db: sqlite3.Connection, key: str, now: int) -> LedgerState:
+def read_account(db: SqlConnection, key: str, now: int) -> LedgerState:
     """The part of the ledger that holds a token, or an allowance and the token that pays; empty for an unknown one."""
     books = LedgerState(now)
     _load_tokens(db, books, [key])
     return books
 
 
-def list_allowances(db: sqlite3.Connection, key: str, now: int) -> list[Allowance]:
+def list_allowances(db: SqlConnection, key: str, now: int) -> list[Allowance]:
     """The live allowances of a token, and the newest of those that ended. Raises what `find_owner` raises."""
     owner = find_owner(read_account(db, key, now), key)
     live = _read_allowances(db, _LIVE, (owner.hash, now))
@@ -133,7 +146,7 @@ def list_allowances(db: sqlite3.Connection, key: str, now: int) -> list[Allowanc
     return live + _read_allowances(db, ended, (owner.hash, now))
 
 
-def hash_of(db: sqlite3.Connection, fingerprint: str) -> str:
+def hash_of(db: SqlConnection, fingerprint: str) -> str:
     """The hash of a token or allowance that begins with a fingerprint. Raises invalid_token for none, or several."""
     hashes = []
     for table, column in (("token", "hash"), ("token", "successor"), ("allowance", "hash")):
@@ -144,24 +157,25 @@ def hash_of(db: sqlite3.Connection, fingerprint: str) -> str:
     return str(hashes[0])
 
 
-def find_cause(db: sqlite3.Connection, start: str) -> str | None:
+def find_cause(db: SqlConnection, start: str) -> str | None:
     """The cause of a transfer that begins with a text; None when there is none."""
     row = db.execute("SELECT cause FROM transfer WHERE cause>=? AND cause<?", (start, start + "\U0010ffff")).fetchone()
     return str(row[0]) if row else None
 
 
-def open_holds(db: sqlite3.Connection, limit: int) -> list[tuple[Hold, str]]:
+def open_holds(db: SqlConnection, limit: int) -> list[tuple[Hold, str]]:
     """The open reservations, the first to expire first, each with its token's fingerprint."""
     sql = f"""SELECT {HOLD}, substr(t.hash, 1, 16) FROM reservation r JOIN token t ON t.account=r.account
       WHERE r.state='open' ORDER BY r.expires_at LIMIT ?"""
     return [(Hold(*row[:-1]), row[-1]) for row in db.execute(sql, (limit,))]
 
 
-def load_state(db: sqlite3.Connection, operations: Sequence[LedgerOperation[Any]], now: int) -> LedgerState:
+def load_state(db: SqlConnection, operations: Sequence[LedgerOperation[Any]], now: int) -> LedgerState:
     """The part of the ledger that these operations need."""
-    seq, account = db.execute("SELECT (SELECT max(seq) FROM transfer), (SELECT max(id) FROM account)").fetchone()
-    books = LedgerState(now, (seq or 0) + 1, account + 1)
     needs = [operation.needs() for operation in operations]
+    locked = lock_accounts(db, needs)
+    seq, account = next_numbers(db, "ledger_number", "SELECT max(seq) FROM transfer", "SELECT max(id) FROM account")
+    books = LedgerState(now, seq, account)
     _load_tokens(db, books, [need.key for need in needs if need.key is not None])
     named = [need.allowance for need in needs if need.allowance is not None]
     _load_allowances(db, books, "id", [name for name in named if len(name) != 64])
@@ -173,12 +187,18 @@ def load_state(db: sqlite3.Connection, operations: Sequence[LedgerOperation[Any]
     for values in _padded([need.cause for need in needs if need.cause is not None]):
         for row in db.execute(_CAUSES + _among("cause", len(values)), values):
             books.causes[row[6]] = LedgerTransfer(*row)
+    if locked is not None:  # a token may have come to be, with its first credits, after the tokens were loaded
+        _load_tokens(
+            db, books, [n.key for n in needs if n.cause in books.causes and n.key and n.key not in books.tokens]
+        )
     spent = {hold.allowance for hold in books.holds.values() if hold.allowance is not None}
     _load_allowances(db, books, "id", list(spent))
+    if locked is not None and not books.accounts.keys() <= locked:
+        raise TransactionLost("a call or token came to be between the lock and the load")
     return books
 
 
-def _load_tokens(db: sqlite3.Connection, books: LedgerState, keys: list[str]) -> None:
+def _load_tokens(db: SqlConnection, books: LedgerState, keys: list[str]) -> None:
     """Load tokens with their accounts, and where a key is that of an allowance, that and the token that pays."""
     _load_owners(db, books, keys)
     if unknown := [key for key in keys if key not in books.tokens]:
@@ -189,12 +209,12 @@ def _load_tokens(db: sqlite3.Connection, books: LedgerState, keys: list[str]) ->
         _load_owners(db, books, rest, "t.successor")
 
 
-def _load_allowances(db: sqlite3.Connection, books: LedgerState, column: str, keys: list[str]) -> None:
+def _load_allowances(db: SqlConnection, books: LedgerState, column: str, keys: list[str]) -> None:
     for values in _padded(keys):
         _add_allowances(books, _read_allowances(db, _among(column, len(values)), values))
 
 
-def _read_allowances(db: sqlite3.Connection, condition: str, values: Sequence[Any]) -> list[Allowance]:
+def _read_allowances(db: SqlConnection, condition: str, values: Sequence[Any]) -> list[Allowance]:
     return [Allowance(*row) for row in db.execute(_ALLOWANCES + condition, values)]
 
 
@@ -206,7 +226,7 @@ def _add_allowances(books: LedgerState, found: Iterable[Allowance]) -> None:
                 books.allowances[key] = allowance
 
 
-def _load_owners(db: sqlite3.Connection, books: LedgerState, keys: list[str], by_hash: str = "t.hash") -> None:
+def _load_owners(db: SqlConnection, books: LedgerState, keys: list[str], by_hash: str = "t.hash") -> None:
     for column, wanted in ((by_hash, [k for k in keys if len(k) == 64]), ("t.ref", [k for k in keys if len(k) != 64])):
         for values in _padded(wanted):
             for row in db.execute(_TOKENS + _among(column, len(values)), values):
@@ -220,7 +240,7 @@ def _hold_rows(books: LedgerState, rows: Iterable[Any]) -> None:
         books.holds[row[4]] = Hold(*row[4:])
 
 
-def store_state(db: sqlite3.Connection, books: LedgerState) -> None:
+def store_state(db: SqlConnection, books: LedgerState) -> None:
     """Write the changes; referenced rows before the rows that refer to them."""
     _put(db, _account_sql, list(map(_account_row, books.changed_accounts.values())))
     _put(db, _token_sql, list(books.changed_tokens.values()))
@@ -229,12 +249,14 @@ def store_state(db: sqlite3.Connection, books: LedgerState) -> None:
     _put(db, _hold_sql, list(map(_hold_row, books.changed_holds.values())))
 
 
-def _put(db: sqlite3.Connection, sql: Callable[[int], str], rows: Sequence[Sequence[Any]]) -> None:
+def _put(db: SqlConnection, sql: Callable[[int], str], rows: Sequence[Sequence[Any]]) -> None:
     """Write rows, dozens per statement. There are few sizes, so that every statement is prepared once."""
     at = 0
     for size in _SIZES:
         while len(rows) - at >= size:
-            db.execute(sql(size), list(chain.from_iterable(rows[at : at + size])))
+            written = db.execute(sql(size), list(chain.from_iterable(rows[at : at + size]))).rowcount
+            if written != size:
+                raise TransactionLost("another instance wrote the same row first")
             at += size
 
 
@@ -271,12 +293,12 @@ def _account_sql(count: int) -> str:
 @cache
 def _token_sql(count: int) -> str:
     columns = ", ".join(f"{c}=excluded.{c}" for c in ("revoked_at", "revoke_reason", "successor"))
-    return f"INSERT INTO token VALUES {_rows(count, 7)} ON CONFLICT(hash) DO UPDATE SET {columns}"
+    return f"INSERT INTO token VALUES {_rows(count, 7)} ON CONFLICT(hash) DO UPDATE SET {columns} {_SAME_TOKEN}"
 
 
 @cache
 def _transfer_sql(count: int) -> str:
-    return f"INSERT INTO transfer VALUES {_rows(count, 8)}"
+    return f"INSERT INTO transfer VALUES {_rows(count, 8)} ON CONFLICT DO NOTHING"
 
 
 @cache
@@ -290,4 +312,5 @@ def _allowance_sql(count: int) -> str:
 @cache
 def _hold_sql(count: int) -> str:
     columns = ", ".join(f"{c}=excluded.{c}" for c in ("state", "reason", "settled_at"))
-    return f"INSERT INTO reservation VALUES {_rows(count, 12)} ON CONFLICT(call_id) DO UPDATE SET {columns}"
+    known = f"ON CONFLICT(call_id) DO UPDATE SET {columns} {_SAME_HOLD}"
+    return f"INSERT INTO reservation VALUES {_rows(count, 12)} {known}"

@@ -12,10 +12,10 @@ from typing import Any
 
 from anyio.abc import TaskGroup
 
-from toolserver import ids
 from toolserver.calls.disconnect import run_unless_disconnected
 from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.quotas import Bucket, Quota
+from toolserver.core import ids
 from toolserver.core.caller import Addresses, Caller, bearer
 from toolserver.errors import RateLimited
 from toolserver.mcp import errors, messages
@@ -84,6 +84,7 @@ class McpEndpoint:
             choices, base_url=base_url, allowed_hosts=allowed_hosts, allowed_origins=allowed_origins
         )
         self._sdk = Sdk(self._fast, tasks, body_limit=body_limit, everything=everything)
+        tasks.start_soon(self._sdk.prepare)
         self._described = _description(facts, choices)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,7 +104,7 @@ class McpEndpoint:
                 errors.check_repeated_headers(lines)
             choice = self._admission.admit(scope, headers)
             post.decode(strict=self._strict)
-            answer = self._answer_at_once(post, choice)
+            answer = await self._answer_at_once(post, choice)
             if answer is None:
                 await self._answer_later(post, choice)
             else:
@@ -117,7 +118,7 @@ class McpEndpoint:
                 post, MessageRefusal(500, INTERNAL_ERROR, "Something went wrong on our side.", data=data)
             )
 
-    def _answer_at_once(self, post: IncomingPost, choice: ToolChoice) -> bytes | None:
+    async def _answer_at_once(self, post: IncomingPost, choice: ToolChoice) -> bytes | None:
         """The answer to a common message that needs no waiting."""
         message, modern = post.message, post.modern
         if message is None or modern is None or message.id is UNSET:
@@ -126,7 +127,7 @@ class McpEndpoint:
         if route is None:
             core = self._find_prepared(post, message, choice, modern=modern)
         else:
-            core = self._answer_from_cache(post, route, message, choice)
+            core = await self._answer_from_cache(post, route, message, choice)
         return None if core is None else messages.response(message.id, core, messages.end(modern=modern))
 
     def _find_prepared(self, post: IncomingPost, message: Message, choice: ToolChoice, *, modern: bool) -> bytes | None:
@@ -136,7 +137,7 @@ class McpEndpoint:
             return None  # the fixtures' server has more to say
         return self._fast.find_prepared(message, choice, modern=modern)
 
-    def _answer_from_cache(
+    async def _answer_from_cache(
         self, post: IncomingPost, route: ToolRoute, message: Message, choice: ToolChoice
     ) -> bytes | None:
         client = None
@@ -146,7 +147,8 @@ class McpEndpoint:
             client = self._client(post)
         try:
             agent = post.headers.get(b"user-agent", b"").decode("latin-1")
-            return self._fast.answer_from_cache(route, message.params, client, agent, short_meta=choice.short_meta)
+            fast = self._fast
+            return await fast.answer_from_cache(route, message.params, client, agent, short_meta=choice.short_meta)
         except RateLimited as rejected:
             return self._fast.reject(rejected, post.request_id).core
 

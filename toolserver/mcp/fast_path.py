@@ -5,7 +5,7 @@ are decoded into exactly their shape and answered from prepared bytes. Whatever 
 and the SDK then gives the exact answer or error.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import msgspec
@@ -77,7 +77,7 @@ class FastPath:
             return choice.fixed.get(message.params.name)
         return fixed_result(message, modern=modern)
 
-    def answer_from_cache(
+    async def answer_from_cache(
         self, route: ToolRoute, params: Params, client: str | None, agent: str, *, short_meta: bool = False
     ) -> bytes | None:
         """The core of a call's result when the answer is cached. `client` is the one to limit; None limits nobody.
@@ -85,19 +85,25 @@ class FastPath:
         Raises:
             RateLimited: the client has to wait.
         """
-        written = params.arguments
-        if written is UNSET:
-            key = route.default_key
-        else:
-            plain = bytes(written)
-            key = route.default_key if plain in _NOTHING else route.keys.get(plain)
-        if key is None or not params.plain:
+        key = _find_key(route, params)
+        if key is None:
             return None
         pipeline = self.pipeline
-        ready = pipeline.answer_from_cache(route.operation, key, pipeline.answers.clock.time(), client, None, agent)
+        now = pipeline.answers.clock.time()
+        ready = await pipeline.answer_from_cache(route.operation, key, now, client, None, agent)
         if ready is None:
             return None
         return render_core(ready[0].short if short_meta else ready[0])
+
+    def answer_unlimited(self, route: ToolRoute, params: Params, agent: str) -> bytes | None:
+        """The same at once, for a caller who is not limited."""
+        key, pipeline = _find_key(route, params), self.pipeline
+        now = pipeline.answers.clock.time()
+        rendered = None if key is None else pipeline.find_cached(key, now)
+        if rendered is None:
+            return None
+        pipeline.count_hit(route.operation, now, agent)
+        return render_core(rendered)
 
     async def call(self, route: ToolRoute, params: Params, given: dict[str, Any], caller: Caller) -> ToolResult:
         """The result of a call, good or bad. Under which key arguments written like these are cached is remembered."""
@@ -114,6 +120,17 @@ class FastPath:
     def reject(self, rejected: CallRejected, request_id: str) -> ToolResult:
         """The result of a call that was rejected."""
         return render_failure(rejected, self._facts, request_id)
+
+
+def _find_key(route: ToolRoute, params: Params) -> Hashable | None:
+    """The key of the answer to arguments written like these; None when it is not known, or the call is not plain."""
+    if not params.plain:
+        return None
+    written = params.arguments
+    if written is UNSET:
+        return route.default_key
+    plain = bytes(written)
+    return route.default_key if plain in _NOTHING else route.keys.get(plain)
 
 
 def arguments_of(params: Params) -> dict[str, Any] | None:

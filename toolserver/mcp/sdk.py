@@ -1,4 +1,8 @@
-"""The way to the MCP SDK, which is imported in a thread when the first message needs it: it takes half a second."""
+"""The way to the MCP SDK, which is imported in a thread: it takes half a second and 25 MB.
+
+A server does so soon after its start, so that its memory does not rise when a stranger sends the first uncommon message
+and no caller waits for it; a message that comes before that has it imported at once.
+"""
 
 import importlib
 from typing import Any
@@ -12,9 +16,11 @@ from toolserver.mcp.asgi import CALLER, CHOICE, Receive, Scope, Send
 from toolserver.mcp.definitions import ToolChoice
 from toolserver.mcp.fast_path import FastPath
 
+PREPARED_AFTER_S = 10.0  # of the start, which others wait for
+
 
 class Sdk:
-    """The SDK's HTTP side, started on first use in the service's tasks."""
+    """The SDK's HTTP side, started in the service's tasks by `prepare` or on first use."""
 
     def __init__(self, fast: FastPath, tasks: TaskGroup, *, body_limit: int, everything: bool) -> None:
         self._fast, self._tasks, self._body_limit = fast, tasks, body_limit
@@ -27,10 +33,15 @@ class Sdk:
         scope = {**scope, CHOICE: choice, CALLER: caller}
         await sessions.handle_request(scope, receive, send)
 
+    async def prepare(self, after_s: float = PREPARED_AFTER_S) -> None:
+        """Start it in so many seconds, unless it was needed before."""
+        await anyio.sleep(after_s)
+        await self._start()
+
     async def _start(self) -> Any:
         async with self._lock:
             if self._sessions is None:
-                module = await anyio.to_thread.run_sync(importlib.import_module, self._module)
+                module = await anyio.to_thread.run_sync(importlib.import_module, self._module, abandon_on_cancel=True)
                 sessions = module.manager(self._fast, body_limit=self._body_limit)
                 await self._tasks.start(module.live, sessions)
                 self._sessions = sessions

@@ -13,7 +13,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
 
-from toolserver import API_VERSION, ids
+from toolserver import API_VERSION
+from toolserver.core import ids
 from toolserver.core.caller import REFERENCE, Caller
 from toolserver.mcp import messages
 from toolserver.mcp.asgi import CALLER, CHOICE

@@ -10,8 +10,8 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from toolserver import ids
 from toolserver.calls.pipeline import Pipeline
+from toolserver.core import ids
 from toolserver.core.caller import Caller
 from toolserver.mcp import errors, messages
 from toolserver.mcp.definitions import ToolChoices
@@ -55,7 +55,7 @@ class StdioSession:
         route = self._choice.routes.get(message.params.name) if message.method == "tools/call" else None
         if route is None:
             return self._fast.find_prepared(message, self._choice, modern=modern)
-        return self._fast.answer_from_cache(route, message.params, None, self._caller.agent)
+        return self._fast.answer_unlimited(route, message.params, self._caller.agent)
 
     async def answer(self, line: bytes, message: Message | None) -> bytes | None:
         """The answer to a message; None when it wants none."""

@@ -17,6 +17,7 @@ class AddressNumbers:
     """Hands out numbers, of which a block is set aside on the disk outside the database before the first is used.
 
     So a restored backup, which knows less, gives none of them out again; nor does another process on the same file.
+    Where instances share a database, it is set aside there as well, so that no two of them have the same block.
     """
 
     def __init__(self, store: PurchaseStore, first: int = 0, marks: HighWater | None = None) -> None:
@@ -46,7 +47,10 @@ class AddressNumbers:
                 end = int(await anyio.to_thread.run_sync(self._marks.change, MARK, rule))
             except OSError as error:
                 raise StorageFailed(f"no deposit address can be set aside: {error}") from error
-        self._next, self._end = end - BLOCK, end
+        begin = await self._store.set_aside(end - BLOCK, BLOCK)
+        if self._marks is not None and begin + BLOCK > end:
+            await anyio.to_thread.run_sync(self._marks.raise_to, MARK, begin + BLOCK)
+        self._next, self._end = begin, begin + BLOCK
 
 
 def _set_aside(start: int, before: int | None) -> int:

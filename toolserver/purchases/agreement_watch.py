@@ -10,6 +10,7 @@ from toolserver.clock import Clock
 from toolserver.purchases.matching import transfers
 from toolserver.purchases.policy import ObservedTransaction
 from toolserver.purchases.rpc_pool import RpcPool
+from toolserver.storage.leased_task import Turn, is_our_turn
 
 log = logging.getLogger(__name__)
 
@@ -59,16 +60,17 @@ def sort_sightings(
 
 
 class AgreementWatch:
-    """Asks every server about each transfer until a second one has confirmed it."""
+    """Asks every server about each transfer until a second one has confirmed it; on one instance at a time."""
 
-    def __init__(self, store: AgreementStore, chain: RpcPool, clock: Clock) -> None:
-        self._store, self._chain, self._clock = store, chain, clock
+    def __init__(self, store: AgreementStore, chain: RpcPool, clock: Clock, turn: Turn | None = None) -> None:
+        self._store, self._chain, self._clock, self._turn = store, chain, clock, turn
 
     async def run(self) -> None:
         """Until cancelled. With one server there is nothing to compare."""
         while len(self._chain) > 1:
             try:
-                await self.look()
+                if await is_our_turn(self._turn):
+                    await self.look()
             except Exception:
                 log.exception("payments could not be compared")
             await self._clock.sleep(LOOK_S)

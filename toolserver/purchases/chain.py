@@ -17,9 +17,9 @@ from toolserver.core.json_rpc import JsonRpcClient, RpcUnusable
 from toolserver.errors import ToolserverError
 from toolserver.purchases.batch_balances import balances_code
 from toolserver.purchases.deposit import checksum_address
-from toolserver.purchases.matching import Log, Receipt, Transaction
+from toolserver.purchases.matching import TRANSFER, Log, Receipt, Transaction
 from toolserver.purchases.policy import ObservedTransaction
-from toolserver.purchases.units import USDC
+from toolserver.purchases.units import LEAST, USDC
 
 with recursion_limit_kept():
     from web3 import AsyncWeb3
@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 TIMEOUT_S = 2.5
 MOST_BYTES = 4 * 1024 * 1024
+BLOCK_S, MARGIN = 2, 64  # how fast blocks come, and how many more are searched, because clocks differ
+SEARCHED = 2_000  # blocks in one search: an hour of Base, and what most servers allow
 _DECIMALS, _VALID = bytes.fromhex("313ce567"), bytes.fromhex("1626ba7e")
 _UNUSABLE = (Web3Exception, TimeoutError, ValueError, TypeError, LookupError, AttributeError, RuntimeError)
 
@@ -108,6 +110,24 @@ class ChainNode:
             if len(words) != 32 * len(addresses):
                 raise ValueError("not a balance for each address")
             return [int.from_bytes(words[at : at + 32], "big") for at in range(0, len(words), 32)]
+
+        return await self._asked(ask)
+
+    async def find_transfer(self, address: bytes, since: int) -> bytes | None:
+        """The first transaction that moved at least 1 USDC to an address since a time (Unix seconds), in the last
+        `SEARCHED` blocks; None when there is none. Raises NodeDown.
+        """
+
+        async def ask(web3: AsyncWeb3[Any]) -> bytes | None:
+            latest = await web3.eth.get_block("latest")
+            height, age = _count(latest["number"]), max(0, _count(latest["timestamp"]) - since)
+            first = max(0, height - min(SEARCHED, age // BLOCK_S + MARGIN))
+            topics = [HexBytes(TRANSFER), None, HexBytes(bytes(12) + address)]
+            logs = await web3.eth.get_logs(
+                {"address": checksum_address(USDC), "topics": topics, "fromBlock": first, "toBlock": height}  # type: ignore[typeddict-item]
+            )
+            enough = (entry for entry in logs if _number(bytes(entry["data"])) >= LEAST)  # anybody can send dust
+            return next((_bytes(entry["transactionHash"], 32) for entry in enough), None)
 
         return await self._asked(ask)
 

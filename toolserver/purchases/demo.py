@@ -1,8 +1,14 @@
 """Selling credits on the simulated chain: what the demo sets, and a purchase to paste into a shell."""
 
+import msgspec
 from pydantic import SecretStr
 
+from toolserver.core.http_client import HttpClient, Unreachable
+from toolserver.errors import ChainUnavailable, InvalidArguments
 from toolserver.settings import PaymentSettings
+
+WITHIN_S = 5.0
+_JSON = {"content-type": "application/json"}
 
 HOSTS = ("mainnet.base.org", "base-rpc.publicnode.com")  # which the simulated world stands in for
 XPUB = (  # m/44'/60'/7' of the mnemonic that every local chain uses: everybody has its keys
@@ -40,3 +46,24 @@ def paste_sequence(base_url: str, world_url: str) -> str:
     Confirming waits for the blocks of the simulated chain, which come as fast as Base's: some eight seconds.
     """
     return _SEQUENCE.replace("BASE", base_url).replace("WORLD", world_url)
+
+
+async def pay_by_demo_wallet(world_url: str, to: str, amount_usd: float) -> str:
+    """Send USDC on the simulated chain, from an account that everybody has there; the hash of the transaction.
+
+    Raises:
+        InvalidArguments: the world refuses the payment; its reason is passed on.
+        ChainUnavailable: the world cannot be reached.
+    """
+    client = HttpClient(world_url)
+    body = msgspec.json.encode({"to": to, "amount_usd": amount_usd})
+    try:
+        answer = await client.ask("POST", "_sim/chain/transfer", body=body, headers=_JSON, within_s=WITHIN_S)
+    except Unreachable:
+        raise ChainUnavailable("The simulated world cannot be reached.", headers={"Retry-After": "3"}) from None
+    finally:
+        await client.aclose()
+    said = msgspec.json.decode(answer.body)
+    if answer.status != 200:
+        raise InvalidArguments(f"The simulated world says: {said['error']}", errors=[])
+    return str(said["tx_hash"])

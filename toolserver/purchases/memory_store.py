@@ -44,6 +44,9 @@ class MemoryPurchaseStore:
     async def find_next_index(self) -> int:
         return max((d.hd_index + 1 for d in self._drafts if d.hd_index is not None), default=0)
 
+    async def set_aside(self, start: int, count: int) -> int:
+        return start
+
     async def add_quote(self, draft: PurchaseDraft) -> None:
         for known in self._drafts:
             own = known.hd_index is not None and draft.hd_index is not None

@@ -98,6 +98,10 @@ class Relay:
             return RelayedTransfer("refused", None) if await self._is_unknown(tx) else await self._wait(tx)
         return await self._wait(tx)
 
+    async def follow(self, tx: bytes) -> RelayedTransfer | None:
+        """Wait for a transaction that was sent before; None when the server does not know it. Raises RelayDown."""
+        return None if await self._is_unknown(tx) else await self._wait(tx)
+
     async def is_made(self, tx: bytes) -> bool:
         """Whether a transaction is in a block, and did not fail. Raises RelayDown."""
         found = await self._ask("eth_getTransactionReceipt", f"0x{tx.hex()}")

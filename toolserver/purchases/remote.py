@@ -169,6 +169,10 @@ class RemotePurchases:
         found = await self._post("/api/payment/confirm", given, _Confirmed, within_s=CONFIRM_S)
         return CreditedPurchase(found.token, found.credits, found.late)
 
+    async def find_payment(self, memo: str) -> str | None:
+        """None: the owner answers no such question."""
+        return None
+
     async def balance(self, token: str) -> Balance:
         headers = {"authorization": f"Bearer {token}"}
         found = read_answer(await self.pass_on("GET", "/api/payment/balance", None, headers, ASK_S), _HeldPurchase)

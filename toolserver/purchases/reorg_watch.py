@@ -7,6 +7,7 @@ from toolserver.purchases.matching import transfers
 from toolserver.purchases.policy import ObservedTransaction, Policy
 from toolserver.purchases.rpc_pool import ChainDown, RpcPool
 from toolserver.purchases.store import BlockUpdate, PurchaseStore, StoredCredit
+from toolserver.storage.leased_task import Turn, is_our_turn
 
 log = logging.getLogger(__name__)
 
@@ -15,16 +16,19 @@ MISSING_S = 50.0  # how long a payment must have been missing: seen so in two lo
 
 
 class ReorgWatch:
-    """Looks at every credit that is not final, once a minute."""
+    """Looks at every credit that is not final, once a minute, on the instance whose `turn` it is."""
 
-    def __init__(self, store: PurchaseStore, chain: RpcPool, clock: Clock, policy: Policy) -> None:
-        self._store, self._chain, self._clock, self._policy = store, chain, clock, policy
+    def __init__(
+        self, store: PurchaseStore, chain: RpcPool, clock: Clock, policy: Policy, turn: Turn | None = None
+    ) -> None:
+        self._store, self._chain, self._clock, self._policy, self._turn = store, chain, clock, policy, turn
 
     async def run(self) -> None:
         """Until cancelled."""
         while True:
             try:
-                await self.look()
+                if await is_our_turn(self._turn):
+                    await self.look()
             except Exception:
                 log.exception("payments could not be watched")
             await self._clock.sleep(LOOK_S)

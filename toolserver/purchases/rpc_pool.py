@@ -3,7 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -23,6 +23,13 @@ class ChainDown(ToolserverError):
     """Too few servers gave a usable answer."""
 
 
+class ChainServers(NamedTuple):
+    """How many RPC servers are known, and how many of them showed that they are on the right chain and do not rest."""
+
+    known: int
+    usable: int
+
+
 class RpcServer(Protocol):
     """One RPC server; `chain.Node` is the real one. Every method may raise `down`."""
 
@@ -30,6 +37,7 @@ class RpcServer(Protocol):
     async def observe(self, tx_hash: bytes) -> ObservedTransaction | None: ...
     async def block_hash(self, number: int) -> bytes | None: ...
     async def balances(self, addresses: Sequence[bytes]) -> list[int]: ...
+    async def find_transfer(self, address: bytes, since: int) -> bytes | None: ...
     async def accepts(self, account: bytes, digest: bytes, signature: bytes) -> bool: ...
     async def aclose(self) -> None: ...
 
@@ -96,6 +104,10 @@ class RpcPool:
     def __len__(self) -> int:
         return len(self._all)
 
+    def count_servers(self) -> ChainServers:
+        """What is known of the servers, without asking any."""
+        return ChainServers(len(self), sum(one.verified and not one.is_resting for one in self._all))
+
     async def check_ready(self) -> None:
         """Make sure that one server at least is the right one and answers. Raises ChainDown."""
         if not any(one.verified and not one.is_resting for one in self._all):
@@ -157,6 +169,14 @@ class RpcPool:
     async def balances(self, addresses: Sequence[bytes]) -> list[int]:
         """USDC on each of up to `batch_balances.BATCH` addresses. Raises ChainDown."""
         return await self._first(lambda server: server.balances(addresses))
+
+    async def find_transfer(self, address: bytes, since: int) -> bytes | None:
+        """The first transaction that paid USDC to an address since a time (Unix seconds); None when none is seen.
+
+        Raises:
+            ChainDown
+        """
+        return await self._first(lambda server: server.find_transfer(address, since))
 
     async def aclose(self) -> None:
         for one in self._all:

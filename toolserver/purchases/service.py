@@ -2,7 +2,7 @@
 
 import importlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -16,14 +16,16 @@ from toolserver.core.credit_sales import Balance, Claim, CreditedPurchase, Credi
 from toolserver.errors import RevokedToken
 from toolserver.ledger.operations import AccountStanding, Who
 from toolserver.settings import PaymentSettings as Settings
+from toolserver.storage.leased_task import LeasedTask, need_no_turn
 
 if TYPE_CHECKING:
     from toolserver.purchases.ceilings import SalesCeilings, SalesRecord
     from toolserver.purchases.confirm import Confirmations, Rules
+    from toolserver.purchases.deposit_search import DepositSearch
     from toolserver.purchases.policy import Policy
     from toolserver.purchases.quotes import Quotes, QuoteTerms
     from toolserver.purchases.reissues import WaitingReissues
-    from toolserver.purchases.rpc_pool import RpcPool, RpcServer
+    from toolserver.purchases.rpc_pool import ChainServers, RpcPool, RpcServer
     from toolserver.purchases.sqlite_review import SqliteReview
     from toolserver.purchases.store import PurchaseStore
     from toolserver.storage.high_water import HighWater
@@ -77,11 +79,14 @@ class PurchaseService(ClosedPurchases):
         *,
         quotes: "Quotes",
         confirmations: "Confirmations",
+        search: "DepositSearch",
         ready: Callable[[], Awaitable[None]],
+        count_servers: "Callable[[], ChainServers]",
         reissues: "WaitingReissues | None" = None,
     ) -> None:
         super().__init__(ledger, reissues)
-        self._quotes, self._confirmations, self._ready = quotes, confirmations, ready
+        self.count_servers = count_servers
+        self._quotes, self._confirmations, self._search, self._ready = quotes, confirmations, search, ready
 
     async def quote(self, amount_usd: Decimal, *, challenge: str | None = None) -> PurchaseQuote:
         await self._ready()
@@ -89,6 +94,9 @@ class PurchaseService(ClosedPurchases):
 
     async def confirm(self, claim: Claim) -> CreditedPurchase:
         return await self._confirmations.confirm(claim)
+
+    async def find_payment(self, memo: str) -> str | None:
+        return await self._search.find(memo)
 
     async def balance(self, token: str) -> Balance:
         await self._confirmations.has_token(token)
@@ -100,8 +108,9 @@ async def open_purchases(
     settings: Settings,
     *,
     ledger: AccountReader,
-    make_store: "Callable[[], PurchaseStore]",
-    make_review: "Callable[[], SqliteReview]",
+    make_store: "Callable[..., PurchaseStore]",
+    make_review: "Callable[..., SqliteReview]",
+    make_task: Callable[[str], LeasedTask | None] = need_no_turn,
     clock: Clock,
     host: str,
     marks: "HighWater | None" = None,
@@ -109,8 +118,9 @@ async def open_purchases(
 ) -> AsyncIterator[CreditSales]:
     """What sells credits, as the settings say; while it is open, credited payments are watched for reorganisations.
 
-    `make_store` and `make_review` are called only when purchases are on; `host` stands in the text that payers sign;
-    `marks` remembers outside the database which deposit addresses were given out; `reissues` are shown on balances.
+    `make_store` and `make_review` are called only when purchases are on, without an argument or with the task that
+    `make_task` makes of a name: then only the instance whose turn it is writes with it. `host` stands in the text that
+    payers sign; `marks` remembers which deposit addresses were given out; `reissues` are shown on balances.
 
     Raises:
         NotAnAccountKey: `settings.xpub` is not an extended public key of an account.
@@ -118,27 +128,44 @@ async def open_purchases(
     if not settings.enabled:
         yield ClosedPurchases(ledger, reissues)
         return
-    from toolserver.purchases.agreement_watch import AgreementWatch
     from toolserver.purchases.confirm import Confirmations
+    from toolserver.purchases.deposit_search import DepositSearch
     from toolserver.purchases.quotes import Quotes
-    from toolserver.purchases.reorg_watch import ReorgWatch
 
     terms, rules = terms_of(settings), rules_of(settings, host)
-    chain, store, review = make_rpc_pool(settings, clock), make_store(), make_review()
-    ceilings = make_ceilings(settings, review, clock)
+    chain, store = make_rpc_pool(settings, clock), make_store()
+    ceilings = make_ceilings(settings, make_review(), clock)
     confirmations = Confirmations(store, chain, clock, rules, ceilings)
     quotes = Quotes(store, clock, terms, ceilings, marks)
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_log_when_ready, chain, clock)
-            tasks.start_soon(ReorgWatch(store, chain, clock, rules.policy).run)
-            tasks.start_soon(AgreementWatch(review, chain, clock).run)
-            ready = partial(_ready, chain)
-            yield PurchaseService(ledger, quotes=quotes, confirmations=confirmations, ready=ready, reissues=reissues)
+            for watch in _make_watches(chain, clock, rules.policy, make_store, make_review, make_task):
+                tasks.start_soon(watch)
+            shared: dict[str, Any] = {"ready": partial(_ready, chain), "count_servers": chain.count_servers}
+            shared |= {"search": DepositSearch(store, chain), "reissues": reissues}
+            yield PurchaseService(ledger, quotes=quotes, confirmations=confirmations, **shared)
             tasks.cancel_scope.cancel()
     finally:
         with anyio.move_on_after(2, shield=True):
             await chain.aclose()
+
+
+def _make_watches(
+    chain: "RpcPool",
+    clock: Clock,
+    policy: "Policy",
+    make_store: "Callable[..., PurchaseStore]",
+    make_review: "Callable[..., SqliteReview]",
+    make_task: Callable[[str], LeasedTask | None],
+) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
+    """What watches credited payments, each on the instance whose turn it is."""
+    from toolserver.purchases.agreement_watch import AgreementWatch
+    from toolserver.purchases.reorg_watch import ReorgWatch
+
+    reorgs, agreement = make_task("reorg watch"), make_task("agreement watch")
+    yield ReorgWatch(make_store(reorgs), chain, clock, policy, reorgs).run
+    yield AgreementWatch(make_review(agreement), chain, clock, agreement).run
 
 
 def terms_of(settings: Settings) -> "QuoteTerms":

@@ -1,14 +1,14 @@
 """The USDC that came by transfers in a span of time, from the tables of purchases. Times are epoch milliseconds."""
 
-import sqlite3
 from typing import NamedTuple
 
-_CREDITED = """
-  WITH credited AS (
+from toolserver.storage.connection import SqlConnection, hex_of
+
+_CREDITED = """WITH credited AS (
     SELECT amount, credits, credited_at AS at FROM tx_credit
     UNION ALL
     SELECT r.amount, r.credits, (SELECT t.at FROM transfer t WHERE t.cause =
-      'eip155:' || r.chain_id || ':0x' || lower(hex(r.tx_hash)) || ':' ||
+      'eip155:' || r.chain_id || ':0x' || {tx_hash} || ':' ||
       (SELECT count(*) FROM tx_reversal e WHERE e.purchase = r.purchase AND e.id < r.id))
     FROM tx_reversal r)
   SELECT count(*), coalesce(sum(amount), 0), coalesce(sum(credits), 0)
@@ -20,10 +20,12 @@ _UNAPPLIED = """SELECT count(*), coalesce(sum(amount), 0) FROM unapplied_payment
     AND NOT EXISTS (SELECT 1 FROM tx_credit c WHERE c.tx_hash = u.tx_hash AND c.purchase = u.purchase)"""
 
 
-_REFUNDED = """SELECT coalesce(sum(iif(booked_at >= :since AND booked_at < :until, credits, 0)), 0),
-    coalesce(sum(state = 'paid' AND ended_at >= :since AND ended_at < :until), 0),
-    coalesce(sum(iif(state = 'paid' AND ended_at >= :since AND ended_at < :until, amount, 0)), 0),
-    coalesce(sum(state IN ('booked', 'sent')), 0), coalesce(sum(iif(state IN ('booked', 'sent'), amount, 0)), 0)
+_BOOKED = "booked_at >= :since AND booked_at < :until"
+_PAID = "state = 'paid' AND ended_at >= :since AND ended_at < :until"
+_REFUNDED = f"""SELECT coalesce(sum(CASE WHEN {_BOOKED} THEN credits END), 0),
+    count(CASE WHEN {_PAID} THEN 1 END), coalesce(sum(CASE WHEN {_PAID} THEN amount END), 0),
+    count(CASE WHEN state IN ('booked', 'sent') THEN 1 END),
+    coalesce(sum(CASE WHEN state IN ('booked', 'sent') THEN amount END), 0)
   FROM refund"""
 
 
@@ -55,13 +57,14 @@ class TransferBooks(NamedTuple):
     unapplied_amount: int
 
 
-def read_transfer_books(db: sqlite3.Connection, since: int, until: int) -> TransferBooks:
+def read_transfer_books(db: SqlConnection, since: int, until: int) -> TransferBooks:
     """What came by transfers from `since` to before `until`."""
     span = {"since": since, "until": until}
-    credited, undone, unapplied = (db.execute(sql, span).fetchone() for sql in (_CREDITED, _UNDONE, _UNAPPLIED))
+    queries = (_CREDITED.format(tx_hash=hex_of(db, "r.tx_hash")), _UNDONE, _UNAPPLIED)
+    credited, undone, unapplied = (db.execute(sql, span).fetchone() for sql in queries)
     return TransferBooks(*credited, *undone, *unapplied)
 
 
-def read_refund_books(db: sqlite3.Connection, since: int, until: int) -> RefundBooks:
+def read_refund_books(db: SqlConnection, since: int, until: int) -> RefundBooks:
     """What was paid back from `since` to before `until`."""
     return RefundBooks(*db.execute(_REFUNDED, {"since": since, "until": until}).fetchone())

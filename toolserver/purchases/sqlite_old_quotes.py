@@ -4,7 +4,8 @@ Every function runs inside a transaction that its caller opened. Money that one 
 beside the purchase it pays is not listed as a case; the operator's look at all deposit addresses finds it.
 """
 
-import sqlite3
+from toolserver.storage.bulk_rows import insert
+from toolserver.storage.connection import SqlConnection
 
 _TERMS = "memo_hash, id, address, hd_index, amount, credits, challenge, created_at, expires_at"
 _UNTOUCHED = """state = 'quoted' AND expires_at < ?
@@ -12,21 +13,22 @@ _UNTOUCHED = """state = 'quoted' AND expires_at < ?
   AND NOT EXISTS (SELECT 1 FROM payment_review r WHERE r.purchase = purchase.id)"""
 
 
-def put_aside(before: int, most: int, db: sqlite3.Connection) -> int:
+def put_aside(before: int, most: int, db: SqlConnection) -> int:
     """Put aside at most so many quotes that expired before a time (ms) and for which nothing came. Returns how many."""
     chosen = f"SELECT {_TERMS} FROM purchase WHERE {_UNTOUCHED} ORDER BY expires_at LIMIT ?"
     rows = db.execute(chosen, (before, most)).fetchall()
-    db.executemany(f"INSERT INTO old_quote({_TERMS}) VALUES(?,?,?,?,?,?,?,?,?)", rows)
-    db.executemany("DELETE FROM purchase WHERE memo_hash=?", [row[:1] for row in rows])
+    insert(db, f"INSERT INTO old_quote({_TERMS}) VALUES", rows)
+    for memo_hash, *_ in rows:
+        db.execute("DELETE FROM purchase WHERE memo_hash=?", (memo_hash,))
     return len(rows)
 
 
-def is_aside(memo_hash: bytes, db: sqlite3.Connection) -> bool:
+def is_aside(memo_hash: bytes, db: SqlConnection) -> bool:
     """Whether the quote of a memo was put aside."""
     return db.execute("SELECT 1 FROM old_quote WHERE memo_hash=?", (memo_hash,)).fetchone() is not None
 
 
-def bring_back(memo_hash: bytes, db: sqlite3.Connection) -> None:
+def bring_back(memo_hash: bytes, db: SqlConnection) -> None:
     """Make a quote that was put aside a purchase again, if it is there."""
     db.execute(
         f"INSERT INTO purchase({_TERMS}, state) SELECT {_TERMS}, 'quoted' FROM old_quote WHERE memo_hash=?",

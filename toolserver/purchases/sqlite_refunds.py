@@ -1,6 +1,5 @@
 """Refunds in the ledger's SQLite file, so that the proof, the credits that leave and the state are one transaction."""
 
-import sqlite3
 from functools import partial
 
 from toolserver.ledger.account_operations import WithdrawCredits
@@ -18,6 +17,8 @@ from toolserver.purchases.refunds import (
     require_bookable,
     require_cancellable,
 )
+from toolserver.purchases.sqlite_store import ROOM
+from toolserver.storage.connection import SqlConnection
 from toolserver.storage.group_commit import GroupCommit
 
 _REFUND = """SELECT r.id, r.token, r.payee, r.credits, r.amount, r.reason, r.state, r.asked_at, r.expires_at, r.proof,
@@ -42,7 +43,7 @@ class SqliteRefunds:
 
     async def add(self, draft: RefundDraft) -> StoredRefund:
         """Store a refund that is asked for. Raises RefundRefused when the token does not hold so much."""
-        return await self._file.alone(partial(_add, draft))
+        return await self._file.alone(partial(_add, draft), room=ROOM)
 
     async def find(self, id: str) -> StoredRefund:
         """Raises RefundRefused: there is none."""
@@ -58,23 +59,27 @@ class SqliteRefunds:
         Raises:
             RefundRefused, InsufficientCredits: nothing was changed.
         """
-        return await self._file.alone(partial(_book, id, proof, payer, now))
+        return await self._file.alone(partial(_book, id, proof, payer, now), room=ROOM)
 
     async def cancel(self, id: str, now: int) -> StoredRefund:
         """End a refund; credits that have left come back. Raises RefundRefused, PaymentRequired."""
-        return await self._file.alone(partial(_cancel, id, now))
+        return await self._file.alone(partial(_cancel, id, now), room=ROOM)
 
     async def note_planned(self, ids: list[str], now: int) -> None:
         """Note that authorisations were written out to be signed: from then on nothing is cancelled."""
-        await self._file.alone(partial(_note_planned, ids, now))
+        await self._file.alone(partial(_note_planned, ids, now), room=ROOM)
 
-    async def note_sending(self, id: str, tx_hash: bytes) -> None:
-        """Note the transaction that is about to be sent."""
-        await self._file.alone(partial(_note_sending, id, tx_hash))
+    async def note_sending(self, id: str, tx_hash: bytes, *, replaces: bytes | None = None) -> None:
+        """Note the transaction that is about to be sent. `replaces` is the one noted before, which came to nothing.
+
+        Raises:
+            RefundRefused: another transaction was noted meanwhile, so that this one must not be sent.
+        """
+        await self._file.alone(partial(_note_sending, id, tx_hash, replaces), room=ROOM)
 
     async def note_paid(self, id: str, tx_hash: bytes, now: int) -> StoredRefund:
         """Note that the chain has the transfer."""
-        return await self._file.alone(partial(_note_paid, id, tx_hash, now))
+        return await self._file.alone(partial(_note_paid, id, tx_hash, now), room=ROOM)
 
     async def find_payments(self, token: str) -> TokenPayments:
         """What brought credits to a token, by the hash that names its account."""
@@ -88,7 +93,7 @@ async def is_known_payment(file: GroupCommit, tx_hash: bytes) -> bool:
     return await file.read(lambda db: db.execute(sql, (tx_hash,)).fetchone() is not None)
 
 
-def find_account_hash(db: sqlite3.Connection, key: str) -> str:
+def find_account_hash(db: SqlConnection, key: str) -> str:
     """The hash that names the account which a token opens. Raises RefundRefused for an allowance, or none."""
     row = db.execute("SELECT hash FROM token WHERE ? IN (hash, successor)", (key,)).fetchone()
     if row is None:
@@ -96,24 +101,24 @@ def find_account_hash(db: sqlite3.Connection, key: str) -> str:
     return str(row[0])
 
 
-def find_payments(token: str, db: sqlite3.Connection) -> TokenPayments:
+def find_payments(token: str, db: SqlConnection) -> TokenPayments:
     """The same within the caller's transaction. Raises RefundRefused: there is no such token."""
     token = find_account_hash(db, token)
     found = [PaidTransfer(bytes(tx), bytes(address)) for tx, address in db.execute(_TRANSFERS, (token,))]
     return TokenPayments(found, [bytes(signer) for (signer,) in db.execute(_SIGNERS, (token,))])
 
 
-def _standing(db: sqlite3.Connection, token: str, now: int) -> AccountStanding:
+def _standing(db: SqlConnection, token: str, now: int) -> AccountStanding:
     ref = db.execute("SELECT ref FROM token WHERE hash=?", (token,)).fetchone()[0]
     return read_standing(db, str(ref), now)
 
 
-def _read_room(db: sqlite3.Connection, token: str, now: int) -> RefundRoom:
+def _read_room(db: SqlConnection, token: str, now: int) -> RefundRoom:
     paid_for = db.execute(_PAID_FOR, {"token": token}).fetchone()[0]
     return RefundRoom(_standing(db, token, now).credits, int(paid_for))
 
 
-def _add(draft: RefundDraft, db: sqlite3.Connection) -> StoredRefund:
+def _add(draft: RefundDraft, db: SqlConnection) -> StoredRefund:
     token = find_account_hash(db, draft.token)
     _read_room(db, token, draft.asked_at).require(draft.credits)
     row = (*draft._replace(token=token)[:4], draft.amount, draft.reason, "asked", draft.asked_at, draft.expires_at)
@@ -122,20 +127,20 @@ def _add(draft: RefundDraft, db: sqlite3.Connection) -> StoredRefund:
     return _find(draft.id, db)
 
 
-def _find(id: str, db: sqlite3.Connection) -> StoredRefund:
+def _find(id: str, db: SqlConnection) -> StoredRefund:
     row = db.execute(_REFUND + "WHERE r.id=?", (id,)).fetchone()
     if row is None:
         raise RefundRefused(f"there is no refund {id}")
     return StoredRefund(*row)
 
 
-def _list(states: tuple[RefundState, ...], db: sqlite3.Connection) -> list[StoredRefund]:
+def _list(states: tuple[RefundState, ...], db: SqlConnection) -> list[StoredRefund]:
     marks = ",".join("?" * len(states))
     rows = db.execute(f"{_REFUND}WHERE r.state IN ({marks}) ORDER BY r.asked_at, r.id", states)
     return [StoredRefund(*row) for row in rows]
 
 
-def _book(id: str, proof: str, payer: bytes, now: int, db: sqlite3.Connection) -> StoredRefund:
+def _book(id: str, proof: str, payer: bytes, now: int, db: SqlConnection) -> StoredRefund:
     found = _find(id, db)
     require_bookable(found, now)
     _read_room(db, found.token, now).require(found.credits)
@@ -145,7 +150,7 @@ def _book(id: str, proof: str, payer: bytes, now: int, db: sqlite3.Connection) -
     return _find(id, db)
 
 
-def _cancel(id: str, now: int, db: sqlite3.Connection) -> StoredRefund:
+def _cancel(id: str, now: int, db: SqlConnection) -> StoredRefund:
     found = _find(id, db)
     require_cancellable(found)
     if found.state == "booked":
@@ -155,16 +160,19 @@ def _cancel(id: str, now: int, db: sqlite3.Connection) -> StoredRefund:
     return _find(id, db)
 
 
-def _note_planned(ids: list[str], now: int, db: sqlite3.Connection) -> None:
+def _note_planned(ids: list[str], now: int, db: SqlConnection) -> None:
     for id in ids:
         db.execute("UPDATE refund SET planned_at=coalesce(planned_at, ?) WHERE id=?", (now, id))
 
 
-def _note_sending(id: str, tx_hash: bytes, db: sqlite3.Connection) -> None:
-    db.execute("UPDATE refund SET state='sent', tx_hash=? WHERE id=? AND state IN ('booked', 'sent')", (tx_hash, id))
+def _note_sending(id: str, tx_hash: bytes, replaces: bytes | None, db: SqlConnection) -> None:
+    sql = """UPDATE refund SET state='sent', tx_hash=? WHERE id=? AND state IN ('booked', 'sent')
+      AND tx_hash IS NOT DISTINCT FROM ? RETURNING id"""
+    if db.execute(sql, (tx_hash, id, replaces)).fetchone() is None:
+        raise RefundRefused(f"{id} is being submitted by another run of this program: submit the document again later")
 
 
-def _note_paid(id: str, tx_hash: bytes, now: int, db: sqlite3.Connection) -> StoredRefund:
+def _note_paid(id: str, tx_hash: bytes, now: int, db: SqlConnection) -> StoredRefund:
     sql = "UPDATE refund SET state='paid', tx_hash=?, ended_at=? WHERE id=? AND state IN ('booked', 'sent')"
     db.execute(sql, (tx_hash, now, id))
     return _find(id, db)

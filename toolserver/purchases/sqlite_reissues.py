@@ -19,6 +19,8 @@ from toolserver.purchases.reissues import (
     require_provable,
 )
 from toolserver.purchases.sqlite_refunds import find_account_hash, find_payments
+from toolserver.purchases.sqlite_store import ROOM
+from toolserver.storage.connection import SqlConnection
 from toolserver.storage.group_commit import GroupCommit
 
 _REISSUE = """SELECT r.id, r.token, r.payer, r.state, r.asked_at, r.expires_at, r.proved_at, r.due_at, r.ended_at,
@@ -33,7 +35,7 @@ class SqliteReissues:
 
     async def add(self, draft: ReissueDraft) -> StoredReissue:
         """Store a reissue that is asked for. Raises RevokedToken, RefundRefused, ReissueRefused."""
-        return await self._file.alone(partial(_add, draft))
+        return await self._file.alone(partial(_add, draft), room=ROOM)
 
     async def find(self, id: str) -> StoredReissue:
         """Raises ReissueRefused: there is none."""
@@ -46,11 +48,11 @@ class SqliteReissues:
 
     async def prove(self, id: str) -> StoredReissue:
         """Let the time of waiting begin: the payer has signed. Raises ReissueRefused."""
-        return await self._file.alone(partial(_prove, id, self._now()))
+        return await self._file.alone(partial(_prove, id, self._now()), room=ROOM)
 
     async def cancel(self, id: str) -> StoredReissue:
         """End a reissue that was not carried out. Raises ReissueRefused."""
-        return await self._file.alone(partial(_cancel, id, self._now()))
+        return await self._file.alone(partial(_cancel, id, self._now()), room=ROOM)
 
     async def find_payments(self, token: str) -> TokenPayments:
         """What brought credits to a token, by the hash that names its account."""
@@ -63,10 +65,10 @@ class SqliteReissues:
         return None if row is None else int(row[0])
 
     async def cancel_own(self, token: str) -> bool:
-        return await self._file.alone(partial(_cancel_own, token, self._now()))
+        return await self._file.alone(partial(_cancel_own, token, self._now()), room=ROOM)
 
 
-def find_reissue(id: str, db: sqlite3.Connection) -> StoredReissue:
+def find_reissue(id: str, db: SqlConnection) -> StoredReissue:
     """The same within the caller's transaction."""
     row = db.execute(_REISSUE + "WHERE r.id=?", (id,)).fetchone()
     if row is None:
@@ -74,7 +76,7 @@ def find_reissue(id: str, db: sqlite3.Connection) -> StoredReissue:
     return StoredReissue(*row)
 
 
-def complete_reissue(id: str, successor: str, now: int, db: sqlite3.Connection) -> tuple[str, str]:
+def complete_reissue(id: str, successor: str, now: int, db: SqlConnection) -> tuple[str, str]:
     """Replace the token within the caller's transaction, and return the hashes of the tokens before and after.
 
     What is kept of the token before for its buyer is deleted. Raises ReissueRefused, RevokedToken.
@@ -90,7 +92,7 @@ def complete_reissue(id: str, successor: str, now: int, db: sqlite3.Connection) 
     return str(before), successor
 
 
-def _add(draft: ReissueDraft, db: sqlite3.Connection) -> StoredReissue:
+def _add(draft: ReissueDraft, db: SqlConnection) -> StoredReissue:
     token = find_account_hash(db, draft.token)
     revoked, live = db.execute(
         "SELECT revoked_at, coalesce(successor, hash) FROM token WHERE hash=?", (token,)
@@ -105,7 +107,7 @@ def _add(draft: ReissueDraft, db: sqlite3.Connection) -> StoredReissue:
     return find_reissue(draft.id, db)
 
 
-def _prove(id: str, now: int, db: sqlite3.Connection) -> StoredReissue:
+def _prove(id: str, now: int, db: SqlConnection) -> StoredReissue:
     found = find_reissue(id, db)
     require_provable(found, now)
     try:
@@ -115,13 +117,13 @@ def _prove(id: str, now: int, db: sqlite3.Connection) -> StoredReissue:
     return find_reissue(id, db)
 
 
-def _cancel(id: str, now: int, db: sqlite3.Connection) -> StoredReissue:
+def _cancel(id: str, now: int, db: SqlConnection) -> StoredReissue:
     require_open(find_reissue(id, db))
     db.execute("UPDATE reissue SET state='cancelled', ended_at=? WHERE id=?", (now, id))
     return find_reissue(id, db)
 
 
-def _cancel_own(token: str, now: int, db: sqlite3.Connection) -> bool:
+def _cancel_own(token: str, now: int, db: SqlConnection) -> bool:
     sql = """UPDATE reissue SET state='cancelled', ended_at=? WHERE state='waiting'
       AND token=(SELECT hash FROM token WHERE coalesce(successor, hash)=?)"""
     return db.execute(sql, (now, token)).rowcount > 0

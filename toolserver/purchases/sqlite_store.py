@@ -1,10 +1,10 @@
 """Purchases in the ledger's SQLite file, so that credits, token and purchase are one transaction of that file."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
+from typing import TypeVar
 
 from toolserver.purchases import sqlite_old_quotes as old_quotes
 from toolserver.purchases import sqlite_tables as tables
@@ -19,61 +19,77 @@ from toolserver.purchases.store import (
     TransferCredit,
     UnappliedPayment,
 )
+from toolserver.storage.connection import SqlConnection
 from toolserver.storage.errors import StorageFailed
-from toolserver.storage.group_commit import GroupCommit, snapshot
+from toolserver.storage.group_commit import GroupCommit
+from toolserver.storage.leased_task import LeasedTask
+from toolserver.storage.ledger_place import LedgerPlace, read_place
+
+R = TypeVar("R")
+
+ROOM = "purchases"  # what is written about purchases: on one instance at a time
 
 
 class SqlitePurchaseStore:
-    """See PurchaseStore. Every method raises StorageFailed when the file cannot be used."""
+    """See PurchaseStore. Every method raises StorageFailed when the database cannot be used.
 
-    def __init__(self, file: GroupCommit) -> None:
-        self._file = file
+    With a `task`, every write is that of the instance whose turn it is, or raises LeaseLost.
+    """
+
+    def __init__(self, file: GroupCommit, task: LeasedTask | None = None) -> None:
+        self._file, self._task = file, task
+
+    async def _write(self, job: Callable[[SqlConnection], R]) -> R:
+        return await self._file.alone(job if self._task is None else self._task.guard(job), room=ROOM)
 
     async def find_next_index(self) -> int:
         return await self._file.read(tables.find_next_index)
 
+    async def set_aside(self, start: int, count: int) -> int:
+        return await self._write(partial(tables.set_aside, start, count))
+
     async def add_quote(self, draft: PurchaseDraft) -> None:
-        await self._file.alone(partial(tables.add_quote, draft))
+        await self._write(partial(tables.add_quote, draft))
 
     async def find_purchase(self, memo_hash: bytes) -> Purchase | None:
         found = await self._file.read(partial(tables.find_purchase, memo_hash))
         if found is None and await self._file.read(partial(old_quotes.is_aside, memo_hash)):
-            await self._file.alone(partial(old_quotes.bring_back, memo_hash))
+            await self._write(partial(old_quotes.bring_back, memo_hash))
             found = await self._file.read(partial(tables.find_purchase, memo_hash))
         return found
 
     async def put_quotes_aside(self, before: int, most: int) -> int:
-        return await self._file.alone(partial(old_quotes.put_aside, before, most))
+        return await self._write(partial(old_quotes.put_aside, before, most))
 
     async def find_credit(self, purchase: int) -> StoredCredit | None:
         return await self._file.read(partial(tables.find_credit, purchase))
 
     async def credit_transfer(self, given: TransferCredit) -> int:
-        return await self._file.alone(partial(tables.credit_transfer, given))
+        return await self._write(partial(tables.credit_transfer, given))
 
     async def record_unapplied(self, payment: UnappliedPayment) -> None:
-        await self._file.alone(partial(tables.record_unapplied, payment))
+        await self._write(partial(tables.record_unapplied, payment))
 
     async def is_token_waiting(self, token: str) -> bool:
         return await self._file.read(partial(tables.is_token_waiting, token))
 
     async def forget_token(self, token: str) -> None:
-        await self._file.alone(partial(tables.forget_token, token))
+        await self._write(partial(tables.forget_token, token))
 
     async def forget_old_tokens(self, now: int) -> None:
-        await self._file.alone(partial(tables.forget_old_tokens, now))
+        await self._write(partial(tables.forget_old_tokens, now))
 
     async def list_watched(self) -> list[StoredCredit]:
         return await self._file.read(tables.list_watched)
 
     async def record_block(self, update: BlockUpdate) -> None:
-        await self._file.alone(partial(tables.record_block, update))
+        await self._write(partial(tables.record_block, update))
 
     async def record_missing(self, tx_hash: bytes, now: int) -> None:
-        await self._file.alone(partial(tables.record_missing, tx_hash, now))
+        await self._write(partial(tables.record_missing, tx_hash, now))
 
     async def reverse_credit(self, tx_hash: bytes, now: int) -> CreditReversal:
-        return await self._file.alone(partial(tables.reverse_credit, tx_hash, now))
+        return await self._write(partial(tables.reverse_credit, tx_hash, now))
 
     async def list_deposits(self) -> list[tuple[int, bytes]]:
         return await self._file.read(tables.list_deposits)
@@ -85,28 +101,28 @@ class SqlitePurchaseStore:
         return await self._file.read(tables.list_cases)
 
 
-def read_purchases(path: Path, state: str | None, limit: int) -> list[ListedPurchase]:
-    """The newest purchases in a file, whether a service has it open or not. Raises StorageFailed."""
+def read_purchases(place: LedgerPlace, state: str | None, limit: int) -> list[ListedPurchase]:
+    """The newest purchases that are kept, whether a service has them open or not. Raises StorageFailed."""
     with report_unreadable():
-        return snapshot(path, partial(tables.list_purchases, state, limit))
+        return read_place(place, partial(tables.list_purchases, state, limit))
 
 
-def read_cases(path: Path) -> list[ReviewCase]:
-    """What a person has to look at, in a file, whether a service has it open or not. Raises StorageFailed."""
+def read_cases(place: LedgerPlace) -> list[ReviewCase]:
+    """What a person has to look at, that are kept, whether a service has them open or not. Raises StorageFailed."""
     with report_unreadable():
-        return snapshot(path, tables.list_cases)
+        return read_place(place, tables.list_cases)
 
 
-def read_deposits(path: Path) -> list[tuple[int, bytes]]:
-    """Every deposit address in a file, whether a service has it open or not. Raises StorageFailed."""
+def read_deposits(place: LedgerPlace) -> list[tuple[int, bytes]]:
+    """Every deposit address that are kept, whether a service has them open or not. Raises StorageFailed."""
     with report_unreadable():
-        return snapshot(path, tables.list_deposits)
+        return read_place(place, tables.list_deposits)
 
 
-def read_deposit_states(path: Path) -> list[tuple[int, str]]:
+def read_deposit_states(place: LedgerPlace) -> list[tuple[int, str]]:
     """The number of every deposit address in a file and the state of its purchase. Raises StorageFailed."""
     with report_unreadable():
-        return snapshot(path, tables.list_deposit_states)
+        return read_place(place, tables.list_deposit_states)
 
 
 @contextmanager

@@ -1,43 +1,44 @@
 """Deposits that were moved on, in the ledger's SQLite file: noted before a transaction is sent, and when it is made."""
 
-import sqlite3
 from functools import partial
-from pathlib import Path
 
-from toolserver.purchases.sqlite_store import report_unreadable
+from toolserver.purchases.sqlite_store import ROOM, report_unreadable
 from toolserver.purchases.transfer_authorization import Authorization
-from toolserver.storage.group_commit import GroupCommit, snapshot
+from toolserver.storage.connection import SqlConnection
+from toolserver.storage.group_commit import GroupCommit
+from toolserver.storage.ledger_place import LedgerPlace, read_place
 
 
 async def record_sending(file: GroupCommit, one: Authorization, tx_hash: bytes | None, now: int) -> None:
     """Note that an authorisation is about to be sent, or (`tx_hash` is None) that the chain has used it already."""
-    await file.alone(partial(_begin, one, tx_hash, now))
+    await file.alone(partial(_begin, one, tx_hash, now), room=ROOM)
 
 
 async def record_moved(file: GroupCommit, one: Authorization, now: int) -> None:
     """Note that the chain has made the transfer. The first such note stays."""
-    await file.alone(partial(_end, one, now))
+    await file.alone(partial(_end, one, now), room=ROOM)
 
 
-def read_swept(path: Path) -> dict[bytes, int]:
+def read_swept(place: LedgerPlace) -> dict[bytes, int]:
     """What was moved from each deposit address, in 0.000001 USDC. Raises StorageFailed."""
     with report_unreadable():
-        return snapshot(path, sum_swept)
+        return read_place(place, sum_swept)
 
 
-def sum_swept(db: sqlite3.Connection) -> dict[bytes, int]:
+def sum_swept(db: SqlConnection) -> dict[bytes, int]:
     """The same within the caller's transaction."""
     sql = "SELECT payer, sum(amount) FROM sweep WHERE done_at IS NOT NULL GROUP BY payer"
     return {bytes(payer): int(amount) for payer, amount in db.execute(sql)}
 
 
-def _begin(one: Authorization, tx_hash: bytes | None, now: int, db: sqlite3.Connection) -> None:
+def _begin(one: Authorization, tx_hash: bytes | None, now: int, db: SqlConnection) -> None:
     db.execute(
         """INSERT INTO sweep(payer, nonce, payee, amount, tx_hash, begun_at) VALUES(?,?,?,?,?,?)
-        ON CONFLICT DO UPDATE SET tx_hash=coalesce(excluded.tx_hash, tx_hash) WHERE done_at IS NULL""",
+        ON CONFLICT(payer, nonce)
+        DO UPDATE SET tx_hash=coalesce(excluded.tx_hash, sweep.tx_hash) WHERE sweep.done_at IS NULL""",
         (one.payer, one.nonce, one.payee, one.amount, tx_hash, now),
     )
 
 
-def _end(one: Authorization, now: int, db: sqlite3.Connection) -> None:
+def _end(one: Authorization, now: int, db: SqlConnection) -> None:
     db.execute("UPDATE sweep SET done_at=? WHERE payer=? AND nonce=? AND done_at IS NULL", (now, one.payer, one.nonce))

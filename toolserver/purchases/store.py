@@ -120,6 +120,10 @@ class PurchaseStore(Protocol):
         """The first index whose deposit address was never given out."""
         ...
 
+    async def set_aside(self, start: int, count: int) -> int:
+        """The first of so many indexes, from `start` on, that no other instance gets."""
+        ...
+
     async def add_quote(self, draft: PurchaseDraft) -> None:
         """Keep a new purchase. Raises AddressInUse."""
         ...

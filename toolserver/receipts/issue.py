@@ -1,7 +1,7 @@
 """How receipts are issued: values that a store applies in one transaction, decided by pure rules.
 
-A receipt and its leaf in the log of uncharged calls are stored in the same transaction, and the receipt is signed
-within it: only there is it certain which place in the log it can name.
+A receipt and its booked call, for the log of uncharged calls, are stored in the same transaction, and the receipt is
+signed within it: only there is it certain which bucket of the log it can name.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolserver.receipts.keys import Key, KeyRing
-from toolserver.receipts.log_state import UnchargedCall
+from toolserver.receipts.log_buckets import NOT_YET, BookedCall, BucketNamer, LogBucket, UnchargedCall, hour_at
 from toolserver.receipts.sign import (
     Algorithm,
     Sale,
@@ -60,41 +60,49 @@ class StoredReceipt(NamedTuple):
 
 @dataclass(slots=True)
 class ReceiptState:
-    """What a group of operations needs, and what it added: the receipts of its calls, and the number of log leaves."""
+    """What a group of operations needs, and what it added: the receipts of its calls, and the calls it booked.
+
+    `closed` is the last hour that was appended to the log. It must not change before the transaction ends.
+    """
 
     receipts: dict[str, StoredReceipt] = field(default_factory=dict)
-    log_size: int = 0
+    closed: int = NOT_YET
     new_receipts: list[StoredReceipt] = field(default_factory=list)
-    new_events: list[UnchargedCall] = field(default_factory=list)
+    new_calls: list[BookedCall] = field(default_factory=list)
 
     def add(self, receipt: StoredReceipt) -> None:
         """Add a new receipt."""
         self.receipts[receipt.id] = receipt
         self.new_receipts.append(receipt)
 
-    def append(self, event: UnchargedCall) -> None:
-        """Add a leaf to the log."""
-        self.new_events.append(event)
+    def book(self, bucket: LogBucket, call: UnchargedCall) -> None:
+        """Book an uncharged call in its bucket."""
+        digest = None if call.receipt_sha256 is None else bytes.fromhex(call.receipt_sha256)
+        at = int(call.at * 1000)
+        booked = BookedCall(bucket.hour, bucket.key, call.reason, call.endpoint, call.credits, digest, at)
+        self.new_calls.append(booked)
 
-    @property
-    def next_seq(self) -> int:
-        """The number of the next leaf."""
-        return self.log_size + len(self.new_events)
+    def find_hour(self, at: float) -> int:
+        """The hour in which a call at that time is booked: a later one when its own is in the log already."""
+        return max(hour_at(at), self.closed + 1)
 
 
 class ReceiptIssuer:
     """Signs receipts with the key in use, in the name of one service.
 
-    `origin` is the name of its log, `algorithm` what the receipts call their signature.
+    `origin` is the name of its log, `buckets` names what is in it, `algorithm` is what receipts call their signature.
     """
 
-    def __init__(self, ring: KeyRing, *, service: str, origin: str, algorithm: Algorithm = "EdDSA") -> None:
+    def __init__(
+        self, ring: KeyRing, *, service: str, origin: str, buckets: BucketNamer, algorithm: Algorithm = "EdDSA"
+    ) -> None:
         self._ring, self._service, self._origin, self._algorithm = ring, service, origin, algorithm
+        self.buckets = buckets
 
-    def sign(self, sale: Sale, now: float, seq: int, id: str) -> StoredReceipt:
-        """A new receipt, issued at `now` epoch seconds; of an uncharged call it names leaf `seq` of the log."""
+    def sign(self, sale: Sale, now: float, bucket: LogBucket | None, id: str) -> StoredReceipt:
+        """A new receipt, issued at `now` epoch seconds; of an uncharged call it names its bucket of the log."""
         key = self._ring.current()
-        place = None if sale.reason is None else {"origin": self._origin, "index": seq}
+        place = None if bucket is None else bucket.place(self._origin)
         core = encode(core_of(sale, service=self._service, now=now, log=place, id=id))
         signer = name_signer(key.kid, self._algorithm)
         return StoredReceipt(id, sale.owner, core, signer, key.sign(signing_input(signer, core)), int(now * 1000))
@@ -119,20 +127,29 @@ class IssueReceipt:
         if before is not None and before.fits(self.sale):
             return before
         id = self.needs if before is None else f"rcpt_{secrets.token_hex(16)}"
-        receipt = self.issuer.sign(self.sale, self.now, state.next_seq, id)
-        if self.sale.reason is not None:
-            digest = hashlib.sha256(receipt.core).hexdigest()
-            state.append(UnchargedCall(self.now, self.sale.reason, self.sale.endpoint, self.sale.cost, digest))
+        free = self._describe_uncharged()
+        bucket = None if free is None else self.issuer.buckets.name(free, state.find_hour(self.now))
+        receipt = self.issuer.sign(self.sale, self.now, bucket, id)
+        if free is not None and bucket is not None:
+            state.book(bucket, free._replace(receipt_sha256=hashlib.sha256(receipt.core).hexdigest()))
         state.add(receipt)
         return receipt
+
+    def _describe_uncharged(self) -> UnchargedCall | None:
+        """What the log is to say of the call; None if it was charged."""
+        sale = self.sale
+        if sale.reason is None:
+            return None
+        return UnchargedCall(self.now, sale.owner, sale.reason, sale.endpoint, sale.cost)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordUncharged:
-    """Add a leaf for an uncharged call that has no receipt."""
+    """Book an uncharged call for which no receipt is signed now."""
 
-    event: UnchargedCall
+    buckets: BucketNamer
+    call: UnchargedCall
 
     def on(self, state: ReceiptState) -> None:
-        """Append it."""
-        state.append(self.event)
+        """Book it."""
+        state.book(self.buckets.name(self.call, state.find_hour(self.call.at)), self.call)

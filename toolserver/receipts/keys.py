@@ -28,6 +28,11 @@ LOOK_S = 10.0  # how often a running service looks whether its key file has chan
 RECEIPT_KEYS, LOG_KEYS = "keys/receipts.json", "keys/log.json"  # below the data directory
 
 
+def find_key_file(data_dir: Path, name: str, keys_dir: Path | None = None) -> Path:
+    """The path of a key file: below the data directory, or in the folder that a mounted secret is in."""
+    return data_dir / name if keys_dir is None else keys_dir / Path(name).name
+
+
 class KeyFileBroken(ToolserverError):
     """A key file cannot be read as one. Nothing is signed, and nothing is sold, until an operator has looked at it."""
 
@@ -213,12 +218,28 @@ def revoke_key(keys: Sequence[Key], kid: str, now: float) -> Keys:
     return tuple(left if any(key.signs(now) for key in left) else [*left, make_key(int(now))])
 
 
+def join_keys(keys: Iterable[Key]) -> Keys:
+    """Each key once, with the earliest of its ends and of its revocations, and its private half if one has it."""
+    joined: dict[str, Key] = {}
+    for key in keys:
+        known = joined.get(key.kid, key)
+        ends = [at for at in (known.exp, key.exp) if at is not None]
+        revoked = [at for at in (known.revoked_at, key.revoked_at) if at is not None]
+        exp, revoked_at = min(ends, default=None), min(revoked, default=None)
+        joined[key.kid] = replace(known, seed=known.seed or key.seed, exp=exp, revoked_at=revoked_at)
+    return tuple(joined.values())
+
+
 class KeyRing:
-    """The keys of one file in a running service, which notices when the file was changed."""
+    """The keys of one file in a running service, which notices when the file was changed.
+
+    Services that share a database know each other's public keys by `learn`, and what one of them revoked.
+    """
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path, self._clock = path, clock
-        self._keys = ensure_keys(path)
+        self._own, self._others = ensure_keys(path), Keys()
+        self._keys = self._own
         self._seen, self._look_at = self._state(), clock.monotonic() + LOOK_S
 
     @property
@@ -229,11 +250,22 @@ class KeyRing:
             self._read_again()
         return self._keys
 
+    @property
+    def own(self) -> Keys:
+        """The keys of the file, as it is now or as it was when it could be read last."""
+        return self._own if self.keys else ()
+
+    def learn(self, published: Keys) -> None:
+        """Show these public keys too. What they say is over, or is revoked, signs no more."""
+        self._others = published
+        self._keys = join_keys((*self._own, *published))
+
     def _read_again(self) -> None:
         try:
             state = self._state()
             if state != self._seen:
-                self._keys, self._seen = read_keys(self._path), state
+                self._own, self._seen = read_keys(self._path), state
+                self.learn(self._others)
         except (OSError, KeyFileBroken):
             log.exception("the key file cannot be read; the keys known so far are used")
 

@@ -1,37 +1,25 @@
 """The log of uncharged calls as values and pure rules: how it grows, and which states of it may be signed.
 
-A leaf says when, why, where and how many credits, and names the receipt by hash; it names no token and no caller. Every
-store keeps the leaves, the Merkle nodes above them, sums by day and the last signed checkpoint; what it writes is
+Calls are booked as they happen (`log_buckets`), and a closed hour is appended whole: its leaves, the Merkle nodes above
+them and the sums by day, in one transaction. Every store also keeps the last signed checkpoint; what it writes is
 decided here.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from toolserver.core.models import iso_ms
 from toolserver.errors import ToolserverError
 from toolserver.receipts import merkle
 from toolserver.receipts.keys import Key
-from toolserver.receipts.sign import encode
+from toolserver.receipts.log_buckets import BookedCall, BucketTotal, add_up, day_of
 
 Place = tuple[int, int]  # a node of the tree: its level and its index there
 
 
 class LogForked(ToolserverError):
     """The stored log does not lead on from what was signed before. Nothing is signed until an operator has looked."""
-
-
-class UnchargedCall(NamedTuple):
-    """A call that was not charged, at `at` epoch seconds. `receipt_sha256` is the hash of its receipt's core."""
-
-    at: float
-    reason: str
-    endpoint: str
-    credits: int
-    receipt_sha256: str | None = None
 
 
 class SignedCheckpoint(NamedTuple):
@@ -51,12 +39,16 @@ class LogMark(NamedTuple):
 
 
 class LogLeaf(NamedTuple):
-    """A leaf as it is stored: its number, its day (UTC, ISO 8601), its bytes and its time in milliseconds."""
+    """A leaf as it is stored: its number, its day (UTC, ISO 8601), its bytes, when it was appended (milliseconds), and
+    its bucket. Leaves of old logs stand for one call each and have no bucket.
+    """
 
     seq: int
     day: str
     entry: bytes
     at: int
+    hour: int | None = None
+    key: bytes | None = None
 
 
 class LogNode(NamedTuple):
@@ -86,38 +78,60 @@ class LogGrowth:
     sums: list[DaySum] = field(default_factory=list)
 
 
-def entry_of(event: UnchargedCall, seq: int) -> bytes:
-    """The bytes of a leaf."""
-    return encode(
-        {
-            "seq": seq,
-            "ts": iso_ms(event.at),
-            "reason": event.reason,
-            "endpoint": event.endpoint,
-            "credits": event.credits,
-            "receipt_sha256": event.receipt_sha256,
-        }
-    )
+@dataclass(frozen=True, slots=True)
+class LogLease:
+    """Who appends to the log. Another one may, when it has not done so until `until`; times are in milliseconds."""
+
+    holder: str
+    now: int
+    until: int
 
 
-def grow_log(events: Sequence[UnchargedCall], size: int, frontier: Mapping[Place, bytes]) -> LogGrowth:
-    """The leaves of these events at the end of a log of `size` leaves, the nodes they complete, and the sums by day.
+@dataclass(frozen=True, slots=True)
+class AppendHour:
+    """Append a closed hour to the log: `calls` are all that were booked in it, as they were read before.
 
-    `frontier` has the nodes of `merkle.frontier(size)`.
+    A store does it in one transaction, and not at all if the lease is another one's, if the hour is in the log already,
+    or if more calls were booked in it since.
     """
+
+    hour: int
+    totals: Sequence[BucketTotal]
+    calls: int
+    lease: LogLease
+
+    @classmethod
+    def of(cls, hour: int, calls: Sequence[BookedCall], lease: LogLease) -> "AppendHour":
+        """Add up what was booked in an hour."""
+        return cls(hour, add_up(calls), len(calls), lease)
+
+    def on(self, size: int, frontier: Mapping[Place, bytes]) -> LogGrowth:
+        """What a log of `size` leaves grows by. `frontier` has the nodes of `merkle.frontier(size)`."""
+        return grow_log(self.totals, size, frontier, self.lease.now)
+
+
+def grow_log(totals: Sequence[BucketTotal], size: int, frontier: Mapping[Place, bytes], now: int) -> LogGrowth:
+    """The leaves of these buckets at the end of a log of `size` leaves, their nodes, and the sums by day."""
     growth, nodes = LogGrowth(), dict(frontier)
-    calls: Counter[tuple[str, str, str]] = Counter()
-    credits: Counter[tuple[str, str, str]] = Counter()
-    for seq, event in enumerate(events, size):
-        entry, day = entry_of(event, seq), datetime.fromtimestamp(event.at, UTC).date().isoformat()
-        growth.leaves.append(LogLeaf(seq, day, entry, int(event.at * 1000)))
+    for seq, total in enumerate(totals, size):
+        entry = total.entry(seq)
+        growth.leaves.append(LogLeaf(seq, day_of(total.hour), entry, now, total.hour, total.key))
         for level, index, value in merkle.grow(lambda *place: nodes[place], seq, entry):
             nodes[level, index] = value
             growth.nodes.append(LogNode(level, index, value))
-        calls[day, event.reason, event.endpoint] += 1
-        credits[day, event.reason, event.endpoint] += event.credits
-    growth.sums = [DaySum(*key, calls[key], credits[key]) for key in calls]
+    growth.sums = sum_by_day(totals)
     return growth
+
+
+def sum_by_day(totals: Sequence[BucketTotal]) -> list[DaySum]:
+    """The calls of buckets by day, reason and endpoint."""
+    calls: Counter[tuple[str, str, str]] = Counter()
+    credits: Counter[tuple[str, str, str]] = Counter()
+    for total in totals:
+        key = (day_of(total.hour), total.reason, total.endpoint)
+        calls[key] += total.calls
+        credits[key] += total.credits
+    return [DaySum(*key, calls[key], credits[key]) for key in calls]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,17 @@ from collections.abc import Sequence
 
 from toolserver.receipts import merkle
 from toolserver.receipts.issue import IssueReceipt, ReceiptState, RecordUncharged, StoredReceipt
-from toolserver.receipts.log_state import DaySum, LogLeaf, Place, SignCheckpoint, SignedCheckpoint, grow_log
-from toolserver.receipts.store import DayRecord, LogHead
+from toolserver.receipts.log_buckets import NOT_YET, BookedCall, add_up, day_of, sort_receipts
+from toolserver.receipts.log_state import (
+    AppendHour,
+    LogLeaf,
+    LogLease,
+    Place,
+    SignCheckpoint,
+    SignedCheckpoint,
+    sum_by_day,
+)
+from toolserver.receipts.store import BucketRecord, DayCall, DayRecord, LogHead
 
 
 class MemoryReceiptStore:
@@ -14,11 +23,11 @@ class MemoryReceiptStore:
 
     def __init__(self) -> None:
         self.receipts: dict[str, StoredReceipt] = {}
+        self.booked: list[BookedCall] = []
         self.leaves: list[LogLeaf] = []
         self.nodes: dict[Place, bytes] = {}
         self.last: SignedCheckpoint | None = None
-        self._calls: Counter[tuple[str, str, str]] = Counter()
-        self._credits: Counter[tuple[str, str, str]] = Counter()
+        self._lease: LogLease | None = None
 
     async def issue(self, operation: IssueReceipt) -> StoredReceipt:
         state = self._load()
@@ -31,6 +40,32 @@ class MemoryReceiptStore:
         operation.on(state)
         self._keep(state)
 
+    async def list_hours(self, until: int) -> list[int]:
+        return sorted({call.hour for call in self._waiting() if call.hour < until})
+
+    async def list_booked(self, hour: int) -> list[BookedCall]:
+        return [call for call in self.booked if call.hour == hour]
+
+    async def append(self, operation: AppendHour) -> bool:
+        booked = len(await self.list_booked(operation.hour))
+        if operation.hour <= self._closed() or booked != operation.calls or not await self.take_lease(operation.lease):
+            return False
+        growth = operation.on(len(self.leaves), self.nodes)
+        self.leaves += growth.leaves
+        self.nodes |= {(level, index): value for level, index, value in growth.nodes}
+        return True
+
+    async def take_lease(self, lease: LogLease) -> bool:
+        held = self._lease
+        if held is not None and held.holder != lease.holder and held.until > lease.now:
+            return False
+        self._lease = lease
+        return True
+
+    async def find_bucket(self, hour: int, key: bytes) -> BucketRecord:
+        found = [call for call in self.booked if (call.hour, call.key) == (hour, key)]
+        return BucketRecord(self._places().get((hour, key)), sort_receipts(call.receipt for call in found))
+
     async def sign_checkpoint(self, operation: SignCheckpoint) -> SignedCheckpoint:
         self.last = operation.on(len(self.leaves), self.last, self.nodes)
         return self.last
@@ -42,7 +77,7 @@ class MemoryReceiptStore:
         return {id for id in ids if id in self.receipts}
 
     async def head(self) -> LogHead:
-        return LogHead(self.last, len(self.leaves))
+        return LogHead(self.last, len(self.leaves), self._closed())
 
     async def leaf(self, index: int) -> bytes | None:
         return self.leaves[index].entry if index < len(self.leaves) else None
@@ -62,27 +97,29 @@ class MemoryReceiptStore:
         return merkle.prove_consistency(self._node, old, new) if self._has(new) and 0 < old <= new else None
 
     async def day(self, day: str, events: int) -> DayRecord:
-        sums = [DaySum(*key, calls, self._credits[key]) for key, calls in self._calls.items() if key[0] == day]
-        entries = [leaf.entry for leaf in reversed(self.leaves) if leaf.day == day]
-        return DayRecord(sums, entries[:events])
+        calls, places = [call for call in self.booked if day_of(call.hour) == day], self._places()
+        newest = sorted(enumerate(calls), key=lambda pair: (pair[1].hour, pair[0]), reverse=True)[:events]
+        shown = [DayCall(places.get((c.hour, c.key)), c.at, *c[2:6]) for _, c in newest]
+        return DayRecord(sum_by_day(add_up(calls)), shown, len(self._waiting()))
 
     async def days(self, limit: int) -> list[tuple[str, int]]:
-        found: Counter[str] = Counter()
-        for (day, _, _), calls in self._calls.items():
-            found[day] += calls
-        return sorted(found.items(), reverse=True)[:limit]
+        return sorted(Counter(day_of(call.hour) for call in self.booked).items(), reverse=True)[:limit]
 
     def _load(self) -> ReceiptState:
-        return ReceiptState(dict(self.receipts), len(self.leaves))
+        return ReceiptState(dict(self.receipts), self._closed())
 
     def _keep(self, state: ReceiptState) -> None:
-        growth = grow_log(state.new_events, state.log_size, self.nodes)
         self.receipts |= {receipt.id: receipt for receipt in state.new_receipts}
-        self.leaves += growth.leaves
-        self.nodes |= {(level, index): value for level, index, value in growth.nodes}
-        for day, reason, endpoint, calls, credits in growth.sums:
-            self._calls[day, reason, endpoint] += calls
-            self._credits[day, reason, endpoint] += credits
+        self.booked += state.new_calls
+
+    def _closed(self) -> int:
+        return max((leaf.hour for leaf in self.leaves if leaf.hour is not None), default=NOT_YET)
+
+    def _waiting(self) -> list[BookedCall]:
+        return [call for call in self.booked if call.hour > self._closed()]
+
+    def _places(self) -> dict[tuple[int | None, bytes | None], int]:
+        return {(leaf.hour, leaf.key): leaf.seq for leaf in self.leaves}
 
     def _node(self, level: int, index: int) -> bytes:
         return self.nodes[level, index]

@@ -65,6 +65,24 @@ def prove_inclusion(node: Node, index: int, size: int) -> list[bytes]:
     return path[::-1]
 
 
+def root_of(entries: Sequence[bytes]) -> bytes:
+    """The root hash of a tree that is not stored."""
+    return root(_nodes_over(entries), len(entries))
+
+
+def prove_entry(entries: Sequence[bytes], index: int) -> list[bytes]:
+    """The proof that an entry is in a tree that is not stored. Raises IndexError."""
+    return prove_inclusion(_nodes_over(entries), index, len(entries))
+
+
+def _nodes_over(entries: Sequence[bytes]) -> Node:
+    nodes: dict[tuple[int, int], bytes] = {}
+    for size, entry in enumerate(entries):
+        for level, index, found in grow(lambda *place: nodes[place], size, entry):
+            nodes[level, index] = found
+    return lambda *place: nodes[place]
+
+
 def prove_consistency(node: Node, old: int, new: int) -> list[bytes]:
     """PROOF(old, D[new]): the proof that a tree is the beginning of a larger one. Raises IndexError."""
     if not 0 < old <= new:

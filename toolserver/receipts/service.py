@@ -5,7 +5,7 @@ Nobody is given a receipt that is not on the disk.
 
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ from urllib.parse import urlsplit
 
 from toolserver.clock import Clock
 from toolserver.core.caller import token_hash
+from toolserver.core.models import iso_ms
 from toolserver.ledger.protocol import NoCharge
 from toolserver.receipts import keys
 from toolserver.receipts.issue import IssueReceipt, ReceiptIssuer
-from toolserver.receipts.keys import Key, KeyFileBroken, KeyRing
-from toolserver.receipts.log_state import UnchargedCall
+from toolserver.receipts.keys import Key, KeyFileBroken, KeyRing, find_key_file
+from toolserver.receipts.log_buckets import UnchargedCall, read_hour
 from toolserver.receipts.sign import Algorithm, Sale, SignedReceipt, key_id
 from toolserver.receipts.store import ReceiptStore
 from toolserver.receipts.transparency_log import TransparencyLog, name_log
@@ -30,7 +31,7 @@ TRUSTED = "keys/trusted"  # below the data directory: key sets of sister service
 
 
 class ReceiptService:
-    """The receipts and the log of one service. `data_dir` holds its keys."""
+    """The receipts and the log of one service. `data_dir` holds its keys, unless `keys_dir` does."""
 
     def __init__(
         self,
@@ -41,14 +42,20 @@ class ReceiptService:
         base_url: str,
         service: str,
         algorithm: Algorithm = "EdDSA",
+        find_account: Callable[[str], Awaitable[str | None]] | None = None,
+        keys_dir: Path | None = None,
     ) -> None:
-        self._store, self._clock = store, clock
-        self._ring = KeyRing(data_dir / keys.RECEIPT_KEYS, clock)
+        """`find_account` gives the SHA-256 (hex) of the token that another one replaces."""
+        self._store, self._clock, self._find_account = store, clock, find_account
+        self._ring = KeyRing(find_key_file(data_dir, keys.RECEIPT_KEYS, keys_dir), clock)
         url = urlsplit(base_url)
-        log_keys, marks = KeyRing(data_dir / keys.LOG_KEYS, clock), HighWater(data_dir)
+        log_keys = KeyRing(find_key_file(data_dir, keys.LOG_KEYS, keys_dir), clock)
+        marks = HighWater(data_dir)
+        self.rings: dict[str, KeyRing] = {"receipts": self._ring, "log": log_keys}
         origin = name_log(f"{url.netloc}{url.path.rstrip('/')}{LOG_PATH}", marks)
-        self._issuer = ReceiptIssuer(self._ring, service=service, origin=origin, algorithm=algorithm)
         self.log = TransparencyLog(store, log_keys, origin=origin, clock=clock, marks=marks)
+        named: dict[str, Any] = {"service": service, "origin": origin, "algorithm": algorithm}
+        self._issuer = ReceiptIssuer(self._ring, buckets=self.log.buckets, **named)
         self._trusted = read_trusted_keys(data_dir / TRUSTED)
 
     async def sign(self, sale: Sale) -> tuple[str, str]:
@@ -63,33 +70,43 @@ class ReceiptService:
     async def unheard(self, reason: NoCharge, owner: str, endpoint: str, credits: int) -> None:
         """Record an uncharged call whose caller is gone: once a minute for each caller and endpoint."""
         if self.log.first_this_minute(reason, owner, endpoint):
-            await self.log.record(UnchargedCall(self._clock.time(), reason, endpoint, credits))
+            await self.log.record(UnchargedCall(self._clock.time(), owner, reason, endpoint, credits))
 
     async def list_known(self, ids: Sequence[str]) -> set[str]:
         """The ids among these under which a receipt is stored."""
         return await self._store.list_known(ids)
 
     async def receipt(self, id: str, token: str) -> dict[str, Any] | None:
-        """A receipt for the bearer that paid, with its proof of inclusion if it is in the log; None for anyone else."""
+        """A receipt for the bearer that paid, or whose token replaced that one; None for anyone else.
+
+        If it names a place in the log, `log_proof` proves that the log has it, or is null, and `log_due` says when the
+        proof will be there.
+        """
         stored = await self._store.receipt(id)
-        if stored is None or not hmac.compare_digest(stored.owner, token_hash(token).hex()):
+        if stored is None or not await self._is_owner(stored.owner, token):
             return None
         key = self._ring.find(key_id(stored.signer))
         if key is None or not stored.is_signed_by(key):
             raise RowsRewritten(f"the stored receipt {id} is not what was signed: it is not signed again")
         core = stored.show(key)
         shown = {"receipt": core, "jws": stored.jws}
-        place = core["log"]
-        return shown if place is None else {**shown, "log_proof": await self._log_proof(place["index"])}
+        return shown if core["log"] is None else {**shown, **await self._log_proof(core["log"], stored.core)}
 
-    async def _log_proof(self, index: int) -> dict[str, Any] | None:
-        """The proof that the signed log has a leaf; None until the log is signed again, within a minute."""
-        signed = await self.log.checkpoint()
-        path = await self.log.inclusion(index, signed.size)
-        leaf = await self.log.leaf(index)
-        if path is None or leaf is None:
-            return None
-        return {"leaf": leaf, "size": signed.size, "path": [step.hex() for step in path], "checkpoint": signed.note}
+    async def _is_owner(self, owner: str, token: str) -> bool:
+        if hmac.compare_digest(owner, token_hash(token).hex()):
+            return True
+        account = None if self._find_account is None else await self._find_account(token)
+        return account is not None and hmac.compare_digest(owner, account)
+
+    async def _log_proof(self, place: Mapping[str, Any], core: bytes) -> dict[str, Any]:
+        if "index" in place:
+            return {"log_proof": await self.log.prove_leaf(place["index"])}
+        hour = _hour_of(place)
+        proof = await self.log.prove_bucket(hour, bytes.fromhex(place["key"]), hashlib.sha256(core).digest())
+        if proof is not None:
+            return {"log_proof": proof}
+        seconds = await self.log.due_in(hour)
+        return {"log_proof": None, "log_due": None if seconds is None else iso_ms(self._clock.time() + seconds)}
 
     async def verify(self, given: str | Mapping[str, Any], body_sha256: str | None = None) -> dict[str, Any]:
         """The verdict on a receipt of this service or of one it trusts."""
@@ -131,8 +148,20 @@ class ReceiptService:
         at = stored.at / 1000 if stored is not None and stored.core == receipt.payload else None
         if (place := receipt.core["log"]) is None:
             return Known(None, at)
+        return Known(await self._is_in_log(place, receipt.payload), at)
+
+    async def _is_in_log(self, place: Mapping[str, Any], core: bytes) -> bool | None:
+        digest = hashlib.sha256(core)
+        if "index" not in place:
+            return await self.log.has_receipt(_hour_of(place), bytes.fromhex(place["key"]), digest.digest())
         leaf = await self.log.leaf(place["index"])
-        return Known(leaf is not None and leaf["receipt_sha256"] == hashlib.sha256(receipt.payload).hexdigest(), at)
+        return leaf is not None and leaf.get("receipt_sha256") == digest.hexdigest()
+
+
+def _hour_of(place: Mapping[str, Any]) -> int:
+    hour = read_hour(place["hour"])
+    assert hour is not None, "a receipt that was verified names an hour"
+    return hour
 
 
 def read_trusted_keys(folder: Path) -> dict[str, Key]:

@@ -1,15 +1,14 @@
 """Receipts and the log of uncharged calls in SQLite, in the file of the ledger."""
 
-import sqlite3
 from collections.abc import Sequence
 
-import msgspec
-
-from toolserver.receipts import merkle, sqlite_log
+from toolserver.receipts import merkle, sqlite_booked, sqlite_log
 from toolserver.receipts.issue import IssueReceipt, ReceiptState, RecordUncharged, StoredReceipt
-from toolserver.receipts.log_state import SignCheckpoint, SignedCheckpoint
-from toolserver.receipts.store import DayRecord, LogHead
+from toolserver.receipts.log_buckets import BookedCall
+from toolserver.receipts.log_state import AppendHour, LogLease, SignCheckpoint, SignedCheckpoint
+from toolserver.receipts.store import BucketRecord, DayRecord, LogHead
 from toolserver.storage.bulk_rows import insert
+from toolserver.storage.connection import SqlConnection, among
 from toolserver.storage.group_commit import GroupCommit
 
 _COLUMNS = "id, owner, core, key, signature, at"
@@ -27,9 +26,24 @@ class SqliteReceiptStore:
     async def record(self, operation: RecordUncharged) -> None:
         await self._file.together(record_uncharged, operation)
 
+    async def list_hours(self, until: int) -> list[int]:
+        return await self._file.read(lambda db: sqlite_booked.list_hours(db, until))
+
+    async def list_booked(self, hour: int) -> list[BookedCall]:
+        return await self._file.apart(lambda db: sqlite_booked.list_booked(db, hour))
+
+    async def append(self, operation: AppendHour) -> bool:
+        return await self._file.alone(lambda db: sqlite_log.append_hour(db, operation), room="log")
+
+    async def take_lease(self, lease: LogLease) -> bool:
+        return await self._file.alone(lambda db: sqlite_log.take_log_lease(db, lease))
+
+    async def find_bucket(self, hour: int, key: bytes) -> BucketRecord:
+        return await self._file.read(lambda db: sqlite_booked.find_bucket(db, hour, key))
+
     async def sign_checkpoint(self, operation: SignCheckpoint) -> SignedCheckpoint:
         await self._file.check_rows()
-        return await self._file.alone(lambda db: sqlite_log.sign_checkpoint(db, operation))
+        return await self._file.alone(lambda db: sqlite_log.sign_checkpoint(db, operation), room="log")
 
     async def receipt(self, id: str) -> StoredReceipt | None:
         return await self._file.read(lambda db: find_receipts(db, [id]).get(id))
@@ -38,7 +52,7 @@ class SqliteReceiptStore:
         return await self._file.read(lambda db: _list_known(db, ids))
 
     async def head(self) -> LogHead:
-        return await self._file.read(lambda db: LogHead(sqlite_log.last_checkpoint(db), sqlite_log.log_size(db)))
+        return await self._file.read(_read_head)
 
     async def leaf(self, index: int) -> bytes | None:
         return await self._file.read(lambda db: sqlite_log.find_leaf(db, index)) if index < 2**63 else None
@@ -53,50 +67,57 @@ class SqliteReceiptStore:
         return await self._file.read(lambda db: sqlite_log.prove_consistency(db, old, new))
 
     async def day(self, day: str, events: int) -> DayRecord:
-        return await self._file.read(lambda db: sqlite_log.read_day(db, day, events))
+        return await self._file.read(lambda db: sqlite_booked.read_day(db, day, events))
 
     async def days(self, limit: int) -> list[tuple[str, int]]:
-        return await self._file.read(lambda db: sqlite_log.list_days(db, limit))
+        return await self._file.read(lambda db: sqlite_booked.list_days(db, limit))
 
 
-def issue_receipts(db: sqlite3.Connection, operations: Sequence[IssueReceipt]) -> list[StoredReceipt | Exception]:
+def issue_receipts(db: SqlConnection, operations: Sequence[IssueReceipt]) -> list[StoredReceipt | Exception]:
     """Load, decide, sign and store within the caller's transaction: a receipt for each operation, in their order.
 
     Other SQLite stores call this to write receipts in the same transaction as their own tables. Signing happens on the
     writer's thread: on the event loop it would release the GIL and wait for it again after every call.
     """
-    state = ReceiptState(find_receipts(db, [operation.needs for operation in operations]), sqlite_log.log_size(db))
+    books = any(operation.sale.reason is not None for operation in operations)
+    hour = sqlite_booked.open_hour(db) if books else sqlite_booked.last_hour(db)
+    state = ReceiptState(find_receipts(db, [operation.needs for operation in operations]), hour)
     receipts: list[StoredReceipt | Exception] = [operation.on(state) for operation in operations]
     _store_state(db, state)
     return receipts
 
 
-def record_uncharged(db: sqlite3.Connection, operations: Sequence[RecordUncharged]) -> list[Exception | None]:
-    """Append a leaf for each operation within the caller's transaction."""
-    state = ReceiptState({}, sqlite_log.log_size(db))
+def record_uncharged(db: SqlConnection, operations: Sequence[RecordUncharged]) -> list[Exception | None]:
+    """Book the call of each operation within the caller's transaction."""
+    state = ReceiptState({}, sqlite_booked.open_hour(db))
     for operation in operations:
         operation.on(state)
     _store_state(db, state)
     return [None] * len(operations)
 
 
-def _store_state(db: sqlite3.Connection, state: ReceiptState) -> None:
+def _store_state(db: SqlConnection, state: ReceiptState) -> None:
     insert(db, f"INSERT INTO receipt({_COLUMNS}) VALUES", state.new_receipts)
-    if state.new_events:
-        sqlite_log.append_leaves(db, state.new_events, state.log_size)
+    sqlite_booked.book_calls(db, state.new_calls)
 
 
-def find_receipts(db: sqlite3.Connection, ids: Sequence[str]) -> dict[str, StoredReceipt]:
+def _read_head(db: SqlConnection) -> LogHead:
+    return LogHead(sqlite_log.last_checkpoint(db), sqlite_log.log_size(db), sqlite_booked.last_hour(db))
+
+
+def find_receipts(db: SqlConnection, ids: Sequence[str]) -> dict[str, StoredReceipt]:
     """The stored receipts among these ids."""
-    sql = f"SELECT {_COLUMNS} FROM receipt WHERE id IN (SELECT value FROM json_each(?))"
-    return {row[0]: StoredReceipt(*row) for row in db.execute(sql, (msgspec.json.encode(ids).decode(),))}
+    wanted, values = among(db, "id", ids)
+    rows = db.execute(f"SELECT {_COLUMNS} FROM receipt WHERE {wanted}", (values,))
+    return {row[0]: StoredReceipt(*row) for row in rows}
 
 
-def _list_known(db: sqlite3.Connection, ids: Sequence[str]) -> set[str]:
-    sql = "SELECT id FROM receipt WHERE id IN (SELECT value FROM json_each(?))"
-    return {id for (id,) in db.execute(sql, (msgspec.json.encode(ids).decode(),))}
+def _list_known(db: SqlConnection, ids: Sequence[str]) -> set[str]:
+    wanted, values = among(db, "id", ids)
+    return {id for (id,) in db.execute(f"SELECT id FROM receipt WHERE {wanted}", (values,))}
 
 
-def delete_receipts(db: sqlite3.Connection, ids: Sequence[str]) -> None:
+def delete_receipts(db: SqlConnection, ids: Sequence[str]) -> None:
     """Delete receipts that nobody was given, because their calls were taken back."""
-    db.execute("DELETE FROM receipt WHERE id IN (SELECT value FROM json_each(?))", (msgspec.json.encode(ids).decode(),))
+    wanted, values = among(db, "id", ids)
+    db.execute(f"DELETE FROM receipt WHERE {wanted}", (values,))

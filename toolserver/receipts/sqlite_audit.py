@@ -1,63 +1,79 @@
 """Receipts and the log of uncharged calls compared with the ledger's calls, row by row, from the tables alone."""
 
-import sqlite3
+import hashlib
 from collections.abc import Iterator
 from itertools import islice
 
 import msgspec
 
 from toolserver.receipts import merkle
-from toolserver.receipts.log_state import LogMark
+from toolserver.receipts.log_buckets import BucketTotal, add_up, read_hour, show_hour
+from toolserver.receipts.log_state import LogMark, sum_by_day
+from toolserver.receipts.sqlite_booked import last_hour, list_booked
 from toolserver.receipts.sqlite_log import last_checkpoint, log_size
+from toolserver.storage.connection import SqlConnection, json_number, json_text
 
 KEPT_MS = 89 * 86_400_000  # receipts that are older may have been deleted
 _RECEIPTS = """
   SELECT c.id, c.call_id, c.charged, r.state, r.credits FROM (
-    SELECT id, json_extract(CAST(core AS TEXT), '$.call_id') AS call_id,
-      json_extract(CAST(core AS TEXT), '$.credits_charged') AS charged,
-      json_extract(CAST(core AS TEXT), '$.balance_after') AS balance FROM receipt) c
+    SELECT id, {call_id} AS call_id,
+      {charged} AS charged,
+      {balance} AS balance FROM receipt) c
   LEFT JOIN reservation r ON r.call_id = c.call_id
   WHERE CASE WHEN r.call_id IS NULL THEN c.charged <> 0 AND c.balance IS NOT NULL
     WHEN r.state = 'posted' THEN c.charged NOT IN (0, r.credits)
-    WHEN r.state = 'open' THEN 1 ELSE 0 END ORDER BY c.id"""
+    WHEN r.state = 'open' THEN TRUE ELSE FALSE END ORDER BY c.id"""
 _WITHOUT = """
   SELECT r.call_id, r.credits FROM reservation r
   WHERE r.state = 'posted' AND r.service = '' AND r.settled_at >= ? AND NOT EXISTS (
     SELECT 1 FROM receipt c WHERE c.id = 'rcpt_' || CASE WHEN r.call_id LIKE 'call\\_%' ESCAPE '\\'
       THEN substr(r.call_id, 6) ELSE r.call_id END
-    AND json_extract(CAST(c.core AS TEXT), '$.credits_charged') = r.credits)
+    AND {charged} = r.credits)
   ORDER BY r.call_id"""
 _UNCHARGED = """
-  SELECT id, core FROM receipt WHERE json_extract(CAST(core AS TEXT), '$.no_charge_reason') IS NOT NULL ORDER BY id"""
-_DAYS = """
-  SELECT s.day, s.reason, s.endpoint, s.calls, coalesce(e.calls, 0) FROM no_charge_day s LEFT JOIN (
-    SELECT day, json_extract(CAST(entry AS TEXT), '$.reason') AS reason,
-      json_extract(CAST(entry AS TEXT), '$.endpoint') AS endpoint, count(*) AS calls,
-      sum(json_extract(CAST(entry AS TEXT), '$.credits')) AS credits FROM no_charge GROUP BY 1, 2, 3) e
-  ON (e.day, e.reason, e.endpoint) = (s.day, s.reason, s.endpoint)
-  WHERE (s.calls, s.credits) IS NOT (e.calls, e.credits)"""
+  SELECT id, core FROM receipt WHERE {reason} IS NOT NULL ORDER BY id"""
+_OLD_SUMS = """
+  SELECT day, {reason}, {endpoint},
+    count(*), sum({credits}) FROM no_charge WHERE hour IS NULL GROUP BY 1, 2, 3"""
+_APPENDED = "SELECT DISTINCT hour FROM uncharged_call WHERE hour <= ? ORDER BY hour"
+_BOOKED = "SELECT 1 FROM uncharged_call WHERE hour=? AND key=? AND receipt=?"
 
 
-def count_receipts(db: sqlite3.Connection) -> int:
+def _spell(db: SqlConnection, sql: str, column: str = "core") -> str:
+    """A query whose members of JSON in that column are written as the engine wants them."""
+    reason = "no_charge_reason" if column == "core" else "reason"
+    texts = {"call_id": "call_id", "endpoint": "endpoint", "reason": reason}
+    numbers = {"charged": "credits_charged", "balance": "balance_after", "credits": "credits"}
+    spelled = {name: json_text(db, column, member) for name, member in texts.items()}
+    return sql.format(**spelled, **{name: json_number(db, column, member) for name, member in numbers.items()})
+
+
+def count_receipts(db: SqlConnection) -> int:
     """How many receipts are stored."""
     return int(db.execute("SELECT count(*) FROM receipt").fetchone()[0])
 
 
-def find_receipt_differences(db: sqlite3.Connection, now: int) -> Iterator[str]:
+def count_logged(db: SqlConnection) -> int:
+    """How many uncharged calls were booked, and how many leaves the log has."""
+    booked = db.execute("SELECT count(*) FROM uncharged_call").fetchone()[0]
+    return int(booked) + log_size(db)
+
+
+def find_receipt_differences(db: SqlConnection, now: int) -> Iterator[str]:
     """Receipts that say something else than the ledger did, and charged calls of the last 89 days that have none.
 
     A charge that was given back after its receipt was signed is no difference: the statement and the log say so. A call
     that was paid by signature (x402) has a receipt and nothing in the ledger; it names no balance.
     """
-    for id, call_id, charged, state, credits in db.execute(_RECEIPTS):
+    for id, call_id, charged, state, credits in db.execute(_spell(db, _RECEIPTS)):
         said = "has no such call" if state is None else f"has it {state}, of {credits}"
         yield f"{id} says {charged} credits were charged for {call_id}; the ledger {said}"
-    for call_id, credits in db.execute(_WITHOUT, (now - KEPT_MS,)):
+    for call_id, credits in db.execute(_spell(db, _WITHOUT), (now - KEPT_MS,)):
         yield f"{call_id} was charged {credits} credits and has no receipt that says so"
 
 
-def find_log_differences(db: sqlite3.Connection, mark: LogMark | None) -> Iterator[str]:
-    """Where leaves, tree, sums, signed checkpoint and the mark outside the database do not agree."""
+def find_log_differences(db: SqlConnection, mark: LogMark | None) -> Iterator[str]:
+    """Where booked calls, leaves, tree, sums, signed checkpoint and the mark outside the database do not agree."""
     size = log_size(db)
     nodes: dict[tuple[int, int], bytes] = {}
     stored = {(level, index): bytes(value) for level, index, value in db.execute("SELECT * FROM log_node")}
@@ -72,14 +88,50 @@ def find_log_differences(db: sqlite3.Connection, mark: LogMark | None) -> Iterat
             yield f"the log has {size} leaves, the {name} {state.size}"
         elif state is not None and merkle.root(lambda *place: nodes[place], state.size) != state.root:
             yield f"the first {state.size} leaves of the log are not those of the {name}"
-    for day, reason, endpoint, said, found in db.execute(_DAYS):
-        yield f"{day} {reason} {endpoint}: the sum says {said} calls, the leaves {found}"
+    yield from _find_bucket_differences(db)
 
 
-def find_unlogged(db: sqlite3.Connection) -> Iterator[str]:
-    """Receipts of uncharged calls whose place in the log holds no leaf of that number."""
-    for id, core in db.execute(_UNCHARGED):
+def _find_bucket_differences(db: SqlConnection) -> Iterator[str]:
+    """Where the leaves of closed hours and the sums by day are not what was booked."""
+    sums = {
+        (day, reason, endpoint): (n, credits)
+        for day, reason, endpoint, n, credits in db.execute(_spell(db, _OLD_SUMS, "entry"))
+    }
+    leaves = "SELECT hour, key, seq, entry FROM no_charge WHERE hour IS NOT NULL"
+    found = {(hour, bytes(key)): (seq, bytes(entry)) for hour, key, seq, entry in db.execute(leaves)}
+    for (hour,) in db.execute(_APPENDED, (last_hour(db),)).fetchall():
+        totals = add_up(list_booked(db, hour))
+        for row in sum_by_day(totals):
+            calls, credits = sums.get(row[:3], (0, 0))
+            sums[row[:3]] = (calls + row.calls, credits + row.credits)
+        for total in totals:
+            yield from _compare_leaf(total, found.pop((total.hour, total.key), None))
+    yield from (f"leaf {seq} says more than what was booked" for seq, _ in found.values())
+    rows = db.execute("SELECT day, reason, endpoint, calls, credits FROM no_charge_day")
+    said = {(day, reason, endpoint): (calls, credits) for day, reason, endpoint, calls, credits in rows}
+    for key in sorted(said.keys() | sums.keys()):
+        if said.get(key) != sums.get(key):
+            yield f"{' '.join(key)}: the sum says (calls, credits) {said.get(key)}, the leaves {sums.get(key)}"
+
+
+def _compare_leaf(total: BucketTotal, leaf: tuple[int, bytes] | None) -> Iterator[str]:
+    where = f"{total.reason} {total.endpoint} in the hour {show_hour(total.hour)}"
+    if leaf is None:
+        yield f"{total.calls} calls, {where}, were booked and have no leaf in the log"
+    elif total.entry(leaf[0]) != leaf[1]:
+        yield f"leaf {leaf[0]} is not what was booked: {total.calls} calls, {where}"
+
+
+def find_unlogged(db: SqlConnection) -> Iterator[str]:
+    """Receipts of uncharged calls that are not at the place in the log, or among the booked calls, that they name."""
+    for id, core in db.execute(_spell(db, _UNCHARGED)):
         place = msgspec.json.decode(bytes(core)).get("log") or {}
-        index = place.get("index")
-        if index is not None and not db.execute("SELECT 1 FROM no_charge WHERE seq=?", (index,)).fetchone():
-            yield f"{id} names leaf {index} of the log, which is not there"
+        digest = hashlib.sha256(bytes(core))
+        if "index" in place:
+            row = db.execute("SELECT entry FROM no_charge WHERE seq=? AND hour IS NULL", (place["index"],)).fetchone()
+            if row is None or msgspec.json.decode(bytes(row[0]))["receipt_sha256"] != digest.hexdigest():
+                yield f"{id} names leaf {place['index']} of the log, which is not there, or is another one's"
+        elif "key" in place:
+            key = (read_hour(place["hour"]), bytes.fromhex(place["key"]), digest.digest())
+            if db.execute(_BOOKED, key).fetchone() is None:
+                yield f"{id} names the hour {place['hour']} of the log, where it was not booked"

@@ -1,31 +1,44 @@
 """The public account of calls that were not charged: a log that nobody can rewrite, and its sums by day.
 
-The state of the log is signed at most once a minute, and only if it extends the state that was signed before
-(`log_state`). What is stored, and where, is up to the `ReceiptStore`.
+Calls are booked as they happen. One task, under a lease, appends each hour that is over and signs the log, only if it
+extends the state that was signed before (`log_state`). No call waits for the log. What is stored, and where, is up to
+the `ReceiptStore`.
 """
 
 import base64
 import logging
+import secrets
 from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
+import anyio
 import anyio.to_thread
 import msgspec
 
 from toolserver.clock import Clock
+from toolserver.core.models import iso_ms
 from toolserver.receipts import merkle
 from toolserver.receipts.issue import RecordUncharged
 from toolserver.receipts.keys import KeyRing
+from toolserver.receipts.log_buckets import (
+    CLOSE_AFTER_S,
+    BucketNamer,
+    UnchargedCall,
+    closes_at,
+    hour_at,
+    prove_receipt,
+)
 from toolserver.receipts.log_state import (
+    AppendHour,
     LogForked,
+    LogLease,
     LogMark,
     SignCheckpoint,
     SignedCheckpoint,
-    UnchargedCall,
     describe_day,
 )
-from toolserver.receipts.store import LogHead, ReceiptStore
+from toolserver.receipts.store import DayCall, ReceiptStore
 from toolserver.storage.high_water import HighWater, MarksBroken
 
 MARK = "log"  # among the marks outside the database: the last state that was signed
@@ -33,7 +46,8 @@ log = logging.getLogger(__name__)
 
 EVENTS = 200  # shown for one day
 DAYS = 1000  # listed at most
-CHECKPOINT_S = 60.0
+CLOSE_EVERY_S = 30.0  # how often the task looks for an hour that is over
+LEASE_S = 120.0  # how long another process waits for one that appends
 MINUTE_S = 60.0
 REMEMBERED = 10_000  # tokens and endpoints distinguished within a minute; beyond that, a minute has no more events
 
@@ -45,6 +59,10 @@ class TransparencyLog:
         self._store, self._keys, self.origin, self._clock = store, keys, origin, clock
         self._marks = marks
         self._kept = read_mark(marks)
+        self._forked: str | None = None
+        self._closing = anyio.Lock()
+        self._holder = secrets.token_hex(8)
+        self.buckets = BucketNamer(keys)
         self._minute = 0
         self._heard: set[tuple[str, str, str]] = set()
 
@@ -65,22 +83,63 @@ class TransparencyLog:
         self._heard.add(key)
         return True
 
-    async def record(self, event: UnchargedCall) -> None:
-        """Add an event that has no receipt."""
-        await self._store.record(RecordUncharged(event))
+    async def record(self, call: UnchargedCall) -> None:
+        """Book a call that has no receipt."""
+        await self._store.record(RecordUncharged(self.buckets, call))
+
+    async def close_hours(self) -> int:
+        """Append the hours that are over, each in one transaction, and sign the log; how many hours were appended.
+
+        Nothing is appended while another process does it. Raises LogForked: the log was tampered with.
+        """
+        async with self._closing:
+            return await self._close_hours()
+
+    async def _close_hours(self) -> int:
+        appended = 0
+        for hour in await self._store.list_hours(hour_at(self._clock.time() - CLOSE_AFTER_S)):
+            calls = await self._store.list_booked(hour)
+            if not await self._store.append(AppendHour.of(hour, calls, self._lease())):
+                return appended
+            appended += 1
+        head = await self._store.head()
+        if head.last is not None and head.last.size == head.size:
+            return appended
+        if await self._store.take_lease(self._lease()):
+            await self._sign()
+        return appended
+
+    def _lease(self) -> LogLease:
+        now = int(self._clock.time() * 1000)
+        return LogLease(self._holder, now, now + int(LEASE_S * 1000))
 
     async def checkpoint(self) -> SignedCheckpoint:
-        """The signed state of the log, at most a minute old. Raises LogForked: the log was tampered with."""
+        """The signed state of the log, which is signed here only if it never was, or not under its name.
+
+        Raises LogForked: the log was tampered with.
+        """
+        if self._forked is not None:
+            raise LogForked(self._forked)
         head, kept = await self._store.head(), self._kept
-        behind = head.last is None or (kept is not None and head.last.size < kept.size)
-        if head.last is not None and not behind and not self._is_due(head.last, head):
-            return head.last
-        signing = SignCheckpoint(self.origin, self._keys.current(), int(self._clock.time() * 1000), kept)
+        if head.last is None or not self._is_ours(head.last) or head.last.size > head.size:
+            return await self._sign()
+        behind = kept is not None and head.last.size < kept.size
+        return await self._sign() if behind else head.last
+
+    def _is_ours(self, last: SignedCheckpoint) -> bool:
+        return merkle.checkpoint(self.origin, last.size, last.root, self._keys.current()) == last.note
+
+    async def _sign(self) -> SignedCheckpoint:
+        now = int(self._clock.time() * 1000)
         try:
-            signed = await self._store.sign_checkpoint(signing)
+            signed = await self._store.sign_checkpoint(
+                SignCheckpoint(self.origin, self._keys.current(), now, self._kept)
+            )
         except LogForked as forked:
+            self._forked = str(forked)
             log.critical("the log of uncharged calls does not extend its last checkpoint: %s", forked)
             raise
+        self._forked = None
         await self._keep(signed)
         return signed
 
@@ -90,11 +149,6 @@ class TransparencyLog:
             state = LogMark(signed.size, signed.root)
             await anyio.to_thread.run_sync(self._marks.change, MARK, lambda before: _write_mark(before, state))
             self._kept = LogMark(signed.size, signed.root)
-
-    def _is_due(self, last: SignedCheckpoint, head: LogHead) -> bool:
-        key = self._keys.current()
-        ours = merkle.checkpoint(self.origin, last.size, last.root, key) == last.note
-        return not ours or (head.size != last.size and not 0 <= self._clock.time() - last.at / 1000 < CHECKPOINT_S)
 
     async def tile(self, tile: merkle.Tile) -> bytes | None:
         """The content of a tile; None when the log has not grown that far."""
@@ -113,16 +167,61 @@ class TransparencyLog:
         entry = await self._store.leaf(index)
         return None if entry is None else msgspec.json.decode(entry)
 
-    async def day(self, day: date) -> dict[str, Any]:
-        """What was not charged on a day (UTC), with the last events and the state of the log."""
+    async def prove_bucket(self, hour: int, key: bytes, receipt: bytes | None) -> dict[str, Any] | None:
+        """The proof that the signed log has a bucket, and in it the receipt with that hash, if one is given; None when
+        it has none. The hour may still come: see `due`.
+        """
+        bucket = await self._store.find_bucket(hour, key)
+        if bucket.seq is None:
+            return None
+        proof = await self.prove_leaf(bucket.seq)
+        if proof is None or receipt is None:
+            return proof
+        found = prove_receipt(bucket.receipts, receipt)
+        return None if found is None else {**proof, "receipt": found.show()}
+
+    async def prove_leaf(self, index: int) -> dict[str, Any] | None:
+        """The proof that the signed log has a leaf; None when it has not."""
         signed = await self.checkpoint()
-        sums, entries = await self._store.day(day.isoformat(), EVENTS)
-        state = {"origin": self.origin, "size": signed.size, "root": base64.b64encode(signed.root).decode()}
-        return {**describe_day(day.isoformat(), sums, [msgspec.json.decode(each) for each in entries]), "log": state}
+        path, leaf = await self.inclusion(index, signed.size), await self.leaf(index)
+        if path is None or leaf is None:
+            return None
+        return {"leaf": leaf, "size": signed.size, "path": [step.hex() for step in path], "checkpoint": signed.note}
+
+    async def has_receipt(self, hour: int, key: bytes, receipt: bytes) -> bool | None:
+        """Whether a bucket of the log has a receipt; None while it is booked and its hour is not in the log."""
+        bucket = await self._store.find_bucket(hour, key)
+        return False if receipt not in bucket.receipts else None if bucket.seq is None else True
+
+    async def due_in(self, hour: int) -> float | None:
+        """Within how many seconds an hour will be in the signed log; None when it is, or when nothing was booked in it.
+
+        That nothing was booked in an hour is said when it is over.
+        """
+        head, left = await self._store.head(), closes_at(hour) - self._clock.time()
+        if hour <= head.closed:
+            signed = head.last is not None and head.last.size == head.size
+            return None if signed else CLOSE_EVERY_S
+        booked = left > 0 or hour in await self._store.list_hours(hour + 1)
+        return max(left, 0) + CLOSE_EVERY_S if booked else None
+
+    async def day(self, day: date) -> dict[str, Any]:
+        """What was not charged on a day (UTC), with the last calls and the state of the log."""
+        signed = await self.checkpoint()
+        sums, calls, waiting = await self._store.day(day.isoformat(), EVENTS)
+        root = base64.b64encode(signed.root).decode()
+        state = {"origin": self.origin, "size": signed.size, "root": root, "waiting": waiting}
+        return {**describe_day(day.isoformat(), sums, [_show_call(call) for call in calls]), "log": state}
 
     async def days(self) -> list[tuple[str, int]]:
         """The days with uncharged calls, the newest first, and the number of calls on each."""
         return await self._store.days(DAYS)
+
+
+def _show_call(call: DayCall) -> dict[str, Any]:
+    receipt = None if call.receipt is None else call.receipt.hex()
+    shown = {"seq": call.seq, "ts": iso_ms(call.at / 1000), "reason": call.reason, "endpoint": call.endpoint}
+    return {**shown, "credits": call.credits, "receipt_sha256": receipt}
 
 
 def read_mark(marks: HighWater) -> LogMark | None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from toolserver.receipts.keys import Key, unb64
+from toolserver.receipts.log_buckets import read_hour
 from toolserver.receipts.sign import ALGORITHMS, SAFE, TYPE, Core, encode
 
 CHECKS = ("format", "key_known", "signature", "key_time", "body", "in_log")
@@ -18,8 +19,18 @@ _Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class _Place(msgspec.Struct, frozen=True):
+    """Where the log has the call: a bucket, or, in receipts from before there were buckets, a leaf."""
+
     origin: str
-    index: _Count
+    index: _Count | msgspec.UnsetType = msgspec.UNSET
+    hour: str | msgspec.UnsetType = msgspec.UNSET
+    key: _Hash | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def is_named(self) -> bool:
+        if self.index is not msgspec.UNSET:
+            return True
+        return self.key is not msgspec.UNSET and isinstance(self.hour, str) and read_hour(self.hour) is not None
 
 
 class _Core(msgspec.Struct, frozen=True):
@@ -123,6 +134,8 @@ def _checked(core: Any) -> Core:
         raise Unreadable("a receipt holds strings, safe integers, booleans, null, and the object `log`")
     read = msgspec.convert(core, _Core)
     datetime.fromisoformat(read.issued_at)
+    if read.log is not None and not read.log.is_named:
+        raise Unreadable("`log` names neither a bucket nor a leaf")
     return core
 
 

@@ -12,10 +12,15 @@ DISTRIBUTION = "agent-toolserver"  # on the package index, where the shorter nam
 READYZ = "/readyz"
 SIGN_IN = "/api/mcp/auth"  # the MCP endpoint for hosts that sign in by OAuth
 LIVE = "/live.json"
+STATUS = "/status"
+STATUS_JSON = "/status.json"
+STATUS_FEED = "/status.atom"
+SOURCES_PAGE = "/sources"
 JSON = "application/json"
 HTML = "text/html; charset=utf-8"
 MARKDOWN = "text/markdown; charset=utf-8"
 TEXT = "text/plain; charset=utf-8"
+ATOM = "application/atom+xml; charset=utf-8"
 LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
 
 
@@ -73,11 +78,18 @@ class Sales:
     """How credits can be bought on this server: by a transfer, by x402, or both.
 
     `terms` is None where a sister service sells, whose terms are not known here. `x402_most_usd` is the largest top-up.
+    `demo_wallet`: the chain is simulated, and a wallet of the demo can pay on it.
     """
 
     transfer: bool = True
     terms: PurchaseTerms | None = PurchaseTerms()
     x402_most_usd: int | None = None
+    demo_wallet: bool = False
+
+    @property
+    def sees_payments(self) -> bool:
+        """Whether a payment can be found by its address: each purchase has its own, and they are sold here."""
+        return self.transfer and self.terms is not None and not self.terms.shared_wallet
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +137,8 @@ API_CATALOG = "/.well-known/api-catalog"
 RECEIPT_KEYS = "/.well-known/service-receipt-keys.json"
 RECEIPT_KEY = "/.well-known/service-receipt-key.json"
 PAYMENTS_MARKDOWN = f"{PAYMENTS}.md"
+BUY, ACCOUNT, RECEIPTS, NO_CHARGE = "/buy", "/account", "/receipts", "/no-charge"
+QR, WATCH, DEMO_PAY = f"{BUY}/qr.svg", f"{BUY}/payment", f"{BUY}/demo-payment"
 PREMIUM_FACTS = "/api/meta/pro"
 SOURCES = "/api/sources"
 

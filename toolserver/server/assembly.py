@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -12,23 +13,29 @@ from toolserver.calls.allowances import ALLOWANCE_PATH, Allowances
 from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.rate_limit import FreeLimits, PersonalLimits
 from toolserver.calls.response_cache import ResponseCache
+from toolserver.calls.shared_limits import SharedFreeLimits, SharedPersonalLimits, SharedUnchargedLimit
 from toolserver.calls.uncharged_limit import UnchargedLimit
 from toolserver.clock import Clock
 from toolserver.context.service_info import ServiceInfo
 from toolserver.context.time_series import TimeSeriesStore
 from toolserver.core.caller import Addresses
 from toolserver.core.metrics import Metrics
+from toolserver.core.shared_memory import SharedMemory
 from toolserver.core.usage_stats import KEEP_H, Usage
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
+from toolserver.registry.source_list import digest_source_list
 from toolserver.server.money import MoneyParts
 from toolserver.server.readiness import Readiness
 from toolserver.server.untrusted_proxy import UntrustedProxyNote
 from toolserver.settings import LimitSettings, Settings
-from toolserver.storage.persistent_cache import MIGRATIONS, PersistentCache
+from toolserver.storage.persistent_cache import MIGRATIONS, PersistentCache, StoredAnswer
 from toolserver.storage.sqlite import open_database
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.http_sender import RecordExchange
+from toolserver.upstream.reading import SourceReader
+from toolserver.upstream.size_guard import SERIES, SizeGuard
+from toolserver.upstream.source_history import SourceHistory
 from toolserver.x402.headers import TOPUP_PATH
 from toolserver.x402.service import exact_of, topups_of
 
@@ -44,12 +51,20 @@ async def open_store(settings: Settings, clock: Clock) -> AsyncIterator[Persiste
             writer.cancel_scope.cancel()
 
 
-async def restore_history(store: PersistentCache, usage: Usage, clock: Clock) -> TimeSeriesStore:
-    """Restore the usage counts, and return the time series that were kept."""
-    history = TimeSeriesStore(store.save_point)
-    history.restore(await store.load_history())
+async def restore_history(
+    store: PersistentCache | None, usage: Usage, clock: Clock
+) -> tuple[TimeSeriesStore, SourceHistory, SizeGuard]:
+    """Restore the usage counts, and return what was kept: time series, what sources did, how much they listed."""
+    if store is None:
+        return TimeSeriesStore(), SourceHistory(clock), SizeGuard()
+    history, sources = TimeSeriesStore(store.save_point), SourceHistory(clock, store)
+    sizes = SizeGuard(store.save_point)
+    sources.restore(await store.load_quarters(), await store.load_changes())
+    points = await store.load_history()
+    history.restore(point for point in points if point[0] != SERIES)
+    sizes.restore(points)
     usage.restore(await store.load_usage(int(clock.time() // 3600) - KEEP_H))
-    return history
+    return history, sources, sizes
 
 
 @asynccontextmanager
@@ -60,6 +75,7 @@ async def open_fetcher(
     metrics: Metrics,
     transport: Any = None,
     record: RecordExchange | None = None,
+    history: SourceHistory | None = None,
 ) -> AsyncIterator[Fetcher]:
     """Open the fetcher, which asks the upstreams. Leaving the block closes its connections within 2 s."""
     contact = f"; {facts.contact}" if facts.contact else ""
@@ -72,9 +88,11 @@ async def open_fetcher(
         observe=metrics.fetched,
         transport=transport,
         record=record,
+        history=history,
     )
     metrics.follow_budgets(fetcher.list_budgets)
     metrics.follow_announcements(fetcher.announcements.list_all)
+    metrics.follow_closed(fetcher.refusals.list_closed, fetcher.health.list_open)
     try:
         yield fetcher
     finally:
@@ -130,7 +148,13 @@ def make_addresses(settings: Settings, *, noted: bool) -> Addresses:
     return Addresses(settings.limits.trusted_proxies, note)
 
 
-def make_readiness(settings: Settings, money: MoneyParts, clock: Clock, is_stopping: Callable[[], bool]) -> Readiness:
+def make_readiness(
+    settings: Settings,
+    money: MoneyParts,
+    clock: Clock,
+    is_stopping: Callable[[], bool],
+    memory: SharedMemory | None,
+) -> Readiness:
     """What says whether this instance takes calls."""
     return Readiness(
         money.file,
@@ -138,18 +162,73 @@ def make_readiness(settings: Settings, money: MoneyParts, clock: Clock, is_stopp
         least_free=settings.storage.least_free_bytes,
         monotonic=clock.monotonic,
         is_stopping=is_stopping,
+        memory=memory,
+    )
+
+
+@asynccontextmanager
+async def open_shared_memory(settings: Settings, metrics: Metrics) -> AsyncIterator[SharedMemory | None]:
+    """Open what instances share; None where there is one instance. Raises RedisMissing."""
+    if settings.redis_url is None:
+        yield None
+        return
+    from toolserver.storage.redis import open_redis
+
+    scaling = settings.scaling
+    world = "simulated:" if settings.upstream.via else ""
+    async with open_redis(
+        settings.redis_url.get_secret_value(),
+        prefix=scaling.redis_prefix + world,
+        deadline_s=scaling.redis_deadline_s,
+        instances=scaling.instances,
+    ) as memory:
+        metrics.follow_shared_memory(lambda: (not memory.is_lost, memory.lost, memory.refused))
+        yield memory
+
+
+def build_answers(
+    settings: Settings,
+    registry: Registry,
+    facts: SiteFacts,
+    reader: SourceReader,
+    clock: Clock,
+    tasks: TaskGroup,
+    info: ServiceInfo,
+    history: TimeSeriesStore,
+    store: PersistentCache | None,
+) -> ResponseCache:
+    """Build the cache of rendered answers."""
+    return ResponseCache(
+        reader,
+        clock=clock,
+        tasks=tasks,
+        source=facts.source,
+        simulated=facts.simulated,
+        sources_digest=digest_source_list(registry),
+        hedge_after_s=settings.upstream.hedge_after_s,
+        host=info,
+        history=history,
+        store=store,
+        pack=StoredAnswer,
     )
 
 
 def build_pipeline(
-    settings: LimitSettings, answers: ResponseCache, money: MoneyParts, metrics: Metrics, usage: Usage
+    settings: LimitSettings,
+    answers: ResponseCache,
+    money: MoneyParts,
+    metrics: Metrics,
+    usage: Usage,
+    memory: SharedMemory | None = None,
 ) -> Pipeline:
-    """Build the pipeline, with its rate limits as they are set."""
+    """Build the pipeline, with its rate limits as they are set; with `memory` they hold over all instances."""
     shared: dict[str, Any] = {
         "monotonic": answers.clock.monotonic,
         "enabled": settings.enabled,
         "keys": settings.clients,
     }
+    free, personal, bound = _choose_limits(memory)
+    uncharged = bound(per_hour=settings.uncharged_per_hour, **shared)
     return Pipeline(
         answers,
         ledger=money.ledger,
@@ -164,14 +243,26 @@ def build_pipeline(
             idempotency=money.idempotency,
             metrics=metrics,
             receipts=money.evidence,
+            uncharged=uncharged,
         ),
-        limits=FreeLimits(
+        limits=free(
             daily=settings.daily,
             spacing_s=settings.spacing_s,
             scope=settings.spacing_scope,
             **shared,
         ),
-        personal=PersonalLimits(per_minute=settings.personal_per_minute, **shared),
-        premium=PersonalLimits(per_minute=settings.premium_per_minute, name="premium", **shared),
-        uncharged=UnchargedLimit(per_hour=settings.uncharged_per_hour, **shared),
+        personal=personal(per_minute=settings.personal_per_minute, **shared),
+        premium=personal(per_minute=settings.premium_per_minute, name="premium", **shared),
+        uncharged=uncharged,
+    )
+
+
+def _choose_limits(memory: SharedMemory | None) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """What makes the limits of the free tier, of kinds of tools, and of uncharged calls."""
+    if memory is None:
+        return FreeLimits, PersonalLimits, UnchargedLimit
+    return (
+        partial(SharedFreeLimits, memory),
+        partial(SharedPersonalLimits, memory),
+        partial(SharedUnchargedLimit, memory),
     )

@@ -19,12 +19,13 @@ from toolserver.core.metrics import Metrics
 from toolserver.core.native_memory import share_heap
 from toolserver.server.connections import ConnectionLimits, Connections
 from toolserver.server.public_facts import read_public_facts
-from toolserver.server.request_gate import RequestGate
+from toolserver.server.request_gate import Asgi, RequestGate
 from toolserver.settings import Settings, is_loopback
 
 log = logging.getLogger(__name__)
 
 BACKLOG = 2048  # hypercorn's own 100 loses connections when many come at once
+SWITCH_S = 0.001  # after which a thread that parses lets the event loop run; the usual 5 ms add up for each answer
 GRACE_S = 7.0  # with what follows, a stop takes less than ten seconds
 
 
@@ -144,14 +145,18 @@ def _unless_cancelled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
         loop.default_exception_handler(context)
 
 
-def metrics_app(metrics: Callable[[], Metrics | None]) -> Callable[[Any, Any, Any], Awaitable[None]]:
-    """Return an ASGI app that serves `/metrics` and nothing else. `metrics` returns None until the service runs."""
+def metrics_app(metrics: Callable[[], Metrics | None], pages: Callable[[], Asgi | None] = lambda: None) -> Asgi:
+    """Return an ASGI app that serves `/metrics`, and `pages` elsewhere. Both return None until the service runs."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             await _idle_lifespan(receive, send)
             return
-        found = metrics() if scope["type"] == "http" and scope["path"] == "/metrics" else None
+        is_metrics = scope["type"] == "http" and scope["path"] == "/metrics"
+        if scope["type"] == "http" and not is_metrics and (others := pages()) is not None:
+            await others(scope, receive, send)
+            return
+        found = metrics() if is_metrics else None
         status, body = (200, found.text()) if found else (404, b"not here\n")
         kind = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
         await send({"type": "http.response.start", "status": status, "headers": [kind]})
@@ -168,11 +173,15 @@ async def _idle_lifespan(receive: Any, send: Any) -> None:
 
 
 async def serve_metrics(
-    settings: Settings, sock: socket.socket, metrics: Callable[[], Metrics | None], stop: anyio.Event
+    settings: Settings,
+    sock: socket.socket,
+    metrics: Callable[[], Metrics | None],
+    stop: anyio.Event,
+    pages: Callable[[], Asgi | None] = lambda: None,
 ) -> None:
-    """Serve the metrics on a socket of their own until the event is set."""
+    """Serve the metrics, and pages for operators, on a socket of their own until the event is set."""
     facts = read_public_facts(settings, settings.base_url or address_of(sock, settings.metrics.host))
-    gate = RequestGate(metrics_app(metrics), facts)
+    gate = RequestGate(metrics_app(metrics, pages), facts)
     await _serve(gate, sock, "hypercorn", ConnectionLimits(), stop)
 
 
@@ -190,6 +199,7 @@ def loop_factory(settings: Settings) -> Any:
 def run_async(settings: Settings, main: Callable[..., Awaitable[None]], *args: Any, **named: Any) -> None:
     """Run a coroutine function on the event loop that fits the settings. Raises the SystemExit that ended a task."""
     share_heap()
+    sys.setswitchinterval(SWITCH_S)
     options = {"loop_factory": factory} if (factory := loop_factory(settings)) else {}
     try:
         anyio.run(functools.partial(main, *args, **named), backend_options=options)

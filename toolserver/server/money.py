@@ -23,19 +23,25 @@ from toolserver.errors import ToolserverError
 from toolserver.ledger.memory import MemoryLedger
 from toolserver.ledger.protocol import AllowanceLedger, Ledger
 from toolserver.ledger.sqlite import FILE, SqliteLedger, open_ledger
-from toolserver.purchases.service import open_purchases
+from toolserver.purchases.service import PurchaseService, open_purchases
 from toolserver.receipts.account_statements import AccountStatements
 from toolserver.receipts.keys import RECEIPT_KEYS
 from toolserver.receipts.service import ReceiptService
-from toolserver.receipts.sqlite import SqliteReceiptStore
+from toolserver.receipts.transparency_log import CLOSE_EVERY_S
 from toolserver.server.background_tasks import repeat
+from toolserver.server.receipts import open_receipts
+from toolserver.server.shared_database import open_shared_ledger
+from toolserver.server.shared_keys import AGREE_EVERY_S
 from toolserver.settings import Settings
+from toolserver.storage.errors import OtherWorld
 from toolserver.storage.group_commit import GroupCommit
 from toolserver.storage.high_water import HighWater
+from toolserver.storage.leased_task import LeasedTask
 from toolserver.x402.service import open_x402
 
 if TYPE_CHECKING:
     from toolserver.ledger.client.ledger import HttpLedger
+    from toolserver.purchases.rpc_pool import ChainServers
     from toolserver.purchases.sqlite_reissues import SqliteReissues
     from toolserver.purchases.sqlite_review import SqliteReview
     from toolserver.purchases.store import PurchaseStore
@@ -47,10 +53,6 @@ log = logging.getLogger(__name__)
 
 SWEEP_S, CHECK_S, FORGET_S = 30.0, 60.0, 600.0
 MARKER = "simulated-world"
-
-
-class OtherWorld(ToolserverError):
-    """The data directory holds money of the other kind: real where a simulation was to run, or the reverse."""
 
 
 class LedgerLost(ToolserverError):
@@ -110,6 +112,10 @@ class MoneyParts:
         if self.x402 is not None:
             metrics.watch_payments(self.x402.measure_backlog)
 
+    def count_chain_servers(self) -> "ChainServers | None":
+        """The servers that purchases are read from; None where this service watches no chain for purchases."""
+        return self.payments.count_servers() if isinstance(self.payments, PurchaseService) else None
+
     @property
     def file(self) -> GroupCommit | None:
         """The file that credits, or what was done for a sister service's credits, are kept in; None if in memory."""
@@ -125,7 +131,7 @@ class MoneyParts:
 def keeps_books(settings: Settings) -> bool:
     """Whether this installation sells, shares or follows a ledger, or has one already. Else it needs none."""
     ledger = settings.ledger
-    sells = settings.payments.enabled or settings.x402.enabled
+    sells = settings.payments.enabled or settings.x402.enabled or settings.database_url is not None
     return sells or ledger.url is not None or ledger.port is not None or (settings.data_dir / FILE).exists()
 
 
@@ -141,7 +147,9 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
     Raises:
         LedgerLost: there are keys of receipts, and no ledger.
         OpenToOthers: others can read the directory, and that cannot be changed.
-        OtherWorld: simulated credits and real ones never share a directory.
+        OtherWorld: simulated credits and real ones never share a directory, or a database.
+        NotOnServer: `database_url` is set, and so is another place for money.
+        KeysDiffer: instances that share the database have other keys.
         RowsRewritten: rows of money were not written by this service.
         NewerDatabase, ForeignDatabase, MigrationChanged, KeyFileBroken, NotAnAccountKey: nothing was changed.
     """
@@ -151,28 +159,31 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
         open_ = stack.enter_async_context
         ledger = await open_(_open_ledger(settings, clock))
         await ledger.file.check_rows_at_start()
-        named: dict[str, Any] = {"base_url": base_url, "service": service}
-        named["algorithm"] = settings.payments.receipt_algorithm
-        evidence = ReceiptService(SqliteReceiptStore(ledger.file), settings.data_dir, clock=clock, **named)
+        evidence, agree_on_keys = await open_receipts(settings, clock, ledger, base_url=base_url, service=service)
         idempotency = Idempotency(SqliteIdempotencyStore(ledger.file, clock))
         receipted_charges = x402 = followed = None
         if isinstance(ledger, SqliteLedger):
-            charges = SqliteChargeStore(ledger)
+            charges = SqliteChargeStore(ledger, evidence.log.buckets)
             if released := await charges.release_undelivered():
                 log.warning("charges were released whose answers were not sent", extra={"count": released})
             receipted_charges = ReceiptedCharges(charges, evidence, clock)
             shared: dict[str, Any] = {"clock": clock, "host": service}
+            shared["make_task"] = partial(LeasedTask, ledger.file, clock=clock)
             shared["make_review"] = partial(_review_store, ledger.file)
             payments = await open_(_open_own_sales(settings, ledger, shared))
             shared |= {"make_store": partial(_payment_store, ledger.file), "base_url": base_url}
             shared["make_confirmations"] = partial(_confirmation_store, ledger.file)
             x402 = await open_(open_x402(settings.x402, settings.payments, **shared))
         else:
-            await record_died(ledger.file, ledger.died, clock.time())
+            await record_died(ledger.file, evidence.log.buckets, ledger.died, clock.time())
             followed, payments = ledger, await open_(_open_remote_sales(settings, ledger))
         upkeep = await open_(anyio.create_task_group())
+        upkeep.start_soon(repeat, "append closed hours to the log", evidence.log.close_hours, CLOSE_EVERY_S)
         for job in _list_upkeep(settings, clock, ledger, idempotency):
             upkeep.start_soon(repeat, *job)
+        if isinstance(ledger, SqliteLedger) and ledger.file.shared:  # another instance may have died
+            upkeep.start_soon(repeat, "release what was not delivered", charges.release_undelivered, SWEEP_S)
+            upkeep.start_soon(repeat, "agree on keys", agree_on_keys, AGREE_EVERY_S)
         yield MoneyParts(ledger, idempotency, payments, evidence, receipted_charges, x402, followed)
         upkeep.cancel_scope.cancel()
 
@@ -193,6 +204,10 @@ def _list_upkeep(
 @asynccontextmanager
 async def _open_ledger(settings: Settings, clock: Clock) -> AsyncIterator[OpenedLedger]:
     least_free = settings.storage.least_free_bytes
+    if settings.database_url is not None:
+        async with open_shared_ledger(settings, clock) as shared:
+            yield shared
+        return
     if settings.ledger.url is None:
         refuse_lost_ledger(settings.data_dir)
         async with open_ledger(settings.data_dir / FILE, clock, least_free=least_free) as ledger:
@@ -204,10 +219,10 @@ async def _open_ledger(settings: Settings, clock: Clock) -> AsyncIterator[Opened
         yield followed
 
 
-def _purchase_store(file: GroupCommit) -> "PurchaseStore":
+def _purchase_store(file: GroupCommit, task: LeasedTask | None = None) -> "PurchaseStore":
     from toolserver.purchases.sqlite_store import SqlitePurchaseStore
 
-    return SqlitePurchaseStore(file)
+    return SqlitePurchaseStore(file, task)
 
 
 async def _put_quotes_aside(file: GroupCommit, clock: Clock, days: int) -> None:
@@ -222,16 +237,16 @@ def _payment_store(file: GroupCommit) -> "PaymentStore":
     return SqlitePaymentStore(file)
 
 
-def _confirmation_store(file: GroupCommit) -> "SqliteConfirmations":
+def _confirmation_store(file: GroupCommit, task: LeasedTask | None = None) -> "SqliteConfirmations":
     from toolserver.x402.sqlite_confirmations import SqliteConfirmations
 
-    return SqliteConfirmations(file)
+    return SqliteConfirmations(file, task)
 
 
-def _review_store(file: GroupCommit) -> "SqliteReview":
+def _review_store(file: GroupCommit, task: LeasedTask | None = None) -> "SqliteReview":
     from toolserver.purchases.sqlite_review import SqliteReview
 
-    return SqliteReview(file)
+    return SqliteReview(file, task)
 
 
 def _open_own_sales(

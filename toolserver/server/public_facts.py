@@ -41,4 +41,11 @@ def read_sales(settings: Settings) -> Sales | None:
         safe_from_usd=own.safe_from_usd,
         finalized_from_usd=own.finalized_from_usd,
     )
-    return Sales(transfer, None if follows else terms, x402.most_usd if x402.enabled else None)
+    demo = transfer and not follows and _is_chain_simulated(settings)
+    return Sales(transfer, None if follows else terms, x402.most_usd if x402.enabled else None, demo)
+
+
+def _is_chain_simulated(settings: Settings) -> bool:
+    """Whether every server of the chain is the simulated world's, so that what is paid there is not money."""
+    world, servers = settings.upstream.via, [url.get_secret_value() for url in settings.payments.rpc_urls]
+    return world is not None and bool(servers) and all(url.startswith(f"{world}/u/") for url in servers)

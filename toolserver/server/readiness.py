@@ -6,6 +6,7 @@ from pathlib import Path
 
 import anyio
 
+from toolserver.core.shared_memory import SharedMemory
 from toolserver.storage.errors import StorageFailed
 from toolserver.storage.file_guard import free_bytes
 from toolserver.storage.group_commit import GroupCommit
@@ -32,9 +33,10 @@ class Readiness:
         least_free: int,
         monotonic: Callable[[], float],
         is_stopping: Callable[[], bool] = lambda: False,
+        memory: SharedMemory | None = None,
     ) -> None:
         self._file, self._data_dir, self._least_free = file, data_dir, least_free
-        self._monotonic, self._is_stopping = monotonic, is_stopping
+        self._monotonic, self._is_stopping, self._memory = monotonic, is_stopping, memory
         self._one_at_a_time = anyio.Lock()
         self._found: dict[str, bool] = {}
         self._until = float("-inf")
@@ -46,6 +48,10 @@ class Readiness:
                 self._found = {} if self._file is None else await self._check_storage(self._file)
                 self._until = self._monotonic() + KEEP_S
         return {"running": not self._is_stopping(), **self._found}
+
+    def list_degraded(self) -> list[str]:
+        """What the instance goes on without: `redis`, while it uses its own memory and its share of the limits."""
+        return ["redis"] if self._memory is not None and self._memory.is_lost else []
 
     async def _check_storage(self, file: GroupCommit) -> dict[str, bool]:
         return {

@@ -8,8 +8,8 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from toolserver import ids
 from toolserver.calls.delivery import sending
+from toolserver.core import ids
 from toolserver.errors import ShuttingDown
 from toolserver.registry import error_codes
 from toolserver.registry.site_facts import READYZ, SiteFacts

@@ -1,6 +1,5 @@
 """The books of a service, read from its file whether it runs or not: credits, USDC, and whether the two agree."""
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -21,41 +20,46 @@ from toolserver.ledger.sqlite_books import (
 from toolserver.purchases.listing import show_usd
 from toolserver.purchases.sqlite_books import RefundBooks, TransferBooks, read_refund_books, read_transfer_books
 from toolserver.purchases.sqlite_store import report_unreadable
-from toolserver.storage.group_commit import connect, snapshot
+from toolserver.storage.connection import SqlConnection
+from toolserver.storage.group_commit import connect
+from toolserver.storage.ledger_place import LedgerPlace, read_place
 from toolserver.x402.sqlite_books import SignedPaymentBooks, read_signed_payment_books
 
 EVER = 2**62
 
 
-def read_books(path: Path, since: int, until: int) -> dict[str, Any]:
+def read_books(place: LedgerPlace, since: int, until: int) -> dict[str, Any]:
     """Credits sold, used and owed, USDC by the way it came, and what does not agree, on one snapshot of the file.
 
     The span is half open, in epoch milliseconds. Raises StorageFailed.
     """
     with report_unreadable():
-        return snapshot(path, partial(_read_books, since=since, until=until))
+        return read_place(place, partial(_read_books, since=since, until=until))
 
 
-def read_tools(path: Path, since: int, until: int) -> list[ToolBooks]:
+def read_tools(place: LedgerPlace, since: int, until: int) -> list[ToolBooks]:
     """What each endpoint earned. Raises StorageFailed."""
     with report_unreadable():
-        return snapshot(path, partial(read_tool_books, since=since, until=until))
+        return read_place(place, partial(read_tool_books, since=since, until=until))
 
 
-def read_tokens(path: Path, since: int, until: int) -> list[TokenBooks]:
+def read_tokens(place: LedgerPlace, since: int, until: int) -> list[TokenBooks]:
     """What each token did. Raises StorageFailed."""
     with report_unreadable():
-        return snapshot(path, partial(read_token_books, since=since, until=until))
+        return read_place(place, partial(read_token_books, since=since, until=until))
 
 
-def list_transfers(path: Path, since: int, until: int) -> Iterator[BookedTransfer]:
-    """Every transfer of the span, in order, without holding them all. Raises StorageFailed."""
-    with report_unreadable(), closing(connect(path)) as db:
+def list_transfers(place: LedgerPlace, since: int, until: int) -> Iterator[BookedTransfer]:
+    """Every transfer of the span, in order; of a file without holding them all. Raises StorageFailed."""
+    if not isinstance(place, Path):
+        yield from read_place(place, lambda db: list(read_transfers(db, since, until)))
+        return
+    with report_unreadable(), closing(connect(place)) as db:
         db.execute("PRAGMA query_only=ON")
         yield from read_transfers(db, since, until)
 
 
-def _read_books(db: sqlite3.Connection, since: int, until: int) -> dict[str, Any]:
+def _read_books(db: SqlConnection, since: int, until: int) -> dict[str, Any]:
     credits = read_credit_books(db, since, until)
     transfers, signed = read_transfer_books(db, since, until), read_signed_payment_books(db, since, until)
     refunds = read_refund_books(db, since, until)
@@ -68,7 +72,7 @@ def _read_books(db: sqlite3.Connection, since: int, until: int) -> dict[str, Any
     }
 
 
-def compare_books(db: sqlite3.Connection, since: int, until: int) -> Iterator[str]:
+def compare_books(db: SqlConnection, since: int, until: int) -> Iterator[str]:
     """What does not agree between the ledger's transfers, the tables of payments and the accounts."""
     yield from _read_books(db, since, until)["problems"]
 
@@ -112,7 +116,7 @@ def _compare_ways(
             yield f"{way}: the ledger has {booked} credits, the payments {paid}"
 
 
-def _compare_balances(said: int, db: sqlite3.Connection) -> Iterator[str]:
+def _compare_balances(said: int, db: SqlConnection) -> Iterator[str]:
     """What the transfers say is owed now is what the accounts hold."""
     owed, _ = read_balances(db)
     if said != owed:

@@ -1,6 +1,5 @@
 """One check of everything about money: the ledger, buyers' statements, receipts, books, the log, and the chain."""
 
-import sqlite3
 from collections.abc import Iterable
 from functools import partial
 from itertools import islice
@@ -16,14 +15,17 @@ from toolserver.purchases.sqlite_store import report_unreadable
 from toolserver.purchases.sqlite_sweeps import sum_swept
 from toolserver.receipts.log_state import LogMark
 from toolserver.receipts.sqlite_audit import (
+    count_logged,
     count_receipts,
     find_log_differences,
     find_receipt_differences,
     find_unlogged,
 )
-from toolserver.receipts.sqlite_log import log_size
+from toolserver.receipts.sqlite_follower_audit import find_follower_differences, list_calls_of
 from toolserver.server.sqlite_books import EVER, compare_books
-from toolserver.storage.group_commit import GroupCommit, snapshot
+from toolserver.storage.connection import SqlConnection
+from toolserver.storage.group_commit import GroupCommit
+from toolserver.storage.ledger_place import LedgerPlace, read_place
 
 SHOWN = 20  # differences named for each check
 
@@ -44,19 +46,43 @@ class BooksCheck(NamedTuple):
     note: str | None = None
 
 
-async def check_books(file: GroupCommit, path: Path, mark: LogMark | None, now: int) -> list[BooksCheck]:
-    """Every comparison that needs the file alone, on one snapshot of it. Raises StorageFailed."""
-    rewritten = await file.apart(file.rows.find_rewritten)
+class FollowedLedger(NamedTuple):
+    """The ledger of another service that ours follows: our name there, and its file, if it is on this machine."""
+
+    service: str
+    path: Path | None
+
+
+async def check_books(
+    file: GroupCommit, place: LedgerPlace, mark: LogMark | None, now: int, followed: FollowedLedger | None = None
+) -> list[BooksCheck]:
+    """Every comparison that needs our own rows alone, on one snapshot of them. Raises StorageFailed.
+
+    The receipts of a service that follows a ledger are compared with the calls in that ledger's file.
+    """
+    rewritten = await file.find_rewritten()
     with report_unreadable():
-        return snapshot(path, partial(_check, rewritten, mark, now))
+        found = read_place(place, partial(_check, rewritten, mark, now))
+        return found if followed is None else [_compare_followed(one, followed, place, now) for one in found]
 
 
-async def check_chain(path: Path, chain: RpcPool | None) -> BooksCheck:
+def _compare_followed(found: BooksCheck, followed: FollowedLedger, place: LedgerPlace, now: int) -> BooksCheck:
+    """The same check; that of the receipts against the ledger that is followed."""
+    if found.name != "receipts":
+        return found
+    if followed.path is None:
+        return BooksCheck(found.name, 0, [], "not compared: the ledger is another service's; name its folder (--owner)")
+    calls = read_place(followed.path, partial(list_calls_of, followed.service))
+    differences = read_place(place, lambda db: list(islice(find_follower_differences(calls, now, db), SHOWN)))
+    return BooksCheck(found.name, found.compared, differences)
+
+
+async def check_chain(place: LedgerPlace, chain: RpcPool | None) -> BooksCheck:
     """Payments and refunds against the chain, or why they were not compared. Raises StorageFailed."""
     if chain is None:
         return BooksCheck("chain", 0, [], "not compared: no RPC server is configured (payments.rpc_urls)")
     with report_unreadable():
-        claimed = snapshot(path, _read_claimed)
+        claimed = read_place(place, _read_claimed)
     try:
         await chain.check_ready()
         found = await compare_with_chain(claimed, chain)
@@ -65,7 +91,7 @@ async def check_chain(path: Path, chain: RpcPool | None) -> BooksCheck:
     return BooksCheck("chain", found.compared, found.differences[:SHOWN], "; ".join(found.notes) or None)
 
 
-def _check(rewritten: list[str], mark: LogMark | None, now: int, db: sqlite3.Connection) -> list[BooksCheck]:
+def _check(rewritten: list[str], mark: LogMark | None, now: int, db: SqlConnection) -> list[BooksCheck]:
     def made(name: str, count: int, *found: Iterable[str]) -> BooksCheck:
         return BooksCheck(name, count, [text for each in found for text in islice(each, SHOWN)])
 
@@ -76,16 +102,16 @@ def _check(rewritten: list[str], mark: LogMark | None, now: int, db: sqlite3.Con
         made("statements", count_tokens(db), find_statement_differences(db, now)),
         made("receipts", count_receipts(db), find_receipt_differences(db, now)),
         made("books", _count_payments(db), compare_books(db, 0, EVER)),
-        made("log", log_size(db), find_log_differences(db, mark), find_unlogged(db)),
+        made("log", count_logged(db), find_log_differences(db, mark), find_unlogged(db)),
     ]
 
 
-def _count_payments(db: sqlite3.Connection) -> int:
+def _count_payments(db: SqlConnection) -> int:
     tables = ("tx_credit", "x402_payment", "refund")
     return sum(int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for table in tables)
 
 
-def _read_claimed(db: sqlite3.Connection) -> ClaimedMoney:
+def _read_claimed(db: SqlConnection) -> ClaimedMoney:
     deposits = [ClaimedTransfer(bytes(tx), bytes(to), None, amount) for tx, to, amount in db.execute(_DEPOSITS)]
     signed = [ClaimedTransfer(bytes(tx), None, bytes(by), amount) for tx, by, amount, _ in db.execute(_SIGNED)]
     refunds = [

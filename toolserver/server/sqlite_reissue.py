@@ -4,13 +4,14 @@ import sqlite3
 from functools import partial
 
 from toolserver.purchases.sqlite_reissues import complete_reissue
+from toolserver.purchases.sqlite_store import ROOM
 from toolserver.storage.group_commit import GroupCommit
 from toolserver.webhooks.sqlite_tables import SqliteTables
 
 
 async def replace_lost_token(file: GroupCommit, id: str, successor: str, now: int) -> None:
     """Carry out a reissue: `successor` is the SHA-256 (hex) of the new token. Raises ReissueRefused, RevokedToken."""
-    await file.alone(partial(_replace, id, successor, now))
+    await file.alone(partial(_replace, id, successor, now), room=ROOM)
 
 
 def _replace(id: str, successor: str, now: int, db: sqlite3.Connection) -> None:

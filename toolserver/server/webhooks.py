@@ -50,7 +50,7 @@ async def open_service_webhooks(
         pipeline=pipeline,
         receipts=money.evidence,
         clock=info.clock,
-        key=open_key(settings.data_dir) if stored else temporary_key(),
+        key=open_key(settings.data_dir, settings.scaling.keys_dir) if stored else temporary_key(),
         account_of=account_lookup(money),
         ledger=_fire_ledger(money),
         observe=pipeline.metrics.attempted,

@@ -1,14 +1,15 @@
 """Insertion of many rows in few statements, because each statement releases the GIL once."""
 
-import sqlite3
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from toolserver.storage.connection import SqlConnection
+
 _SIZES = (64, 32, 16, 8, 4, 2, 1)  # few, so that every statement is prepared once
 
 
-def insert(db: sqlite3.Connection, into: str, rows: Sequence[Sequence[Any]], more: str = "") -> None:
+def insert(db: SqlConnection, into: str, rows: Sequence[Sequence[Any]], more: str = "") -> None:
     """Run `into`, such as `INSERT INTO t VALUES`, with these rows; `more` is appended, such as `ON CONFLICT …`."""
     at = 0
     for size in _SIZES:

@@ -39,5 +39,20 @@ class MigrationChanged(ToolserverError):
     """A migration that was applied is not the one we have under its number."""
 
 
+class OtherWorld(ToolserverError):
+    """The data directory or database holds money of the other kind: real where a simulation was to run, or reversed."""
+
+
 class RowsRewritten(ToolserverError):
     """Rows of money were written by something else than this service. Nothing is signed until a person has looked."""
+
+
+class OutcomeUnknown(StorageFailed, abstract=True):
+    """The connection was lost while a transaction was committed: it was written, or it was not."""
+
+
+class TransactionLost(Exception):
+    """A transaction ended for a reason that has nothing to do with what it did: run again, it may well succeed.
+
+    Another transaction stood in its way, or the server went away before it could commit. It never reaches a caller.
+    """

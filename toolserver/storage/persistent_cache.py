@@ -21,6 +21,7 @@ from toolserver.core.usage_stats import KEEP_H
 from toolserver.storage.migrate import Migration
 from toolserver.storage.sqlite import Connection, DatabaseError
 from toolserver.upstream.cache import StoredBody
+from toolserver.upstream.source_history import CHANGES, QUARTER_S, QUARTERS, SourceChange, SourceQuarter
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,19 @@ MIGRATIONS = (
     CREATE TABLE point(
       series TEXT NOT NULL, key TEXT NOT NULL, at REAL NOT NULL, value REAL NOT NULL, keep_s REAL NOT NULL,
       PRIMARY KEY(series, key, at)) WITHOUT ROWID;
+    """,
+    ),
+    Migration(
+        4,
+        "source_history",
+        """
+    CREATE TABLE source_quarter(
+      source TEXT NOT NULL, quarter INTEGER NOT NULL, good INTEGER NOT NULL, old INTEGER NOT NULL,
+      failed INTEGER NOT NULL, good_at REAL, last_at REAL NOT NULL, last TEXT NOT NULL,
+      PRIMARY KEY(source, quarter)) WITHOUT ROWID;
+    CREATE TABLE source_change(
+      at REAL NOT NULL, source TEXT NOT NULL, kind TEXT NOT NULL, reason TEXT NOT NULL,
+      PRIMARY KEY(at, source)) WITHOUT ROWID;
     """,
     ),
 )
@@ -142,6 +156,29 @@ class PersistentCache:
             sql = "INSERT OR REPLACE INTO usage VALUES(?,?,?)"
             self._soon(("usage", str(hour), family), (sql, (hour, family, hits)))
 
+    async def load_quarters(self) -> list[tuple[str, SourceQuarter]]:
+        """What sources did in the past day, the oldest quarter first."""
+        sql = """SELECT source, quarter, good, old, failed, good_at, last_at, last FROM source_quarter
+          WHERE quarter>? ORDER BY quarter"""
+        return [(row[0], SourceQuarter(*row[1:])) for row in await self._read(sql, (self._oldest_quarter(),))]
+
+    def save_quarter(self, source: str, row: SourceQuarter) -> None:
+        sql = "INSERT OR REPLACE INTO source_quarter VALUES(?,?,?,?,?,?,?,?)"
+        self._soon(("quarter", source, str(row.quarter)), (sql, (source, *row)))
+
+    async def load_changes(self) -> list[SourceChange]:
+        """The last changes of sources, the oldest first."""
+        sql = "SELECT at, source, kind, reason FROM source_change ORDER BY at DESC LIMIT ?"
+        return [SourceChange(*row) for row in reversed(await self._read(sql, (CHANGES,)))]
+
+    def save_change(self, change: SourceChange) -> None:
+        sql = "INSERT OR REPLACE INTO source_change VALUES(?,?,?,?)"
+        self._soon(("change", repr(change.at), change.source), (sql, tuple(change)))
+
+    def _oldest_quarter(self) -> int:
+        """The last quarter that is older than a day."""
+        return int(self._now().timestamp() // QUARTER_S) - QUARTERS
+
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Write queued answers until cancelled, and then the rest."""
         task_status.started()
@@ -223,6 +260,9 @@ class PersistentCache:
             await self._db.execute("DELETE FROM answer WHERE expires_at<?", (now,))
             await self._db.execute("DELETE FROM point WHERE at<?1-keep_s", (now,))
             await self._db.execute("DELETE FROM usage WHERE hour<?", (int(now // 3600) - KEEP_H,))
+            await self._db.execute("DELETE FROM source_quarter WHERE quarter<=?", (self._oldest_quarter(),))
+            kept = "SELECT at FROM source_change ORDER BY at DESC LIMIT 1 OFFSET ?"
+            await self._db.execute(f"DELETE FROM source_change WHERE at<=({kept})", (CHANGES,))
         except DatabaseError as error:
             log.warning("old answers could not be removed", extra={"error": str(error)})
 

@@ -26,6 +26,7 @@ TABLES = (
     *("purchase", "tx_credit", "tx_reversal", "unapplied_payment", "payment_review"),
     *("x402_payment", "x402_confirmation", "sweep"),
     *("old_quote", "refund", "reissue"),
+    "uncharged_call",
 )
 """In the order of their sums. A migration that adds a table of money appends it; the file is then sealed anew."""
 SIZE = 32  # bytes of a hash, and of a sum

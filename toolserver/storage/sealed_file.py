@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from toolserver.core.private_file import write_private
+from toolserver.storage.connection import SqlConnection
 from toolserver.storage.errors import RowsRewritten, StorageFailed
 from toolserver.storage.high_water import HighWater, MarksBroken
 from toolserver.storage.migrate import migrate, migrations, verify
@@ -141,6 +142,14 @@ def find_schema_changes(db: sqlite3.Connection) -> list[str]:
     return sorted(missing + added + changed)
 
 
+def find_damage(db: SqlConnection, shown: int) -> list[tuple[str, str]]:
+    """What SQLite itself finds wrong with a file: the rule that is broken, and where."""
+    texts = [text for (text,) in db.execute(f"PRAGMA integrity_check({shown})")]
+    lost = [f"{row[0]} to {row[2]}" for row in db.execute("PRAGMA foreign_key_check")]
+    found = [("the file is sound", text) for text in texts if text != "ok"]
+    return found + [("references lead somewhere", where) for where in lost]
+
+
 def _schema(db: sqlite3.Connection) -> dict[str, str]:
     sql = """SELECT type || ' ' || name, tbl_name, sql FROM sqlite_master
       WHERE type IN ('table', 'index', 'trigger') AND sql IS NOT NULL"""
@@ -153,8 +162,8 @@ def _has_seal(db: sqlite3.Connection) -> bool:
 
 def _is_empty(db: sqlite3.Connection) -> bool:
     """Whether nothing was ever bought, called or recorded."""
-    sql = "SELECT NOT EXISTS(SELECT 1 FROM token) AND NOT EXISTS(SELECT 1 FROM receipt)"
-    return bool(db.execute(sql).fetchone()[0]) and not db.execute("SELECT 1 FROM no_charge LIMIT 1").fetchone()
+    tables = ("token", "receipt", "no_charge", "uncharged_call")
+    return not any(db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for table in tables)
 
 
 def is_small(db: sqlite3.Connection) -> bool:

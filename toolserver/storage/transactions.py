@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
 from toolserver.errors import ToolserverError
-from toolserver.storage.errors import StorageFailed
+from toolserver.storage.errors import StorageFailed, TransactionLost
 from toolserver.storage.row_seal import SealedConnection, seal_changes
 
 log = logging.getLogger(__name__)
@@ -24,11 +24,15 @@ Run = Callable[[sqlite3.Connection, list[Any]], list[Any]]
 
 
 class PendingOperation(NamedTuple):
-    """An operation that waits: the function that serves it and its like, its argument, and where its outcome goes."""
+    """An operation that waits: the function that serves it and its like, its argument, and where its outcome goes.
+
+    `room` names what one instance at a time changes, where several share a database; '' where each row is locked.
+    """
 
     run: Run
     argument: Any
     answer: asyncio.Future[Any]
+    room: str = ""
 
 
 class WrongOutcomes(ToolserverError):
@@ -47,7 +51,7 @@ def fail_group(group: list[PendingOperation], *checks: Callable[[], None]) -> li
 
 def read_each(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
     """Serve a group of reads, each in a transaction of its own, so that it sees all that was committed before it."""
-    return [_catch(partial(_run, asked.run, db, [asked.argument]))[0] for asked in group]
+    return [_catch(partial(run_group, asked.run, db, [asked.argument]))[0] for asked in group]
 
 
 def _catch(work: Callable[[], list[Any]]) -> list[Any]:
@@ -60,7 +64,7 @@ def _catch(work: Callable[[], list[Any]]) -> list[Any]:
 def commit_group(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
     """Apply a group of writes in one transaction. When an operation breaks it, apply each one on its own."""
     try:
-        return _transact(db, group, _apply_together)
+        return _transact(db, group, apply_together)
     except sqlite3.OperationalError as failure:
         if _concerns_the_file(failure):
             log.error("the database cannot be written", extra={"reason": str(failure)})
@@ -69,7 +73,7 @@ def commit_group(db: sqlite3.Connection, group: list[PendingOperation]) -> list[
     except Exception:
         log.exception("a group of writes failed; each is tried on its own")
     try:
-        return _transact(db, group, _apply_each)
+        return _transact(db, group, apply_each)
     except Exception as failure:
         return [failure] * len(group)
 
@@ -79,7 +83,7 @@ def _concerns_the_file(failure: sqlite3.OperationalError) -> bool:
     return getattr(failure, "sqlite_errorcode", 0) & 0xFF in _FILE_ERRORS
 
 
-def _run(run: Run, db: sqlite3.Connection, arguments: list[Any]) -> list[Any]:
+def run_group(run: Run, db: sqlite3.Connection, arguments: list[Any]) -> list[Any]:
     """The outcomes of a group. Raises WrongOutcomes: else somebody would wait for ever, or get another's outcome."""
     outcomes = run(db, arguments)
     if len(outcomes) != len(arguments):
@@ -107,16 +111,17 @@ def _transact(
     return outcomes
 
 
-def _apply_together(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
+def apply_together(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
     """Neighbours with the same function are applied together, in the order in which they came."""
     outcomes: list[Any] = []
     for run, neighbours in groupby(group, key=lambda asked: asked.run):
-        outcomes += _run(run, db, [asked.argument for asked in neighbours])
+        outcomes += run_group(run, db, [asked.argument for asked in neighbours])
     return outcomes
 
 
-def _apply_each(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
-    return [_guard(db, partial(_run, asked.run, db, [asked.argument]))[0] for asked in group]
+def apply_each(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
+    """Each operation by itself: one that raises leaves nothing behind, and its exception is its outcome."""
+    return [_guard(db, partial(run_group, asked.run, db, [asked.argument]))[0] for asked in group]
 
 
 def _guard(db: sqlite3.Connection, work: Callable[[], list[Any]]) -> list[Any]:
@@ -125,6 +130,8 @@ def _guard(db: sqlite3.Connection, work: Callable[[], list[Any]]) -> list[Any]:
     changed = db.changes.sums.copy() if isinstance(db, SealedConnection) else []
     try:
         outcomes = work()
+    except TransactionLost:
+        raise  # no operation is to blame: the whole group is run again
     except Exception as failure:
         db.execute("ROLLBACK TO one")  # raises when SQLite gave up the whole transaction: then the group fails
         if isinstance(db, SealedConnection):

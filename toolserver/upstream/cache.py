@@ -17,9 +17,10 @@ from cachetools import LRUCache
 from toolserver.clock import Clock
 from toolserver.core.single_flight import SingleFlight
 from toolserver.upstream.fetcher import Fetched, Fetcher
-from toolserver.upstream.freshness import judge
+from toolserver.upstream.freshness import judge, judge_order
 from toolserver.upstream.outlier_guard import OutlierGuard
 from toolserver.upstream.reading import SourceAnswer
+from toolserver.upstream.size_guard import SizeGuard
 from toolserver.upstream.source import Source
 from toolserver.upstream.source_errors import SourceError
 from toolserver.upstream.stillness_guard import StillnessGuard
@@ -31,6 +32,7 @@ Q = TypeVar("Q")
 R = TypeVar("R")
 
 ENTRIES, ENTRIES_FROM_USERS = 4096, 512
+ROOM_FROM_USERS = 8192  # bytes of a body that an answer from users may have on average; of larger ones fewer are kept
 REFRESH_AHEAD = 0.8
 LATER_S = 60.0  # how far away the turn may be of a request for which no caller waits
 
@@ -79,12 +81,26 @@ class _Kept:
     dated: datetime | None
     validators: dict[str, str]
     dropped: int = 0
+    size: int = 0  # bytes of the body
+
+    @property
+    def room(self) -> int:
+        """What it takes of the room for answers from users, in bytes."""
+        return min(max(self.size, ROOM_FROM_USERS), ROOM_FROM_USERS * ENTRIES_FROM_USERS)
 
 
 class SourceCache:
     """Answers from memory, else from the store, else from the upstream, asked once for all concurrent reads."""
 
-    def __init__(self, fetcher: Fetcher, *, clock: Clock, tasks: TaskGroup, store: BodyStore | None = None) -> None:
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        *,
+        clock: Clock,
+        tasks: TaskGroup,
+        store: BodyStore | None = None,
+        sizes: SizeGuard | None = None,
+    ) -> None:
         self._fetcher, self._clock, self._store = fetcher, clock, store or NoStore()
         self._single_flight = SingleFlight(tasks)
         self._kept: LRUCache[Hashable, _Kept] = LRUCache(ENTRIES)
@@ -93,7 +109,7 @@ class SourceCache:
         self._defaults: LRUCache[Hashable, bool] = LRUCache(ENTRIES_FROM_USERS)  # what nobody had to choose
         self._unstored: LRUCache[Hashable, bool] = LRUCache(ENTRIES)  # keys known not to be in the store
         self.outlier_guard = OutlierGuard()
-        self._stillness_guard = StillnessGuard()
+        self._stillness_guard, self.size_guard = StillnessGuard(), sizes or SizeGuard()
 
     async def fresh(
         self, source: Source[Q, R], query: Q, *, sla_s: float, is_chosen: bool = False, is_patient: bool = True
@@ -199,6 +215,11 @@ class SourceCache:
             )
         finally:
             self._held.pop(key, None)
+        if kept is not None:
+            before, since = kept.newest_at, kept.fetched_at
+            judge_order(source, newest=fetched.newest_at, before=before, since=since, now=fetched.fetched_at)
+        if not (is_chosen or source.user_input):
+            self.size_guard.check(source, _store_key(key), fetched.value, fetched.fetched_at)
         self._stillness_guard.check(source, key, fetched.value, fetched.fetched_at)
         self.outlier_guard.check(source, fetched.value, fetched.fetched_at)
         if kept is not None and fetched.body is None:
@@ -212,8 +233,11 @@ class SourceCache:
         self._keep(source, _key(source, query), fetched)
 
     def _keep(self, source: Source[Any, Any], key: Hashable, fetched: Fetched) -> None:
+        table = self._table(source)
         times = (fetched.fetched_at, fetched.newest_at, fetched.dated)
-        self._table(source)[key] = _Kept(fetched.value, *times, fetched.validators, fetched.dropped)
+        before = table.get(key)
+        size = len(fetched.body) if fetched.body is not None else before.size if before else 0
+        table[key] = _Kept(fetched.value, *times, fetched.validators, fetched.dropped, size)
 
     def _save(self, source: Source[Any, Any], key: Hashable, fetched: Fetched) -> None:
         if source.user_input:
@@ -256,8 +280,12 @@ class SourceCache:
             return self._kept
         table = self._from_users.get(source.name)
         if table is None:
-            table = self._from_users[source.name] = LRUCache(ENTRIES_FROM_USERS)
+            table = self._from_users[source.name] = LRUCache(ROOM_FROM_USERS * ENTRIES_FROM_USERS, _room_of)
         return table
+
+
+def _room_of(kept: _Kept) -> int:
+    return kept.room
 
 
 async def _cancel_when(event: anyio.Event, scope: anyio.CancelScope) -> None:

@@ -33,6 +33,7 @@ from toolserver.upstream.source_errors import (
     SourceUnusable,
 )
 from toolserver.upstream.source_health import SourceHealth
+from toolserver.upstream.source_history import SourceHistory
 from toolserver.upstream.throttle import Budget, Throttle
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _judge_life(source: Source[Any, Any], parsed: ParsedBody, now: datetime) -> 
 class Fetcher:
     """Fetches from upstreams. With `via`, every request goes to that loopback address (the simulated world).
 
-    `record` is given every exchange, also one that failed.
+    `record` is given every exchange, also one that failed; `history` counts how each source did.
     """
 
     def __init__(
@@ -99,10 +100,13 @@ class Fetcher:
         observe: Callable[[str, str, float, bool], None] = lambda source, outcome, seconds, asked: None,
         transport: "httpx.AsyncBaseTransport | None" = None,
         record: RecordExchange | None = None,
+        history: SourceHistory | None = None,
     ) -> None:
+        self.history = history or SourceHistory(clock)
         self._clock, self._keys, self._barred, self._observe = clock, keys, _BARRED[licence_policy], observe
         self._throttle, self._large = Throttle(clock=clock, keys=keys), LargeBodies()
-        self.health, self._health_for_callers = SourceHealth(clock), SourceHealth(clock, is_for_callers=True)
+        self.health = SourceHealth(clock, history=self.history)
+        self._health_for_callers = SourceHealth(clock, is_for_callers=True, history=self.history)
         self.announcements, self.refusals = Announcements(clock), HostRefusals(clock)
         self._sender = HttpSender(
             clock=clock,

@@ -8,6 +8,7 @@ from toolserver.upstream.source import Source
 from toolserver.upstream.source_errors import SourceChanged, SourceFrozen
 
 AHEAD_S = 86400  # a document may be dated a day ahead (time zones), and no further
+BACK_S = 3600.0  # so long after an answer none is believed whose newest item is older; an item may be withdrawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +40,13 @@ def judge_times(source: Source[Any, Any], dated: datetime | None, now: datetime)
         raise SourceFrozen(f"newest is of {dated:%Y-%m-%d %H:%M}")
     if dated and (dated - now).total_seconds() > AHEAD_S:
         raise SourceChanged(f"newest is of {dated:%Y-%m-%d}, which is to come")
+
+
+def judge_order(
+    source: Source[Any, Any], *, newest: datetime | None, before: datetime | None, since: datetime, now: datetime
+) -> None:
+    """Raise SourceFrozen for an answer whose newest item is older than that of the one `before`, fetched at `since`."""
+    if not source.advances or before is None or (now - since).total_seconds() > BACK_S:
+        return
+    if newest is None or newest < before:
+        raise SourceFrozen(f"newest went back from {before:%Y-%m-%d %H:%M}")

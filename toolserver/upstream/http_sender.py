@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import anyio
+import anyio.to_thread
+
 from toolserver.clock import Clock
 from toolserver.core.recorded_exchange import RecordedExchange
 from toolserver.upstream.announcements import Announcements
@@ -40,6 +43,7 @@ class HttpSender:
         self._user_agent, self._announcements = user_agent, announcements
         self._transport, self._record = transport, record
         self._client: httpx.AsyncClient | None = None
+        self._opening = anyio.Lock()
 
     async def aclose(self) -> None:
         if self._client is not None:
@@ -54,6 +58,7 @@ class HttpSender:
                 raw = await connect(request)
                 exchange.status, exchange.body = raw.status, raw.body
                 return raw
+        await self._open()
         import httpx
 
         try:
@@ -102,8 +107,8 @@ class HttpSender:
         elif self._via:
             target = f"{self._via}/u/{url.netloc.decode()}{url.raw_path.decode()}"
         if isinstance(request, Post):
-            return self._http().stream("POST", target, headers=headers, json=request.json)
-        return self._http().stream("GET", target, headers=headers)
+            return self._opened().stream("POST", target, headers=headers, json=request.json)
+        return self._opened().stream("GET", target, headers=headers)
 
     @contextmanager
     def _watch(
@@ -124,17 +129,30 @@ class HttpSender:
             if self._record is not None:
                 self._record(source, request, exchange)
 
-    def _http(self) -> "httpx.AsyncClient":
+    async def _open(self) -> None:
+        """Make the client at the first request, in a thread: its modules and certificates take a fifth of a second."""
+        if self._client is not None:
+            return
+        async with self._opening:
+            if self._client is not None:
+                return
+            if self._transport is not None:
+                self._client = self._make_client()
+            else:
+                self._client = await anyio.to_thread.run_sync(self._make_client)
+
+    def _opened(self) -> "httpx.AsyncClient":
+        assert self._client is not None, "send opens it"
+        return self._client
+
+    def _make_client(self) -> "httpx.AsyncClient":
         import httpx
 
-        if self._client is None:
-            limits = httpx.Limits(max_connections=256, max_keepalive_connections=16, keepalive_expiry=20)
-            self._client = httpx.AsyncClient(
-                http2=self._via is None,
-                verify=self._via is None,  # the context costs 30 ms and is of no use on loopback
-                trust_env=False,
-                limits=limits,
-                timeout=None,  # the exchange as a whole has a deadline
-                transport=self._transport,
-            )
-        return self._client
+        return httpx.AsyncClient(
+            http2=self._via is None,
+            verify=self._via is None,  # the context costs 30 ms and is of no use on loopback
+            trust_env=False,
+            limits=httpx.Limits(max_connections=256, max_keepalive_connections=16, keepalive_expiry=20),
+            timeout=None,  # the exchange as a whole has a deadline
+            transport=self._transport,
+        )

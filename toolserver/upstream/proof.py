@@ -65,5 +65,12 @@ class Proof:
 
 def is_empty(value: Any) -> bool:
     """Whether an answer lists nothing: a list, or a record whose first field is one."""
+    return count_listed(value) == 0
+
+
+def count_listed(value: Any) -> int | None:
+    """How many items an answer lists: a list, or a record whose first field is one. None for what is no list."""
     listed = value[0] if hasattr(value, "_fields") and value else value
-    return listed is None or (isinstance(listed, Sized) and not isinstance(listed, str | bytes) and not len(listed))
+    if listed is None:
+        return 0
+    return len(listed) if isinstance(listed, Sized) and not isinstance(listed, str | bytes) else None

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from toolserver.upstream.source import Source
+from toolserver.upstream.source_errors import SourceDown
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -67,6 +68,23 @@ class CallReader:
             is_chosen=is_chosen or self._is_chosen,
             is_patient=is_patient and self._is_patient,
         )
+
+    async def kept(self, source: Source[Q, R], query: Q) -> SourceAnswer[R] | None:
+        """Do what `SourceReader.kept` does."""
+        return await self._reader.kept(source, query)
+
+
+class KeptReader:
+    """Reads nothing but what is kept: for a call whose time is over. Every other read fails, as `failure` says."""
+
+    def __init__(self, reader: SourceReader, failure: SourceDown) -> None:
+        self._reader, self._failure = reader, failure
+
+    async def fresh(
+        self, source: Source[Q, R], query: Q, *, sla_s: float, is_chosen: bool = False, is_patient: bool = True
+    ) -> SourceAnswer[R]:
+        """Raises SourceError, always."""
+        raise SourceDown(str(self._failure), word=self._failure.word)
 
     async def kept(self, source: Source[Q, R], query: Q) -> SourceAnswer[R] | None:
         """Do what `SourceReader.kept` does."""

@@ -63,6 +63,11 @@ class HostRefusals:
         """Return what is remembered, by host: of several refusals the one that lasts longest."""
         return [max(found.values(), key=_end) for host in sorted(self._kept) if (found := self._find(host))]
 
+    def list_closed(self) -> list[tuple[str, int, float]]:
+        """Return the hosts that are left alone now, each with the status of its refusal and the seconds left."""
+        now = self._clock.time()
+        return [(each.host, each.status, each.until - now) for each in self.list_all() if now < each.until]
+
     def _find(self, host: str) -> dict[str, HostRefusal]:
         """The refusals of a host, each until a day after its pause."""
         now, kept = self._clock.time(), self._kept.get(host, {})

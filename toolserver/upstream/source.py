@@ -123,6 +123,11 @@ class Source(Generic[Q, R]):
         ageless: why an answer has no age limit, in a sentence: where no `newest_max_s`, no proof and no `moves` is one.
         least: fewest items of a sized answer; fewer raises `SourceEmpty` (0: may be empty, if there is a `proof`).
         proof: what proves that the source is alive; required where `least` is 0, and otherwise checked if given.
+        lists: what it lists, in a word that providers of the same things share: lists that are far shorter than usual
+            are believed when two of them are.
+        size_varies: why the number of items may fall to less than a seventh of what it usually is, in a sentence.
+        advances: no time of its newest item can prove that it is of today, but that time does not go back: if it does
+            within an hour, the answer is an old one and `SourceFrozen` is raised.
         moves: what of an answer changes all the time, to the last digit: if it stands still, `SourceFrozen` is raised.
         also: statuses besides 200 that are an answer (404 where "not indexed" is what was asked).
         conditional: send If-None-Match and If-Modified-Since, understand 304.
@@ -154,6 +159,9 @@ class Source(Generic[Q, R]):
     ageless: str = ""
     least: int = 1
     proof: Proof | None = None
+    lists: str = ""
+    size_varies: str = ""
+    advances: bool = False
     moves: Callable[[R], Hashable] | None = None
     also: frozenset[int] = frozenset()
     key: Callable[[Q], Hashable] = same
@@ -170,6 +178,8 @@ class Source(Generic[Q, R]):
             raise TypeError(f"{self.name} may be empty and declares no proof of life: see docs/adding-a-source.md")
         if self.ageless and (self.has_age_limit or len(self.ageless.split()) < 4):
             raise TypeError(f"{self.name} has an age limit, or says in less than a sentence why it has none")
+        if self.size_varies and len(self.size_varies.split()) < 4:
+            raise TypeError(f"{self.name} says in less than a sentence why the number of its items varies")
 
     def plan(self, query: Q, keys: Keys) -> Plan:
         """What to send for a query with the API keys that are set."""

@@ -3,15 +3,17 @@
 import logging
 
 from toolserver.clock import Clock
-from toolserver.core.circuit_breaker import BreakerPolicy, CircuitBreaker
+from toolserver.core.circuit_breaker import BreakerPolicy, CircuitBreaker, State
 from toolserver.upstream.source_errors import (
     HostRefused,
     SourceDown,
     SourceEmpty,
     SourceError,
+    SourceFrozen,
     SourceImplausible,
     SourceLimited,
 )
+from toolserver.upstream.source_history import SourceHistory
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +35,14 @@ class SourceHealth:
 
     Queries that callers choose have circuits of their own, which take ten failures, and which a refusal of the query
     (status 4xx, or an empty answer) does not open: it says something about the query, not about the source.
+
+    What is known of a source is also counted in `history`: every exchange that says something about it, and each time
+    that its circuit opened or closed again.
     """
 
-    def __init__(self, clock: Clock, *, is_for_callers: bool = False) -> None:
+    def __init__(self, clock: Clock, *, is_for_callers: bool = False, history: SourceHistory | None = None) -> None:
         self._clock, self._is_for_callers = clock, is_for_callers
+        self._history = history or SourceHistory(clock)
         self._policy = POLICY_FOR_CALLERS if is_for_callers else POLICY
         self._circuits: dict[str, CircuitBreaker] = {}
         self._down: set[str] = set()
@@ -47,16 +53,29 @@ class SourceHealth:
         if circuit is not None and not circuit.closed and not circuit.start_probe():
             raise CircuitOpen(f"probe in {circuit.wait_s:.0f} s")
 
+    def list_open(self) -> list[tuple[str, float]]:
+        """Return the sources that are not asked because they keep failing, and for how many seconds more, by name."""
+        return [(name, circuit.wait_s) for name, circuit in sorted(self._circuits.items()) if not circuit.closed]
+
     def record_success(self, name: str) -> None:
         """Count a good answer."""
         if name in self._down:
             log.warning("source is back", extra={"source": name, "for_callers": self._is_for_callers})
             self._down.remove(name)
+        self._history.count(name, "good", "ok")
         if (circuit := self._circuits.get(name)) is not None:
-            _record(circuit, good=True)
+            self._record(name, circuit, "ok")
+
+    def state(self, name: str) -> State:
+        """How the circuit of a source stands."""
+        circuit = self._circuits.get(name)
+        return "closed" if circuit is None else circuit.state
 
     def record_failure(self, name: str, error: SourceError) -> None:
         """Count a failure, unless the source was not asked, limited or refused us, or gave an implausible value."""
+        of_query = self._is_for_callers and self._is_no_failure(error)
+        if error.asked and not of_query:
+            self._history.count(name, "old" if isinstance(error, SourceFrozen) else "failed", error.word)
         if not error.asked or isinstance(error, SourceLimited | SourceImplausible) or self._is_no_failure(error):
             self.record_nothing(name)
             return
@@ -66,7 +85,7 @@ class SourceHealth:
                 extra={"source": name, "reason": error.reason, "for_callers": self._is_for_callers},
             )
             self._down.add(name)
-        _record(self._circuits.setdefault(name, CircuitBreaker(self._clock, self._policy)), good=False)
+        self._record(name, self._circuits.setdefault(name, CircuitBreaker(self._clock, self._policy)), error.word)
 
     def _is_no_failure(self, error: SourceError) -> bool:
         """Whether the host refuses us, which is remembered elsewhere, or the caller's query is what it did not like."""
@@ -79,10 +98,12 @@ class SourceHealth:
         if (circuit := self._circuits.get(name)) is not None:
             circuit.abandon_probe()
 
-
-def _record(circuit: CircuitBreaker, *, good: bool) -> None:
-    """Count a result. While a probe is under way, a late result of an earlier request decides just as well."""
-    if circuit.state == "half_open":
-        circuit.record_probe(good=good)
-    else:
-        circuit.record(good=good)
+    def _record(self, name: str, circuit: CircuitBreaker, word: str) -> None:
+        """Count a result. While a probe is under way, a late result of an earlier request decides just as well."""
+        was_closed, good = circuit.closed, word == "ok"
+        if circuit.state == "half_open":
+            circuit.record_probe(good=good)
+        else:
+            circuit.record(good=good)
+        if circuit.closed != was_closed and not self._is_for_callers:
+            self._history.note(name, "down" if was_closed else "back", word)

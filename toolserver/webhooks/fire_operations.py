@@ -11,7 +11,7 @@ A fire moves in one direction only:
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolserver import ids
+from toolserver.core import ids
 from toolserver.errors import NotFound, SubscriptionConflict
 from toolserver.webhooks.delivery_rules import after_failure, after_success, untell
 from toolserver.webhooks.records import ClaimedFire, FireKind, FireState, WebhookFire, WebhookSubscription

@@ -12,6 +12,7 @@ import msgspec
 
 from toolserver.errors import ToolserverError
 from toolserver.purchases.token_encryption import decrypt_token, encrypt_token
+from toolserver.receipts.keys import find_key_file
 
 KEY_FILE = "keys/webhooks.key"  # below the data directory
 KEY_BYTES = 32
@@ -68,9 +69,13 @@ def temporary_key() -> SecretBoxKey:
     return SecretBoxKey(secrets.token_bytes(KEY_BYTES))
 
 
-def open_key(data_dir: Path) -> SecretBoxKey:
-    """The key of a data directory, made when it is first needed. Raises SecretsUnreadable."""
-    path = data_dir / KEY_FILE
+def open_key(data_dir: Path, keys_dir: Path | None = None) -> SecretBoxKey:
+    """The key of a data directory, or of a mounted secret, made when it is first needed. Raises SecretsUnreadable."""
+    return ensure_key(find_key_file(data_dir, KEY_FILE, keys_dir))
+
+
+def ensure_key(path: Path) -> SecretBoxKey:
+    """The key of a file, which is made if it is missing. Raises SecretsUnreadable."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as made:

@@ -1,12 +1,12 @@
 """Webhooks in SQLite, in the file of the ledger: operations that come at the same time share an fsync."""
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import zstandard
 
 from toolserver.errors import ToolserverError
+from toolserver.storage.connection import SqlConnection
 from toolserver.storage.group_commit import GroupCommit
 from toolserver.webhooks.records import WebhookFire, WebhookSubscription
 from toolserver.webhooks.sqlite_tables import SqliteTables
@@ -14,6 +14,7 @@ from toolserver.webhooks.tables import WebhookOperation
 
 R = TypeVar("R")
 
+ROOM = "webhooks"  # subscriptions and fires are changed, and claimed, on one instance at a time
 LEVEL = 3
 MOST_PAYLOAD = 4 * 1024 * 1024
 
@@ -25,7 +26,7 @@ class SqliteWebhookStore:
         self._file = file
 
     async def apply(self, operation: WebhookOperation[R]) -> R:
-        outcome: R = await self._file.together(_apply_group, operation)
+        outcome: R = await self._file.together(_apply_group, operation, room=ROOM)
         return outcome
 
     async def subscription(self, id: str) -> WebhookSubscription | None:
@@ -48,17 +49,17 @@ class SqliteWebhookStore:
 
     async def save_payload(self, digest: str, body: bytes, now: int) -> None:
         packed = zstandard.ZstdCompressor(level=LEVEL).compress(body)
-        await self._file.alone(lambda db: SqliteTables(db).save_payload(digest, packed, now))
+        await self._file.alone(lambda db: SqliteTables(db).save_payload(digest, packed, now), room=ROOM)
 
     async def payload(self, digest: str) -> bytes | None:
         packed = await self._file.read(lambda db: SqliteTables(db).find_payload(digest))
         return None if packed is None else zstandard.ZstdDecompressor().decompress(packed, MOST_PAYLOAD)
 
     async def forget_payloads(self, before: int) -> int:
-        return await self._file.alone(lambda db: SqliteTables(db).forget_payloads(before))
+        return await self._file.alone(lambda db: SqliteTables(db).forget_payloads(before), room=ROOM)
 
 
-def _apply_group(db: sqlite3.Connection, group: Sequence[WebhookOperation[Any]]) -> list[Any]:
+def _apply_group(db: SqlConnection, group: Sequence[WebhookOperation[Any]]) -> list[Any]:
     """The outcomes of a group. A refusal is an outcome; any other failure fails the group, and each is tried alone."""
     tables = SqliteTables(db)
     return [_outcome(operation, tables) for operation in group]

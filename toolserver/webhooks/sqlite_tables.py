@@ -1,16 +1,18 @@
 """The rows of webhooks in SQLite, within one transaction of the writer's thread."""
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from toolserver.storage.connection import SqlConnection, in_order, is_shared
 from toolserver.webhooks.records import WebhookFire, WebhookSubscription
 from toolserver.webhooks.schedule import FAR_FAILING_MS, FAR_MS, SLOT_MS
 
 _SUBSCRIPTION = ", ".join(WebhookSubscription._fields)
 _FIRE = ", ".join(WebhookFire._fields)
 _OPEN = "state IN ('open', 'accepted')"
-_DUE = "state = 'active' AND (consecutive_failures > 0 OR slow > 0)"  # an index has the second part as its first column
+_FAILING = "(consecutive_failures > 0 OR slow > 0)"  # the first column of an index
+_FAILING_ON_SERVER = "(CASE WHEN consecutive_failures > 0 OR slow > 0 THEN 1 ELSE 0 END)"
+_DUE = f"state = 'active' AND {_FAILING}"
 
 
 def _insert(table: str, fields: Sequence[str]) -> str:
@@ -26,9 +28,10 @@ SAVE_SUBSCRIPTION = _update("webhook_subscription", WebhookSubscription._fields)
 ADD_FIRE = _insert("webhook_fire", WebhookFire._fields).removesuffix("?)") + (
     "(SELECT coalesce(max(seq), 0) + 1 FROM webhook_fire WHERE subscription = ?2))"
 )
+
 SAVE_FIRE = _update("webhook_fire", WebhookFire._fields)
 CLAIM_SUBSCRIPTIONS = f"""UPDATE webhook_subscription
-  SET due_at = ?1 + {SLOT_MS} - ((?1 - created_at) % {SLOT_MS} + {SLOT_MS}) % {SLOT_MS}
+  SET due_at = CAST(?1 AS bigint) + {SLOT_MS} - ((?1 - created_at) % {SLOT_MS} + {SLOT_MS}) % {SLOT_MS}
   WHERE id IN (SELECT id FROM webhook_subscription WHERE {_DUE} = ?3 AND due_at <= ?1 ORDER BY due_at LIMIT ?2)
   RETURNING {_SUBSCRIPTION}"""
 CLAIM_FIRES = f"""UPDATE webhook_fire SET due_at = ?4, claims = claims + 1
@@ -44,17 +47,21 @@ NEXT_DUE = f"""SELECT min(due_at) FROM (
   UNION ALL SELECT min(due_at) FROM webhook_subscription WHERE {_DUE} = 1
   UNION ALL SELECT min(due_at) FROM webhook_fire WHERE {_OPEN} AND lane = 0
   UNION ALL SELECT min(due_at) FROM webhook_fire WHERE {_OPEN} AND lane = 1
-  UNION ALL SELECT min(due_at) FROM webhook_fire WHERE {_OPEN} AND lane = 2)"""
+  UNION ALL SELECT min(due_at) FROM webhook_fire WHERE {_OPEN} AND lane = 2) AS next"""
 
 
 class SqliteTables:
     """The rows, as operations see them."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: SqlConnection) -> None:
         self._db = db
 
+    def _spell(self, sql: str) -> str:
+        """The same for the engine of the connection, so that it uses the index that is meant."""
+        return in_order(self._db, sql.replace(_FAILING, _FAILING_ON_SERVER) if is_shared(self._db) else sql)
+
     def _subscriptions(self, sql: str, *parameters: Any) -> list[WebhookSubscription]:
-        rows = self._db.execute(f"SELECT {_SUBSCRIPTION} FROM webhook_subscription {sql}", parameters)
+        rows = self._db.execute(self._spell(f"SELECT {_SUBSCRIPTION} FROM webhook_subscription {sql}"), parameters)
         return [WebhookSubscription(*row) for row in rows]
 
     def _fires(self, sql: str, *parameters: Any) -> list[WebhookFire]:
@@ -75,7 +82,9 @@ class SqliteTables:
             self._db.execute(f"UPDATE webhook_subscription SET {column}=? WHERE {column}=?", (after, before))
 
     def list_all(self, limit: int, state: str | None) -> list[WebhookSubscription]:
-        return self._subscriptions("WHERE ?1 IS NULL OR state=?1 ORDER BY created_at DESC, id LIMIT ?2", state, limit)
+        return self._subscriptions(
+            "WHERE CAST(?1 AS TEXT) IS NULL OR state=?1 ORDER BY created_at DESC, id LIMIT ?2", state, limit
+        )
 
     def add(self, subscription: WebhookSubscription) -> None:
         self._db.execute(ADD_SUBSCRIPTION, subscription)
@@ -88,15 +97,15 @@ class SqliteTables:
         self._db.execute("DELETE FROM webhook_subscription WHERE id=?", (id,))
 
     def claim_due(self, now: int, limit: int, *, failing: bool) -> list[WebhookSubscription]:
-        rows = self._db.execute(CLAIM_SUBSCRIPTIONS, (now, limit, int(failing))).fetchall()
-        return [WebhookSubscription(*row) for row in rows]
+        rows = self._db.execute(self._spell(CLAIM_SUBSCRIPTIONS), (now, limit, int(failing))).fetchall()
+        return sorted((WebhookSubscription(*row) for row in rows), key=lambda claimed: (claimed.created_at, claimed.id))
 
     def find_fire(self, id: str) -> WebhookFire | None:
         return next(iter(self._fires("WHERE id=?", id)), None)
 
     def list_fires(self, subscription: str, limit: int, before: str | None) -> list[WebhookFire]:
         return self._fires(
-            "WHERE subscription=?1 AND (?3 IS NULL OR seq < (SELECT seq FROM webhook_fire WHERE id=?3)) "
+            "WHERE subscription=?1 AND (CAST(?3 AS TEXT) IS NULL OR seq < (SELECT seq FROM webhook_fire WHERE id=?3)) "
             "ORDER BY seq DESC LIMIT ?2",
             subscription,
             limit,
@@ -111,7 +120,7 @@ class SqliteTables:
 
     def claim_fires(self, now: int, lane: int, limit: int, lease_until: int) -> list[WebhookFire]:
         rows = self._db.execute(CLAIM_FIRES, (now, lane, limit, lease_until)).fetchall()
-        return [WebhookFire(*row) for row in rows]
+        return sorted((WebhookFire(*row) for row in rows), key=lambda claimed: (claimed.created_at, claimed.id))
 
     def trim_fires(self, subscription: str, keep: int) -> None:
         self._db.execute(TRIM_FIRES, (subscription, keep))
@@ -141,7 +150,7 @@ class SqliteTables:
         )
 
     def next_due(self) -> int | None:
-        found: int | None = self._db.execute(NEXT_DUE).fetchone()[0]
+        found: int | None = self._db.execute(self._spell(NEXT_DUE)).fetchone()[0]
         return found
 
     def save_payload(self, digest: str, body: bytes, now: int) -> None:
@@ -156,4 +165,4 @@ class SqliteTables:
         return None if row is None else row[0]
 
     def forget_payloads(self, before: int) -> int:
-        return self._db.execute(FORGET_PAYLOADS, (before,)).rowcount
+        return self._db.execute(self._spell(FORGET_PAYLOADS), (before,)).rowcount

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from toolserver.world import error_replies, transforms
+from toolserver.world import error_replies, hostile_text, transforms
 from toolserver.world.faults import Rule
 from toolserver.world.model import Ask, Handler, Reply, Route, Routes, World
 from toolserver.world.rendering import RenderedReply, Renderer
@@ -125,6 +125,7 @@ CHANGES: dict[str, Callable[[Reply, Rule, float], Reply]] = {
     "empty": lambda reply, rule, now: transforms.empty(reply),
     "zeros": lambda reply, rule, now: transforms.zeros(reply, now, rule.with_["keep_times"]),
     "drift": lambda reply, rule, now: transforms.drift(reply, rule.with_["form"]),
+    "hostile": lambda reply, rule, now: hostile_text.spoil(reply, rule.with_["links"]),
     "jump": lambda reply, rule, now: transforms.jump(reply, now, rule.with_["factor"]),
     "announce": lambda reply, rule, now: _announce(reply, rule),
     "oversize": lambda reply, rule, now: transforms.oversize(reply, rule.with_["mib"]),

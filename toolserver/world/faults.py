@@ -43,6 +43,7 @@ KINDS: dict[str, dict[str, tuple[Check, Any]]] = {  # parameter -> (its check, i
     "old": {"seconds": (_number(0, 1e9), 86_400)},
     "drift": {"form": (request_checks.text, None)},
     "jump": {"factor": (_number(-1e9, 1e9), 1.5)},
+    "hostile": {"links": (request_checks.flag, False)},
     "oversize": {"mib": (_number(0.001, 128), 32)},
     "geo": {"code": (_whole(400, 499), 403)},
     "auth": {},

@@ -27,6 +27,7 @@ from toolserver.calls.sale import (
     show_answer,
     unpack_sale,
 )
+from toolserver.calls.uncharged_limit import UnchargedLimit
 from toolserver.core.caller import Caller, token_hash
 from toolserver.core.metrics import Metrics
 from toolserver.errors import (
@@ -54,6 +55,7 @@ log = logging.getLogger(__name__)
 SCOPE = "x402"
 AGAIN_S = 600  # how long after its settlement a payment is answered again
 AGAIN_WITH_KEY_S = 86_400  # the same, with the Idempotency-Key of the first request
+BY_X402 = "premium tools by x402"  # all of them together, in the limit of what an address gets for nothing
 _SIGNED = ("X-Service-Receipt-Id", "X-Service-Receipt")
 
 
@@ -88,9 +90,10 @@ class ExactScheme:
         idempotency: Idempotency,
         metrics: Metrics,
         receipts: Receipts | None,
+        uncharged: UnchargedLimit,
     ) -> None:
         self._settling, self._answers, self._idempotency = settling, answers, idempotency
-        self._metrics, self._receipts = metrics, receipts
+        self._metrics, self._receipts, self._uncharged = metrics, receipts, uncharged
 
     def offer(self, operation: Operation) -> Offer:
         """What a call costs."""
@@ -166,6 +169,7 @@ class ExactScheme:
             detail = "No source of this payload answered. The payment was not made."
             raise await self._refused(call, UpstreamUnavailable(detail, headers={"Retry-After": "15"}), "5xx")
         if reason is not None:  # kept all the same: one authorisation gets one answer
+            await self._count_uncharged(call)
             return PaymentSale(await self._sold(call, rendered, reason), None)
         tx = await self._settle(call)
         return PaymentSale(await self._sold(call, rendered, None), _settlement(call.payment, tx))
@@ -179,6 +183,7 @@ class ExactScheme:
             detail = "No source of this payload answered. The payment was made: send the same one again for the answer."
             raise UpstreamUnavailable(detail, headers={"Retry-After": "15"})
         if reason is not None:
+            await self._count_uncharged(call)
             raise _NotOwed(await self._sold(call, rendered, reason))
         return PaymentSale(await self._sold(call, rendered, None), _settlement(call.payment, tx))
 
@@ -202,6 +207,12 @@ class ExactScheme:
             log.exception("a call that came with a payment failed", extra=_who(call))
             raise await self._refused(call, InternalError(OUR_FAULT), "5xx") from None
 
+    async def _count_uncharged(self, call: _CalledOperation) -> None:
+        """Count a call for which nothing is taken. Raises RateLimited: there were too many, and it gets nothing."""
+        await self._uncharged.count(f"x402 {call.payment.shown_payer}", call.operation.name)
+        if call.caller.limited:  # another authorisation is signed for nothing, and another account costs little
+            await self._uncharged.count(call.caller.client, BY_X402)
+
     async def _sold(self, call: _CalledOperation, rendered: RenderedResponse, reason: str | None) -> PaidCallResult:
         """The answer with its receipt. Once it is paid for, it is given with or without one."""
         charged = call.operation.credits if reason is None else 0
@@ -215,7 +226,8 @@ class ExactScheme:
         return PaidCallResult(rendered, charged, None, reason, *(signed or (None, None)))
 
     async def _refused(self, call: _CalledOperation, rejected: CallRejected, reason: NoCharge) -> CallRejected:
-        """The refusal with a receipt that says that nothing was taken."""
+        """The refusal with a receipt that says that nothing was taken. Raises RateLimited: there were too many."""
+        await self._count_uncharged(call)
         self._metrics.settled(call.operation.name, call.operation.credits, reason)
         try:
             signed = await self._signed(call, reason, charged=0, status=rejected.status)

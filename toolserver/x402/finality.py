@@ -16,6 +16,7 @@ from toolserver.purchases.policy import ObservedTransaction, Policy
 from toolserver.purchases.reorg_watch import MISSING_S
 from toolserver.purchases.rpc_pool import RpcPool
 from toolserver.purchases.units import USDC
+from toolserver.storage.leased_task import Turn, is_our_turn
 from toolserver.x402.store import TopupCredit
 from toolserver.x402.topup_owner import owner_of
 from toolserver.x402.wire import Payment
@@ -84,7 +85,7 @@ class ConfirmationStore(Protocol):
 
 
 class PaymentFinality:
-    """Waits for large payments, and watches all of them."""
+    """Waits for large payments, and watches all of them on the instance whose `turn` it is."""
 
     def __init__(
         self,
@@ -95,9 +96,10 @@ class PaymentFinality:
         *,
         pay_to: bytes,
         wait_s: float,
+        turn: Turn | None = None,
     ) -> None:
         self._store, self._chain, self._clock, self._policy = store, chain, clock, policy
-        self._pay_to, self._wait_s = pay_to, wait_s
+        self._pay_to, self._wait_s, self._turn = pay_to, wait_s, turn
 
     def is_large(self, amount: int) -> bool:
         """Whether credits wait for more than the settlement."""
@@ -122,7 +124,8 @@ class PaymentFinality:
         """Watch, until cancelled."""
         while True:
             try:
-                await self.look()
+                if await is_our_turn(self._turn):
+                    await self.look()
             except Exception:
                 log.exception("signed payments could not be watched")
             await self._clock.sleep(LOOK_S)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 REQUIRED, SIGNATURE, RESPONSE = "PAYMENT-REQUIRED", "PAYMENT-SIGNATURE", "PAYMENT-RESPONSE"
-SIGNATURE_1 = "X-PAYMENT"  # the header of a payment in version 1
+SIGNATURE_1, RESPONSE_1 = "X-PAYMENT", "X-PAYMENT-RESPONSE"  # the same in version 1
 NETWORKS_1 = {"eip155:8453": "base"}  # how version 1 names the networks
 TOPUP_PATH = "/api/payment/topup"
 META_PAYMENT, META_RESPONSE = "x402/payment", "x402/payment-response"  # the same on MCP, as objects in `_meta`
@@ -34,3 +34,8 @@ def _accept_version_1(offered: dict[str, Any]) -> dict[str, Any]:
     same = {name: offered[name] for name in ("scheme", "payTo", "asset", "maxTimeoutSeconds", "extra")}
     network = NETWORKS_1.get(offered["network"], offered["network"])
     return same | {"network": network, "maxAmountRequired": offered["amount"]}
+
+
+def settle_version_1(told: dict[str, Any]) -> dict[str, Any]:
+    """How a payment ended, as clients of version 1 read it."""
+    return told | {"network": NETWORKS_1.get(told["network"], told["network"])}

@@ -12,10 +12,12 @@ from toolserver.clock import Clock
 from toolserver.core.credit_price import ATOMIC
 from toolserver.settings import PaymentSettings
 from toolserver.settings import X402Settings as Settings
+from toolserver.storage.leased_task import LeasedTask, need_no_turn
 
 if TYPE_CHECKING:
     from toolserver.calls.idempotency import Idempotency
     from toolserver.calls.response_cache import ResponseCache
+    from toolserver.calls.uncharged_limit import UnchargedLimit
     from toolserver.core.metrics import Metrics
     from toolserver.purchases.ceilings import SalesRecord
     from toolserver.purchases.rpc_pool import RpcPool
@@ -38,16 +40,18 @@ async def open_x402(
     settings: Settings,
     payments: PaymentSettings,
     *,
-    make_store: "Callable[[], PaymentStore]",
-    make_confirmations: "Callable[[], ConfirmationStore]",
+    make_store: "Callable[..., PaymentStore]",
+    make_confirmations: "Callable[..., ConfirmationStore]",
     make_review: "Callable[[], SalesRecord]",
+    make_task: Callable[[str], LeasedTask | None] = need_no_turn,
     clock: Clock,
     base_url: str,
     host: str,
 ) -> AsyncIterator["SettlementService | None"]:
     """What takes x402 payments, as the settings say; None when they are off.
 
-    `payments` names RPC servers of the chain, if any; the stores are made only when x402 is on.
+    `payments` names RPC servers of the chain, if any; the stores are made only when x402 is on, that of
+    confirmations with the task that `make_task` makes of a name: the instance whose turn it is watches the chain.
     """
     if not settings.enabled:
         yield None
@@ -59,16 +63,14 @@ async def open_x402(
     facilitator = await _make_facilitator(settings)
     servers, lookup = make_rpc_pool(payments, clock), await _make_lookup(payments)
     pay_to = bytes.fromhex(str(settings.pay_to)[2:])
-    finality = _make_finality(payments, servers, make_confirmations, clock, pay_to)
+    finality = _make_finality(payments, servers, make_confirmations, make_task("signed payments"), clock, pay_to)
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_log_when_ready, facilitator, clock)
             terms = _make_terms(settings, payments, pay_to, base_url, host)
-            ceilings = make_ceilings(payments, make_review(), clock)
-            settling = SettlementService(
-                make_store(), facilitator, terms, clock, lookup, finality=finality, ceilings=ceilings
-            )
-            tasks.start_soon(SettlementSweep(settling, lookup).run)
+            checks: dict[str, Any] = {"finality": finality, "ceilings": make_ceilings(payments, make_review(), clock)}
+            settling = SettlementService(make_store(), facilitator, terms, clock, lookup, **checks)
+            tasks.start_soon(SettlementSweep(settling, lookup, make_task("settlement sweep")).run)
             if finality is not None:
                 tasks.start_soon(finality.run)
             yield settling
@@ -102,7 +104,8 @@ async def _make_lookup(payments: PaymentSettings) -> Any:
 def _make_finality(
     payments: PaymentSettings,
     servers: "RpcPool",
-    make_store: "Callable[[], ConfirmationStore]",
+    make_store: "Callable[..., ConfirmationStore]",
+    task: LeasedTask | None,
     clock: Clock,
     pay_to: bytes,
 ) -> "PaymentFinality | None":
@@ -112,7 +115,8 @@ def _make_finality(
 
     if not payments.rpc_urls:
         return None
-    return PaymentFinality(make_store(), servers, clock, policy_of(payments), pay_to=pay_to, wait_s=payments.wait_s)
+    shared: dict[str, Any] = {"pay_to": pay_to, "wait_s": payments.wait_s, "turn": task}
+    return PaymentFinality(make_store(task), servers, clock, policy_of(payments), **shared)
 
 
 def _make_terms(settings: Settings, payments: PaymentSettings, pay_to: bytes, base_url: str, host: str) -> "X402Terms":
@@ -169,10 +173,13 @@ def exact_of(
     idempotency: "Idempotency",
     metrics: "Metrics",
     receipts: "Receipts | None",
+    uncharged: "UnchargedLimit",
 ) -> "ExactScheme | None":
     """What sells single answers for them."""
     if settling is None:
         return None
     from toolserver.x402.exact import ExactScheme
 
-    return ExactScheme(settling, answers=answers, idempotency=idempotency, metrics=metrics, receipts=receipts)
+    return ExactScheme(
+        settling, answers=answers, idempotency=idempotency, metrics=metrics, receipts=receipts, uncharged=uncharged
+    )

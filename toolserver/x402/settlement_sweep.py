@@ -6,6 +6,7 @@ import anyio
 
 from toolserver.core.credit_price import credits_for
 from toolserver.errors import PaymentRequired
+from toolserver.storage.leased_task import Turn, is_our_turn
 from toolserver.x402.settlement import (
     LATE_S,
     AuthorisationLookup,
@@ -27,18 +28,21 @@ _NOTHING = Accepted("", "", "", "", "")
 class SettlementSweep:
     """Looks after them. A top-up of a known token is credited; for everything else its sender has to come back.
 
-    What stays open is counted, and listed for the operator. Without a `lookup` that is all that can be done.
+    What stays open is counted, and listed for the operator. Without a `lookup` that is all that can be done. Where
+    instances share the payments, the one whose `turn` it is looks, and all count.
     """
 
-    def __init__(self, settling: SettlementService, lookup: AuthorisationLookup | None) -> None:
-        self._settling, self._lookup = settling, lookup
+    def __init__(
+        self, settling: SettlementService, lookup: AuthorisationLookup | None, turn: Turn | None = None
+    ) -> None:
+        self._settling, self._lookup, self._turn = settling, lookup, turn
 
     async def run(self) -> None:
         """Until cancelled."""
         while True:
             await self._settling.clock.sleep(LOOK_S)
             try:
-                await self.look()
+                await (self.look() if await is_our_turn(self._turn) else self.count())
             except Exception:
                 log.exception("unsettled payments could not be looked at")
 
@@ -53,7 +57,12 @@ class SettlementSweep:
                 for row in page:
                     tasks.start_soon(self._look_at, self._lookup, row, slots)
             place = page[-1].begun_at, page[-1].payload
-        self._settling.backlog = await store.measure_backlog(now)
+        await self.count()
+
+    async def count(self) -> None:
+        """Count what is open, for the metrics."""
+        now = int(self._settling.clock.time() * 1000)
+        self._settling.backlog = await self._settling.store.measure_backlog(now)
 
     async def _look_at(self, lookup: AuthorisationLookup, row: UnsettledPayment, slots: anyio.CapacityLimiter) -> None:
         """Look at one payment. Its failure is logged, and keeps no other payment waiting."""

@@ -1,14 +1,15 @@
 """The USDC that came by signed payments (x402) in a span of time. Times are epoch milliseconds."""
 
-import sqlite3
 from typing import NamedTuple
 
+from toolserver.storage.connection import SqlConnection
+
 _SETTLED = """
-  SELECT coalesce(sum(token IS NOT NULL), 0), coalesce(sum(iif(token IS NOT NULL, amount, 0)), 0),
-    coalesce(sum(credits), 0),
-    coalesce(sum(request NOT LIKE 'topup %'), 0), coalesce(sum(iif(request NOT LIKE 'topup %', amount, 0)), 0),
-    coalesce(sum(token IS NULL AND request LIKE 'topup %'), 0),
-    coalesce(sum(iif(token IS NULL AND request LIKE 'topup %', amount, 0)), 0)
+  SELECT count(token), coalesce(sum(CASE WHEN token IS NOT NULL THEN amount END), 0), coalesce(sum(credits), 0),
+    count(CASE WHEN request NOT LIKE 'topup %' THEN 1 END),
+    coalesce(sum(CASE WHEN request NOT LIKE 'topup %' THEN amount END), 0),
+    count(CASE WHEN token IS NULL AND request LIKE 'topup %' THEN 1 END),
+    coalesce(sum(CASE WHEN token IS NULL AND request LIKE 'topup %' THEN amount END), 0)
   FROM x402_payment WHERE state = 'settled' AND settled_at >= :since AND settled_at < :until"""
 
 
@@ -26,6 +27,6 @@ class SignedPaymentBooks(NamedTuple):
     uncredited_amount: int
 
 
-def read_signed_payment_books(db: sqlite3.Connection, since: int, until: int) -> SignedPaymentBooks:
+def read_signed_payment_books(db: SqlConnection, since: int, until: int) -> SignedPaymentBooks:
     """What came by signed payments from `since` to before `until`."""
     return SignedPaymentBooks(*db.execute(_SETTLED, {"since": since, "until": until}).fetchone())

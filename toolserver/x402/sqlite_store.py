@@ -1,13 +1,17 @@
 """Signed payments in the ledger's SQLite file, so that a top-up and its credits are one transaction of that file."""
 
 import sqlite3
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
+from typing import TypeVar
 
 from toolserver.ledger.sqlite_tables import apply_operation
 from toolserver.purchases.manual_review import ReviewCase
 from toolserver.purchases.sqlite_store import report_unreadable
-from toolserver.storage.group_commit import GroupCommit, snapshot
+from toolserver.storage.connection import SqlConnection
+from toolserver.storage.group_commit import GroupCommit
+from toolserver.storage.leased_task import LeasedTask
+from toolserver.storage.ledger_place import LedgerPlace, read_place
 from toolserver.x402.store import (
     FIRST,
     MOST_LISTED,
@@ -20,46 +24,55 @@ from toolserver.x402.store import (
 )
 from toolserver.x402.store_rules import mint_replacement, mint_topup, show_payment_case, withdraw_unused
 
+R = TypeVar("R")
+
+ROOM = "x402"  # what is written about signed payments: on one instance at a time
 _FAR = 2**62  # an end of validity that no clock of ours will reach; SQLite has no larger integers than 2**63 - 1
 _STORED = """SELECT p.payload, p.request, p.state, p.tx_hash, p.claim, coalesce(t.successor, t.hash), p.credits,
   p.sealed, p.sealed_until, p.begun_at, p.settled_at, p.begun_block, p.answered_at,
-  coalesce(a.debits + a.pending > 0, 0)
+  coalesce(a.debits + a.pending, 0) > 0
   FROM x402_payment p LEFT JOIN token t ON t.hash = p.token LEFT JOIN account a ON a.id = t.account WHERE """
 _OPEN = "p.state='settling' OR (p.state='settled' AND p.token IS NULL AND p.answered_at IS NULL)"
 
 
 class SqlitePaymentStore:
-    """See PaymentStore. Every method raises StorageFailed when the file cannot be used."""
+    """See PaymentStore. Every method raises StorageFailed when the database cannot be used.
 
-    def __init__(self, file: GroupCommit) -> None:
-        self._file = file
+    With a `task`, every write is that of the instance whose turn it is, or raises LeaseLost.
+    """
+
+    def __init__(self, file: GroupCommit, task: LeasedTask | None = None) -> None:
+        self._file, self._task = file, task
+
+    async def _write(self, job: Callable[[SqlConnection], R]) -> R:
+        return await self._file.alone(job if self._task is None else self._task.guard(job), room=ROOM)
 
     async def find_payment(self, payload: bytes) -> StoredPayment | None:
         return await self._file.read(partial(_find_payment, payload))
 
     async def begin_payment(self, payment: BegunPayment) -> None:
-        await self._file.alone(partial(_begin_payment, payment))
+        await self._write(partial(_begin_payment, payment))
 
     async def drop_payment(self, payload: bytes) -> None:
-        await self._file.alone(partial(_drop_payment, payload))
+        await self._write(partial(_drop_payment, payload))
 
     async def record_transaction(self, payload: bytes, tx_hash: bytes) -> None:
-        await self._file.alone(partial(_record_transaction, payload, tx_hash))
+        await self._write(partial(_record_transaction, payload, tx_hash))
 
     async def record_settled(self, payload: bytes, tx_hash: bytes, now: int) -> None:
-        await self._file.alone(partial(_record_settled, payload, tx_hash, now))
+        await self._write(partial(_record_settled, payload, tx_hash, now))
 
     async def credit_topup(self, given: TopupCredit) -> None:
-        await self._file.alone(partial(_credit_topup, given))
+        await self._write(partial(_credit_topup, given))
 
     async def replace_token(self, old: str, given: TopupCredit) -> None:
-        await self._file.alone(partial(_replace_token, old, given))
+        await self._write(partial(_replace_token, old, given))
 
     async def record_answered(self, payload: bytes, now: int) -> None:
-        await self._file.alone(partial(_record_answered, payload, now))
+        await self._write(partial(_record_answered, payload, now))
 
     async def forget_old_tokens(self, now: int) -> None:
-        await self._file.alone(partial(_forget_old_tokens, now))
+        await self._write(partial(_forget_old_tokens, now))
 
     async def list_unsettled(self, before: int, after: tuple[int, bytes] = FIRST) -> list[UnsettledPayment]:
         return await self._file.read(partial(_list_unsettled, before, after))
@@ -71,24 +84,24 @@ class SqlitePaymentStore:
         return await self._file.read(partial(_measure_backlog, now))
 
 
-def read_pending(path: Path) -> list[UnsettledPayment]:
+def read_pending(place: LedgerPlace) -> list[UnsettledPayment]:
     """Every unsettled payment in a file, oldest first, even while a service has it open. Raises StorageFailed."""
     with report_unreadable():
-        return snapshot(path, partial(_list_unsettled, _FAR, FIRST, limit=-1))
+        return read_place(place, partial(_list_unsettled, _FAR, FIRST, limit=_FAR))
 
 
-def read_payment_cases(path: Path, now: int) -> list[ReviewCase]:
-    """The cases in a file, even while a service has it open. Raises StorageFailed."""
+def read_payment_cases(place: LedgerPlace, now: int) -> list[ReviewCase]:
+    """The cases that are kept, even while a service has them open. Raises StorageFailed."""
     with report_unreadable():
-        return snapshot(path, partial(_list_payment_cases, now))
+        return read_place(place, partial(_list_payment_cases, now))
 
 
-def _find_payment(payload: bytes, db: sqlite3.Connection) -> StoredPayment | None:
+def _find_payment(payload: bytes, db: SqlConnection) -> StoredPayment | None:
     row = db.execute(_STORED + "p.payload=?", (payload,)).fetchone()
     return StoredPayment(*row)._replace(used=bool(row[-1])) if row else None
 
 
-def _begin_payment(payment: BegunPayment, db: sqlite3.Connection) -> None:
+def _begin_payment(payment: BegunPayment, db: SqlConnection) -> None:
     columns = "payload, authorizer, nonce, amount, request, valid_before, claim, begun_at, begun_block"
     row = payment._replace(valid_before=min(payment.valid_before, _FAR))
     try:
@@ -97,22 +110,22 @@ def _begin_payment(payment: BegunPayment, db: sqlite3.Connection) -> None:
         raise NonceUsed("handed on before") from error
 
 
-def _drop_payment(payload: bytes, db: sqlite3.Connection) -> None:
+def _drop_payment(payload: bytes, db: SqlConnection) -> None:
     db.execute("DELETE FROM x402_payment WHERE payload=? AND state='settling'", (payload,))
 
 
-def _record_transaction(payload: bytes, tx_hash: bytes, db: sqlite3.Connection) -> None:
+def _record_transaction(payload: bytes, tx_hash: bytes, db: SqlConnection) -> None:
     db.execute("UPDATE x402_payment SET tx_hash=? WHERE payload=? AND state='settling'", (tx_hash, payload))
 
 
-def _record_settled(payload: bytes, tx_hash: bytes, now: int, db: sqlite3.Connection) -> None:
+def _record_settled(payload: bytes, tx_hash: bytes, now: int, db: SqlConnection) -> None:
     db.execute(
         "UPDATE x402_payment SET state='settled', tx_hash=?, settled_at=? WHERE payload=? AND state='settling'",
         (tx_hash, now, payload),
     )
 
 
-def _credit_topup(given: TopupCredit, db: sqlite3.Connection) -> None:
+def _credit_topup(given: TopupCredit, db: SqlConnection) -> None:
     row = db.execute("SELECT authorizer, nonce, token FROM x402_payment WHERE payload=?", (given.payload,)).fetchone()
     if row is None:
         raise NonceUsed("not handed on")
@@ -121,14 +134,14 @@ def _credit_topup(given: TopupCredit, db: sqlite3.Connection) -> None:
     _record_token(db, given)
 
 
-def _replace_token(old: str, given: TopupCredit, db: sqlite3.Connection) -> None:
+def _replace_token(old: str, given: TopupCredit, db: SqlConnection) -> None:
     withdrawal = withdraw_unused(old, _find_payment(given.payload, db), given.credits)
     taken = apply_operation(db, withdrawal, given.credited_at)
     apply_operation(db, mint_replacement(old, given, taken), given.credited_at)
     _record_token(db, given)
 
 
-def _record_token(db: sqlite3.Connection, given: TopupCredit) -> None:
+def _record_token(db: SqlConnection, given: TopupCredit) -> None:
     db.execute(
         """UPDATE x402_payment SET token=(SELECT hash FROM token WHERE ? IN (hash, successor)),
         credits=?, sealed=?, sealed_until=? WHERE payload=?""",
@@ -136,17 +149,17 @@ def _record_token(db: sqlite3.Connection, given: TopupCredit) -> None:
     )
 
 
-def _record_answered(payload: bytes, now: int, db: sqlite3.Connection) -> None:
+def _record_answered(payload: bytes, now: int, db: SqlConnection) -> None:
     db.execute("UPDATE x402_payment SET answered_at=? WHERE payload=? AND answered_at IS NULL", (now, payload))
 
 
-def _forget_old_tokens(now: int, db: sqlite3.Connection) -> None:
+def _forget_old_tokens(now: int, db: SqlConnection) -> None:
     sql = "UPDATE x402_payment SET sealed=NULL, sealed_until=NULL WHERE sealed IS NOT NULL AND sealed_until<?"
     db.execute(sql, (now,))
 
 
 def _list_unsettled(
-    before: int, after: tuple[int, bytes], db: sqlite3.Connection, limit: int = MOST_LISTED
+    before: int, after: tuple[int, bytes], db: SqlConnection, limit: int = MOST_LISTED
 ) -> list[UnsettledPayment]:
     columns = "payload, authorizer, nonce, amount, request, valid_before, begun_at, begun_block, tx_hash"
     where = "state='settling' AND begun_at<? AND (begun_at, payload)>(?,?) ORDER BY begun_at, payload LIMIT ?"
@@ -154,7 +167,7 @@ def _list_unsettled(
     return [UnsettledPayment(*row) for row in rows]
 
 
-def _list_payment_cases(now: int, db: sqlite3.Connection) -> list[ReviewCase]:
+def _list_payment_cases(now: int, db: SqlConnection) -> list[ReviewCase]:
     cases = []
     for payload, payer, amount in db.execute(f"SELECT payload, authorizer, amount FROM x402_payment p WHERE {_OPEN}"):
         stored = _find_payment(payload, db)
@@ -163,7 +176,7 @@ def _list_payment_cases(now: int, db: sqlite3.Connection) -> list[ReviewCase]:
     return sorted(cases, key=lambda case: case.at)
 
 
-def _measure_backlog(now: int, db: sqlite3.Connection) -> PaymentBacklog:
+def _measure_backlog(now: int, db: SqlConnection) -> PaymentBacklog:
     sql = "SELECT count(*), min(begun_at) FROM x402_payment WHERE state='settling'"
     pending, oldest_at = db.execute(sql).fetchone()
     return PaymentBacklog(pending, oldest_at, len(_list_payment_cases(now, db)))

@@ -1,61 +1,41 @@
-"""A charged answer counts as delivered a second after it was sent; only then does the journal forget the call."""
+"""A charged answer is delivered when it was sent; the journal forgets its call with the next commit, and not before."""
 
-import math
-
-import anyio
 import pytest
 
 from tests.calls.parts import START
 from toolserver.clock import ManualClock
-from toolserver.ledger.client import deliveries as module
-from toolserver.ledger.client.deliveries import LINGER_S, Deliveries
+from toolserver.ledger.client.deliveries import Deliveries
 from toolserver.ledger.client.memory_journal import MemoryJournal
 from toolserver.storage.errors import StorageFailed
 
 
 @pytest.fixture
-def clock():
-    return ManualClock(START)
+def journal():
+    return MemoryJournal(ManualClock(START))
 
 
 @pytest.fixture
-def journal(clock):
-    return MemoryJournal(clock)
+def deliveries(journal):
+    return Deliveries(journal)
 
 
-@pytest.fixture
-def deliveries(journal, clock):
-    return Deliveries(journal, clock)
-
-
-async def left(journal):
-    """The calls that would be released after a crash now."""
-    return len(await journal.recover())
-
-
-async def test_an_answer_that_was_sent_has_a_second_and_any_other_is_not_delivered(deliveries, clock):
-    for call_id in ("c1", "c2"):
-        deliveries.begin(call_id)
-    deliveries.finish("c1")
-    deliveries.finish("unknown")
-    now = clock.monotonic()
-    assert deliveries.until == {"c1": now + LINGER_S, "c2": math.inf}
-
-
-async def test_delivered_calls_leave_the_journal_and_others_stay(deliveries, journal, clock, monkeypatch):
-    monkeypatch.setattr(module, "LINGER_S", 0.0)
-    for call_id in ("c1", "c2"):
+async def test_calls_of_answers_that_were_sent_leave_the_journal_and_others_stay(deliveries, journal):
+    for call_id in ("c1", "c2", "c3"):
         await journal.note(call_id, "committed")
-        deliveries.begin(call_id)
+        if call_id != "c3":
+            deliveries.begin(call_id)
+    for call_id in ("c1", "c3", "unknown"):
+        deliveries.finish(call_id)
+    assert deliveries.under_way == {"c2"}
+    assert await journal.recover() == ["c2", "c3"]
+
+
+async def test_an_answer_that_is_released_instead_is_not_struck_when_it_is_sent_all_the_same(deliveries, journal):
+    await journal.note("c1", "committed")
+    deliveries.begin("c1")
+    deliveries.cancel("c1")
     deliveries.finish("c1")
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(deliveries.run)
-        with anyio.fail_after(5):
-            while "c1" in deliveries.until:
-                await anyio.lowlevel.checkpoint()
-        tasks.cancel_scope.cancel()
-    assert list(deliveries.until) == ["c2"]
-    assert await left(journal) == 1
+    assert await journal.recover() == ["c1"]
 
 
 async def test_at_an_orderly_end_all_are_delivered_but_those_to_be_released(deliveries, journal):
@@ -66,8 +46,8 @@ async def test_at_an_orderly_end_all_are_delivered_but_those_to_be_released(deli
     deliveries.cancel("c2")
     deliveries.cancel("c3")
     await deliveries.finish_all()
-    assert deliveries.until == {}
-    assert await left(journal) == 1
+    assert deliveries.under_way == set()
+    assert await journal.recover() == ["c3"]
     assert {release.call_id for release in await journal.due()} == {"c2", "c3"}
 
 
@@ -80,8 +60,8 @@ async def test_what_the_journal_cannot_forget_is_tried_again(deliveries, journal
     with monkeypatch.context() as broken:
         broken.setattr(journal, "delivered", fail)
         await deliveries.finish_all()
-    assert list(deliveries.until) == ["c1"]
+    assert deliveries.under_way == {"c1"}
     assert "could not be removed" in caplog.text
     await deliveries.finish_all()
-    assert deliveries.until == {}
-    assert await left(journal) == 0
+    assert deliveries.under_way == set()
+    assert await journal.recover() == []

@@ -94,6 +94,17 @@ async def test_delivered_calls_are_forgotten_unless_they_are_to_be_released_or_w
     assert {release.call_id for release in await journal.due()} == {"c0", "c3"}
 
 
+async def test_a_call_is_struck_with_the_next_commit_unless_it_is_to_be_released(journal):
+    for call_id in ("c1", "c2"):
+        await journal.note(call_id, "committed")
+    await journal.release("c2", "5xx")
+    for call_id in ("c1", "c2", "unknown"):
+        journal.strike(call_id)
+    await journal.note("c3", "reserving")
+    assert await journal.recover() == ["c3"]
+    assert {release.call_id for release in await journal.due()} == {"c2", "c3"}
+
+
 async def test_the_journal_says_how_many_releases_wait_and_until_when(journal, clock):
     assert await journal.waiting() == (0, None)
     await journal.note("c0", "reserving")

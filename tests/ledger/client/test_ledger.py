@@ -207,7 +207,7 @@ async def test_after_a_crash_what_was_on_the_way_is_released(tmp_path, caplog):
         assert await s.owner.balance(RICH) == 4
         s.clock.advance(1)
         await s.until(2)
-        s.follower.deliveries.until.clear()  # an orderly stop would strike c2
+        s.follower.deliveries.under_way.clear()  # an orderly stop would strike c2
     async with both(tmp_path) as s:
         await s.settled()
         assert await s.owner.balance(RICH) == 8
@@ -227,7 +227,6 @@ async def test_an_answer_of_which_nobody_says_that_it_was_sent_is_never_taken_as
         await s.charge()
         s.follower.delivered("never heard of")
         s.clock.advance(86_400)
-        await s.follower.deliveries.forget_delivered()
         assert await s.queue() == [("c1", "committed", None)]
 
 

@@ -12,6 +12,7 @@ from tests.calls.toy import REGISTRY
 from tests.ledger.simulation.machines import Crashed, File, Process, new_disk
 from tests.ledger.simulation.network import Message, Network, served
 from tests.ledger.simulation.time import SimulatedClock
+from toolserver.calls.delivery import sending
 from toolserver.calls.paid_call import PaidCallRunner
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import SchemaFailure
@@ -247,17 +248,16 @@ class Follower(Machine):
         self, call: Call, process: Process, ledger: HttpLedger, till: PaidCallRunner, patience_s: float
     ) -> None:
         order = PaidCall(call.call_id, REPORT, ARGUMENTS, {}, Caller("192.0.2.1"), call.token)
-        sold = None
         try:
             if self.rng.random() < 0.2:
                 await ledger.knows(call.token)
-            with anyio.move_on_after(patience_s):
-                sold = await till.run(order)
-                ledger.delivered(call.call_id)
+            with sending():
+                with anyio.move_on_after(patience_s) as patience:
+                    sold = await till.run(order)
+                if not patience.cancelled_caught:
+                    await process.step()  # the bytes are on their way: what dies here has not left
+                    call.charged, call.at = sold.charged, anyio.current_time()
         except CallRejected as rejected:
             call.refused = rejected.code
         except Exception as failure:
             call.broke = repr(failure)
-        if sold is not None:
-            await process.step()  # the bytes are on their way
-            call.charged, call.at = sold.charged, anyio.current_time()

@@ -15,17 +15,17 @@ from tests.ledger.simulation.machines import File, Process, new_disk
 from tests.ledger.simulation.network import FAIR, LATEST_S, Network, Weather
 from tests.ledger.simulation.services import NAMES, Call, Follower, Machine, Owner
 from tests.ledger.simulation.time import SimulatedClock, run
-from toolserver.ledger.client.deliveries import LINGER_S
 from toolserver.ledger.sqlite import SqliteLedger
 from toolserver.ledger.sqlite_invariants import find_breaches
 from toolserver.ledger.sqlite_tables import HOLD, store_state
 from toolserver.ledger.state import Hold
+from toolserver.storage.lane import RIDE_S
 
 TROUBLE_S = 70.0
 REST_S = LATEST_S + 400.0  # the last message has come, every reservation expired, every release was sent
 LIVES = 6  # a machine crashes at most so often
 TOKENS = (token(1), token(2))
-MOST_LINGER_S = 2 * LINGER_S + 1.0
+MOST_LINGER_S = 2 * RIDE_S + 1.0
 
 
 class Wrong(NamedTuple):

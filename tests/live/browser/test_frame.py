@@ -1,53 +1,13 @@
-"""What all pages share, as a browser shows it: both widths, both themes, the keyboard, print, no JavaScript."""
+"""What all pages share, as a browser shows it: the theme, the keyboard, copying, print."""
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from tests.live.browser.visitor import DESK, PHONE, Visitor, visiting
+from tests.live.browser.visitor import Visitor
 from tests.live.processes import Program
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
-
-EVERY = (
-    "/",
-    "/docs",
-    "/docs/webhooks",
-    "/docs/operating",
-    "/docs/sources",
-    "/docs/errors",
-    "/docs/payments",
-    "/changelog",
-    "/problems",
-    "/problems/not_found",
-)
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [PHONE, DESK])
-def test_every_page_fits_and_is_quiet(browser: Browser, demo: Program, width: int, theme) -> None:
-    with visiting(browser, demo.url, width=width, theme=theme) as window:
-        for path in EVERY:
-            page = window.open(path)
-            expect(page.locator("h1")).to_have_count(1)
-            window.check()
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_page_bars_anybody(browser: Browser, demo: Program, theme) -> None:
-    with visiting(browser, demo.url, width=PHONE, theme=theme) as window:
-        for path in EVERY:
-            window.open(path)
-            window.check_accessibility()
-
-
-@pytest.mark.parametrize("path", EVERY)
-def test_a_page_can_be_read_without_javascript(browser: Browser, demo: Program, path: str) -> None:
-    with visiting(browser, demo.url, scripts=False) as window:
-        page = window.open(path)
-        assert len(page.locator("main").inner_text()) > 100
-        assert not page.locator("#theme").is_visible()
-        assert window.faults == []
 
 
 def test_a_browser_gets_a_page_for_a_missing_address_and_a_program_gets_json(visitor: Visitor, demo: Program) -> None:

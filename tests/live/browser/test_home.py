@@ -36,14 +36,14 @@ def test_a_card_follows_what_the_document_says(visitor: Visitor) -> None:
     visitor.page.route("**/live.json", answer)
     page = visitor.open("/")
     price = card(visitor, "btc_price")
-    expect(price.locator(".value")).to_have_text("$1,234.5")
+    expect(price.locator(".value")).to_have_text("$1,234.50")
     expect(price.locator(".note")).to_have_text("<b>bold</b> 2 javascript:alert(1)")
     expect(price.locator("time")).to_have_text(re.compile(r"1[23] s ago"))
     expect(price.locator("svg")).to_have_count(0)
 
     said |= {"value": 1300, "series": [["2026-11-23T04:00:00Z", 1200], ["2026-11-23T04:30:00Z", 1234.5], ["…", 1300]]}
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    expect(price.locator(".value")).to_have_text("$1,300")
+    expect(price.locator(".value")).to_have_text("$1,300.00")
     expect(price.locator("svg")).to_have_attribute("data-points", "3")
     visitor.check()
 

@@ -10,11 +10,9 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.live.browser.visitor import DESK, PHONE, Visitor, visiting
 from tests.live.processes import Program
-from toolserver.registry.registry import Registry
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
-TOOLS = [operation.name for operation in Registry.load("tools")]
 SOME = ("earthquakes", "btc_price", "premium_correlation_matrix", "weather", "webhook_subscribe", "service_status")
 HOSTILE = '<script>document.title="broken"</script><img src=x onerror=alert(1)>\u202egnp.exe ' + "w" * 10_000
 
@@ -47,15 +45,6 @@ def test_pages_of_tools_fit_and_bar_nobody(browser: Browser, demo: Program, widt
                 filled(page)
             window.check()
             window.check_accessibility()
-
-
-@pytest.mark.slow("opens the page of each tool")
-def test_every_tool_has_a_page_that_is_quiet_and_fits(browser: Browser, demo: Program) -> None:
-    with visiting(browser, demo.url, width=PHONE) as window:
-        for name in TOOLS:
-            page = window.open(f"/t/{name}", settled=False)
-            expect(page.locator("#code code").first).to_contain_text("curl")
-            window.check()
 
 
 def test_a_map_has_a_mark_for_every_row_with_a_place(visitor: Visitor, demo: Program) -> None:

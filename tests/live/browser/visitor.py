@@ -14,7 +14,7 @@ from tests.live.programs import CLIENTS, installed, missing
 
 Theme = Literal["light", "dark"]
 PHONE, DESK = 390, 1440
-_PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _AXE = CLIENTS / "node_modules" / "axe-core" / "axe.min.js"
 _JUDGE = """
 async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
@@ -36,7 +36,7 @@ _WIDER = """
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Debian's Chromium, driven by Playwright's driver, which comes with its Python package."""
-    program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
         missing("chromium")
     flags = ["--no-sandbox"] if os.geteuid() == 0 else []

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -23,7 +24,7 @@ def message_of(answer: Any) -> Any:
 async def test_a_fixed_result_is_the_same_by_the_sdk(name: str) -> None:
     message = asked("tools/call", {"name": name}, modern=True)
     async with running(everything=True) as one, running(everything=True) as other:
-        other.endpoint._answer_at_once = lambda post, choice: None
+        other.endpoint._answer_at_once = AsyncMock(return_value=None)
         async with one.client() as fast, other.client() as sdk:
             headers = headers_for(message, messages.MODERN)
             answers = [await http.post("/", json=message, headers=headers) for http in (fast, sdk)]

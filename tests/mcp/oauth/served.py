@@ -31,6 +31,7 @@ START = datetime(2027, 1, 15, 8, 0, tzinfo=UTC)
 OWNER = "svc_live_" + "ab" * 32
 BOUGHT = "svc_live_" + "ef" * 32
 BACK = "http://127.0.0.1:3000/callback"
+SALES = Sales()
 TX = "0x" + "12" * 32
 TOOLS = Registry.load("tools")
 NAMES = ("payment_buy_credits", "payment_confirm", "payment_balance")
@@ -44,11 +45,19 @@ class ArrangedSales(ClosedPurchases):
         super().__init__(ledger)
         self.ledger, self.outcomes = ledger, outcomes
         self.claims: list[Claim] = []
+        self.seen: str | Exception | None = None  # the transaction that pays
+        self.looked: list[str] = []
 
     async def quote(self, amount_usd: Any, *, challenge: str | None = None) -> PurchaseQuote:
         amount = int(amount_usd * 1_000_000)
         uri, until = f"ethereum:0x1@8453/transfer?uint256={amount}", datetime(2027, 1, 15, 8, 30, tzinfo=UTC)
         return PurchaseQuote(f"0x{'0' * 36}1234", f"svc_buy_{'9' * 32}", amount, amount // 20_000, until, "c", uri)
+
+    async def find_payment(self, memo: str) -> str | None:
+        self.looked.append(memo)
+        if isinstance(self.seen, Exception):
+            raise self.seen
+        return self.seen
 
     async def confirm(self, claim: Claim) -> CreditedPurchase:
         self.claims.append(claim)
@@ -84,6 +93,13 @@ class Browser:
         """Wait until the page loads itself anew."""
         assert self.page is not None
         found = re.search(r'http-equiv="refresh" content="\d+; url=([^"]+)"', self.page.text)
+        assert found is not None, self.page.text
+        return await self.visit(html.unescape(found[1]))
+
+    async def ask_for_hash(self) -> httpx.Response:
+        """Follow the link of somebody whose payment is not seen."""
+        assert self.page is not None
+        found = re.search(r'href="([^"]+hash=1)"', self.page.text)
         assert found is not None, self.page.text
         return await self.visit(html.unescape(found[1]))
 
@@ -204,6 +220,7 @@ async def serving(
     base_url: str = FACTS.base_url,
     limited: bool = False,
     names: tuple[str, ...] = NAMES + ALLOWANCES,
+    sells: Sales = SALES,
     **settings: Any,
 ) -> AsyncIterator[Served]:
     """A service that sells, with a token of 1000 credits and two tools."""
@@ -211,7 +228,7 @@ async def serving(
     ledger = MemoryLedger(clock)
     ledger.fund(OWNER, 1000)
     sales = ArrangedSales(ledger, [1000])
-    facts = SiteFacts(base_url, FACTS.source, sales=Sales())
+    facts = SiteFacts(base_url, FACTS.source, sales=sells)
     operations = [*(operation_of(function) for function in (word, oracle)), *(TOOLS[name] for name in names)]
     money = replace(memory_money(clock), ledger=ledger, payments=sales)
     given: dict[str, Any] = {"facts": facts, "reader": MemoryDesk(clock), "money": money, **settings}

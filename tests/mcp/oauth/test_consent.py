@@ -3,8 +3,9 @@
 import pytest
 
 from tests.mcp.oauth.served import ALLOWANCES, BOUGHT, NAMES, OWNER, TX, answered, serving
-from toolserver.errors import ChainUnavailable, InvalidArguments, NoMatchingTransfer, PaymentPending
+from toolserver.errors import ChainUnavailable, InvalidArguments, NoMatchingTransfer, PaymentPending, RateLimited
 from toolserver.mcp.oauth.consent import explain
+from toolserver.registry.site_facts import PurchaseTerms, Sales
 
 
 async def at_page(served):
@@ -140,6 +141,7 @@ async def test_a_purchase_that_goes_wrong_can_be_mended_or_left():
         page = await served.browser.submit("buy", amount_usd="<b>")
         assert "<b>" not in page.text
         await served.browser.submit("buy", amount_usd="5")
+        await served.browser.ask_for_hash()
         page = await served.browser.submit("paid", tx_hash=" ")
         assert "Paste the hash" in page.text
         await served.browser.submit("paid", tx_hash="0x<script>")
@@ -156,15 +158,73 @@ async def test_while_the_chain_is_away_the_page_waits_and_says_so():
         served.sales.outcomes = [ChainUnavailable("The chain cannot be read."), PaymentPending("x"), 100]
         await at_page(served)
         await served.browser.submit("buy", amount_usd="2")
+        await served.browser.ask_for_hash()
         await served.browser.submit("paid", tx_hash=TX)
         page = await served.browser.reload()
         assert "The chain cannot be read." in page.text
-        page = await served.browser.submit("unpaid")
+        await served.browser.submit("unpaid")
+        await served.browser.ask_for_hash()
         assert served.browser.fields("paid")["tx_hash"] == ""
         await served.browser.submit("paid", tx_hash=TX)
         assert "Looking for the transaction" in (await served.browser.reload()).text
         assert BOUGHT in (await served.browser.reload()).text
         assert [claim.memo for claim in served.sales.claims] == [f"svc_buy_{'9' * 32}"] * len(served.sales.claims)
+
+
+async def test_a_payment_is_seen_by_itself_and_nobody_is_asked_for_its_hash():
+    async with serving() as served:
+        served.sales.outcomes = [PaymentPending("not yet", confirmations=1, required=3), 100]
+        await at_page(served)
+        page = await served.browser.submit("buy", amount_usd="2")
+        assert "seen by itself" in page.text
+        assert 'name="tx_hash"' not in page.text
+        assert "seen by itself" in (await served.browser.reload()).text
+        served.sales.seen = TX
+        assert "1 of 3 confirmations" in (await served.browser.reload()).text
+        assert BOUGHT in (await served.browser.reload()).text
+        assert {claim.tx_hash for claim in served.sales.claims} == {TX}
+        assert set(served.sales.looked) == {f"svc_buy_{'9' * 32}"}
+        looked = len(served.sales.looked)
+        await served.browser.visit(str(page.url))
+        assert len(served.sales.looked) == looked  # what was found is kept
+
+
+@pytest.mark.parametrize("away", [ChainUnavailable("The chain cannot be read."), RateLimited("Too many.")])
+async def test_a_look_for_a_payment_that_fails_only_means_another_look(away):
+    async with serving() as served:
+        served.sales.seen = away
+        await at_page(served)
+        page = await served.browser.submit("buy", amount_usd="2")
+        assert (page.status_code, "seen by itself" in page.text, str(away) in page.text) == (200, True, False)
+
+
+async def test_looks_for_a_payment_count_with_the_payment_tools():
+    async with serving(limited=True) as served:
+        await at_page(served)
+        page = await served.browser.submit("buy", amount_usd="2")
+        for _ in range(65):
+            await served.browser.visit(str(page.url))
+        assert len(served.sales.looked) < 60
+
+
+async def test_where_purchases_share_an_address_the_page_asks_for_the_hash():
+    async with serving(sells=Sales(terms=PurchaseTerms(shared_wallet=True))) as served:
+        served.sales.seen = TX
+        await at_page(served)
+        page = await served.browser.submit("buy", amount_usd="2")
+        assert served.browser.fields("paid")["tx_hash"] == ""
+        assert "refresh" not in page.text
+        assert served.sales.looked == []
+
+
+async def test_whoever_types_a_hash_is_not_interrupted():
+    async with serving() as served:
+        await at_page(served)
+        await served.browser.submit("buy", amount_usd="2")
+        page = await served.browser.ask_for_hash()
+        assert "refresh" not in page.text
+        assert "<script" not in page.text
+        assert served.browser.fields("paid")["tx_hash"] == ""
 
 
 async def test_where_nothing_is_sold_by_transfer_the_page_offers_no_purchase():

@@ -67,6 +67,7 @@ async def test_buying_on_the_page_ends_in_the_same_way():
         assert "2 USDC" in page.text
         assert "<svg" in page.text
         assert f"0x{'0' * 36}1234" in page.text
+        await browser.ask_for_hash()
         page = await browser.submit("paid", tx_hash=TX)
         assert "Looking for the transaction" in page.text
         page = await browser.reload()

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.ledger.ledgers import opened_file
+from tests.postgres import POSTGRES
 from toolserver.mcp.oauth import memory_store, sqlite_store
 from toolserver.mcp.oauth.memory_store import MemoryOAuthStore
 from toolserver.mcp.oauth.records import (
@@ -16,7 +18,6 @@ from toolserver.mcp.oauth.records import (
 )
 from toolserver.mcp.oauth.sqlite_store import SqliteOAuthStore
 from toolserver.mcp.oauth.store import IDLE_CLIENT_MS, UNUSED_CLIENT_MS, OAuthStoreFull
-from toolserver.storage.group_commit import durable
 
 NOW = 1_800_000_000_000
 CHILD = f"svc_live_{'ab' * 32}"
@@ -28,12 +29,12 @@ REQUEST = ConsentRequest(
 GRANT = OAuthGrant("grant_1", "client_1", CLIENT.redirect_uris[0], "challenge", "cd" * 32, NOW, NOW + 30 * DAY_MS)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", POSTGRES])
 async def store(request, tmp_path):
     if request.param == "memory":
         yield MemoryOAuthStore()
         return
-    async with durable(tmp_path / "ledger.sqlite3") as file:
+    async with opened_file(request.param, tmp_path) as file:
         yield SqliteOAuthStore(file)
 
 

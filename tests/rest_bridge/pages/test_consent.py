@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rest_bridge.pages.consent import draw_qr, make_consent_page
+from rest_bridge.pages.consent import make_consent_page
+from rest_bridge.pages.qr import draw_qr
 from rest_bridge.static_files import read_static_files, static_path
 from tests.arranged import FACTS
 from toolserver.core.consent_page import ConsentPayment, ConsentView
@@ -35,6 +36,15 @@ def test_every_state_is_a_page_without_script_and_without_anything_from_elsewher
     assert 'src="' not in page
     assert page.count("<h1>") == 1
     assert "why" in page
+
+
+@pytest.mark.parametrize("step", ["pay", "confirming"])
+def test_only_while_it_waits_it_has_a_script_and_loads_itself_anew_without(step):
+    page = drawn(step, payment=PAYMENT, refresh_s=4, page="/c?request=1", watched=True, by_hash="/c?request=1&hash=1")
+    assert re.findall(r"<script[^>]*>", page) == [f'<script type="module" src="{static_path("js/consent.js")}">']
+    assert '<noscript><meta http-equiv="refresh" content="4; url=/c?request=1"></noscript>' in page
+    assert f'<main data-step="{step}" data-page="/c?request=1" data-again="4">' in page
+    assert ('href="/c?request=1&amp;hash=1"' in page) == (step == "pay")
 
 
 def test_the_first_page_names_client_and_address_and_offers_both_ways():

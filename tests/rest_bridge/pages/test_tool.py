@@ -55,6 +55,18 @@ def test_the_call_can_be_pasted_into_a_shell(operation):
         assert isinstance(json.loads(words[words.index("-d") + 1]), dict)
 
 
+@pytest.mark.parametrize("operation", list(PROJECT), ids=lambda operation: operation.name)
+def test_without_a_script_a_form_stands_only_where_sending_it_makes_the_call(operation):
+    text = tool_page(PROJECT, FACTS, operation, None).body.decode()
+    form = re.search(r'<form id="form"[^>]*>', text)[0]
+    if operation.method == "GET" and auth(operation) != "bearer" and "{" not in operation.path:
+        assert form == f'<form id="form" action="{operation.path}">'
+        assert "Without JavaScript" not in text
+    else:
+        assert form == '<form id="form" hidden>'
+        assert "Without JavaScript" in text
+
+
 def test_a_page_shows_what_is_at_hand_only_of_what_is_free_and_needs_nothing():
     kept = [operation for operation in PROJECT if is_kept(operation)]
     assert len(kept) > 30

@@ -99,6 +99,7 @@ async def test_emsc_stands_in_for_the_significant_with_magnitude_six_and_says_so
     assert [w.code for w in made.notes.warnings] == ["fallback_used", "degraded_fallback"]
 
 
+@pytest.mark.slow("a month of the simulated world")
 async def test_a_month_of_emsc_is_cut_and_says_so(compose):
     made = await compose(climate_earthquakes, {"magnitude": "all", "period": "month"}, down={USGS})
     assert made.json["count"] == 1000

@@ -1,13 +1,22 @@
 """The tool for new and popular repositories."""
 
+import functools
+import json
 from datetime import UTC, datetime, timedelta
 
+import anyio
 import pytest
 
 import tools.simulated.github  # noqa: F401 - registers its routes
+from tests.calls.parts import engine
+from tests.served import all_tools
 from tests.tools.desk import NOW, ask
+from tests.tools.faulty.skipping import LoopClock, SkippingLoop
+from tests.tools.faulty.upstreams import VIA, Pages, Upstreams
+from tests.truth.stage import simulated_time
 from tools.free.code_host_trending import age_days, code_host_trending, most_starred
-from tools.sources.github import NEW, REPOSITORIES, RepoList, RepoQuery
+from tools.sources.github import ACTIVE_LLM, NEW, REPOSITORIES, RepoList, RepoQuery
+from toolserver.settings import UpstreamSettings
 from toolserver.upstream.source_errors import SourceEmpty, SourceError
 from toolserver.world.model import ROUTES, World
 
@@ -70,3 +79,20 @@ def test_a_repository_of_the_last_hours_counts_as_a_day_old():
     repo = ask(REPOSITORIES, RepoQuery(NEW, (TIME - timedelta(days=7)).date())).repos[0]
     assert age_days(repo._replace(created_at=TIME - timedelta(hours=1)), TIME) == 1
     assert age_days(repo._replace(created_at=TIME - timedelta(hours=36)), TIME) == 1.5
+
+
+def test_a_search_that_waits_for_its_turn_is_not_overtaken_by_the_feed():
+    another = RepoQuery(ACTIVE_LLM, (TIME - timedelta(days=5)).date())
+
+    async def ask_both() -> list[str]:
+        clock = LoopClock(TIME)
+        upstreams = Upstreams(clock, Pages())
+        async with engine(all_tools(), internet=upstreams, clock=clock, upstream=UpstreamSettings(via=VIA)) as e:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(functools.partial(e.cache.fresh, REPOSITORIES, another, sla_s=300))
+                await anyio.sleep(0.1)
+                outcome = await e.call("code_host_trending", {})
+        return [note["code"] for note in json.loads(outcome.rendered.payload).get("warning", ())]
+
+    with simulated_time():
+        assert anyio.run(ask_both, backend_options={"loop_factory": SkippingLoop}) == []

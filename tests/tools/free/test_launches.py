@@ -11,6 +11,7 @@ from tests.tools.desk import NOW, ask
 from tools.free.launches import launches
 from tools.shared.launches import FLOWN, upcoming
 from tools.shared.launches import launches as fallbacks_of_launches
+from tools.simulated.spaceflight import launches as planned
 from tools.sources.launch_library import LAUNCHES
 from toolserver.upstream.source_errors import SourceError
 from toolserver.world.model import ROUTES, World
@@ -56,7 +57,15 @@ async def test_when_nobody_answers_nothing_is_invented(compose, faults):
 async def test_the_older_form_without_vehicles_makes_the_same_list(compose):
     usual = await compose(launches)
     made = await compose(launches, forms={LL2: "drift"})
-    assert made.json == [x | {"vehicle": None} for x in usual.json]
+    assert made.json == [x | {"vehicle": None, "lat": None, "lon": None} for x in usual.json]
+
+
+async def test_a_launch_has_the_place_of_its_pad_and_the_fallback_has_none(compose):
+    known = {launch.id: (launch.lat, launch.lon) for launch in planned(World(1, NOW))}
+    made = await compose(launches)
+    assert {x["id"]: (x["lat"], x["lon"]) for x in made.json}.items() <= known.items()
+    fallen = await compose(launches, down={LL2})
+    assert {(x["lat"], x["lon"]) for x in fallen.json} == {(None, None)}
 
 
 async def test_the_second_source_waits_for_a_first_one_that_is_only_slow():

@@ -91,3 +91,9 @@ def test_the_four_majors_are_those_of_the_specification():
 def test_one_stale_page_of_fifteen_does_not_make_the_answer_stale():
     operation = operation_of(service_status)
     assert (operation.toolset, operation.ttl_s, operation.stale_share) == ("core", 60, 0.25)
+
+
+def test_a_page_that_refuses_closes_no_other_page():
+    pages = {source.hosts for source in STATUS_SOURCES if source.hosts.name == "status"}
+
+    assert [group.each_host for group in pages] == [True]

@@ -6,9 +6,9 @@ import tools.simulated.hackernews  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, SimDesk
 from tools.free.tech_news import tech_news
 from tools.parsing.stories import Story
-from tools.shared.front_page import item_by_item, ranked
+from tools.shared.front_page import is_behind, item_by_item, ranked, require_given
 from toolserver.context.context import FallbackReader
-from toolserver.upstream.source_errors import SourceDown, SourceEmpty, SourceError
+from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceError
 from toolserver.world.model import ROUTES, World
 
 ALGOLIA, IDS, ITEM = "HackerNewsAlgolia.front_page", "HackerNews.top_ids", "HackerNews.item"
@@ -89,3 +89,15 @@ def test_fewer_than_ten_stories_are_not_a_front_page():
     assert len(ranked([story] * 10)) == 10
     with pytest.raises(SourceEmpty):
         ranked([story] * 9 + [story._replace(comments=None)])
+
+
+def test_ids_far_above_the_newest_are_those_of_no_story():
+    require_given([48_000_000, 47_999_000], [48_001_000])
+    with pytest.raises(SourceChanged):
+        require_given([48_000_000, 47_999_000], [47_999_000, 72_000_000])
+
+
+def test_a_page_is_behind_when_search_knows_newer_stories_that_there_can_be():
+    ids = [48_000_000, 47_999_000]
+    assert is_behind(ids, [48_000_100, 48_000_200])
+    assert not is_behind(ids, [72_000_100, 72_000_200])

@@ -11,6 +11,7 @@ from tests.tools.faulty.skipping import SkippingLoop
 from tests.tools.premium.simulated_time import counter
 from tools.premium.sentiment import FOLLOW_S
 from tools.sources.reddit import BOARDS, HOT
+from toolserver.calls.answer_table import AnswerTable
 from toolserver.server.background_tasks import keep_warm
 
 NAMES = [f"Reddit.{board}_rss" for board in BOARDS]
@@ -45,7 +46,7 @@ def states(sale):
 
 async def anew(c):
     """The next composition, whatever is kept of the last."""
-    c.engine.answers._kept.clear()
+    c.engine.answers._kept = AnswerTable()
     return await c.buy("premium_sentiment")
 
 

@@ -203,10 +203,11 @@ async def test_what_is_in_neither_list_is_named_and_nothing_at_all_is_free(compo
         (None, PARTS["coins_top50"] | PARTS["exchange_top20_usdt"], 2),
     ],
 )
-async def test_a_filter_that_finds_nothing_costs_nothing(coins, down, paid):
-    sale = await sell(premium_crypto_deep, {"coins": coins} if coins else {}, down=down)
+async def test_a_filter_that_finds_nothing_costs_nothing_and_gives_nothing(coins, down, paid):
+    sale = await sell(premium_crypto_deep, {"history": "30d"} | ({"coins": coins} if coins else {}), down=down)
     assert (sale.paid, sale.outcome.no_charge) == (paid, None if paid else "empty_result")
-    assert sale.body["network_btc"]["block_height"] > 800_000
+    rest = sale.body["network_btc"], sale.body["eth_gas"], sale.body["series"]["btc_30d"]
+    assert [part is not None for part in rest] == [paid > 0] * 3
 
 
 async def test_nothing_is_sold_when_nobody_answers():

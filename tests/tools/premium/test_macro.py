@@ -135,6 +135,7 @@ async def test_history_adds_the_30_newest_observations_at_each_frequency(compose
     assert set(made["notes"]) - set(plain["notes"]) == {"history"}
 
 
+@pytest.mark.slow("a call for each series and each history")
 async def test_monthly_and_quarterly_series_have_months_and_quarters(compose):
     made = (await compose(premium_macro, {"history": "30d"})).json["economic"]
 

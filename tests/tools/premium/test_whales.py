@@ -162,6 +162,7 @@ async def test_less_than_the_threshold_is_not_listed(compose):
 # Half an hour of watching
 
 
+@pytest.mark.slow("half an hour of watching")
 async def test_each_look_adds_what_is_new_and_nothing_twice(compose):
     history, looks = TimeSeriesStore(), range(0, 600, 30)
     for after in looks:

@@ -255,6 +255,7 @@ def test_prices_that_could_not_be_refreshed_for_an_hour_are_no_news():
     assert moves(TimeSeriesStore(), Prices((bet(change_1h=0.3),), AT - HOUR), AT) == ([], 0, 0)
 
 
+@pytest.mark.slow("an hour of the simulated world")
 async def test_a_fallback_without_an_hour_of_history_is_not_told_as_no_update(compose):
     history = TimeSeriesStore()
     polymarket = {"Polymarket.markets_by_volume"}

@@ -151,6 +151,7 @@ def test_the_twins_faults_are_not_read():
 # The simulated Bitcoin
 
 
+@pytest.mark.slow("hours of the simulated Bitcoin")
 def test_seven_transactions_a_second_and_a_whale_every_thirty():
     heard = bitcoin.heard(WORLD, NOW - 600)
     assert len(heard) == pytest.approx(4200, abs=60)

@@ -33,7 +33,7 @@ from toolserver.world.providers import load_providers
 
 load_providers()
 WORLD = World(1, NOW)
-MEMBERS = sized(60, fast=2)
+MEMBERS = sized(12, fast=2, long=60)
 THEN = datetime.fromtimestamp(NOW, UTC)
 KEYS = {"FRED_API_KEY": "sim-1", "FIRMS_MAP_KEY": "sim-1", "GOOGLE_NEWS": "yes"}
 QUERIES = {
@@ -101,6 +101,7 @@ ONE_THING = frozenset(
         "Finnhub.quote parse",
         "GoldApi.xau_spot parse",
         "HackerNews.item parse_item",
+        "HuggingFace.models_liked_7d parse_last_change",
         "InternetDB.host parse",
         "Kraken.ticker parse",
         "Mempool.network parse_backlog",

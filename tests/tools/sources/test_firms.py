@@ -180,6 +180,7 @@ def test_the_twin_shows_what_the_satellites_saw(satellite):
     assert all(NOW - 86400 < f.time.timestamp() <= NOW for f in found)
 
 
+@pytest.mark.slow("days of the simulated sky")
 def test_the_simulated_sky_is_watched_by_three_satellites_and_never_for_six_hours_by_none():
     for hours in range(0, 48, 5):
         world = World(1, NOW + 3600 * hours)

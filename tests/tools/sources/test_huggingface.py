@@ -1,7 +1,7 @@
 """The model hub's list of models."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.tools.desk import NOW, ask, decoded, fetch
 from tools.simulated.huggingface import models
-from tools.sources.huggingface import MODELS_LIKED_7D, newest, parse
+from tools.sources.huggingface import LAST_CHANGE, MODELS_LIKED_7D, newest, parse, parse_last_change
 from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty
 from toolserver.world.model import World
 
@@ -100,3 +100,16 @@ def test_a_list_in_which_no_like_is_added_stands_still():
     now, later = ask(MODELS_LIKED_7D), ask(MODELS_LIKED_7D, world=World(1, NOW + 301))
     assert MODELS_LIKED_7D.moves(now) == MODELS_LIKED_7D.moves(ask(MODELS_LIKED_7D))
     assert MODELS_LIKED_7D.moves(now) != MODELS_LIKED_7D.moves(later)
+
+
+def test_the_last_change_of_the_hub_is_asked_for_in_one_row_and_is_of_now_in_the_twin():
+    assert "sort=lastModified&direction=-1&limit=1&" in LAST_CHANGE.request.url
+    changed = ask(LAST_CHANGE)
+    assert timedelta(0) <= datetime.fromtimestamp(NOW, UTC) - changed < timedelta(minutes=1)
+    assert LAST_CHANGE.newest(changed) == changed
+
+
+@pytest.mark.parametrize("body", [None, [], [{}], [{"lastModified": None}], [{"lastModified": "soon"}], {"error": "x"}])
+def test_a_last_change_without_a_time_is_none(body):
+    with pytest.raises((SourceChanged, LookupError, TypeError, ValueError, AttributeError)):
+        parse_last_change(body, None)

@@ -47,6 +47,7 @@ def test_a_recorded_list_in_which_everything_is_plain_text_parses_to_its_values(
     assert first.name == "Falcon 9 Block 5 | Starlink Group 17-39"
     assert (first.provider, first.mission, first.mission_type) == ("SpaceX", "Starlink Group 17-39", "Communications")
     assert (first.pad, first.location) == ("Space Launch Complex 4E", "Vandenberg SFB, CA, USA")
+    assert (first.lat, first.lon) == (None, None)
     assert first.net == datetime(2026, 7, 20, 14, 49, 32, tzinfo=UTC)
     assert (first.status, first.status_code, first.precision) == ("Go for Launch", "Go", "second")
     assert [launch.precision for launch in listed[:4]] == ["second", "minute", "hour", "hour"]
@@ -59,6 +60,7 @@ def test_a_recorded_detailed_list_parses_to_its_values(sample):
     assert [launch.vehicle for launch in listed[:2]] == ["Falcon 9 Block 5", "Long March 7A"]
     assert (listed[3].mission, listed[3].mission_type) == ("NROL-95", "Government/Top Secret")
     assert (listed[3].pad, listed[3].location) == ("Space Launch Complex 40", "Cape Canaveral SFS, FL, USA")
+    assert (listed[0].lat, listed[0].lon) == (34.632, -120.611)
     assert listed[3].window_start == datetime(2026, 7, 30, 6, 37, tzinfo=UTC)
     assert LAUNCHES.newest(listed) == max(launch.updated_at for launch in listed)
 
@@ -68,6 +70,21 @@ def test_a_recorded_list_without_precision_has_unknown_precision(sample):
     assert {launch.precision for launch in listed} == {"unknown"}
     assert {launch.status_code for launch in listed} == {None}
     assert listed[0].location == "Vandenberg SFB, CA, USA"
+
+
+@pytest.mark.parametrize(
+    "pad",
+    [
+        {"latitude": "34.6", "longitude": None},
+        {"latitude": 91, "longitude": 0},
+        {"latitude": 0, "longitude": -181},
+        {"latitude": "<b>", "longitude": 0},
+        "Pad 3",
+    ],
+)
+def test_a_place_that_cannot_be_read_is_none_and_the_launch_stays(pad):
+    (launch,) = parse_launches({"results": [LAUNCH | {"pad": pad}]}, None)
+    assert (launch.name, launch.lat, launch.lon) == ("Falcon 9 | Starlink", None, None)
 
 
 @pytest.mark.parametrize("parse", [parse_launches, parse_astronauts, parse_expeditions])
@@ -176,8 +193,9 @@ def test_in_quiet_times_no_launch_is_near_and_one_can_be_injected():
     assert [is_crewed(x) for x in found] == [True]
 
 
-def test_the_drifted_form_is_read_like_the_usual_one_without_the_vehicle():
-    assert ask(LAUNCHES, form="drift") == tuple(x._replace(vehicle=None) for x in ask(LAUNCHES))
+def test_the_drifted_form_is_read_like_the_usual_one_without_vehicle_and_place():
+    usual = ask(LAUNCHES)
+    assert ask(LAUNCHES, form="drift") == tuple(x._replace(vehicle=None, lat=None, lon=None) for x in usual)
 
 
 @pytest.mark.parametrize("source", [LAUNCHES, ASTRONAUTS, EXPEDITIONS])

@@ -57,7 +57,6 @@ async def run_ledger_client(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ledger.owner.look_after, ledger.outbox.wake)
             tasks.start_soon(ledger.outbox.run)
-            tasks.start_soon(ledger.deliveries.run)
             try:
                 yield ledger
             finally:

@@ -50,6 +50,10 @@ class Journal(Protocol):
         """Forget the calls of answers that were sent, but not those that are to be released."""
         ...
 
+    def strike(self, call_id: str) -> None:
+        """Do the same for one call, in the next transaction that is committed anyway. Nobody waits for it."""
+        ...
+
     async def waiting(self) -> Waiting:
         """How many releases wait, and how long until the next one is due."""
         ...

@@ -73,7 +73,7 @@ class HttpLedger:
     ) -> None:
         self.owner, self.journal, self.file = owner, journal, file
         self.outbox = Outbox(journal, owner)
-        self.deliveries = Deliveries(journal, clock)
+        self.deliveries = Deliveries(journal)
         self.died: list[str] = []  # calls whose answers were not sent when the process before ended
         self.service = service
         self._known: TTLCache[str, str] = TTLCache(KNOWN, KNOWN_S, timer=clock.monotonic)

@@ -44,8 +44,11 @@ class MemoryJournal:
 
     async def delivered(self, call_ids: Sequence[str]) -> None:
         for call_id in call_ids:
-            if call_id in self._entries and self._entries[call_id].state in ("committing", "committed"):
-                del self._entries[call_id]
+            self.strike(call_id)
+
+    def strike(self, call_id: str) -> None:
+        if call_id in self._entries and self._entries[call_id].state in ("committing", "committed"):
+            del self._entries[call_id]
 
     async def waiting(self) -> Waiting:
         times = [entry.next_at for _, entry in self._releases()]

@@ -35,7 +35,10 @@ class SqliteJournal:
         await self._file.alone(lambda db: _delete(db, call_id))
 
     async def delivered(self, call_ids: Sequence[str]) -> None:
-        await self._file.alone(lambda db: _delete_delivered(db, call_ids))
+        await self._file.alone(lambda db: _delete_delivered(db, call_ids) and None)
+
+    def strike(self, call_id: str) -> None:
+        self._file.ride(_delete_delivered, call_id)
 
     async def waiting(self) -> Waiting:
         size, next_at = await self._file.read(_count_releases)
@@ -73,10 +76,11 @@ def _delete(db: sqlite3.Connection, call_id: str) -> None:
     db.execute("DELETE FROM journal WHERE call_id=?", (call_id,))
 
 
-def _delete_delivered(db: sqlite3.Connection, call_ids: Sequence[str]) -> None:
+def _delete_delivered(db: sqlite3.Connection, call_ids: Sequence[str]) -> list[None]:
     sql = """DELETE FROM journal WHERE call_id IN (SELECT value FROM json_each(?))
       AND state IN ('committing', 'committed')"""
     db.execute(sql, (json.dumps(list(call_ids)),))
+    return [None] * len(call_ids)
 
 
 def _count_releases(db: sqlite3.Connection) -> tuple[int, int | None]:

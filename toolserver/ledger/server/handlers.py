@@ -6,7 +6,7 @@ charge for in front, so that no service can touch the reservations of another on
 
 import re
 
-from toolserver import ids
+from toolserver.core import ids
 from toolserver.core.models import iso_ms
 from toolserver.errors import AllowanceConflict, NotFound, PaymentRequired
 from toolserver.ledger.allowance import Allowance

@@ -3,12 +3,14 @@
     choose ── token ──────────────────────────────▶ allowance, code, back to the client
       └─ amount ─▶ pay ── transaction ─▶ confirming ─▶ bought ─┘
 
+The transaction is found by itself where each purchase has an address of its own; else the person says its hash.
+
 Every step calls the same tools as any other caller, through the pipeline, so that limits and charging are the same. The
 token that a person gives is used for the one call that makes the allowance, and kept nowhere.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -31,7 +33,11 @@ from toolserver.registry.site_facts import SiteFacts
 
 MOST_CREDITS, MOST_DAYS, MOST_ALLOWANCE_NAME = 10**6, 365, 100
 REFRESH_S = 4
+BY_HASH = "hash"  # the parameter with which the page asks for a transaction and does not load itself anew
 CLOSED = "This request is over"
+FindPayment = Callable[[str], Awaitable[str | None]]
+"""The hash of the transaction that paid a purchase, by its memo; None while none is seen. Raises CallRejected."""
+
 _WAITS = (PaymentPending, ChainUnavailable, RateLimited)
 
 
@@ -58,7 +64,10 @@ class Redirected(NamedTuple):
 
 
 class ConsentSteps:
-    """What each form of the page does. The answer is a view to draw, or where to go."""
+    """What each form of the page does. The answer is a view to draw, or where to go.
+
+    Without `find_payment`, or where purchases share an address, no payment is seen by itself.
+    """
 
     def __init__(
         self,
@@ -71,12 +80,14 @@ class ConsentSteps:
         facts: SiteFacts,
         clock: Clock,
         defaults: ConsentDefaults,
+        find_payment: FindPayment | None = None,
     ) -> None:
         self._registry, self._pipeline, self._store, self._grants = registry, pipeline, store, grants
         self._requests, self._facts, self._clock, self._defaults = requests, facts, clock, defaults
         self._now = milliseconds(clock)
         buys = registry.get("payment_buy_credits") is not None
         self._sells = buys and facts.sales is not None and facts.sales.transfer
+        self._find = find_payment if facts.sales is not None and facts.sales.sees_payments else None
 
     async def open(self, secret: str, browser: str, caller: Caller) -> Visit | ConsentView:
         """The request of a page, or why it cannot be answered. `browser` is the secret of the browser's cookie."""
@@ -89,14 +100,33 @@ class ConsentSteps:
             return close_page("It has expired. Connect again from the app. A payment that you made is not lost.")
         return Visit(secret, request, caller)
 
-    async def show(self, visit: Visit) -> ConsentView:
-        """The page as it stands; where a payment is under way, the chain is asked."""
+    async def show(self, visit: Visit, *, by_hash: bool = False) -> ConsentView:
+        """The page as it stands; where a payment is awaited or under way, the chain is asked.
+
+        With `by_hash` it asks for the transaction of an awaited payment, and waits for the person.
+        """
         bought = self._read_purchase(visit)
         if bought is None:
             return self._view(visit, "choose")
+        if not bought.tx_hash and not by_hash and (found := await self._find_payment(visit, bought)) is not None:
+            bought = bought.paid_by(found)
+            await self._keep_purchase(visit, bought)
         if bought.tx_hash:
             return await self._look_at_payment(visit, bought)
-        return self._view(visit, "pay")._replace(payment=bought.show())
+        view = self._view(visit, "pay")._replace(payment=bought.show())
+        if self._find is None or by_hash:
+            return view
+        return view._replace(watched=True, refresh_s=REFRESH_S, by_hash=f"{view.page}&{BY_HASH}=1")
+
+    async def _find_payment(self, visit: Visit, bought: ConsentPurchase) -> str | None:
+        if self._find is None:
+            return None
+        try:
+            if visit.caller.limited:
+                self._pipeline.personal.take(visit.caller.client, "payment")
+            return await self._find(bought.memo)
+        except CallRejected:  # the chain is away, or it was asked too often: the page looks again in some seconds
+            return None
 
     async def act(self, visit: Visit, form: Mapping[str, str]) -> ConsentView | Redirected:
         """What a form asks for."""
@@ -108,7 +138,7 @@ class ConsentSteps:
         try:
             return await steps[step](visit, form) if step in steps else await self.show(visit)
         except CallRejected as rejected:
-            view = (await self.show(visit))._replace(problem=explain(rejected))
+            view = (await self.show(visit, by_hash=step == "paid"))._replace(problem=explain(rejected))
             typed = _typed(form)
             return view._replace(credits=typed.get("credits", view.credits), days=typed.get("days", view.days))
 

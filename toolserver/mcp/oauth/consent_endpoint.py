@@ -17,7 +17,7 @@ from toolserver.core.consent_page import ConsentView, DrawConsent
 from toolserver.ledger.protocol import milliseconds
 from toolserver.mcp.asgi import Header, Receive, Scope, Send
 from toolserver.mcp.oauth.authorization import AuthorizationRequests, ClientToldFault, PersonToldFault
-from toolserver.mcp.oauth.consent import ConsentSteps, Redirected, Visit, close_page, page_url
+from toolserver.mcp.oauth.consent import BY_HASH, ConsentSteps, Redirected, Visit, close_page, page_url
 from toolserver.mcp.oauth.forms import BadParameters, OAuthParameters, cookies_of, header_of, read_form, read_parameters
 from toolserver.mcp.oauth.redirects import describe_redirect
 from toolserver.mcp.oauth.replies import OAuthReplies
@@ -99,7 +99,9 @@ class ConsentEndpoint:
         if isinstance(visit, ConsentView):
             await self._draw_page(scope, send, 409 if method == "POST" else 410, visit)
             return
-        answer = await (self._steps.act(visit, form) if method == "POST" else self._steps.show(visit))
+        answer = await (
+            self._steps.act(visit, form) if method == "POST" else self._steps.show(visit, by_hash=BY_HASH in form)
+        )
         if isinstance(answer, Redirected):
             await self._replies.redirect(scope, send, answer.url)
         else:

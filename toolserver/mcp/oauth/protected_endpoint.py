@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from cachetools import LRUCache
 
-from toolserver import ids
 from toolserver.calls.quotas import Bucket, Quota
 from toolserver.clock import Clock
+from toolserver.core import ids
 from toolserver.core.caller import Addresses, bearer
 from toolserver.errors import BillingUnavailable
 from toolserver.ledger.protocol import milliseconds

@@ -47,8 +47,8 @@ class OAuthReplies:
     async def page(self, scope: Scope, send: Send, status: int, body: bytes, target: str = "", *more: Header) -> None:
         """A page of ours. `target` is the source that its form may lead to by a redirect."""
         policy = (
-            "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; base-uri 'none';"
-            f" frame-ancestors 'none'; form-action 'self'{' ' + target if target else ''}"
+            "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; connect-src 'self';"
+            f" base-uri 'none'; frame-ancestors 'none'; form-action 'self'{' ' + target if target else ''}"
         )
         headers: list[Header] = [
             (b"content-type", b"text/html; charset=utf-8"),

@@ -19,7 +19,7 @@ from toolserver.mcp.oauth.authorization import AuthorizationRequests
 from toolserver.mcp.oauth.client_documents import ClientDocuments
 from toolserver.mcp.oauth.client_endpoints import ClientEndpoints, MetadataEndpoint
 from toolserver.mcp.oauth.clients import ClientDirectory
-from toolserver.mcp.oauth.consent import ConsentDefaults, ConsentSteps
+from toolserver.mcp.oauth.consent import ConsentDefaults, ConsentSteps, FindPayment
 from toolserver.mcp.oauth.consent_endpoint import ConsentEndpoint
 from toolserver.mcp.oauth.grants import OAuthGrants
 from toolserver.mcp.oauth.memory_store import MemoryOAuthStore
@@ -55,7 +55,7 @@ SWEEP_S = 600.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthSetup:
     """What OAuth is made of. `is_live` and `end_allowance` are those of `OAuthGrants`; `allow_loopback` lets clients
-    describe themselves on this machine, for development.
+    describe themselves on this machine, for development. `find_payment` is that of `ConsentSteps`.
     """
 
     registry: Registry
@@ -68,6 +68,7 @@ class OAuthSetup:
     defaults: ConsentDefaults = field(default_factory=ConsentDefaults)
     allow_loopback: bool = False
     limited: bool = True
+    find_payment: FindPayment | None = None
 
 
 class OAuthService:
@@ -92,6 +93,7 @@ class OAuthService:
             facts=facts,
             clock=setup.clock,
             defaults=setup.defaults,
+            find_payment=setup.find_payment,
         )
         pages = ConsentEndpoint(requests, steps, setup.store, draw, facts=facts, **shared)
         programs = ClientEndpoints(self._clients, grants, facts, replies, **shared)
@@ -152,6 +154,7 @@ async def open_service_oauth(
     facts: SiteFacts,
     file: GroupCommit | None,
     end_allowance: Callable[[str], Awaitable[object]] | None,
+    find_payment: FindPayment | None = None,
 ) -> AsyncIterator[OAuthService | OAuthOff]:
     """OAuth as the settings say, or what says why there is none. `file` is that of the ledger or of its journal."""
     reason = find_reason_against(registry, facts, enabled=settings.oauth.enabled)
@@ -170,6 +173,7 @@ async def open_service_oauth(
         defaults=ConsentDefaults(settings.oauth.credits, settings.oauth.days),
         allow_loopback=settings.webhooks.allow_loopback,
         limited=settings.limits.enabled,
+        find_payment=find_payment,
     )
     async with open_oauth(setup) as oauth, anyio.create_task_group() as upkeep:
         upkeep.start_soon(oauth.sweep_now_and_then)

@@ -1,9 +1,9 @@
 """OAuth in SQLite, in the file of the ledger or of its journal."""
 
 import json
-import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
 from toolserver.mcp.oauth.records import ConsentRequest, FoundSecret, GrantSecret, OAuthClient, OAuthGrant
 from toolserver.mcp.oauth.store import (
@@ -14,8 +14,12 @@ from toolserver.mcp.oauth.store import (
     UNUSED_CLIENT_MS,
     OAuthStoreFull,
 )
+from toolserver.storage.connection import SqlConnection
 from toolserver.storage.group_commit import GroupCommit
 
+R = TypeVar("R")
+
+ROOM = "oauth"  # what is written about clients and grants: on one instance at a time
 _IDLE = "(used_at IS NULL AND created_at<=?) OR used_at<=?"
 _TOUCH = "UPDATE oauth_client SET used_at=? WHERE id=?"
 _ANSWER = "UPDATE oauth_request SET answered_at=?, purchase=NULL WHERE id=? AND answered_at IS NULL"
@@ -25,7 +29,8 @@ _USE = (
 )
 _FORGET_USED = (
     "DELETE FROM oauth_secret WHERE hash IN"
-    " (SELECT hash FROM oauth_secret WHERE grant_id=? AND used_at IS NOT NULL ORDER BY used_at DESC LIMIT -1 OFFSET ?)"
+    " (SELECT hash FROM oauth_secret WHERE grant_id=? AND used_at IS NOT NULL"
+    f" ORDER BY used_at DESC LIMIT {2**62} OFFSET ?)"
 )
 
 
@@ -35,44 +40,47 @@ class SqliteOAuthStore:
     def __init__(self, file: GroupCommit) -> None:
         self._file = file
 
+    async def _write(self, job: Callable[[SqlConnection], R]) -> R:
+        return await self._file.alone(job, room=ROOM)
+
     async def add_client(self, client: OAuthClient) -> None:
-        await self._file.alone(partial(_add_client, client))
+        await self._write(partial(_add_client, client))
 
     async def find_client(self, id: str) -> OAuthClient | None:
         return await self._file.read(partial(_find_client, id))
 
     async def add_request(self, request: ConsentRequest) -> None:
-        await self._file.alone(partial(_add_request, request))
+        await self._write(partial(_add_request, request))
 
     async def find_request(self, id: bytes) -> ConsentRequest | None:
         return await self._file.read(partial(_find_request, id))
 
     async def keep_purchase(self, id: bytes, purchase: bytes | None) -> None:
-        await self._file.alone(
+        await self._write(
             lambda db: db.execute("UPDATE oauth_request SET purchase=? WHERE id=?", (purchase, id)).rowcount
         )
 
     async def deny_request(self, id: bytes, now: int) -> bool:
-        return await self._file.alone(lambda db: db.execute(_ANSWER, (now, id)).rowcount == 1)
+        return await self._write(lambda db: db.execute(_ANSWER, (now, id)).rowcount == 1)
 
     async def allow_request(self, id: bytes, grant: OAuthGrant, code: GrantSecret, now: int) -> bool:
-        return await self._file.alone(partial(_allow, id, grant, code, now))
+        return await self._write(partial(_allow, id, grant, code, now))
 
     async def find_secret(self, hash: bytes) -> FoundSecret | None:
         return await self._file.read(partial(_find_secret, hash))
 
     async def exchange(self, hash: bytes, made: Sequence[GrantSecret], now: int) -> bool:
-        return await self._file.alone(partial(_exchange, hash, made, now))
+        return await self._write(partial(_exchange, hash, made, now))
 
     async def revoke_grant(self, id: str, now: int) -> None:
         sql = "UPDATE oauth_grant SET revoked_at=? WHERE id=? AND revoked_at IS NULL"
-        await self._file.alone(lambda db: db.execute(sql, (now, id)).rowcount)
+        await self._write(lambda db: db.execute(sql, (now, id)).rowcount)
 
     async def sweep(self, now: int) -> int:
-        return await self._file.alone(partial(_sweep, now))
+        return await self._write(partial(_sweep, now))
 
 
-def _add_client(client: OAuthClient, db: sqlite3.Connection) -> None:
+def _add_client(client: OAuthClient, db: SqlConnection) -> None:
     if _count(db, "oauth_client") >= MOST_CLIENTS:
         _forget_clients(db, client.created_at)
     if _count(db, "oauth_client") >= MOST_CLIENTS:
@@ -82,7 +90,7 @@ def _add_client(client: OAuthClient, db: sqlite3.Connection) -> None:
     db.execute("INSERT INTO oauth_client VALUES(?,?,?,?,?,?,?)", row)
 
 
-def _find_client(id: str, db: sqlite3.Connection) -> OAuthClient | None:
+def _find_client(id: str, db: SqlConnection) -> OAuthClient | None:
     columns = "id, name, redirect_uris, created_at, auth_method, secret_hash, used_at"
     row = db.execute(f"SELECT {columns} FROM oauth_client WHERE id=?", (id,)).fetchone()  # nosec B608 # fixed names
     if row is None:
@@ -91,7 +99,7 @@ def _find_client(id: str, db: sqlite3.Connection) -> OAuthClient | None:
     return OAuthClient(id, name, tuple(json.loads(uris)), created_at, *rest)
 
 
-def _add_request(request: ConsentRequest, db: sqlite3.Connection) -> None:
+def _add_request(request: ConsentRequest, db: SqlConnection) -> None:
     if _count(db, "oauth_request") >= MOST_REQUESTS:
         _forget_requests(db, request.created_at)
     if _count(db, "oauth_request") >= MOST_REQUESTS:
@@ -99,12 +107,12 @@ def _add_request(request: ConsentRequest, db: sqlite3.Connection) -> None:
     db.execute("INSERT INTO oauth_request VALUES(?,?,?,?,?,?,?,?,?,?,?)", request)
 
 
-def _find_request(id: bytes, db: sqlite3.Connection) -> ConsentRequest | None:
+def _find_request(id: bytes, db: SqlConnection) -> ConsentRequest | None:
     row = db.execute("SELECT * FROM oauth_request WHERE id=?", (id,)).fetchone()
     return None if row is None else ConsentRequest(*row)
 
 
-def _allow(id: bytes, grant: OAuthGrant, code: GrantSecret, now: int, db: sqlite3.Connection) -> bool:
+def _allow(id: bytes, grant: OAuthGrant, code: GrantSecret, now: int, db: SqlConnection) -> bool:
     if db.execute(_ANSWER, (now, id)).rowcount != 1:
         return False
     db.execute("INSERT INTO oauth_grant VALUES(?,?,?,?,?,?,?,?)", grant)
@@ -113,7 +121,7 @@ def _allow(id: bytes, grant: OAuthGrant, code: GrantSecret, now: int, db: sqlite
     return True
 
 
-def _find_secret(hash: bytes, db: sqlite3.Connection) -> FoundSecret | None:
+def _find_secret(hash: bytes, db: SqlConnection) -> FoundSecret | None:
     row = db.execute(
         "SELECT s.hash, s.grant_id, s.kind, s.sealed, s.expires_at, s.used_at, g.*"
         " FROM oauth_secret s JOIN oauth_grant g ON g.id=s.grant_id WHERE s.hash=?",
@@ -122,7 +130,7 @@ def _find_secret(hash: bytes, db: sqlite3.Connection) -> FoundSecret | None:
     return None if row is None else FoundSecret(GrantSecret(*row[:6]), OAuthGrant(*row[6:]))
 
 
-def _exchange(hash: bytes, made: Sequence[GrantSecret], now: int, db: sqlite3.Connection) -> bool:
+def _exchange(hash: bytes, made: Sequence[GrantSecret], now: int, db: SqlConnection) -> bool:
     if db.execute(_USE, (now, hash)).rowcount != 1:
         return False
     for secret in made:
@@ -135,12 +143,12 @@ def _exchange(hash: bytes, made: Sequence[GrantSecret], now: int, db: sqlite3.Co
     return True
 
 
-def _add_secret(db: sqlite3.Connection, made: GrantSecret) -> None:
+def _add_secret(db: SqlConnection, made: GrantSecret) -> None:
     row = (made.hash, made.grant, made.kind, made.sealed, made.expires_at, made.used_at)
     db.execute("INSERT INTO oauth_secret VALUES(?,?,?,?,?,?)", row)
 
 
-def _sweep(now: int, db: sqlite3.Connection) -> int:
+def _sweep(now: int, db: SqlConnection) -> int:
     ended = "SELECT id FROM oauth_grant WHERE expires_at<=?"
     sql = f"DELETE FROM oauth_secret WHERE expires_at<=? OR grant_id IN ({ended})"  # nosec B608 # fixed names
     secrets = db.execute(sql, (now, now)).rowcount
@@ -148,15 +156,15 @@ def _sweep(now: int, db: sqlite3.Connection) -> int:
     return secrets + grants + _forget_requests(db, now) + _forget_clients(db, now)
 
 
-def _forget_requests(db: sqlite3.Connection, now: int) -> int:
+def _forget_requests(db: SqlConnection, now: int) -> int:
     return db.execute("DELETE FROM oauth_request WHERE expires_at<=?", (now,)).rowcount
 
 
-def _forget_clients(db: sqlite3.Connection, now: int) -> int:
+def _forget_clients(db: SqlConnection, now: int) -> int:
     times = (now - UNUSED_CLIENT_MS, now - IDLE_CLIENT_MS)
     return db.execute(f"DELETE FROM oauth_client WHERE {_IDLE}", times).rowcount  # nosec B608 # fixed names
 
 
-def _count(db: sqlite3.Connection, table: str) -> int:
+def _count(db: SqlConnection, table: str) -> int:
     (count,) = db.execute(f"SELECT count(*) FROM {table}").fetchone()  # nosec B608 # fixed names
     return int(count)

@@ -2,12 +2,14 @@
 
 const language = navigator.languages?.length ? [...navigator.languages] : undefined;
 
-/** A number with as many digits as say something: 12,345.67 · 0.00012 · 1.2345. Null is a dash. */
+/** A number with as many digits as say something: 12,345.67 · 0.00012 · 1.2345; amounts of money with cents: $95,743.40. Null is a dash. */
 export function formatNumber(value, { unit = "", digits } = {}) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
   const most = digits ?? (Number.isInteger(value) ? 0 : size >= 1000 ? 2 : size >= 1 ? 4 : 8);
-  const written = new Intl.NumberFormat(language, { maximumFractionDigits: most }).format(value);
+  const least = digits === undefined && isMoney(unit) && size >= 1 && size < 1e6 ? 2 : 0;
+  const range = { minimumFractionDigits: least, maximumFractionDigits: Math.max(least, most) };
+  const written = new Intl.NumberFormat(language, range).format(value);
   return unit ? withUnit(written, unit) : written;
 }
 
@@ -31,7 +33,11 @@ export function formatDuration(seconds) {
   return `${Math.floor(whole / 86400)} d`;
 }
 
+function isMoney(unit) {
+  return unit === "$" || unit === "€";
+}
+
 function withUnit(written, unit) {
-  if (unit === "$" || unit === "€") return written.startsWith("-") ? `-${unit}${written.slice(1)}` : unit + written;
+  if (isMoney(unit)) return written.startsWith("-") ? `-${unit}${written.slice(1)}` : unit + written;
   return unit === "%" ? `${written} %` : `${written} ${unit}`;
 }

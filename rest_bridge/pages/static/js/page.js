@@ -1,11 +1,13 @@
 // What every page does: copy buttons, ages that tick, numbers in the reader's language, the choice of light or dark.
 
-import { startTicking } from "./age.js";
+import { setClock, startTicking } from "./age.js";
 import { addCopyButtons } from "./copy.js";
 import { find, findAll } from "./dom.js";
 import { formatNumber } from "./format.js";
 
 addCopyButtons();
+const written = document.querySelector("time#written");
+if (written) setClock(written.dateTime); // a page that says when it was written: its ages count by the service's clock
 startTicking();
 writeNumbers();
 offerThemes(find("#theme"));

@@ -23,6 +23,7 @@ find("#code").replaceChildren(...codePanels.map(([, panel]) => panel));
 makeTabs(codePanels, "The call as");
 addCopyButtons(find("#code"));
 writeCalls();
+form.hidden = false;
 form.addEventListener("input", writeCalls);
 form.addEventListener("submit", run);
 if (find("#token")) bindTokenInput(find("#token"));

@@ -1,0 +1,226 @@
+"""The two clients: one with blocking calls, one to be awaited."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+import httpx
+
+from catalog.client.answer import ToolAnswer
+from catalog.client.steps import ClientSteps, HttpRequest, Steps
+from catalog.client.tools import AsyncTools, Tools
+from toolserver import __version__
+from toolserver.core.http_client import HttpAnswer, Unreachable
+
+if TYPE_CHECKING:
+    from catalog.client.tools import PaymentBuyCreditsPayload, PaymentConfirmPayload
+
+T = TypeVar("T")
+
+TIMEOUT_S, PATIENCE_S, RETRIES, CONFIRM_WITHIN_S = 30.0, 10.0, 2, 900.0
+_HEADERS = {"accept": "application/json", "user-agent": f"toolserver-client/{__version__}"}
+
+
+class ToolClient(Tools):
+    """A client with blocking calls. Leave its block, or call `close`, to close its connections.
+
+    `token` pays for what costs credits. A call that failed is repeated up to `retries` times where that is safe (paid
+    calls carry an Idempotency-Key) while the pauses that the service asks for take at most `patience_s` together.
+    `http` is a client of httpx with proxies, certificates or timeouts of your own.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        token: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        retries: int = RETRIES,
+        patience_s: float = PATIENCE_S,
+        http: httpx.Client | None = None,
+    ) -> None:
+        self._steps = ClientSteps(base_url, token, retries=retries, patience_s=patience_s)
+        self._http = http or httpx.Client(timeout=timeout_s)
+
+    @property
+    def token(self) -> str | None:
+        """The bearer token that calls are made with; `confirm` and `buy` put the bought one here."""
+        return self._steps.token
+
+    def call(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
+    ) -> ToolAnswer[dict[str, Any]]:
+        """Call a tool by its name. A paid call is charged once for each `idempotency_key`; without one, once.
+
+        Raises:
+            CallRejected, Unreachable.
+        """
+        return self._run(self._steps.call(name, arguments or {}, idempotency_key=idempotency_key))
+
+    def buy(
+        self,
+        amount_usd: float,
+        pay: "Callable[[PaymentBuyCreditsPayload], str]",
+        *,
+        within_s: float = CONFIRM_WITHIN_S,
+    ) -> "ToolAnswer[PaymentConfirmPayload]":
+        """Buy credits: `pay` is given the quote, sends the USDC, and returns the hash of the transaction.
+
+        Raises:
+            CallRejected, Unreachable.
+        """
+        quote = self.payment_buy_credits(amount_usd=amount_usd).payload
+        return self.confirm(pay(quote), quote["memo"], within_s=within_s)
+
+    def confirm(
+        self, tx_hash: str, memo: str, *, within_s: float = CONFIRM_WITHIN_S
+    ) -> "ToolAnswer[PaymentConfirmPayload]":
+        """Claim the token of a payment, waiting for the chain at most so long, and call with it from now on.
+
+        Raises:
+            PaymentPending: it is not confirmed yet; the same call may be made again.
+            CallRejected, Unreachable.
+        """
+        return self._run(self._steps.confirm(tx_hash, memo, within_s=within_s))
+
+    def check_receipt(self, answer: ToolAnswer[Any]) -> dict[str, Any]:
+        """Verify the receipt of a paid answer on this machine, against the published keys and the bytes that came.
+
+        Returns `{valid, checks, key_id, core, error?}`. Raises ValueError: the answer has no receipt.
+        """
+        return self._run(self._steps.check_receipt(answer))
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> "ToolClient":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self, steps: Steps[T]) -> T:
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = self._take(step)
+                except Unreachable as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+    def _take(self, step: HttpRequest | float) -> HttpAnswer | None:
+        if not isinstance(step, HttpRequest):
+            time.sleep(step)
+            return None
+        try:
+            return read_response(self._http.request(**build_request(step)))
+        except httpx.HTTPError as failure:
+            raise Unreachable(describe_failure(failure)) from failure
+
+
+class AsyncToolClient(AsyncTools):
+    """The same as `ToolClient`, on asyncio or trio: every call is awaited."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        token: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        retries: int = RETRIES,
+        patience_s: float = PATIENCE_S,
+        http: httpx.AsyncClient | None = None,
+    ) -> None:
+        self._steps = ClientSteps(base_url, token, retries=retries, patience_s=patience_s)
+        self._http = http or httpx.AsyncClient(timeout=timeout_s)
+
+    @property
+    def token(self) -> str | None:
+        """The bearer token that calls are made with; `confirm` and `buy` put the bought one here."""
+        return self._steps.token
+
+    async def call(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
+    ) -> ToolAnswer[dict[str, Any]]:
+        """As `ToolClient.call`."""
+        return await self._run(self._steps.call(name, arguments or {}, idempotency_key=idempotency_key))
+
+    async def buy(
+        self,
+        amount_usd: float,
+        pay: "Callable[[PaymentBuyCreditsPayload], Awaitable[str]]",
+        *,
+        within_s: float = CONFIRM_WITHIN_S,
+    ) -> "ToolAnswer[PaymentConfirmPayload]":
+        """As `ToolClient.buy`; what `pay` returns is awaited."""
+        quote = (await self.payment_buy_credits(amount_usd=amount_usd)).payload
+        return await self.confirm(await pay(quote), quote["memo"], within_s=within_s)
+
+    async def confirm(
+        self, tx_hash: str, memo: str, *, within_s: float = CONFIRM_WITHIN_S
+    ) -> "ToolAnswer[PaymentConfirmPayload]":
+        """As `ToolClient.confirm`."""
+        return await self._run(self._steps.confirm(tx_hash, memo, within_s=within_s))
+
+    async def check_receipt(self, answer: ToolAnswer[Any]) -> dict[str, Any]:
+        """As `ToolClient.check_receipt`."""
+        return await self._run(self._steps.check_receipt(answer))
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> "AsyncToolClient":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _run(self, steps: Steps[T]) -> T:
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = await self._take(step)
+                except Unreachable as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+    async def _take(self, step: HttpRequest | float) -> HttpAnswer | None:
+        if not isinstance(step, HttpRequest):
+            await anyio.sleep(step)
+            return None
+        try:
+            return read_response(await self._http.request(**build_request(step)))
+        except httpx.HTTPError as failure:
+            raise Unreachable(describe_failure(failure)) from failure
+
+
+def build_request(ask: HttpRequest) -> dict[str, Any]:
+    """The arguments of `request` of httpx. Redirects are not followed: the token would go along."""
+    more = {"params": ask.params} if ask.params else {}
+    return {"method": ask.method, "url": ask.url, "json": ask.json, "headers": {**_HEADERS, **ask.headers}, **more}
+
+
+def read_response(response: httpx.Response) -> HttpAnswer:
+    """The response with the decoded body."""
+    return HttpAnswer(response.status_code, response.headers, response.content)
+
+
+def describe_failure(failure: httpx.HTTPError) -> str:
+    """What happened on the way, in one line."""
+    return f"{type(failure).__name__}: {failure}" if str(failure) else type(failure).__name__

@@ -1,0 +1,55 @@
+"""POST requests that only pages of ours make: a JSON object in, a JSON object out, refusals as everywhere."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from rest_bridge import headers as h
+from rest_bridge.arguments import from_body
+from rest_bridge.asgi import ParsedRequest, Receive, Scope, Send, body_of, parse_request, send
+from rest_bridge.routes import Mounted
+from toolserver.calls.response import json_bytes
+from toolserver.core import ids
+from toolserver.errors import CallRejected, InternalError, MethodNotAllowed
+from toolserver.registry import error_codes
+from toolserver.registry.site_facts import SiteFacts
+
+log = logging.getLogger(__name__)
+
+MOST_BYTES = 1000
+Answer = Callable[[Scope, ParsedRequest, dict[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Answers a request from the members of its body. Raises CallRejected."""
+
+
+def json_post(answer: Answer, facts: SiteFacts) -> Mounted:
+    """An ASGI callable that answers POST, and nothing else."""
+
+    async def read(scope: Scope, receive: Receive) -> bytes:
+        if scope["method"] != "POST":
+            raise MethodNotAllowed("Only POST is answered here.", headers={"Allow": "POST"})
+        found = parse_request(scope)
+        given = from_body(await body_of(receive, found, MOST_BYTES), found.content_type)
+        return json_bytes(await answer(scope, found, given))
+
+    always = h.HeaderBook(facts).always
+
+    async def handle(scope: Scope, receive: Receive, send_: Send) -> None:
+        request_id = ids.request_id()
+        status, headers = 200, [*always, h.JSON_TYPE, h.NO_STORE, (b"x-request-id", request_id.encode())]
+        try:
+            body = await read(scope, receive)
+        except CallRejected as rejected:
+            status, body = rejected.status, _refusal(rejected, facts, request_id)
+            headers += [(name.lower().encode(), value.encode()) for name, value in rejected.headers.items()]
+        except Exception:
+            log.exception("a request failed", extra={"path": scope["path"], "request_id": request_id})
+            failed = InternalError("Something went wrong on our side; the request id helps us find it.")
+            status, body = 500, _refusal(failed, facts, request_id)
+        await send(send_, status, [*headers, (b"content-length", b"%d" % len(body))], body)
+
+    return handle
+
+
+def _refusal(rejected: CallRejected, facts: SiteFacts, request_id: str) -> bytes:
+    named: dict[str, Any] = {"facts": facts, "request_id": request_id, **rejected.extra}
+    return json_bytes(error_codes.body(rejected.code, rejected.detail, **named))

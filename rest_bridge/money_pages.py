@@ -1,0 +1,64 @@
+"""What a service that keeps accounts serves beside its tools: receipts, the log of uncharged calls, x402 terms."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from rest_bridge import receipts, x402
+from rest_bridge.pages.no_charge import no_charge_handler
+from rest_bridge.pages.qr import serve_qr
+from rest_bridge.routes import Handler
+from toolserver.calls.rate_limit import PersonalLimits
+from toolserver.clock import Clock
+from toolserver.core.caller import Addresses
+from toolserver.receipts.service import ReceiptService
+from toolserver.registry.registry import Registry
+from toolserver.registry.site_facts import NO_CHARGE, QR, SiteFacts, sells
+
+if TYPE_CHECKING:
+    from toolserver.x402.offers import X402Terms
+
+
+class TokenChecker(Protocol):
+    """A ledger that knows tokens."""
+
+    async def balance(self, token: str) -> object:
+        """Raises PaymentRequired for a token that it does not know."""
+        ...
+
+
+class TermsHolder(Protocol):
+    """What takes payments by x402."""
+
+    @property
+    def terms(self) -> "X402Terms": ...
+
+
+class KeptAccounts(Protocol):
+    """What keeps the money of a service. Without `evidence` there are no receipts."""
+
+    @property
+    def evidence(self) -> ReceiptService | None: ...
+    @property
+    def x402(self) -> TermsHolder | None: ...
+    @property
+    def ledger(self) -> TokenChecker: ...
+
+
+def money_pages(
+    registry: Registry,
+    facts: SiteFacts,
+    clock: Clock,
+    money: KeptAccounts,
+    limits: PersonalLimits,
+    addresses: Addresses,
+) -> dict[str, Handler]:
+    """Handlers by path. Reading receipts counts with the payment tools."""
+    found: dict[str, Handler] = {}
+    if sells(registry):
+        found[NO_CHARGE] = no_charge_handler(money.evidence, clock, registry, facts)
+    if facts.sales is not None and facts.sales.transfer:
+        found[QR] = serve_qr
+    if money.evidence is not None:
+        found |= receipts.pages(money.evidence, limits, addresses, money.ledger.balance)
+    if money.x402 is not None:
+        found |= x402.pages(money.x402.terms, registry)
+    return found

@@ -1,0 +1,79 @@
+"""The operators' page, for the address of the metrics: it is shown on this machine only, and never by the public face.
+
+A page elsewhere could point its own name at this address (DNS rebinding), and a proxy could make it public: both are
+refused.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from rest_bridge import headers as h
+from rest_bridge.asgi import PlainReply, Receive, Scope, Send, parse_request, send
+from rest_bridge.discovery import as_json
+from rest_bridge.exchange import without_entity
+from rest_bridge.pages.operators import operators_page
+from rest_bridge.routes import Handler
+from rest_bridge.static_files import PREFIX, static_handler
+from rest_bridge.status import every_few_seconds
+from toolserver.clock import Clock
+from toolserver.errors import NotFound
+from toolserver.registry.site_facts import SiteFacts
+
+PAGE, AS_JSON = "/", "/operators.json"
+NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+PROXY_MARKS = frozenset({b"x-forwarded-for", b"x-forwarded-host", b"forwarded", b"via"})
+_ALWAYS = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
+
+ReadReport = Callable[[], Awaitable[dict[str, Any]]]
+
+
+class OperatorsFace:
+    """The page and its JSON as an ASGI callable. `bound_to` is the address it listens on; `is_private` says whether
+    only this machine can reach that.
+    """
+
+    def __init__(self, facts: SiteFacts, read: ReadReport, clock: Clock, *, bound_to: str, is_private: bool) -> None:
+        self._bound_to, self._is_private = bound_to, is_private
+        self._pages: dict[str, Handler] = {
+            PAGE: every_few_seconds(lambda report: operators_page(facts, report), read, clock),
+            AS_JSON: every_few_seconds(as_json, read, clock),
+        }
+        self._static = static_handler()
+
+    async def __call__(self, scope: Scope, receive: Receive, send_: Send) -> None:
+        refused = self._refuse(scope)
+        reply = refused or await self._answer(scope)
+        headers = [*_ALWAYS, *reply.headers, (b"content-length", b"%d" % len(reply.body))]
+        if reply.status == 304:
+            headers = without_entity(headers)
+        await send(send_, reply.status, headers, reply.body, head=scope["method"] == "HEAD" or reply.status == 304)
+
+    def _refuse(self, scope: Scope) -> PlainReply | None:
+        """The refusal of a request that may come from another machine."""
+        given = dict(scope["headers"])
+        name = given.get(b"host", b"").decode("latin-1").lower()
+        if not self._is_private:
+            told = f"The operators' page is shown on this machine only, and metrics.host is {self._bound_to}."
+            return _say(403, f"{told} Set it to 127.0.0.1.")
+        if name.rpartition(":")[0] not in NAMES and name not in NAMES:
+            return _say(421, "This server does not answer to that host name.")
+        if PROXY_MARKS & given.keys():
+            return _say(403, "This page is not shown through a proxy. Ask it from this machine, or by `ssh -L`.")
+        return None if scope["method"] in ("GET", "HEAD") else _say(405, "This page is only read.")
+
+    async def _answer(self, scope: Scope) -> PlainReply:
+        path: str = scope["path"]
+        handler = self._static if path.startswith(PREFIX) else self._pages.get(path)
+        try:
+            if handler is None:
+                raise NotFound("There is nothing at this address.")
+            reply = await handler(scope, parse_request(scope))
+        except NotFound as error:
+            return _say(404, f"{error.detail} There are / and /metrics.")
+        if handler is not self._static:
+            reply.headers = [header for header in reply.headers if header[0] != h.NO_STORE[0]] + [h.NO_STORE]
+        return reply
+
+
+def _say(status: int, told: str) -> PlainReply:
+    return PlainReply(status, f"{told}\n".encode(), [(b"content-type", b"text/plain; charset=utf-8"), h.NO_STORE])

@@ -1,0 +1,63 @@
+"""/sources: every source with its licence and terms, the tools that use it, and its past 24 hours."""
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from rest_bridge.pages.day_strip import draw_strip, write_share
+from rest_bridge.pages.render import render_page
+from rest_bridge.pages.tool import LICENCE_WORDS
+from toolserver.registry.registry import Operation, Registry
+from toolserver.registry.site_facts import SOURCES_PAGE, Document, SiteFacts
+from toolserver.registry.source_list import list_sources
+
+
+def sources_page(registry: Registry, facts: SiteFacts, status: dict[str, Any]) -> Document:
+    """The page. `status` is what `/status.json` says."""
+    days = {source["name"]: source for source in status["sources"]}
+    listed = list_sources(registry)
+    users = find_users(registry)
+    return render_page(
+        "sources.html",
+        registry,
+        facts,
+        path=SOURCES_PAGE,
+        title="Sources",
+        about=f"All {len(listed)} sources with licence, terms, the tools that use them, and their past 24 hours.",
+        status=status,
+        number=len(listed),
+        groups=group_sources([{**source, **days[source["name"]], "users": users[source["name"]]} for source in listed]),
+        counts=Counter(source["licence"]["class"] for source in listed),
+        classes=[(kind, words) for kind, words in LICENCE_WORDS.items()],
+        licence_words=LICENCE_WORDS,
+        draw_strip=draw_strip,
+        write_share=write_share,
+    )
+
+
+class SourceGroup(NamedTuple):
+    """The sources whose names begin with a letter, and the providers among them."""
+
+    letter: str
+    providers: list[str]
+    sources: list[dict[str, Any]]
+
+
+def group_sources(sources: Iterable[dict[str, Any]]) -> list[SourceGroup]:
+    """Sources by first letter, in order, whatever their case."""
+    in_order = sorted(sources, key=lambda source: source["name"].lower())
+    found = []
+    for letter, group in groupby(in_order, key=lambda source: source["name"][0].upper()):
+        rows = list(group)
+        found.append(SourceGroup(letter, list(dict.fromkeys(row["name"].partition(".")[0] for row in rows)), rows))
+    return found
+
+
+def find_users(registry: Registry) -> dict[str, list[Operation]]:
+    """The tools that may read each source, by its public name."""
+    users: dict[str, list[Operation]] = {}
+    for operation in registry:
+        for name in dict.fromkeys(source.name for source in (*operation.sources, *operation.shipped)):
+            users.setdefault(name, []).append(operation)
+    return users

@@ -1,0 +1,140 @@
+// The page of a token: balance and statement. Allowances and webhooks have modules of their own.
+
+import { ageOf } from "./age.js";
+import { startAllowances } from "./allowances.js";
+import { element, find } from "./dom.js";
+import { formatNumber } from "./format.js";
+import { fetchJson, Problem, showProblem } from "./http.js";
+import { checkReceipt, readReceipt, tellReceipt } from "./receipt_check.js";
+import { bindTokenInput, getToken, looksLikeToken, setToken } from "./token.js";
+import { drawChecks } from "./verdict.js";
+import { startWebhooks } from "./webhooks.js";
+
+const KINDS = {
+  purchase: "Purchase", top_up: "Top-up", grant: "Granted", credit: "Credited", call: "Call", reversal: "Given back",
+  refund: "Paid back", taken_back: "Taken back",
+};
+const STATES = { open: "still running", voided: "not charged", reversed: "given back later" };
+const PAGE = 20;
+const trouble = find("#trouble");
+const parts = [startAllowances(ask), startWebhooks(ask, refreshMoney)];
+let cursor = null;
+let keys = null;
+
+find("#sign-in").hidden = false;
+bindTokenInput(find("#token"));
+find("#sign-in").addEventListener("submit", (event) => {
+  event.preventDefault();
+  attempt(open, event.submitter);
+});
+find("#forget").addEventListener("click", forget);
+find("#more").addEventListener("click", (event) => attempt(() => readStatement(cursor), event.target));
+find("#reissue button").addEventListener("click", (event) => attempt(keepToken, event.target));
+
+/** Ask the service with the reader's token. */
+async function ask(path, options = {}) {
+  return (await fetchJson(path, { ...options, token: getToken() })).data;
+}
+
+/** Do something with a button off meanwhile, and show what goes wrong. */
+async function attempt(act, button = null) {
+  if (button) button.disabled = true;
+  showProblem(trouble, null);
+  try {
+    await act();
+  } catch (error) {
+    showProblem(trouble, error);
+  } finally {
+    if (button) button.disabled = false;
+  }
+}
+
+async function open() {
+  if (!looksLikeToken(getToken())) throw new Problem("missing_token", "That is no token: one is svc_live_ and 64 characters.");
+  await readBalance();
+  find("#account").hidden = find("#forget").hidden = false;
+  find("#balance-heading").focus();
+  await readStatement(null);
+  for (const part of parts) await part.load();
+  find("#account").dataset.filled = "";
+}
+
+function forget() {
+  setToken("");
+  find("#token").value = "";
+  for (const place of ["#balance", "#balance-about", "#statement"]) find(place).replaceChildren();
+  for (const part of parts) part.clear();
+  find("#account").hidden = find("#forget").hidden = true;
+  delete find("#account").dataset.filled;
+  showProblem(trouble, null);
+  find("#token").focus();
+}
+
+async function refreshMoney() {
+  await readBalance();
+  await readStatement(null);
+}
+
+async function readBalance() {
+  const { credits, issued_at, reissue_at } = await ask("/api/payment/balance");
+  find("#balance").replaceChildren(formatNumber(credits), element("span", { class: "unit" }, " credits"));
+  find("#balance-about").replaceChildren(...(issued_at ? ["The token was issued ", ageOf(issued_at), "."] : []));
+  find("#reissue").hidden = !reissue_at;
+  const words = ["Somebody asked for a replacement of this token as if it were lost. It takes place ", ageOf(reissue_at), "."];
+  find("#reissue p").replaceChildren(...words);
+}
+
+async function keepToken() {
+  await ask("/api/payment/reissue/cancel", { method: "POST" });
+  await readBalance();
+}
+
+async function readStatement(from) {
+  const { entries, next_cursor } = await ask("/api/payment/statement", { query: { limit: PAGE, cursor: from } });
+  cursor = next_cursor;
+  find("#more").hidden = cursor === null;
+  const body = from && find("#statement tbody");
+  if (body) body.append(...entries.map(drawEntry));
+  else find("#statement").replaceChildren(entries.length ? drawStatement(entries) : element("p", {}, "Nothing happened yet."));
+}
+
+function drawStatement(entries) {
+  const head = ["When", "What", "Credits", "Receipt"].map((name) => element("th", { scope: "col", class: name === "Credits" ? "number" : null }, name));
+  const table = element("table", { class: "narrow" }, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...entries.map(drawEntry)));
+  return element("div", {}, table, element("section", { id: "receipt", "aria-label": "Receipt", tabindex: -1, hidden: true }));
+}
+
+function drawEntry(entry) {
+  const more = [entry.no_charge_reason, STATES[entry.state], entry.allowance && "by an allowance"].filter(Boolean).join(", ");
+  const what = element("td", { "data-label": "What" }, KINDS[entry.kind] ?? entry.kind);
+  if (entry.endpoint) what.append(" ", element("code", {}, entry.endpoint));
+  if (entry.transaction) what.append(" ", element("code", { title: entry.transaction }, `${entry.transaction.slice(0, 10)}…`));
+  if (more) what.append(element("span", { class: "soft small" }, ` ${more}`));
+  const credits = formatNumber(entry.credits);
+  const receipt = element("td", { "data-label": "Receipt" });
+  if (entry.receipt_id) receipt.append(receiptButton(entry.receipt_id));
+  return element(
+    "tr",
+    {},
+    element("td", { "data-label": "When" }, ageOf(entry.at)),
+    what,
+    element("td", { class: "number", "data-label": "Credits" }, entry.credits > 0 ? `+${credits}` : credits),
+    receipt,
+  );
+}
+
+/** Fetches a receipt and verifies it here, in the browser. */
+function receiptButton(id) {
+  const button = element("button", { type: "button", class: "quiet" }, "Verify");
+  button.addEventListener("click", () =>
+    attempt(async () => {
+      const found = readReceipt(JSON.stringify(await ask(`/api/receipt/${id}`)));
+      keys ??= await ask("/.well-known/service-receipt-keys.json");
+      const place = find("#receipt");
+      place.replaceChildren(...drawChecks(await checkReceipt(found, keys, null), element("p", {}, tellReceipt(found.core))));
+      place.hidden = false;
+      place.focus();
+    }, button),
+  );
+  return button;
+}

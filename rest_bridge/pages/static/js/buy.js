@@ -1,0 +1,234 @@
+// The purchase of credits by transfer: amount, payment, confirmation, token. The secrets of it stay in this page.
+
+import { waitForToken } from "./confirm.js";
+import { copyButton } from "./copy.js";
+import { find, findAll, readData } from "./dom.js";
+import { formatNumber } from "./format.js";
+import { fetchJson, href, Problem, showProblem } from "./http.js";
+import { findWallet, payByWallet, signByWallet } from "./wallet.js";
+
+const shop = readData("shop");
+const STEPS = ["amount-form", "pay", "wait", "bought"];
+const LOOK_MS = 4000; // how often the service is asked whether the payment has come: 15 times a minute
+const trouble = find("#trouble");
+let offer = null; // what the service offered, with the memo that claims the token
+let claim = null; // what is being confirmed: {tx_hash, nonce, payer_signature?}
+let waiting = new AbortController();
+const tried = new Set(); // transactions that were confirmed already, or refused
+let ends = 0; // when the offer does, on the stopwatch of the page
+let at = 0;
+let looking = false;
+
+find("#steps").hidden = find("#resume").hidden = false;
+for (const place of findAll("[data-copy]")) place.append(copyButton(() => find(`#${place.dataset.copy}`).textContent));
+find("#amount").addEventListener("input", tellCredits);
+for (const button of findAll("[data-usd]")) button.addEventListener("click", () => choose(button.dataset.usd));
+on("#amount-form", "submit", askForOffer);
+on("#demo-pay", "click", payByDemo);
+on("#browser-pay", "click", payByBrowser);
+on("#browser-sign", "click", signByBrowser);
+on("#paid-form", "submit", () => confirm({ tx_hash: read("#tx"), nonce: offer.memo }));
+on("#sign-form", "submit", () => confirm({ ...claim, payer_signature: read("#signature") }));
+on("#resume-form", "submit", resume);
+on("#again", "click", () => show(0));
+on("#back", "click", goBack);
+on("#hide", "click", hide);
+addEventListener("beforeunload", (event) => at >= 2 && event.preventDefault());
+setInterval(countDown, 1000);
+if (shop.watch) setInterval(look, LOOK_MS);
+tellCredits();
+show(0, { quietly: true });
+
+/** Call `act` for an event, with its button off meanwhile, and show what goes wrong. */
+function on(selector, kind, act) {
+  const place = find(selector);
+  place?.addEventListener(kind, async (event) => {
+    event.preventDefault();
+    const button = event.submitter ?? place;
+    button.disabled = true;
+    showProblem(trouble, null);
+    try {
+      await act();
+    } catch (error) {
+      if (error.name !== "AbortError") showProblem(trouble, known(error));
+    } finally {
+      button.disabled = false;
+    }
+  });
+}
+
+/** What a wallet refused is no fault of the page. */
+function known(error) {
+  return error instanceof Problem || !Number.isInteger(error.code) ? error : new Problem("wallet_refused", `The wallet says: ${error.message}`);
+}
+
+function read(selector) {
+  return find(selector).value.trim();
+}
+
+function show(step, { quietly = false } = {}) {
+  at = step;
+  STEPS.forEach((id, index) => (find(`#${id}`).hidden = index !== step));
+  findAll("#steps li").forEach((item, index) => {
+    if (index === step) item.setAttribute("aria-current", "step");
+    else item.removeAttribute("aria-current");
+    item.classList.toggle("past", index < step);
+  });
+  find("#resume").hidden = step !== 0;
+  find("#done").hidden = true;
+  if (!quietly) find(`#${STEPS[step]} [tabindex]`).focus();
+}
+
+function choose(usd) {
+  find("#amount").value = usd;
+  tellCredits();
+}
+
+function tellCredits() {
+  const credits = Math.floor(Number(read("#amount")) * shop.credits_per_usd);
+  const calls = shop.prices.map((price) => Math.floor(credits / price));
+  const range = [...new Set(calls)].sort((a, b) => a - b).map((one) => formatNumber(one)).join(" to ");
+  find("#buys").textContent = credits >= shop.credits_per_usd ? `${formatNumber(credits)} credits: ${range} calls` : "1 US dollar at least";
+}
+
+async function askForOffer() {
+  const begun = performance.now();
+  const { data } = await fetchJson("/api/payment/buy-credits", { method: "POST", body: { amount_usd: Number(read("#amount")) } });
+  offer = data;
+  const lasts = shop.quote_s === null ? new Date(offer.expires_at).getTime() - Date.now() : 1000 * shop.quote_s;
+  ends = begun + lasts; // by this machine's own stopwatch: its clock may be wrong
+  const usdc = formatNumber(offer.quote.amount_usd, { digits: 6 });
+  find("#due").textContent = `${usdc} USDC`;
+  find("#usdc").textContent = String(offer.quote.amount_usd);
+  find("#wallet").textContent = offer.wallet;
+  find("#memo").textContent = offer.memo;
+  find("#gets").textContent = `${formatNumber(offer.quote.credits)} credits`;
+  find("#qr").src = `${href(shop.qr)}?payment=${encodeURIComponent(offer.payment_uri)}`;
+  find("#uri").href = offer.payment_uri;
+  find("#review").textContent = offer.review ?? "";
+  find("#review").hidden = !offer.review;
+  if (find("#browser-pay")) find("#browser-pay").hidden = !findWallet();
+  countDown();
+  show(1);
+}
+
+function countDown() {
+  if (at !== 1) return;
+  const left = Math.floor((ends - performance.now()) / 1000);
+  const clock = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
+  find("#left").textContent = left > 0 ? clock : "It has ended. Ask for another one.";
+  find("#left").classList.toggle("bad", left <= 0);
+}
+
+/** Whether the payment has come. What goes wrong with that is said beside the hash field, which works without. */
+async function look() {
+  if (at !== 1 || looking) return;
+  looking = true;
+  try {
+    const { memo } = offer;
+    const found = await findPayment(memo);
+    if (found && at === 1 && offer.memo === memo && !tried.has(found)) await attemptConfirm({ tx_hash: found, nonce: memo });
+    find("#seen").textContent = "Waiting for your payment. It is seen by itself, some seconds after it was made.";
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    find("#seen").textContent = `${error.message} You can go on with the hash of the transaction.`;
+  } finally {
+    looking = false;
+  }
+}
+
+async function findPayment(nonce) {
+  return (await fetchJson(shop.watch, { method: "POST", body: { nonce } })).data.tx_hash;
+}
+
+async function resume() {
+  const nonce = read("#old-memo");
+  const tx_hash = read("#old-tx") || (await findPayment(nonce));
+  if (!tx_hash) throw new Problem("payment_pending", "No payment to the address of this purchase has been seen yet.");
+  await confirm({ tx_hash, nonce });
+}
+
+/** The same for what nobody clicked: its failure is shown, too. */
+async function attemptConfirm(given) {
+  try {
+    await confirm(given);
+  } catch (error) {
+    if (error.name !== "AbortError") showProblem(trouble, error);
+  }
+}
+
+async function payByDemo() {
+  const body = { to: offer.wallet, amount_usd: offer.quote.amount_usd };
+  const { data } = await fetchJson(shop.demo_pay, { method: "POST", body });
+  await confirm({ tx_hash: data.tx_hash, nonce: offer.memo });
+}
+
+async function payByBrowser() {
+  await confirm({ tx_hash: await payByWallet(findWallet(), offer), nonce: offer.memo });
+}
+
+async function signByBrowser() {
+  find("#signature").value = await signByWallet(findWallet(), find("#to-sign").textContent);
+}
+
+async function confirm(given) {
+  claim = given;
+  tried.add(given.tx_hash);
+  waiting.abort();
+  waiting = new AbortController();
+  find("#hash").textContent = claim.tx_hash;
+  find("#sign-form").hidden = true;
+  tellProgress({});
+  show(2);
+  try {
+    showToken(await waitForToken(claim, { tell: tellWaiting, signal: waiting.signal }));
+  } catch (error) {
+    if (error.code === "payer_proof_required") askForSignature(error);
+    else if (error.name !== "AbortError") show(offer && claim.nonce === offer.memo ? 1 : 0, { quietly: true });
+    throw error;
+  }
+}
+
+function tellWaiting({ code, message, body }) {
+  if (code === "payment_pending") tellProgress(body);
+  else find("#far").textContent = `${message} Asking again.`;
+}
+
+function tellProgress({ confirmations, required }) {
+  const bar = find("#progress");
+  if (required && confirmations) {
+    bar.max = required;
+    bar.value = confirmations;
+  } else bar.removeAttribute("value");
+  const far = confirmations ? `${formatNumber(confirmations)} of ${formatNumber(required)} confirmations.` : "Looking for the transaction.";
+  find("#far").textContent = far;
+}
+
+/** The text to sign stands in the refusal, with `<nonce>` where the memo belongs. */
+function askForSignature({ body }) {
+  const text = /“([^”]+)”/.exec(body.detail)?.[1] ?? "";
+  find("#to-sign").textContent = text.replace("<nonce>", claim.nonce);
+  find("#browser-sign").hidden = !findWallet();
+  find("#sign-form").hidden = false;
+}
+
+function showToken({ token, credits, late }) {
+  find("#got").textContent = `${formatNumber(credits)} credits${late ? ", paid late," : ""}`;
+  find("#token").textContent = token;
+  find("#first-call").textContent = `curl ${shop.first_call} \\\n  -H 'Authorization: Bearer ${token}'`;
+  offer = claim = null;
+  for (const field of findAll("#tx, #old-tx, #old-memo, #signature")) field.value = "";
+  find("#memo").textContent = "";
+  show(3);
+}
+
+function goBack() {
+  waiting.abort();
+  show(offer ? 1 : 0);
+}
+
+function hide() {
+  find("#token").textContent = find("#first-call").textContent = "";
+  show(0, { quietly: true });
+  find("#done").hidden = false;
+}

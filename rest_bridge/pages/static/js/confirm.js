@@ -1,0 +1,31 @@
+// Waits until the service has confirmed a payment, by asking again as often as it says.
+
+import { fetchJson, Problem } from "./http.js";
+
+const PATIENT = new Set(["payment_pending", "chain_unavailable", "rate_limited", "network", "billing_unavailable"]);
+
+/**
+ * The token of a purchase: {token, credits, late}. `claim` is {tx_hash, nonce, payer_signature?}; `tell` is called with
+ * each Problem that waiting mends. Throws any other Problem, and AbortError when `signal` says so.
+ */
+export async function waitForToken(claim, { tell, signal }) {
+  for (;;) {
+    try {
+      return (await fetchJson("/api/payment/confirm", { method: "POST", body: claim, signal })).data;
+    } catch (error) {
+      if (!(error instanceof Problem) || !PATIENT.has(error.code)) throw error;
+      tell(error);
+      await pause(1000 * (error.retryAfter ?? 5), signal);
+    }
+  }
+}
+
+function pause(milliseconds, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    });
+  });
+}

@@ -1,0 +1,155 @@
+// Webhook subscriptions of the reader's token: made, tested, looked into, ended.
+
+import { ageOf } from "./age.js";
+import { attempt } from "./attempt.js";
+import { element, find } from "./dom.js";
+import { formatNumber } from "./format.js";
+import { Problem } from "./http.js";
+import { actButton, askTwice, hideSecret, showSecret } from "./secret.js";
+
+const PATH = "/api/pro/subscribe";
+
+/** Returns {load, clear} of the section. `ask` asks the service with the token; `spent` is called after what may cost. */
+export function startWebhooks(ask, spent) {
+  const section = find("#webhooks");
+  const [list, secret, form] = [find(".list", section), find(".secret", section), find("#new-webhook")];
+  const when = find("#webhook-when");
+
+  when.addEventListener("change", askForCondition);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    attempt(form, event.submitter, make);
+  });
+  askForCondition();
+
+  async function load() {
+    try {
+      const { subscriptions } = await ask("/api/pro/subscriptions");
+      draw(subscriptions);
+      find("details", section).hidden = false;
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== "not_found") throw error;
+      find("details", section).hidden = true;
+      list.replaceChildren(element("p", { class: "soft" }, "This service delivers no webhooks."));
+    }
+  }
+
+  function clear() {
+    list.replaceChildren();
+    hideSecret(secret);
+    form.reset();
+    askForCondition();
+  }
+
+  /** Only the fields that the chosen condition has. */
+  function askForCondition() {
+    for (const [id, kinds] of [["path", ["above", "below", "changed", "any_new"]], ["level", ["above", "below"]], ["clear", ["above", "below"]]]) {
+      const needed = kinds.includes(when.value);
+      find(`#webhook-${id}`).closest("p").hidden = !needed;
+      find(`#webhook-${id}`).required = needed;
+    }
+  }
+
+  function readCondition() {
+    const path = find("#webhook-path").value.trim();
+    const [level, back] = [Number(find("#webhook-level").value), Number(find("#webhook-clear").value)];
+    if (when.value === "above") return { path, above: level, clear_below: back };
+    if (when.value === "below") return { path, below: level, clear_above: back };
+    return when.value ? { path, [when.value]: true } : null;
+  }
+
+  async function make() {
+    const body = { endpoint: find("#webhook-endpoint").value, webhook_url: find("#webhook-url").value, description: find("#webhook-note").value };
+    const condition = readCondition();
+    if (condition) body.when = condition;
+    const made = await ask(PATH, { method: "POST", body });
+    showSecret(secret, "The secret that signs every delivery, shown this once:", made.secret);
+    form.reset();
+    askForCondition();
+    find("details", section).open = false;
+    await load();
+  }
+
+  function draw(subscriptions) {
+    const items = subscriptions.map(drawOne);
+    list.replaceChildren(items.length ? element("ul", { class: "plain items" }, ...items) : element("p", { class: "soft" }, "None yet."));
+  }
+
+  function drawOne(one) {
+    const item = element("li", { class: "item", "data-id": one.id, "data-state": one.state });
+    const state = one.pause_reason ? `${one.state}: ${one.pause_reason}` : one.state;
+    const counts = `${formatNumber(one.delivered_count)} delivered, ${formatNumber(one.failed_count)} failed`;
+    const last = one.last_error ? ` · last: ${one.last_error}` : one.last_status ? ` · last: HTTP ${one.last_status}` : "";
+    item.append(
+      element("h3", {}, one.endpoint, element("span", { class: `state-word ${one.state === "active" ? "good" : "warn"}` }, state)),
+      element("p", {}, element("code", { class: "breaks" }, one.webhook_url), one.description ? ` ${one.description}` : ""),
+      element("p", { class: "soft small" }, tellCondition(one.when), " · ", one.next_fire_at ? ageOf(one.next_fire_at, { before: "next " }) : "none planned", ` · ${counts}${last}`),
+      buttons(one, item),
+      element("div", { class: "log" }),
+    );
+    return item;
+  }
+
+  function buttons(one, item) {
+    const act = (todo) => (button) => attempt(item, button, todo);
+    return element(
+      "p",
+      { class: "row" },
+      actButton("Send a test", act(() => test(one, item))),
+      actButton("Deliveries", act(() => showLog(one, item))),
+      one.state === "paused" ? actButton("Resume", act(() => change(one, "/resume"))) : null,
+      askTwice("New secret", "Replace the secret?", act(() => rotate(one))),
+      askTwice("End it", "End it for good?", act(() => finish(one))),
+    );
+  }
+
+  async function test(one, item) {
+    const sent = await ask(`${PATH}/${one.id}/test`, { method: "POST" });
+    const words = sent.delivered ? `Your server took the test: HTTP ${sent.status} after ${formatNumber(sent.duration_ms)} ms.` : `Your server did not take the test: ${sent.error ?? `HTTP ${sent.status}`}.`;
+    await showLog(one, item);
+    find(".log", item).prepend(element("p", { class: sent.delivered ? "good" : "bad", role: "status" }, words));
+  }
+
+  async function showLog(one, item) {
+    const { deliveries } = await ask(`${PATH}/${one.id}/deliveries`);
+    find(".log", item).replaceChildren(deliveries.length ? drawLog(deliveries) : element("p", { class: "soft" }, "Nothing was delivered yet."));
+    await spent();
+  }
+
+  async function change(one, step) {
+    await ask(`${PATH}/${one.id}${step}`, { method: "POST" });
+    await load();
+  }
+
+  async function rotate(one) {
+    const made = await ask(`${PATH}/${one.id}/rotate-secret`, { method: "POST" });
+    const words = `The new secret of the webhook to ${one.webhook_url}. For ${made.overlap_hours} hours deliveries are signed with the old one too.`;
+    showSecret(secret, words, made.secret);
+  }
+
+  async function finish(one) {
+    await ask(`${PATH}/${one.id}`, { method: "DELETE" });
+    await load();
+  }
+
+  return { load, clear };
+}
+
+function tellCondition(when) {
+  if (!when) return "every five minutes";
+  if (when.above !== undefined && when.above !== null) return `when ${when.path} rises above ${formatNumber(when.above)}`;
+  if (when.below !== undefined && when.below !== null) return `when ${when.path} falls below ${formatNumber(when.below)}`;
+  return `when ${when.path} ${when.changed ? "changes" : "has something new"}`;
+}
+
+function drawLog(deliveries) {
+  const names = ["When", "Kind", "Outcome", "Attempts", "Answer", "Credits"];
+  const head = names.map((name) => element("th", { scope: "col" }, name));
+  const rows = deliveries.map((one) => {
+    const answer = one.status ? `HTTP ${one.status}${one.duration_ms === null ? "" : `, ${formatNumber(one.duration_ms)} ms`}` : (one.error ?? "–");
+    const cells = [one.kind, one.reason ? `${one.state}: ${one.reason}` : one.state, formatNumber(one.attempts), answer, formatNumber(one.credits)];
+    const [when, ...rest] = [ageOf(one.created_at), ...cells].map((cell, index) => element("td", { "data-label": names[index] }, cell));
+    return element("tr", { "data-kind": one.kind, "data-state": one.state }, when, ...rest);
+  });
+  return element("table", { class: "narrow" }, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows));
+}

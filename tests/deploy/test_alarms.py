@@ -1,0 +1,160 @@
+"""Each alarm of deploy/prometheus is provoked with the metrics that the service really writes, and is quiet otherwise.
+
+promtool (Debian: prometheus) judges: it is given what /metrics says before and after something happened, as series.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.architecture.code import ROOT
+from toolserver.core.metrics import Metrics
+
+RULES = ROOT / "deploy" / "prometheus" / "rules.yml"
+STEPS = 130  # minutes that a state lasts in a test: longer than any `for`
+pytestmark = pytest.mark.live
+
+
+def quiet(metrics: Metrics) -> None:
+    """An hour in which all is well."""
+    for _ in range(100):
+        metrics.hit("btc_price", "free")
+        metrics.called("btc_price", "free", "ok", 0.01)
+    metrics.called("btc_price", "free", "stale", 0.01)
+    metrics.fetched("Coinbase.spot", "ok", 0.1, True)
+    metrics.attempted("ok")
+    metrics.settled("premium_briefing", 3, "stale_data")
+
+
+def fail_inside(metrics: Metrics) -> None:
+    metrics.called("weather", "free", "internal_error", 0.01)
+
+
+def lose_source(metrics: Metrics) -> None:
+    metrics.fetched("Coinbase.spot", "http_503", 0.1, True)
+
+
+def answer_stale(metrics: Metrics) -> None:
+    for _ in range(30):
+        metrics.called("btc_price", "free", "stale", 0.01)
+
+
+def give_back(metrics: Metrics) -> None:
+    metrics.settled("premium_briefing", 3000, "5xx")
+
+
+def fail_webhooks(metrics: Metrics) -> None:
+    for _ in range(10):
+        metrics.attempted("timeout")
+
+
+PROVOKED: dict[str, Callable[[Metrics], object]] = {
+    "ToolserverFailsInside": fail_inside,
+    "ToolserverSourceDown": lose_source,
+    "ToolserverAnswersStale": answer_stale,
+    "ToolserverHostRefuses": lambda m: m.follow_closed(lambda: [("www.reddit.com", 403, 3600.0)], lambda: []),
+    "ToolserverUpstreamAnnounces": lambda m: m.follow_announcements(lambda: [("ECB.rates", "sunset", "2027", 0.0)]),
+    "ToolserverPaymentsHang": lambda m: m.watch_payments(lambda: (1, 1000.0, 0)),
+    "ToolserverPaymentsInReview": lambda m: m.watch_payments(lambda: (0, 0.0, 2)),
+    "ToolserverChargesReleased": give_back,
+    "ToolserverWebhooksFail": fail_webhooks,
+    "ToolserverRedisLost": lambda m: m.follow_shared_memory(lambda: (False, 1, 0)),
+    "ToolserverLedgerAway": lambda m: m.follow(lambda: ("open", 1, 5.0, 0)),
+}
+WELL: list[Callable[[Metrics], object]] = [
+    lambda m: m.watch_payments(lambda: (3, 20.0, 0)),
+    lambda m: m.follow_shared_memory(lambda: (True, 1, 0)),
+    lambda m: m.follow(lambda: ("closed", 1, 0.0, 0)),
+    lambda m: m.follow_closed(lambda: [], lambda: []),
+]
+
+
+def series(before: Metrics, after: Metrics) -> list[dict[str, str]]:
+    """What a server would have scraped: `before` for an hour, then every minute once more of what happened since."""
+    first = dict(samples(before))
+    found = [{"series": 'up{job="toolserver", instance="a"}', "values": f"1x{60 + STEPS}"}]
+    for name, value in samples(after):
+        start = first.get(name, 0.0 if is_counter(name) else value)
+        if is_counter(name):
+            step = value - start
+            found.append({"series": name, "values": f"{start:g}x60 {start + step:g}+{step:g}x{STEPS}"})
+        else:
+            found.append({"series": name, "values": f"{start:g}x60 {value:g}x{STEPS}"})
+    return found
+
+
+def is_counter(name: str) -> bool:
+    return re.match(r"\w+_(total|count|sum|bucket)\b", name) is not None
+
+
+def samples(metrics: Metrics) -> list[tuple[str, float]]:
+    found = []
+    for family in text_string_to_metric_families(metrics.text().decode()):
+        for sample in family.samples:
+            labels = {"job": "toolserver", "instance": "a", **sample.labels}
+            inside = ", ".join(f"{name}={json.dumps(value)}" for name, value in labels.items())
+            found.append((f"{sample.name}{{{inside}}}", sample.value))
+    return found
+
+
+def judge(folder: Path, given: list[dict[str, str]], alarms: dict[str, bool]) -> None:
+    """Let promtool say which alarms stand at the end; raises AssertionError if they are not the expected ones."""
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not here (Debian: prometheus)")
+    expr = 'count by (alertname) (ALERTS{alertstate="firing"})'
+    firing = [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in sorted(alarms) if alarms[name]]
+    case: dict[str, Any] = {
+        "interval": "1m",
+        "input_series": given,
+        "promql_expr_test": [{"expr": expr, "eval_time": f"{55 + STEPS}m", "exp_samples": firing}],
+    }
+    test = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [case]}
+    path = folder / "case.yml"
+    path.write_text(json.dumps(test))  # JSON is YAML
+    done = subprocess.run([promtool, "test", "rules", str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def listed_alarms() -> list[str]:
+    return re.findall(r"- alert: (\w+)", RULES.read_text())
+
+
+def test_every_alarm_is_provoked_here():
+    assert {*PROVOKED, "ToolserverDown"} == set(listed_alarms())
+
+
+@pytest.mark.parametrize("name", PROVOKED)
+def test_what_an_alarm_is_for_sets_it_off_and_no_other(tmp_path, name):
+    before, after = Metrics(), Metrics()
+    for metrics in (before, after):
+        quiet(metrics)
+    PROVOKED[name](after)
+
+    judge(tmp_path, series(before, after), {name: True})
+
+
+def test_a_quiet_service_sets_off_none(tmp_path):
+    before, after = Metrics(), Metrics()
+    for metrics in (before, after):
+        quiet(metrics)
+        for state in WELL:
+            state(metrics)
+    quiet(after)
+
+    judge(tmp_path, series(before, after), {})
+
+
+def test_a_process_that_is_gone_sets_off_its_alarm(tmp_path):
+    judge(
+        tmp_path,
+        [{"series": 'up{job="toolserver", instance="a"}', "values": f"1x60 0x{STEPS}"}],
+        {"ToolserverDown": True},
+    )

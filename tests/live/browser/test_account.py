@@ -1,0 +1,211 @@
+"""The page of a token, by clicking: balance and statement, allowances and webhooks made, tested, changed and ended."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.live.browser.visitor import DESK, PHONE, Theme, Visitor, visiting
+from tests.live.buying import bought
+from tests.live.inbox import Inbox
+from tests.live.processes import Program
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
+
+
+@pytest.fixture(scope="module")
+def token(demo: Program) -> str:
+    """A token of its own, with a call on its statement."""
+    made = bought(demo, demo.ready["world_url"], 4)
+    called(demo, made, "/api/pro/macro")
+    return made
+
+
+@pytest.fixture
+def inbox() -> Iterator[Inbox]:
+    receiver = Inbox()
+    try:
+        yield receiver
+    finally:
+        receiver.close()
+
+
+def called(demo: Program, token: str, path: str) -> httpx.Response:
+    return httpx.get(demo.url + path, headers={"authorization": f"Bearer {token}"}, timeout=30, trust_env=False)
+
+
+def opened(window: Visitor, token: str) -> Page:
+    page = window.open("/account")
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Show the account").click()
+    page.wait_for_selector("#account[data-filled]")
+    return page
+
+
+def twice(item: Locator, first: str, second: str) -> None:
+    item.get_by_role("button", name=first, exact=True).click()
+    item.get_by_role("button", name=second, exact=True).click()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_an_account_fits_is_quiet_and_bars_nobody(
+    browser: Browser, demo: Program, token: str, inbox: Inbox, width: int, theme: Theme
+) -> None:
+    with visiting(browser, demo.url, width=width, theme=theme) as window:
+        page = opened(window, token)
+        expect(page.locator("#statement tbody tr").first).to_be_visible()
+        make_allowance(page, f"agent {width} {theme}")
+        make_webhook(page, inbox.url)
+        page.locator("#webhooks").get_by_role("button", name="Send a test").last.click()
+        expect(page.locator("#webhooks tr[data-kind=test]").first).to_be_visible()
+        for summary in page.locator("summary").all():
+            summary.click()
+        window.check()
+        window.check_accessibility()
+        last = page.locator("#webhooks .item").last
+        twice(last, "End it", "End it for good?")
+        expect(page.locator("#webhooks .item")).to_have_count(0)
+
+
+def test_a_statement_shows_the_purchase_and_the_call_whose_receipt_verifies(
+    visitor: Visitor, demo: Program, token: str
+) -> None:
+    page = opened(visitor, token)
+    credits = called(demo, token, "/api/payment/balance").json()["credits"]
+    expect(page.locator("#balance")).to_have_text(f"{credits} credits")
+    rows = page.locator("#statement tbody tr")
+    expect(rows.first).to_contain_text("/api/pro/macro")
+    expect(rows.last).to_contain_text("Purchase")
+    expect(rows.last).to_contain_text("+200")
+    rows.first.get_by_role("button", name="Verify").click()
+    expect(page.locator("#receipt [data-verdict]")).to_have_text("Valid")
+    visitor.check()
+
+
+def test_the_token_stays_in_the_page_and_is_forgotten(visitor: Visitor, token: str) -> None:
+    asked: list[str] = []
+    visitor.page.on("request", lambda request: asked.append(request.url))
+    page = opened(visitor, token)
+    assert page.evaluate("localStorage.length + sessionStorage.length + document.cookie.length") == 0
+    assert not any(token in url for url in [*asked, page.url])
+    page.get_by_role("button", name="Forget the token").click()
+    expect(page.locator("#account")).to_be_hidden()
+    assert page.get_by_label("Token").input_value() == ""
+    assert page.locator("#statement").inner_html() == ""
+    opened(visitor, token)
+    page.reload()
+    assert page.get_by_label("Token").input_value() == ""
+    visitor.check()
+
+
+def test_what_is_no_token_and_a_token_that_nobody_has_are_refused(visitor: Visitor) -> None:
+    visitor.expected = {402}
+    page = visitor.open("/account")
+    page.get_by_label("Token").fill("svc_live_1")
+    page.get_by_role("button", name="Show the account").click()
+    expect(page.locator("#trouble")).to_contain_text("That is no token")
+    page.get_by_label("Token").fill("svc_live_" + "0" * 64)
+    page.get_by_role("button", name="Show the account").click()
+    expect(page.locator("#trouble")).to_contain_text("invalid_token")
+    expect(page.locator("#account")).to_be_hidden()
+    visitor.check()
+
+
+def make_allowance(page: Page, name: str) -> str:
+    section = page.locator("#allowances")
+    section.get_by_text("Make an allowance").click()
+    section.get_by_label("Name", exact=True).last.fill(name)
+    section.locator("#allowance-credits").fill("10")
+    section.get_by_label("Macro dashboard").check()
+    section.get_by_role("button", name="Make the allowance").click()
+    expect(section.locator(".secret")).to_contain_text(name)
+    return section.locator(".secret .token").inner_text()
+
+
+def make_webhook(page: Page, url: str) -> str:
+    section = page.locator("#webhooks")
+    section.get_by_text("Make a webhook").click()
+    section.get_by_label("What to deliver").select_option("macro")
+    section.get_by_label("To this address").fill(url)
+    section.get_by_role("button", name="Make the webhook").click()
+    expect(section.locator(".secret")).to_contain_text("whsec_")
+    return section.locator(".secret .token").inner_text()
+
+
+def test_an_allowance_is_made_spent_from_changed_and_ended(visitor: Visitor, demo: Program, token: str) -> None:
+    page = opened(visitor, token)
+    allowance = make_allowance(page, "by clicking")
+    assert called(demo, allowance, "/api/pro/macro").status_code == 200
+    assert called(demo, allowance, "/api/pro/whales").status_code == 402
+    page.locator("#allowances .secret").get_by_role("button", name="I have kept it").click()
+    assert allowance not in page.content()
+    page = opened(visitor, token)
+    item = page.locator("#allowances .item", has_text="by clicking")
+    expect(item).to_contain_text("2 of 10 credits spent")
+    item.get_by_text("Change").click()
+    item.get_by_label("Credits, at most").fill("3")
+    item.get_by_label("Credits a day, at most").fill("3")
+    item.get_by_label("Ends, UTC").fill("2099-01-01T00:00")
+    item.get_by_role("button", name="Save").click()
+    expect(item).to_contain_text("2 of 3 credits spent, 2 of 3 today")
+    assert called(demo, allowance, "/api/pro/macro").json()["error"] == "insufficient_credits"
+    twice(item, "End it", "End it for good?")
+    expect(item).to_have_attribute("data-state", "revoked")
+    assert called(demo, allowance, "/api/pro/macro").json()["error"] == "expired"
+    visitor.check()
+
+
+def test_an_allowance_sees_that_it_makes_none(visitor: Visitor, token: str) -> None:
+    visitor.expected = {409}
+    allowance = make_allowance(opened(visitor, token), "alone")
+    page = opened(visitor, allowance)
+    expect(page.locator("#allowances")).to_contain_text("makes none")
+    visitor.check()
+
+
+def test_a_webhook_is_made_tested_looked_into_and_ended(
+    visitor: Visitor, demo: Program, token: str, inbox: Inbox
+) -> None:
+    page = opened(visitor, token)
+    secret = make_webhook(page, inbox.url)
+    item = page.locator("#webhooks .item")
+    item.get_by_role("button", name="Send a test").click()
+    expect(item.get_by_role("status").first).to_contain_text("Your server took the test: HTTP 204")
+    (headers, body), *_ = inbox.wait(1)
+    assert b'"test":true' in body.replace(b" ", b"")
+    assert headers["x-service-signature"].startswith("sha256=")
+    twice(item, "New secret", "Replace the secret?")
+    expect(page.locator("#webhooks .secret")).not_to_contain_text(secret)
+    item.get_by_role("button", name="Deliveries").click()
+    row = item.locator("tr[data-kind=test]")
+    expect(row).to_have_attribute("data-state", "free")
+    expect(row).to_contain_text("HTTP 204")
+    twice(item, "End it", "End it for good?")
+    expect(page.locator("#webhooks .list")).to_have_text("None yet.")
+    visitor.check()
+
+
+def test_a_webhook_with_a_condition_says_when_it_fires_and_a_wrong_address_is_explained(
+    visitor: Visitor, token: str, inbox: Inbox
+) -> None:
+    visitor.expected = {400}
+    page = opened(visitor, token)
+    section = page.locator("#webhooks")
+    section.get_by_text("Make a webhook").click()
+    section.get_by_label("What to deliver").select_option("agent-context")
+    section.get_by_label("To this address").fill("https://10.0.0.1/hook")
+    section.get_by_label("When", exact=True).select_option("above")
+    section.get_by_label("Where the value stands").fill("context.markets.btc.price_usd")
+    section.get_by_label("Threshold").fill("100000")
+    section.get_by_label("Clears at").fill("99000")
+    section.get_by_role("button", name="Make the webhook").click()
+    expect(section.locator(".problem")).to_contain_text("invalid_arguments")
+    section.get_by_label("To this address").fill(inbox.url)
+    section.get_by_role("button", name="Make the webhook").click()
+    item = section.locator(".item")
+    expect(item).to_contain_text("when context.markets.btc.price_usd rises above 100,000")
+    twice(item, "End it", "End it for good?")
+    expect(item).to_have_count(0)
+    visitor.check()

@@ -1,0 +1,146 @@
+"""A PostgreSQL for tests: the one that TEST_DATABASE_URL names, else one of our own, started when it is first needed.
+
+Each folder of a test is a schema of its own, so that what is opened again in the same folder has kept its content. The
+server of our own does not wait for the disk (`fsync=off`): no test pulls the plug of the machine.
+"""
+
+import atexit
+import getpass
+import hashlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.ledger.programs import missing
+from toolserver.storage.errors import TransactionLost
+from toolserver.storage.postgres import PostgresConnection, PostgresTerms
+
+POSTGRES = pytest.param("postgres", marks=pytest.mark.live)
+WORK_S = 20.0  # the machine of a test may be busy: only tests of deadlines have short ones
+FOLDERS = ("/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt")
+
+
+def terms_of(folder: Path | str, **changes: object) -> PostgresTerms:
+    """The database of a folder, with patience."""
+    named = {"connect_s": WORK_S, "work_s": WORK_S, "readers": 1, **changes}
+    return PostgresTerms(url_of(folder), **named)  # type: ignore[arg-type]
+
+
+def url_of(folder: Path | str) -> str:
+    """The URL of a schema that belongs to a folder; it is made if there is none."""
+    schema = "t_" + hashlib.sha256(f"{os.getpid()} {folder}".encode()).hexdigest()[:16]
+    base = server_url()
+    run_sql(f"CREATE SCHEMA IF NOT EXISTS {schema}", base)
+    return f"{base}{'&' if '?' in base else '?'}search_path={schema}"
+
+
+def run_sql(script: str, url: str) -> None:
+    """Run a script beside everything else, on a thread of its own: a connection has an event loop."""
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(_run_sql, script, url).result()
+
+
+def _run_sql(script: str, url: str) -> None:
+    with closing(PostgresConnection(PostgresTerms(url, connect_s=WORK_S, work_s=WORK_S))) as db:
+        db.connect()
+        db.run_script(f"SET client_min_messages = warning; {script}")
+
+
+@cache
+def server_url() -> str:
+    """The server of this run. Skips where there is none, and fails where everything is required."""
+    pytest.importorskip("asyncpg") if os.environ.get("REQUIRE") != "all" else __import__("asyncpg")
+    if given := os.environ.get("TEST_DATABASE_URL"):
+        name = f"toolserver_test_{os.getpid()}"
+        run_sql(f"DROP DATABASE IF EXISTS {name}", given)
+        run_sql(f"CREATE DATABASE {name}", given)
+        atexit.register(run_sql, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", given)
+        return given.rpartition("/")[0] + f"/{name}"
+    server = Server(program("initdb"), program("postgres"))
+    atexit.register(server.remove)
+    server.start()
+    return server.url
+
+
+def program(name: str) -> str:
+    """A program of PostgreSQL, which distributions keep out of the way."""
+    found = shutil.which(name) or next(
+        (str(path) for folder in FOLDERS for path in sorted(Path(folder).glob(f"*/bin/{name}"), reverse=True)), None
+    )
+    return found or missing("PostgreSQL (TEST_DATABASE_URL, or the server's programs)")
+
+
+class Server:
+    """A server in a folder of its own, which tests may stop, kill and start again."""
+
+    def __init__(self, initdb: str, postgres: str) -> None:
+        self._postgres = postgres
+        self._user = "postgres" if os.geteuid() == 0 else None  # it refuses to run as root
+        self._folder = Path(tempfile.mkdtemp(prefix="toolserver-postgres-"))
+        self._folder.chmod(0o755)
+        self.data = self._folder / "data"
+        self.data.mkdir(mode=0o700)
+        if self._user:
+            shutil.chown(self.data, self._user)
+        who = self._user or getpass.getuser()
+        done = subprocess.run(
+            [initdb, "-D", self.data, "-A", "trust", "-U", who, "-E", "UTF8", "--no-sync", "--locale=C"],
+            user=self._user,
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        with closing(socket.socket()) as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"postgresql://{who}@127.0.0.1:{self.port}/postgres"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it takes connections."""
+        settings = {
+            "port": self.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off",
+            "max_connections": 200, "shared_buffers": "32MB", "max_wal_size": "256MB", "autovacuum": "off",
+            "log_min_messages": "fatal", "restart_after_crash": "on",
+        }  # fmt: skip
+        flags = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self._postgres, "-D", self.data, *flags], user=self._user, cwd="/", stdout=log, stderr=log
+            )
+        until = time.monotonic() + 60
+        while True:
+            try:
+                run_sql("SELECT 1", self.url)
+                return
+            except TransactionLost:
+                assert self._process.poll() is None, (self._folder / "log").read_text()
+                assert time.monotonic() < until, "the server takes no connections"
+                time.sleep(0.05)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT ends it orderly and at once, SIGQUIT as a crash does."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(60)
+            self._process = None
+
+    def remove(self) -> None:
+        """Stop it and delete its folder."""
+        try:
+            self.stop()
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=sys.platform == "win32")

@@ -1,0 +1,105 @@
+"""A Redis server of the tests' own, on a socket file, and memories that are shared through it."""
+
+import itertools
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from toolserver.storage.redis import RedisMemory, open_redis
+
+_NUMBERS = itertools.count()
+DEADLINE_S = 5.0  # far more than a loaded machine takes
+
+
+class RedisServer:
+    """One server, which tests may stop, hang and empty."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.socket = folder / "redis.sock"
+        self.url = f"unix://{self.socket}"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Start it, empty, and wait until it can be asked."""
+        words = ["redis-server", "--port", "0", "--unixsocket", str(self.socket), "--save", "", "--appendonly", "no"]
+        self._process = subprocess.Popen(
+            [*words, "--dir", str(self._folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        until = time.monotonic() + 20
+        while self.command("ping") != "PONG":
+            assert time.monotonic() < until, "redis-server did not start"
+            time.sleep(0.01)
+
+    def command(self, *words: str) -> str:
+        """What redis-cli prints."""
+        done = subprocess.run(
+            ["redis-cli", "-s", str(self.socket), *words], capture_output=True, text=True, check=False, timeout=20
+        )
+        return done.stdout.strip()
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def hang(self) -> None:
+        """Let it accept connections and answer nothing."""
+        self.signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self.signal(signal.SIGCONT)
+
+    def stop(self) -> None:
+        """End it; everything in it is gone."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+            self.socket.unlink(missing_ok=True)
+
+
+@asynccontextmanager
+async def memory_in(
+    server: RedisServer, *, prefix: str | None = None, deadline_s: float = DEADLINE_S, instances: int = 1
+) -> AsyncIterator[RedisMemory]:
+    """A memory in a server, apart from those of other tests unless it has their `prefix`."""
+    prefix = prefix or f"test{next(_NUMBERS)}:"
+    async with open_redis(server.url, prefix=prefix, deadline_s=deadline_s, instances=instances) as memory:
+        yield memory
+
+
+def _require() -> None:
+    if shutil.which("redis-server") is None or shutil.which("redis-cli") is None:
+        pytest.skip("redis-server is not on this machine")
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """A server that tests share: nobody stops it."""
+    _require()
+    with tempfile.TemporaryDirectory(prefix="redis-") as folder:
+        server = RedisServer(Path(folder))
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@pytest.fixture
+def own_redis() -> Iterator[RedisServer]:
+    """A server for one test, which may do with it what it likes."""
+    _require()
+    with tempfile.TemporaryDirectory(prefix="redis-") as folder:
+        server = RedisServer(Path(folder))
+        try:
+            yield server
+        finally:
+            server.stop()

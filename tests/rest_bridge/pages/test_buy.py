@@ -1,0 +1,56 @@
+"""/buy: what the page offers by what this very server sells."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from rest_bridge.pages.buy import buy_page
+from tests.calls.toy import REGISTRY
+from tests.catalog.tiny import FACTS
+from tests.rest_bridge.markup import Page
+from toolserver.registry.site_facts import PurchaseTerms, Sales
+
+OWN, SISTER = Sales(), Sales(terms=None)
+
+
+def shown(sales):
+    return Page(buy_page(REGISTRY, replace(FACTS, sales=sales)).body)
+
+
+def told(sales):
+    body = buy_page(REGISTRY, replace(FACTS, sales=sales)).body.decode()
+    found = re.search(r'id="shop">(.*?)</script>', body, re.DOTALL)
+    return json.loads(found[1])
+
+
+def test_the_script_is_told_price_and_life_of_an_offer_and_of_no_demo_wallet():
+    given = told(replace(OWN, terms=PurchaseTerms(quote_minutes=7)))
+    assert (given["credits_per_usd"], given["quote_s"], given["demo_pay"]) == (50, 420, None)
+    assert "stands for 7 minutes" in shown(replace(OWN, terms=PurchaseTerms(quote_minutes=7))).text
+    assert told(SISTER)["quote_s"] is None
+
+
+def test_the_demo_wallet_stands_there_only_where_the_chain_is_simulated():
+    assert "demo wallet" not in shown(OWN).text
+    assert "wallet of this browser" in shown(OWN).text
+    assert "Pay from the demo wallet" in shown(replace(OWN, demo_wallet=True)).text
+    assert (
+        "wallet of this browser" not in "".join(shown(replace(OWN, demo_wallet=True)).words[:-1]).split("Sign with")[0]
+    )
+    assert told(replace(OWN, demo_wallet=True))["demo_pay"] == "/buy/demo-payment"
+
+
+@pytest.mark.parametrize("sales", [None, Sales(transfer=False, x402_most_usd=5)])
+def test_where_nothing_is_sold_by_transfer_it_says_so_and_runs_nothing(sales):
+    page = shown(sales)
+    assert "sold by transfer" in page.text or "sells no credits" in page.text
+    assert not any(script.endswith("/buy.js") for script in page.scripts)
+    assert "form" not in page.names
+
+
+def test_without_javascript_it_leads_to_the_four_steps():
+    page = shown(OWN)
+    assert "noscript" in page.names
+    assert "/docs/payments" in page.links

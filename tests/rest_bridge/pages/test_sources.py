@@ -1,0 +1,43 @@
+"""/sources: every source with licence, terms, users and its day."""
+
+from rest_bridge.pages.sources import find_users, group_sources, sources_page
+from tests.catalog.tiny import FACTS, TINY
+from tests.rest_bridge.made import PROJECT
+from tests.rest_bridge.markup import Page
+from tests.rest_bridge.statuses import DAY, status_of, summed
+from toolserver.registry.source_list import list_sources
+
+
+def test_every_source_has_a_row_with_licence_terms_and_the_tools_that_read_it():
+    page = Page(sources_page(PROJECT, FACTS, status_of(PROJECT)).body)
+    listed = list_sources(PROJECT)
+    assert page.faults == []
+    assert set(page.ids) >= {source["name"] for source in listed}
+    assert set(page.links) >= {source["licence"]["terms_url"] for source in listed if "terms_url" in source["licence"]}
+    users = find_users(PROJECT)
+    assert {operation.name for each in users.values() for operation in each} == {
+        operation.name for operation in PROJECT if operation.sources or operation.shipped
+    }
+    assert all(users[source["name"]] for source in listed)
+
+
+def test_the_past_day_is_shown_as_shares_of_what_was_asked_and_as_unknown_where_nothing_was():
+    page = Page(sources_page(TINY, FACTS, status_of(TINY)).body)
+    assert "–" in page.text
+    day = {"state": "up", "day": DAY, "past_day": summed(8, 2, 1)}
+    words = Page(sources_page(TINY, FACTS, status_of(TINY, states={"Sample.place": day})).body).text
+    assert "75.0%" in words
+    assert "62.5%" in words
+    assert "Sample & Sons <office>" in words
+
+
+def test_sources_stand_by_letter_whatever_their_case_and_the_summary_names_their_providers():
+    names = ["arxiv.a", "AWS.b", "USGS.two", "Aider.c", "USGS.one"]
+    groups = group_sources({"name": name} for name in names)
+    assert [(group.letter, group.providers) for group in groups] == [("A", ["Aider", "arxiv", "AWS"]), ("U", ["USGS"])]
+    assert [source["name"] for source in groups[1].sources] == ["USGS.one", "USGS.two"]
+
+
+def test_every_group_can_be_opened_without_a_script():
+    page = Page(sources_page(PROJECT, FACTS, status_of(PROJECT)).body)
+    assert page.names.count("details") == page.names.count("summary") == page.names.count("table") > 5

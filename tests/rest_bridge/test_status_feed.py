@@ -1,0 +1,42 @@
+"""The Atom feed of changes, read by the parser that reads other people's feeds."""
+
+import xml.etree.ElementTree as ET
+
+from rest_bridge.status_feed import write_feed
+from tests.catalog.tiny import FACTS, TINY
+from tests.rest_bridge.statuses import CHANGE, status_of
+
+ATOM = "{http://www.w3.org/2005/Atom}"
+BACK = CHANGE | {"at": "2027-01-15T07:30:00Z", "kind": "back", "reason": "ok"}
+
+
+def feed(*changes):
+    return ET.fromstring(write_feed(FACTS, status_of(TINY, changes=changes)).body)
+
+
+def test_every_change_is_an_entry_with_an_id_that_stays():
+    found = feed(BACK, CHANGE)
+    entries = found.findall(f"{ATOM}entry")
+    assert [entry.findtext(f"{ATOM}title") for entry in entries] == ["Sample.place is back", "Sample.place is down"]
+    assert [entry.findtext(f"{ATOM}updated") for entry in entries] == [BACK["at"], CHANGE["at"]]
+    ids = [entry.findtext(f"{ATOM}id") for entry in entries]
+    assert ids[1] == "tag:data.example,2027-01-15:/status/Sample.place/down/07:00:00Z"
+    assert ids[1] == feed(CHANGE).find(f"{ATOM}entry").findtext(f"{ATOM}id")
+    assert len(set(ids)) == 2
+    assert "timeout" in entries[1].findtext(f"{ATOM}summary")
+    assert found.findtext(f"{ATOM}updated") == BACK["at"]
+
+
+def test_a_feed_without_changes_has_what_atom_requires_and_no_entry():
+    found = feed()
+    assert found.findtext(f"{ATOM}updated") == "2027-01-15T06:00:00Z"
+    assert found.findtext(f"{ATOM}id") == "https://data.example/status.atom"
+    assert found.findtext(f"{ATOM}author/{ATOM}name")
+    assert {link.get("rel") for link in found.findall(f"{ATOM}link")} == {"self", "alternate"}
+    assert found.findall(f"{ATOM}entry") == []
+
+
+def test_names_are_escaped():
+    entry = feed(CHANGE | {"source": 'A<b>"&'}).find(f"{ATOM}entry")
+    assert entry.findtext(f"{ATOM}title") == 'A<b>"& is down'
+    assert entry.find(f"{ATOM}link").get("href") == "https://data.example/status#A%3Cb%3E%22%26"

@@ -1,0 +1,38 @@
+"""Receipts are opened with the keys that the settings name, and with those of other instances."""
+
+import pytest
+
+from tests.calls.parts import START
+from tests.ledger.ledgers import opened_file
+from toolserver.clock import ManualClock
+from toolserver.ledger.sqlite import SqliteLedger
+from toolserver.receipts.keys import RECEIPT_KEYS, ensure_keys
+from toolserver.receipts.published_keys import KeysDiffer
+from toolserver.server.receipts import open_receipts
+from toolserver.settings import Settings
+from toolserver.settings_scaling import ScalingSettings
+
+NAMED = {"base_url": "https://data.example", "service": "data.example"}
+CLOCK = ManualClock(START)
+
+
+async def test_a_service_with_a_file_has_the_keys_of_its_data_directory(tmp_path):
+    (key,) = ensure_keys(tmp_path / RECEIPT_KEYS)
+    async with opened_file("sqlite", tmp_path) as file:
+        receipts, agree = await open_receipts(Settings(data_dir=tmp_path), CLOCK, SqliteLedger(file, CLOCK), **NAMED)
+        await agree()
+        assert receipts.key_in_use()["kid"] == key.kid
+
+
+@pytest.mark.live
+async def test_an_instance_has_the_mounted_keys_or_is_refused(tmp_path):
+    (key,) = ensure_keys(tmp_path / "secret" / "receipts.json")
+    ensure_keys(tmp_path / "secret" / "log.json")
+    mounted = ScalingSettings(keys_dir=tmp_path / "secret")
+    async with opened_file("postgres", tmp_path) as file:
+        given = Settings(data_dir=tmp_path / "a", scaling=mounted)
+        receipts, agree = await open_receipts(given, CLOCK, SqliteLedger(file, CLOCK), **NAMED)
+        await agree()
+        assert receipts.key_in_use()["kid"] == key.kid
+        with pytest.raises(KeysDiffer):
+            await open_receipts(Settings(data_dir=tmp_path / "b"), CLOCK, SqliteLedger(file, CLOCK), **NAMED)

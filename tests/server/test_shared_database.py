@@ -1,0 +1,77 @@
+"""With `database_url` all money is in one database that instances share, or nothing is opened at all."""
+
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from tests.calls.parts import START
+from tests.ledger.ledgers import token
+from tests.postgres import url_of
+from toolserver.clock import ManualClock
+from toolserver.core.caller import token_hash
+from toolserver.errors import PaymentRequired
+from toolserver.ledger.sqlite import FILE
+from toolserver.server.money import keeps_books, open_money
+from toolserver.server.readiness import Readiness
+from toolserver.server.shared_database import NotOnServer, database_terms, require_one_place
+from toolserver.settings import LedgerSettings, Settings, StorageSettings
+from toolserver.settings_scaling import ScalingSettings
+
+URL = SecretStr("postgresql://me:hunter2@db.example/money")
+
+
+def settings(folder, **named):
+    return Settings(data_dir=folder, **{"database_url": URL, **named})
+
+
+def opened(folder, url, clock):
+    """An instance with the keys that all of them have."""
+    keys = ScalingSettings(keys_dir=folder.parent / "secret")
+    shared = settings(folder, database_url=SecretStr(url), scaling=keys)
+    return open_money(shared, clock=clock, base_url="https://data.example", service="data.example")
+
+
+@pytest.mark.live
+async def test_two_instances_sell_from_one_account(tmp_path):
+    url, clock = url_of(tmp_path), ManualClock(START)
+    async with opened(tmp_path / "a", url, clock) as one, opened(tmp_path / "b", url, clock) as two:
+        await one.own.mint(token(1), 3, cause="bought")
+        for turn, money in enumerate((one, two, one)):
+            assert (await money.ledger.charge(f"call_{turn}", token(1), 1, endpoint="/api/pro/x")).charged == 1
+        with pytest.raises(PaymentRequired):
+            await two.ledger.charge("call_4", token(1), 1, endpoint="/api/pro/x")
+        ready = Readiness(two.file, tmp_path, least_free=0, monotonic=clock.monotonic)
+        assert set((await ready.check()).values()) == {True}
+    assert not (tmp_path / "a" / FILE).exists()
+
+
+def test_the_ledger_of_another_service_is_never_mixed_with_a_server(tmp_path):
+    followed = LedgerSettings.model_construct(url="http://owner.test")
+    with pytest.raises(NotOnServer, match=r"ledger\.url"):
+        require_one_place(settings(tmp_path).model_copy(update={"ledger": followed}))
+
+
+@pytest.mark.live
+async def test_a_token_that_one_revokes_is_refused_by_all_within_a_second(tmp_path):
+    url, clock = url_of(tmp_path), ManualClock(START)
+    async with opened(tmp_path / "a", url, clock) as one, opened(tmp_path / "b", url, clock) as two:
+        await one.own.mint(token(1), 3, cause="bought")
+        assert await two.ledger.knows(token(1)), "which is remembered"
+        await one.own.revoke(token_hash(token(1)).hex()[:16], "lost")
+        clock.advance(1)
+        assert not await two.ledger.knows(token(1))
+
+
+def test_a_ledger_in_a_file_beside_it_is_no_second_truth(tmp_path):
+    require_one_place(settings(tmp_path))
+    (tmp_path / FILE).touch()
+    with pytest.raises(NotOnServer, match="has a ledger"):
+        require_one_place(settings(tmp_path))
+
+
+def test_the_url_is_a_secret_and_the_terms_are_those_of_the_settings(tmp_path):
+    given = settings(tmp_path, storage=StorageSettings(statement_cache=0))
+    assert "hunter2" not in f"{given!r} {database_terms(given)!r}"
+    assert (database_terms(given).url, database_terms(given).cached) == (URL.get_secret_value(), 0)
+    assert keeps_books(given)
+    with pytest.raises(ValidationError, match="postgresql://"):
+        settings(tmp_path, database_url=SecretStr("mysql://db.example/money"))

@@ -1,0 +1,105 @@
+"""Both engines have the same tables with the same columns, and a database of others is left alone."""
+
+import sqlite3
+from contextlib import closing
+from threading import Thread
+
+import pytest
+
+from tests.postgres import run_sql, terms_of, url_of
+from toolserver.storage.errors import ForeignDatabase, MigrationChanged, NewerDatabase
+from toolserver.storage.migrate import Migration, migrate
+from toolserver.storage.postgres import PostgresConnection
+from toolserver.storage.postgres_migrate import migrate_server, server_migrations
+
+pytestmark = pytest.mark.live
+ONLY_FILE = {"row_seal", "sqlite_sequence"}  # a seal would be a row that every instance waits for
+ONLY_SERVER = {"installation", "deposit_number", "published_key"}  # what files of a data directory say
+TYPES = {"INTEGER": "bigint", "TEXT": "text", "BLOB": "bytea"}
+SAME = (Migration(1, "first", "CREATE TABLE one(id bigint)"), Migration(2, "second", "CREATE TABLE two(id bigint)"))
+
+
+@pytest.fixture
+def server(tmp_path):
+    with closing(PostgresConnection(terms_of(tmp_path))) as db:
+        yield db
+
+
+def columns_of_file():
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        migrate(db)
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")]
+        return {
+            table: [(name, TYPES[kind], bool(needed or key)) for _, name, kind, needed, _, key in
+                    db.execute(f"PRAGMA table_info({table})")]
+            for table in tables
+            if table not in ONLY_FILE
+        }  # fmt: skip
+
+
+def test_both_engines_have_the_same_columns_in_the_same_order(server):
+    migrate_server(server)
+    found = {}
+    for table, column, kind, nullable in server.execute(
+        """SELECT table_name::text, column_name::text, data_type::text, is_nullable::text
+           FROM information_schema.columns WHERE table_schema = current_schema()
+           ORDER BY table_name, ordinal_position"""
+    ):
+        found.setdefault(table, []).append((column, kind, nullable == "NO"))
+    assert ONLY_SERVER <= found.keys()
+    assert {table: found[table] for table in found if table not in ONLY_SERVER} == columns_of_file()
+
+
+def test_both_engines_have_the_same_triggers_and_indexes(server):
+    migrate_server(server)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        migrate(db)
+        sql = "SELECT name FROM sqlite_master WHERE type IN ('trigger', 'index') AND sql IS NOT NULL"
+        expected = {name for (name,) in db.execute(sql)}
+    found = {name for (name,) in server.execute("SELECT tgname::text FROM pg_trigger WHERE NOT tgisinternal")}
+    found |= {name for (name,) in server.execute("SELECT indexname::text FROM pg_indexes")}
+    assert expected - found == set()
+
+
+def test_text_is_compared_byte_by_byte_whatever_the_language_of_the_server(server):
+    migrate_server(server)
+    sql = """SELECT count(*) FROM information_schema.columns WHERE table_schema = current_schema()
+      AND data_type = 'text' AND collation_name IS DISTINCT FROM 'C' AND table_name <> 'migration'"""
+    assert server.execute(sql).fetchone() == (0,)
+
+
+def test_instances_that_start_together_migrate_once(tmp_path):
+    terms, failed = terms_of(tmp_path), []
+
+    def start():
+        try:
+            with closing(PostgresConnection(terms)) as db:
+                migrate_server(db)
+        except Exception as failure:
+            failed.append(failure)
+
+    threads = [Thread(target=start) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    with closing(PostgresConnection(terms)) as db:
+        assert db.execute("SELECT count(*) FROM migration").fetchone() == (len(server_migrations()),)
+
+
+def test_a_database_of_another_kind_version_or_text_is_left_alone(server, tmp_path):
+    migrate_server(server, SAME)
+    with pytest.raises(NewerDatabase):
+        migrate_server(server, SAME[:1])
+    with pytest.raises(MigrationChanged):
+        migrate_server(server, (SAME[0], SAME[1].__class__(2, "second", "CREATE TABLE other(id bigint)")))
+    run_sql("CREATE TABLE theirs(id bigint)", url_of(tmp_path / "foreign"))
+    with closing(PostgresConnection(terms_of(tmp_path / "foreign"))) as db, pytest.raises(ForeignDatabase):
+        migrate_server(db)
+
+
+def test_a_step_that_fails_leaves_nothing(server):
+    with pytest.raises(sqlite3.DatabaseError):
+        migrate_server(server, (*SAME, Migration(3, "wrong", "CREATE TABLE three(id bigint); SELECT nonsense")))
+    assert server.execute("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()").fetchone() == (0,)

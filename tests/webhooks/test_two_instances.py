@@ -1,0 +1,62 @@
+"""Two instances on one database: what is due is claimed by one of them, and their changes do not undo each other."""
+
+import anyio
+import pytest
+
+from tests.ledger.ledgers import opened_file
+from tests.webhooks.shop import NOW, fire, subscription
+from toolserver.webhooks.fire_operations import AcceptFire, AddFire, ClaimFires, ClaimSubscriptions, FinishFire
+from toolserver.webhooks.sqlite_store import SqliteWebhookStore
+from toolserver.webhooks.subscription_operations import AddSubscription
+
+pytestmark = pytest.mark.live
+SHOPS = 30
+
+
+@pytest.fixture
+async def stores(tmp_path):
+    async with opened_file("postgres", tmp_path) as one, opened_file("postgres", tmp_path) as other:
+        yield SqliteWebhookStore(one), SqliteWebhookStore(other)
+
+
+async def together(stores, work):
+    async with anyio.create_task_group() as tasks:
+        for turn in range(8):
+            tasks.start_soon(work, stores[turn % 2])
+
+
+async def test_each_subscription_and_each_fire_is_claimed_by_one(stores):
+    for number in range(SHOPS):
+        await stores[0].apply(AddSubscription(subscription(number, owner=f"{number:064x}", due_at=NOW)))
+    due, claimed = [], []
+
+    async def claim_due(store):
+        while found := await store.apply(ClaimSubscriptions(NOW, 4)):
+            due.extend(one.id for one in found)
+
+    async def claim_fires(store):
+        while found := await store.apply(ClaimFires(NOW, {0: 3, 1: 3}, 60_000)):
+            claimed.extend(one.fire.id for one in found)
+
+    await together(stores, claim_due)
+    assert len(due) == len(set(due)) == SHOPS
+    await together(stores, claim_fires)
+    assert len(claimed) == len(set(claimed)) == SHOPS
+
+
+async def test_what_instances_count_adds_up_and_fires_are_numbered_in_a_line(stores):
+    await stores[0].apply(AddSubscription(subscription()))
+
+    async def deliver(store):
+        for _ in range(3):
+            number = next(numbers)
+            await store.apply(AddFire(fire(number)))
+            await store.apply(AcceptFire(fire(number).id, 200, 1, NOW))
+            await store.apply(FinishFire(fire(number).id, "charged", None, NOW))
+
+    numbers = iter(range(1, 100))
+    await together(stores, deliver)
+    found = await stores[1].subscription(subscription().id)
+    assert found.delivered_count == 24
+    log = await stores[0].fires(found.id, 50)
+    assert sorted(one.seq for one in log) == list(range(1, 25))

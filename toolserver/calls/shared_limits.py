@@ -1,0 +1,278 @@
+"""Limits that all instances count together. While the shared memory is lost, each instance applies its share.
+
+The rules are those of `rate_limit` and `quotas`, written once more as a script: a bucket is one number, the time at
+which it is full again, and a set of values is a sorted set by the time at which each was counted. All steps of a call
+are checked before one of them is counted.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, NamedTuple
+
+from msgspec.msgpack import encode
+
+from toolserver.calls.quotas import Bucket, LimitState, Quota, Verdict, make_rejection
+from toolserver.calls.rate_limit import FreeLimits, PersonalLimits
+from toolserver.calls.uncharged_limit import UnchargedLimit
+from toolserver.core.caller import wider_network
+from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
+
+LIMITS = Script(
+    """
+-- The argument is a time, or 0 for the server's, and for each key a step: a kind, two numbers and a value. "b" takes
+-- from a bucket (interval, window), "l" only looks at one, "r" gives back to one, "v" counts a value (most, window).
+-- Returns {0, us until full, ...} or {step, us to wait, us until full}.
+local steps, full, found = cmsgpack.unpack(argument), {}, {0}
+if steps[1] > 0 then now = steps[1] end
+for i, key in ipairs(keys) do
+  local kind, a, b, value = unpack(steps, 4 * i - 2, 4 * i + 1)
+  if kind == 'v' then
+    redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.6f', now - b))
+    if not redis.call('ZSCORE', key, value) and redis.call('ZCARD', key) >= a then
+      local oldest = tonumber(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
+      return {i, math.ceil((oldest + b - now) * 1e6), math.ceil(b * 1e6)}
+    end
+  else
+    local f = tonumber(redis.call('GET', key) or now)
+    if f < now then f = now end
+    local wait = f + a - now - b
+    if kind ~= 'r' and wait > a / 1000 then
+      return {i, math.ceil(wait * 1e6), math.ceil((f - now) * 1e6)}
+    end
+    full[i] = f
+  end
+end
+for i, key in ipairs(keys) do
+  local kind, a, b, value = unpack(steps, 4 * i - 2, 4 * i + 1)
+  local f = full[i]
+  if kind == 'v' then
+    redis.call('ZADD', key, 'NX', string.format('%.6f', now), value)
+    redis.call('PEXPIRE', key, math.ceil(b * 1000))
+  elseif kind ~= 'l' then
+    f = kind == 'b' and f + a or f - a
+    if f > now then
+      redis.call('SET', key, string.format('%.6f', f), 'PX', math.ceil((f - now) * 1000) + 1)
+    else
+      redis.call('DEL', key)
+    end
+  end
+  found[i + 1] = f and math.floor((f - now) * 1e6 + 0.5) or 0
+end
+return found
+""",
+    many=True,
+)
+
+
+PREPARED = 1000  # quotas of which the numbers are kept ready
+
+
+class LimitStep(NamedTuple):
+    """One limit that a call counts in: the kind, the quota, the client's name for it, and a value where it has one."""
+
+    kind: str
+    quota: Quota
+    name: str
+    value: str = ""
+
+
+def share(quota: Quota, instances: int) -> Quota:
+    """What one of several instances may allow by itself, so that all of them together allow no more than the quota."""
+    if quota.quota >= instances:
+        return Quota(quota.name, quota.quota // instances, quota.window_s)
+    return Quota(quota.name, 1, quota.window_s * instances / quota.quota)
+
+
+def divide(quota: int, instances: int) -> int:
+    """The same for a number alone, which is at least 1."""
+    return max(1, quota // instances)
+
+
+class SharedCounter:
+    """Runs steps in the shared memory. `now` is for tests: else the time is that of the server, one for all."""
+
+    def __init__(self, memory: SharedMemory, now: Callable[[], float] | None = None) -> None:
+        self._memory, self._now = memory, now
+        self._prepared: dict[Quota, tuple[bytes, float]] = {}
+
+    @property
+    def instances(self) -> int:
+        return self._memory.instances
+
+    async def count(self, steps: list[LimitStep]) -> list[Verdict] | tuple[LimitStep, Verdict]:
+        """Count a call: the verdict of each step, or the step that refuses it and why. Raises SharedMemoryLost."""
+        found: list[int] = await self._memory.run(LIMITS, *self._pack(steps))
+        if len(found) != (3 if found[0] else len(steps) + 1):
+            raise SharedMemoryLost
+        if found[0]:
+            refused = steps[found[0] - 1]
+            return refused, Verdict(False, 0, found[2] / 1e6, found[1] / 1e6)
+        return [_allow(step.quota, us) for step, us in zip(steps, found[1:], strict=True)]
+
+    def send(self, steps: list[LimitStep]) -> None:
+        """The same without waiting: what is refused or lost is not counted."""
+        self._memory.send(LIMITS, *self._pack(steps))
+
+    def _pack(self, steps: list[LimitStep]) -> tuple[list[bytes], list[bytes]]:
+        keys: list[bytes] = []
+        plan: list[Any] = [self._now() if self._now else 0.0]
+        for kind, quota, name, value in steps:
+            key, interval = self._prepared.get(quota) or self._prepare(quota)
+            if kind == "v":
+                plan += (kind, quota.quota, quota.window_s, hash_name(value).decode())
+            else:
+                plan += (kind, interval, quota.window_s, "")
+            keys.append(key + hash_name(name))
+        return keys, [encode(plan)]
+
+    def _prepare(self, quota: Quota) -> tuple[bytes, float]:
+        """What the keys of a quota begin with, and the seconds between two calls at its even pace."""
+        name = hash_name(f"{quota.name} {quota.quota} {quota.window_s:g}")[:8]
+        prepared = b"limit:" + name + b":", quota.window_s / quota.quota
+        if len(self._prepared) < PREPARED:
+            self._prepared[quota] = prepared
+        return prepared
+
+
+def _allow(quota: Quota, us: int) -> Verdict:
+    """The verdict on an allowed call after which the bucket is full in `us` microseconds."""
+    after = us / 1e6
+    remaining = int((quota.window_s - after) / (quota.window_s / quota.quota) + 1e-3)
+    return Verdict(True, max(remaining, 0), max(after, 0.0), 0.0)
+
+
+class SharedFreeLimits(FreeLimits):
+    """The limits of the free tier over all instances."""
+
+    def __init__(
+        self, memory: SharedMemory, *, daily: int, spacing_s: float, now: Callable[[], float] | None = None, **more: Any
+    ) -> None:
+        super().__init__(daily=daily, spacing_s=spacing_s, **more)
+        self._counter = SharedCounter(memory, now)
+        spacing = share(self.spacing.quota, memory.instances)
+        self._own = FreeLimits(daily=divide(daily, memory.instances), spacing_s=spacing.window_s, **more)
+
+    async def count(
+        self,
+        client: str,
+        endpoint: str,
+        *,
+        question: Hashable = None,
+        spaced: bool = True,
+        distinct: tuple[Quota, str] | None = None,
+    ) -> list[LimitState]:
+        if not self.enabled:
+            return []
+        asked: dict[str, Any] = {"question": question, "spaced": spaced, "distinct": distinct}
+        steps = self._list_steps(client, endpoint, **asked)
+        try:
+            found = await self._counter.count(steps)
+        except SharedMemoryLost:
+            return self._own.take(client, endpoint, **asked)
+        if isinstance(found, tuple):
+            step, verdict = found
+            if step.quota is self.spacing.quota:
+                by_question = self._is_spaced_by_question(client)
+                raise self._reject_spacing(endpoint, verdict, by_question=by_question)
+            raise make_rejection(step.quota, verdict)
+        return self._list_states(client, endpoint, question, steps, found)
+
+    def _list_states(
+        self, client: str, endpoint: str, question: Hashable, steps: list[LimitStep], found: list[Verdict]
+    ) -> list[LimitState]:
+        """What the client has left. This instance remembers the call too, for the time when the memory is lost."""
+        states = [LimitState(self.daily.quota, found[-1])]
+        self._own.daily.take(client)
+        if steps[0].quota is self.spacing.quota:
+            states.append(LimitState(self.spacing.quota, found[0]))
+            self._own.spacing.take(self._spacing_key(client, endpoint, question))
+        return states
+
+    def _list_steps(
+        self, client: str, endpoint: str, *, question: Hashable, spaced: bool, distinct: tuple[Quota, str] | None
+    ) -> list[LimitStep]:
+        """The steps of a call, in the order in which `FreeLimits.take` checks them; the day is the last."""
+        by_question = self._is_spaced_by_question(client)
+        steps = [LimitStep("b", self.spacing.quota, self._spacing_key(client, endpoint, question))] if spaced else []
+        wider = wider_network(client)
+        if wider is not None:
+            steps.append(LimitStep("b", self._wide[0].quota, wider))
+            if spaced and not by_question:
+                steps.append(LimitStep("b", self._wide[1].quota, f"{wider} {endpoint}"))
+        for quota, value in self._count_distinct(distinct, (endpoint, question) if spaced and by_question else None):
+            steps.append(LimitStep("v", quota, client, value))
+            if wider is not None:
+                steps.append(LimitStep("v", quota.widen(), wider, value))
+        return [*steps, LimitStep("b", self.daily.quota, client)]
+
+    def give_back_spacing(self, client: str, endpoint: str, question: Hashable = None) -> None:
+        if self.enabled:
+            self._counter.send([LimitStep("r", self.spacing.quota, self._spacing_key(client, endpoint, question))])
+            self._own.give_back_spacing(client, endpoint, question)
+
+
+class SharedPersonalLimits(PersonalLimits):
+    """What a kind of tools allows a client over all instances."""
+
+    def __init__(
+        self, memory: SharedMemory, *, per_minute: int = 60, now: Callable[[], float] | None = None, **more: Any
+    ) -> None:
+        super().__init__(per_minute=per_minute, **more)
+        self._counter = SharedCounter(memory, now)
+        self._share = PersonalLimits(per_minute=divide(per_minute, memory.instances), **more)
+
+    async def count(self, client: str, tool: str, quotas: Iterable[tuple[int, float]] = ()) -> None:
+        await self._ask("b", client, tool, tuple(quotas))
+
+    async def look(self, client: str, tool: str, quotas: Iterable[tuple[int, float]] = ()) -> None:
+        await self._ask("l", client, tool, tuple(quotas))
+
+    async def _ask(self, kind: str, client: str, tool: str, quotas: tuple[tuple[int, float], ...]) -> None:
+        if not self.enabled:
+            return
+        steps = [LimitStep(kind, bucket.quota, client) for bucket in self._buckets(tool, quotas)]
+        divided = [(each.quota, each.window_s) for each in (share(s.quota, self._counter.instances) for s in steps[1:])]
+        try:
+            found = await self._counter.count(steps)
+        except SharedMemoryLost:
+            (self._share.take if kind == "b" else self._share.check)(client, tool, divided)
+            return
+        if isinstance(found, tuple):
+            raise make_rejection(found[0].quota, found[1])
+        if kind == "b":
+            self._remember(client, tool, divided)
+
+    def _remember(self, client: str, tool: str, divided: list[tuple[int, float]]) -> None:
+        """Count a call here too, for the time when the memory is lost; the share alone refuses nobody now."""
+        for bucket in self._share._buckets(tool, divided):
+            bucket.take(client)
+
+
+class SharedUnchargedLimit(UnchargedLimit):
+    """What a payer gets for nothing over all instances."""
+
+    def __init__(
+        self, memory: SharedMemory, *, per_hour: int = 12, now: Callable[[], float] | None = None, **more: Any
+    ) -> None:
+        super().__init__(per_hour=per_hour, **more)
+        self._counter = SharedCounter(memory, now)
+        own = share(self._bucket.quota, memory.instances)
+        self._own = Bucket(own, monotonic=more["monotonic"])
+
+    async def _look(self, key: str) -> Verdict:
+        try:
+            found = await self._counter.count([LimitStep("l", self._bucket.quota, key)])
+        except SharedMemoryLost:
+            return self._own.look(key)
+        return found[1] if isinstance(found, tuple) else found[0]
+
+    async def _take(self, key: str) -> Verdict:
+        own = self._own.take(key)
+        try:
+            found = await self._counter.count([LimitStep("b", self._bucket.quota, key)])
+        except SharedMemoryLost:
+            return own
+        return found[1] if isinstance(found, tuple) else found[0]
+
+    def _note(self, key: str) -> None:
+        self._counter.send([LimitStep("b", self._bucket.quota, key)])
+        self._own.take(key)

@@ -1,0 +1,150 @@
+"""What stores need of a connection, whichever engine is behind it. `sqlite3.Connection` is one, and so is PostgreSQL's.
+
+A store hands synchronous functions over a connection to a `GroupCommit`. Its SQL is one text for both engines wherever
+one text can be; where it cannot, a function of this module writes the part that differs:
+
+| SQLite | PostgreSQL | here |
+|---|---|---|
+| `x IN (SELECT value FROM json_each(?))` | `x = ANY(?)` | `among(db, "x", values)` |
+| nothing: the writer has the whole file | `FOR NO KEY UPDATE` in the order of ids | `lock_rows(db, sql, parameters)` |
+| the greatest number in a table, plus one | a sequence | `next_numbers(db, sequence, query)` |
+| `CROSS JOIN t ON …`, which keeps the order; `INDEXED BY` | `JOIN t ON …` | `in_order(db, sql)` |
+| `lower(hex(x))` | `encode(x, 'hex')` | `hex_of(db, "x")` |
+| `json_extract(CAST(x AS TEXT), '$.m')` | `convert_from(x, 'UTF8')::jsonb ->> 'm'` | `json_text`, `json_number` |
+| the caller's clock, of the one process | the server's clock | `read_clock(db, now)` |
+| nothing | an advisory lock | `hold_together(db, name)`, `hold_alone(db, name)` |
+| a statement that fails leaves the transaction alone | it ends it | `attempt(db)` |
+
+Placeholders are written as SQLite writes them: `?`, `?1` or `:name`. A parameter that is only compared with NULL needs
+a type: `CAST(? AS BIGINT) IS NULL`. Errors are those of `sqlite3`, by the names of PEP 249.
+"""
+
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeAlias
+
+Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
+
+_OURS = 0x5453  # among the advisory locks of a server
+NUMBERS = 1024  # in a block: sequences in the scripts of PostgreSQL have this increment
+
+
+class SqlCursor(Protocol):
+    """The rows that a statement returned, as tuples, and how many rows it changed."""
+
+    @property
+    def rowcount(self) -> int: ...
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class SqlConnection(Protocol):
+    """A connection to the database, within the transaction of the group that is served."""
+
+    @property
+    def in_transaction(self) -> bool: ...
+
+    def execute(self, sql: str, parameters: Parameters = ..., /) -> SqlCursor: ...
+
+
+def is_shared(db: SqlConnection) -> bool:
+    """Whether other instances may write to the database while a transaction of ours is open."""
+    return bool(getattr(db, "shared", False))
+
+
+def among(db: SqlConnection, column: str, values: Sequence[str] | Sequence[int]) -> tuple[str, Any]:
+    """The condition that a column has one of these values, with one placeholder, and the parameter for it."""
+    if is_shared(db):
+        return f"{column} = ANY(?)", list(values)
+    return f"{column} IN (SELECT value FROM json_each(?))", json.dumps(list(values))
+
+
+def lock_rows(db: SqlConnection, sql: str, parameters: Parameters) -> set[Any] | None:
+    """Lock the rows that a query names by their ids, in the order of these, and return the ids.
+
+    The query selects `id` of one table and has no ORDER BY. None where nobody else can write: everything is locked.
+    """
+    if not is_shared(db):
+        return None
+    # The weaker of two locks for writers: references to the row, which take a lock of their own, do not wait for it.
+    return {id for (id,) in db.execute(f"{sql} ORDER BY id FOR NO KEY UPDATE", parameters)}
+
+
+def next_numbers(db: SqlConnection, sequence: str, *greatest: str) -> list[int]:
+    """The first free number for each kind of new rows; `greatest` are queries for the greatest in use, or NULL.
+
+    Where others write at the same time, it is the first of a block of `NUMBERS` that nobody else gets.
+    """
+    if is_shared(db):
+        row = db.execute(f"SELECT nextval('{sequence}')").fetchone()
+        return [int(row[0])] * len(greatest)
+    row = db.execute(f"SELECT {', '.join(f'({query})' for query in greatest)}").fetchone()
+    return [(number or 0) + 1 for number in row]
+
+
+def in_order(db: SqlConnection, sql: str) -> str:
+    """A query that says in which order its tables are joined, or by which index: PostgreSQL needs no hint."""
+    return re.sub(r" INDEXED BY \w+", "", sql.replace("CROSS JOIN", "JOIN")) if is_shared(db) else sql
+
+
+def hex_of(db: SqlConnection, column: str) -> str:
+    """The expression for the bytes of a column as hexadecimal digits."""
+    return f"encode({column}, 'hex')" if is_shared(db) else f"lower(hex({column}))"
+
+
+def json_text(db: SqlConnection, column: str, member: str) -> str:
+    """The expression for a member, which is text, of the JSON object whose bytes are in a column."""
+    if is_shared(db):
+        return f"(convert_from({column}, 'UTF8')::jsonb ->> '{member}')"
+    return f"json_extract(CAST({column} AS TEXT), '$.{member}')"
+
+
+def json_number(db: SqlConnection, column: str, member: str) -> str:
+    """The same for a member that is a whole number."""
+    return f"CAST({json_text(db, column, member)} AS bigint)" if is_shared(db) else json_text(db, column, member)
+
+
+def read_clock(db: SqlConnection, now: int) -> int:
+    """The time in epoch milliseconds: the server's, which all instances have alike, or `now`, the caller's own."""
+    if not is_shared(db):
+        return now
+    return int(db.execute("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)").fetchone()[0])
+
+
+def hold_together(db: SqlConnection, name: str) -> None:
+    """Until the transaction ends, keep others from holding this name alone; others may hold it together with us."""
+    if is_shared(db):
+        db.execute("SELECT pg_advisory_xact_lock_shared(?, ?)", _number(name))
+
+
+def hold_alone(db: SqlConnection, name: str) -> None:
+    """Until the transaction ends, be the only one who holds this name. On SQLite there is only one who writes."""
+    if is_shared(db):
+        db.execute("SELECT pg_advisory_xact_lock(?, ?)", _number(name))
+
+
+def _number(name: str) -> tuple[int, int]:
+    return _OURS, zlib.crc32(name.encode()) - 2**31
+
+
+@contextmanager
+def attempt(db: SqlConnection) -> Iterator[None]:
+    """A block whose failure leaves the transaction as it was before, so that the caller can go on within it."""
+    if not is_shared(db):
+        yield
+        return
+    db.execute("SAVEPOINT attempt")
+    try:
+        yield
+    except Exception:
+        db.execute("ROLLBACK TO SAVEPOINT attempt")
+        raise
+    finally:
+        db.execute("RELEASE SAVEPOINT attempt")

@@ -1,0 +1,40 @@
+"""Where a ledger is, and how programs beside the service reach it: the file of a data directory, or a database."""
+
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+from toolserver.storage.connection import SqlConnection
+from toolserver.storage.group_commit import GroupCommit, durable, snapshot
+from toolserver.storage.postgres import PostgresTerms
+
+R = TypeVar("R")
+
+LedgerPlace: TypeAlias = Path | PostgresTerms
+
+
+def read_place(place: LedgerPlace, job: Callable[[SqlConnection], R]) -> R:
+    """Run a job that only reads, on one snapshot, whether a service has the place open or not.
+
+    Raises StorageFailed for a server, sqlite3.Error for a file.
+    """
+    if isinstance(place, Path):
+        return snapshot(place, job)
+    from toolserver.storage.postgres_group_commit import read_snapshot
+
+    with ThreadPoolExecutor(1) as thread:  # a connection runs an event loop, and a thread runs one at a time
+        return thread.submit(read_snapshot, place, job).result()
+
+
+@asynccontextmanager
+async def open_place(place: LedgerPlace) -> AsyncIterator[GroupCommit]:
+    """Open it for writing too. Raises as `durable` and `open_postgres` do."""
+    async with AsyncExitStack() as stack:
+        if isinstance(place, Path):
+            yield await stack.enter_async_context(durable(place))
+            return
+        from toolserver.storage.postgres_group_commit import open_postgres
+
+        yield await stack.enter_async_context(open_postgres(place))

@@ -1,0 +1,248 @@
+"""A connection to PostgreSQL of the shape that stores know, over asyncpg: the only importer of asyncpg.
+
+A connection belongs to one thread, whose statements it drives one after the other through an event loop of its own.
+Every piece of work on it has a deadline: when that is over the connection is cut, so that a server that hangs cannot
+hold a caller. There are four kinds of errors: rows that break a rule (`PostgresRefused`), a statement that is wrong
+(`PostgresFailed`), a transaction that may be run again (`TransactionLost`), and a server that is not there
+(`ServerAway`, which is a `TransactionLost` too).
+"""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Awaitable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, TypeVar
+
+from toolserver.storage.connection import Parameters
+from toolserver.storage.errors import StorageFailed, TransactionLost
+from toolserver.storage.postgres_sql import translate
+
+R = TypeVar("R")
+
+LOCK_WAITS = 4  # in the time of a group
+IDLE_TRANSACTION_S = 5.0  # the locks of an instance that vanished within a transaction are freed after it
+# How SQLSTATE codes begin: the server goes or is no primary; another transaction was in the way; a rule of a table.
+_AWAY = ("08", "57P", "25006", "53300")
+_LOST = ("40001", "40P01", "57014", "55P03")
+_REFUSED = "23"
+
+
+class PostgresMissing(StorageFailed, abstract=True):
+    """The driver of PostgreSQL is not installed: `pip install 'agent-toolserver[postgres]'`."""
+
+
+class PostgresFailed(sqlite3.DatabaseError):
+    """The server refused a statement for what it says."""
+
+
+class PostgresRefused(sqlite3.IntegrityError):
+    """The server refused rows that break a rule of a table."""
+
+
+class ServerAway(TransactionLost):
+    """There is no connection to the server, or it was cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTerms:
+    """Where the server is and how long anybody waits for it. `url` holds a password: it is never shown.
+
+    `work_s` is the time in which a group or a read has to be done, reconnecting and repeating included. `cached` is the
+    number of prepared statements a connection keeps: 0 behind a pooler that gives each transaction another connection.
+    """
+
+    url: str = field(repr=False)
+    cached: int = 256
+    readers: int = 2
+    connect_s: float = 0.8
+    work_s: float = 0.8
+
+
+def load_driver() -> ModuleType:
+    """The module `asyncpg`. Raises PostgresMissing."""
+    try:
+        import asyncpg
+    except ImportError:
+        raise PostgresMissing(
+            "storage.database_url needs the driver of PostgreSQL: pip install 'agent-toolserver[postgres]'"
+        ) from None
+    return asyncpg  # type: ignore[no-any-return]
+
+
+class PostgresCursor:
+    """What one statement gave back."""
+
+    def __init__(self, rows: Sequence[Sequence[Any]], status: str) -> None:
+        self._rows: Iterator[Sequence[Any]] = iter(rows)
+        count = status.rpartition(" ")[2]
+        self.rowcount = int(count) if count.isdecimal() else len(rows) if rows else -1
+
+    def fetchone(self) -> Any:
+        row = next(self._rows, None)
+        return None if row is None else tuple(row)
+
+    def fetchall(self) -> list[Any]:
+        return list(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(tuple, self._rows)
+
+
+class PostgresConnection:
+    """One connection, made when it is first needed and made anew when it was lost."""
+
+    shared = True
+
+    def __init__(self, terms: PostgresTerms) -> None:
+        self.terms = terms
+        self._driver = load_driver()
+        self._loop = asyncio.new_event_loop()
+        self._raw: Any = None
+        self._until = float("inf")
+        self.in_transaction = False
+
+    def limit(self, until: float) -> None:
+        """Cut the connection when something on it takes longer than until then (`time.monotonic()`)."""
+        self._until = until
+
+    def connect(self) -> None:
+        """Be connected. Raises ServerAway."""
+        if self._raw is not None and not self._raw.is_closed():
+            return
+        self.drop()
+        self._raw = self._drive(self._connect())
+
+    def drop(self) -> None:
+        """Forget the connection; its transaction, if one is open, is rolled back by the server."""
+        raw, self._raw, self.in_transaction = self._raw, None, False
+        if raw is not None:
+            raw.terminate()
+            self._loop.run_until_complete(asyncio.sleep(0))  # lets the transport close
+
+    def close(self) -> None:
+        """Close the connection and its loop, by the thread that used it."""
+        self.drop()
+        self._loop.close()
+
+    def begin(self, *, read_only: bool = False) -> None:
+        """Begin a transaction. Behind a pooler the terms of the session are set for it alone."""
+        self.connect()
+        mode = "READ COMMITTED" if not read_only else "REPEATABLE READ, READ ONLY"
+        self._simple(f"BEGIN ISOLATION LEVEL {mode}" + ("" if self.terms.cached else f"; {self._local_terms()}"))
+        self.in_transaction = True
+
+    def commit(self) -> None:
+        """Commit. Raises ServerAway when the answer was not heard: the transaction is committed, or it is not."""
+        status = self._simple("COMMIT")
+        self.in_transaction = False
+        if status != "COMMIT":  # a statement failed, and its caller went on as if nothing had happened
+            raise PostgresFailed("the transaction was rolled back: a statement in it had failed")
+
+    def rollback(self) -> None:
+        """Roll back, or drop the connection where that cannot be done."""
+        if self._raw is None or self._raw.is_closed():
+            self.drop()
+            return
+        try:
+            self._simple("ROLLBACK")
+        except (sqlite3.Error, TransactionLost):
+            self.drop()
+        self.in_transaction = False
+
+    def execute(self, sql: str, parameters: Parameters = (), /) -> PostgresCursor:
+        """Run one statement. Raises sqlite3.Error, or TransactionLost."""
+        statement = translate(sql)
+        values = statement.bind(parameters)
+        self.connect()
+        if statement.gives_rows:
+            return PostgresCursor(self._drive(self._raw.fetch(statement.sql, *values)), "")
+        return PostgresCursor((), self._drive(self._raw.execute(statement.sql, *values)))
+
+    def run_script(self, script: str) -> None:
+        """Run several statements without parameters."""
+        self._simple(script)
+
+    def _simple(self, sql: str) -> str:
+        if self._raw is None:
+            raise ServerAway("the connection was lost")
+        return str(self._drive(self._raw.execute(sql)))
+
+    async def _connect(self) -> Any:
+        pooled = not self.terms.cached
+        raw = await self._driver.connect(
+            self.terms.url,
+            timeout=max(0.01, min(self.terms.connect_s, self._until - time.monotonic())),
+            statement_cache_size=self.terms.cached,
+            server_settings=None if pooled else self._session_terms(),
+            target_session_attrs="primary",
+        )
+        # Sums of whole numbers are numbers without a limit, in which the driver would give decimals.
+        await raw.set_type_codec("numeric", schema="pg_catalog", encoder=str, decoder=_read_number, format="text")
+        return raw
+
+    def _session_terms(self) -> dict[str, str]:
+        work = f"{int(self.terms.work_s * 1000)}ms"
+        # Transactions that wait for each other in a circle give up, and are run again within the time of the group.
+        wait = f"{int(self.terms.work_s * 1000 / LOCK_WAITS)}ms"
+        return {
+            "application_name": "toolserver",
+            "statement_timeout": work,
+            "lock_timeout": wait,
+            "idle_in_transaction_session_timeout": f"{int(IDLE_TRANSACTION_S * 1000)}ms",
+            "synchronous_commit": "on",
+            "jit": "off",
+            # A statement that is planned while its tables are empty would read them whole for as long as it is kept.
+            "enable_seqscan": "off",
+            "enable_hashjoin": "off",
+            "enable_mergejoin": "off",
+        }
+
+    def _local_terms(self) -> str:
+        terms = self._session_terms()
+        del terms["application_name"]
+        return "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in terms.items())
+
+    def _drive(self, work: Awaitable[R]) -> R:
+        left = self._until - time.monotonic()
+        cut = self._loop.call_later(left, self._cut) if left != float("inf") else None
+        try:
+            return self._loop.run_until_complete(_await(work))
+        except self._driver.PostgresError as error:
+            named = _name_error(error)
+            if isinstance(named, ServerAway):
+                self.drop()
+            raise named from error
+        except (ValueError, TypeError, OverflowError) as error:  # a value of a type that its column does not take
+            raise PostgresFailed(str(error)) from error
+        except (self._driver.InterfaceError, self._driver.InternalClientError, OSError, TimeoutError) as error:
+            if isinstance(error, self._driver.InterfaceError) and self._raw is not None and not self._raw.is_closed():
+                raise PostgresFailed(str(error)) from error  # the driver's own refusal, such as a parameter too few
+            self.drop()
+            raise ServerAway(f"{type(error).__name__}: {error}") from error
+        finally:
+            if cut is not None:
+                cut.cancel()
+
+    def _cut(self) -> None:
+        if self._raw is not None:
+            self._raw.terminate()
+
+
+async def _await(work: Awaitable[R]) -> R:
+    return await work
+
+
+def _read_number(text: str) -> int | float:
+    return float(text) if "." in text else int(text)
+
+
+def _name_error(error: Any) -> Exception:
+    state = str(error.sqlstate or "")
+    text = f"{state} {error.args[0] if error.args else error!r}"  # without the row, which the server adds to it
+    if state.startswith(_AWAY):
+        return ServerAway(text)
+    if state.startswith(_LOST):
+        return TransactionLost(text)
+    return PostgresRefused(text) if state.startswith(_REFUSED) else PostgresFailed(text)

@@ -1,0 +1,310 @@
+"""Group commit over PostgreSQL: one writer an instance, several readers, and a server that may go away at any moment.
+
+A group is one transaction, as on SQLite. Instances do not wait for each other but where they change the same accounts.
+What ends a transaction without fault of its own - another one in its way, a lost connection - is run again as a whole,
+after a pause of random length, until its time is over.
+
+The one moment that cannot be repeated is COMMIT: if the connection is lost before its answer, the group is written or
+it is not. The writer then asks the server how the transaction of that number ended. Only where no server answers in
+time do its callers not know either (`OutcomeUnknown`); what `soon` and `ride` were given goes on being tried.
+"""
+
+import asyncio
+import logging
+import random
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from itertools import count
+from typing import Any, TypeVar, cast
+
+import anyio
+import anyio.to_thread
+
+from toolserver.storage.errors import OutcomeUnknown, StorageClosed, StorageFailed, TransactionLost
+from toolserver.storage.group_commit import GroupCommit, log_failure
+from toolserver.storage.lane import Lane
+from toolserver.storage.postgres import PostgresConnection, PostgresTerms, ServerAway
+from toolserver.storage.postgres_migrate import migrate_server
+from toolserver.storage.postgres_rooms import enter_room, serve_rooms
+from toolserver.storage.transactions import Job, PendingOperation, apply_each, apply_together, run_jobs
+
+log = logging.getLogger(__name__)
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+TRIES = 8  # of a group that others stand in the way of
+FIND_OUT_S = 0.2  # for asking how a transaction ended, when its own time is over
+OWED = 20_000  # writes nobody waits for that are kept while the server is away; beyond it new ones are lost
+OWED_S = (0.2, 5.0)  # the pause before such a write is tried again, at first and at most
+_LONG_READ = """SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0;
+  SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on"""
+OPEN_S = 30.0  # for the migrations at the start, another instance's included
+
+
+@asynccontextmanager
+async def open_postgres(terms: PostgresTerms) -> AsyncIterator["PostgresGroupCommit"]:
+    """Open the database of a server, which is migrated when necessary. On leaving, waiting writes are finished first.
+
+    Raises:
+        NewerDatabase, ForeignDatabase, MigrationChanged: the database is not ours to write.
+        StorageFailed: there is no such server, it refuses us, or the driver is missing.
+    """
+    await anyio.to_thread.run_sync(_prepare, terms)
+    store = PostgresGroupCommit(terms)
+    store.start(asyncio.get_running_loop())
+    try:
+        yield store
+    finally:
+        with anyio.CancelScope(shield=True):
+            await store.close()
+
+
+def _prepare(terms: PostgresTerms) -> None:
+    db = PostgresConnection(terms)
+    try:
+        db.limit(time.monotonic() + OPEN_S)
+        migrate_server(db)
+    except (sqlite3.Error, TransactionLost) as error:
+        raise StorageFailed(f"the database of storage.database_url cannot be opened: {error}") from error
+    finally:
+        db.close()
+
+
+class PostgresGroupCommit(GroupCommit):
+    """A writer and the readers of one instance. Made by `open_postgres()`."""
+
+    shared = True
+
+    def __init__(self, terms: PostgresTerms) -> None:
+        self._terms = terms
+        self._writer = _make_lane("writer", terms, write_group)
+        self._readers = [_make_lane(f"reader {number}", terms, read_group) for number in range(terms.readers)]
+        self._turn = count()
+        self._owed = 0
+        self._closing = False
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        for lane in (self._writer, *self._readers):
+            lane.start(loop)
+
+    async def close(self) -> None:
+        self._closing = True
+        for lane in (*self._readers, self._writer):
+            await lane.close()
+
+    async def probe(self) -> None:
+        await self.alone(_touch_server)
+
+    async def check_rows_at_start(self) -> None:
+        await self.check_rows()
+
+    async def check_rows(self) -> None:
+        """Nothing: rows are not sealed here, because instances would wait for each other at the seal."""
+
+    async def find_rewritten(self) -> list[str]:
+        return []
+
+    async def accept_rows(self) -> None:
+        """Nothing, for the same reason."""
+
+    def is_same_file(self) -> bool:
+        return True
+
+    def soon(self, run: Callable[[sqlite3.Connection, list[A]], list[Any]], argument: A) -> None:
+        self._ask_until_done(run, argument, rides=False, pause_s=OWED_S[0])
+
+    def ride(self, run: Callable[[sqlite3.Connection, list[A]], list[Any]], argument: A) -> None:
+        self._ask_until_done(run, argument, rides=True, pause_s=OWED_S[0])
+
+    async def read(self, job: Job[R]) -> R:
+        lane = self._readers[next(self._turn) % len(self._readers)]
+        return await lane.ask(run_jobs, job)  # type: ignore[no-any-return]
+
+    async def apart(self, job: Job[R]) -> R:
+        return await anyio.to_thread.run_sync(partial(read_snapshot, self._terms, job))
+
+    def _ask_until_done(self, run: Any, argument: Any, *, rides: bool, pause_s: float) -> None:
+        """A write that nobody waits for is tried until it is done: one day the server is back."""
+
+        def look(answer: asyncio.Future[Any]) -> None:
+            failure = None if answer.cancelled() else answer.exception()
+            away = isinstance(failure, StorageFailed) and not isinstance(failure, StorageClosed)
+            if not away or self._closing or self._owed >= OWED:
+                log_failure(answer)
+                return
+            if pause_s == OWED_S[0]:
+                log.warning("a write in the background is tried again", extra={"reason": str(failure)})
+            self._owed += 1
+            self._loop.call_later(pause_s, again)
+
+        def again() -> None:
+            self._owed -= 1
+            self._ask_until_done(run, argument, rides=rides, pause_s=min(2 * pause_s, OWED_S[1]))
+
+        self._writer.ask(run, argument, rides=rides).add_done_callback(look)
+
+
+def read_snapshot(terms: PostgresTerms, job: Job[R]) -> R:
+    """Run a job that only reads on a connection of its own, on one snapshot. Raises StorageFailed."""
+    db = PostgresConnection(terms)
+    try:
+        db.begin(read_only=True)
+        db.run_script(_LONG_READ)
+        return job(_as_stores_see(db))
+    except (sqlite3.Error, TransactionLost) as error:
+        raise StorageFailed(str(error)) from error
+    finally:
+        db.close()
+
+
+def write_group(db: PostgresConnection, group: list[PendingOperation]) -> list[Any]:
+    """Apply a group in one transaction for each of its rooms: an outcome for each operation."""
+    until = time.monotonic() + db.terms.work_s
+    return serve_rooms(group, lambda part: _write_room(db, part, until))
+
+
+def _write_room(db: PostgresConnection, group: list[PendingOperation], until: float) -> list[Any]:
+    """Apply the operations of a room together, or each by itself where one breaks it."""
+    try:
+        if time.monotonic() >= until:
+            raise TransactionLost("no time was left after the other rooms of the group")
+        return _write(db, group, apply_together, until)
+    except (StorageFailed, TransactionLost) as failure:
+        return _all(group, failure)
+    except Exception:
+        log.exception("a group of writes failed; each is tried on its own")
+    try:
+        return _write(db, group, apply_each, time.monotonic() + db.terms.work_s)
+    except Exception as failure:
+        return _all(group, failure)
+
+
+def read_group(db: PostgresConnection, group: list[PendingOperation]) -> list[Any]:
+    """Serve a group of reads, each by itself: what fails fails alone. They share one deadline."""
+    until = time.monotonic() + db.terms.work_s
+    db.limit(until)
+    return [_read_one(db, asked, until) for asked in group]
+
+
+def _read_one(db: PostgresConnection, asked: PendingOperation, until: float) -> Any:
+    def attempt() -> Any:
+        if db.terms.cached:
+            return _run_read(db, asked)
+        db.begin()  # behind a pooler a statement is prepared and run on one connection only within a transaction
+        try:
+            return _run_read(db, asked)
+        finally:
+            db.rollback()
+
+    try:
+        return _repeat(attempt, until)
+    except Exception as failure:
+        return _all([asked], failure)[0]
+
+
+def _run_read(db: PostgresConnection, asked: PendingOperation) -> Any:
+    """The outcome of a read. A refusal is one; a lost connection is not."""
+    try:
+        return asked.argument(_as_stores_see(db))
+    except TransactionLost:
+        raise
+    except Exception as failure:
+        return failure
+
+
+def _write(
+    db: PostgresConnection,
+    group: list[PendingOperation],
+    do: Callable[[sqlite3.Connection, list[PendingOperation]], list[Any]],
+    until: float,
+) -> list[Any]:
+    db.limit(until)
+    return _repeat(lambda: _transact(db, group, do, until), until)
+
+
+def _repeat(attempt: Callable[[], R], until: float) -> R:
+    """What the attempt returns, tried again when it was lost, until its time or its tries are over."""
+    for tried in count(1):
+        try:
+            return attempt()
+        except TransactionLost:
+            pause = random.uniform(0, 0.005 * 2**tried)
+            if tried == TRIES or time.monotonic() + pause >= until:
+                raise
+            time.sleep(pause)
+    raise AssertionError("unreachable")
+
+
+def _transact(
+    db: PostgresConnection,
+    group: list[PendingOperation],
+    do: Callable[[sqlite3.Connection, list[PendingOperation]], list[Any]],
+    until: float,
+) -> list[Any]:
+    db.begin()
+    try:
+        enter_room(db, group)
+        outcomes = do(_as_stores_see(db), group)
+        number = db.execute("SELECT pg_current_xact_id_if_assigned()::text").fetchone()[0]
+        if number is None:  # nothing was written
+            db.rollback()
+            return outcomes
+    except BaseException:
+        db.rollback()
+        raise
+    try:
+        db.commit()
+    except ServerAway as lost:
+        _require_committed(db, number, until, lost)
+    return outcomes
+
+
+def _require_committed(db: PostgresConnection, number: str, until: float, lost: ServerAway) -> None:
+    """Return when the transaction of that number was committed after all.
+
+    Raises:
+        TransactionLost: it was not, and never will be.
+        OutcomeUnknown: no server says in time how it ended.
+    """
+    last = max(until, time.monotonic() + FIND_OUT_S)
+    db.limit(last)
+    state = None
+    while state not in ("committed", "aborted") and time.monotonic() < last:
+        with suppress(sqlite3.Error, TransactionLost):
+            state = db.execute("SELECT pg_xact_status(CAST(CAST(? AS text) AS xid8))", (number,)).fetchone()[0]
+        time.sleep(0.005)
+    if state == "aborted":
+        raise TransactionLost(str(lost)) from lost
+    if state != "committed":
+        db.drop()
+        raise OutcomeUnknown(f"the server was lost while it committed: {lost}") from lost
+
+
+def _touch_server(db: sqlite3.Connection) -> None:
+    """Write a message to the server's own log, which changes nothing and has to reach the disk all the same."""
+    db.execute("SELECT pg_current_xact_id(), pg_logical_emit_message(true, 'toolserver', '')")
+
+
+def _make_lane(
+    name: str, terms: PostgresTerms, serve: Callable[[PostgresConnection, list[PendingOperation]], list[Any]]
+) -> Lane:
+    db = PostgresConnection(terms)
+    return Lane(f"postgres {name}", partial(serve, db), db.close)
+
+
+def _all(group: list[PendingOperation], failure: Exception) -> list[Any]:
+    """The failure for each operation: to callers, one that may be run again is a store that failed."""
+    if isinstance(failure, TransactionLost):
+        log.error("the database cannot be used", extra={"reason": str(failure)})
+        failure = StorageFailed(str(failure))
+    return [failure] * len(group)
+
+
+def _as_stores_see(db: PostgresConnection) -> sqlite3.Connection:
+    """The connection as the type that functions of stores name while some of them know SQLite only."""
+    return cast("sqlite3.Connection", db)

@@ -1,0 +1,67 @@
+"""The migrations of PostgreSQL: numbered scripts of its own, applied by the instance that starts first.
+
+They stand in `migrations/postgres` and are numbered on their own, because one script made the tables that SQLite got in
+many steps. A test compares what both engines have then.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+
+from toolserver.storage.errors import ForeignDatabase, MigrationChanged, NewerDatabase
+from toolserver.storage.migrate import FOLDER, Migration, migrations
+from toolserver.storage.postgres import PostgresConnection
+
+log = logging.getLogger(__name__)
+
+_LOCK = 0x54534C47  # of the server's advisory locks: one instance migrates at a time
+_APPLIED = """CREATE TABLE IF NOT EXISTS migration(
+  number bigint PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at bigint NOT NULL)"""
+_TABLES = "SELECT table_name::text FROM information_schema.tables WHERE table_schema = current_schema()"
+
+
+def server_migrations() -> tuple[Migration, ...]:
+    """The scripts of PostgreSQL in their order."""
+    return migrations(FOLDER / "postgres")
+
+
+def migrate_server(db: PostgresConnection, steps: Sequence[Migration] | None = None) -> int:
+    """Bring a database up to date and return the number of its steps. Instances that start together wait here.
+
+    Raises:
+        NewerDatabase, ForeignDatabase, MigrationChanged: nothing was changed.
+        sqlite3.Error, TransactionLost: the server refuses us, or is away.
+    """
+    steps = server_migrations() if steps is None else steps
+    db.begin()
+    try:
+        db.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
+        version = _verify(db, steps)
+        for step in steps[version:]:
+            db.execute(_APPLIED)
+            db.run_script(step.sql)
+            row = (step.number, step.name, step.checksum, time.time_ns() // 1_000_000)
+            db.execute("INSERT INTO migration VALUES(?,?,?,?)", row)
+        db.commit()
+    except BaseException:
+        db.rollback()
+        raise
+    if version < len(steps):
+        log.info("database migrated", extra={"before": version, "version": len(steps)})
+    return len(steps)
+
+
+def _verify(db: PostgresConnection, steps: Sequence[Migration]) -> int:
+    """How many of the steps were applied, each as it stands here."""
+    tables = {name for (name,) in db.execute(_TABLES)}
+    if not tables:
+        return 0
+    if "migration" not in tables:
+        raise ForeignDatabase("the database has tables, but not ours: give the service a database or schema of its own")
+    applied = db.execute("SELECT number, name, checksum FROM migration ORDER BY number").fetchall()
+    if len(applied) > len(steps):
+        raise NewerDatabase(f"the database has version {len(applied)}; this software knows {len(steps)}")
+    for step, (number, name, checksum) in zip(steps, applied, strict=False):
+        if (step.number, step.checksum) != (number, checksum):
+            raise MigrationChanged(f"migration {number} ({name}) is not what was applied to this database")
+    return len(applied)

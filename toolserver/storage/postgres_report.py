@@ -1,0 +1,26 @@
+"""What `toolserver doctor` says of a database on a server: its version, who is connected, and who holds which lease."""
+
+from typing import Any
+
+from toolserver.storage.connection import SqlConnection, is_shared, read_clock
+
+_SERVER = """SELECT current_setting('server_version'), (SELECT max(number) FROM migration),
+  (SELECT count(DISTINCT (client_addr, client_port)) FROM pg_stat_activity
+   WHERE datname = current_database() AND application_name = 'toolserver')"""
+_LEASES = "SELECT name, fence, expires_at FROM lease ORDER BY name"
+
+
+def report_database(db: SqlConnection) -> dict[str, Any] | None:
+    """The version of the server and of our tables, our connections to it, and the leases with the seconds they last.
+
+    None for a file.
+    """
+    if not is_shared(db):
+        return None
+    version, tables, connections = db.execute(_SERVER).fetchone()
+    now = read_clock(db, 0)
+    leases = [
+        {"name": name, "number": fence, "seconds_left": max(0, expires_at - now) // 1000}
+        for name, fence, expires_at in db.execute(_LEASES)
+    ]
+    return {"server": f"PostgreSQL {version}", "tables": tables, "connections": connections, "leases": leases}

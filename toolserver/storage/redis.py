@@ -1,0 +1,314 @@
+"""Redis or Valkey as the memory that several instances share. Only this module imports redis-py, when it is opened.
+
+Two connections: a quick one for counts, and one for values, so that no limit waits for a large answer. Everything that
+is asked within one turn of the event loop goes out together. An answer that does not come within the deadline means
+that the memory is lost: all who wait are released at once, nobody waits again, and a task tries to connect anew.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from toolserver.core.shared_memory import Script, SharedMemoryLost
+
+if TYPE_CHECKING:
+    from redis.asyncio.connection import Connection
+
+log = logging.getLogger(__name__)
+
+RETRY_S = 0.5
+LOOK_S = 1.0  # after which a connection that nobody uses is looked at
+BULK_FACTOR = 4  # how many deadlines a script with values may take
+WAITING = 20_000  # scripts that wait for one connection; beyond, the memory counts as lost for the next one
+MOST_RUNS = 64  # that go to the server as one, which does nothing else meanwhile
+AT_ONCE = 512  # scripts sent together
+COMPLAIN_EVERY_S = 60.0
+
+
+class RedisMissing(Exception):
+    """A `redis_url` is set, and the package that talks to it is not installed."""
+
+
+@dataclass(slots=True, eq=False)
+class _ScriptRun:
+    """One run of a script on its way. `answer` is None where nobody waits."""
+
+    script: Script
+    keys: list[bytes]
+    arguments: list[bytes]
+    answer: asyncio.Future[Any] | None
+
+    def settle(self, found: Any) -> None:
+        """Hand over what came back: a value, or an exception."""
+        if self.answer is None or self.answer.done():
+            return
+        if isinstance(found, BaseException):
+            self.answer.set_exception(found)
+        else:
+            self.answer.set_result(found)
+
+
+class _Command:
+    """What goes to the server as one: a run of a script, or several of one that takes many."""
+
+    __slots__ = ("runs",)
+
+    def __init__(self, first: _ScriptRun) -> None:
+        self.runs = [first]
+
+    def takes(self, each: _ScriptRun) -> bool:
+        """Whether a further run can go along."""
+        return each.script.many and each.script is self.runs[0].script and len(self.runs) < MOST_RUNS
+
+    def pack(self, *, whole: bool = False) -> bytes:
+        """The command in the protocol of Redis; `whole` sends the text of a script that the server does not have."""
+        script = self.runs[0].script
+        keys, arguments = self.runs[0].keys, self.runs[0].arguments
+        if script.many:
+            keys = [key for run in self.runs for key in run.keys]
+            arguments = [part for run in self.runs for part in (b"%d" % len(run.keys), run.arguments[0])]
+        known = (b"EVAL", script.text.encode()) if whole else (b"EVALSHA", script.sha)
+        parts = [*known, b"%d" % len(keys), *keys, *arguments]
+        return b"*%d\r\n" % len(parts) + b"".join([b"$%d\r\n%b\r\n" % (len(part), part) for part in parts])
+
+    def settle(self, found: Any) -> None:
+        """Hand over what came back, to each run its own."""
+        if not self.runs[0].script.many or isinstance(found, BaseException):
+            for run in self.runs:
+                run.settle(found)
+            return
+        for run, each in zip(self.runs, found, strict=True):
+            run.settle(each)
+
+
+def _group(batch: list[_ScriptRun]) -> list[_Command]:
+    """The commands that runs make, in their order."""
+    commands: list[_Command] = []
+    for each in batch:
+        if commands and commands[-1].takes(each):
+            commands[-1].runs.append(each)
+        else:
+            commands.append(_Command(each))
+    return commands
+
+
+@dataclass(slots=True, eq=False)
+class _Lane:
+    """One connection and what waits for it."""
+
+    connect: "Callable[[], Connection]"
+    deadline_s: float
+    on_change: Callable[[], None]
+    is_up: bool = False
+    waiting: list[_ScriptRun] = field(default_factory=list)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    refused: int = 0
+    _complain_at: float = 0.0
+
+    def add(self, each: _ScriptRun) -> None:
+        """Queue a script. Raises SharedMemoryLost."""
+        if not self.is_up or len(self.waiting) >= WAITING:
+            raise SharedMemoryLost
+        self.waiting.append(each)
+        self.wake.set()
+
+    async def run(self) -> None:
+        """Stay connected, and send what waits, until cancelled."""
+        while True:
+            connection = self.connect()
+            try:
+                async with asyncio.timeout(self.deadline_s):
+                    await connection.connect()  # type: ignore[no-untyped-call]
+                    await connection.send_command("PING")
+                    await connection.read_response()
+                self._change(is_up=True)
+                await self._send_batches(connection)
+            except Exception as error:  # whatever ends a connection: it is made anew
+                log.debug("no connection to Redis", extra={"reason": f"{type(error).__name__}: {error}"})
+            finally:
+                self._change(is_up=False)
+                self._release()
+                with suppress(Exception):
+                    await connection.disconnect(nowait=True)
+            await asyncio.sleep(RETRY_S)
+
+    def _change(self, *, is_up: bool) -> None:
+        if is_up != self.is_up:
+            self.is_up = is_up
+            self.on_change()
+
+    def _release(self) -> None:
+        """Let nobody wait for a connection that is gone."""
+        waiting, self.waiting = self.waiting, []
+        for each in waiting:
+            each.settle(SharedMemoryLost())
+
+    async def _send_batches(self, connection: "Connection") -> None:
+        while True:
+            if not await self._wait_for_work():
+                async with asyncio.timeout(self.deadline_s):
+                    await connection.send_command("PING")
+                    await connection.read_response()
+                continue
+            batch, self.waiting = self.waiting[:AT_ONCE], self.waiting[AT_ONCE:]
+            if not self.waiting:
+                self.wake.clear()
+            try:
+                async with asyncio.timeout(self.deadline_s):
+                    unknown = await self._exchange(connection, _group(batch))
+                    if unknown:
+                        await self._exchange(connection, unknown, whole=True)
+            except BaseException:
+                for each in batch:
+                    each.settle(SharedMemoryLost())
+                raise
+
+    async def _wait_for_work(self) -> bool:
+        """Wait for something to send. False when there was nothing for a while, and the server is to be looked at."""
+        try:
+            async with asyncio.timeout(LOOK_S):
+                return await self.wake.wait()
+        except TimeoutError:
+            return False
+
+    async def _exchange(
+        self, connection: "Connection", batch: list[_Command], *, whole: bool = False
+    ) -> list[_Command]:
+        """Send scripts and hand over their answers. Returns those of which the server does not have the text."""
+        from redis.exceptions import NoScriptError, ResponseError
+
+        unknown = []
+        await connection.send_packed_command([b"".join([each.pack(whole=whole) for each in batch])])
+        read = connection.read_response
+        for each in batch:
+            try:
+                each.settle(await read())
+            except NoScriptError:
+                unknown.append(each)
+            except ResponseError as error:
+                self._complain(error)
+                each.settle(SharedMemoryLost())
+        return unknown
+
+    def _complain(self, error: Exception) -> None:
+        """Count a refusal by the server, such as "out of memory"; one a minute is logged."""
+        self.refused += 1
+        now = asyncio.get_running_loop().time()
+        if now >= self._complain_at:
+            self._complain_at = now + COMPLAIN_EVERY_S
+            log.warning("Redis refused a script: %s", str(error)[:200])
+
+
+class RedisMemory:
+    """The shared memory in Redis. `lost` counts how often it was lost."""
+
+    def __init__(self, connect: "Callable[[], Connection]", *, prefix: str, deadline_s: float, instances: int) -> None:
+        self.instances, self.lost = instances, 0
+        self._prefix = prefix.encode()
+        self._was_lost: bool | None = None
+        self.is_closing = False
+        self._connected = asyncio.Event()
+        self._quick = _Lane(connect, deadline_s, self._note_change)
+        self._bulk = _Lane(connect, BULK_FACTOR * deadline_s, self._note_change)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether one of the connections is down."""
+        return not (self._quick.is_up and self._bulk.is_up)
+
+    @property
+    def refused(self) -> int:
+        """How many scripts the server has refused to run."""
+        return self._quick.refused + self._bulk.refused
+
+    async def run(self, script: Script, keys: list[bytes], arguments: list[bytes], *, bulk: bool = False) -> Any:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._add(script, keys, arguments, answer, bulk=bulk)
+        return await answer
+
+    def send(self, script: Script, keys: list[bytes], arguments: list[bytes], *, bulk: bool = False) -> None:
+        with suppress(SharedMemoryLost):
+            self._add(script, keys, arguments, None, bulk=bulk)
+
+    def _add(
+        self,
+        script: Script,
+        keys: list[bytes],
+        arguments: list[bytes],
+        answer: asyncio.Future[Any] | None,
+        *,
+        bulk: bool,
+    ) -> None:
+        lane, prefix = self._bulk if bulk else self._quick, self._prefix
+        lane.add(_ScriptRun(script, [prefix + key for key in keys], arguments, answer))
+
+    def _note_change(self) -> None:
+        """Log once that the memory is lost, and once that it is back."""
+        is_lost = self.is_lost
+        if is_lost == self._was_lost or self.is_closing:
+            return
+        if is_lost and self._was_lost is False:
+            self.lost += 1
+            log.warning("Redis is lost: this instance goes on with its own memory and its share of the limits")
+        elif not is_lost:
+            self._connected.set()
+            log.log(logging.WARNING if self._was_lost else logging.INFO, "Redis is connected")
+        if not is_lost or self._was_lost is not None:
+            self._was_lost = is_lost
+
+    async def keep_connected(self) -> None:
+        """Hold both connections until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._quick.run())
+            tasks.create_task(self._bulk.run())
+
+    async def wait_until_connected(self, longest_s: float) -> bool:
+        """Wait for both connections, so that the first calls are counted with those of the others."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(longest_s):
+                await self._connected.wait()
+        if self.is_lost and self._was_lost is None:
+            self._was_lost = True
+            self.lost += 1
+            log.warning("Redis cannot be reached: this instance begins with its own memory and its share of the limits")
+        return not self.is_lost
+
+
+@asynccontextmanager
+async def open_redis(url: str, *, prefix: str, deadline_s: float, instances: int) -> AsyncIterator[RedisMemory]:
+    """Open the memory at `redis://`, `rediss://` or `unix://` and keep it connected while the block runs.
+
+    Raises:
+        RedisMissing: the package redis is not installed.
+        ValueError: the address is none.
+    """
+    try:
+        from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocketConnection, parse_url
+    except ImportError as error:
+        raise RedisMissing("redis_url needs the package redis (the extra `redis`)") from error
+    from redis.asyncio.retry import Retry
+    from redis.backoff import NoBackoff
+
+    options: dict[str, Any] = dict(parse_url(url))
+    kind = options.pop("connection_class", None)
+    if kind is None:
+        kind = UnixDomainSocketConnection if url.startswith("unix:") else Connection
+    assert kind in (Connection, SSLConnection, UnixDomainSocketConnection)
+    memory = RedisMemory(
+        lambda: kind(**options, retry=Retry(NoBackoff(), 0)),
+        prefix=prefix,
+        deadline_s=deadline_s,
+        instances=instances,
+    )
+    keeping = asyncio.ensure_future(memory.keep_connected())
+    try:
+        await memory.wait_until_connected(2 * deadline_s)
+        yield memory
+    finally:
+        memory.is_closing = True
+        keeping.cancel()
+        with suppress(asyncio.CancelledError):
+            await keeping
