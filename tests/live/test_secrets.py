@@ -113,8 +113,9 @@ class Day:
         ):
             self.ask("public", "GET", path)
         self.ask("keys", "GET", "/.well-known/service-receipt-keys.json")
-        for name in ("metrics", "operators"):
-            answer = httpx.get(self.program.ready[f"{name}_url"], trust_env=False)
+        metrics = httpx.URL(self.program.ready["metrics_url"])
+        for name, url in (("metrics", metrics), ("operators", metrics.join("/operators.json"))):
+            answer = httpx.get(url, trust_env=False)
             self.public[name] = answer.raise_for_status().content
         here = ("--data-dir", str(self.data))
         verbs = (("ledger", "holds"), ("ledger", "check"), ("purchases",), ("keys", "show"), ("db", "backup"))
