@@ -37,7 +37,8 @@ from toolserver.server.packaged_texts import read_examples, read_licence_table
 from toolserver.settings import FILE, KEYS, PREFIX, Settings
 
 ROOT = Path(__file__).resolve().parent.parent
-OPERATING = ROOT / "docs" / "operating.md"
+DOCS = ROOT / "docs"
+SETTINGS_PAGE, HEADERS_PAGE, MONITORING = DOCS / "settings.md", DOCS / "headers.md", DOCS / "monitoring.md"
 SETTINGS = re.compile(r"(<!-- settings: [^>]*-->\n).*?(<!-- /settings -->)", re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
@@ -57,11 +58,17 @@ def texts() -> str:
 
 
 def settings_table() -> str:
-    """The table of settings as it has to be."""
+    """The tables of settings as they have to be: one for those at the top, and one for each part."""
     parts = {name for name, field in Settings.model_fields.items() if issubclass_of(field.annotation, BaseModel)}
     listed = [row for row in rows(Settings.model_json_schema()) if row.path not in parts]
-    head = ["| setting | environment | type | default | meaning |", "|---|---|---|---|---|"]
-    return "\n".join([*head, *map(setting_row, listed), ""])
+    tops = [row for row in listed if "." not in row.path]
+    groups = {part: [row for row in listed if row.path.startswith(f"{part}.")] for part in sorted(parts)}
+    return "".join(settings_group(heading, group) for heading, group in {"The service": tops, **groups}.items())
+
+
+def settings_group(heading: str, group: list[Row]) -> str:
+    head = [f"\n### {heading}\n", "| setting | environment | type | default | meaning |", "|---|---|---|---|---|"]
+    return "\n".join([*head, *map(setting_row, group), ""])
 
 
 def issubclass_of(kind: object, base: type) -> bool:
@@ -77,7 +84,7 @@ def setting_row(row: Row) -> str:
 
 def default(row: Row) -> str:
     if row.path == "data_dir":
-        return "[see below](#the-data-directory)"
+        return "[of the platform](backup-and-upgrade.md#the-data-directory)"
     if isinstance(row.default, dict) and row.default:
         return f"{len(row.default)} of them"
     if row.default is None or row.default in ([], {}):
@@ -87,13 +94,12 @@ def default(row: Row) -> str:
 
 
 def test_every_setting_stands_in_the_table_as_it_is():
-    text = read(OPERATING)
+    text = read(SETTINGS_PAGE)
     wanted = SETTINGS.sub(lambda found: found[1] + settings_table() + found[2], text)
     if os.environ.get("UPDATE_DOCUMENTS"):
-        OPERATING.write_text(wanted, encoding="utf-8")
+        SETTINGS_PAGE.write_text(wanted, encoding="utf-8")
         text = wanted
 
-    assert "## Settings" in text
     assert SETTINGS.search(text)
     missing = [row for row in settings_table().splitlines() if row not in text.splitlines()]
     assert not missing, "UPDATE_DOCUMENTS=1 writes these rows:\n" + "\n".join(missing)
@@ -101,12 +107,14 @@ def test_every_setting_stands_in_the_table_as_it_is():
 
 
 def test_every_key_of_a_source_is_described():
-    assert [key for key in KEYS if f"| `{key}` |" not in read(OPERATING)] == []
+    assert [key for key in KEYS if f"| `{key}` |" not in read(SETTINGS_PAGE)] == []
 
 
 def test_settings_shown_as_an_example_are_settings(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    examples = re.findall(r"^```toml\n(.*?)^```", read(OPERATING), re.DOTALL | re.MULTILINE)
+    examples = re.findall(
+        r"^```toml\n(.*?)^```", read(SETTINGS_PAGE) + read(DOCS / "reverse-proxy.md"), re.DOTALL | re.MULTILINE
+    )
     assert len(examples) == 2
     for example in examples:
         tomllib.loads(example)
@@ -168,7 +176,7 @@ def test_every_metric_is_described():
     names = [f"{f.name}_total" if f.type == "counter" else f.name for f in families]
 
     assert names
-    assert [name for name in names if f"| `{name}` |" not in read(OPERATING)] == []
+    assert [name for name in names if f"| `{name}` |" not in read(MONITORING)] == []
 
 
 @asynccontextmanager
@@ -217,24 +225,24 @@ async def test_every_response_header_is_described():
         statuses = {answer.status_code for answer in answers}
 
     assert {200, 204, 304, 400, 402, 404, 405, 429, 500} <= statuses
-    table = read(OPERATING).partition("| response header |")[2].partition("\n\n")[0].lower()
+    table = read(HEADERS_PAGE).partition("| response header |")[2].partition("\n\n")[0].lower()
     described = set(re.findall(r"`([\w-]+)`", "\n".join(row.split("|")[1] for row in table.splitlines() if "|" in row)))
     assert sorted((sent | headers_in_the_code()) - described) == []
 
 
 def test_every_request_header_a_page_may_send_is_described():
-    table = read(OPERATING).partition("| request header |")[2].partition("\n\n")[0].lower()
+    table = read(HEADERS_PAGE).partition("| request header |")[2].partition("\n\n")[0].lower()
     assert [name for name in h.ALLOWED.lower().split(", ") if f"`{name}`" not in table] == []
 
 
 def test_every_request_header_that_is_read_is_described():
-    table = read(OPERATING).partition("| request header |")[2].partition("\n\n")[0].lower()
+    table = read(HEADERS_PAGE).partition("| request header |")[2].partition("\n\n")[0].lower()
     read_ones = {name.decode() for name in asgi._FIELDS} - {"content-length"}  # of the protocol
     assert sorted(name for name in read_ones if f"`{name}`" not in table) == []
 
 
 def test_what_is_served_beside_the_metrics_is_described():
-    text = read(OPERATING)
+    text = read(MONITORING)
     assert [path for path in ("/metrics", AS_JSON) if f"`{path}`" not in text and f"`GET {path}`" not in text] == []
     assert "## The operators' page" in text
 

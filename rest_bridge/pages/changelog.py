@@ -1,6 +1,7 @@
 """/changelog: what is about to go and CHANGELOG.md, as a page for people, and as Markdown for clients that ask."""
 
-from rest_bridge.pages.render import render_page
+from rest_bridge.pages.folding import fold_changes
+from rest_bridge.pages.render import markdown_to_html, render_page
 from toolserver.registry.deprecations import write_table
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import MARKDOWN, Document, SiteFacts
@@ -15,7 +16,7 @@ def changelog(registry: Registry, facts: SiteFacts, source: str) -> Document:
         path="/changelog",
         title="Changelog",
         markdown_path="/changelog.md",
-        text=_with_deprecations(source),
+        text=markdown_to_html(_with_deprecations(source), fold_changes),
     )
 
 

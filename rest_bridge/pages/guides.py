@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
+from rest_bridge.pages.folding import fold_tables
 from rest_bridge.pages.render import finish_tokens, is_web_address, render_page
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import JSON, MARKDOWN, Document, SiteFacts, tool_path
@@ -17,6 +18,7 @@ from toolserver.registry.site_facts import JSON, MARKDOWN, Document, SiteFacts, 
 LIST = "README"
 SEARCH = "/docs/search.json"
 _TOOL = re.compile(r"(?:\.\./)?tools/(\w+)\.md")
+_COMMENT = re.compile(r"^<!-- .* -->\n", re.MULTILINE)  # says which part of the file is generated
 _LINK = re.compile(r"\[[^\]]*\]\(([\w-]+)\.md\)")
 
 
@@ -42,7 +44,7 @@ class Guides:
         parser = _parser()
         for name, title in (guide for group in self.groups for guide in group.guides):
             path = f"/docs/{name}"
-            tokens = parser.parse(self._sources[name])
+            tokens = parser.parse(_COMMENT.sub("", self._sources[name]))
             for heading, slug, text in _sections(tokens):  # before links and headings become those of the page
                 entries.append({"path": f"{path}#{slug}", "title": title, "heading": heading, "text": text})
             found[path] = self._page(name, title, self._write(parser, tokens))
@@ -75,7 +77,7 @@ class Guides:
         for token in tokens:
             if token.children:
                 self._lead_links(token.children)
-        return finish_tokens(parser, tokens)
+        return finish_tokens(parser, fold_tables(tokens))
 
     def _lead_links(self, inline: list[Token]) -> None:
         """Links between documents lead to their pages; one that leads to no page stays as words."""

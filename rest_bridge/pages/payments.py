@@ -5,7 +5,7 @@ The text is written once, as a Markdown template, for agents; people get the sam
 
 from types import MappingProxyType
 
-from rest_bridge.pages.render import render_page, render_text
+from rest_bridge.pages.render import markdown_to_html, render_page, render_text
 from toolserver.core.credit_price import CREDITS_PER_USD
 from toolserver.registry.error_codes import ErrorCode, with_topic
 from toolserver.registry.licence_table import LicenceTable, write_markdown_table
@@ -45,7 +45,7 @@ def payments(registry: Registry, facts: SiteFacts, licences: LicenceTable = NO_T
         path=PAYMENTS,
         title=TITLE,
         markdown_path=PAYMENTS_MARKDOWN,
-        text=_write_text(registry, facts, licences),
+        text=markdown_to_html(_write_text(registry, facts, licences)),
     )
 
 

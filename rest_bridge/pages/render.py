@@ -4,7 +4,7 @@ The templates stand beside this module; one that ends in `.md` writes Markdown, 
 """
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -73,13 +73,14 @@ def render_text(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
 
-def markdown_to_html(source: str) -> Markup:
+def markdown_to_html(source: str, fold: Callable[[Sequence[Token]], list[Token]] = list) -> Markup:
     """A Markdown document as HTML. Markup in it is escaped, and only http and https links become links.
 
     Tables turn into cards on a narrow screen: each cell carries its heading. The first paragraph after the title leads.
+    `fold` puts what is long into parts to open.
     """
     parser = _markdown_parser()
-    return finish_tokens(parser, parser.parse(source))
+    return finish_tokens(parser, fold(parser.parse(source)))
 
 
 def finish_tokens(parser: MarkdownIt, tokens: list[Token]) -> Markup:
@@ -112,7 +113,7 @@ def _environment() -> Environment:
     made.globals |= {"service": SERVICE, "version": __version__, "api_version": API_VERSION}
     made.globals |= {"price": price, "auth": auth, "duration": duration, "paragraphs": paragraphs, "is_easy": is_easy}
     made.globals |= {"tool_path": tool_path, "static_path": static_path, "is_above": _is_above}
-    made.filters |= {"markdown": markdown_to_html, "prose": prose_to_html}
+    made.filters |= {"prose": prose_to_html}
     return made
 
 

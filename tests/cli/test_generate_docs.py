@@ -21,7 +21,7 @@ EXAMPLE = {
     },
 }
 LICENCES = {policy: {"premium_deep": ["a"]} for policy in ("any", "no_forbidden", "commercial")}
-BILLING = "# Billing\n<!-- licences: of what is sold -->\nold\n<!-- /licences -->\nafter\n"
+SELLING = "# Selling\n<!-- licences: of what is sold -->\nold\n<!-- /licences -->\nafter\n"
 README = "# Title\n<!-- answer: of btc_price -->\nold\n<!-- /answer -->\nafter\n"
 
 
@@ -30,7 +30,7 @@ def checkout(tmp_path, monkeypatch):
     """A checkout whose only tools are the sample ones, with an example for one of them."""
     (tmp_path / "README.md").write_text(README)
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "billing.md").write_text(BILLING)
+    (tmp_path / "docs" / "selling-credits.md").write_text(SELLING)
 
     async def example_answers(registry, settings):
         return {SHOWN: EXAMPLE, "digest": EXAMPLE}
@@ -66,10 +66,10 @@ def test_only_the_part_between_the_marks_of_the_readme_is_written(checkout):
     assert "old" not in text
 
 
-def test_what_policies_leave_is_written_between_the_marks_of_the_page_on_billing_and_as_data(checkout):
+def test_what_policies_leave_is_written_between_the_marks_of_the_page_on_selling_and_as_data(checkout):
     made = generate(TINY, {SHOWN: EXAMPLE}, LICENCES, checkout)
-    assert "| `premium_deep` | a | a |" in made[Path("docs/billing.md")]
-    assert made[Path("docs/billing.md")].endswith("<!-- /licences -->\nafter\n")
+    assert "| `premium_deep` | a | a |" in made[Path("docs/selling-credits.md")]
+    assert made[Path("docs/selling-credits.md")].endswith("<!-- /licences -->\nafter\n")
     assert json.loads(made[Path("catalog/licences.json")]) == LICENCES
 
 

@@ -10,16 +10,16 @@ import pytest
 from tests.architecture.code import ROOT
 from toolserver.settings import PREFIX, Settings
 
-OPERATING = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+SHOWN = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("operating.md", "reverse-proxy.md"))
 DEPLOY = ROOT / "deploy"
 
 
 @pytest.mark.parametrize("name", ["toolserver.service", "nginx.conf", "Caddyfile"])
 def test_the_document_shows_the_file_that_is_shipped(name):
-    blocks = {block.partition("\n")[2] for block in re.findall(r"```\w*\n(.*?)```", OPERATING, re.DOTALL)}
+    blocks = {block.partition("\n")[2] for block in re.findall(r"```\w*\n(.*?)```", SHOWN, re.DOTALL)}
 
     assert (DEPLOY / name).read_text(encoding="utf-8") in blocks
-    assert f"deploy/{name}" in OPERATING
+    assert f"deploy/{name}" in SHOWN
 
 
 @pytest.mark.live

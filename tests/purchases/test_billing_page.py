@@ -1,4 +1,4 @@
-"""docs/billing.md: its examples are answers of these very tools, and its figures those of the settings."""
+"""docs/billing.md and the pages for sellers: examples are answers of these tools, and figures those of the settings."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from toolserver.purchases.store import Reason
 from toolserver.registry.error_codes import PROBLEMS, example
 from toolserver.settings import PaymentSettings, SourceSettings
 
-PAGE = read(ROOT / "docs" / "billing.md")
+PAGE, SELLING, BOOKS = (read(ROOT / "docs" / f"{name}.md") for name in ("billing", "selling-credits", "books"))
 EXAMPLES = [json.loads(text) for text in re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)]
 
 
@@ -62,11 +62,11 @@ def test_the_figures_are_the_defaults():
 
 def test_every_reason_not_to_charge_and_every_case_is_named():
     assert [reason for reason in get_args(NoCharge) if f"\n| `{reason}` |" not in PAGE] == []
-    assert [reason for reason in get_args(Reason) if f"`{reason}` | " not in PAGE] == []
+    assert [reason for reason in get_args(Reason) if f"`{reason}` | " not in BOOKS] == []
 
 
 def test_every_event_that_is_to_be_watched_is_one_that_is_logged():
-    table = PAGE.partition("| event in the log |")[2].partition("\n\n")[0]
+    table = SELLING.partition("| event in the log |")[2].partition("\n\n")[0]
     events = [event for row in table.splitlines()[2:] for event in re.findall(r"`([^`]+)`", row.split("|")[1])]
     code = "\n".join(read(path) for path in (ROOT / "toolserver").rglob("*.py"))
 
@@ -75,7 +75,7 @@ def test_every_event_that_is_to_be_watched_is_one_that_is_logged():
 
 
 def test_every_setting_that_is_named_is_one():
-    named = re.findall(r"^([a-z_]+) = ", "".join(FENCE.findall(PAGE)), re.MULTILINE)
+    named = re.findall(r"^([a-z_]+) = ", "".join(FENCE.findall(SELLING)), re.MULTILINE)
 
     assert named
     assert set(named) <= PaymentSettings.model_fields.keys() | SourceSettings.model_fields.keys()

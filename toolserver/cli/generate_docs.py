@@ -36,7 +36,7 @@ def generate(
     registry: Registry, examples: Mapping[str, Any], licences: LicenceTable, root: Path = ROOT
 ) -> dict[Path, str]:
     """Return the text of every generated file, by its path below the root."""
-    readme, billing = ((root / name).read_text(encoding="utf-8") for name in ("README.md", "docs/billing.md"))
+    readme, selling = ((root / name).read_text(encoding="utf-8") for name in ("README.md", "docs/selling-credits.md"))
     table = f"\n{write_markdown_table(licences)}\n\n"
     pages = {Path(f"docs/tools/{o.name}.md"): tool_pages.tool_page(o, examples.get(o.name)) for o in registry}
     shown = {
@@ -45,7 +45,7 @@ def generate(
     }
     return {
         Path("README.md"): _ANSWER.sub(lambda found: found[1] + readme_answer(examples[SHOWN]) + found[2], readme),
-        Path("docs/billing.md"): _LICENCES.sub(lambda found: found[1] + table + found[2], billing),
+        Path("docs/selling-credits.md"): _LICENCES.sub(lambda found: found[1] + table + found[2], selling),
         Path("catalog/licences.json"): json.dumps(licences, indent=1) + "\n",
         Path("docs/tools.md"): tool_pages.tools_page(registry),
         Path("docs/sources.md"): tool_pages.sources_page(registry),

@@ -1,0 +1,104 @@
+"""Long parts of a document that stand closed until a reader opens them: the rows of a long table, and older changes."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from itertools import pairwise
+from math import ceil
+
+from markdown_it.token import Token
+
+MANY = 40  # rows of all tables of a document; in one that has more,
+MOST_ROWS = 7  # each table of more rows than this is folded
+ROWS = 20  # into parts of no more than these
+NEWEST = 6  # entries of a section of the newest release that are not folded
+
+_CODE = re.compile(r"`([^`]*)`")
+
+
+def fold_tables(tokens: Sequence[Token]) -> list[Token]:
+    """Return the tokens of a document with its long tables in parts to open, named by their first and last row.
+
+    A document with few rows in all stays as it is.
+    """
+    rows = sum(token.type == "tr_open" for token in tokens) - sum(token.type == "thead_open" for token in tokens)
+    return list(tokens if rows <= MANY else _fold_blocks(tokens, "table", _fold_table))
+
+
+def fold_changes(tokens: Sequence[Token]) -> list[Token]:
+    """Return the tokens of a changelog with all but the newest entries of its newest release in parts to open.
+
+    A release is a heading of level 2 in brackets; what stands before the first one stays as it is.
+    """
+    releases = [at for at in range(len(tokens)) if _begins_release(tokens, at)]
+    head, *parts = _split(tokens, releases)
+    found = list(head)
+    for number, release in enumerate(parts):
+        found += _fold_blocks(release, "bullet_list", _fold_list) if number == 0 else _fold_release(release)
+    return found
+
+
+def _fold_blocks(
+    tokens: Sequence[Token], kind: str, fold: Callable[[Sequence[Token]], Iterator[Token]]
+) -> Iterator[Token]:
+    """The tokens, with each outermost block of a kind as `fold` gives it back."""
+    start = 0
+    for at, token in enumerate(tokens):
+        if token.level or token.type not in (f"{kind}_open", f"{kind}_close"):
+            continue
+        end = at + (token.nesting == -1)
+        block = tokens[start:end]
+        yield from fold(block) if token.nesting == -1 else block
+        start = end
+    yield from tokens[start:]
+
+
+def _fold_table(table: Sequence[Token]) -> Iterator[Token]:
+    body = next((at for at, token in enumerate(table) if token.type == "tbody_open"), len(table))
+    head, *rows = _split(table[:-2], [at for at in range(body, len(table)) if table[at].type == "tr_open"])
+    if len(rows) <= MOST_ROWS:
+        yield from table
+        return
+    size = ceil(len(rows) / ceil(len(rows) / ROWS))
+    for start in range(0, len(rows), size):
+        part = rows[start : start + size]
+        words = f'{_name_row(part[0])} to {_name_row(part[-1])} <span class="soft small">{len(part)}</span>'
+        yield _write(f'<details class="rows"><summary>{words}</summary>')
+        yield from (*head, *(token for row in part for token in row), *table[-2:])
+        yield _write("</details>")
+
+
+def _name_row(row: Sequence[Token]) -> str:
+    """What a row is about: the first words in code of its first cell, or all of that cell."""
+    content = next(token.content for token in row if token.type == "inline")
+    code = _CODE.search(content)
+    return escape(code[1] if code else content)
+
+
+def _begins_release(tokens: Sequence[Token], at: int) -> bool:
+    return tokens[at].type == "heading_open" and tokens[at].tag == "h2" and tokens[at + 1].content.startswith("[")
+
+
+def _fold_release(release: Sequence[Token]) -> Iterator[Token]:
+    yield from (_write("<details><summary>"), *release[:3], _write("</summary>"), *release[3:], _write("</details>"))
+
+
+def _fold_list(entries: Sequence[Token]) -> Iterator[Token]:
+    starts = [at for at, token in enumerate(entries) if token.type == "list_item_open" and token.level == 1]
+    if len(starts) <= NEWEST:
+        yield from entries
+        return
+    newest, older = _split(entries, [starts[NEWEST]])
+    opened, closed = entries[0], entries[-1]
+    yield from (*newest, closed, _write(f"<details><summary>{len(starts) - NEWEST} more</summary>"))
+    yield from (opened, *older, _write("</details>"))
+
+
+def _split(tokens: Sequence[Token], starts: Sequence[int]) -> list[Sequence[Token]]:
+    """What stands before the first of the places, and what stands from each of them on."""
+    edges = [0, *starts, len(tokens)]
+    return [tokens[start:end] for start, end in pairwise(edges)]
+
+
+def _write(markup: str) -> Token:
+    return Token("html_block", "", 0, content=markup)
