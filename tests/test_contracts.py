@@ -13,6 +13,7 @@ import pytest
 
 from tests.requirements import proves
 from toolserver.mcp.definitions import definition
+from toolserver.registry.field_table import rows
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.response_schema import answer_schema
 
@@ -46,6 +47,13 @@ def test_a_tool_is_what_its_contract_says(operation):
         path.write_text(text, encoding="utf-8")
     assert path.is_file(), f"tests/contracts/{path.name} is missing; {MEND}"
     assert path.read_text(encoding="utf-8") == text, f"tests/contracts/{path.name} says otherwise; {MEND}"
+
+
+@pytest.mark.parametrize("operation", list(REGISTRY), ids=lambda operation: operation.name)
+def test_every_argument_says_what_it_means(operation):
+    silent = [row.path for row in rows(operation.input_schema) if len(row.description) < 8]
+
+    assert silent == []
 
 
 def test_no_contract_is_left_of_a_tool_that_is_gone():

@@ -80,8 +80,8 @@ async def climate_weather_alerts(
     event: Annotated[
         Event | None, Field(description="Name of an event of the NWS", examples=["Tornado Warning"])
     ] = None,
-    severity: Severity | None = None,
-    urgency: Urgency | None = None,
+    severity: Annotated[Severity | None, Field(description="How grave it is, in the words of the NWS")] = None,
+    urgency: Annotated[Urgency | None, Field(description="How soon to act, in the words of the NWS")] = None,
     status: Annotated[Status, Field(description="Actual, or one of those not to be acted on")] = "Actual",
     limit: Annotated[int, up_to(100)] = 50,
     cursor: Cursor | None = None,

@@ -12,7 +12,10 @@ TEXT = {"type": "string"}
 SIGNED_TEXT = TEXT | {"maxLength": MOST_BYTES, "pattern": r"^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$"}
 SIGNED_OBJECT = {
     "type": "object",
-    "properties": {"signature": TEXT, "key_id": TEXT},
+    "properties": {
+        "signature": TEXT | {"description": "The receipt as a JWS"},
+        "key_id": TEXT | {"description": "Name of the key that signed it"},
+    },
     "required": ["signature", "key_id"],
 }
 

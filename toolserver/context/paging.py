@@ -23,8 +23,8 @@ Cursor = Annotated[
 
 
 def up_to(most: int) -> Any:
-    """The bounds of an argument `limit`: a tool lists 1 to `most` items."""
-    return Field(ge=1, le=most)
+    """The bounds and the meaning of an argument `limit`: a tool lists 1 to `most` items."""
+    return Field(ge=1, le=most, description="How many items to list at most")
 
 
 class Page(NamedTuple, Generic[T]):
