@@ -37,6 +37,7 @@ from toolserver.registry.tool_packages import tool_packages
 from toolserver.server.assembly import (
     build_answers,
     build_pipeline,
+    build_source_cache,
     describe_service,
     make_addresses,
     make_readiness,
@@ -147,7 +148,7 @@ class Service:
             fetching = (metrics, parts.transport, parts.record, sources)
             fetcher = await open_(open_fetcher(settings, facts, clock, *fetching))
             tasks = await open_(open_tasks())
-            cache = SourceCache(fetcher, clock=clock, tasks=tasks, store=store, sizes=sizes)
+            cache = build_source_cache(settings, fetcher, clock, tasks, store, sizes, memory)
             info = describe_service(settings, clock, usage, money)
             registry = unlist_topups(await open_allowances(registry, money, clock, info), info, settings)
             kept = (parts.reader or cache, clock, tasks, info, history, store)

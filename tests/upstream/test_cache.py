@@ -12,7 +12,8 @@ from tests.calls.parts import START, Number, engine, number_source
 from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.settings import SourceSettings
-from toolserver.upstream.cache import NoStore, SourceCache, StoredBody
+from toolserver.upstream.body_store import NoStore, StoredBody
+from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.size_guard import EVERY_S, LEAST
 from toolserver.upstream.source import Gauge, Get, HostGroup
 from toolserver.upstream.source_errors import (

@@ -36,3 +36,13 @@ def test_what_need_not_move_may_stand_still():
     guard = StillnessGuard()
     for after_s in (0, 10 * STILL_S):
         seen(guard, 1.0, after_s, number_source())
+
+
+def test_what_was_believed_already_is_compared_with_and_not_judged():
+    guard = StillnessGuard()
+    for after_s in (0, 2 * STILL_S):
+        guard.remember(PRICE, PRICE.name, Number(1.0), START + timedelta(seconds=after_s))
+    with pytest.raises(SourceFrozen, match="the same since 2027-01-15 08:00"):
+        seen(guard, 1.0, 2 * STILL_S)
+    guard.remember(PRICE, PRICE.name, Number(1.1), START + timedelta(seconds=3 * STILL_S))
+    seen(guard, 1.1, 3 * STILL_S)

@@ -31,9 +31,12 @@ from toolserver.server.untrusted_proxy import UntrustedProxyNote
 from toolserver.settings import LimitSettings, Settings
 from toolserver.storage.persistent_cache import MIGRATIONS, PersistentCache, StoredAnswer
 from toolserver.storage.sqlite import open_database
+from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.http_sender import RecordExchange
 from toolserver.upstream.reading import SourceReader
+from toolserver.upstream.secret_removal import SecretRemover
+from toolserver.upstream.shared_fetch import FetchInMemory
 from toolserver.upstream.size_guard import SERIES, SizeGuard
 from toolserver.upstream.source_history import SourceHistory
 from toolserver.x402.headers import TOPUP_PATH
@@ -184,6 +187,20 @@ async def open_shared_memory(settings: Settings, metrics: Metrics) -> AsyncItera
     ) as memory:
         metrics.follow_shared_memory(lambda: (not memory.is_lost, memory.lost, memory.refused))
         yield memory
+
+
+def build_source_cache(
+    settings: Settings,
+    fetcher: Fetcher,
+    clock: Clock,
+    tasks: TaskGroup,
+    store: PersistentCache | None,
+    sizes: SizeGuard,
+    memory: SharedMemory | None,
+) -> SourceCache:
+    """Build the cache of source answers; with `memory` one instance asks an upstream for all."""
+    shared = None if memory is None else FetchInMemory(memory, SecretRemover(settings.keys))
+    return SourceCache(fetcher, clock=clock, tasks=tasks, store=store, sizes=sizes, shared=shared)
 
 
 def build_answers(

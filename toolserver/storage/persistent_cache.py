@@ -20,7 +20,7 @@ from toolserver.core.data_point import DataPoint
 from toolserver.core.usage_stats import KEEP_H
 from toolserver.storage.migrate import Migration
 from toolserver.storage.sqlite import Connection, DatabaseError
-from toolserver.upstream.cache import StoredBody
+from toolserver.upstream.body_store import StoredBody
 from toolserver.upstream.source_history import CHANGES, QUARTER_S, QUARTERS, SourceChange, SourceQuarter
 
 log = logging.getLogger(__name__)

@@ -6,9 +6,9 @@ returns it and starts a refresh in the background. When refreshes fail, it may b
 
 import logging
 from collections.abc import Awaitable, Hashable
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -16,10 +16,13 @@ from cachetools import LRUCache
 
 from toolserver.clock import Clock
 from toolserver.core.single_flight import SingleFlight
+from toolserver.upstream.body_store import BodyStore, NoStore, StoredBody
 from toolserver.upstream.fetcher import Fetched, Fetcher
 from toolserver.upstream.freshness import judge, judge_order
+from toolserver.upstream.kept_answer import ENTRIES, ENTRIES_FROM_USERS, ROOM_FROM_USERS, KeptAnswer, measure_room
 from toolserver.upstream.outlier_guard import OutlierGuard
 from toolserver.upstream.reading import SourceAnswer
+from toolserver.upstream.shared_fetch import NotShared, SharedFetch
 from toolserver.upstream.size_guard import SizeGuard
 from toolserver.upstream.source import Source
 from toolserver.upstream.source_errors import SourceError
@@ -31,62 +34,20 @@ log = logging.getLogger(__name__)
 Q = TypeVar("Q")
 R = TypeVar("R")
 
-ENTRIES, ENTRIES_FROM_USERS = 4096, 512
-ROOM_FROM_USERS = 8192  # bytes of a body that an answer from users may have on average; of larger ones fewer are kept
 REFRESH_AHEAD = 0.8
+CLOCKS_APART_S = 30.0  # what clocks of instances may differ by; a body from further ahead is not taken
 LATER_S = 60.0  # how far away the turn may be of a request for which no caller waits
 
 
 @dataclass(frozen=True, slots=True)
-class StoredBody:
-    """A good exchange as it is stored: the raw body, so that the parser of the running version reads it."""
+class _Question:
+    """A query as it is asked: its cache key, whether a caller chose it, and how long its turn is waited for."""
 
-    body: bytes
-    fetched_at: datetime
-    validators: dict[str, str] = field(default_factory=dict)
-
-
-class BodyStore(Protocol):
-    """Keeps the last good body of each source and query across restarts."""
-
-    async def load(self, source: str, key: str) -> StoredBody | None: ...
-
-    def save(self, source: str, key: str, stored: StoredBody, *, keep_s: float) -> None:
-        """Schedule the body to be stored. Neither waits nor raises."""
-        ...
-
-    def renew(self, source: str, key: str, fetched_at: datetime) -> None:
-        """Schedule the stored body's time to be updated: the upstream answered "not modified"."""
-        ...
-
-
-class NoStore:
-    """A store that keeps nothing."""
-
-    async def load(self, source: str, key: str) -> StoredBody | None:
-        return None
-
-    def save(self, source: str, key: str, stored: StoredBody, *, keep_s: float) -> None:
-        return None
-
-    def renew(self, source: str, key: str, fetched_at: datetime) -> None:
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    value: Any
-    fetched_at: datetime
-    newest_at: datetime | None
-    dated: datetime | None
-    validators: dict[str, str]
-    dropped: int = 0
-    size: int = 0  # bytes of the body
-
-    @property
-    def room(self) -> int:
-        """What it takes of the room for answers from users, in bytes."""
-        return min(max(self.size, ROOM_FROM_USERS), ROOM_FROM_USERS * ENTRIES_FROM_USERS)
+    source: Source[Any, Any]
+    query: Any
+    key: Hashable
+    is_chosen: bool
+    patience_s: float | None = None
 
 
 class SourceCache:
@@ -100,11 +61,13 @@ class SourceCache:
         tasks: TaskGroup,
         store: BodyStore | None = None,
         sizes: SizeGuard | None = None,
+        shared: SharedFetch | None = None,
     ) -> None:
         self._fetcher, self._clock, self._store = fetcher, clock, store or NoStore()
+        self._shared = shared or NotShared()
         self._single_flight = SingleFlight(tasks)
-        self._kept: LRUCache[Hashable, _Kept] = LRUCache(ENTRIES)
-        self._from_users: dict[str, LRUCache[Hashable, _Kept]] = {}
+        self._kept: LRUCache[Hashable, KeptAnswer] = LRUCache(ENTRIES)
+        self._from_users: dict[str, LRUCache[Hashable, KeptAnswer]] = {}
         self._held: dict[Hashable, anyio.Event] = {}  # of the fetches under way: set when pacing makes one wait long
         self._defaults: LRUCache[Hashable, bool] = LRUCache(ENTRIES_FROM_USERS)  # what nobody had to choose
         self._unstored: LRUCache[Hashable, bool] = LRUCache(ENTRIES)  # keys known not to be in the store
@@ -124,7 +87,7 @@ class SourceCache:
             if not freshness.stale:
                 if freshness.age_s > REFRESH_AHEAD * source.fresh_s:
                     self._single_flight.start(key, lambda: self._refresh_ahead(source, query, key, is_chosen))
-                return _make_answer(kept)
+                return kept.make_answer()
         too_old = (
             kept is None or judge(source, fetched_at=kept.fetched_at, dated=kept.dated, now=now, sla_s=sla_s).stale
         )
@@ -136,7 +99,7 @@ class SourceCache:
                 self._ask_later(source, query, key)
             if kept is None or too_old:
                 raise
-            return _make_answer(kept, failure=error.reason)
+            return kept.make_answer(error.reason)
         times = (fetched.fetched_at, fetched.newest_at, fetched.dated)
         return SourceAnswer(fetched.value, *times, fetched.latency_ms, dropped=fetched.dropped)
 
@@ -145,9 +108,9 @@ class SourceCache:
         kept = await self._find_kept(source, query, _key(source, query))
         if kept is None or not self._fetcher.usable(source, query):
             return None
-        return _make_answer(kept) if self._is_within_keep(source, kept) else None
+        return kept.make_answer() if self._is_within_keep(source, kept) else None
 
-    def _is_within_keep(self, source: Source[Any, Any], kept: _Kept) -> bool:
+    def _is_within_keep(self, source: Source[Any, Any], kept: KeptAnswer) -> bool:
         return (self._clock.now() - kept.fetched_at).total_seconds() <= source.fresh_s + source.keep_s
 
     def _is_callers_own(self, source: Source[Any, Any], key: Hashable, is_chosen: bool) -> bool:
@@ -201,24 +164,43 @@ class SourceCache:
     async def _fetch(
         self, source: Source[Any, Any], query: Any, key: Hashable, is_chosen: bool, patience_s: float | None = None
     ) -> Fetched:
-        table = self._table(source)
-        kept = table.get(key)
+        """Return what this instance fetched, or another one while this one waited for it. Raises SourceError."""
+        held = self._held.setdefault(key, anyio.Event())
+        question = _Question(source, query, key, is_chosen, patience_s)
+
+        async def ask(is_conditional: bool) -> Fetched:
+            return await self._ask(question, held, is_conditional=is_conditional)
+
+        async def take(stored: StoredBody) -> Fetched | None:
+            return await self._take(question, stored)
+
         try:
-            fetched = await self._fetcher.fetch(
-                source,
-                query,
-                kept.validators if kept else {},
-                kept.value if kept else None,
-                is_chosen=is_chosen,
-                held=self._held.setdefault(key, anyio.Event()),
-                patience_s=patience_s,
-            )
+            self._fetcher.plan_requests(source, query)
+            return await self._shared.fetch(source, _store_key(key), self._newest(source, key), held, ask, take)
         finally:
             self._held.pop(key, None)
+
+    def _newest(self, source: Source[Any, Any], key: Hashable) -> datetime:
+        """When another instance must have fetched after, so that its answer is taken instead of asking."""
+        kept, oldest = self._table(source).get(key), self._clock.now() - timedelta(seconds=source.fresh_s)
+        return oldest if kept is None else max(oldest, kept.fetched_at)
+
+    async def _ask(self, asked: _Question, held: anyio.Event, *, is_conditional: bool) -> Fetched:
+        source, key = asked.source, asked.key
+        kept = self._table(source).get(key)
+        fetched = await self._fetcher.fetch(
+            source,
+            asked.query,
+            kept.validators if kept and is_conditional else {},
+            kept.value if kept and is_conditional else None,
+            is_chosen=asked.is_chosen,
+            held=held,
+            patience_s=asked.patience_s,
+        )
         if kept is not None:
             before, since = kept.newest_at, kept.fetched_at
             judge_order(source, newest=fetched.newest_at, before=before, since=since, now=fetched.fetched_at)
-        if not (is_chosen or source.user_input):
+        if not (asked.is_chosen or source.user_input):
             self.size_guard.check(source, _store_key(key), fetched.value, fetched.fetched_at)
         self._stillness_guard.check(source, key, fetched.value, fetched.fetched_at)
         self.outlier_guard.check(source, fetched.value, fetched.fetched_at)
@@ -227,6 +209,24 @@ class SourceCache:
         self._keep(source, key, fetched)
         self._save(source, key, fetched)
         return fetched
+
+    async def _take(self, asked: _Question, stored: StoredBody) -> Fetched | None:
+        """Keep what another instance fetched and believed. None if it cannot be used here as it is."""
+        source, key = asked.source, asked.key
+        kept, now = await self._parse_stored(source, asked.query, stored), self._clock.now()
+        if kept is None or judge(source, fetched_at=kept.fetched_at, dated=kept.dated, now=now, sla_s=0).stale:
+            return None
+        self._table(source)[key] = kept = replace(kept, size=len(stored.body))
+        self._remember(source, key, kept)
+        times = (kept.fetched_at, kept.newest_at, kept.dated)
+        fetched = Fetched(kept.value, stored.body, *times, None, kept.validators, kept.dropped)
+        self._save(source, key, fetched)
+        return fetched
+
+    def _remember(self, source: Source[Any, Any], key: Hashable, kept: KeptAnswer) -> None:
+        """Let the guards compare later answers with one that was believed already."""
+        self._stillness_guard.remember(source, key, kept.value, kept.fetched_at)
+        self.outlier_guard.remember(source, kept.value, kept.fetched_at)
 
     def remember(self, source: Source[Any, Any], query: Any, fetched: Fetched) -> None:
         """Keep in memory what the fetcher was asked for by somebody else."""
@@ -237,7 +237,7 @@ class SourceCache:
         times = (fetched.fetched_at, fetched.newest_at, fetched.dated)
         before = table.get(key)
         size = len(fetched.body) if fetched.body is not None else before.size if before else 0
-        table[key] = _Kept(fetched.value, *times, fetched.validators, fetched.dropped, size)
+        table[key] = KeptAnswer(fetched.value, *times, fetched.validators, fetched.dropped, size)
 
     def _save(self, source: Source[Any, Any], key: Hashable, fetched: Fetched) -> None:
         if source.user_input:
@@ -249,52 +249,47 @@ class SourceCache:
             stored = StoredBody(fetched.body, fetched.fetched_at, fetched.validators)
             self._store.save(source.name, name, stored, keep_s=source.fresh_s + source.keep_s)
 
-    async def _find_kept(self, source: Source[Any, Any], query: Any, key: Hashable) -> _Kept | None:
+    async def _find_kept(self, source: Source[Any, Any], query: Any, key: Hashable) -> KeptAnswer | None:
         table = self._table(source)
         kept = table.get(key)
         if kept is not None or source.user_input or key in self._unstored:
             return kept
-        stored = await self._store.load(source.name, _store_key(key))
+        name = _store_key(key)
+        stored = await self._shared.find(source, name) or await self._store.load(source.name, name)
         kept = table.get(key) or (await self._parse_stored(source, query, stored) if stored else None)
         if kept is None:
             self._unstored[key] = True
         else:
             table[key] = kept
-            self.outlier_guard.remember(source, kept.value, kept.fetched_at)
+            self._remember(source, key, kept)
         return kept
 
-    async def _parse_stored(self, source: Source[Any, Any], query: Any, stored: StoredBody) -> _Kept | None:
+    async def _parse_stored(self, source: Source[Any, Any], query: Any, stored: StoredBody) -> KeptAnswer | None:
         """Parse a stored body as the answer to today's request, keys included. None if that fails: it is forgotten."""
+        if (stored.fetched_at - self._clock.now()).total_seconds() > CLOCKS_APART_S:
+            return None
         try:
             request = self._fetcher.plan_requests(source, query)[0]
             parsed = await self._fetcher.parse(source, request, query, stored.body, is_cut=source.prefix)
         except SourceError as error:
             log.info("a stored body cannot be used", extra={"source": source.name, "reason": error.reason})
             return None
-        return _Kept(
+        return KeptAnswer(
             parsed.value, stored.fetched_at, parsed.newest_at, parsed.dated, dict(stored.validators), parsed.dropped
         )
 
-    def _table(self, source: Source[Any, Any]) -> LRUCache[Hashable, _Kept]:
+    def _table(self, source: Source[Any, Any]) -> LRUCache[Hashable, KeptAnswer]:
         if not source.user_input:
             return self._kept
         table = self._from_users.get(source.name)
         if table is None:
-            table = self._from_users[source.name] = LRUCache(ROOM_FROM_USERS * ENTRIES_FROM_USERS, _room_of)
+            table = self._from_users[source.name] = LRUCache(ROOM_FROM_USERS * ENTRIES_FROM_USERS, measure_room)
         return table
-
-
-def _room_of(kept: _Kept) -> int:
-    return kept.room
 
 
 async def _cancel_when(event: anyio.Event, scope: anyio.CancelScope) -> None:
     await event.wait()
     scope.cancel()
-
-
-def _make_answer(kept: _Kept, failure: str | None = None) -> SourceAnswer[Any]:
-    return SourceAnswer(kept.value, kept.fetched_at, kept.newest_at, kept.dated, failure=failure, dropped=kept.dropped)
 
 
 def _key(source: Source[Any, Any], query: Any) -> Hashable:

@@ -46,14 +46,17 @@ _BARRED = {"any": set(), "no_forbidden": {"no"}, "commercial": {"no", "unclear",
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The result of one good exchange. `body` is None when the upstream answered "not modified"."""
+    """The result of one good exchange. `body` is None when the upstream answered "not modified".
+
+    `latency_ms` is None where another instance made the exchange.
+    """
 
     value: Any
     body: bytes | None
     fetched_at: datetime
     newest_at: datetime | None
     dated: datetime | None
-    latency_ms: int
+    latency_ms: int | None
     validators: dict[str, str] = field(default_factory=dict)
     dropped: int = 0
 

@@ -42,6 +42,10 @@ class SecretRemover:
             text = text.replace(form, REMOVED)
         return text
 
+    def is_in(self, body: bytes) -> bool:
+        """Whether one of the keys stands in a body."""
+        return any(form in body for form in self._bytes)
+
     def _clean_header(self, name: str, value: str) -> str:
         return REMOVED if name.lower() in SECRET_HEADERS else self.clean_text(value)
 

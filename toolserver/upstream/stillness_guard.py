@@ -36,3 +36,11 @@ class StillnessGuard:
             self._standing[key] = _Still(moving, now)
         elif (now - standing.since).total_seconds() > STILL_S:
             raise SourceFrozen(f"the same since {standing.since:%Y-%m-%d %H:%M}")
+
+    def remember(self, source: Source[Any, Any], key: Hashable, value: Any, at: datetime) -> None:
+        """Take the moving part of an answer that was believed already, and judge nothing."""
+        if source.moves is None:
+            return
+        moving, standing = source.moves(value), self._standing.get(key)
+        if standing is None or standing.value != moving:
+            self._standing[key] = _Still(moving, at)

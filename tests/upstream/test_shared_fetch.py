@@ -1,0 +1,336 @@
+"""What instances share of sources: one asks, all take its answer with its times, and nobody waits for one that died."""
+
+import itertools
+import socket
+import zlib
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+
+import anyio
+import httpx
+import pytest
+
+from tests.calls.parts import START, engine, number_source
+from tests.internet import Internet
+from toolserver.clock import ManualClock
+from toolserver.core.shared_memory import Script, hash_name
+from toolserver.settings import SourceSettings
+from toolserver.settings_scaling import ScalingSettings
+from toolserver.upstream import shared_fetch
+from toolserver.upstream.source import HostGroup
+from toolserver.upstream.source_errors import SourceDown, SourceError, SourceLimited
+
+SOURCE = number_source(conditional=True)
+URL = "https://test.example/Test.number"
+NOTHING = Script("return 1")
+PREFIXES = (f"fetch{number}:" for number in itertools.count())
+
+
+class Instances:
+    """Instances of one service on one clock and one network, started one after the other."""
+
+    def __init__(self, server, stack):
+        self.server, self.prefix = server, next(PREFIXES)
+        self.clock, self.internet = ManualClock(START), Internet()
+        self._stack = stack
+
+    async def start(self, **settings):
+        scaling = ScalingSettings(instances=3, redis_prefix=self.prefix, redis_deadline_s=5)
+        shared = {"internet": self.internet, "clock": self.clock, "redis_url": self.server.url, "scaling": scaling}
+        return await self._stack.enter_async_context(engine(**(shared | settings)))
+
+    def key(self, kind, source=SOURCE, query=None):
+        name = hash_name(f"{source.name} {(source.name, source.request_name, query)!r}").decode()
+        return f"{self.prefix}{kind}:{name}"
+
+
+@pytest.fixture
+async def instances(redis_server):
+
+    async with AsyncExitStack() as stack:
+        yield Instances(redis_server, stack)
+
+
+@asynccontextmanager
+async def slow(internet, **answer):
+    """The network answers when the block has ended. Yields a list of what was asked."""
+    gate = anyio.Event()
+
+    async def wait(request):
+        await gate.wait()
+        return httpx.Response(**({"status_code": 200, "json": {"value": 7}} | answer))
+
+    internet.serves(URL, wait)
+    yield
+    gate.set()
+
+
+async def read(instance, source=SOURCE, query=None, **more):
+    return await instance.cache.fresh(source, query, **({"sla_s": 30} | more))
+
+
+async def until_shared(instance):
+    """Wait until all that an instance has sent so far has arrived."""
+    await instance.service.memory.run(NOTHING, [], [], bulk=True)
+
+
+async def until_asked(internet, count=1):
+    with anyio.fail_after(10):
+        while len(internet.asked) < count:  # noqa: ASYNC110 - by other tasks, over Redis
+            await anyio.sleep(0.005)
+
+
+async def test_instances_that_need_an_answer_at_once_ask_once_and_give_the_same(instances):
+    three = [await instances.start() for _ in range(3)]
+    found = []
+
+    async def note(instance):
+        found.append(await read(instance))
+
+    async with anyio.create_task_group() as tasks:
+        async with slow(instances.internet):
+            for each in three:
+                tasks.start_soon(note, each)
+            await until_asked(instances.internet)
+            await anyio.sleep(0.1)
+    assert len(instances.internet.asked) == 1
+    assert {(each.value, each.fetched_at, each.dated) for each in found} == {((7, None), START, None)}
+    assert sorted(each.latency_ms is None for each in found) == [False, True, True]
+
+
+async def test_one_request_a_lifetime_is_made_for_all_and_each_asks_redis_once(instances):
+    three = [await instances.start() for _ in range(3)]
+    for round in range(4):
+        instances.internet.serves(URL, {"value": round})
+        for each in three * 3:
+            assert (await read(each)).value.value == round
+            await anyio.wait_all_tasks_blocked()
+        assert len(instances.internet.asked) == round + 1
+        instances.clock.advance(31)
+
+
+async def test_a_hit_asks_redis_nothing(instances, monkeypatch):
+    one = await instances.start()
+    instances.internet.serves(URL, {"value": 1})
+    await read(one)
+
+    def refuse(*args, **more):
+        raise AssertionError("Redis was asked")
+
+    monkeypatch.setattr(type(one.service.memory), "_add", refuse)
+    assert (await read(one)).value.value == 1
+
+
+async def test_one_instance_refreshes_ahead_and_the_others_take_that(instances):
+    one, two = await instances.start(), await instances.start()
+    instances.internet.serves(URL, {"value": 1})
+    await read(one)
+    await read(two)
+    instances.clock.advance(25)
+    instances.internet.serves(URL, {"value": 2})
+    for each in (one, two):
+        assert (await read(each)).value.value == 1
+        await until_asked(instances.internet, 2)
+        await anyio.sleep(0.1)
+    found = [await read(each) for each in (one, two)]
+    assert [each.value.value for each in found] == [2, 2]
+    assert found[0].fetched_at == found[1].fetched_at
+    assert len(instances.internet.asked) == 2
+
+
+async def test_those_who_wait_learn_why_there_is_no_answer(instances):
+    one, two = await instances.start(), await instances.start()
+    failures = []
+
+    async def fail(instance):
+        with pytest.raises(SourceError) as caught:
+            await read(instance)
+        failures.append(caught.value)
+
+    async with anyio.create_task_group() as tasks, slow(instances.internet, status_code=429, json={}):
+        for each in (one, two):
+            tasks.start_soon(fail, each)
+        await until_asked(instances.internet)
+        await anyio.sleep(0.1)
+    assert len(instances.internet.asked) == 1
+    assert {(type(each), each.word) for each in failures} == {(SourceLimited, "rate_limited")}
+
+
+async def test_a_failure_is_no_answer_to_those_who_come_later(instances):
+    one, two = await instances.start(), await instances.start()
+    instances.internet.serves(URL, {"nothing": 1})
+    with pytest.raises(SourceError):
+        await read(one)
+    instances.internet.serves(URL, {"value": 5})
+    assert (await read(two)).value.value == 5
+
+
+async def test_an_instance_that_died_while_it_asked_is_not_waited_for_longer_than_its_lock(instances):
+    one = await instances.start()
+    instances.internet.serves(URL, {"value": 5})
+    instances.server.command("set", instances.key("lock"), "a" * 16, "px", "300")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read, one)
+        await anyio.sleep(0.05)
+        assert instances.internet.asked == [], "it does not wait for the lock"
+    assert len(instances.internet.asked) == 1
+    assert shared_fetch.LOCK_S <= 5
+
+
+async def test_a_lock_stays_for_as_long_as_asking_takes(instances, monkeypatch):
+    monkeypatch.setattr(shared_fetch, "LOCK_S", 0.2)
+    monkeypatch.setattr(shared_fetch, "RENEW_S", 0.05)
+    one, two = await instances.start(), await instances.start()
+    async with anyio.create_task_group() as tasks, slow(instances.internet):
+        for each in (one, two):
+            tasks.start_soon(read, each)
+        await until_asked(instances.internet)
+        await anyio.sleep(0.7)
+    assert len(instances.internet.asked) == 1
+
+
+async def test_a_call_that_is_not_patient_does_not_wait_for_the_turn_of_another_instance(instances):
+    host = HostGroup("slow", 1, 60, 100, 600)
+    source = number_source("Test.paced", hosts=host, timeout_s=100)
+    instances.internet.serves("https://test.example/Test.paced", {"value": 1})
+    one, two = await instances.start(), await instances.start()
+    for each in (one, two):
+        await read(each, source)
+    instances.clock.advance(31)
+    instances.server.command("set", instances.key("lock", source), "a" * 16 + "!", "px", "5000")
+    with anyio.fail_after(2):
+        kept = await read(two, source, sla_s=100, is_patient=False)
+    assert (kept.value.value, kept.failure) == (1, "budget: its turn is some seconds away")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        ("hset", "body", "no zlib"),
+        ("hset", "validators", "[1"),
+        ("hset", "validators", '{"etag":1}'),
+        ("hset", "at", "x"),
+        ("hset", "at", "1e99"),
+        ("hset", "at", str(10**17)),
+        ("hset", "at", str(int((START.timestamp() + 3600) * 1e6))),
+        ("hdel", "body"),
+        ("hdel", "at"),
+    ],
+)
+async def test_what_cannot_be_read_is_as_if_it_were_not_there(instances, damage):
+    one, two = await instances.start(), await instances.start()
+    instances.internet.serves(URL, {"value": 1})
+    await read(one)
+    await until_shared(one)
+    verb, *words = damage
+    assert instances.server.command(verb, instances.key("body"), *words) in ("0", "1")
+    with anyio.fail_after(5):
+        assert (await read(two)).value.value == 1
+    assert len(instances.internet.asked) == 2
+    await until_shared(two)
+    third = await instances.start()
+    assert (await read(third)).value.value == 1
+    assert len(instances.internet.asked) == 2, "what was asked then is shared again"
+
+
+async def test_a_body_larger_than_the_source_may_send_is_not_taken(instances):
+    one = await instances.start()
+    instances.internet.serves(URL, {"value": 1})
+    await read(one)
+    await until_shared(one)
+    two, small = await instances.start(), replace(SOURCE, max_bytes=12)
+    key = instances.key("body")
+    packed = zlib.compress(b'{"value":2}   ')
+
+    with socket.socket(socket.AF_UNIX) as raw:
+        raw.connect(str(instances.server.socket))
+        sizes_and_words = (len(key), key.encode(), len(packed), packed)
+        raw.sendall(b"*4\r\n$4\r\nHSET\r\n$%d\r\n%b\r\n$4\r\nbody\r\n$%d\r\n%b\r\n" % sizes_and_words)
+        raw.recv(10)
+    assert (await read(two, small)).value.value == 1
+    assert len(instances.internet.asked) == 2
+
+
+async def test_an_answer_with_one_of_our_keys_in_it_is_not_put_there(instances):
+    secret = "k1-0123456789abcdef"
+    keyed = {"sources": SourceSettings(keys={"FRED_API_KEY": secret})}
+    one, two = await instances.start(**keyed), await instances.start(**keyed)
+    instances.internet.serves(URL, {"value": 1, "echo": secret})
+    await read(one)
+    await read(two)
+    await until_shared(two)
+    assert len(instances.internet.asked) == 2
+    assert instances.server.command("exists", instances.key("body")) == "0"
+    assert instances.server.command("exists", instances.key("lock")) == "0"
+
+
+async def test_not_modified_is_news_to_all_and_after_a_flush_the_whole_is_asked_for(instances):
+    one, two = await instances.start(), await instances.start()
+
+    async def serve(request):
+        if request.headers.get("if-none-match") == '"v1"':
+            return httpx.Response(304)
+        return httpx.Response(200, json={"value": 1}, headers={"etag": '"v1"'})
+
+    instances.internet.serves(URL, serve)
+    for each in (one, two):
+        await read(each)
+    instances.clock.advance(31)
+    found = [await read(each) for each in (one, two)]
+    assert [each.fetched_at for each in found] == [instances.clock.now()] * 2
+    assert len(instances.internet.asked) == 2
+    instances.clock.advance(31)
+    await until_shared(one)
+    instances.server.command("del", instances.key("body"))
+    for each in (one, two):
+        assert (await read(each)).fetched_at == instances.clock.now()
+    assert len(instances.internet.asked) == 3
+    assert "if-none-match" not in instances.internet.asked[-1].headers
+
+
+async def test_a_new_instance_has_the_last_good_answer_when_nobody_gets_a_newer_one(instances):
+    one = await instances.start()
+    instances.internet.serves(URL, {"value": 1})
+    await read(one)
+    instances.clock.advance(300)
+    instances.internet.serves(URL, httpx.ConnectError("down"))
+    new = await instances.start()
+    with pytest.raises(SourceDown):
+        await read(new)
+    kept = await new.cache.kept(SOURCE, None)
+    assert (kept.value.value, kept.fetched_at) == (1, START)
+    await until_shared(one)
+    kept_s = int(instances.server.command("ttl", instances.key("body")))
+    assert 3600 < kept_s <= 3630
+
+
+async def test_what_a_caller_chose_is_shared_while_it_is_fresh_and_its_key_does_not_say_what_it_was(instances):
+    chosen = number_source(user_input=True)
+    one, two = await instances.start(), await instances.start()
+    instances.internet.serves(URL, {"value": 1})
+    for each in (one, two):
+        await read(each, chosen, "192.0.2.7", is_chosen=True)
+    await until_shared(one)
+    assert len(instances.internet.asked) == 1
+    assert 0 < int(instances.server.command("ttl", instances.key("body", chosen, "192.0.2.7"))) <= 30
+    assert "192.0.2.7" not in instances.server.command("keys", "*")
+
+
+async def test_without_redis_each_asks_for_itself_and_takes_the_same_again_when_it_is_back(instances, own_redis):
+    instances.server = own_redis
+    settings = {"scaling": ScalingSettings(redis_prefix="lost:", redis_deadline_s=0.2)}
+    instances.prefix = "lost:"
+    one, two = await instances.start(**settings), await instances.start(**settings)
+    instances.internet.serves(URL, {"value": 1})
+    own_redis.hang()
+    for each in (one, two):
+        assert (await read(each)).value.value == 1
+    assert len(instances.internet.asked) == 2
+    own_redis.go_on()
+    with anyio.fail_after(20):
+        while one.service.memory.is_lost or two.service.memory.is_lost:  # noqa: ASYNC110 - another program
+            await anyio.sleep(0.05)
+    instances.clock.advance(31)
+    for each in (one, two):
+        await read(each)
+    assert len(instances.internet.asked) == 3

@@ -1,0 +1,41 @@
+"""The bodies of good answers as they are stored across restarts."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBody:
+    """A good exchange as it is stored: the raw body, so that the parser of the running version reads it."""
+
+    body: bytes
+    fetched_at: datetime
+    validators: dict[str, str] = field(default_factory=dict)
+
+
+class BodyStore(Protocol):
+    """Keeps the last good body of each source and query across restarts."""
+
+    async def load(self, source: str, key: str) -> StoredBody | None: ...
+
+    def save(self, source: str, key: str, stored: StoredBody, *, keep_s: float) -> None:
+        """Schedule the body to be stored. Neither waits nor raises."""
+        ...
+
+    def renew(self, source: str, key: str, fetched_at: datetime) -> None:
+        """Schedule the stored body's time to be updated: the upstream answered "not modified"."""
+        ...
+
+
+class NoStore:
+    """A store that keeps nothing."""
+
+    async def load(self, source: str, key: str) -> StoredBody | None:
+        return None
+
+    def save(self, source: str, key: str, stored: StoredBody, *, keep_s: float) -> None:
+        return None
+
+    def renew(self, source: str, key: str, fetched_at: datetime) -> None:
+        return None
