@@ -24,7 +24,7 @@ Cursor = Annotated[
 
 def up_to(most: int) -> Any:
     """The bounds and the meaning of an argument `limit`: a tool lists 1 to `most` items."""
-    return Field(ge=1, le=most, description="How many items to list at most")
+    return Field(ge=1, le=most, description="Most items to list")
 
 
 class Page(NamedTuple, Generic[T]):

@@ -127,6 +127,7 @@ def test_the_schema_of_the_arguments_is_plain():
     assert properties["severity"] == {
         "type": "string",
         "enum": ["Extreme", "Severe", "Moderate", "Minor", "Unknown"],
+        "description": "How grave it is, in the words of the NWS",
     }
     assert properties["limit"]["maximum"] == 100
     assert "anyOf" not in str(OPERATION.input_schema)
