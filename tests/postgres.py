@@ -54,7 +54,8 @@ def run_sql(script: str, url: str) -> None:
 def _run_sql(script: str, url: str) -> None:
     with closing(PostgresConnection(PostgresTerms(url, connect_s=WORK_S, work_s=WORK_S))) as db:
         db.connect()
-        db.run_script(f"SET client_min_messages = warning; {script}")
+        db.run_script("SET client_min_messages = warning")
+        db.run_script(script)  # by itself: databases are not made and dropped beside other statements
 
 
 @cache

@@ -202,7 +202,7 @@ class Settings(BaseSettings):
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 picks a free one")
     base_url: str | None = Field(None, description="Public address, with which every URL in answers starts")
     server: Literal["hypercorn", "uvicorn"] = Field("hypercorn", description="uvicorn needs the extra 'fast'")
-    workers: int = Field(1, ge=1, description="Processes; only 1 is possible with SQLite")
+    workers: int = Field(1, ge=1, description="Processes; several need database_url and redis_url")
     data_dir: Path = Field(default_factory=lambda: default_data_dir(), description="Directory of keys and databases")
     database_url: SecretStr | None = Field(
         None,

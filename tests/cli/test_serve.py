@@ -9,10 +9,7 @@ import pytest
 from toolserver.cli import serve as module
 from toolserver.cli.serve import (
     DEMO_CREDITS,
-    Listeners,
     demo_command,
-    greet,
-    require_licence_decision,
     serve_command,
     serve_until,
     world_command,
@@ -20,60 +17,9 @@ from toolserver.cli.serve import (
 from toolserver.server.listen import bind_socket
 from toolserver.settings import (
     LedgerSettings,
-    MetricsSettings,
-    PaymentSettings,
     Settings,
-    SourceSettings,
     WebhookSettings,
 )
-
-FOLLOWED = LedgerSettings(port=0, keys={"k": "s" * 32}, services={"k": ["news"]})
-
-
-def close(listeners):
-    for sock in (listeners.main, listeners.metrics, listeners.inner):
-        if sock is not None:
-            sock.close()
-
-
-def test_each_listener_that_the_settings_ask_for_is_bound_and_named():
-    found = Listeners.open(Settings(port=0, ledger=FOLLOWED))
-    port = found.main.getsockname()[1]
-    assert found.addresses == {
-        "base_url": f"http://127.0.0.1:{port}",
-        "mcp_url": f"http://127.0.0.1:{port}/api/mcp",
-        "metrics_url": f"http://127.0.0.1:{found.metrics.getsockname()[1]}/metrics",
-        "internal_url": f"http://127.0.0.1:{found.inner.getsockname()[1]}",
-    }
-    assert found.operators == f"http://127.0.0.1:{found.metrics.getsockname()[1]}/"
-    close(found)
-
-
-def test_a_public_address_is_announced_as_it_is_set_and_metrics_only_where_they_are_on():
-    given = Settings(port=0, base_url="https://data.example/", metrics=MetricsSettings(enabled=False))
-    found = Listeners.open(given)
-    assert found.addresses == {
-        "base_url": "https://data.example",
-        "mcp_url": "https://data.example/api/mcp",
-        "metrics_url": None,
-    }
-    assert found.operators is None
-    assert (found.metrics, found.inner) == (None, None)
-    close(found)
-
-
-def test_no_page_for_operators_is_announced_where_others_reach_the_metrics():
-    found = Listeners.open(Settings(port=0, metrics=MetricsSettings(host="0.0.0.0")))
-    assert found.addresses["metrics_url"].startswith("http://localhost:")
-    assert found.operators is None
-    close(found)
-
-
-def test_a_person_reads_every_address_that_there_is_and_what_to_try(capsys):
-    greet({"base_url": "http://a", "metrics_url": None, "credits": 500}, "try this")
-    out = capsys.readouterr().out
-    assert re.findall(r"^  (.*?)  +(\S+)$", out, re.MULTILINE) == [("home page", "http://a"), ("its credits", "500")]
-    assert out.endswith("\ntry this\n")
 
 
 @pytest.fixture
@@ -81,7 +27,7 @@ def served(monkeypatch):
     """Runs the lifespan of the app in place of an HTTP server, and stops as soon as the service is ready."""
     seen = []
 
-    async def serve(app, sock, settings, *, stop):
+    async def serve(app, sock, settings, *, stop, is_replaced):
         seen.append(settings)
         sock.close()
         go, done = anyio.Event(), anyio.Event()
@@ -99,7 +45,7 @@ def served(monkeypatch):
 
         await app({"type": "lifespan"}, receive, send)
 
-    async def serve_metrics(settings, sock, metrics, stop, pages):
+    async def serve_metrics(settings, sock, metrics, stop, pages, *, is_replaced):
         sock.close()
 
     monkeypatch.setattr(module, "serve", serve)
@@ -207,7 +153,7 @@ async def test_a_demo_runs_on_its_own_world_with_a_token_that_it_funds_first(unt
                 async def mint(token, credits, *, cause):
                     minted.append((token, credits, cause))
 
-    await demo_command(Settings(), seed=1, ready_json=True)
+    await demo_command(Settings(), {}, seed=1, ready_json=True)
     ((settings, named),) = until
     facts = named["facts"]
     assert (facts["world_url"], settings.upstream.via) == ("http://127.0.0.1:4242", "http://127.0.0.1:4242")
@@ -225,7 +171,7 @@ async def test_a_demo_runs_on_its_own_world_with_a_token_that_it_funds_first(unt
     ("given", "allowed"), [(WebhookSettings(), True), (WebhookSettings(allow_loopback=False), False)]
 )
 async def test_a_demo_delivers_webhooks_to_this_machine_unless_that_is_switched_off(until, given, allowed):
-    await demo_command(Settings(webhooks=given), seed=1, ready_json=True)
+    await demo_command(Settings(webhooks=given), {}, seed=1, ready_json=True)
     assert until[0][0].webhooks.allow_loopback is allowed
 
 
@@ -241,7 +187,7 @@ async def test_a_demo_delivers_webhooks_to_this_machine_unless_that_is_switched_
 )
 async def test_a_demo_is_refused_in_public_and_on_a_ledger_of_others(until, settings, why):
     with pytest.raises(SystemExit, match=why):
-        await demo_command(settings, seed=1, ready_json=True)
+        await demo_command(settings, {}, seed=1, ready_json=True)
     assert until == []
 
 
@@ -272,26 +218,3 @@ async def test_a_world_announces_its_address_and_runs_until_a_signal(monkeypatch
 async def test_a_folder_that_is_no_recording_ends_with_a_sentence(tmp_path):
     with pytest.raises(SystemExit, match="is no recording of"):
         await world_command(Settings(), host="127.0.0.1", port=0, seed=1, replay=tmp_path)
-
-
-PAYMENTS = PaymentSettings(enabled=True, rpc_urls=["http://a.example"], xpub="x")
-
-
-def test_selling_without_a_licence_decision_exits_with_2_and_prints_what_each_policy_leaves(capsys):
-    with pytest.raises(SystemExit) as ended:
-        require_licence_decision(Settings(payments=PAYMENTS))
-    assert ended.value.code == 2
-    told = capsys.readouterr().err
-    for words in ("sources.licence_policy is not set", "=commercial: only", "premium_briefing", "sections.predictions"):
-        assert words in told
-
-
-@pytest.mark.parametrize("policy", ["any", "no_forbidden", "commercial"])
-def test_every_decision_lets_it_start_and_nothing_sold_needs_none(policy):
-    require_licence_decision(Settings(payments=PAYMENTS, sources=SourceSettings(licence_policy=policy)))
-    require_licence_decision(Settings())
-
-
-def test_a_decision_in_the_environment_counts(monkeypatch):
-    monkeypatch.setenv("TOOLSERVER_SOURCES__LICENCE_POLICY", "any")
-    require_licence_decision(Settings(payments=PAYMENTS))

@@ -52,15 +52,19 @@ def prepare_settings(**flags: Any) -> "Settings":
 
     settings = settings_from(**flags)
     set_up(settings.logs.level, settings.logs.format)
-    first = not settings.data_dir.exists()
-    try:
-        settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        why = f"the data directory {settings.data_dir} cannot be created: {error.strerror}"
-        raise click.ClickException(why) from None
-    if first:
-        log.info("first run: keys and databases will stand in a new folder", extra={"folder": str(settings.data_dir)})
+    make_data_dir(settings.data_dir)
     return settings
+
+
+def make_data_dir(folder: Path) -> None:
+    """Create the data directory if there is none; where that is impossible the program ends with a message."""
+    first = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise click.ClickException(f"the data directory {folder} cannot be created: {error.strerror}") from None
+    if first:
+        log.info("first run: keys and databases will stand in a new folder", extra={"folder": str(folder)})
 
 
 def find_data_dir(given: Path | None) -> Path:

@@ -37,7 +37,7 @@ _FLAGS = (
     click.option("--host", help="Address to listen on [127.0.0.1]"),
     click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 picks a free one [8080]"),
     click.option("--server", type=click.Choice(["hypercorn", "uvicorn"]), help="HTTP server [hypercorn]"),
-    click.option("--workers", type=click.IntRange(1), help="Processes [1]"),
+    click.option("--workers", type=click.IntRange(1), help="Processes; several need database_url and redis_url [1]"),
     data_dir_option,
     click.option("--ready-json", is_flag=True, help="Print one JSON line on stdout once calls are accepted"),
 )
@@ -64,10 +64,16 @@ def main() -> None:
 @click.option("--everything", is_flag=True, help="Add the MCP conformance fixtures (development, loopback only)")
 def serve(ready_json: bool, everything: bool, **flags: Any) -> None:
     """Serve the tools on live upstreams."""
-    from toolserver.cli.serve import serve_command
     from toolserver.server.listen import run_async
 
     settings = prepare_settings(**flags)
+    if settings.workers > 1:
+        from toolserver.cli.workers import workers_command
+
+        run_async(settings, workers_command, settings, flags, ready_json=ready_json, everything=everything)
+        return
+    from toolserver.cli.serve import serve_command
+
     run_async(settings, serve_command, settings, ready_json=ready_json, everything=everything)
 
 
@@ -87,7 +93,7 @@ def demo(ready_json: bool, seed: int, **flags: Any) -> None:
     with TemporaryDirectory(prefix="toolserver-demo-") as own:  # never beside real credits
         flags["data_dir"] = flags["data_dir"] or Path(own)
         settings = prepare_settings(**flags)
-        run_async(settings, demo_command, settings, seed=seed, ready_json=ready_json)
+        run_async(settings, demo_command, settings, flags, seed=seed, ready_json=ready_json)
 
 
 @main.command()

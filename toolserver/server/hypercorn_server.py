@@ -21,6 +21,7 @@ from hypercorn.typing import AppWrapper, ConnectionState, LifespanState
 from hypercorn.utils import parse_socket_addr, wrap_app
 
 from toolserver.server.connections import HEAD_BYTES, Connection, Connections, Listener
+from toolserver.server.draining import stop_accepting
 from toolserver.server.request_gate import RequestGate
 
 _FOLDS = (b"\n ", b"\n\t")
@@ -171,8 +172,7 @@ async def serve_hypercorn(
     listener = Listener(sock, connections, protocol)
     listener.open()
     await stop.wait()
-    await gate.stop(grace_s)
-    listener.close()
+    await stop_accepting(gate, listener, connections, grace_s)
     await context.terminated.set()
     connections.drain()
     if tasks:

@@ -19,7 +19,7 @@ from toolserver.core.metrics import Metrics
 from toolserver.core.native_memory import share_heap
 from toolserver.server.connections import ConnectionLimits, Connections
 from toolserver.server.public_facts import read_public_facts
-from toolserver.server.request_gate import Asgi, RequestGate
+from toolserver.server.request_gate import Asgi, RequestGate, never
 from toolserver.settings import Settings, is_loopback
 
 log = logging.getLogger(__name__)
@@ -29,14 +29,19 @@ SWITCH_S = 0.001  # after which a thread that parses lets the event loop run; th
 GRACE_S = 7.0  # with what follows, a stop takes less than ten seconds
 
 
-def bind_socket(host: str, port: int) -> socket.socket:
-    """Open a listening socket; port 0 picks a free one. Raises SystemExit, with a message, when that fails."""
+def bind_socket(host: str, port: int, *, beside_others: bool = False) -> socket.socket:
+    """Open a listening socket; port 0 picks a free one. Raises SystemExit, with a message, when that fails.
+
+    With `beside_others` other sockets that are opened in this way may listen on the same port.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With its protocol named, asyncio sets TCP_NODELAY on each connection. Without, the body of an answer waits in the
     # kernel until its head is acknowledged, which clients put off for 40 ms.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if beside_others:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         sock.bind((host.strip("[]"), port))
         sock.listen(BACKLOG)
     except OSError as error:
@@ -66,20 +71,31 @@ def announce(**facts: Any) -> None:
     sys.stdout.flush()
 
 
-async def stop_signal(stop: anyio.Event) -> None:
-    """Wait for SIGTERM or SIGINT, then set the event; a second signal ends the process at once."""
+async def stop_signal(stop: anyio.Event, before_exit: Callable[[], None] = lambda: None) -> None:
+    """Wait for SIGTERM or SIGINT, then set the event; a second signal ends the process at once, after `before_exit`."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for number in signals:
             if stop.is_set():
+                before_exit()
                 os._exit(130)
             log.info("stopping", extra={"signal": signal.Signals(number).name})
             stop.set()
 
 
-async def serve(app: Any, sock: socket.socket, settings: Settings, *, stop: anyio.Event) -> None:
-    """Serve an ASGI app on a bound socket until the event is set. Raises SystemExit when the app ends before that."""
+async def serve(
+    app: Any,
+    sock: socket.socket,
+    settings: Settings,
+    *,
+    stop: anyio.Event,
+    is_replaced: Callable[[], bool] = never,
+) -> None:
+    """Serve an ASGI app on a bound socket until the event is set. Raises SystemExit when the app ends before that.
+
+    `is_replaced` says, once the event is set, whether another process goes on to serve on the same socket.
+    """
     facts = read_public_facts(settings, settings.base_url or address_of(sock, settings.host))
-    await _serve(RequestGate(app, facts), sock, settings.server, _connection_limits(settings), stop)
+    await _serve(RequestGate(app, facts, is_replaced), sock, settings.server, _connection_limits(settings), stop)
 
 
 def _connection_limits(settings: Settings) -> ConnectionLimits:
@@ -178,10 +194,12 @@ async def serve_metrics(
     metrics: Callable[[], Metrics | None],
     stop: anyio.Event,
     pages: Callable[[], Asgi | None] = lambda: None,
+    *,
+    is_replaced: Callable[[], bool] = never,
 ) -> None:
     """Serve the metrics, and pages for operators, on a socket of their own until the event is set."""
     facts = read_public_facts(settings, settings.base_url or address_of(sock, settings.metrics.host))
-    gate = RequestGate(metrics_app(metrics, pages), facts)
+    gate = RequestGate(metrics_app(metrics, pages), facts, is_replaced)
     await _serve(gate, sock, "hypercorn", ConnectionLimits(), stop)
 
 

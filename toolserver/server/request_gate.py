@@ -19,12 +19,20 @@ Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 RETRY_S = 5
 
 
-class RequestGate:
-    """An ASGI app around another one. `died` is set when the inner app ends before it was asked to."""
+def never() -> bool:
+    """Say no: what stops is not replaced by another process."""
+    return False
 
-    def __init__(self, app: Asgi, facts: SiteFacts) -> None:
-        self._app, self._facts = app, facts
-        self._stopping = False
+
+class RequestGate:
+    """An ASGI app around another one. `died` is set when the inner app ends before it was asked to.
+
+    `is_replaced` says whether another process serves on the same socket already when this one is asked to stop.
+    """
+
+    def __init__(self, app: Asgi, facts: SiteFacts, is_replaced: Callable[[], bool] = never) -> None:
+        self._app, self._facts, self.is_replaced = app, facts, is_replaced
+        self._stopping = self._ending_connections = False
         self._active = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -36,7 +44,11 @@ class RequestGate:
         elif self._stopping and scope["type"] == "http" and scope["path"] != READYZ:
             await self._refuse(send, head=scope["method"] == "HEAD")
         else:
-            await self._pass(scope, receive, send)
+            await self._pass(scope, receive, _end_connection(send) if self._ending_connections else send)
+
+    def end_connections(self) -> None:
+        """Let every answer from now on be the last one on its connection."""
+        self._ending_connections = True
 
     async def stop(self, within_s: float) -> None:
         """Refuse new requests from now on, and wait until those in progress are answered, up to a limit in seconds."""
@@ -93,3 +105,14 @@ class RequestGate:
         ]
         await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if head else body})
+
+
+def _end_connection(send: Any) -> Any:
+    """Return a `send` that adds to an answer that its connection ends."""
+
+    async def send_last(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
+        await send(message)
+
+    return send_last

@@ -15,6 +15,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from toolserver.server.connections import HEAD_BYTES, Connection, Connections, Listener
+from toolserver.server.draining import stop_accepting
 from toolserver.server.request_gate import RequestGate
 
 _REFUSED = b"HTTP/1.1 %s\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -160,8 +161,7 @@ async def serve_uvicorn(
     listener = Listener(sock, connections, protocol)
     listener.open()
     await stop.wait()
-    await gate.stop(grace_s)
-    listener.close()
+    await stop_accepting(gate, listener, connections, grace_s)
     connections.drain()
     server.should_exit = True
     await running

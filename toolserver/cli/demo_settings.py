@@ -1,0 +1,43 @@
+"""How a demo differs from a service: its settings, and the token that it funds."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from toolserver.settings import Settings, SourceSettings, WebhookSettings
+
+if TYPE_CHECKING:
+    from toolserver.app import Service
+
+DEMO_CREDITS = 500
+
+
+def make_demo_settings(settings: Settings, world_url: str) -> Settings:
+    """Return the settings of a service on the simulated world at this address, which sells credits for its chain."""
+    from toolserver.purchases.demo import demo_payments
+
+    upstream = settings.upstream.model_copy(update={"via": world_url})
+    changed = {"upstream": upstream, "payments": demo_payments(world_url), "webhooks": _demo_webhooks(settings)}
+    return settings.model_copy(update=changed | {"sources": _demo_sources(settings)})
+
+
+def fund_with(token: str) -> Callable[["Service"], Awaitable[None]]:
+    """Return what gives this token its credits. Done again, by another worker, it gives nothing more."""
+    from toolserver.calls.idempotency import fingerprint
+
+    async def fund(service: "Service") -> None:
+        await service.money.own.mint(token, DEMO_CREDITS, cause=f"demo {fingerprint(token)}")
+
+    return fund
+
+
+def _demo_webhooks(settings: Settings) -> WebhookSettings:
+    """The demo delivers to receivers on this machine unless it was told not to."""
+    if "allow_loopback" in settings.webhooks.model_fields_set:
+        return settings.webhooks
+    return settings.webhooks.model_copy(update={"allow_loopback": True})
+
+
+def _demo_sources(settings: Settings) -> SourceSettings:
+    """Nothing real is sold by the demo, so it uses every source unless it was told not to."""
+    policy = settings.sources.licence_policy
+    return settings.sources.model_copy(update={"licence_policy": policy})

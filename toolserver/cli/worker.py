@@ -1,0 +1,115 @@
+"""`python -m toolserver.cli.worker`: one worker of several. Only their supervisor starts it (`cli.workers`)."""
+
+import functools
+import gc
+import json
+import logging
+import os
+import signal
+from typing import Any
+
+import anyio
+
+from toolserver.app import Service
+from toolserver.cli.demo_settings import fund_with, make_demo_settings
+from toolserver.cli.load_settings import make_data_dir, prepare_settings
+from toolserver.cli.serve import serve_until
+from toolserver.cli.workers import make_worker_settings
+from toolserver.server.listen import run_async, stop_signal
+from toolserver.server.listeners import Listeners
+from toolserver.server.worker_process import LINE_BYTES, REPLACED
+from toolserver.settings import Settings
+from toolserver.webhooks.secret_box import open_key
+
+log = logging.getLogger(__name__)
+
+ORDERS = 0  # the file number of standard input
+
+
+class Orders:
+    """What the supervisor says after the first line."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._is_replaced = False
+
+    def is_replaced(self) -> bool:
+        """Whether another process serves on the same sockets, so that nothing needs to be refused."""
+        return self._is_replaced
+
+    async def follow(self, stop: anyio.Event) -> None:
+        """Set the event when this worker is to end. It is no longer replaced when the whole service ends."""
+        while True:
+            await anyio.wait_readable(self._file)
+            said = os.read(self._file, LINE_BYTES)
+            self._is_replaced = said.endswith(REPLACED)
+            stop.set()
+            if not self._is_replaced:
+                return
+
+
+def read_orders(file: int) -> dict[str, Any]:
+    """Read the first line of the pipe and not a byte more. Raises ValueError where it is no JSON object."""
+    line = b""
+    while not line.endswith(b"\n") and (byte := os.read(file, 1)):
+        line += byte
+    found = json.loads(line)
+    if not isinstance(found, dict):
+        raise ValueError("no object")
+    return found
+
+
+async def work(settings: Settings, orders: dict[str, Any], file: int = ORDERS) -> None:
+    """Serve on the sockets that the orders name until the supervisor or a signal ends it."""
+    stop, said, world = anyio.Event(), Orders(file), orders["world"]
+    listeners = Listeners.adopt(settings, orders["files"])
+
+    async def prepare(service: Service) -> None:
+        open_key(settings.data_dir, settings.scaling.keys_dir)  # made now: two workers would make two
+        if world:
+            await fund_with(world["token"])(service)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stop_signal, stop)
+        tasks.start_soon(said.follow, stop)
+        await serve_until(
+            settings,
+            stop,
+            ready_json=True,
+            facts={},
+            everything=orders["everything"],
+            first=prepare,
+            listeners=listeners,
+            is_replaced=said.is_replaced,
+        )
+        tasks.cancel_scope.cancel()
+
+
+def name_worker(number: int) -> None:
+    """Let every line of the log of this process say which worker wrote it."""
+    make = logging.getLogRecordFactory()
+
+    def make_record(*args: Any, **named: Any) -> logging.LogRecord:
+        record = make(*args, **named)
+        record.worker = number
+        return record
+
+    logging.setLogRecordFactory(make_record)
+
+
+def main() -> None:
+    """Read the orders, and serve."""
+    gc.disable()  # until the service has started, as in `cli.main`
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it is for the supervisor; a terminal sends it to all
+    orders = read_orders(ORDERS)
+    settings = prepare_settings(**orders["flags"])
+    name_worker(orders["number"])
+    if orders["world"]:
+        settings = make_demo_settings(settings, orders["world"]["world_url"])
+    settings = make_worker_settings(settings, orders["number"])
+    make_data_dir(settings.data_dir)
+    run_async(settings, functools.partial(work, settings, orders))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""`serve` and `demo` with several workers: one process binds the sockets and supervises those that serve.
+
+Nothing is shared with a worker but its sockets and a pipe. It reads the settings by itself, so that workers that are
+renewed have what stands in `toolserver.toml` now. Imports little: the supervisor serves nothing itself.
+"""
+
+import logging
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from toolserver.cli.greeting import greet
+from toolserver.cli.serving_rules import check_before_serving
+from toolserver.server.listen import announce, stop_signal
+from toolserver.server.listeners import Listeners
+from toolserver.server.running_note import note_running
+from toolserver.server.supervisor import Supervisor
+from toolserver.server.worker_process import WorkerFailed, WorkerProcess
+from toolserver.settings import Settings
+
+log = logging.getLogger(__name__)
+
+MODULE = "toolserver.cli.worker"
+
+Greet = Callable[[dict[str, Any]], None]
+"""Says to a person that the service is ready, and where."""
+
+
+def make_worker_settings(settings: Settings, number: int) -> Settings:
+    """Return the settings of one worker, from those of the whole service."""
+    scaling = settings.scaling
+    shared = {
+        "instances": max(scaling.instances, settings.workers),
+        "keys_dir": scaling.keys_dir or settings.data_dir / "keys",
+    }
+    folder = settings.data_dir / f"worker-{number}"
+    return settings.model_copy(update={"data_dir": folder, "scaling": scaling.model_copy(update=shared)})
+
+
+async def workers_command(
+    settings: Settings, flags: Mapping[str, Any], *, ready_json: bool, everything: bool = False
+) -> None:
+    """Run `toolserver serve` with several workers until a signal stops it."""
+    check_before_serving(settings, everything=everything)
+    await supervise(
+        settings, flags, anyio.Event(), hello=None if ready_json else greet, facts={}, everything=everything
+    )
+
+
+async def supervise(
+    settings: Settings,
+    flags: Mapping[str, Any],
+    stop: anyio.Event,
+    *,
+    hello: Greet | None,
+    facts: Mapping[str, Any],
+    everything: bool = False,
+    world: Mapping[str, str] | None = None,
+) -> None:
+    """Run the workers of a service until `stop` is set. SIGHUP renews them, one after the other.
+
+    `flags` are those of the command line, which each worker reads again. `facts` are added to the ready line, or
+    `hello` is given them with the addresses. `world` has `world_url` and `token` of a demo. Raises SystemExit when the
+    workers cannot be started, or not be kept running.
+    """
+    listeners = Listeners.open_for_workers(settings, settings.workers)
+    given = {name: str(value) if isinstance(value, Path) else value for name, value in flags.items()}
+
+    async def start(number: int) -> WorkerProcess:
+        files = listeners[number].files
+        orders = {"number": number, "flags": given, "files": files, "everything": everything, "world": world}
+        numbers = [file for file in files.values() if file is not None]
+        return await WorkerProcess.start(number, [sys.executable, "-m", MODULE], orders, numbers)
+
+    def on_ready(said: list[dict[str, Any]]) -> None:
+        log.info("every worker is ready", extra={"pids": [each["pid"] for each in said]})
+        if hello is None:
+            announce(**listeners[0].addresses, **facts)
+        else:
+            hello(listeners[0].for_people | dict(facts))
+
+    supervisor = Supervisor(settings.workers, start)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stop_signal, stop, supervisor.kill_all)
+        await tasks.start(_renew_on_signal, supervisor)
+        with note_running(settings.data_dir, listeners[0].addresses["metrics_url"]):
+            try:
+                await supervisor.run(stop, on_ready)
+            except WorkerFailed as error:
+                raise SystemExit(str(error)) from None
+        tasks.cancel_scope.cancel()
+
+
+async def _renew_on_signal(
+    supervisor: Supervisor, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
+    """Renew the workers at each SIGHUP. One that comes meanwhile renews them once more."""
+    with anyio.open_signal_receiver(signal.SIGHUP) as signals:
+        task_status.started()
+        async for _ in signals:
+            await supervisor.renew()
