@@ -75,10 +75,22 @@ def test_serve_gets_its_flags_as_settings(monkeypatch, tmp_path):
 
 
 @pytest.mark.usefixtures("quiet")
+def test_several_workers_get_the_flags_to_read_them_again(monkeypatch, tmp_path):
+    calls = given_to(monkeypatch, "toolserver.cli.workers.workers_command")
+    done = run("serve", "--port", 0, "--workers", 2, "--data-dir", tmp_path)
+    assert done.exit_code == 0, done.output
+    ((settings, flags), named) = calls[0]
+    assert settings.workers == 2
+    assert (flags["port"], flags["workers"], flags["data_dir"]) == (0, 2, tmp_path)
+    assert named == {"ready_json": False, "everything": False}
+
+
+@pytest.mark.usefixtures("quiet")
 def test_a_demo_without_a_data_directory_leaves_nothing_behind(monkeypatch):
     calls = given_to(monkeypatch, "toolserver.cli.serve.demo_command")
     assert run("demo", "--seed", 7).exit_code == 0
-    ((settings,), named) = calls[0]
+    ((settings, flags), named) = calls[0]
+    assert flags["data_dir"] == settings.data_dir
     assert named["seed"] == 7
     assert "toolserver-demo-" in settings.data_dir.name
     assert not settings.data_dir.exists()

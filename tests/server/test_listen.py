@@ -211,7 +211,7 @@ async def test_a_first_signal_sets_the_event_and_a_second_ends_the_process(monke
     stop = anyio.Event()
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(stop_signal, stop)
+            tasks.start_soon(stop_signal, stop, lambda: codes.append("before"))
             await anyio.wait_all_tasks_blocked()
             os.kill(os.getpid(), signal.SIGTERM)
             await stop.wait()
@@ -219,7 +219,7 @@ async def test_a_first_signal_sets_the_event_and_a_second_ends_the_process(monke
             os.kill(os.getpid(), signal.SIGINT)
             await ended.wait()
             tasks.cancel_scope.cancel()
-    assert codes == [130]
+    assert codes == ["before", 130]
 
 
 def test_the_end_of_the_program_is_not_hidden_in_a_group_of_errors():

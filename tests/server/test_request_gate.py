@@ -105,3 +105,16 @@ async def test_what_waits_for_an_answer_to_be_sent_is_done_after_it():
     await asked(RequestGate(app, FACTS))
 
     assert done == ["sent", "delivered"]
+
+
+async def test_answers_from_then_on_are_the_last_on_their_connections():
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": ((b"x", b"y"),)})
+        await send({"type": "http.response.body", "body": b"yes"})
+
+    gate = RequestGate(app, FACTS)
+    assert not gate.is_replaced()
+    gate.end_connections()
+    start, body = await asked(gate)
+    assert start["headers"] == [(b"x", b"y"), (b"connection", b"close")]
+    assert body["body"] == b"yes"

@@ -21,7 +21,7 @@ def make_demo_settings(settings: Settings, world_url: str) -> Settings:
 
 
 def fund_with(token: str) -> Callable[["Service"], Awaitable[None]]:
-    """Return what gives this token its credits. Done again, by another worker, it gives nothing more."""
+    """Return what gives this token its credits. A second time, in the next process, it gives nothing more."""
     from toolserver.calls.idempotency import fingerprint
 
     async def fund(service: "Service") -> None:

@@ -1,0 +1,103 @@
+"""One worker: the orders that it reads, whom it follows, and what its log says."""
+
+import json
+import logging
+import os
+
+import anyio
+import pytest
+
+from toolserver.cli import worker as module
+from toolserver.cli.worker import Orders, name_worker, read_orders, work
+from toolserver.server.listeners import Listeners
+from toolserver.server.worker_process import REPLACED, STOP
+from toolserver.settings import Settings
+
+
+@pytest.fixture
+def pipe():
+    """The two ends of a pipe; a test may close the one that is written to."""
+    read, write = os.pipe()
+    ends = {"read": read, "write": write}
+    yield ends
+    for file in ends.values():
+        if file is not None:
+            os.close(file)
+
+
+def close(pipe):
+    os.close(pipe["write"])
+    pipe["write"] = None
+
+
+def test_the_first_line_is_read_and_not_a_byte_more(pipe):
+    os.write(pipe["write"], b'{"number": 3}\nstop\n')
+    assert read_orders(pipe["read"]) == {"number": 3}
+    assert os.read(pipe["read"], 10) == STOP
+
+
+@pytest.mark.parametrize("line", [b"[]\n", b"hello\n", b""])
+def test_other_orders_are_refused(pipe, line):
+    os.write(pipe["write"], line)
+    close(pipe)
+    with pytest.raises(ValueError, match=r".+"):
+        read_orders(pipe["read"])
+
+
+@pytest.mark.parametrize("said", [STOP, b"", REPLACED + STOP])
+async def test_a_word_or_the_end_of_the_pipe_ends_it(pipe, said):
+    stop, orders = anyio.Event(), Orders(pipe["read"])
+    os.write(pipe["write"], said)
+    close(pipe)
+    with anyio.fail_after(10):
+        await orders.follow(stop)
+    assert stop.is_set()
+    assert not orders.is_replaced()
+
+
+async def test_one_that_is_replaced_refuses_nothing_until_the_whole_service_ends(pipe):
+    stop, orders = anyio.Event(), Orders(pipe["read"])
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(orders.follow, stop)
+            os.write(pipe["write"], REPLACED)
+            await stop.wait()
+            assert orders.is_replaced()
+            close(pipe)
+    assert not orders.is_replaced()
+
+
+async def test_it_serves_on_the_sockets_that_it_was_given_until_it_is_to_end(pipe, monkeypatch, tmp_path):
+    settings = Settings(port=0, data_dir=tmp_path)
+    opened = Listeners.open(settings)
+    seen = []
+
+    async def serve_until(settings, stop, **named):
+        seen.append(named)
+        os.write(pipe["write"], STOP)
+        await stop.wait()
+
+    monkeypatch.setattr(module, "serve_until", serve_until)
+    files = {name: None if file is None else os.dup(file) for name, file in opened.files.items()}
+    with anyio.fail_after(20):
+        await work(settings, {"number": 0, "files": files, "everything": True, "world": None}, pipe["read"])
+    (named,) = seen
+    assert named["listeners"].addresses == opened.addresses
+    assert (named["ready_json"], named["everything"], named["is_replaced"]()) == (True, True, False)
+    await named["first"](None)
+    assert (tmp_path / "keys" / "webhooks.key").exists(), "two workers would make two"
+    for each in (opened, named["listeners"]):
+        each.main.close()
+        each.metrics.close()
+
+
+def test_every_line_of_the_log_names_the_worker(monkeypatch):
+    before = logging.getLogRecordFactory()
+    try:
+        name_worker(4)
+        record = logging.getLogRecordFactory()("a", logging.INFO, "path", 1, "hello", (), None)
+    finally:
+        logging.setLogRecordFactory(before)
+    from toolserver.core.logging import JsonLines
+
+    assert json.loads(JsonLines().format(record))["worker"] == 4
