@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from socket import socket
@@ -80,10 +81,8 @@ async def serve_until(
             freeze_startup()
             _say_ready(listeners, facts, ready_json, hint)
 
-        def is_stopping() -> bool:
-            return stop.is_set() and not is_replaced()
-
-        parts = ServiceParts(base_url=listeners.base_url, clock=clock, deliver=True, is_stopping=is_stopping)
+        parts = ServiceParts(base_url=listeners.base_url, clock=clock, deliver=True)
+        parts = replace(parts, is_stopping=lambda: stop.is_set() and not is_replaced())
         app = App(settings, parts, everything=everything, on_ready=on_ready)
         if listeners.metrics is not None:
             tasks.start_soon(_serve_operators, settings, listeners.metrics, found, stop, is_replaced)
