@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from socket import socket
@@ -64,11 +63,10 @@ async def serve_until(
     """Bind the sockets, start the service and serve until `stop` is set.
 
     `first` runs before the service is announced. `facts` are added to the ready line; `hint` writes what a person can
-    try, from the base URL. `listeners` are bound already where another process supervises this one.
-    `is_replaced` says, once `stop` is set, whether another process goes on to serve on the same sockets.
+    try, from the base URL. `listeners` are bound already where another process supervises this one; `is_replaced` says,
+    once `stop` is set, whether a third one goes on to serve on the same sockets.
     """
-    listeners = listeners or Listeners.open(settings)
-    found: list[tuple[Metrics, Asgi]] = []
+    listeners, found = listeners or Listeners.open(settings), list[tuple[Metrics, Asgi]]()
 
     async with anyio.create_task_group() as tasks:
 
@@ -81,8 +79,8 @@ async def serve_until(
             freeze_startup()
             _say_ready(listeners, facts, ready_json, hint)
 
-        parts = ServiceParts(base_url=listeners.base_url, clock=clock, deliver=True)
-        parts = replace(parts, is_stopping=lambda: stop.is_set() and not is_replaced())
+        given: dict[str, Any] = {"clock": clock, "is_stopping": lambda: stop.is_set() and not is_replaced()}
+        parts = ServiceParts(base_url=listeners.base_url, deliver=True, **given)
         app = App(settings, parts, everything=everything, on_ready=on_ready)
         if listeners.metrics is not None:
             tasks.start_soon(_serve_operators, settings, listeners.metrics, found, stop, is_replaced)
