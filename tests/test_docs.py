@@ -67,7 +67,7 @@ def settings_table() -> str:
 
 
 def settings_group(heading: str, group: list[Row]) -> str:
-    head = [f"\n### {heading}\n", "| setting | environment | type | default | meaning |", "|---|---|---|---|---|"]
+    head = [f"\n### {heading}\n", "| setting, and its name in the environment | type | default | meaning |", "|---|---|---|---|"]
     return "\n".join([*head, *map(setting_row, group), ""])
 
 
@@ -79,7 +79,7 @@ def setting_row(row: Row) -> str:
     kind = row.kind.replace(" (password)", "").replace("|", "\\|")
     name = f"{PREFIX}{row.path.replace('.', '__').upper()}"
     meaning = row.description.split(": FINNHUB")[0].replace("|", "\\|")
-    return f"| `{row.path}` | `{name}` | {kind} | {default(row)} | {meaning} |"
+    return f"| `{row.path}` `{name}` | {kind} | {default(row)} | {meaning} |"
 
 
 def default(row: Row) -> str:

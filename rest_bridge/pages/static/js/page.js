@@ -1,4 +1,5 @@
-// What every page does: copy buttons, ages that tick, numbers in the reader's language, the choice of light or dark.
+// What every page does: copy buttons, ages that tick, numbers in the reader's language, wide tables that keys reach,
+// the choice of light or dark.
 
 import { setClock, startTicking } from "./age.js";
 import { addCopyButtons } from "./copy.js";
@@ -10,6 +11,7 @@ const written = document.querySelector("time#written");
 if (written) setClock(written.dateTime); // a page that says when it was written: its ages count by the service's clock
 startTicking();
 writeNumbers();
+reachTables();
 offerThemes(find("#theme"));
 
 /** `<data value="12345.6" data-unit="$">` is written in the reader's language. */
@@ -17,6 +19,17 @@ function writeNumbers() {
   for (const number of findAll("data[value]")) {
     number.textContent = formatNumber(Number(number.value), { unit: number.dataset.unit ?? "" });
   }
+}
+
+/** A table of a document that is wider than its place can be scrolled by keys too, for as long as it is. */
+function reachTables() {
+  const look = new ResizeObserver((seen) => {
+    for (const { target } of seen) {
+      if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+      else target.removeAttribute("tabindex");
+    }
+  });
+  for (const table of findAll(".text table")) look.observe(table);
 }
 
 /** A button that goes from the system's choice to light or dark and back. */
