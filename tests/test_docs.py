@@ -67,8 +67,8 @@ def settings_table() -> str:
 
 
 def settings_group(heading: str, group: list[Row]) -> str:
-    head = [f"\n### {heading}\n", "| setting, and its name in the environment | type | default | meaning |", "|---|---|---|---|"]
-    return "\n".join([*head, *map(setting_row, group), ""])
+    head = ["| setting, and its name in the environment | type | default | meaning |", "|---|---|---|---|"]
+    return "\n".join([f"\n### {heading}\n", *head, *map(setting_row, group), ""])
 
 
 def issubclass_of(kind: object, base: type) -> bool:
