@@ -151,7 +151,7 @@ class Service:
             cache = build_source_cache(settings, fetcher, clock, tasks, store, sizes, memory)
             info = describe_service(settings, clock, usage, money)
             registry = unlist_topups(await open_allowances(registry, money, clock, info), info, settings)
-            kept = (parts.reader or cache, clock, tasks, info, history, store)
+            kept = (parts.reader or cache, clock, tasks, info, history, store, memory)
             answers = build_answers(settings, registry, facts, *kept)
             pipeline = build_pipeline(settings.limits, answers, money, metrics, usage, memory)
             opening = open_service_webhooks(settings, registry, pipeline, money, info, deliver=parts.deliver)

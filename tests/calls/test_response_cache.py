@@ -11,6 +11,7 @@ from tests.calls.toy import FIRST, REGISTRY, SECOND
 from toolserver.calls.answer_table import AnswerTable
 from toolserver.calls.cache_key import build_cache_key
 from toolserver.calls.response_cache import POPULAR, RETRY_S, SchemaFailure
+from toolserver.calls.stored_responses import StoredResponses
 from toolserver.upstream.throttle import RequestWithheld
 
 NUMBER, LIAR, BROKEN = REGISTRY["number"], REGISTRY["liar"], REGISTRY["broken"]
@@ -155,7 +156,7 @@ class Packed(msgspec.Struct):
 async def test_an_answer_survives_on_disk_and_a_stale_one_is_not_stored():
     disk = Disk()
     async with engine(REGISTRY) as e:
-        e.answers._store, e.answers._pack = disk, Packed
+        e.answers._stored = StoredResponses("", disk=disk, pack=Packed)
         await e.answers.get(NUMBER, arguments(), ("number", 0))
         assert disk.kept == {}
         e.internet.serves(FIRST, {"value": 3})
@@ -166,7 +167,7 @@ async def test_an_answer_survives_on_disk_and_a_stale_one_is_not_stored():
         stale = await e.answers.get(NUMBER, arguments(add=1), ("number", 1))
         assert (stale.stale, stale.nothing, len(disk.kept)) == (True, False, 1)
     async with engine(REGISTRY) as e:
-        e.answers._store, e.answers._pack = disk, Packed
+        e.answers._stored = StoredResponses("", disk=disk, pack=Packed)
         again = await e.answers.get(NUMBER, arguments(), ("number", 0))
 
         assert (again.payload, again.etag, again.expires_at) == (first.payload, first.etag, first.expires_at)

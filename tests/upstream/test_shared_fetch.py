@@ -1,19 +1,17 @@
 """What instances share of sources: one asks, all take its answer with its times, and nobody waits for one that died."""
 
-import itertools
 import socket
 import zlib
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import anyio
 import httpx
 import pytest
 
-from tests.calls.parts import START, engine, number_source
-from tests.internet import Internet
-from toolserver.clock import ManualClock
-from toolserver.core.shared_memory import Script, hash_name
+from tests.calls.instances import instances_on, until_shared
+from tests.calls.parts import START, number_source
+from toolserver.core.shared_memory import hash_name
 from toolserver.settings import SourceSettings
 from toolserver.settings_scaling import ScalingSettings
 from toolserver.upstream import shared_fetch
@@ -22,33 +20,17 @@ from toolserver.upstream.source_errors import SourceDown, SourceError, SourceLim
 
 SOURCE = number_source(conditional=True)
 URL = "https://test.example/Test.number"
-NOTHING = Script("return 1")
-PREFIXES = (f"fetch{number}:" for number in itertools.count())
-
-
-class Instances:
-    """Instances of one service on one clock and one network, started one after the other."""
-
-    def __init__(self, server, stack):
-        self.server, self.prefix = server, next(PREFIXES)
-        self.clock, self.internet = ManualClock(START), Internet()
-        self._stack = stack
-
-    async def start(self, **settings):
-        scaling = ScalingSettings(instances=3, redis_prefix=self.prefix, redis_deadline_s=5)
-        shared = {"internet": self.internet, "clock": self.clock, "redis_url": self.server.url, "scaling": scaling}
-        return await self._stack.enter_async_context(engine(**(shared | settings)))
-
-    def key(self, kind, source=SOURCE, query=None):
-        name = hash_name(f"{source.name} {(source.name, source.request_name, query)!r}").decode()
-        return f"{self.prefix}{kind}:{name}"
 
 
 @pytest.fixture
 async def instances(redis_server):
+    async with instances_on(redis_server) as started:
+        yield started
 
-    async with AsyncExitStack() as stack:
-        yield Instances(redis_server, stack)
+
+def key_of(instances, kind, source=SOURCE, query=None):
+    name = hash_name(f"{source.name} {(source.name, source.request_name, query)!r}").decode()
+    return f"{instances.prefix}{kind}:{name}"
 
 
 @asynccontextmanager
@@ -67,11 +49,6 @@ async def slow(internet, **answer):
 
 async def read(instance, source=SOURCE, query=None, **more):
     return await instance.cache.fresh(source, query, **({"sla_s": 30} | more))
-
-
-async def until_shared(instance):
-    """Wait until all that an instance has sent so far has arrived."""
-    await instance.service.memory.run(NOTHING, [], [], bulk=True)
 
 
 async def until_asked(internet, count=1):
@@ -168,7 +145,7 @@ async def test_a_failure_is_no_answer_to_those_who_come_later(instances):
 async def test_an_instance_that_died_while_it_asked_is_not_waited_for_longer_than_its_lock(instances):
     one = await instances.start()
     instances.internet.serves(URL, {"value": 5})
-    instances.server.command("set", instances.key("lock"), "a" * 16, "px", "300")
+    instances.server.command("set", key_of(instances, "lock"), "a" * 16, "px", "300")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(read, one)
         await anyio.sleep(0.05)
@@ -197,7 +174,7 @@ async def test_a_call_that_is_not_patient_does_not_wait_for_the_turn_of_another_
     for each in (one, two):
         await read(each, source)
     instances.clock.advance(31)
-    instances.server.command("set", instances.key("lock", source), "a" * 16 + "!", "px", "5000")
+    instances.server.command("set", key_of(instances, "lock", source), "a" * 16 + "!", "px", "5000")
     with anyio.fail_after(2):
         kept = await read(two, source, sla_s=100, is_patient=False)
     assert (kept.value.value, kept.failure) == (1, "budget: its turn is some seconds away")
@@ -223,7 +200,7 @@ async def test_what_cannot_be_read_is_as_if_it_were_not_there(instances, damage)
     await read(one)
     await until_shared(one)
     verb, *words = damage
-    assert instances.server.command(verb, instances.key("body"), *words) in ("0", "1")
+    assert instances.server.command(verb, key_of(instances, "body"), *words) in ("0", "1")
     with anyio.fail_after(5):
         assert (await read(two)).value.value == 1
     assert len(instances.internet.asked) == 2
@@ -239,7 +216,7 @@ async def test_a_body_larger_than_the_source_may_send_is_not_taken(instances):
     await read(one)
     await until_shared(one)
     two, small = await instances.start(), replace(SOURCE, max_bytes=12)
-    key = instances.key("body")
+    key = key_of(instances, "body")
     packed = zlib.compress(b'{"value":2}   ')
 
     with socket.socket(socket.AF_UNIX) as raw:
@@ -260,8 +237,8 @@ async def test_an_answer_with_one_of_our_keys_in_it_is_not_put_there(instances):
     await read(two)
     await until_shared(two)
     assert len(instances.internet.asked) == 2
-    assert instances.server.command("exists", instances.key("body")) == "0"
-    assert instances.server.command("exists", instances.key("lock")) == "0"
+    assert instances.server.command("exists", key_of(instances, "body")) == "0"
+    assert instances.server.command("exists", key_of(instances, "lock")) == "0"
 
 
 async def test_not_modified_is_news_to_all_and_after_a_flush_the_whole_is_asked_for(instances):
@@ -281,7 +258,7 @@ async def test_not_modified_is_news_to_all_and_after_a_flush_the_whole_is_asked_
     assert len(instances.internet.asked) == 2
     instances.clock.advance(31)
     await until_shared(one)
-    instances.server.command("del", instances.key("body"))
+    instances.server.command("del", key_of(instances, "body"))
     for each in (one, two):
         assert (await read(each)).fetched_at == instances.clock.now()
     assert len(instances.internet.asked) == 3
@@ -300,7 +277,7 @@ async def test_a_new_instance_has_the_last_good_answer_when_nobody_gets_a_newer_
     kept = await new.cache.kept(SOURCE, None)
     assert (kept.value.value, kept.fetched_at) == (1, START)
     await until_shared(one)
-    kept_s = int(instances.server.command("ttl", instances.key("body")))
+    kept_s = int(instances.server.command("ttl", key_of(instances, "body")))
     assert 3600 < kept_s <= 3630
 
 
@@ -312,7 +289,7 @@ async def test_what_a_caller_chose_is_shared_while_it_is_fresh_and_its_key_does_
         await read(each, chosen, "192.0.2.7", is_chosen=True)
     await until_shared(one)
     assert len(instances.internet.asked) == 1
-    assert 0 < int(instances.server.command("ttl", instances.key("body", chosen, "192.0.2.7"))) <= 30
+    assert 0 < int(instances.server.command("ttl", key_of(instances, "body", chosen, "192.0.2.7"))) <= 30
     assert "192.0.2.7" not in instances.server.command("keys", "*")
 
 

@@ -5,20 +5,20 @@ expires: until then every call gets the same bytes. Answers are kept in memory, 
 """
 
 import logging
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from keyword import iskeyword
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 from pydantic import BaseModel, ValidationError
 
-from toolserver import __version__
 from toolserver.calls.answer_table import AnswerTable
 from toolserver.calls.cache_key import build_cache_key, is_default
 from toolserver.calls.call_rhythm import CallRhythm
 from toolserver.calls.response import ENCODINGS, RenderedResponse, epoch, json_bytes
+from toolserver.calls.stored_responses import StoredResponses
 from toolserver.clock import Clock
 from toolserver.context.context import ToolContext
 from toolserver.context.time_series import TimeSeriesStore
@@ -44,14 +44,6 @@ class SchemaFailure(Exception):
     """A tool returned something that is not what it declares."""
 
 
-class StoredAnswers(Protocol):
-    """Where rendered answers survive the process."""
-
-    async def load_answer(self, key: str) -> Any: ...
-
-    def save_answer(self, key: str, stored: Any, *, expires_at: float) -> None: ...
-
-
 class ResponseCache:
     """The rendered answers of all tools, by operation and checked arguments."""
 
@@ -67,15 +59,14 @@ class ResponseCache:
         hedge_after_s: float = 2.5,
         host: Any = None,
         history: TimeSeriesStore | None = None,
-        store: StoredAnswers | None = None,
-        pack: Callable[[bytes, dict[str, Any]], Any] | None = None,
+        stored: StoredResponses | None = None,
     ) -> None:
-        self._reader, self._source, self._simulated = reader, source, simulated
+        self._reader, self._source = reader, source
         self._about = ({"sources_digest": sources_digest} if sources_digest else {}) | (
             {"simulated": True} if simulated else {}
         )
         self.clock = clock
-        self._hedge_after_s, self._host, self._store, self._pack = hedge_after_s, host, store, pack
+        self._hedge_after_s, self._host, self._stored = hedge_after_s, host, stored or StoredResponses("")
         self.history = history or TimeSeriesStore()
         self._flights = SingleFlight(tasks)
         self._rhythm = CallRhythm()
@@ -136,8 +127,9 @@ class ResponseCache:
         async def renew() -> RenderedResponse:
             rendered = await self.compose(operation, arguments)
             if (found := self._kept.get(key)) is not None and self.clock.time() < found.expires_at:
-                found.next = rendered
+                found.next = rendered = await self._keep(operation, arguments, key, rendered, after=found)
             else:
+                rendered = await self._keep(operation, arguments, key, rendered)
                 self._kept.keep(key, rendered)
             return rendered
 
@@ -163,21 +155,38 @@ class ResponseCache:
             return
 
         async def renew() -> RenderedResponse:
-            found.next = await self.compose(operation, arguments)
-            self._save(key, found.next)
-            return found.next
+            ttl_s = operation.ttl(arguments)
+            shared = await self._stored.find(key, at=found.expires_at, ttl_s=ttl_s)
+            if shared is None:
+                composed = await self.compose(operation, arguments)
+                shared = await self._keep(operation, arguments, key, composed, after=found)
+            found.next = shared
+            return shared
 
         self._flights.start(("ahead", key), renew)
 
     async def _renew(self, operation: Operation, arguments: BaseModel, key: Hashable) -> RenderedResponse:
         if is_default(operation, arguments):
             self._kept.pin(key)
-        rendered = await self._load(key)
+        rendered = await self._stored.load(key, now=self.clock.time(), ttl_s=operation.ttl(arguments))
         if rendered is None:
-            rendered = await self.compose(operation, arguments, is_patient=operation.tier is not Tier.FREE)
-            self._save(key, rendered)
+            composed = await self.compose(operation, arguments, is_patient=operation.tier is not Tier.FREE)
+            rendered = await self._keep(operation, arguments, key, composed)
         self._kept.keep(key, rendered)
         return rendered
+
+    async def _keep(
+        self,
+        operation: Operation,
+        arguments: BaseModel,
+        key: Hashable,
+        rendered: RenderedResponse,
+        after: RenderedResponse | None = None,
+    ) -> RenderedResponse:
+        """Return what all instances give when the answer `after` has expired; without it, from now on."""
+        now = self.clock.time()
+        times = {"starts_at": after.expires_at if after else now, "now": now, "ttl_s": operation.ttl(arguments)}
+        return await self._stored.keep(key, rendered, **times)
 
     async def compose(
         self, operation: Operation, arguments: BaseModel, caller: Caller | None = None, *, is_patient: bool = True
@@ -286,27 +295,6 @@ class ResponseCache:
         }
         body = {"data": None if nothing and payload is None else payload} if operation.enveloped else fields
         return {**head, **body, "stale": stale, **warnings, "_meta": meta}
-
-    def _disk_key(self, key: Hashable) -> str:
-        return f"{__version__}|{self._source}|{'simulated' if self._simulated else 'live'}|{key!r}"
-
-    async def _load(self, key: Hashable) -> RenderedResponse | None:
-        if self._store is None:
-            return None
-        stored = await self._store.load_answer(self._disk_key(key))
-        return RenderedResponse(stored.payload, **stored.facts) if stored else None
-
-    def _save(self, key: Hashable, rendered: RenderedResponse) -> None:
-        if self._store is None or self._pack is None or rendered.nothing or rendered.stale:
-            return
-        facts = {
-            "generated_at": rendered.generated_at,
-            "expires_at": rendered.expires_at,
-            "oldest_at": rendered.oldest_at,
-        }
-        self._store.save_answer(
-            self._disk_key(key), self._pack(rendered.payload, facts), expires_at=rendered.expires_at
-        )
 
 
 def _validate_result(operation: Operation, result: BaseModel | None) -> dict[str, Any] | None:

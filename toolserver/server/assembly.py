@@ -14,6 +14,7 @@ from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.rate_limit import FreeLimits, PersonalLimits
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.calls.shared_limits import SharedFreeLimits, SharedPersonalLimits, SharedUnchargedLimit
+from toolserver.calls.stored_responses import SharedResponses, StoredResponses
 from toolserver.calls.uncharged_limit import UnchargedLimit
 from toolserver.clock import Clock
 from toolserver.context.service_info import ServiceInfo
@@ -213,8 +214,15 @@ def build_answers(
     info: ServiceInfo,
     history: TimeSeriesStore,
     store: PersistentCache | None,
+    memory: SharedMemory | None = None,
 ) -> ResponseCache:
-    """Build the cache of rendered answers."""
+    """Build the cache of rendered answers; with `memory` all instances give the same bytes until they expire."""
+    stored = StoredResponses(
+        f"{facts.source}|{'simulated' if facts.simulated else 'live'}",
+        disk=store,
+        pack=StoredAnswer,
+        shared=None if memory is None else SharedResponses(memory),
+    )
     return ResponseCache(
         reader,
         clock=clock,
@@ -225,8 +233,7 @@ def build_answers(
         hedge_after_s=settings.upstream.hedge_after_s,
         host=info,
         history=history,
-        store=store,
-        pack=StoredAnswer,
+        stored=stored,
     )
 
 

@@ -1,0 +1,231 @@
+"""Answers of instances that share a memory are the same bytes until they expire; what cannot be read is not there."""
+
+import socket
+import zlib
+
+import anyio
+import httpx
+import msgspec
+import pytest
+
+from tests.calls.instances import instances_on
+from tests.calls.parts import RICH
+from tests.calls.toy import FIRST, REGISTRY, SECOND
+from toolserver.calls.cache_key import build_cache_key
+from toolserver.calls.response import RenderedResponse
+from toolserver.calls.response_cache import POPULAR
+from toolserver.calls.stored_responses import SharedResponses, StoredResponses, collect_facts
+from toolserver.core.shared_memory import SharedMemoryLost
+
+NUMBER = REGISTRY["number"]
+KEY = build_cache_key(NUMBER, NUMBER.arguments())
+
+
+@pytest.fixture
+async def instances(redis_server):
+    async with instances_on(redis_server) as started:
+        yield started
+
+
+async def three_of(instances):
+    instances.internet.serves(FIRST, {"value": 3})
+    instances.internet.serves(SECOND, {"value": 4})
+    return [await instances.start(REGISTRY) for _ in range(3)]
+
+
+async def call(instance, name="number", **caller):
+    return (await instance.call(name, **caller)).rendered
+
+
+async def test_all_give_the_same_bytes_until_they_expire_although_each_would_compose_others(instances):
+    three = await three_of(instances)
+    for _ in range(3):
+        found = []
+        for each in three:
+            found.append(await call(each))
+            instances.clock.advance(4)  # what is composed now would say another time, and "cached"
+        assert len({(each.payload, each.etag, each.expires_at, each.generated_at) for each in found}) == 1
+        instances.clock.advance(31)
+    assert len(instances.internet.asked) == 3
+
+
+async def test_those_who_compose_at_the_same_moment_give_what_was_offered_first(instances):
+    three = await three_of(instances)
+    found = []
+
+    async def note(each):
+        found.append(await call(each))
+
+    async with anyio.create_task_group() as tasks:
+        for each in three:
+            tasks.start_soon(note, each)
+    assert len({each.payload for each in found}) == 1
+    assert len(instances.internet.asked) == 1
+
+
+async def test_paid_answers_are_the_same_bytes_and_each_call_has_its_own_charge(instances):
+    three = await three_of(instances)
+    outcomes = [await each.call("premium_report", token=RICH) for each in three]
+    assert len({each.rendered.payload for each in outcomes}) == 1
+    assert [each.charged for each in outcomes] == [2, 2, 2]
+
+
+async def test_what_is_composed_ahead_takes_over_at_all_when_the_first_expires(instances):
+    one, two, _ = await three_of(instances)
+    first = await call(one)
+    assert (await call(two)).payload == first.payload
+    instances.clock.advance(first.ahead_at - instances.clock.time() + 0.5)
+    instances.internet.serves(FIRST, {"value": 5})
+    for each in (one, two):
+        for _ in range(POPULAR + 2):
+            assert (await call(each)).payload == first.payload
+        with anyio.fail_after(10):
+            while each.answers._kept.get(KEY).next is None:  # noqa: ASYNC110 - over Redis
+                await anyio.sleep(0.005)
+        instances.clock.advance(0.5)
+    late = await instances.start(REGISTRY)
+    assert (await call(late)).payload == first.payload, "what takes over later is not given before"
+    instances.clock.advance(first.expires_at - instances.clock.time())
+    found = [await call(each) for each in (one, two, late, await instances.start(REGISTRY))]
+    assert len({each.payload for each in found}) == 1
+    assert found[0].payload != first.payload
+
+
+async def test_a_stale_answer_is_not_shared_and_a_good_one_takes_its_place(instances):
+    one, two, _ = await three_of(instances)
+    await call(one)
+    instances.clock.advance(400)
+    for url in (FIRST, SECOND):
+        instances.internet.serves(url, httpx.Response(500))
+    assert (await call(one)).stale
+    assert (await call(two)).stale
+    instances.clock.advance(40)
+    instances.internet.serves(FIRST, {"value": 9})
+    good = await call(two)
+    assert not good.stale
+    assert (await call(one)).payload == good.payload
+
+
+async def test_a_hit_asks_redis_nothing(instances, monkeypatch):
+    one, *_ = await three_of(instances)
+    await call(one)
+
+    def refuse(*args, **more):
+        raise AssertionError("Redis was asked")
+
+    monkeypatch.setattr(type(one.service.memory), "_add", refuse)
+    await call(one)
+
+
+async def test_without_redis_each_composes_for_itself():
+    class Gone:
+        async def run(self, *args, **more):
+            raise SharedMemoryLost
+
+    shared = SharedResponses(Gone())
+    mine = RenderedResponse(b"{}", 100.0, 130.0, None)
+    assert await shared.find("x", at=100, ttl_s=30) is None
+    assert await shared.offer("x", mine, starts_at=100, now=100, ttl_s=30) is mine
+
+
+def good_answer(**changes):
+    facts = {"generated_at": 100.0, "expires_at": 130.0, "oldest_at": None, "no_charge": None, **changes}
+    return zlib.compress(msgspec.json.encode(facts) + b'\n{"theirs":1}')
+
+
+async def plant(instances, packed):
+    """Put bytes where instances look for an answer: redis-cli takes no zeros."""
+    (key,) = instances.keys("answer")
+    with socket.socket(socket.AF_UNIX) as raw:
+        raw.connect(str(instances.server.socket))
+        words = [b"HSET", key.encode(), b"packed", packed]
+        raw.sendall(b"*4\r\n" + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words))
+        assert raw.recv(10) == b":0\r\n"
+
+
+@pytest.mark.parametrize(
+    ("packed", "is_taken"),
+    [
+        (good_answer(), True),
+        (good_answer(no_charge="empty_result"), True),
+        (b"no zlib", False),
+        (zlib.compress(b"no facts"), False),
+        (zlib.compress(b'{"generated_at":"x"}\n{}'), False),
+        (zlib.compress(msgspec.json.encode({"generated_at": 1.0, "expires_at": 130.0, "oldest_at": None})), False),
+        (good_answer(expires_at=1e9), False),
+        (good_answer(generated_at=1e9), False),
+        (good_answer(expires_at=99.0), False),
+    ],
+)
+async def test_an_answer_is_taken_only_if_it_is_one_of_now(instances, packed, is_taken):
+    one, *_ = await three_of(instances)
+    shared, mine = SharedResponses(one.service.memory), RenderedResponse(b'{"mine":1}', 100.0, 130.0, None)
+    await shared.offer("x", mine, starts_at=100, now=100, ttl_s=30)
+    await plant(instances, packed)
+    found = await shared.find("x", at=101, ttl_s=30)
+    assert (found is not None and found.payload == b'{"theirs":1}') is is_taken
+    if not is_taken:
+        assert found is None
+        assert await shared.offer("x", mine, starts_at=100, now=100, ttl_s=30) is mine
+        assert (await shared.find("x", at=101, ttl_s=30)).payload == mine.payload, "it takes the place of the damage"
+    else:
+        assert (found.generated_at, found.expires_at) == (100, 130)
+
+
+async def test_an_answer_of_later_stands_beside_that_of_now(instances):
+    one, *_ = await three_of(instances)
+    shared = SharedResponses(one.service.memory)
+    payloads = {}
+    for number, start in enumerate((100.0, 130.0, 160.0)):
+        mine = RenderedResponse(b'{"of":%d}' % number, start - 3, start + 30, None)
+        await shared.offer("x", mine, starts_at=start, now=max(100.0, start - 3), ttl_s=40)
+    for at in (99.9, 100.0, 130.0, 159.9, 160.0, 189.9, 190.0):
+        found = await shared.find("x", at=at, ttl_s=40)
+        payloads[at] = found and found.payload
+    assert payloads == {
+        99.9: None,
+        100.0: None,  # its place was needed for the one of 160, when it had nearly expired
+        130.0: b'{"of":1}',
+        159.9: b'{"of":1}',
+        160.0: b'{"of":2}',
+        189.9: b'{"of":2}',
+        190.0: None,
+    }
+
+
+async def test_an_answer_that_would_be_over_before_it_begins_or_is_too_large_is_kept_to_oneself(instances, monkeypatch):
+    one, *_ = await three_of(instances)
+    shared = SharedResponses(one.service.memory)
+    mine = RenderedResponse(b"{}", 100.0, 130.0, None)
+    assert await shared.offer("x", mine, starts_at=130, now=100, ttl_s=30) is mine
+    monkeypatch.setattr("toolserver.calls.stored_responses.MOST_BYTES", 1)
+    assert await shared.offer("x", mine, starts_at=100, now=100, ttl_s=30) is mine
+    assert instances.keys("answer") == []
+
+
+class Disk:
+    """Stored answers in a dictionary."""
+
+    def __init__(self):
+        self.kept = {}
+
+    async def load_answer(self, key):
+        return self.kept.get(key)
+
+    def save_answer(self, key, stored, *, expires_at):
+        self.kept[key] = stored
+
+
+class Packed(msgspec.Struct):
+    payload: bytes
+    facts: dict
+
+
+async def test_why_an_answer_is_free_survives_on_disk():
+    stored = StoredResponses("here", disk=Disk(), pack=Packed)
+    empty = RenderedResponse(b"{}", 100.0, 130.0, 90.0, no_charge="empty_result")
+    await stored.keep("k", empty, starts_at=100, now=100, ttl_s=30)
+    again = await stored.load("k", now=101, ttl_s=30)
+    assert (again.payload, collect_facts(again)) == (b"{}", collect_facts(empty))
+    other = StoredResponses("elsewhere", disk=stored._disk, pack=Packed)
+    assert await other.load("k", now=101, ttl_s=30) is None

@@ -1,0 +1,184 @@
+"""Where rendered answers are kept besides memory: on disk for after a restart, and where other instances see them.
+
+Instances that share a memory give the same bytes until they expire: who has composed an answer offers it, and what was
+offered first for that time is what all give. An answer that is composed ahead is offered for the time from which it
+takes over.
+"""
+
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol
+
+import msgspec
+
+from toolserver import __version__
+from toolserver.calls.response import RenderedResponse
+from toolserver.core.packing import PackingDamaged, pack, unpack
+from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
+
+MOST_BYTES = 8 << 20  # of a payload that is shared
+CLOCKS_APART_S = 30.0
+
+_VALID_AT = """
+local function find(at)
+  for _, key in ipairs(KEYS) do
+    local from, till, packed = unpack(redis.call('HMGET', key, 'from', 'until', 'packed'))
+    from, till = tonumber(from or ''), tonumber(till or '')
+    if from and till and packed and from <= at and at < till then return packed, key end
+  end
+end
+"""
+FIND = Script(
+    _VALID_AT
+    + """
+-- Keys: two places. Argument: epoch seconds. Returns what is valid then.
+return (find(tonumber(ARGV[1])))
+"""
+)
+OFFER = Script(
+    _VALID_AT
+    + """
+-- Keys: two places, of the answer of now and of the next one. Arguments: from, until, now (epoch seconds), the answer,
+-- and the one that was found unreadable. Returns the answer that was offered first for that time.
+local packed, place = find(tonumber(ARGV[1]))
+if packed and packed ~= ARGV[5] then return packed end
+if not place then
+  local _, taken = find(tonumber(ARGV[3]))
+  place = taken == KEYS[1] and KEYS[2] or KEYS[1]
+end
+redis.call('HSET', place, 'from', ARGV[1], 'until', ARGV[2], 'packed', ARGV[4])
+redis.call('PEXPIRE', place, math.max(1, math.ceil((tonumber(ARGV[2]) - tonumber(ARGV[3])) * 1000)))
+return ARGV[4]
+"""
+)
+
+
+class StoredAnswers(Protocol):
+    """Where rendered answers survive the process."""
+
+    async def load_answer(self, key: str) -> Any: ...
+
+    def save_answer(self, key: str, stored: Any, *, expires_at: float) -> None: ...
+
+
+class AnswerFacts(msgspec.Struct, frozen=True):
+    """What is kept of an answer besides its payload."""
+
+    generated_at: float
+    expires_at: float
+    oldest_at: float | None
+    no_charge: str | None = None
+
+    def make_response(self, payload: bytes) -> RenderedResponse:
+        """Return the answer as it was."""
+        return RenderedResponse(payload, self.generated_at, self.expires_at, self.oldest_at, no_charge=self.no_charge)
+
+
+def collect_facts(rendered: RenderedResponse) -> AnswerFacts:
+    """Return the facts of an answer."""
+    return AnswerFacts(rendered.generated_at, rendered.expires_at, rendered.oldest_at, rendered.no_charge)
+
+
+def _is_keepable(rendered: RenderedResponse) -> bool:
+    return not (rendered.nothing or rendered.stale)
+
+
+class SharedResponses:
+    """The answers that instances share. Nothing in it is trusted: what cannot be read counts as not there."""
+
+    def __init__(self, memory: SharedMemory) -> None:
+        self._memory = memory
+
+    async def find(self, name: str, *, at: float, ttl_s: float) -> RenderedResponse | None:
+        """Return the answer of that moment, if any instance has offered one."""
+        try:
+            found = await self._memory.run(FIND, _keys(name), [_write(at)], bulk=True)
+        except SharedMemoryLost:
+            return None
+        return None if found is None else await _read(found, at, ttl_s)
+
+    async def offer(
+        self, name: str, rendered: RenderedResponse, *, starts_at: float, now: float, ttl_s: float
+    ) -> RenderedResponse:
+        """Return what all give from `starts_at` on: this answer, or the one that was offered before."""
+        if rendered.expires_at <= starts_at or len(rendered.payload) > MOST_BYTES:
+            return rendered
+        packed = await pack(msgspec.json.encode(collect_facts(rendered)) + b"\n" + rendered.payload)
+        times, unreadable = [_write(each) for each in (starts_at, rendered.expires_at, now)], b""
+        for _ in range(2):
+            try:
+                found = await self._memory.run(OFFER, _keys(name), [*times, packed, unreadable], bulk=True)
+            except SharedMemoryLost:
+                return rendered
+            if found == packed:
+                return rendered
+            if (earlier := await _read(found, starts_at, ttl_s)) is not None:
+                return earlier
+            unreadable = found
+        return rendered
+
+
+class StoredResponses:
+    """The answers of a service on disk and in a shared memory; either may be missing. `space` keeps services apart."""
+
+    def __init__(
+        self,
+        space: str,
+        *,
+        disk: StoredAnswers | None = None,
+        pack: Callable[[bytes, dict[str, Any]], Any] | None = None,
+        shared: SharedResponses | None = None,
+    ) -> None:
+        self._space, self._disk, self._pack, self._shared = f"{__version__}|{space}", disk, pack, shared
+
+    async def load(self, key: Hashable, *, now: float, ttl_s: float) -> RenderedResponse | None:
+        """Return the answer of now: what all give, else what is on disk."""
+        found = await self.find(key, at=now, ttl_s=ttl_s)
+        if found is not None or self._disk is None:
+            return found
+        stored = await self._disk.load_answer(self._name(key))
+        if not stored:
+            return None
+        rendered = AnswerFacts(**stored.facts).make_response(stored.payload)
+        return await self._offer(key, rendered, starts_at=now, now=now, ttl_s=ttl_s)
+
+    async def find(self, key: Hashable, *, at: float, ttl_s: float) -> RenderedResponse | None:
+        """Return what all give at that moment, if that is known."""
+        return None if self._shared is None else await self._shared.find(self._name(key), at=at, ttl_s=ttl_s)
+
+    async def keep(
+        self, key: Hashable, rendered: RenderedResponse, *, starts_at: float, now: float, ttl_s: float
+    ) -> RenderedResponse:
+        """Keep an answer that was composed just now, and return what all give from `starts_at` on."""
+        if not _is_keepable(rendered):
+            return await self.find(key, at=starts_at, ttl_s=ttl_s) or rendered
+        rendered = await self._offer(key, rendered, starts_at=starts_at, now=now, ttl_s=ttl_s)
+        if self._disk is not None and self._pack is not None:
+            packed = self._pack(rendered.payload, msgspec.structs.asdict(collect_facts(rendered)))
+            self._disk.save_answer(self._name(key), packed, expires_at=rendered.expires_at)
+        return rendered
+
+    async def _offer(self, key: Hashable, rendered: RenderedResponse, **times: float) -> RenderedResponse:
+        return rendered if self._shared is None else await self._shared.offer(self._name(key), rendered, **times)
+
+    def _name(self, key: Hashable) -> str:
+        return f"{self._space}|{key!r}"
+
+
+def _keys(name: str) -> list[bytes]:
+    hashed = hash_name(name)
+    return [b"answer:" + hashed + b":a", b"answer:" + hashed + b":b"]
+
+
+def _write(at: float) -> bytes:
+    return b"%.6f" % at
+
+
+async def _read(packed: bytes, at: float, ttl_s: float) -> RenderedResponse | None:
+    """The answer that was offered. None if it cannot be read, or is valid for longer than such an answer is."""
+    try:
+        facts, _, payload = (await unpack(packed, MOST_BYTES + 1000)).partition(b"\n")
+        found = msgspec.json.decode(facts, type=AnswerFacts)
+    except (PackingDamaged, msgspec.DecodeError):
+        return None
+    is_usual = found.generated_at <= at + CLOCKS_APART_S and at < found.expires_at <= found.generated_at + ttl_s + 1
+    return found.make_response(payload) if is_usual and payload.endswith(b"}") else None
