@@ -179,11 +179,11 @@ async def test_an_answer_of_later_stands_beside_that_of_now(instances):
     for number, start in enumerate((100.0, 130.0, 160.0)):
         mine = RenderedResponse(b'{"of":%d}' % number, start - 3, start + 30, None)
         await shared.offer("x", mine, starts_at=start, now=max(100.0, start - 3), ttl_s=40)
-    for at in (99.9, 100.0, 130.0, 159.9, 160.0, 189.9, 190.0):
+    for at in (69.9, 100.0, 130.0, 159.9, 160.0, 189.9, 190.0):
         found = await shared.find("x", at=at, ttl_s=40)
         payloads[at] = found and found.payload
     assert payloads == {
-        99.9: None,
+        69.9: None,
         100.0: None,  # its place was needed for the one of 160, when it had nearly expired
         130.0: b'{"of":1}',
         159.9: b'{"of":1}',
@@ -191,6 +191,18 @@ async def test_an_answer_of_later_stands_beside_that_of_now(instances):
         189.9: b'{"of":2}',
         190.0: None,
     }
+
+
+async def test_an_instance_whose_clock_is_late_takes_what_another_one_composed_just_now(instances):
+    one, *_ = await three_of(instances)
+    shared = SharedResponses(one.service.memory)
+    first, other = (RenderedResponse(b'{"of":%d}' % each, 100.0, 130.0, None) for each in (1, 2))
+    await shared.offer("x", first, starts_at=100, now=100, ttl_s=30)
+    assert (await shared.find("x", at=99.6, ttl_s=30)).payload == first.payload
+    assert (await shared.offer("x", other, starts_at=99.6, now=99.6, ttl_s=30)).payload == first.payload
+    after = RenderedResponse(b'{"of":3}', 127.0, 160.0, None)
+    await shared.offer("x", after, starts_at=130, now=127, ttl_s=30)
+    assert (await shared.find("x", at=129.9, ttl_s=30)).payload == first.payload, "the next one is not given early"
 
 
 async def test_an_answer_that_would_be_over_before_it_begins_or_is_too_large_is_kept_to_oneself(instances, monkeypatch):

@@ -16,7 +16,8 @@ from toolserver.core.packing import PackingDamaged, pack, unpack
 from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
 
 MOST_BYTES = 8 << 20  # of a payload that is shared
-CLOCKS_APART_S = 30.0
+CLOCKS_APART_S = 30.0  # what clocks of instances may differ by
+COMPOSING_S = 60.0  # longer than composing takes
 
 _VALID_AT = """
 local function find(at)
@@ -37,17 +38,18 @@ return (find(tonumber(ARGV[1])))
 OFFER = Script(
     _VALID_AT
     + """
--- Keys: two places, of the answer of now and of the next one. Arguments: from, until, now (epoch seconds), the answer,
--- and the one that was found unreadable. Returns the answer that was offered first for that time.
+-- Keys: two places, of the answer of now and of the next one. Arguments: when it begins, the same for a clock that is
+-- late, until, now (epoch seconds), the answer, and the one that was found unreadable.
+-- Returns the answer that was offered first for that time.
 local packed, place = find(tonumber(ARGV[1]))
-if packed and packed ~= ARGV[5] then return packed end
+if packed and packed ~= ARGV[6] then return packed end
 if not place then
-  local _, taken = find(tonumber(ARGV[3]))
+  local _, taken = find(tonumber(ARGV[4]))
   place = taken == KEYS[1] and KEYS[2] or KEYS[1]
 end
-redis.call('HSET', place, 'from', ARGV[1], 'until', ARGV[2], 'packed', ARGV[4])
-redis.call('PEXPIRE', place, math.max(1, math.ceil((tonumber(ARGV[2]) - tonumber(ARGV[3])) * 1000)))
-return ARGV[4]
+redis.call('HSET', place, 'from', ARGV[2], 'until', ARGV[3], 'packed', ARGV[5])
+redis.call('PEXPIRE', place, math.max(1, math.ceil((tonumber(ARGV[3]) - tonumber(ARGV[4])) * 1000)))
+return ARGV[5]
 """
 )
 
@@ -103,7 +105,8 @@ class SharedResponses:
         if rendered.expires_at <= starts_at or len(rendered.payload) > MOST_BYTES:
             return rendered
         packed = await pack(msgspec.json.encode(collect_facts(rendered)) + b"\n" + rendered.payload)
-        times, unreadable = [_write(each) for each in (starts_at, rendered.expires_at, now)], b""
+        begins = starts_at if starts_at > now else now - CLOCKS_APART_S  # the clock of another instance may be late
+        times, unreadable = [_write(each) for each in (starts_at, begins, rendered.expires_at, now)], b""
         for _ in range(2):
             try:
                 found = await self._memory.run(OFFER, _keys(name), [*times, packed, unreadable], bulk=True)
@@ -180,5 +183,7 @@ async def _read(packed: bytes, at: float, ttl_s: float) -> RenderedResponse | No
         found = msgspec.json.decode(facts, type=AnswerFacts)
     except (PackingDamaged, msgspec.DecodeError):
         return None
-    is_usual = found.generated_at <= at + CLOCKS_APART_S and at < found.expires_at <= found.generated_at + ttl_s + 1
+    is_usual = (
+        found.generated_at <= at + CLOCKS_APART_S and at < found.expires_at <= found.generated_at + ttl_s + COMPOSING_S
+    )
     return found.make_response(payload) if is_usual and payload.endswith(b"}") else None
