@@ -10,10 +10,12 @@ from toolserver.purchases.matching import (
     MOST,
     TRANSFER,
     TRANSFER_SELECTOR,
+    AuthorizedTransfer,
     Log,
     MatchedPayment,
     Proofs,
     Transaction,
+    authorized_transfers,
     commitment,
     match_deposit,
     match_with_proof,
@@ -193,3 +195,36 @@ def test_the_commitment_is_the_same_for_ever():
     assert commitment("svc_buy_" + "0" * 32).hex() == (
         "43dc83d9ba08a622c8eae3432475849d371896a3b2a3bd279dcf027b6371fca3"
     )
+
+
+def mark_at(index: int, payer: bytes = PAYER, token: bytes = USDC) -> Log:
+    return authorization(payer, token=token)._replace(log_index=index)
+
+
+MOVED = AuthorizedTransfer(PAYER, US, 5_000_000, MARK)
+
+
+@pytest.mark.parametrize(
+    ("logs", "found"),
+    [
+        ((mark_at(2), GOOD), [MOVED]),
+        ((GOOD, mark_at(2), mark_at(2)), [MOVED]),
+        ((mark_at(2, token=OTHER), GOOD), []),
+        ((mark_at(2, OTHER), GOOD), []),
+        ((mark_at(4), GOOD), []),
+        ((mark_at(1), transfer_log(OTHER, 1, 2), GOOD), [AuthorizedTransfer(PAYER, OTHER, 1_000_000, MARK)]),
+        ((mark_at(1), Log(OTHER, (), b"", 2), GOOD), [MOVED]),
+    ],
+    ids=[
+        "in order",
+        "listed twice",
+        "another contract",
+        "another payer",
+        "after it",
+        "the first one",
+        "others between",
+    ],
+)
+def test_an_authorised_transfer_is_the_log_of_the_token_after_its_mark(logs, found):
+    assert authorized_transfers(receipt(*logs)) == found
+    assert authorized_transfers(receipt(*logs, status=0)) == []

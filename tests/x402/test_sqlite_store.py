@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.x402.test_store import BEGUN, CREDIT, HASH, HASH2, ID, MS, TX, Stored
+from tests.ledger.ledgers import opened as opened_ledger
+from tests.postgres import POSTGRES
+from tests.x402.test_store import BEGUN, CREDIT, HASH, HASH2, ID, ID2, MS, TOKEN, TOKEN2, TX, Stored
+from toolserver.clock import SystemClock
 from toolserver.ledger.sqlite import FILE, open_ledger
 from toolserver.storage.errors import StorageFailed
 from toolserver.x402.sqlite_store import SqlitePaymentStore
+from toolserver.x402.store import NonceUsed
 
 
 @asynccontextmanager
@@ -73,3 +77,31 @@ async def test_a_settled_payment_is_kept_as_it_is(tmp_path, sql):
         await stored.store.record_settled(ID, TX, MS)
     with pytest.raises(sqlite3.IntegrityError, match=r"stays settled|keeps its terms|never deleted"):
         run(tmp_path, sql)
+
+
+BEGUN2 = BEGUN._replace(payload=ID2, nonce=bytes([9]) * 32)
+RECOVERED = [(BEGUN, CREDIT), (BEGUN2, CREDIT._replace(payload=ID2, credits=7))]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", POSTGRES])
+async def test_payments_of_the_chain_are_stored_with_their_credits_once_and_all_or_none(tmp_path, kind):
+    async with opened_ledger(kind, tmp_path, SystemClock()) as ledger:
+        store = SqlitePaymentStore(ledger.file)
+        await store.credit_recovered(RECOVERED[:1])
+        assert await store.find_unknown([(one.payer, one.nonce) for one, _ in RECOVERED]) == [BEGUN2[1:3]]
+        with pytest.raises(NonceUsed):
+            await store.credit_recovered([(one, given._replace(token=HASH2)) for one, given in reversed(RECOVERED)])
+        assert await store.find_payment(ID2) is None
+        assert (await ledger.balance(TOKEN), await ledger.check()) == (100, [])
+        found = await store.find_payment(ID)
+        assert (found.state, found.tx_hash, found.token, found.credits) == ("settled", TX, HASH, 100)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", POSTGRES])
+async def test_what_was_credited_by_hand_is_not_credited_again(tmp_path, kind):
+    async with opened_ledger(kind, tmp_path, SystemClock()) as ledger:
+        await ledger.mint(TOKEN2, 100, cause=f"grant:0x{TX.hex()}:a restored backup")
+        store = SqlitePaymentStore(ledger.file)
+        with pytest.raises(NonceUsed, match="by hand"):
+            await store.credit_recovered(RECOVERED)
+        assert await store.find_payment(ID) is None

@@ -8,7 +8,7 @@ import pytest
 from eth_account import Account
 from eth_account.messages import encode_defunct
 
-from tests.x402.parts import PAYER, REPORT, TERMS, Chain, Desk, Script, desk, signed
+from tests.x402.parts import NOW, PAYER, REPORT, TERMS, Chain, Desk, Script, desk, signed
 from toolserver.core.caller import Caller, token_hash
 from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import (
@@ -22,6 +22,7 @@ from toolserver.errors import (
     SettlementPending,
 )
 from toolserver.x402 import wire
+from toolserver.x402.recovery import ChainTopup, begin_recovered
 from toolserver.x402.settlement import AuthorisationState
 from toolserver.x402.store import NonceUsed, TopupCredit
 
@@ -390,3 +391,20 @@ async def test_a_payment_is_credited_once_whoever_asks(tmp_path):
             with pytest.raises(NonceUsed):
                 await d.settling.store.credit_topup(given)
         assert await d.minted() == 100
+
+
+async def test_a_recovered_payment_that_is_sent_again_gets_no_offer_and_its_payer_another_token(tmp_path):
+    payment = signed(TWO)
+    read, token = wire.read_payment(payment), f"svc_live_{'d' * 64}"
+    async with desk(tmp_path) as d:
+        begun = begin_recovered(ChainTopup(read.payer, read.nonce, read.amount), NOW * 1000)
+        credit = TopupCredit(begun.payload, bytes(32), token_hash(token).hex(), 100, None, None, NOW * 1000)
+        await d.settling.store.credit_recovered([(begun, credit)])
+        with pytest.raises(PayerProofRequired, match="was used for 100 credits") as refused:
+            await d.topup(payment)
+        assert wire.REQUIRED not in refused.value.headers
+        with pytest.raises(IdempotencyConflict, match="used for a top-up"):
+            await d.buy(payment)
+        again = await d.topup(payment, signature=proof(payment))
+        assert (await d.ledger.balance(again.token), await d.minted()) == (100, 100)
+        assert d.script.settlements == 0

@@ -9,16 +9,20 @@ from toolserver.cli.buyers import Desk, at_desk, print_facts
 from toolserver.cli.load_settings import data_dir_option, find_ledger, json_option
 
 if TYPE_CHECKING:
-    from toolserver.purchases.matching import UsdcTransfer
+    from toolserver.purchases.matching import Receipt, UsdcTransfer
     from toolserver.purchases.rpc_pool import RpcPool
+    from toolserver.x402.recovery import ChainTopup
+
+REASON = "a payment that a restored backup did not know"
 
 
 class LostPayment(NamedTuple):
-    """A payment to an address of ours whose purchase is gone: 0.000001 USDC, and the accounts that paid."""
+    """A payment that no table has: what it is, 0.000001 USDC, the accounts that paid, and its top-ups by x402."""
 
-    tx_hash: bytes
+    kind: str
     amount: int
     payers: list[bytes]
+    topups: "list[ChainTopup]"
 
 
 @click.command()
@@ -30,49 +34,131 @@ def recover(tx_hash: str, signature: str | None, data_dir: Path | None, as_json:
     """Give the credits of a payment of the lost time again, once, on a new token.
 
     Without --signature the payment is looked up and the text printed that its payer has to sign. TX_HASH is the
-    transaction; it has to be final, to have paid an address that was given out, and to be in no table of payments.
+    transaction; it has to be final, to be in no table of payments, and to have paid an address that was given out, or
+    by x402 the address of x402.pay_to. A payment for a single call is none: its answer was given.
     """
     print_facts(at_desk(data_dir, lambda desk: _recover(desk, tx_hash, signature)), as_json)
 
 
 async def _recover(desk: Desk, text: str, signature: str | None) -> dict[str, Any]:
-    from toolserver.core.credit_price import credits_for
-    from toolserver.ledger.admin import grant
     from toolserver.purchases.buyer_proof import find_signer, recovery_text
     from toolserver.purchases.claim_secret import tx_hash_of
     from toolserver.purchases.deposit import checksum_address
-    from toolserver.purchases.listing import show_usd
 
     tx_hash = tx_hash_of(text)
     if tx_hash is None:
         raise ValueError("a transaction's hash is 64 hexadecimal digits")
     async with desk.chain() as chain:
-        found = await _find_lost(desk, chain, tx_hash)
-        asked, credits = recovery_text(desk.host, tx_hash), credits_for(found.amount)
-        facts = {"amount_usd": show_usd(found.amount), "credits": credits}
+        receipt = await _read_final_receipt(chain, tx_hash)
+        found = await _find_lost_transfer(desk, receipt) or await _find_lost_topups(desk, receipt)
+        asked = recovery_text(desk.host, tx_hash)
         if signature is None:
-            return facts | {"payers": ", ".join(map(checksum_address, found.payers)), "text": asked}
-        await find_signer(chain, asked, signature, found.payers)
-    reason = "a payment that a restored backup did not know"
-    done = await grant(find_ledger(desk.settings.data_dir), "new", credits, reason, once=f"0x{tx_hash.hex()}")
-    return facts | {"token": done["token"]}
+            return _describe(found) | {"payers": ", ".join(map(checksum_address, found.payers)), "text": asked}
+        payer = await find_signer(chain, asked, signature, found.payers)
+    if not found.topups:
+        return _describe(found) | {"token": await _grant(desk, found, tx_hash)}
+    own = _sum_topups([one for one in found.topups if one.payer == payer])
+    return _describe(own) | {"token": await _credit_topups(desk, own, tx_hash)}
 
 
-async def _find_lost(desk: Desk, chain: "RpcPool", tx_hash: bytes) -> LostPayment:
-    """The payment, which no table has. Raises ValueError, ChainDown."""
-    from toolserver.purchases.matching import transfers
-    from toolserver.purchases.sqlite_refunds import is_known_payment
+def _describe(found: LostPayment) -> dict[str, Any]:
+    from toolserver.core.credit_price import credits_for
+    from toolserver.purchases.listing import show_usd
 
-    if await is_known_payment(desk.file, tx_hash):
-        raise ValueError("this payment is not lost: see `toolserver purchases`")
+    credits = sum(credits_for(one.amount) for one in found.topups) or credits_for(found.amount)
+    return {"payment": found.kind, "amount_usd": show_usd(found.amount), "credits": credits}
+
+
+async def _read_final_receipt(chain: "RpcPool", tx_hash: bytes) -> "Receipt":
+    """What a transaction logged, as two servers say where there are two. Raises ValueError, ChainDown."""
     seen = await chain.observe(tx_hash, agreeing=min(2, len(chain)))
     if seen is None or not seen.is_canonical or seen.receipt.block_number > seen.finalized:
         raise ValueError("the transaction is not seen, or not final yet")
+    return seen.receipt
+
+
+async def _find_lost_transfer(desk: Desk, receipt: "Receipt") -> LostPayment | None:
+    """What it paid to addresses whose purchase was lost; None when it paid none. Raises ValueError for a known one."""
+    from toolserver.purchases.matching import transfers
+    from toolserver.purchases.sqlite_refunds import is_known_payment
+
+    if desk.settings.payments.xpub is None and desk.settings.x402.pay_to is not None:
+        return None  # nothing but x402 is sold here
     ours = await _list_lost_addresses(desk)
-    paid: list[UsdcTransfer] = [t for t in transfers(seen.receipt) if t.payee in ours and t.amount]
+    paid: list[UsdcTransfer] = [t for t in transfers(receipt) if t.payee in ours and t.amount]
+    if paid and await is_known_payment(desk.file, receipt.tx_hash):
+        raise ValueError("this payment is not lost: see `toolserver purchases`")
     if not paid:
-        raise ValueError("the transaction paid no address whose purchase was lost; if there is a memo, confirm it")
-    return LostPayment(tx_hash, sum(t.amount for t in paid), sorted({t.payer for t in paid}))
+        return None
+    return LostPayment("transfer", sum(t.amount for t in paid), sorted({t.payer for t in paid}), [])
+
+
+async def _find_lost_topups(desk: Desk, receipt: "Receipt") -> LostPayment:
+    """The top-ups by x402 that it settled and no table has. Raises ValueError when there are none."""
+    from toolserver.purchases.sqlite_refunds import is_known_payment
+    from toolserver.x402.recovery import find_topups
+    from toolserver.x402.sqlite_store import SqlitePaymentStore
+
+    settled = find_topups(receipt, _payee_of_topups(desk), _list_prices(desk))
+    unknown = await SqlitePaymentStore(desk.file).find_unknown([(one.payer, one.nonce) for one in settled])
+    lost = [one for one in settled if (one.payer, one.nonce) in unknown]
+    if lost:
+        return _sum_topups(lost)
+    if settled or await is_known_payment(desk.file, receipt.tx_hash):
+        raise ValueError("this payment is not lost: see `toolserver purchases`")
+    raise ValueError(
+        "the transaction paid no address whose purchase was lost, and for no top-up by x402 (a payment for a single "
+        "call is none); if there is a memo, confirm it"
+    )
+
+
+def _sum_topups(topups: "list[ChainTopup]") -> LostPayment:
+    return LostPayment("x402 top-up", sum(one.amount for one in topups), sorted({one.payer for one in topups}), topups)
+
+
+def _payee_of_topups(desk: Desk) -> bytes:
+    """The address that x402 payments go to; no bytes where there is none. Raises ValueError."""
+    payee, shared = (
+        bytes.fromhex((address or "0x")[2:])
+        for address in (desk.settings.x402.pay_to, desk.settings.payments.shared_wallet)
+    )
+    if payee and payee == shared:
+        raise ValueError("x402.pay_to is also payments.shared_wallet: what paid for a top-up there cannot be told")
+    return payee
+
+
+def _list_prices(desk: Desk) -> set[int]:
+    """What single calls cost, in 0.000001 USDC."""
+    from toolserver.core.credit_price import ATOMIC_PER_CREDIT
+    from toolserver.registry.registry import Registry
+
+    return {tool.credits * ATOMIC_PER_CREDIT for tool in Registry.load(*desk.settings.tools) if tool.credits}
+
+
+async def _grant(desk: Desk, found: LostPayment, tx_hash: bytes) -> str:
+    from toolserver.core.credit_price import credits_for
+    from toolserver.ledger.admin import grant
+
+    place, once = find_ledger(desk.settings.data_dir), f"0x{tx_hash.hex()}"
+    return str((await grant(place, "new", credits_for(found.amount), REASON, once=once))["token"])
+
+
+async def _credit_topups(desk: Desk, found: LostPayment, tx_hash: bytes) -> str:
+    """Book the top-ups as if they were made now, on a new token, and return it. Raises NonceUsed."""
+    import secrets
+
+    from toolserver.core.caller import token_hash
+    from toolserver.core.credit_price import credits_for
+    from toolserver.x402.recovery import begin_recovered
+    from toolserver.x402.sqlite_store import SqlitePaymentStore
+    from toolserver.x402.store import TopupCredit
+
+    token, now = f"svc_live_{secrets.token_hex(32)}", desk.now()
+    begun = [begin_recovered(one, now) for one in found.topups]
+    owner = token_hash(token).hex()
+    credits = [TopupCredit(b.payload, tx_hash, owner, credits_for(b.amount), None, None, now) for b in begun]
+    await SqlitePaymentStore(desk.file).credit_recovered(list(zip(begun, credits, strict=True)))
+    return token
 
 
 async def _list_lost_addresses(desk: Desk) -> set[bytes]:

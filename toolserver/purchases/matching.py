@@ -6,6 +6,7 @@ words from a contract of their own.
 """
 
 from collections.abc import Collection, Iterable
+from itertools import pairwise
 from typing import NamedTuple
 
 from eth_utils.crypto import keccak
@@ -51,6 +52,15 @@ class UsdcTransfer(NamedTuple):
     payee: bytes
     amount: int
     log_index: int
+
+
+class AuthorizedTransfer(NamedTuple):
+    """USDC that moved by an authorisation (EIP-3009), with the nonce that it used. `amount` is in 0.000001 USDC."""
+
+    payer: bytes
+    payee: bytes
+    amount: int
+    nonce: bytes
 
 
 class MatchedPayment(NamedTuple):
@@ -117,6 +127,17 @@ def is_authorized_transfer(receipt: Receipt, payer: bytes, payee: bytes, amount:
     return any((t.payer, t.payee, t.amount) == (payer, payee, amount) for t in transfers(receipt))
 
 
+def authorized_transfers(receipt: Receipt) -> list[AuthorizedTransfer]:
+    """Every transfer that follows directly, among the logs of USDC, upon the use of an authorisation of its payer."""
+    logs = sorted({log.log_index: log for log in receipt.logs if log.address == USDC}.items())
+    found = []
+    for (_, mark), (_, log) in pairwise(logs if receipt.status == 1 else []):
+        if _is_mark(mark) and _is_transfer(log) and mark.topics[1] == log.topics[1]:
+            moved = _transfer(log)
+            found.append(AuthorizedTransfer(moved.payer, moved.payee, moved.amount, mark.topics[2]))
+    return found
+
+
 def _is_transfer(log: Log) -> bool:
     return (
         log.address == USDC
@@ -146,15 +167,13 @@ def _sum(found: Iterable[UsdcTransfer]) -> MatchedPayment | None:
 
 def _authorizers(receipt: Receipt, nonce: bytes) -> frozenset[bytes]:
     """Who used an EIP-3009 authorisation with this nonce."""
-    return frozenset(
-        log.topics[1][12:]
-        for log in receipt.logs
-        if log.address == USDC
-        and len(log.topics) == 3
-        and log.topics[0] == AUTHORIZATION_USED
-        and log.topics[2] == nonce
-        and _is_address(log.topics[1:2])
-    )
+    marks = (log for log in receipt.logs if log.address == USDC and _is_mark(log))
+    return frozenset(log.topics[1][12:] for log in marks if log.topics[2] == nonce)
+
+
+def _is_mark(log: Log) -> bool:
+    """Whether a log of USDC says that an authorisation was used."""
+    return len(log.topics) == 3 and log.topics[0] == AUTHORIZATION_USED and _is_address(log.topics[1:2])
 
 
 def _carries(transaction: Transaction, address: bytes, commitment: bytes) -> bool:

@@ -29,6 +29,7 @@ from toolserver.x402 import wire
 from toolserver.x402.facilitator import Facilitator, FacilitatorDown, SettleAnswer
 from toolserver.x402.finality import PaymentFinality
 from toolserver.x402.offers import Offer, X402Terms, misfit
+from toolserver.x402.recovery import recovered_id
 from toolserver.x402.store import (
     BegunPayment,
     NonceUsed,
@@ -124,8 +125,9 @@ class SettlementService:
                 self._locks[payment.id] = (lock, waiting - 1)
 
     async def find_stored(self, payment: Payment) -> StoredPayment | None:
-        """What is stored about a payment; None when it was never handed on."""
-        return await self.store.find_payment(payment.id)
+        """What is stored about a payment, by its id or as one that was recovered; None when it was never handed on."""
+        kept = await self.store.find_payment(payment.id)
+        return kept or await self.store.find_payment(recovered_id(payment.payer, payment.nonce))
 
     async def verify(self, payment: Payment, offer: Offer) -> None:
         """Have it looked at before anything is done for it. Raises PaymentRequired, ChainUnavailable."""

@@ -1,11 +1,11 @@
 """Signed payments in the ledger's SQLite file, so that a top-up and its credits are one transaction of that file."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from toolserver.ledger.sqlite_tables import apply_operation
+from toolserver.ledger.sqlite_tables import apply_operation, find_cause
 from toolserver.purchases.manual_review import ReviewCase
 from toolserver.purchases.sqlite_store import report_unreadable
 from toolserver.storage.connection import SqlConnection
@@ -64,6 +64,17 @@ class SqlitePaymentStore:
 
     async def credit_topup(self, given: TopupCredit) -> None:
         await self._write(partial(_credit_topup, given))
+
+    async def credit_recovered(self, found: Sequence[tuple[BegunPayment, TopupCredit]]) -> None:
+        """Store payments that the chain has and no table, with their credits on one token: all or none of them.
+
+        Raises NonceUsed when one of them is stored, or when credits were given for the transaction by hand.
+        """
+        await self._write(partial(_credit_recovered, found))
+
+    async def find_unknown(self, authorisations: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        """Those of the authorisations, each a payer and a nonce, by which no payment is stored."""
+        return await self._file.read(partial(_find_unknown, authorisations))
 
     async def replace_token(self, old: str, given: TopupCredit) -> None:
         await self._write(partial(_replace_token, old, given))
@@ -132,6 +143,19 @@ def _credit_topup(given: TopupCredit, db: SqlConnection) -> None:
     apply_operation(db, mint_topup(given, *row), given.credited_at)
     _record_settled(given.payload, given.tx_hash, given.credited_at, db)
     _record_token(db, given)
+
+
+def _credit_recovered(found: Sequence[tuple[BegunPayment, TopupCredit]], db: SqlConnection) -> None:
+    for payment, given in found:
+        if find_cause(db, f"grant:0x{given.tx_hash.hex()}:") is not None:
+            raise NonceUsed("credits were given for this transaction by hand")
+        _begin_payment(payment, db)
+        _credit_topup(given, db)
+
+
+def _find_unknown(authorisations: Sequence[tuple[bytes, bytes]], db: SqlConnection) -> list[tuple[bytes, bytes]]:
+    sql = "SELECT 1 FROM x402_payment WHERE authorizer=? AND nonce=?"
+    return [one for one in authorisations if db.execute(sql, one).fetchone() is None]
 
 
 def _replace_token(old: str, given: TopupCredit, db: SqlConnection) -> None:

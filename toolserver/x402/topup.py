@@ -169,7 +169,7 @@ class Topups:
     async def _replace_token(self, asked: _TopupRequest, kept: StoredPayment) -> ToppedUp:
         """A new token in the place of one that nobody got. Raises AlreadyCredited when it was used meanwhile."""
         token, credits, tx = f"svc_live_{secrets.token_hex(32)}", kept.credits or 0, kept.tx_hash or b""
-        credit = self._make_credit(asked, tx, token, credits)
+        credit = self._make_credit(asked, tx, token, credits)._replace(payload=kept.payload)
         try:
             await self._settling.store.replace_token(str(kept.token), credit)
         except NonceUsed:
