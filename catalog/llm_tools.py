@@ -1,6 +1,5 @@
 """GET /api/llm-tools: ready-made tool definitions, in the layout asked for."""
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -10,6 +9,7 @@ from catalog import definitions
 from catalog.definitions import Definition
 from toolserver.calls.argument_errors import suggest_name
 from toolserver.core.models import iso
+from toolserver.core.similar_names import find_similar
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import TOOLSETS, Operation, Registry
 from toolserver.registry.site_facts import TOOL_FORMATS, TOOL_TIERS, SiteFacts, sells
@@ -102,7 +102,7 @@ def _choose(registry: Registry, tier: str | None, toolset: str, tools: str | Non
 def _spell(name: str, value: str, valid: Sequence[str]) -> str:
     found = find_word(value, valid)
     if found is None:
-        near = difflib.get_close_matches(value.strip().casefold()[:64], valid, n=3)
+        near = find_similar(value.strip().casefold()[:64], valid)
         message = f"must be one of {', '.join(valid)}"
         error = {"loc": name, "msg": message, "type": "enum"}
         more: dict[str, Any] = {"did_you_mean": near} if near else {}

@@ -6,7 +6,7 @@ from rest_bridge import headers as h
 from rest_bridge.asgi import Header
 from rest_bridge.etag import answer_etag, holds_etag
 from toolserver.calls.cache_key import build_cache_key
-from toolserver.calls.pipeline import Outcome
+from toolserver.calls.outcome import Outcome
 from toolserver.calls.response import RenderedResponse
 from toolserver.core import ids
 from toolserver.core.caller import REFERENCE

@@ -20,8 +20,9 @@ from rest_bridge.asgi import (
 )
 from rest_bridge.rejections import RejectionWriter
 from rest_bridge.routes import Handler, Mounted, RouteTable
-from toolserver.calls.disconnect import run_unless_disconnected
-from toolserver.calls.pipeline import Outcome, Pipeline
+from toolserver.calls.disconnect import Disconnected
+from toolserver.calls.outcome import Outcome
+from toolserver.calls.pipeline import Pipeline
 from toolserver.clock import Clock
 from toolserver.core.caller import Addresses, Caller, bearer
 from toolserver.errors import (
@@ -62,6 +63,7 @@ class Face:
         self._body_limit = body_limit
         self._routes = RouteTable(registry, pages or {}, mounted or {})
         self._book = h.HeaderBook(facts)
+        self._policy = pipeline.limits.policy.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send_: Send) -> None:
         path: str = scope["path"]
@@ -96,7 +98,8 @@ class Face:
             return False
         if endpoint.operation.credits:
             return await self._charge_cached(endpoint, scope, given, send_)
-        if b"authorization" in given:
+        client = self._find_client(scope, given)
+        if client is None:
             return False
         now = self._clock.time()
         request_id = exchange.request_id(given.get(b"x-request-id", b""))
@@ -106,7 +109,7 @@ class Face:
                 endpoint.operation,
                 endpoint.default_key,
                 now,
-                self._client(scope, given.get(b"x-forwarded-for")),
+                client,
                 exchange.match_etag(given.get(b"if-none-match"), accept),
                 given.get(b"user-agent", b"").decode("latin-1"),
             )
@@ -122,7 +125,7 @@ class Face:
             (b"x-request-id", request_id.encode()),
         ]
         if limit_states:
-            headers += h.limits(self._pipeline.limits.policy, limit_states)
+            headers += h.limits(self._policy, limit_states)
         if unchanged:
             await send(send_, 304, exchange.without_entity(headers), b"")
             return True
@@ -209,12 +212,11 @@ class Face:
         given: Mapping[str, Any],
         caller: Caller,
     ) -> None:
-        async def call() -> Outcome:
-            return await self._pipeline.call(operation, given, caller)
-
-        outcome = await (run_unless_disconnected(receive, call) if operation.credits else call())
-        if outcome is not None:
-            await self._send_outcome(scope, send_, operation, outcome, found, caller.request_id)
+        try:
+            outcome = await self._pipeline.call(operation, given, caller, receive)
+        except Disconnected:
+            return
+        await self._send_outcome(scope, send_, operation, outcome, found, caller.request_id)
 
     async def _given(
         self,
@@ -239,7 +241,7 @@ class Face:
         sold = operation.tier is Tier.PREMIUM  # sent as it was signed: no coding that client or proxy would undo
         encoding = None if sold else h.choose_encoding(found.accept_encoding, len(rendered.payload))
         mine: list[Header] = [(b"x-request-id", request_id.encode())]
-        mine += h.limits(self._pipeline.limits.policy, outcome.limit_states)
+        mine += h.limits(self._policy, outcome.limit_states)
         body = rendered.variant(encoding) if encoding else rendered.payload
         if operation.tier is not Tier.FREE or not operation.reads_only:
             mine += [h.digest(rendered)] if sold else []
@@ -276,7 +278,7 @@ class Face:
         if rejected.status == 402:
             headers.append(self._book.pricing)
         if rejected.status == 429:
-            headers.append((b"ratelimit-policy", self._pipeline.limits.policy.encode()))
+            headers.append((b"ratelimit-policy", self._policy))
         headers.append((b"content-length", b"%d" % len(body)))
         await send(send_, rejected.status, headers, body, head=scope["method"] == "HEAD")
 
@@ -286,6 +288,13 @@ class Face:
             did_you_mean=self._routes.similar(path),
             catalog=self._facts.url("/api/llm-tools"),
         )
+
+    def _find_client(self, scope: Scope, given: Mapping[bytes, bytes]) -> str | None:
+        """The name that limits count by, if it is known at once; None for a token that the ledger has to judge."""
+        token = given.get(b"authorization")
+        if token is not None:
+            return self._pipeline.tokens.find_client(token)
+        return self._client(scope, given.get(b"x-forwarded-for"))
 
     def _client(self, scope: Scope, forwarded: bytes | None) -> str:
         peer = scope.get("client") or ("unknown", 0)

@@ -120,12 +120,12 @@ def settlement_version_1(told: dict[str, Any]) -> Header:
     return b"x-payment-response", header(settle_version_1(told)).encode()
 
 
-def limits(policy: str, limit_states: list[LimitState]) -> list[Header]:
+def limits(policy: bytes, limit_states: list[LimitState]) -> list[Header]:
     """RateLimit-Policy and RateLimit, or nothing where no limit was looked at."""
     if not limit_states:
         return []
-    left = ", ".join(standing.header for standing in limit_states)
-    return [(b"ratelimit-policy", policy.encode()), (b"ratelimit", left.encode())]
+    left = ", ".join([state.header for state in limit_states])
+    return [(b"ratelimit-policy", policy), (b"ratelimit", left.encode())]
 
 
 _chosen: dict[bytes, str | None] = {}

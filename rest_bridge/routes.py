@@ -1,11 +1,11 @@
 """Which handler or operation answers at which path, with which methods."""
 
-import difflib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from rest_bridge import exchange
 from rest_bridge.asgi import ParsedRequest, PlainReply, Receive, Scope, Send
 from rest_bridge.path_templates import PathTemplates
+from toolserver.core.similar_names import find_similar
 from toolserver.registry.registry import Operation
 
 Handler = Callable[[Scope, ParsedRequest], Awaitable[PlainReply]]
@@ -32,6 +32,7 @@ class RouteTable:
         self._pages = {path: page for path, page in pages.items() if not path.endswith("/*")}
         self._under = [(path[:-1], page) for path, page in pages.items() if path.endswith("/*")]
         self._templates = PathTemplates([*self.gets, *self._others])
+        self._known = [*dict.fromkeys((*self.gets, *self._others, *self._pages, *self.mounted))]
         self.match = self._templates.match
 
     def methods(self, path: str) -> list[str]:
@@ -55,5 +56,4 @@ class RouteTable:
 
     def similar(self, path: str) -> list[str]:
         """At most three paths that look like a wrong one."""
-        known = [*self.gets, *self._others, *self._pages, *self.mounted]
-        return difflib.get_close_matches(path[:200], known, n=3, cutoff=0.6)
+        return find_similar(path, self._known)

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from toolserver.calls.disconnect import run_unless_disconnected
+from toolserver.calls.disconnect import Disconnected, run_unless_disconnected
 
 
 async def connected():
@@ -31,8 +31,8 @@ async def test_a_disconnect_cancels_the_work():
             cancelled.append(True)
             raise
 
-    with anyio.fail_after(5):
-        assert await run_unless_disconnected(receive, work) is None
+    with anyio.fail_after(5), pytest.raises(Disconnected):
+        await run_unless_disconnected(receive, work)
     assert cancelled == [True]
 
 
@@ -60,3 +60,17 @@ async def test_an_exception_of_the_work_is_raised_as_it_is():
 
     with pytest.raises(LookupError, match="inside"):
         await run_unless_disconnected(connected, work)
+
+
+async def test_without_a_connection_the_work_is_done_as_it_is():
+    async def work():
+        return "done"
+
+    assert await run_unless_disconnected(None, work) == "done"
+
+
+async def test_a_result_of_none_is_a_result():
+    async def work():
+        return None
+
+    assert await run_unless_disconnected(connected, work) is None

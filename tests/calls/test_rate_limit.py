@@ -35,21 +35,21 @@ def test_the_call_after_the_hundred_thousandth_is_one_too_many():
     for number in range(100_000):
         limit_states = free.take("192.0.2.1", f"endpoint {number}")
         clock.now += 1e-7
-    assert [s.verdict.remaining for s in limit_states] == [0, 0]
+    assert [s.remaining for s in limit_states] == [0, 0]
 
     with pytest.raises(RateLimited) as refused:
         free.take("192.0.2.1", "another endpoint")
     assert refused.value.extra == {"retry_after_seconds": 1, "limit": "daily"}
     assert refused.value.headers["RateLimit"].startswith('"daily";r=0;t=')
     assert free.spacing.look("192.0.2.1 another endpoint").remaining == 1  # nothing was counted
-    assert free.take("192.0.2.2", "another endpoint")[0].verdict.remaining == 99_999
+    assert free.take("192.0.2.2", "another endpoint")[0].remaining == 99_999
 
     clock.now += DAY / 100_000
     free.take("192.0.2.1", "another endpoint")
     with pytest.raises(RateLimited):
         free.take("192.0.2.1", "one more")
     clock.now += DAY
-    assert free.take("192.0.2.1", "one more")[0].verdict.remaining == 99_999
+    assert free.take("192.0.2.1", "one more")[0].remaining == 99_999
 
 
 def test_a_call_that_is_too_soon_costs_nothing_of_the_day():
@@ -60,9 +60,9 @@ def test_a_call_that_is_too_soon_costs_nothing_of_the_day():
         with pytest.raises(RateLimited) as refused:
             free.take("a", "gas")
     assert refused.value.extra == {"retry_after_seconds": 30, "limit": "spacing"}
-    assert free.take("a", "forex")[0].verdict.remaining == 99_998
+    assert free.take("a", "forex")[0].remaining == 99_998
     clock.now += 30
-    assert free.take("a", "gas")[0].verdict.remaining == 99_999  # 34 have grown back
+    assert free.take("a", "gas")[0].remaining == 99_999  # 34 have grown back
 
 
 def test_memory_stands_still_once_the_bound_is_reached():
@@ -319,13 +319,6 @@ async def test_a_network_shares_its_budget_whatever_its_addresses_and_headers():
             with pytest.raises(RateLimited):
                 await e.call("number", client=client, limited=True)
         await e.call("number", client=addresses.client("2001:db8:1:3::1"), limited=True)
-
-
-def test_many_addresses_leave_a_small_table_behind():
-    addresses = Addresses(())
-    for number in range(20_000):
-        assert addresses.client(f"198.{number >> 16}.{number >> 8 & 255}.{number & 255}") != "unknown"
-    assert len(addresses._known) <= 4096
 
 
 def client_of(subnet: int, site: int = 0) -> str:

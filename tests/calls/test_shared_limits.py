@@ -72,14 +72,14 @@ async def test_a_day_holds_so_many_calls_and_they_grow_back(engine, clock, redis
     async with limits_of(engine, clock, redis_server) as free:
         for number in range(5):
             states = await free.count("a", f"endpoint {number}")
-        assert [state.verdict.remaining for state in states] == [0, 0]
+        assert [state.remaining for state in states] == [0, 0]
         assert [state.header for state in states] == ['"daily";r=0;t=86400', '"spacing";r=0;t=30']
         with pytest.raises(RateLimited) as refused:
             await free.count("a", "another")
         assert refused.value.extra == {"retry_after_seconds": 86400 // 5, "limit": "daily"}
-        assert (await free.count("b", "another"))[0].verdict.remaining == 4
+        assert (await free.count("b", "another"))[0].remaining == 4
         clock.now += 86400 / 5
-        assert (await free.count("a", "another"))[0].verdict.remaining == 0
+        assert (await free.count("a", "another"))[0].remaining == 0
 
 
 @engines
@@ -91,7 +91,7 @@ async def test_a_call_that_is_too_soon_is_refused_and_costs_nothing(engine, cloc
             with pytest.raises(RateLimited, match="gas is answered once in 30 s for a client") as refused:
                 await free.count("a", "gas")
         assert refused.value.headers == {"Retry-After": "10", "RateLimit": '"spacing";r=0;t=10'}
-        assert (await free.count("a", "forex"))[0].verdict.remaining == 3
+        assert (await free.count("a", "forex"))[0].remaining == 3
         clock.now += 10
         await free.count("a", "gas")
 
@@ -185,7 +185,7 @@ def test_redis_allows_exactly_what_memory_allows(redis_server, made):
                 for free in both:
                     try:
                         states = await free.count(client, endpoint, question=question, spaced=spaced, distinct=distinct)
-                        found.append([(state.quota.name, state.verdict.remaining) for state in states])
+                        found.append([(state.quota.name, state.remaining) for state in states])
                     except RateLimited as refused:
                         found.append((refused.extra, str(refused)))
                 assert found[0] == found[1]

@@ -2,9 +2,10 @@
 
 import pytest
 
-from toolserver.calls.tokens import TRIES, TokenChecks
-from toolserver.core.caller import Caller
+from toolserver.calls.tokens import CLIENT_S, TRIES, TokenChecks
+from toolserver.core.caller import Caller, token_hash
 from toolserver.errors import RateLimited
+from toolserver.ledger.memory import MemoryLedger
 
 
 def token(number):
@@ -21,8 +22,13 @@ def now():
 
 
 @pytest.fixture
-def tokens(now):
-    return TokenChecks(monotonic=lambda: now[0])
+def ledger():
+    return MemoryLedger()
+
+
+@pytest.fixture
+def tokens(ledger, now):
+    return TokenChecks(ledger, monotonic=lambda: now[0])
 
 
 def tried(tokens, count, **more):
@@ -58,7 +64,32 @@ def test_calls_without_a_token_and_the_owner_s_own_are_not_counted(tokens):
     tokens.check(caller(8, client="local"))
 
 
-def test_where_limits_are_off_nobody_is_suspect(now):
-    off = TokenChecks(monotonic=lambda: now[0], enabled=False)
+def test_where_limits_are_off_nobody_is_suspect(ledger, now):
+    off = TokenChecks(ledger, monotonic=lambda: now[0], enabled=False)
     tried(off, TRIES.quota + 5)
     off.check(caller(8))
+
+
+def header(number):
+    return f"Bearer {token(number)}".encode()
+
+
+async def test_a_client_is_known_at_once_for_a_second_after_the_ledger_named_it(ledger, tokens, now):
+    ledger.fund(token(7), 5)
+    assert tokens.find_client(header(7)) is None
+    name = await tokens.identify_client(caller(7))
+
+    assert name == f"token {token_hash(token(7)).hex()}"
+    assert tokens.find_client(header(7)) == name
+    assert tokens.find_client(header(8)) is None
+    now[0] += CLIENT_S
+    assert tokens.find_client(header(7)) is None
+
+
+async def test_a_token_that_the_ledger_does_not_know_is_counted_by_address_each_time(ledger, tokens, now):
+    for _ in range(TRIES.quota):
+        assert await tokens.identify_client(caller(9)) == "192.0.2.1"
+        assert tokens.find_client(header(9)) is None
+    assert tokens.is_suspect(caller(9))
+    assert tokens.find_client(b"Basic abc") is None
+    assert tokens.find_client(b"") is None

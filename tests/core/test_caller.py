@@ -1,8 +1,22 @@
 """Who is calling: the address that limits count by, and the token of a header."""
 
-import pytest
+import ipaddress
 
-from toolserver.core.caller import Addresses, Caller, bearer, mask_secrets, token_hash, well_formed, wider_network
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolserver.core.caller import (
+    CLIENTS,
+    LONGEST_KEPT,
+    Addresses,
+    Caller,
+    bearer,
+    mask_secrets,
+    token_hash,
+    well_formed,
+    wider_network,
+)
 
 TOKEN = "svc_live_" + "0123456789abcdef" * 4
 PROXY = "10.0.0.1"
@@ -137,3 +151,38 @@ def test_a_secret_in_a_text_is_masked_at_the_same_length():
     masked = mask_secrets(told)
     assert masked == f"svc_live_{'x' * 64}: unknown argument, nor svc_buy_{'x' * 32}; svc_live_<64 hex>"
     assert mask_secrets("plain") == "plain"
+
+
+@given(st.ip_addresses())
+def test_every_address_is_named_as_the_standard_library_writes_it(address):
+    mapped = address.ipv4_mapped if address.version == 6 else None
+    network = None if mapped or address.version == 4 else ipaddress.ip_network((address, 64), strict=False)
+
+    assert Addresses(()).client(str(address)) == str(mapped or network or address)
+
+
+@given(st.ip_addresses(), st.ip_addresses(), st.integers(0, 32))
+def test_a_network_holds_the_addresses_that_the_standard_library_says_it_holds(address, base, bits):
+    network = ipaddress.ip_network((base, bits), strict=False)
+
+    assert Addresses([str(network)]).is_trusted(str(address)) is (address in network)
+
+
+@pytest.mark.parametrize("address", ["", "nonsense", "1.2.3", "1.2.3.4.5", "::g", "1.2.3.4\x00", "é", "[::1]"])
+def test_what_is_no_address_is_trusted_by_nobody_and_named_unknown(address):
+    addresses = Addresses(["0.0.0.0/0", "::/0"])
+
+    assert not addresses.is_trusted(address)
+    assert addresses.client(address) == "unknown"
+
+
+def test_those_last_seen_are_kept_and_long_headers_are_not():
+    addresses = Addresses(["10.0.0.0/8"])
+    for number in range(CLIENTS + 100):
+        addresses.client(PROXY, f"192.{number >> 16}.{number >> 8 & 255}.{number & 255}")
+    assert addresses._find_forwarded.cache_info().currsize == CLIENTS
+    padded = "203.0.113.1, " * (LONGEST_KEPT // 10) + "198.51.100.7"
+    before = addresses._find_forwarded.cache_info()
+
+    assert addresses.client(PROXY, padded) == "198.51.100.7"
+    assert addresses._find_forwarded.cache_info() == before

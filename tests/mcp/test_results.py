@@ -5,7 +5,7 @@ import json
 from dataclasses import replace
 
 from tests.mcp.service import echo, oracle
-from toolserver.calls.pipeline import Outcome
+from toolserver.calls.outcome import Outcome
 from toolserver.calls.response import RenderedResponse
 from toolserver.errors import InsufficientCredits
 from toolserver.mcp.results import render_core, render_failure, render_result

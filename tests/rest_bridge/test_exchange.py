@@ -4,7 +4,7 @@ import pytest
 
 from rest_bridge.exchange import Endpoint, match_etag, paid_headers, prefers_reference, request_id, text, without_entity
 from tests.catalog.tiny import TINY
-from toolserver.calls.pipeline import Outcome
+from toolserver.calls.outcome import Outcome
 from toolserver.calls.response import RenderedResponse
 
 ANSWER = RenderedResponse(b"x" * 2000, 0, 60, 0)

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from rest_bridge.headers import HeaderBook, choose_encoding, digest, limits
-from toolserver.calls.quotas import LimitState, Quota, Verdict
+from toolserver.calls.quotas import LimitState, Quota
 from toolserver.calls.response import COMPRESS_FROM, RenderedResponse
 from toolserver.registry import deprecations
 from toolserver.registry.deprecations import Deprecation
@@ -99,10 +99,10 @@ def test_the_digest_is_of_the_plain_payload():
 
 
 def test_limits_are_told_together_or_not_at_all():
-    standing = LimitState(Quota("daily", 100, 86400), Verdict(True, 42, 10.2, 0.0))
+    standing = LimitState(Quota("daily", 100, 86400), 50112.2)
 
-    assert limits("policy", []) == []
-    assert limits("policy", [standing]) == [(b"ratelimit-policy", b"policy"), (b"ratelimit", b'"daily";r=42;t=11')]
+    assert limits(b"policy", []) == []
+    assert limits(b"policy", [standing]) == [(b"ratelimit-policy", b"policy"), (b"ratelimit", b'"daily";r=42;t=50113')]
 
 
 def test_what_is_about_to_go_is_announced_in_the_answers_concerned(monkeypatch):

@@ -3,10 +3,10 @@
 https://api.weather.gov/alerts/types lists them. New ones come now and then, so a name in the data counts as known too.
 """
 
-import difflib
 from collections.abc import Iterable
 
 from toolserver import InvalidArguments, find_word
+from toolserver.core.similar_names import find_similar
 
 SHOWN = 3
 _KINDS = {"W": "Warning", "A": "Watch", "Y": "Advisory", "S": "Statement"}  # the letters of VTEC
@@ -60,7 +60,7 @@ def find_event(given: str, in_data: Iterable[str]) -> str:
     if found is not None:
         return found
     plain = {name.casefold(): name for name in EVENTS | named}
-    near = [plain[name] for name in difflib.get_close_matches(given.casefold(), plain, n=SHOWN, cutoff=0.0)]
+    near = [plain[name] for name in find_similar(given.casefold(), list(plain), most=SHOWN, least=0.0)]
     message = f"no event of the National Weather Service has this name; the nearest are {', '.join(near)}"
     error = {"loc": "event", "msg": message, "type": "unknown_event"}
     raise InvalidArguments(f"event: {message}.", errors=[error], did_you_mean=near)

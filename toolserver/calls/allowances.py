@@ -1,6 +1,5 @@
 """Allowances as account tools see them: names of tools instead of paths, times instead of milliseconds."""
 
-import difflib
 import json
 import secrets
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from typing import NamedTuple
 
 from toolserver.clock import Clock
 from toolserver.core.caller import token_hash
+from toolserver.core.similar_names import find_similar
 from toolserver.errors import InvalidArguments, NotSupported
 from toolserver.ledger.allowance import DAY_MS, Allowance, AllowanceChange, AllowanceState, AllowanceTerms
 from toolserver.ledger.protocol import AllowanceLedger, Who
@@ -101,7 +101,7 @@ class Allowances:
         """The paths of premium tools, which are those that cost credits. Raises InvalidArguments."""
         for name in tools:
             if name not in self._paths:
-                near = difflib.get_close_matches(name, self._paths, n=1)
+                near = find_similar(name, self._paths, most=1)
                 meant = f"; did you mean {near[0]}?" if near else ""
                 raise _refuse("tools", f"{name} is no tool that costs credits{meant}")
         return {name: self._paths[name] for name in tools}

@@ -1,11 +1,11 @@
 """What is wrong with the arguments of a call, in words that a model can act on: the valid names, and a valid call."""
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
+from toolserver.core.similar_names import find_similar
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import Operation
 
@@ -76,7 +76,7 @@ def suggest_name(given: str, names: list[str]) -> str | None:
     for name in names:
         if plain.rstrip("s") == name.rstrip("s") or {plain, plain.rstrip("s")} & {*SYNONYMS.get(name, ())}:
             return name
-    return next(iter(difflib.get_close_matches(plain, names, n=1, cutoff=0.7)), None)
+    return next(iter(find_similar(plain, names, most=1, least=0.7)), None)
 
 
 def example_call(operation: Operation) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""Ends work when its client disconnects: a call that costs credits is not made for nobody."""
+"""Ends work when its client disconnects: a call that costs credits is not made for nobody.
+
+The watch costs as much as the rest of a paid call that is answered from memory. So it stands only around what may take
+long: an answer that has to be made, and a payment that has to be settled.
+"""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeVar
@@ -9,12 +13,20 @@ T = TypeVar("T")
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
-async def run_unless_disconnected(receive: Receive, work: Callable[[], Awaitable[T]]) -> T | None:
-    """Do some work and return its result. When the client disconnects first, cancel the work and return None.
+class Disconnected(Exception):
+    """The client disconnected before its call was answered. Nothing was charged, and there is nobody to answer."""
 
-    Raises what the work raises.
+
+async def run_unless_disconnected(receive: Receive | None, work: Callable[[], Awaitable[T]]) -> T:
+    """Do some work and return its result. Without `receive` there is no connection to watch.
+
+    Raises:
+        Disconnected: the client disconnected first, and the work was cancelled.
+        Exception: what the work raises.
     """
-    result: T | None = None
+    if receive is None:
+        return await work()
+    done: list[T] = []
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
 
@@ -25,10 +37,12 @@ async def run_unless_disconnected(receive: Receive, work: Callable[[], Awaitable
 
         tasks.start_soon(watch)
         try:
-            result = await work()
+            done.append(await work())
         except Exception as error:
             failure = error
         tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
-    return result
+    if not done:
+        raise Disconnected
+    return done[0]

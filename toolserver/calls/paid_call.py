@@ -14,6 +14,7 @@ import anyio.lowlevel
 
 from toolserver.calls.cache_key import build_cache_key
 from toolserver.calls.delivery import when_sent
+from toolserver.calls.disconnect import run_unless_disconnected
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import ResponseCache, SchemaFailure
 from toolserver.calls.sale import PaidCall, PaidCallResult, describe_body, describe_sale, no_charge_reason, show_answer
@@ -63,10 +64,16 @@ class PaidCallRunner:
         Raises:
             CallRejected: the caller gets no payload, and nothing was charged. Its headers hold
                 the receipt that says so, if one could be signed.
+            Disconnected: the caller hung up while the answer was made; nothing was charged.
         """
         operation, key = call.operation, build_cache_key(call.operation, call.arguments)
         if (rendered := self.find_billable(operation, key, self._answers.clock.time())) is not None:
             return await self.charge_cached(call, rendered)
+        return await run_unless_disconnected(call.receive, partial(self._sell_admitted, call, key))
+
+    async def _sell_admitted(self, call: PaidCall, key: Hashable) -> PaidCallResult:
+        """Sell an answer that is not cached, once its payer may have one more of those that can end uncharged."""
+        operation = call.operation
         async with self._uncharged.admit(await self._find_payer(call), operation.name) as open_call:
             if (rendered := self.find_billable(operation, key, self._answers.clock.time())) is not None:
                 sold = await self.charge_cached(call, rendered)  # it was made while this call waited

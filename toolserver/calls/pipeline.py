@@ -9,7 +9,8 @@ That is what makes charging, limits and receipts the same everywhere.
 import logging
 import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -17,10 +18,12 @@ from pydantic import BaseModel
 
 from toolserver.calls.arguments import validate_arguments
 from toolserver.calls.cache_key import build_cache_key
+from toolserver.calls.disconnect import Disconnected, Receive, run_unless_disconnected
 from toolserver.calls.idempotency import Idempotency, fingerprint
+from toolserver.calls.outcome import Outcome, describe_outcome
 from toolserver.calls.paid_call import OUR_FAULT, PaidCallRunner
 from toolserver.calls.quotas import LimitState
-from toolserver.calls.rate_limit import TOKEN_CLIENT, FreeLimits, PersonalLimits, find_distinct_quota
+from toolserver.calls.rate_limit import FreeLimits, PersonalLimits, find_distinct_quota
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.calls.sale import (
@@ -35,7 +38,7 @@ from toolserver.calls.sale import (
 from toolserver.calls.tokens import TokenChecks
 from toolserver.calls.uncharged_limit import UnchargedLimit
 from toolserver.core import ids
-from toolserver.core.caller import Caller, well_formed
+from toolserver.core.caller import Caller
 from toolserver.core.metrics import Metrics
 from toolserver.core.usage_stats import Usage
 from toolserver.errors import (
@@ -58,23 +61,6 @@ log = logging.getLogger(__name__)
 
 KEY_LENGTH = 255
 HUNG_UP = 499  # the status that is counted for a caller who did not wait for the answer; nothing is sent
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of a call, the same for every face. `no_charge` says why a premium answer was not charged."""
-
-    rendered: RenderedResponse
-    limit_states: list[LimitState] = field(default_factory=list)
-    credits_remaining: int | None = None
-    charged: int = 0
-    no_charge: str | None = None
-    receipt_id: str | None = None
-    receipt: str | None = None
-    hit: bool = False
-    key: Hashable | None = None  # under which a free answer is cached
-    client: str | None = None
-    settlement: dict[str, Any] | None = None  # x402: how the payment that came with the call was settled
 
 
 class Pipeline:
@@ -104,7 +90,7 @@ class Pipeline:
         self.usage = usage or Usage()
         self.asked_at: dict[str, float] = {}  # when each tool that is kept fresh in the background was last called
         self._idempotency = idempotency
-        self._tokens = TokenChecks(monotonic=answers.clock.monotonic, enabled=limits.enabled)
+        self.tokens = TokenChecks(ledger, monotonic=answers.clock.monotonic, enabled=limits.enabled)
         free = uncharged or UnchargedLimit(monotonic=answers.clock.monotonic, enabled=limits.enabled)
         self._paid_calls = PaidCallRunner(answers, ledger, metrics, receipts, receipted_charges, free)
         self._x402 = x402
@@ -167,7 +153,7 @@ class Pipeline:
         if operation.follow_s is not None:
             self.asked_at[operation.name] = self.answers.clock.monotonic()
         call = PaidCall(ids.call_id(), operation, arguments, {}, caller, token)
-        return _outcome(await self._paid_calls.charge_cached(call, rendered), caller)
+        return describe_outcome(await self._paid_calls.charge_cached(call, rendered), caller)
 
     def _add_payment_offer(self, operation: Operation, rejected: CallRejected) -> None:
         """Add the offer to pay by x402 to a rejection for lack of payment."""
@@ -176,7 +162,7 @@ class Pipeline:
 
     async def _admit_buyer(self, operation: Operation, caller: Caller) -> str:
         """Count a paid call against its limit. Returns the caller's token. Raises PaymentRequired, RateLimited."""
-        token = self._tokens.require(operation, caller)
+        token = self.tokens.require(operation, caller)
         if caller.limited:
             await self.premium.count("token " + fingerprint(token), operation.name)
         return token
@@ -186,16 +172,23 @@ class Pipeline:
         if outcome.client is not None:
             self.limits.give_back_spacing(outcome.client, operation.name, outcome.key)
 
-    async def call(self, operation: Operation, given: Mapping[str, Any], caller: Caller) -> Outcome:
-        """Make a call. Raises CallRejected: the caller gets no payload, and nothing was charged."""
-        return await self._count(operation, caller, self._call(operation, given, caller))
+    async def call(
+        self, operation: Operation, given: Mapping[str, Any], caller: Caller, receive: Receive | None = None
+    ) -> Outcome:
+        """Make a call. `receive` is the caller's connection, if there is one.
+
+        Raises:
+            CallRejected: the caller gets no payload, and nothing was charged.
+            Disconnected: the caller hung up while a paid answer was made; nothing was charged.
+        """
+        return await self._count(operation, caller, self._call(operation, given, caller, receive))
 
     async def check(self, operation: Operation, given: Mapping[str, Any], caller: Caller) -> int:
         """Check a paid call, compose and charge nothing; the credits that are left. Raises what `call` raises."""
         try:
             validate_arguments(operation, given)
             token = await self._admit_buyer(operation, caller)
-            return await self._tokens.check_funds(operation, token, caller, self.ledger)
+            return await self.tokens.check_funds(operation, token, caller)
         except CallRejected as rejected:
             self._add_payment_offer(operation, rejected)
             raise
@@ -211,15 +204,15 @@ class Pipeline:
             outcome = await made
             word, status = ("stale" if outcome.rendered.stale else "ok"), 200
             if operation.credits or operation.needs_token:
-                self._tokens.record(caller, known=True)
+                self.tokens.record(caller, known=True)
             return outcome
         except CallRejected as rejected:
             word, status = rejected.code, rejected.status
             if isinstance(rejected, InvalidToken):
-                self._tokens.record(caller, known=False)
+                self.tokens.record(caller, known=False)
             self._add_payment_offer(operation, rejected)
             raise
-        except anyio.get_cancelled_exc_class():
+        except (Disconnected, anyio.get_cancelled_exc_class()):
             word, status = "cancelled", HUNG_UP
             raise
         except Exception:
@@ -229,12 +222,14 @@ class Pipeline:
             self.metrics.called(operation.name, operation.tier, word, time.perf_counter() - started)
             self.usage.count(caller.agent, operation.endpoint, status, operation.tier, self.answers.clock.time())
 
-    async def _call(self, operation: Operation, given: Mapping[str, Any], caller: Caller) -> Outcome:
+    async def _call(
+        self, operation: Operation, given: Mapping[str, Any], caller: Caller, receive: Receive | None
+    ) -> Outcome:
         arguments = validate_arguments(operation, given)
         if operation.follow_s is not None:
             self.asked_at[operation.name] = self.answers.clock.monotonic()
         if operation.tier is Tier.PREMIUM:
-            return await self._call_premium(operation, arguments, given, caller)
+            return await self._call_premium(operation, arguments, given, caller, receive)
         if operation.personal:
             with name_storage_failure():
                 return await self._call_personal(operation, arguments, caller)
@@ -244,25 +239,13 @@ class Pipeline:
         rendered = found or await self.answers.make(operation, arguments, key)
         return Outcome(show_answer(caller, rendered), limit_states, hit=found is not None, key=key, client=client)
 
-    async def identify_client(self, caller: Caller) -> str:
-        """The name that limits count by: the token that pays for a valid one, else the caller's address."""
-        if caller.token and well_formed(caller.token) and not self._tokens.is_suspect(caller):
-            try:
-                payer = await self.ledger.find_payer(caller.token)
-                self._tokens.record(caller, known=payer is not None)
-                if payer is not None:
-                    return f"{TOKEN_CLIENT}{payer}"
-            except PaymentRequired:
-                log.info("the ledger is away: a free call counts by address")
-        return caller.client
-
     async def _limit(
         self, operation: Operation, arguments: BaseModel, caller: Caller
     ) -> tuple[str | None, list[LimitState]]:
         """Count a free call: by every limit that applies, or by none when one of them refuses it."""
         if not caller.limited or not self.limits.enabled or not (operation.spaced or operation.quotas):
             return None, []
-        client = await self.identify_client(caller) if caller.token else caller.client
+        client = await self.tokens.identify_client(caller)
         if operation.quotas:
             await self.personal.look(client, operation.name, operation.quotas)
         limit_states = []
@@ -276,11 +259,11 @@ class Pipeline:
 
     async def _call_personal(self, operation: Operation, arguments: BaseModel, caller: Caller) -> Outcome:
         """An answer for this caller alone: made for each call, with the caller known to the tool, and never cached."""
-        self._tokens.check(caller)
-        token = self._tokens.require(operation, caller) if operation.needs_token else None
+        self.tokens.check(caller)
+        token = self.tokens.require(operation, caller) if operation.needs_token else None
         remaining = None if token is None else await self.ledger.balance(token)
         if caller.limited:
-            client = await self.identify_client(caller) if caller.token else caller.client
+            client = await self.tokens.identify_client(caller)
             await self.personal.count(client, operation.name, operation.quotas)
         rendered = await self.answers.compose(operation, arguments, caller)
         if rendered.nothing:
@@ -289,17 +272,25 @@ class Pipeline:
         return Outcome(rendered, [], remaining, settlement=settlement)
 
     async def _call_premium(
-        self, operation: Operation, arguments: BaseModel, given: Mapping[str, Any], caller: Caller
+        self,
+        operation: Operation,
+        arguments: BaseModel,
+        given: Mapping[str, Any],
+        caller: Caller,
+        receive: Receive | None,
     ) -> Outcome:
         if caller.payment is not None and self._x402 is not None:
             if caller.limited:
                 await self.premium.count(caller.client, operation.name)
-            sold, settlement = await self._x402.sell(operation, arguments, given, caller)
-            return replace(_outcome(sold, None), settlement=settlement)  # with its receipt: no token finds it later
+            sell_once = partial(self._x402.sell, operation, arguments, given, caller)
+            sold, settlement = await run_unless_disconnected(receive, sell_once)
+            return replace(
+                describe_outcome(sold, None), settlement=settlement
+            )
         token = await self._admit_buyer(operation, caller)
 
         async def sell(call_id: str) -> PaidCallResult:
-            return await self._paid_calls.run(PaidCall(call_id, operation, arguments, given, caller, token))
+            return await self._paid_calls.run(PaidCall(call_id, operation, arguments, given, caller, token, receive))
 
         if caller.idempotency_key is not None and not 1 <= len(caller.idempotency_key) <= KEY_LENGTH:
             raise InvalidArguments(f"An Idempotency-Key has 1 to {KEY_LENGTH} characters.", errors=[])
@@ -310,9 +301,4 @@ class Pipeline:
             sold = await self._idempotency.once(
                 fingerprint(token), caller.idempotency_key, request, sell, pack=pack_sale, unpack=unpack_sale
             )
-        return _outcome(sold, caller)
-
-
-def _outcome(sold: PaidCallResult, caller: Caller | None) -> Outcome:
-    carried = None if caller is not None and caller.receipt_reference else sold.receipt
-    return Outcome(sold.rendered, [], sold.remaining, sold.charged, sold.reason, sold.receipt_id, carried)
+        return describe_outcome(sold, caller)

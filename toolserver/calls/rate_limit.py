@@ -100,6 +100,7 @@ class FreeLimits:
     ) -> None:
         """`scope` is what callers without a token are spaced by."""
         self.enabled, self._by_question = enabled, scope == "question"
+        self._monotonic = monotonic
         self.daily = Bucket(Quota("daily", daily, 86400), monotonic=monotonic, keys=keys)
         self.spacing = Bucket(Quota("spacing", 1, spacing_s), monotonic=monotonic, keys=keys)
         self._wide = [Bucket(each.quota.widen(), monotonic=monotonic, keys=keys) for each in (self.daily, self.spacing)]
@@ -125,22 +126,23 @@ class FreeLimits:
         """
         if not self.enabled:
             return []
-        by_question = self._is_spaced_by_question(client)
-        key = self._spacing_key(client, endpoint, question)
-        if spaced and not (verdict := self.spacing.look(key)).allowed:
-            raise self._reject_spacing(endpoint, verdict, by_question=by_question)
-        wide = self._check_wider(client, endpoint, spaced=spaced and not by_question)
-        values = self._count_distinct(distinct, (endpoint, question) if spaced and by_question else None)
+        now, by_question = self._monotonic(), self._is_spaced_by_question(client)
+        key = f"{client} {endpoint} {question!r}" if by_question else f"{client} {endpoint}"
+        daily, spacing = self.daily, self.spacing
+        if spaced and spacing.find_wait(key, now):
+            raise self._reject_spacing(endpoint, spacing.look(key), by_question=by_question)
+        wide = self._check_wider(client, endpoint, spaced=spaced and not by_question) if client.endswith("/64") else []
+        asked = (endpoint, question) if spaced and by_question else None
+        values = self._count_distinct(distinct, asked) if distinct or asked else []
         for quota, value in values:
             self.distinct.check(client, quota, value)
-        day = self.daily.take(client)
-        if not day.allowed:
-            raise make_rejection(self.daily.quota, day)
+        if daily.find_wait(client, now):
+            raise make_rejection(daily.quota, daily.look(client))
         for bucket, name in wide:
             bucket.take(name)
-        limit_states = [LimitState(self.daily.quota, day)]
+        limit_states = [LimitState(daily.quota, daily.count(client, now))]
         if spaced:
-            limit_states.append(LimitState(self.spacing.quota, self.spacing.take(key)))
+            limit_states.append(LimitState(spacing.quota, spacing.count(key, now)))
         for quota, value in values:
             self.distinct.take(client, quota, value)
         return limit_states

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from pydantic import BaseModel
 
+from toolserver.calls.disconnect import Receive
 from toolserver.calls.response import RenderedResponse
 from toolserver.core.caller import Caller, token_hash
 from toolserver.errors import BillingUnavailable, PaymentRequired
@@ -20,7 +21,10 @@ _WITH_CREDITS = ("mcp", "stdio")  # there the answer says what is left, and the 
 
 
 class PaidCall(NamedTuple):
-    """A call to a premium tool, and the token that pays for it. `given` are the arguments as the caller wrote them."""
+    """A call to a premium tool, and the token that pays for it. `given` are the arguments as the caller wrote them.
+
+    `receive` is the caller's connection, where there is one: it is watched while an answer is made.
+    """
 
     call_id: str
     operation: Operation
@@ -28,6 +32,7 @@ class PaidCall(NamedTuple):
     given: Mapping[str, Any]
     caller: Caller
     token: str
+    receive: Receive | None = None
 
 
 class PaidCallResult(NamedTuple):

@@ -135,9 +135,8 @@ class SharedCounter:
 
 def _allow(quota: Quota, us: int) -> Verdict:
     """The verdict on an allowed call after which the bucket is full in `us` microseconds."""
-    after = us / 1e6
-    remaining = int((quota.window_s - after) / (quota.window_s / quota.quota) + 1e-3)
-    return Verdict(True, max(remaining, 0), max(after, 0.0), 0.0)
+    reset_s = max(us / 1e6, 0.0)
+    return Verdict(True, quota.remaining(reset_s), reset_s, 0.0)
 
 
 class SharedFreeLimits(FreeLimits):
@@ -180,10 +179,10 @@ class SharedFreeLimits(FreeLimits):
         self, client: str, endpoint: str, question: Hashable, steps: list[LimitStep], found: list[Verdict]
     ) -> list[LimitState]:
         """What the client has left. This instance remembers the call too, for the time when the memory is lost."""
-        states = [LimitState(self.daily.quota, found[-1])]
+        states = [LimitState(self.daily.quota, found[-1].reset_s)]
         self._own.daily.take(client)
         if steps[0].quota is self.spacing.quota:
-            states.append(LimitState(self.spacing.quota, found[0]))
+            states.append(LimitState(self.spacing.quota, found[0].reset_s))
             self._own.spacing.take(self._spacing_key(client, endpoint, question))
         return states
 

@@ -1,26 +1,60 @@
 """The tokens of calls, checked before the ledger is asked: there, well formed, and not one of many inventions."""
 
+import logging
 from collections.abc import Callable
 
 from cachetools import LRUCache
 
 from toolserver.calls.quotas import KEYS, Bucket, LimitState, Quota
-from toolserver.core.caller import Caller, token_hash, well_formed
-from toolserver.errors import InsufficientCredits, InvalidToken, MissingToken, RateLimited
+from toolserver.calls.rate_limit import TOKEN_CLIENT
+from toolserver.core.caller import Caller, bearer, token_hash, well_formed
+from toolserver.errors import InsufficientCredits, InvalidToken, MissingToken, PaymentRequired, RateLimited
 from toolserver.ledger.protocol import Ledger
 from toolserver.registry.registry import Operation
 
+log = logging.getLogger(__name__)
+
 TRIES = Quota("unknown tokens", 30, 60)
+CLIENT_S = 1.0  # for how long the ledger is not asked again whose credits a token spends
 GOOD = 10_000  # tokens remembered as good, so that a neighbour's attempts do not shut out a customer
+
+
+_NOBODY = ("", 0.0)
 
 
 class TokenChecks:
     """Counts the tokens that the ledger did not know by the address they came from, and refuses more of them."""
 
-    def __init__(self, *, monotonic: Callable[[], float], enabled: bool = True, keys: int = KEYS) -> None:
-        self._enabled = enabled
+    def __init__(
+        self, ledger: Ledger, *, monotonic: Callable[[], float], enabled: bool = True, keys: int = KEYS
+    ) -> None:
+        self._ledger, self._enabled = ledger, enabled
         self._tries = Bucket(TRIES, monotonic=monotonic, keys=keys)
         self._good: LRUCache[bytes, bool] = LRUCache(GOOD)
+        self._monotonic = monotonic
+        self._clients: LRUCache[bytes, tuple[str, float]] = LRUCache(GOOD)
+
+    def find_client(self, header: bytes) -> str | None:
+        """The name that limits count by for an Authorization header, if the ledger gave it within the last second."""
+        token = bearer(header.decode("latin-1"))
+        if token is None:
+            return None
+        name, until = self._clients.get(token_hash(token), _NOBODY)
+        return name if self._monotonic() < until else None
+
+    async def identify_client(self, caller: Caller) -> str:
+        """The name that limits count by: the token that pays for a valid one, else the caller's address."""
+        if caller.token and well_formed(caller.token) and not self.is_suspect(caller):
+            try:
+                payer = await self._ledger.find_payer(caller.token)
+                self.record(caller, known=payer is not None)
+                if payer is not None:
+                    name = f"{TOKEN_CLIENT}{payer}"
+                    self._clients[token_hash(caller.token)] = name, self._monotonic() + CLIENT_S
+                    return name
+            except PaymentRequired:
+                log.info("the ledger is away: a free call counts by address")
+        return caller.client
 
     def require(self, operation: Operation, caller: Caller) -> str:
         """The caller's token. Raises PaymentRequired, RateLimited."""
@@ -47,15 +81,15 @@ class TokenChecks:
             wait = max(1, int(verdict.retry_after_s + 0.999))
             raise RateLimited(
                 f"Too many unknown tokens came from this address. Try again in {wait} s.",
-                headers={"Retry-After": str(wait), "RateLimit": LimitState(TRIES, verdict).header},
+                headers={"Retry-After": str(wait), "RateLimit": LimitState(TRIES, verdict.reset_s).header},
                 retry_after_seconds=wait,
                 limit=TRIES.name,
             )
 
-    async def check_funds(self, operation: Operation, token: str, caller: Caller, ledger: Ledger) -> int:
+    async def check_funds(self, operation: Operation, token: str, caller: Caller) -> int:
         """The credits of a token that can pay for a call. Raises PaymentRequired."""
         try:
-            left = await ledger.balance(token)
+            left = await self._ledger.balance(token)
         except InvalidToken:
             self.record(caller, known=False)
             raise

@@ -3,7 +3,6 @@
 No value is ever repeated, because a value may be a secret.
 """
 
-import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from toolserver.core.similar_names import find_similar
 from toolserver.settings import FILE, PREFIX, Settings
 
 _TABLE = re.compile(r"\s*\[\s*([\w.\s\"'-]+?)\s*\]\s*(?:#.*)?")
@@ -69,7 +69,7 @@ def _describe(error: Mapping[str, Any]) -> str:
 
 
 def _find_near(setting: str) -> str | None:
-    return next(iter(difflib.get_close_matches(setting, list(list_settings()), n=1, cutoff=0.7)), None)
+    return next(iter(find_similar(setting, list(list_settings()), most=1, least=0.7)), None)
 
 
 def _find_place(setting: str) -> str | None:

@@ -4,11 +4,14 @@ import functools
 import hashlib
 import ipaddress
 import re
+import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 TOKEN = re.compile(r"svc_live_[0-9a-f]{64}")
 _SECRET = re.compile(r"(svc_[a-z]+_)([0-9a-f]{16,})")
+_MAPPED = bytes(10) + b"\xff\xff"  # what IPv4 addresses begin with where they are written as IPv6
+PEERS, CLIENTS, LONGEST_KEPT = 1024, 16_384, 200  # verdicts kept, and the longest header that is worth keeping
 REFERENCE = "reference"  # what `Prefer: receipt=` and MCP's `_meta.receipt` ask for where the id is enough
 
 
@@ -59,39 +62,56 @@ def well_formed(token: str) -> bool:
 
 
 class Addresses:
-    """Derives the address that limits count by from the socket's peer and X-Forwarded-For."""
+    """Derives the address that limits count by from the socket's peer and X-Forwarded-For.
+
+    What was derived is kept, for those who were last seen, so that a call costs one look into a table.
+    """
 
     def __init__(self, trusted_proxies: Iterable[str], note_untrusted: Callable[[str], None] | None = None) -> None:
         """`note_untrusted` gets the peer of each request whose header is not believed."""
-        self._trusted = [ipaddress.ip_network(p, strict=False) for p in trusted_proxies]
+        self._trusted = [_Network(ipaddress.ip_network(each, strict=False)) for each in trusted_proxies]
         self._note_untrusted = note_untrusted
-        self._known: dict[str, str] = {}
+        self.is_trusted = functools.lru_cache(PEERS)(self._is_trusted)
+        self._find_direct = functools.lru_cache(CLIENTS)(_name_client)
+        self._find_forwarded = functools.lru_cache(CLIENTS)(self._read_forwarded)
 
     def client(self, peer: str, forwarded: str | None = None) -> str:
         """Return an IPv4 address, or the /64 of an IPv6 address. The header, read from the right, is
         believed only when a trusted proxy sent it."""
-        if forwarded is not None:
-            if self._trusted and self.is_trusted(peer):
-                for hop in reversed(forwarded.split(",")):
-                    peer = _without_port(hop.strip())
-                    if not self.is_trusted(peer):
-                        break
-            elif self._note_untrusted is not None:
+        if forwarded is None:
+            return self._find_direct(peer)
+        if not self._trusted or not self.is_trusted(peer):
+            if self._note_untrusted is not None:
                 self._note_untrusted(peer)
-        name = self._known.get(peer)
-        if name is None:
-            name = _by_network(peer)
-            if len(self._known) < 4096:
-                self._known[peer] = name
-        return name
+            return self._find_direct(peer)
+        return (self._find_forwarded if len(forwarded) <= LONGEST_KEPT else self._read_forwarded)(forwarded)
 
-    def is_trusted(self, address: str) -> bool:
+    def _read_forwarded(self, forwarded: str) -> str:
+        """The client of a header that a trusted proxy sent: the last hop that is no trusted proxy itself."""
+        hop = ""
+        for written in reversed(forwarded.split(",")):
+            hop = _without_port(written.strip())
+            if not self.is_trusted(hop):
+                break
+        return _name_client(hop)
+
+    def _is_trusted(self, address: str) -> bool:
         """Whether an address is in a network of trusted proxies."""
-        try:
-            parsed = ipaddress.ip_address(address)
-        except ValueError:
-            return False
-        return any(parsed in network for network in self._trusted)
+        packed = _pack_address(address)
+        return packed is not None and any(network.holds(packed) for network in self._trusted)
+
+
+class _Network:
+    """A network of addresses, as the bytes of an address are compared with it."""
+
+    __slots__ = ("_mask", "_network", "_size")
+
+    def __init__(self, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> None:
+        self._size = len(network.network_address.packed)
+        self._network, self._mask = int(network.network_address), int(network.netmask)
+
+    def holds(self, packed: bytes) -> bool:
+        return len(packed) == self._size and int.from_bytes(packed) & self._mask == self._network
 
 
 def wider_network(client: str) -> str | None:
@@ -111,13 +131,21 @@ def _without_port(address: str) -> str:
     return address.partition(":")[0] if address.count(":") == 1 else address
 
 
-def _by_network(address: str) -> str:
+def _pack_address(address: str) -> bytes | None:
+    """The 4 or 16 bytes of an address without a zone; None for what is no address."""
     try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
+        return socket.inet_pton(socket.AF_INET6 if ":" in address else socket.AF_INET, address)
+    except (OSError, ValueError):  # ValueError: a null byte, or a character beyond ASCII
+        return None
+
+
+def _name_client(address: str) -> str:
+    """An IPv4 address as it is, also where it is written as IPv6; the /64 of an IPv6 address; else `unknown`."""
+    packed = _pack_address(address.partition("%")[0])
+    if packed is None:
         return "unknown"
-    if parsed.version == 6:
-        if parsed.ipv4_mapped is not None:
-            return str(parsed.ipv4_mapped)
-        return str(ipaddress.ip_network((parsed, 64), strict=False))
-    return str(parsed)
+    if len(packed) == 16:
+        if not packed.startswith(_MAPPED):
+            return f"{socket.inet_ntop(socket.AF_INET6, packed[:8] + bytes(8))}/64"
+        packed = packed[12:]
+    return socket.inet_ntop(socket.AF_INET, packed)

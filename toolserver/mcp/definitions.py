@@ -1,6 +1,5 @@
 """What `tools/list` says: the registry's operations as MCP tools, and a client's choice among them, ready as bytes."""
 
-import difflib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
@@ -9,6 +8,7 @@ from cachetools import LRUCache
 
 from toolserver.calls.arguments import validate_arguments
 from toolserver.calls.cache_key import build_cache_key
+from toolserver.core.similar_names import find_similar
 from toolserver.errors import InvalidArguments
 from toolserver.mcp.messages import LIST_TTL_MS, encode
 from toolserver.mcp.token_argument import add_token_argument
@@ -100,7 +100,7 @@ class ToolChoice:
     that cannot be called here to the toolset that has it. `short_meta`: answers have little in their `_meta`.
     """
 
-    __slots__ = ("definitions", "fixed", "hidden", "listed", "routes", "short_meta")
+    __slots__ = ("_names", "definitions", "fixed", "hidden", "listed", "routes", "short_meta")
 
     def __init__(
         self,
@@ -113,6 +113,7 @@ class ToolChoice:
     ) -> None:
         self.short_meta = short_meta
         self.routes, self.definitions, self.fixed, self.hidden = routes, definitions, fixed, hidden
+        self._names = [*routes, *hidden]
         tools = b'{"tools":' + encode(definitions)
         self.listed = {True: tools + _LIST_HINTS, False: tools}
 
@@ -122,7 +123,7 @@ class ToolChoice:
         if name in self.hidden:
             where = f"connect with ?toolset={self.hidden[name]} or ?tools={name} to call it"
             return f"Unknown tool: {name} is not among the tools chosen for this connection; {where}.", [name]
-        near = difflib.get_close_matches(name, [*self.routes, *self.hidden], n=3)
+        near = find_similar(name, self._names)
         meant = f" Did you mean {' or '.join(near)}?" if near else ""
         return f"Unknown tool: {name}.{meant} tools/list has the names.", near
 

@@ -12,18 +12,18 @@ from typing import Any
 
 from anyio.abc import TaskGroup
 
-from toolserver.calls.disconnect import run_unless_disconnected
+from toolserver.calls.disconnect import Disconnected
 from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.quotas import Bucket, Quota
 from toolserver.core import ids
-from toolserver.core.caller import Addresses, Caller, bearer
+from toolserver.core.caller import Addresses, Caller, bearer, mask_secrets
 from toolserver.errors import RateLimited
 from toolserver.mcp import errors, messages
 from toolserver.mcp.asgi import METHODS, POST_ONLY, Headers, Receive, ResponseSender, Scope, Send, body_of, replay_body
 from toolserver.mcp.definitions import ToolChoice, ToolChoices, ToolRoute
 from toolserver.mcp.errors import MessageRefusal
 from toolserver.mcp.fast_path import FastPath, arguments_of, is_modern_request, is_plain_notification
-from toolserver.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, UNSET, Message
+from toolserver.mcp.messages import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, UNSET, Message
 from toolserver.mcp.request_guard import RequestGuard
 from toolserver.mcp.results import ToolResult
 from toolserver.mcp.sdk import Sdk, fixtures
@@ -123,12 +123,25 @@ class McpEndpoint:
         message, modern = post.message, post.modern
         if message is None or modern is None or message.id is UNSET:
             return None
-        route = choice.routes.get(message.params.name) if message.method == "tools/call" else None
+        is_call = message.method == "tools/call"
+        route = choice.routes.get(message.params.name) if is_call else None
         if route is None:
             core = self._find_prepared(post, message, choice, modern=modern)
+            if core is None and is_call:
+                self._refuse_unknown_tool(post, message, choice, modern=modern)
         else:
             core = await self._answer_from_cache(post, route, message, choice)
         return None if core is None else messages.response(message.id, core, messages.end(modern=modern))
+
+    def _refuse_unknown_tool(self, post: IncomingPost, message: Message, choice: ToolChoice, *, modern: bool) -> None:
+        """Raises MessageRefusal for a well-formed call to a tool that there is not: strangers can ask for many."""
+        params = message.params
+        if self._everything or not params.name or not params.plain or arguments_of(params) is None:
+            return
+        self._count_uncommon(post)
+        told, near = choice.describe_unknown(mask_secrets(params.name))
+        data = {"did_you_mean": near} if near else None
+        raise MessageRefusal(400 if modern else 200, INVALID_PARAMS, told, data=data)
 
     def _find_prepared(self, post: IncomingPost, message: Message, choice: ToolChoice, *, modern: bool) -> bytes | None:
         if self._everything and message.method != "tools/call" and (b"mcp-session-id" in post.headers or not modern):
@@ -142,9 +155,10 @@ class McpEndpoint:
     ) -> bytes | None:
         client = None
         if self._limits.enabled:
-            if b"authorization" in post.headers:
+            token = post.headers.get(b"authorization")
+            client = self._client(post) if token is None else self._fast.pipeline.tokens.find_client(token)
+            if client is None:
                 return None  # a valid token is its own client, and only the ledger knows
-            client = self._client(post)
         try:
             agent = post.headers.get(b"user-agent", b"").decode("latin-1")
             fast = self._fast
@@ -187,11 +201,10 @@ class McpEndpoint:
         caller = replace(self._caller(post), short_meta=short_meta)
         if meta is not UNSET:
             caller = meta.add_to(caller)
-
-        async def work() -> ToolResult:
-            return await self._fast.call(route, message.params, given, caller)
-
-        return await run_unless_disconnected(post.receive, work) if route.operation.credits else await work()
+        try:
+            return await self._fast.call(route, message.params, given, caller, post.receive)
+        except Disconnected:
+            return None
 
     async def _by_sdk(self, post: IncomingPost, choice: ToolChoice) -> None:
         self._count_uncommon(post)

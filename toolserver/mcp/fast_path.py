@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from toolserver.calls.disconnect import Receive
 from toolserver.calls.pipeline import Pipeline
 from toolserver.core.caller import Caller
 from toolserver.errors import CallRejected
@@ -105,12 +106,23 @@ class FastPath:
         pipeline.count_hit(route.operation, now, agent)
         return render_core(rendered)
 
-    async def call(self, route: ToolRoute, params: Params, given: dict[str, Any], caller: Caller) -> ToolResult:
-        """The result of a call, good or bad. Under which key arguments written like these are cached is remembered."""
+    async def call(
+        self,
+        route: ToolRoute,
+        params: Params,
+        given: dict[str, Any],
+        caller: Caller,
+        receive: Receive | None = None,
+    ) -> ToolResult:
+        """The result of a call, good or bad. Under which key arguments written like these are cached is remembered.
+
+        Raises:
+            Disconnected: the client of the connection `receive` hung up while a paid answer was made.
+        """
         try:
             given = drop_host_arguments(route.operation, given, self.pipeline.metrics.dropped_argument)
             plain, caller = take_token(route.operation, given, caller)
-            outcome = await self.pipeline.call(route.operation, plain, caller)
+            outcome = await self.pipeline.call(route.operation, plain, caller, receive)
         except CallRejected as rejected:
             return self.reject(rejected, caller.request_id)
         if plain is given and given and params.arguments is not UNSET and outcome.key is not None:

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from toolserver.calls.pipeline import Outcome
+from toolserver.calls.outcome import Outcome
 from toolserver.calls.response import RenderedResponse, with_credits, with_credits_escaped
 from toolserver.errors import CallRejected
 from toolserver.mcp import messages

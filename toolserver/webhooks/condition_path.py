@@ -1,8 +1,9 @@
 """Whether the path of a condition can lead anywhere in the payloads of an endpoint, judged by their schema."""
 
-import difflib
 from collections.abc import Iterator
 from typing import Any
+
+from toolserver.core.similar_names import find_similar
 
 Schema = dict[str, Any]
 
@@ -53,6 +54,6 @@ def _complain(walked: str, step: str, options: list[Schema]) -> str:
     names = sorted({name for option in options for name in option.get("properties", {})})
     if not names:
         return f"{where} no member {step}."
-    near = difflib.get_close_matches(step, names, n=1)
+    near = find_similar(step, names, most=1)
     hint = f" Did you mean {near[0]}?" if near else ""
     return f"{where} no member {step}; it has: {', '.join(names)}.{hint}"
