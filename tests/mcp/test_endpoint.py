@@ -803,3 +803,19 @@ async def test_with_meta_short_on_the_address_answers_keep_little_of_their_meta(
         assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
     assert "sources" in whole["structuredContent"]["_meta"]
     assert error_of(wrong)["data"] == {"meta": ["full", "short"]}
+
+
+async def test_wrong_tool_names_are_refused_without_the_sdk_and_not_without_end() -> None:
+    async with running(limited=True) as service, service.client() as http:
+        answers = [await post(http, asked("tools/call", {"name": "wrd", "arguments": {}})) for _ in range(260)]
+
+    refused = [answer for answer in answers if answer.status_code == 429]
+    assert error_of(answers[0])["data"] == {"did_you_mean": ["word"]}
+    assert len(refused) >= 10
+    assert "Too many uncommon messages" in error_of(refused[0])["message"]
+
+
+async def test_a_secret_given_as_the_name_of_a_tool_is_not_repeated(http: httpx.AsyncClient) -> None:
+    secret = "svc_live_" + "0123456789abcdef" * 4
+
+    assert secret not in (await post(http, asked("tools/call", {"name": secret}))).text
