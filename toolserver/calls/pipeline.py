@@ -284,9 +284,7 @@ class Pipeline:
                 await self.premium.count(caller.client, operation.name)
             sell_once = partial(self._x402.sell, operation, arguments, given, caller)
             sold, settlement = await run_unless_disconnected(receive, sell_once)
-            return replace(
-                describe_outcome(sold, None), settlement=settlement
-            )
+            return replace(describe_outcome(sold, None), settlement=settlement)
         token = await self._admit_buyer(operation, caller)
 
         async def sell(call_id: str) -> PaidCallResult:

@@ -8,6 +8,7 @@ Check and write happen without an await between them, so one process needs no lo
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
+from math import inf
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel
@@ -32,7 +33,10 @@ def find_distinct_quota(operation: Operation, arguments: BaseModel) -> tuple[Quo
 
 
 class _SeenValues(NamedTuple):
-    """The values that a client asked for and when each was counted. From `until` on, none of them counts."""
+    """The values that a client asked for and when each was counted: some may be older than the window by now.
+
+    From `until` on, none of them counts.
+    """
 
     until: float
     at: dict[str, float]
@@ -55,10 +59,13 @@ class DistinctValueLimit:
             self._check(wider, quota.widen(), value)
 
     def _check(self, client: str, quota: Quota, value: str) -> None:
+        seen = self._seen.get(f"{client} {quota.name}")
+        if seen is None or len(seen.at) < quota.quota:
+            return
         now = self._monotonic()
-        seen = self._recent(client, quota, now)
-        if value not in seen and len(seen) >= quota.quota:
-            oldest = min(seen.values())
+        recent = _find_recent(seen, quota, now)
+        if value not in recent and len(recent) >= quota.quota:
+            oldest = min(recent.values())
             raise make_rejection(quota, Verdict(False, 0, quota.window_s, oldest + quota.window_s - now))
 
     def take(self, client: str, quota: Quota, value: str) -> None:
@@ -68,21 +75,21 @@ class DistinctValueLimit:
             self._take(wider, quota.widen(), value)
 
     def _take(self, client: str, quota: Quota, value: str) -> None:
-        now = self._monotonic()
-        seen = self._recent(client, quota, now)
-        seen.setdefault(value, now)
-        key = f"{client} {quota.name}"
-        self._seen.pop(key, None)
-        self._seen[key] = _SeenValues(now + quota.window_s, seen)
+        now, key = self._monotonic(), f"{client} {quota.name}"
+        seen = self._seen.pop(key, None)
+        at = {} if seen is None else seen.at if len(seen.at) < quota.quota else _find_recent(seen, quota, now)
+        if at.get(value, -inf) <= now - quota.window_s:
+            at[value] = now
+        self._seen[key] = _SeenValues(now + quota.window_s, at)
         for _ in range(min(DROPPED, len(self._seen))):
             if next(iter(self._seen.values())).until > now and len(self._seen) <= self._clients:
                 break
             self._seen.popitem(last=False)
 
-    def _recent(self, client: str, quota: Quota, now: float) -> dict[str, float]:
-        """The client's values of the current window, each with the time at which it was counted."""
-        seen = self._seen.get(f"{client} {quota.name}")
-        return {value: at for value, at in seen.at.items() if at > now - quota.window_s} if seen else {}
+
+def _find_recent(seen: _SeenValues, quota: Quota, now: float) -> dict[str, float]:
+    """The values of the current window, each with the time at which it was counted."""
+    return {value: at for value, at in seen.at.items() if at > now - quota.window_s}
 
 
 class FreeLimits:
@@ -101,6 +108,7 @@ class FreeLimits:
         """`scope` is what callers without a token are spaced by."""
         self.enabled, self._by_question = enabled, scope == "question"
         self._monotonic = monotonic
+        self._questions: dict[str, Quota] = {}  # by endpoint
         self.daily = Bucket(Quota("daily", daily, 86400), monotonic=monotonic, keys=keys)
         self.spacing = Bucket(Quota("spacing", 1, spacing_s), monotonic=monotonic, keys=keys)
         self._wide = [Bucket(each.quota.widen(), monotonic=monotonic, keys=keys) for each in (self.daily, self.spacing)]
@@ -166,7 +174,11 @@ class FreeLimits:
         found = [] if distinct is None else [distinct]
         if asked is not None:
             endpoint, question = asked
-            found.append((Quota(f"questions {endpoint}", QUESTIONS, self.spacing.quota.window_s), repr(question)))
+            quota = self._questions.get(endpoint)
+            if quota is None:
+                quota = Quota(f"questions {endpoint}", QUESTIONS, self.spacing.quota.window_s)
+                self._questions[endpoint] = quota
+            found.append((quota, repr(question)))
         return found
 
     def _is_spaced_by_question(self, client: str) -> bool:
