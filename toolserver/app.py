@@ -145,7 +145,7 @@ class Service:
             store = None if parts.in_memory else await open_(open_store(settings, clock))
             history, sources, sizes = await restore_history(store, usage, clock)
             memory = await open_(open_shared_memory(settings, metrics))
-            fetching = (metrics, parts.transport, parts.record, sources)
+            fetching = (metrics, parts.transport, parts.record, sources, memory)
             fetcher = await open_(open_fetcher(settings, facts, clock, *fetching))
             tasks = await open_(open_tasks())
             cache = build_source_cache(settings, fetcher, clock, tasks, store, sizes, memory)

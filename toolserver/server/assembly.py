@@ -38,6 +38,7 @@ from toolserver.upstream.http_sender import RecordExchange
 from toolserver.upstream.reading import SourceReader
 from toolserver.upstream.secret_removal import SecretRemover
 from toolserver.upstream.shared_fetch import FetchInMemory
+from toolserver.upstream.shared_lanes import SharedLanes
 from toolserver.upstream.size_guard import SERIES, SizeGuard
 from toolserver.upstream.source_history import SourceHistory
 from toolserver.x402.headers import TOPUP_PATH
@@ -80,8 +81,12 @@ async def open_fetcher(
     transport: Any = None,
     record: RecordExchange | None = None,
     history: SourceHistory | None = None,
+    memory: SharedMemory | None = None,
 ) -> AsyncIterator[Fetcher]:
-    """Open the fetcher, which asks the upstreams. Leaving the block closes its connections within 2 s."""
+    """Open the fetcher, which asks the upstreams; with `memory` budgets of hosts hold over all instances.
+
+    Leaving the block closes its connections within 2 s.
+    """
     contact = f"; {facts.contact}" if facts.contact else ""
     fetcher = Fetcher(
         clock=clock,
@@ -93,6 +98,7 @@ async def open_fetcher(
         transport=transport,
         record=record,
         history=history,
+        lanes=None if memory is None else SharedLanes(memory, clock),
     )
     metrics.follow_budgets(fetcher.list_budgets)
     metrics.follow_announcements(fetcher.announcements.list_all)

@@ -23,6 +23,7 @@ from toolserver.upstream.http_sender import HttpSender, RecordExchange
 from toolserver.upstream.large_bodies import BodyPlace, LargeBodies
 from toolserver.upstream.refusals import HostRefusals
 from toolserver.upstream.sending_time import SendingTime
+from toolserver.upstream.shared_lanes import SharedLanes
 from toolserver.upstream.source import Get, Keys, Request, Source
 from toolserver.upstream.source_errors import (
     HostRefused,
@@ -89,7 +90,8 @@ def _judge_life(source: Source[Any, Any], parsed: ParsedBody, now: datetime) -> 
 class Fetcher:
     """Fetches from upstreams. With `via`, every request goes to that loopback address (the simulated world).
 
-    `record` is given every exchange, also one that failed; `history` counts how each source did.
+    `record` is given every exchange, also one that failed; `history` counts how each source did; with `lanes` the paces
+    and budgets of hosts hold over all instances.
     """
 
     def __init__(
@@ -104,10 +106,11 @@ class Fetcher:
         transport: "httpx.AsyncBaseTransport | None" = None,
         record: RecordExchange | None = None,
         history: SourceHistory | None = None,
+        lanes: SharedLanes | None = None,
     ) -> None:
         self.history = history or SourceHistory(clock)
         self._clock, self._keys, self._barred, self._observe = clock, keys, _BARRED[licence_policy], observe
-        self._throttle, self._large = Throttle(clock=clock, keys=keys), LargeBodies()
+        self._throttle, self._large = Throttle(clock=clock, keys=keys, shared=lanes), LargeBodies()
         self.health = SourceHealth(clock, history=self.history)
         self._health_for_callers = SourceHealth(clock, is_for_callers=True, history=self.history)
         self.announcements, self.refusals = Announcements(clock), HostRefusals(clock)

@@ -23,13 +23,18 @@ class ChosenShare:
     """The part of a budget for callers' queries: never more than `share` within a period, and an end to each burst."""
 
     def __init__(self, share: int, period_s: float) -> None:
-        self._most = max(1.0, share * BURST)
-        self._per_s = max(share - self._most, 1.0) / period_s
-        self._left, self._counted_at = self._most, 0.0
+        self.most = max(1.0, share * BURST)
+        self._per_s = max(share - self.most, 1.0) / period_s
+        self._left, self._counted_at = self.most, 0.0
+
+    @property
+    def interval_s(self) -> float:
+        """Seconds after which one more may be sent."""
+        return 1 / self._per_s
 
     def count_left(self, now: float) -> float:
         """Return how many requests may be sent at once; `now` is monotonic, in seconds."""
-        self._left = min(self._most, self._left + (now - self._counted_at) * self._per_s)
+        self._left = min(self.most, self._left + (now - self._counted_at) * self._per_s)
         self._counted_at = now
         return self._left
 
@@ -38,10 +43,18 @@ class ChosenShare:
 
 
 class HostLane:
-    """Seats, distances and budgets. Callers' queries come after all others and leave one seat free."""
+    """Seats, distances and budgets. Callers' queries come after all others and leave one seat free.
 
-    def __init__(self, parallel: int, gap_s: float, budget: int, period_s: float, reserve: float) -> None:
+    While `is_alone` is set, this is one of several `instances` that do not know of each other: it takes its share.
+    """
+
+    def __init__(
+        self, parallel: int, gap_s: float, budget: int, period_s: float, reserve: float, instances: int = 1
+    ) -> None:
         self.budget, self.period_s, self._gap_s = budget, period_s, gap_s
+        self.is_alone, self._instances = False, instances
+        self._own_budget = max(1, budget // instances)
+        self._own_period_s = period_s if budget >= instances else period_s * instances / budget
         self.next_at = 0.0
         self.changed = anyio.Event()
         self._seats = {False: parallel, True: parallel if reserve == 0 else max(1, parallel - 1)}
@@ -49,7 +62,22 @@ class HostLane:
         self._queues: dict[bool, deque[Ticket]] = {False: deque(), True: deque()}
         self._sent: deque[float] = deque()
         self._chosen = None if reserve == 0 else ChosenShare(int(budget * (1 - reserve)), period_s)
+        self._own_chosen = ChosenShare(int(self._own_budget * (1 - reserve)), self._own_period_s)
         self._closed_until = {False: 0.0, True: 0.0}
+
+    @property
+    def terms(self) -> dict[str, object]:
+        """What all instances together have to keep to, for the script that decides in their place."""
+        chosen = self._chosen
+        return {
+            "budget": self.budget,
+            "period": self.period_s,
+            "gap": self._gap_s,
+            "seats": self._seats[False],
+            "chosen_seats": self._seats[True],
+            "interval": chosen.interval_s if chosen else 0,
+            "burst": chosen.most if chosen else 0,
+        }
 
     @property
     def is_crowded(self) -> bool:
@@ -92,10 +120,11 @@ class HostLane:
         """Let a request go."""
         self._queues[ticket.is_chosen].remove(ticket)
         self._under_way.append(ticket)
-        self.next_at = now + self._gap_s
+        self.next_at = now + self._gap_s * (self._instances if self.is_alone else 1)
         self._sent.append(now)
         if ticket.is_chosen and self._chosen is not None:
             self._chosen.take(now)
+            self._own_chosen.take(now)
         self._tell()
 
     def leave(self, ticket: Ticket) -> None:
@@ -113,14 +142,20 @@ class HostLane:
 
     def count_left(self, now: float) -> int:
         """Return how many requests of the budget are left."""
-        while self._sent and self._sent[0] <= now - self.period_s:
+        while self._sent and self._sent[0] <= now - self._own_period_s:
             self._sent.popleft()
-        return self.budget - len(self._sent)
+        if self.is_alone:
+            return self._own_budget - len(self._sent)
+        is_longer = self._own_period_s > self.period_s
+        return self.budget - (sum(at > now - self.period_s for at in self._sent) if is_longer else len(self._sent))
 
     def count_chosen_left(self, now: float) -> int:
         """Return how many callers' queries may be sent at once."""
         left = self.count_left(now)
-        return left if self._chosen is None else min(left, int(self._chosen.count_left(now) + 1e-9))
+        if self._chosen is None:
+            return left
+        share = self._own_chosen if self.is_alone else self._chosen
+        return min(left, int(share.count_left(now) + 1e-9))
 
     def _tell(self) -> None:
         self.changed.set()

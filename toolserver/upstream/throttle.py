@@ -5,6 +5,7 @@ share of the budget, never the last place, and have an end to their queue: stran
 to default arguments need.
 """
 
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
@@ -12,11 +13,14 @@ from typing import NamedTuple
 import anyio
 
 from toolserver.clock import Clock
+from toolserver.core.shared_memory import SharedMemoryLost
 from toolserver.upstream.host_lane import HostLane, Ticket
+from toolserver.upstream.shared_lanes import LaneName, SharedLanes
 from toolserver.upstream.source import HostGroup, Keys
 from toolserver.upstream.source_errors import SourceLimited
 
 SHORTEST_CLOSURE_S, LONGEST_CLOSURE_S = 30.0, 3600.0
+BUSY_S = 0.1  # after which it is asked again whether other instances have left a seat
 HOLD_S = 1.5  # seconds of waiting for our own reasons after which a free call is given what is kept
 
 
@@ -40,8 +44,8 @@ class Budget(NamedTuple):
 class Throttle:
     """Lets requests through in turn. One that would exceed the budget or wait too long is refused at once."""
 
-    def __init__(self, *, clock: Clock, keys: Keys) -> None:
-        self._clock, self._keys = clock, keys
+    def __init__(self, *, clock: Clock, keys: Keys, shared: SharedLanes | None = None) -> None:
+        self._clock, self._keys, self._shared = clock, keys, shared
         self._lanes: dict[tuple[str, str], HostLane] = {}
 
     @asynccontextmanager
@@ -61,19 +65,21 @@ class Throttle:
         Raises:
             RequestWithheld: the host asked us to wait, the budget is used up, or the turn would come too late.
         """
-        lane, ticket = self._lane(group, host), Ticket(is_chosen)
+        name, lane, ticket = _name(group, host), self._lane(group, host), Ticket(is_chosen)
+        lane.is_alone = self._shared is not None and self._shared.is_lost
         self._refuse_hopeless(lane, ticket, group, patience_s)
-        waiting = _Waiting(lane, ticket, patience_s, held or anyio.Event())
+        waiting = _Waiting(name, lane, ticket, patience_s, held or anyio.Event())
         lane.enqueue(ticket)
         try:
             await self._wait(waiting, group)
-        except BaseException:
-            lane.withdraw(ticket)
-            raise
-        try:
-            yield
+            try:
+                yield
+            finally:
+                lane.leave(ticket)
         finally:
-            lane.leave(ticket)
+            lane.withdraw(ticket)
+            if self._shared is not None and waiting.has_seat:
+                self._shared.leave(name, waiting.token)
 
     def close(self, group: HostGroup, host: str, seconds: float | None, *, is_chosen: bool = False) -> None:
         """Refuse requests for the time the host asked for: at least 30 s (also if it named none), at most an hour.
@@ -82,6 +88,8 @@ class Throttle:
         """
         wait = min(max(seconds or SHORTEST_CLOSURE_S, SHORTEST_CLOSURE_S), LONGEST_CLOSURE_S)
         self._lane(group, host).close(self._clock.monotonic() + wait, is_chosen=is_chosen)
+        if self._shared is not None:
+            self._shared.close(_name(group, host), wait, is_chosen=is_chosen)
 
     def list_budgets(self) -> list[Budget]:
         """Return what is left for each host that was asked so far."""
@@ -112,12 +120,37 @@ class Throttle:
                 await waiting.wait_for_change(group)
             elif lane.next_at > now:
                 await self._clock.sleep(lane.next_at - now)
-            else:
+            elif await self._may_go(waiting, group):
                 break
+        now = self._clock.monotonic()
         self._refuse_when_closed(lane, ticket)
         if not lane.has_budget(ticket, now, waiting=False):
             raise RequestWithheld(f"{lane.budget} per {lane.period_s:g} s")
         lane.take(ticket, now)
+
+    async def _may_go(self, waiting: "_Waiting", group: HostGroup) -> bool:
+        """Whether all instances together allow the request now; if not, part of the wait is over.
+
+        Raises:
+            RequestWithheld: they do not, or not in time.
+        """
+        if self._shared is None or waiting.has_seat:
+            return True
+        lane = waiting.lane
+        try:
+            turn = await self._shared.take(waiting.name, lane, waiting.token, is_chosen=waiting.ticket.is_chosen)
+        except SharedMemoryLost:
+            lane.is_alone = True
+            return True
+        lane.is_alone = False
+        if turn.word == "spent":
+            raise RequestWithheld(f"{lane.budget} per {lane.period_s:g} s")
+        if turn.word == "closed":
+            raise RequestWithheld(f"closed for {turn.wait_s:.0f} s", word="rate_limited", retry_after_s=turn.wait_s)
+        waiting.has_seat = turn.word == "go"
+        if not waiting.has_seat:
+            await waiting.sleep(turn.wait_s or BUSY_S, group)
+        return waiting.has_seat
 
     def _refuse_when_closed(self, lane: HostLane, ticket: Ticket) -> None:
         left = lane.closed_until(ticket) - self._clock.monotonic()
@@ -125,22 +158,37 @@ class Throttle:
             raise RequestWithheld(f"closed for {left:.0f} s", word="rate_limited", retry_after_s=left)
 
     def _lane(self, group: HostGroup, host: str) -> HostLane:
-        name = (group.name, host if group.each_host else "")
+        name = _name(group, host)
         lane = self._lanes.get(name)
         if lane is None:
             keyed = group.key is not None and group.key in self._keys
             gap = group.keyed_gap_s if keyed and group.keyed_gap_s is not None else group.gap_s
             budget = group.keyed_budget if keyed and group.keyed_budget else group.budget
-            lane = self._lanes[name] = HostLane(group.parallel, gap, budget, group.period_s, group.reserve)
+            instances = 1 if self._shared is None else self._shared.instances
+            lane = self._lanes[name] = HostLane(group.parallel, gap, budget, group.period_s, group.reserve, instances)
         return lane
+
+
+def _name(group: HostGroup, host: str) -> LaneName:
+    return group.name, host if group.each_host else ""
 
 
 class _Waiting:
     """One request in a queue, and how much longer it may be there."""
 
-    def __init__(self, lane: HostLane, ticket: Ticket, patience_s: float, held: anyio.Event) -> None:
-        self.lane, self.ticket, self.held = lane, ticket, held
+    def __init__(self, name: LaneName, lane: HostLane, ticket: Ticket, patience_s: float, held: anyio.Event) -> None:
+        self.name, self.lane, self.ticket, self.held = name, lane, ticket, held
+        self.token, self.has_seat = secrets.token_hex(8), False  # among all instances
         self._left_s, self._waited_s = patience_s, 0.0
+
+    async def sleep(self, seconds: float, group: HostGroup) -> None:
+        """Wait so long for other instances. Raises RequestWithheld when the patience would not last."""
+        if seconds > self._left_s:
+            raise RequestWithheld(f"{group.name}: next turn in {seconds:.0f} s")
+        if self._waited_s + seconds > HOLD_S:
+            self.held.set()
+        self._left_s, self._waited_s = self._left_s - seconds, self._waited_s + seconds
+        await anyio.sleep(seconds)
 
     async def wait_for_change(self, group: HostGroup) -> None:
         """Wait until the lane has changed. Raises RequestWithheld when the patience is at its end."""

@@ -1,0 +1,123 @@
+"""Paces and budgets of hosts over all instances: who may send a request now, decided in Redis in one step.
+
+The rules are those of `host_lane`, written once more as a script. The seat of an instance that died is free after a
+while. The time is that of the server. A simulated clock may be ahead of it: the farthest that one ever was counts.
+"""
+
+from typing import Literal, NamedTuple
+
+from msgspec.msgpack import encode
+
+from toolserver.clock import Clock, SystemClock
+from toolserver.core.shared_memory import Script, SharedMemory, hash_name
+from toolserver.upstream.host_lane import HostLane
+
+SEAT_S = 20.0  # longer than nearly all exchanges; after it a seat that nobody gave back is free
+_NOW = """
+local t = redis.call('TIME')
+local now, ahead = tonumber(t[1]) + tonumber(t[2]) / 1e6, asked.ahead
+if ahead then
+  local known = tonumber(redis.call('GET', KEYS[1]) or '')
+  if known and known >= ahead then ahead = known else redis.call('SET', KEYS[1], string.format('%.6f', ahead)) end
+  now = now + ahead
+end
+"""
+TURN = Script(
+    """
+-- Keys: how far clocks are ahead, times of requests, the lane, seats, seats of callers' queries.
+-- Returns {what, microseconds}: "go", "wait" so long, "busy", "spent", or "closed" for so long.
+local asked = cmsgpack.unpack(ARGV[1])
+"""
+    + _NOW
+    + """
+local function left(word, seconds) return {word, math.max(1, math.ceil(seconds * 1e6))} end
+local lane = redis.call('HMGET', KEYS[3], 'next', 'full', 'closed', 'closed_chosen')
+local closed = tonumber(lane[asked.chosen and 4 or 3] or 0)
+if closed > now then return left('closed', closed - now) end
+while tonumber(redis.call('LINDEX', KEYS[2], 0) or now) <= now - asked.period do redis.call('LPOP', KEYS[2]) end
+if redis.call('LLEN', KEYS[2]) >= asked.budget then return {'spent', 0} end
+local full = math.max(tonumber(lane[2] or 0), now)
+local is_shared = asked.chosen and asked.interval > 0
+if is_shared and full + asked.interval - now > asked.burst * asked.interval + 1e-6 then return {'spent', 0} end
+for _, seats in ipairs({KEYS[4], KEYS[5]}) do redis.call('ZREMRANGEBYSCORE', seats, '-inf', now) end
+if redis.call('ZCARD', KEYS[4]) >= asked.seats then return {'busy', 0} end
+if asked.chosen and redis.call('ZCARD', KEYS[5]) >= asked.chosen_seats then return {'busy', 0} end
+local next_at = tonumber(lane[1] or 0)
+if next_at > now then return left('wait', next_at - now) end
+local ms = math.ceil((asked.period + asked.gap) * 1000) + 1000
+redis.call('RPUSH', KEYS[2], string.format('%.6f', now))
+redis.call('PEXPIRE', KEYS[2], ms)
+redis.call('HSET', KEYS[3], 'next', string.format('%.6f', now + asked.gap))
+if is_shared then redis.call('HSET', KEYS[3], 'full', string.format('%.6f', full + asked.interval)) end
+redis.call('PEXPIRE', KEYS[3], math.max(ms, redis.call('PTTL', KEYS[3])))
+for i = 4, asked.chosen and 5 or 4 do
+  redis.call('ZADD', KEYS[i], string.format('%.6f', now + asked.seat), asked.token)
+  redis.call('PEXPIRE', KEYS[i], math.ceil(asked.seat * 1000))
+end
+return {'go', 0}
+"""
+)
+LEAVE = Script("for _, seats in ipairs(KEYS) do redis.call('ZREM', seats, ARGV[1]) end")
+CLOSE = Script(
+    """
+-- Keys: how far clocks are ahead, the lane. A shorter time never ends a longer one.
+local asked = cmsgpack.unpack(ARGV[1])
+"""
+    + _NOW
+    + """
+for _, name in ipairs(asked.names) do
+  local known = tonumber(redis.call('HGET', KEYS[2], name) or 0)
+  if known < now + asked.seconds then redis.call('HSET', KEYS[2], name, string.format('%.6f', now + asked.seconds)) end
+end
+redis.call('PEXPIRE', KEYS[2], math.max(math.ceil(asked.seconds * 1000), redis.call('PTTL', KEYS[2])))
+"""
+)
+
+LaneName = tuple[str, str]
+"""A group of hosts, and one of them where each has a lane."""
+
+
+class Turn(NamedTuple):
+    """What all instances together allow: to go, to try again after `wait_s`, or nothing for now."""
+
+    word: Literal["go", "wait", "busy", "spent", "closed"]
+    wait_s: float
+
+
+class SharedLanes:
+    """The lanes of all instances. `instances` is among how many they are divided while the memory is lost."""
+
+    def __init__(self, memory: SharedMemory, clock: Clock) -> None:
+        self._memory, self._clock, self._real = memory, clock, SystemClock()
+        self.instances = memory.instances
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether each instance has to go by its share."""
+        return self._memory.is_lost
+
+    async def take(self, name: LaneName, lane: HostLane, token: str, *, is_chosen: bool) -> Turn:
+        """Take a turn for a request, known by a token, or learn why there is none. Raises SharedMemoryLost."""
+        asked = self._date(lane.terms | {"token": token, "chosen": is_chosen, "seat": SEAT_S})
+        found = await self._memory.run(TURN, _keys(name), [encode(asked)])
+        return Turn(found[0].decode(), found[1] / 1e6)
+
+    def leave(self, name: LaneName, token: str) -> None:
+        """Free the seat of a request that has ended."""
+        self._memory.send(LEAVE, _keys(name)[3:], [token.encode()])
+
+    def close(self, name: LaneName, seconds: float, *, is_chosen: bool) -> None:
+        """Refuse requests of all instances for so long: callers' queries, or all."""
+        names = ["closed_chosen"] if is_chosen else ["closed", "closed_chosen"]
+        keys = _keys(name)
+        self._memory.send(CLOSE, [keys[0], keys[2]], [encode(self._date({"seconds": seconds, "names": names}))])
+
+    def _date(self, asked: dict[str, object]) -> dict[str, object]:
+        """Add how far our clock is ahead of the machine's, if it is a simulated one."""
+        ahead = self._clock.time() - self._real.time()
+        return asked if abs(ahead) < 1 else asked | {"ahead": ahead}
+
+
+def _keys(name: LaneName) -> list[bytes]:
+    hashed = hash_name(" ".join(name))
+    return [b"ahead", *(b"lane:" + hashed + part for part in (b":sent", b"", b":seats", b":chosen"))]
