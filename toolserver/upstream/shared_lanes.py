@@ -77,7 +77,7 @@ LaneName = tuple[str, str]
 """A group of hosts, and one of them where each has a lane."""
 
 
-class Turn(NamedTuple):
+class LaneVerdict(NamedTuple):
     """What all instances together allow: to go, to try again after `wait_s`, or nothing for now."""
 
     word: Literal["go", "wait", "busy", "spent", "closed"]
@@ -96,11 +96,11 @@ class SharedLanes:
         """Whether each instance has to go by its share."""
         return self._memory.is_lost
 
-    async def take(self, name: LaneName, lane: HostLane, token: str, *, is_chosen: bool) -> Turn:
+    async def take(self, name: LaneName, lane: HostLane, token: str, *, is_chosen: bool) -> LaneVerdict:
         """Take a turn for a request, known by a token, or learn why there is none. Raises SharedMemoryLost."""
         asked = self._date(lane.terms | {"token": token, "chosen": is_chosen, "seat": SEAT_S})
         found = await self._memory.run(TURN, _keys(name), [encode(asked)])
-        return Turn(found[0].decode(), found[1] / 1e6)
+        return LaneVerdict(found[0].decode(), found[1] / 1e6)
 
     def leave(self, name: LaneName, token: str) -> None:
         """Free the seat of a request that has ended."""
