@@ -1,19 +1,23 @@
 """The official clients pay on a local chain, through the official facilitator: what their users see."""
 
+import json
 from collections.abc import Iterator
 
 import anyio
 import anyio.to_thread
 import httpx
 import pytest
+from eth_account import Account
 from x402.http.clients import x402HttpxClient
 
+from tests.cli.test_recover import recover_topup, sign
 from tests.live.programs import CLIENTS, NODE, installed, told
 from tests.x402.chain import PAYER_KEY, POOR_KEY, Pay, anvil, facilitating
 from tests.x402.official import paid, running, signed, spent, wallet
 from tests.x402.parts import PAYER, REPORT, TERMS, desk
 from toolserver.clock import SystemClock
 from toolserver.errors import ChainUnavailable, SettlementPending
+from toolserver.ledger.sqlite import FILE, open_ledger
 from toolserver.purchases.deposit import checksum_address
 from toolserver.purchases.units import USDC
 from toolserver.x402 import wire
@@ -149,6 +153,32 @@ async def test_the_chain_says_paid_void_or_unused(pay):
     assert await lookup(payment._replace(amount=REPORT + 1), SINCE) == AuthorisationState("void")
     assert await lookup(payment._replace(payee=PAYER), SINCE) == AuthorisationState("void")
     await lookup.aclose()
+
+
+async def test_a_top_up_that_a_restored_ledger_does_not_know_is_recovered_from_the_chain(tmp_path, pay):
+    sold, restored = tmp_path / "sold", tmp_path / "restored"
+    async with running(sold, pay) as s, x402HttpxClient(wallet(), base_url=s.url, timeout=30) as client:
+        topup = await client.post("/api/payment/topup", json={"amount_usd": 1})
+        call = await client.get("/api/pro/report")
+    async with open_ledger(restored / FILE):
+        pay.chain.mine(10)
+    lost, spent_on_call = (bytes.fromhex(settled(answer)[2:]) for answer in (topup, call))
+
+    asked = json.loads((await recover_topup(restored, pay.chain.url, lost, {})).stdout)
+    proof = sign(Account.from_key(PAYER_KEY), asked["text"])
+    done = json.loads((await recover_topup(restored, pay.chain.url, lost, {}, "--signature", proof)).stdout)
+    refused = await recover_topup(restored, pay.chain.url, spent_on_call, {})
+
+    assert (asked["credits"], asked["payers"]) == (50, checksum_address(PAYER))
+    assert "a payment for a single call is none" in refused.stderr
+    async with open_ledger(restored / FILE) as ledger:
+        assert await ledger.balance(done["token"]) == 50
+
+
+def settled(answer: httpx.Response) -> str:
+    """The transaction of a payment."""
+    assert answer.status_code == 200, answer.text
+    return str(wire.unheader(answer.headers["payment-response"])["transaction"])
 
 
 async def test_the_local_facilitator_refuses_what_is_no_payment(pay):

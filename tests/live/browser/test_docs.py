@@ -3,11 +3,14 @@
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
-from tests.live.browser.visitor import Visitor
+from tests.live.browser.visitor import PHONE, Visitor, visiting
+from tests.live.processes import Program
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+
+TALLEST = 15_000  # pixels on a phone: what is longer is more than one task, or a table to fold
 
 
 def test_the_search_finds_a_section_and_leads_to_it(visitor: Visitor) -> None:
@@ -39,3 +42,27 @@ def test_the_side_list_marks_the_page_and_leads_to_the_next(visitor: Visitor) ->
     side.get_by_role("link", name="Operating").click()
     expect(page.locator("h1")).to_have_text("Operating")
     visitor.check()
+
+
+def test_no_document_is_endless_on_a_phone(browser: Browser, demo: Program) -> None:
+    with visiting(browser, demo.url, width=PHONE) as window:
+        page = window.open("/docs")
+        paths = {link.get_attribute("href") for link in page.locator("#documents a").all()}
+        assert len(paths) > 30
+        heights = {path: height_of(window, path) for path in sorted({str(path) for path in paths} | {"/changelog"})}
+    assert {path: height for path, height in heights.items() if height > TALLEST} == {}
+
+
+def height_of(window: Visitor, path: str) -> int:
+    return int(window.open(path, settled=False).evaluate("document.documentElement.scrollHeight"))
+
+
+def test_a_long_table_is_closed_on_a_phone_and_open_on_a_desk(browser: Browser, demo: Program) -> None:
+    for width, state in [(PHONE, False), (1440, True)]:
+        with visiting(browser, demo.url, width=width) as window:
+            page = window.open("/docs/settings")
+            assert {rows.evaluate("one => one.open") for rows in page.locator("details.rows").all()} == {state}
+            if not state:
+                page.get_by_text("limits.enabled to limits.clients").click()
+            expect(page.get_by_text("TOOLSERVER_LIMITS__DAILY")).to_be_visible()
+            window.check()
