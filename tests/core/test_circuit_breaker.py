@@ -106,3 +106,18 @@ async def test_the_wait_varies_so_that_instances_do_not_probe_at_the_same_moment
     breaker = breaker_of(clock, chance=chance)
     record(breaker, *[False] * 5)
     assert breaker.wait_s == pytest.approx(wait)
+
+
+def test_it_takes_over_how_the_circuit_stands_elsewhere(clock):
+    circuit = CircuitBreaker(clock)
+    circuit.adopt("open", 20)
+    assert (circuit.state, circuit.wait_s, circuit.opened, circuit.tripped.is_set()) == ("open", 20, 1, True)
+    circuit.adopt("half_open", 0)
+    assert not circuit.start_probe(), "the probe is under way"
+    circuit.adopt("closed", 0)
+    assert (circuit.state, circuit.opened, circuit.tripped.is_set()) == ("closed", 1, False)
+    circuit.record(good=False)
+    circuit.adopt("closed", 0)
+    for _ in range(4):
+        circuit.record(good=False)
+    assert circuit.state == "open", "what it counted itself stands"

@@ -95,6 +95,17 @@ class CircuitBreaker:
         if self._good_probes >= self._policy.probes:
             self._close()
 
+    def adopt(self, state: State, wait_s: float) -> None:
+        """Take over how the circuit stands among several instances. When half-open, this one sends the probe."""
+        if state == "closed":
+            if not self.closed:
+                self._close()
+            return
+        self.opened += self.closed
+        self.state, self._good_probes, self._is_probing = state, 0, state == "half_open"
+        self._open_until = self._clock.monotonic() + wait_s
+        self.tripped.set()
+
     def _record_in_window(self, good: bool) -> bool:
         """Add a result to the window and return whether too large a share of it failed."""
         now, policy, results = self._clock.monotonic(), self._policy, self._results

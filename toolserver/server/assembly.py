@@ -38,7 +38,6 @@ from toolserver.upstream.http_sender import RecordExchange
 from toolserver.upstream.reading import SourceReader
 from toolserver.upstream.secret_removal import SecretRemover
 from toolserver.upstream.shared_fetch import FetchInMemory
-from toolserver.upstream.shared_lanes import SharedLanes
 from toolserver.upstream.size_guard import SERIES, SizeGuard
 from toolserver.upstream.source_history import SourceHistory
 from toolserver.x402.headers import TOPUP_PATH
@@ -83,7 +82,7 @@ async def open_fetcher(
     history: SourceHistory | None = None,
     memory: SharedMemory | None = None,
 ) -> AsyncIterator[Fetcher]:
-    """Open the fetcher, which asks the upstreams; with `memory` budgets of hosts hold over all instances.
+    """Open the fetcher, which asks the upstreams; with `memory` budgets and circuits hold over all instances.
 
     Leaving the block closes its connections within 2 s.
     """
@@ -98,7 +97,7 @@ async def open_fetcher(
         transport=transport,
         record=record,
         history=history,
-        lanes=None if memory is None else SharedLanes(memory, clock),
+        memory=memory,
     )
     metrics.follow_budgets(fetcher.list_budgets)
     metrics.follow_announcements(fetcher.announcements.list_all)

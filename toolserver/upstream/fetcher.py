@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from toolserver.clock import Clock
+from toolserver.core.shared_memory import SharedMemory
 from toolserver.upstream.announcements import Announcements
 from toolserver.upstream.decode import ParsedBody, read_body, read_times
 from toolserver.upstream.exchange import Raw, judge_status
@@ -90,8 +91,8 @@ def _judge_life(source: Source[Any, Any], parsed: ParsedBody, now: datetime) -> 
 class Fetcher:
     """Fetches from upstreams. With `via`, every request goes to that loopback address (the simulated world).
 
-    `record` is given every exchange, also one that failed; `history` counts how each source did; with `lanes` the paces
-    and budgets of hosts hold over all instances.
+    `record` is given every exchange, also one that failed; `history` counts how each source did; with `memory` paces,
+    budgets and circuits hold over all instances.
     """
 
     def __init__(
@@ -106,13 +107,14 @@ class Fetcher:
         transport: "httpx.AsyncBaseTransport | None" = None,
         record: RecordExchange | None = None,
         history: SourceHistory | None = None,
-        lanes: SharedLanes | None = None,
+        memory: SharedMemory | None = None,
     ) -> None:
         self.history = history or SourceHistory(clock)
         self._clock, self._keys, self._barred, self._observe = clock, keys, _BARRED[licence_policy], observe
+        lanes = None if memory is None else SharedLanes(memory, clock)
         self._throttle, self._large = Throttle(clock=clock, keys=keys, shared=lanes), LargeBodies()
-        self.health = SourceHealth(clock, history=self.history)
-        self._health_for_callers = SourceHealth(clock, is_for_callers=True, history=self.history)
+        self.health = SourceHealth(clock, history=self.history, memory=memory)
+        self._health_for_callers = SourceHealth(clock, is_for_callers=True, history=self.history, memory=memory)
         self.announcements, self.refusals = Announcements(clock), HostRefusals(clock)
         self._sender = HttpSender(
             clock=clock,
@@ -147,7 +149,7 @@ class Fetcher:
         """
         plan = self.plan_requests(source, query)
         health = self._health_for_callers if is_chosen else self.health
-        health.admit(source.name)
+        await health.admit_among_all(source.name)
         started = time.perf_counter()
         failure: SourceError | None = None
         try:

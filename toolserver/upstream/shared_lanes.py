@@ -1,34 +1,26 @@
 """Paces and budgets of hosts over all instances: who may send a request now, decided in Redis in one step.
 
 The rules are those of `host_lane`, written once more as a script. The seat of an instance that died is free after a
-while. The time is that of the server. A simulated clock may be ahead of it: the farthest that one ever was counts.
+while.
 """
 
 from typing import Literal, NamedTuple
 
 from msgspec.msgpack import encode
 
-from toolserver.clock import Clock, SystemClock
+from toolserver.clock import Clock
 from toolserver.core.shared_memory import Script, SharedMemory, hash_name
 from toolserver.upstream.host_lane import HostLane
+from toolserver.upstream.shared_clock import AHEAD, READ_NOW, SharedClock
 
 SEAT_S = 20.0  # longer than nearly all exchanges; after it a seat that nobody gave back is free
-_NOW = """
-local t = redis.call('TIME')
-local now, ahead = tonumber(t[1]) + tonumber(t[2]) / 1e6, asked.ahead
-if ahead then
-  local known = tonumber(redis.call('GET', KEYS[1]) or '')
-  if known and known >= ahead then ahead = known else redis.call('SET', KEYS[1], string.format('%.6f', ahead)) end
-  now = now + ahead
-end
-"""
 TURN = Script(
     """
 -- Keys: how far clocks are ahead, times of requests, the lane, seats, seats of callers' queries.
 -- Returns {what, microseconds}: "go", "wait" so long, "busy", "spent", or "closed" for so long.
 local asked = cmsgpack.unpack(ARGV[1])
 """
-    + _NOW
+    + READ_NOW
     + """
 local function left(word, seconds) return {word, math.max(1, math.ceil(seconds * 1e6))} end
 local lane = redis.call('HMGET', KEYS[3], 'next', 'full', 'closed', 'closed_chosen')
@@ -63,7 +55,7 @@ CLOSE = Script(
 -- Keys: how far clocks are ahead, the lane. A shorter time never ends a longer one.
 local asked = cmsgpack.unpack(ARGV[1])
 """
-    + _NOW
+    + READ_NOW
     + """
 for _, name in ipairs(asked.names) do
   local known = tonumber(redis.call('HGET', KEYS[2], name) or 0)
@@ -88,7 +80,7 @@ class SharedLanes:
     """The lanes of all instances. `instances` is among how many they are divided while the memory is lost."""
 
     def __init__(self, memory: SharedMemory, clock: Clock) -> None:
-        self._memory, self._clock, self._real = memory, clock, SystemClock()
+        self._memory, self._clock = memory, SharedClock(clock)
         self.instances = memory.instances
 
     @property
@@ -98,7 +90,7 @@ class SharedLanes:
 
     async def take(self, name: LaneName, lane: HostLane, token: str, *, is_chosen: bool) -> LaneVerdict:
         """Take a turn for a request, known by a token, or learn why there is none. Raises SharedMemoryLost."""
-        asked = self._date(lane.terms | {"token": token, "chosen": is_chosen, "seat": SEAT_S})
+        asked = self._clock.date(lane.terms | {"token": token, "chosen": is_chosen, "seat": SEAT_S})
         found = await self._memory.run(TURN, _keys(name), [encode(asked)])
         return LaneVerdict(found[0].decode(), found[1] / 1e6)
 
@@ -110,14 +102,9 @@ class SharedLanes:
         """Refuse requests of all instances for so long: callers' queries, or all."""
         names = ["closed_chosen"] if is_chosen else ["closed", "closed_chosen"]
         keys = _keys(name)
-        self._memory.send(CLOSE, [keys[0], keys[2]], [encode(self._date({"seconds": seconds, "names": names}))])
-
-    def _date(self, asked: dict[str, object]) -> dict[str, object]:
-        """Add how far our clock is ahead of the machine's, if it is a simulated one."""
-        ahead = self._clock.time() - self._real.time()
-        return asked if abs(ahead) < 1 else asked | {"ahead": ahead}
+        self._memory.send(CLOSE, [keys[0], keys[2]], [encode(self._clock.date({"seconds": seconds, "names": names}))])
 
 
 def _keys(name: LaneName) -> list[bytes]:
     hashed = hash_name(" ".join(name))
-    return [b"ahead", *(b"lane:" + hashed + part for part in (b":sent", b"", b":seats", b":chosen"))]
+    return [AHEAD, *(b"lane:" + hashed + part for part in (b":sent", b"", b":seats", b":chosen"))]

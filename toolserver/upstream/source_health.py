@@ -1,9 +1,12 @@
 """One circuit per source, one log line when a source goes down and one when it is back."""
 
 import logging
+from typing import Literal
 
 from toolserver.clock import Clock
 from toolserver.core.circuit_breaker import BreakerPolicy, CircuitBreaker, State
+from toolserver.core.shared_memory import SharedMemory, SharedMemoryLost
+from toolserver.upstream.shared_circuits import SharedCircuits
 from toolserver.upstream.source_errors import (
     HostRefused,
     SourceDown,
@@ -40,10 +43,19 @@ class SourceHealth:
     that its circuit opened or closed again.
     """
 
-    def __init__(self, clock: Clock, *, is_for_callers: bool = False, history: SourceHistory | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        is_for_callers: bool = False,
+        history: SourceHistory | None = None,
+        memory: SharedMemory | None = None,
+    ) -> None:
         self._clock, self._is_for_callers = clock, is_for_callers
         self._history = history or SourceHistory(clock)
         self._policy = POLICY_FOR_CALLERS if is_for_callers else POLICY
+        kind = "callers" if is_for_callers else "defaults"
+        self._shared = None if memory is None else SharedCircuits(memory, clock, kind=kind)
         self._circuits: dict[str, CircuitBreaker] = {}
         self._down: set[str] = set()
 
@@ -52,6 +64,20 @@ class SourceHealth:
         circuit = self._circuits.get(name)
         if circuit is not None and not circuit.closed and not circuit.start_probe():
             raise CircuitOpen(f"probe in {circuit.wait_s:.0f} s")
+
+    async def admit_among_all(self, name: str) -> None:
+        """Do what `admit` does, by what all instances know of the source. Raises CircuitOpen."""
+        if self._shared is not None:
+            try:
+                state, wait_s = await self._shared.admit(name)
+            except SharedMemoryLost:
+                return self.admit(name)
+            if state != "closed" or name in self._circuits:
+                self._circuit(name).adopt(state, wait_s)
+            if state == "open":
+                raise CircuitOpen(f"probe in {wait_s:.0f} s")
+            return None
+        return self.admit(name)
 
     def list_open(self) -> list[tuple[str, float]]:
         """Return the sources that are not asked because they keep failing, and for how many seconds more, by name."""
@@ -63,6 +89,7 @@ class SourceHealth:
             log.warning("source is back", extra={"source": name, "for_callers": self._is_for_callers})
             self._down.remove(name)
         self._history.count(name, "good", "ok")
+        self._share(name, "good")
         if (circuit := self._circuits.get(name)) is not None:
             self._record(name, circuit, "ok")
 
@@ -85,7 +112,8 @@ class SourceHealth:
                 extra={"source": name, "reason": error.reason, "for_callers": self._is_for_callers},
             )
             self._down.add(name)
-        self._record(name, self._circuits.setdefault(name, CircuitBreaker(self._clock, self._policy)), error.word)
+        self._share(name, "bad")
+        self._record(name, self._circuit(name), error.word)
 
     def _is_no_failure(self, error: SourceError) -> bool:
         """Whether the host refuses us, which is remembered elsewhere, or the caller's query is what it did not like."""
@@ -96,7 +124,16 @@ class SourceHealth:
     def record_nothing(self, name: str) -> None:
         """Let the next request probe a half-open circuit: this one ended without saying anything about the source."""
         if (circuit := self._circuits.get(name)) is not None:
+            if circuit.state == "half_open":
+                self._share(name, "nothing")
             circuit.abandon_probe()
+
+    def _circuit(self, name: str) -> CircuitBreaker:
+        return self._circuits.setdefault(name, CircuitBreaker(self._clock, self._policy))
+
+    def _share(self, name: str, result: Literal["good", "bad", "nothing"]) -> None:
+        if self._shared is not None:
+            self._shared.record(name, result, self._policy)
 
     def _record(self, name: str, circuit: CircuitBreaker, word: str) -> None:
         """Count a result. While a probe is under way, a late result of an earlier request decides just as well."""

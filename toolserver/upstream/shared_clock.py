@@ -1,0 +1,27 @@
+"""The time by which instances count together: that of the server, and ahead of it where a clock is a simulated one."""
+
+from toolserver.clock import Clock, SystemClock
+
+READ_NOW = """
+local t = redis.call('TIME')
+local now, ahead = tonumber(t[1]) + tonumber(t[2]) / 1e6, asked.ahead
+if ahead then
+  local known = tonumber(redis.call('GET', KEYS[1]) or '')
+  if known and known >= ahead then ahead = known else redis.call('SET', KEYS[1], string.format('%.6f', ahead)) end
+  now = now + ahead
+end
+"""
+"""Sets `now` in a script whose argument is unpacked as `asked`, and whose first key is AHEAD."""
+AHEAD = b"ahead"
+
+
+class SharedClock:
+    """Says how far our clock is ahead of the machine's. The farthest that any instance ever was counts for all."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._real = clock, SystemClock()
+
+    def date(self, asked: dict[str, object]) -> dict[str, object]:
+        """Add to what a script is asked how far ahead we are, if our clock is a simulated one."""
+        ahead = self._clock.time() - self._real.time()
+        return asked if abs(ahead) < 1 else asked | {"ahead": ahead}
