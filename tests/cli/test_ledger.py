@@ -13,6 +13,7 @@ from tests.ledger.ledgers import token
 from toolserver.cli.ledger import db, ledger
 from toolserver.ledger.sqlite import FILE, open_ledger
 from toolserver.ledger.statements import StatementQuery
+from toolserver.storage.move_mark import MoveMark, write_move
 
 RICH = token(1)
 
@@ -169,3 +170,36 @@ async def test_a_file_that_is_no_database_is_refused_in_a_sentence(tmp_path, at,
     assert done.exit_code == 1
     assert done.stderr.endswith("file is not a database\n")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.usefixtures("fingerprint")
+async def test_a_database_is_described_and_checked_row_by_row(at, tmp_path):
+    done = await run(db, "check", "--json", *at)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert (found["ok"], found["engine"], found["tables"]["reservation"]["rows"]) == (True, "SQLite", 3)
+    with closing(sqlite3.connect(tmp_path / FILE)) as opened, opened:
+        opened.execute("UPDATE account SET credits = 11 WHERE kind = 'token'")
+    done = await run(db, "check", *at)
+    assert done.exit_code == 1
+    assert "every row was written by this service" in done.stdout
+
+
+@pytest.mark.usefixtures("fingerprint")
+async def test_a_move_needs_a_server_and_is_refused_with_a_sentence_where_it_cannot_be(at, tmp_path):
+    done = await run(db, "move", *at)
+    assert (done.exit_code, "--to is missing, and database_url is not set" in done.output) == (2, True)
+    done = await run(db, "move", "--to", "mysql://db.example/x", *at)
+    assert (done.exit_code, "must begin with postgresql://" in done.output) == (1, True)
+    done = await run(db, "move", "--cancel", *at)
+    assert (done.exit_code, f"no move of the ledger of {tmp_path} began" in done.output) == (1, True)
+
+
+@pytest.mark.usefixtures("fingerprint")
+async def test_while_a_ledger_is_moved_its_file_is_left_alone_and_a_move_can_be_cancelled(at, tmp_path, fingerprint):
+    write_move(tmp_path, MoveMark.begin("postgresql://me:hunter2@db.example/money"))
+    done = await run(ledger, "grant", fingerprint, 5, "--reason", "x", *at)
+    assert (done.exit_code, "is being moved to postgresql://db.example/money" in done.output) == (1, True)
+    done = await run(db, "move", "--cancel", "--json", *at)
+    assert json.loads(done.stdout)["cancelled"] == "postgresql://db.example/money"
+    assert (await run(ledger, "balance", fingerprint, *at)).exit_code == 0

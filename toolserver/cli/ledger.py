@@ -113,7 +113,7 @@ def revoke(fingerprint: str, reason: str, data_dir: Path | None, as_json: bool) 
 
 @click.group()
 def db() -> None:
-    """Back up and restore the ledger's database file."""
+    """Check the ledger's database, back up and restore its file, and move it to PostgreSQL."""
 
 
 @db.command()
@@ -136,6 +136,47 @@ def restore(file: Path, data_dir: Path | None, as_json: bool) -> None:
 
     with explain_errors():
         _print(do.restore_backup(_find_folder_of_file(data_dir), file), as_json)
+
+
+@db.command("check")
+@_common
+def check_database(data_dir: Path | None, as_json: bool) -> None:
+    """Read every row of the ledger's file or database, and check its rules. Exits with 1 when one is broken.
+
+    Two copies of a ledger have the same digests, sums and root of the log, whichever engine keeps them.
+    """
+    import anyio
+
+    from toolserver.server.database_check import check_place
+
+    place = find_ledger(find_data_dir(data_dir))
+    with explain_errors():
+        found = anyio.run(check_place, place)
+    _print(found, as_json)
+    sys.exit(0 if found["ok"] else 1)
+
+
+@db.command()
+@_common
+@click.option("--to", metavar="URL", help="postgresql://… of an empty database [database_url]")
+@click.option("--cancel", is_flag=True, help="Go on with the file: forget a move that is not complete")
+def move(to: str | None, cancel: bool, data_dir: Path | None, as_json: bool) -> None:
+    """Move the ledger's file to PostgreSQL, and compare every row. Stop the service first; run it again to go on.
+
+    The file is not served any more from the beginning of a move on, and kept under another name at its end.
+    """
+    from toolserver.cli.progress import RowProgress
+    from toolserver.server.database_move import cancel_move, move_database
+    from toolserver.server.shared_database import database_terms
+
+    settings = settings_from(data_dir=data_dir, database_url=to)
+    with explain_errors():
+        if cancel:
+            _print(cancel_move(settings.data_dir), as_json)
+            return
+        if settings.database_url is None:
+            raise click.UsageError("--to is missing, and database_url is not set")
+        _print(move_database(settings.data_dir, database_terms(settings, patient=True), RowProgress()), as_json)
 
 
 def _find_folder_of_file(data_dir: Path | None) -> Path:
@@ -163,4 +204,4 @@ def _print(found: Mapping[str, Any], as_json: bool) -> None:
         click.echo(json.dumps(found, indent=2))
         return
     for name, value in found.items():
-        click.echo(f"{name:12} {json.dumps(value) if isinstance(value, bool | list | None) else value}")
+        click.echo(f"{name:12} {json.dumps(value) if isinstance(value, bool | list | dict | None) else value}")

@@ -86,7 +86,10 @@ def find_ledger(folder: Path) -> "LedgerPlace":
 def find_ledger_file(folder: Path) -> Path:
     """Return the ledger's file in a data directory; without one the program ends with a message."""
     from toolserver.ledger.sqlite import FILE
+    from toolserver.storage.move_mark import require_not_moved
 
+    with explain_errors():
+        require_not_moved(folder)
     if not (folder / FILE).exists():
         raise click.ClickException(f"there is no ledger in {folder}")
     return folder / FILE

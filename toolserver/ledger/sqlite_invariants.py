@@ -59,8 +59,9 @@ RULES = {
             ELSE (l.posts, l.voids, l.reverses) = (1, 0, 0) END
           ELSE (l.posts, l.voids, l.reverses) = (CASE WHEN f.kind = 'pending' THEN 1 ELSE 0 END, 0, 1) END, FALSE)""",
     "every charge belongs to one reservation": """
-        SELECT 'transfer ' || seq FROM transfer
-        WHERE kind IN ('pending', 'posted') AND credit = 2 AND seq NOT IN (SELECT transfer FROM reservation)
+        SELECT 'transfer ' || seq FROM (
+          SELECT seq FROM transfer WHERE kind IN ('pending', 'posted') AND credit = 2
+          EXCEPT SELECT transfer FROM reservation) AS unreserved
         UNION ALL SELECT 'transfer ' || transfer FROM reservation GROUP BY transfer HAVING count(*) > 1""",
     "credits come from a cause": """
         SELECT 'transfer ' || seq FROM transfer

@@ -20,10 +20,11 @@ def log_size(db: SqlConnection) -> int:
 
 def read_log_state(place: LedgerPlace) -> LogMark:
     """The size and the root of the log that are kept, whether a service has them open or not."""
-    return read_place(place, _read_state)
+    return read_place(place, log_state_of)
 
 
-def _read_state(db: SqlConnection) -> LogMark:
+def log_state_of(db: SqlConnection) -> LogMark:
+    """The same within a transaction of the caller."""
     size = log_size(db)
     return LogMark(size, merkle.root(_node(db), size))
 

@@ -37,6 +37,7 @@ from toolserver.storage.errors import OtherWorld
 from toolserver.storage.group_commit import GroupCommit
 from toolserver.storage.high_water import HighWater
 from toolserver.storage.leased_task import LeasedTask
+from toolserver.storage.move_mark import require_not_moved
 from toolserver.x402.service import open_x402
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
     """The money parts of a data directory, swept while they are open. `service` is the name that receipts carry.
 
     Raises:
-        LedgerLost: there are keys of receipts, and no ledger.
+        LedgerLost, LedgerMoved: there are keys of receipts, and no ledger; or it is on a server now.
         OpenToOthers: others can read the directory, and that cannot be changed.
         OtherWorld: simulated credits and real ones never share a directory, or a database.
         NotOnServer: `database_url` is set, and so is another place for money.
@@ -208,6 +209,7 @@ async def _open_ledger(settings: Settings, clock: Clock) -> AsyncIterator[Opened
         async with open_shared_ledger(settings, clock) as shared:
             yield shared
         return
+    require_not_moved(settings.data_dir)
     if settings.ledger.url is None:
         refuse_lost_ledger(settings.data_dir)
         async with open_ledger(settings.data_dir / FILE, clock, least_free=least_free) as ledger:

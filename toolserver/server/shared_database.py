@@ -7,7 +7,9 @@ from toolserver.clock import Clock
 from toolserver.errors import ToolserverError
 from toolserver.ledger.sqlite import FILE, SqliteLedger
 from toolserver.settings import Settings
+from toolserver.storage.high_water import HighWater
 from toolserver.storage.postgres import PostgresTerms
+from toolserver.storage.postgres_move import is_new, require_whole
 from toolserver.storage.postgres_world import claim_database
 
 PATIENCE_S = 15.0
@@ -38,12 +40,22 @@ def require_one_place(settings: Settings) -> None:
         raise NotOnServer(f"{file} has a ledger, and database_url names another one: move one of them away")
 
 
+async def _require_known(settings: Settings, is_new: bool) -> None:
+    """Raises NotOnServer where a new ledger would begin beside the marks of an old one: nobody would have credits."""
+    if is_new and (marks := HighWater(settings.data_dir)).read_all():
+        raise NotOnServer(
+            f"{marks.path} says that a ledger was sold from, and the database is empty: restore the database, or move"
+            f" the ledger of a file (`toolserver db move`). To begin anew, move {marks.path.parent} away."
+        )
+
+
 @asynccontextmanager
 async def open_shared_ledger(settings: Settings, clock: Clock) -> AsyncIterator[SqliteLedger]:
     """Open the ledger of the database.
 
     Raises:
-        NotOnServer: before anything is opened.
+        NotOnServer: before anything is opened, or the database is new and the data directory is of another ledger.
+        MoveUnfinished: not all of a ledger that is moved is in the database.
         OtherWorld: the database has money of the other kind.
         NewerDatabase, ForeignDatabase, MigrationChanged, StorageFailed: as `open_postgres` raises them.
     """
@@ -51,5 +63,7 @@ async def open_shared_ledger(settings: Settings, clock: Clock) -> AsyncIterator[
     from toolserver.storage.postgres_group_commit import open_postgres
 
     async with open_postgres(database_terms(settings)) as store:
+        await store.alone(require_whole)
+        await _require_known(settings, await store.alone(is_new))
         await store.alone(claim_database(simulated=settings.upstream.via is not None))
         yield SqliteLedger(store, clock)

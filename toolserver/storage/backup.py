@@ -54,7 +54,7 @@ def restore(path: Path, backup: Path, *, problems: Problems) -> Path | None:
     aside = None
     try:
         if path.exists():
-            _alone(path)
+            require_alone(path)
             aside = path.with_name(f"{path.name}.before-{stamp()}")
             os.link(path, aside)
         ready.replace(path)
@@ -98,8 +98,11 @@ def _copied(path: Path, to: Path, problems: Problems) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def _alone(path: Path) -> None:
-    """Fold the write-ahead log into the file, which SQLite allows only to the last process that has it open."""
+def require_alone(path: Path) -> None:
+    """Fold the write-ahead log into the file, which SQLite allows only to the last process that has it open.
+
+    Raises DatabaseInUse.
+    """
     with closing(connect(path)) as db:
         db.execute("PRAGMA busy_timeout=200")
         try:

@@ -26,7 +26,11 @@ class HighWater:
     """The marks of one data directory. Several processes may raise them at the same time."""
 
     def __init__(self, data_dir: Path) -> None:
-        self._path = data_dir / FILE
+        self.path = data_dir / FILE
+
+    def read_all(self) -> dict[str, Any]:
+        """Every mark by its name; none where there is no file. Raises MarksBroken."""
+        return self._read()
 
     def read(self, name: str) -> Any:
         """A mark; None when there is none yet. Raises MarksBroken."""
@@ -42,30 +46,30 @@ class HighWater:
             marks = self._read()
             after = rule(marks.get(name))
             if after != marks.get(name):
-                write_private(self._path, json.dumps({**marks, name: after}, indent=2) + "\n")
+                write_private(self.path, json.dumps({**marks, name: after}, indent=2) + "\n")
         return after
 
     def _read(self) -> dict[str, Any]:
         try:
-            found = json.loads(self._path.read_bytes())
+            found = json.loads(self.path.read_bytes())
         except FileNotFoundError:
             return {}
         except ValueError as error:
-            raise MarksBroken(f"{self._path} is not JSON: {error}") from None
+            raise MarksBroken(f"{self.path} is not JSON: {error}") from None
         if not isinstance(found, dict):
-            raise MarksBroken(f"{self._path} is no object")
+            raise MarksBroken(f"{self.path} is no object")
         return found
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Keep other processes from changing the file meanwhile."""
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if os.name == "nt":  # no fcntl there: one process at a time
             yield
             return
         import fcntl
 
-        handle = os.open(self._path.parent, os.O_RDONLY)
+        handle = os.open(self.path.parent, os.O_RDONLY)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield

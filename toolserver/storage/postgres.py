@@ -164,6 +164,11 @@ class PostgresConnection:
         """Run several statements without parameters."""
         self._simple(script)
 
+    def copy_rows(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Add rows to a table by COPY, within the caller's transaction. Raises as `execute` does."""
+        self.connect()
+        self._drive(self._raw.copy_records_to_table(table, columns=list(columns), records=rows))
+
     def _simple(self, sql: str) -> str:
         if self._raw is None:
             raise ServerAway("the connection was lost")

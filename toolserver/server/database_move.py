@@ -1,0 +1,124 @@
+"""`toolserver db move`: the ledger of a data directory to PostgreSQL, whole and compared, even when interrupted.
+
+    check the file → mark the folder → copy table by table → numbers go on → compare both → the database is served
+
+From the mark on the file is not served any more, until the move is complete or was cancelled.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from toolserver.ledger.admin import check
+from toolserver.ledger.sqlite import FILE
+from toolserver.purchases.address_numbers import MARK as ADDRESS
+from toolserver.server.database_check import DatabaseFacts, find_differences, read_facts
+from toolserver.server.money import MARKER
+from toolserver.storage.backup import require_alone, stamp
+from toolserver.storage.errors import OtherWorld
+from toolserver.storage.high_water import HighWater
+from toolserver.storage.kept_tables import list_kept_tables
+from toolserver.storage.move_mark import COMPLETE, COPYING, MoveMark, forget_move, read_move, write_move
+from toolserver.storage.postgres import PostgresTerms
+from toolserver.storage.postgres_move import MoveRefused, MoveTarget, count_sealed, open_source, open_target
+
+log = logging.getLogger(__name__)
+
+Report = Callable[[str, int], None]
+"""Is given what is done (`copied`, `compared`) and how many rows more."""
+
+
+def move_database(data_dir: Path, terms: PostgresTerms, report: Report = lambda done, rows: None) -> dict[str, Any]:
+    """Move the ledger of a data directory, or go on with it, and return what was moved and compared.
+
+    Raises:
+        MoveRefused: there is nothing to move, the file is not sound, or the database is not empty.
+        DatabaseInUse: a service runs on the data directory.
+        OtherWorld, NewerDatabase, ForeignDatabase, MigrationChanged, LedgerMoved, MarksBroken, StorageFailed
+    """
+    began, path = time.monotonic(), data_dir / FILE
+    interrupted = _check_source(data_dir, path)
+    with open_source(path) as source, open_target(terms) as target:
+        mark = MoveMark.begin(terms.url) if interrupted is None else interrupted.go_to(terms.url)
+        write_move(data_dir, mark)
+        try:
+            state = target.begin(mark, count_sealed(source), simulated=(data_dir / MARKER).exists())
+        except (MoveRefused, OtherWorld):
+            if interrupted is None:
+                forget_move(data_dir)
+            raise
+        before = target.count_copied()
+        if state == COPYING:
+            for table in list_kept_tables():
+                target.copy(table, source, lambda name, rows: report("copied", rows))
+            target.set_counters(HighWater(data_dir).read(ADDRESS) or 0)
+        copied_s, copied = time.monotonic() - began, target.count_copied() - before
+        compared = time.monotonic()
+        facts = _compare(read_facts(source, lambda name, rows: report("compared", rows)), target, report)
+        if state == COPYING:
+            target.finish()
+    aside = _leave(data_dir, path, mark)
+    log.warning("the ledger was moved", extra={"to": mark.to, "rows": sum(each.rows for each in facts.tables.values())})
+    return {
+        "moved_to": mark.to,
+        "resumed": interrupted is not None,
+        "copied": copied,
+        "copied_per_second": round(copied / max(copied_s, 0.001)),
+        "compared_s": round(time.monotonic() - compared, 1),
+        "seconds": round(time.monotonic() - began, 1),
+        "kept": str(aside),
+        **facts.describe(),
+    }
+
+
+def cancel_move(data_dir: Path) -> dict[str, Any]:
+    """Let the file of a data directory be served again. Raises MoveRefused where that must not be."""
+    mark = read_move(data_dir)
+    if mark is None:
+        raise MoveRefused(f"no move of the ledger of {data_dir} began")
+    if mark.state == COMPLETE:
+        raise MoveRefused(f"the ledger of {data_dir} was moved to {mark.to}, and is served from there")
+    forget_move(data_dir)
+    return {"cancelled": mark.to, "left": f"what was copied to {mark.to}: remove it before another move goes there"}
+
+
+def _check_source(data_dir: Path, path: Path) -> MoveMark | None:
+    """See that the file can be moved, and return its move where one was interrupted: then it was checked before."""
+    mark = read_move(data_dir)
+    if mark is not None and mark.state == COMPLETE:
+        raise MoveRefused(f"the ledger of {data_dir} was moved to {mark.to} already")
+    if not path.exists():
+        raise MoveRefused(f"there is no ledger in {data_dir}")
+    require_alone(path)
+    if mark is None:
+        found = anyio.run(check, path)  # migrates it, too
+        broken = [f"{breach['rule']}: {breach['where']}" for breach in found["breaches"] if not _is_late(breach)]
+        if broken:
+            raise MoveRefused(f"the ledger of {data_dir} is not sound, so it is not moved: {'; '.join(broken[:5])}")
+        require_alone(path)
+    return mark
+
+
+def _is_late(breach: dict[str, str]) -> bool:
+    """Whether nobody has swept for a while, and no more: the service that starts next does so."""
+    return breach["rule"] == "no reservation is open past its time"
+
+
+def _compare(facts: DatabaseFacts, target: MoveTarget, report: Report) -> DatabaseFacts:
+    """Read the copy and return its facts. Raises MoveRefused where they are not those of the file."""
+    copy: DatabaseFacts = target.read(lambda there: read_facts(there, lambda name, rows: report("compared", rows)))
+    if differences := list(find_differences(facts, copy)):
+        raise MoveRefused(f"the copy is not the ledger, and is not served: {'; '.join(differences[:5])}")
+    return copy
+
+
+def _leave(data_dir: Path, path: Path, mark: MoveMark) -> Path:
+    """Say in the data directory where the ledger is now, and put the file aside. Returns its new name."""
+    write_move(data_dir, mark.complete())
+    aside = path.with_name(f"{path.name}.moved-{stamp()}")
+    path.rename(aside)
+    return aside
