@@ -181,7 +181,7 @@ class Service:
             return
         if store is not None:
             self.tasks.start_soon(keep_usage, self.info.usage, store)
-        start_composing(self.tasks, self.registry, self.cache, self.pipeline, self.live)
+        start_composing(self.tasks, self.registry, self.cache, self.pipeline, self.live, self.memory)
 
     def mcp_endpoint(self, *, everything: bool = False) -> McpEndpoint:
         """MCP over HTTP as one ASGI callable. `everything` adds the MCP conformance fixtures."""

@@ -1,7 +1,7 @@
 """Counts calls by family of user agents, hourly over two days, and keeps the last calls. No address or token."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -45,11 +45,12 @@ class Counted:
 
 
 class Usage:
-    """Counts calls in memory; the owner stores and restores the hours."""
+    """Counts calls in memory; the owner stores and restores the hours, and adds those of other instances."""
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._now = now
         self._hours: dict[int, dict[str, int]] = {}
+        self._others: Mapping[tuple[int, str], int] = {}  # by hour and family, of other instances
         self._recent: deque[tuple[str, str, float, int, str]] = deque(maxlen=RECENT)
         self._families: dict[str, str] = {}
         self.began = now()
@@ -65,14 +66,13 @@ class Usage:
         self._recent.append((endpoint, family, at, status, tier))
 
     def counted(self) -> Counted:
-        """Return the calls of the past 24 hours, the most frequent family first."""
+        """Return the calls of the past 24 hours to all instances, the most frequent family first."""
         now = self._now()
         first = int(now.timestamp() // 3600) - WINDOW_H
         agents: dict[str, int] = {}
-        for hour, families in self._hours.items():
-            if hour > first:
-                for family, hits in families.items():
-                    agents[family] = agents.get(family, 0) + hits
+        for hour, family, hits in (*self.rows(), *((*key, hits) for key, hits in self._others.items())):
+            if hour > first and hits > 0:
+                agents[family] = agents.get(family, 0) + hits
         ordered = dict(sorted(agents.items(), key=lambda item: (-item[1], item[0])))
         since = max(self.began, now - timedelta(hours=WINDOW_H))
         recent = [
@@ -82,7 +82,7 @@ class Usage:
         return Counted(sum(ordered.values()), ordered, recent, since)
 
     def rows(self) -> list[tuple[int, str, int]]:
-        """Return rows `(hour since the epoch, family, hits)` to be stored."""
+        """Return rows `(hour since the epoch, family, hits)` to be stored: what this instance has counted."""
         return [(hour, family, hits) for hour, families in self._hours.items() for family, hits in families.items()]
 
     def restore(self, rows: Iterable[tuple[int, str, int]]) -> None:
@@ -91,6 +91,15 @@ class Usage:
             families = self._hours.setdefault(hour, {})
             families[family] = families.get(family, 0) + hits
             self.began = min(self.began, datetime.fromtimestamp(hour * 3600, UTC))
+
+    def list_hours(self) -> list[int]:
+        """Return the hours of the past day and the current one, as numbers since the epoch."""
+        last = int(self._now().timestamp() // 3600)
+        return list(range(last - WINDOW_H, last + 1))
+
+    def take_others(self, counted: Mapping[tuple[int, str], int]) -> None:
+        """Take what other instances have counted, by hour and family, in place of what was taken before."""
+        self._others = counted
 
     def _new_hour(self, hour: int) -> dict[str, int]:
         for old in [h for h in self._hours if h <= hour - KEEP_H]:

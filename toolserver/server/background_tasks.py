@@ -11,6 +11,8 @@ from toolserver.calls.live_values import LiveValues
 from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import Clock
+from toolserver.core.shared_memory import SharedMemory
+from toolserver.core.shared_usage import EVERY_S, SharedUsage
 from toolserver.core.usage_stats import Usage
 from toolserver.registry.registry import Registry
 from toolserver.storage.persistent_cache import PersistentCache
@@ -83,14 +85,21 @@ async def keep_live(live: LiveValues) -> None:
 
 
 def start_composing(
-    tasks: TaskGroup, registry: Registry, cache: SourceCache, pipeline: Pipeline, live: LiveValues
+    tasks: TaskGroup,
+    registry: Registry,
+    cache: SourceCache,
+    pipeline: Pipeline,
+    live: LiveValues,
+    memory: SharedMemory | None = None,
 ) -> None:
-    """Start everything that reads and composes without a call."""
+    """Start everything that reads and composes without a call; with `memory`, counts of calls are exchanged as well."""
     answers = pipeline.answers
     tasks.start_soon(keep_warm, registry, cache)
     tasks.start_soon(follow_asked, registry, pipeline, answers.clock)
     tasks.start_soon(prepare_expected, answers)
     tasks.start_soon(keep_live, live)
+    if memory is not None:
+        tasks.start_soon(repeat, "exchange of counts", SharedUsage(pipeline.usage, memory).exchange, EVERY_S)
 
 
 async def keep_usage(usage: Usage, store: PersistentCache) -> None:

@@ -1,0 +1,94 @@
+"""Sums the counts of calls over all instances: each adds what is new, and reads what all have counted.
+
+The memory that is shared names itself by a word that it loses with everything else. An instance that meets another word
+adds all that it has, so the sums are whole again after the memory was emptied.
+"""
+
+import secrets
+from typing import Any
+
+from msgspec.msgpack import encode
+
+from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost
+from toolserver.core.usage_stats import KEEP_H, Usage
+
+EXCHANGE = Script(
+    """
+-- Keys: the word of the memory, and one for each hour. Asked: the word that is known, a new one, what to add to which
+-- hour, ms to keep. Returns {word, whether it is new}, and the sums of all hours if the word was known.
+local asked = cmsgpack.unpack(ARGV[1])
+local word = redis.call('GET', KEYS[1])
+local is_new = not word
+if is_new then word = asked.new end
+redis.call('SET', KEYS[1], word, 'PX', asked.keep)
+if word ~= asked.known then return {word, is_new and 1 or 0} end
+for _, each in ipairs(asked.add) do
+  redis.call('HINCRBY', KEYS[each[1]], each[2], each[3])
+  redis.call('PEXPIRE', KEYS[each[1]], asked.keep)
+end
+local sums = {}
+for i = 2, #KEYS do sums[i - 1] = redis.call('HGETALL', KEYS[i]) end
+return {word, 0, sums}
+"""
+)
+EVERY_S = 10.0
+KEEP_MS = KEEP_H * 3_600_000
+TRIES = 3  # the memory may be emptied again in between
+
+Counts = dict[tuple[int, str], int]
+
+
+class SharedUsage:
+    """What one instance has in common with the others. What was restored from its disk has been added before."""
+
+    def __init__(self, usage: Usage, memory: SharedMemory) -> None:
+        self._usage, self._memory = usage, memory
+        self._word = b""
+        self._added: Counts = _collect(usage)
+
+    async def exchange(self) -> None:
+        """Add what was counted since the last time, and let `usage` know what the others have counted."""
+        try:
+            for _ in range(TRIES):
+                if await self._exchange():
+                    return
+        except SharedMemoryLost:
+            return  # the next time
+
+    async def _exchange(self) -> bool:
+        """Whether the memory is the one that we know; else it is from now on, and nothing was added."""
+        own, hours = _collect(self._usage), self._usage.list_hours()
+        places = {hour: number for number, hour in enumerate(hours, 2)}
+        new = [
+            (places[hour], family, hits - self._added.get((hour, family), 0))
+            for (hour, family), hits in own.items()
+            if hour in places and hits > self._added.get((hour, family), 0)
+        ]
+        asked = {"known": self._word.decode(), "new": secrets.token_hex(8), "add": new, "keep": KEEP_MS}
+        keys = [b"usage", *(b"usage:%d" % hour for hour in hours)]
+        word, is_new, *sums = await self._memory.run(EXCHANGE, keys, [encode(asked)], bulk=True)
+        if not sums:
+            if self._word or is_new:
+                self._added = {}
+            self._word = word
+            return False
+        self._added = own
+        found = {hour: _read_sums(pairs) for hour, pairs in zip(hours, sums[0], strict=True)}
+        self._usage.take_others(
+            {
+                (hour, family): hits - own.get((hour, family), 0)
+                for hour, families in found.items()
+                for family, hits in families.items()
+            }
+        )
+        return True
+
+
+def _collect(usage: Usage) -> Counts:
+    return {(hour, family): hits for hour, family, hits in usage.rows()}
+
+
+def _read_sums(pairs: list[Any]) -> dict[str, int]:
+    """The hits by family of one hour; what is no number is left out."""
+    found = zip(pairs[::2], pairs[1::2], strict=True)
+    return {family.decode(errors="replace"): int(hits) for family, hits in found if hits.isdigit()}
