@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from cachetools import LRUCache
+from pydantic import BaseModel
 
 from toolserver.calls.arguments import validate_arguments
 from toolserver.calls.cache_key import build_cache_key
@@ -67,22 +68,28 @@ def annotations(operation: Operation) -> dict[str, bool]:
 
 
 class ToolRoute:
-    """One tool a client may call: its operation, and the keys of its answers without and with arguments seen before."""
+    """One tool a client may call: its operation, and the keys of its answers without and with arguments seen before.
 
-    __slots__ = ("default_key", "free", "keys", "operation")
+    `sold` are the default arguments and the key of an answer that costs credits.
+    """
+
+    __slots__ = ("default_key", "free", "keys", "operation", "sold")
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
         self.free = operation.tier is Tier.FREE and operation.reads_only
-        self.default_key = self._find_default_key() if self.free else None
+        default = self._find_default()
+        self.default_key = default[1] if default and self.free else None
+        self.sold = default if operation.credits and operation.reads_only else None
         self.keys: dict[bytes, Hashable] = {}
 
-    def _find_default_key(self) -> Hashable | None:
-        """The key of the answer without arguments; None when the tool requires some."""
+    def _find_default(self) -> tuple[BaseModel, Hashable] | None:
+        """The arguments of a call that gives none, and the key of its answer; None when the tool requires some."""
         try:
-            return build_cache_key(self.operation, validate_arguments(self.operation, {}))
+            arguments = validate_arguments(self.operation, {})
         except InvalidArguments:
             return None
+        return arguments, build_cache_key(self.operation, arguments)
 
     def remember(self, written: bytes, key: Hashable) -> None:
         """Arguments written like this have this key: they need not be checked again."""

@@ -7,7 +7,6 @@ limit is a tool result, never 401, 402 or 429.
 
 import logging
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from anyio.abc import TaskGroup
@@ -198,7 +197,7 @@ class McpEndpoint:
     ) -> ToolResult | None:
         """The result of a call. A paid call is given up, and not charged, when its caller hangs up: then None."""
         meta = message.params.meta
-        caller = replace(self._caller(post), short_meta=short_meta)
+        caller = self._caller(post, short_meta=short_meta)
         if meta is not UNSET:
             caller = meta.add_to(caller)
         try:
@@ -260,19 +259,18 @@ class McpEndpoint:
         forwarded = post.headers.get(b"x-forwarded-for")
         return self._addresses.client(peer[0], None if forwarded is None else forwarded.decode("latin-1"))
 
-    def _caller(self, post: IncomingPost) -> Caller:
-        given = {name: post.headers[name].decode("latin-1") for name in _OURS if name in post.headers}
+    def _caller(self, post: IncomingPost, *, short_meta: bool = False) -> Caller:
+        given = post.headers.get
+        token, nonce = given(b"authorization"), given(b"x-agent-nonce")
         return Caller(
             client=self._client(post),
-            token=bearer(given.get(b"authorization")),
-            agent=given.get(b"user-agent", ""),
+            token=None if token is None else bearer(token.decode("latin-1")),
+            agent=given(b"user-agent", b"").decode("latin-1"),
             transport="mcp",
             request_id=post.request_id,
-            nonce=given.get(b"x-agent-nonce"),
+            nonce=None if nonce is None else nonce.decode("latin-1"),
+            short_meta=short_meta,
         )
-
-
-_OURS = (b"authorization", b"user-agent", b"x-agent-nonce")
 
 
 def _request_id(request_id: bytes) -> str:

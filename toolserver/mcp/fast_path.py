@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from toolserver.calls.disconnect import Receive
+from toolserver.calls.outcome import Outcome
 from toolserver.calls.pipeline import Pipeline
 from toolserver.core.caller import Caller
 from toolserver.errors import CallRejected
@@ -120,6 +121,9 @@ class FastPath:
             Disconnected: the client of the connection `receive` hung up while a paid answer was made.
         """
         try:
+            sold = await self._charge_cached(route, given, caller)
+            if sold is not None:
+                return render_result(route.operation, sold)
             given = drop_host_arguments(route.operation, given, self.pipeline.metrics.dropped_argument)
             plain, caller = take_token(route.operation, given, caller)
             outcome = await self.pipeline.call(route.operation, plain, caller, receive)
@@ -128,6 +132,21 @@ class FastPath:
         if plain is given and given and params.arguments is not UNSET and outcome.key is not None:
             route.remember(bytes(params.arguments), outcome.key)
         return render_result(route.operation, outcome)
+
+    async def _charge_cached(self, route: ToolRoute, given: Mapping[str, Any], caller: Caller) -> Outcome | None:
+        """Charge for a cached answer to a call without arguments. None, with nothing done, for every other call.
+
+        Raises CallRejected: nothing was charged.
+        """
+        is_plain = caller.idempotency_key is caller.payment is None and caller.token is not None
+        if route.sold is None or given or not is_plain:
+            return None
+        arguments, key = route.sold
+        pipeline = self.pipeline
+        rendered = pipeline.find_billable(route.operation, key, pipeline.answers.clock.time())
+        if rendered is None:
+            return None
+        return await pipeline.charge_cached(route.operation, arguments, rendered, caller)
 
     def reject(self, rejected: CallRejected, request_id: str) -> ToolResult:
         """The result of a call that was rejected."""
