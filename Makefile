@@ -60,6 +60,7 @@ bench: $(VENV)/.dev
 	@$(BIN)/python -m bench $(ARGS)
 	@$(BIN)/python -m bench.ledger
 	@$(BIN)/python -m bench.cold
+	@$(BIN)/python -m bench.in_process
 
 clients: $(VENV)/.dev
 	@tests/live/clients/install
