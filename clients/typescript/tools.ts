@@ -119,7 +119,7 @@ export interface BtcPricePayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: BtcPriceData | null;
+  /** Null only when no source has ever answered */ data: BtcPriceData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -148,13 +148,13 @@ export interface CryptoMoversPayload {
 
 export interface EarthquakesDataEarthquakes {
   /** The network's preferred scale */ magnitude: number;
-  location: string;
+  /** Place, as the network names it */ location: string;
   /** Origin time */ time: string;
-  depth_km: number | null;
-  lat: number | null;
-  lon: number | null;
-  id: string;
-  url: string | null;
+  /** Depth of the focus */ depth_km: number | null;
+  /** Degrees north */ lat: number | null;
+  /** Degrees east */ lon: number | null;
+  /** The network's own */ id: string;
+  /** The network's page of it */ url: string | null;
 }
 
 export interface EarthquakesData {
@@ -166,7 +166,7 @@ export interface EarthquakesPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: EarthquakesData | null;
+  /** Null only when no source has ever answered */ data: EarthquakesData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -198,7 +198,7 @@ export interface EconomicDataPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: EconomicDataData | null;
+  /** Null only when no source has ever answered */ data: EconomicDataData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -217,7 +217,7 @@ export interface FearGreedPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: FearGreedData | null;
+  /** Null only when no source has ever answered */ data: FearGreedData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -241,7 +241,7 @@ export interface ForexPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: ForexData | null;
+  /** Null only when no source has ever answered */ data: ForexData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -314,7 +314,7 @@ export interface AiStatsPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: AiStatsData | null;
+  /** Null only when no source has ever answered */ data: AiStatsData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -349,7 +349,7 @@ export interface AirQualityPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: AirQualityData | null;
+  /** Null only when no source has ever answered */ data: AirQualityData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -371,7 +371,7 @@ export interface ChainNetworkPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: ChainNetworkData | null;
+  /** Null only when no source has ever answered */ data: ChainNetworkData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -545,7 +545,7 @@ export interface ExposureLookupPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: ExposureLookupData | null;
+  /** Null only when no source has ever answered */ data: ExposureLookupData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -577,7 +577,7 @@ export interface FundingRatesPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: FundingRatesData | null;
+  /** Null only when no source has ever answered */ data: FundingRatesData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -618,7 +618,7 @@ export interface GasPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: GasData | null;
+  /** Null only when no source has ever answered */ data: GasData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -761,7 +761,7 @@ export interface HumansInSpacePayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: HumansInSpaceData | null;
+  /** Null only when no source has ever answered */ data: HumansInSpaceData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -935,7 +935,7 @@ export interface SevereWeatherPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: SevereWeatherData | null;
+  /** Null only when no source has ever answered */ data: SevereWeatherData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -969,7 +969,7 @@ export interface SpaceWeatherPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: SpaceWeatherData | null;
+  /** Null only when no source has ever answered */ data: SpaceWeatherData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -999,7 +999,7 @@ export interface StocksPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: StocksData | null;
+  /** Null only when no source has ever answered */ data: StocksData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -1090,7 +1090,7 @@ export interface WeatherPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: WeatherData | null;
+  /** Null only when no source has ever answered */ data: WeatherData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -1127,7 +1127,7 @@ export interface WildfiresPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: WildfiresData | null;
+  /** Null only when no source has ever answered */ data: WildfiresData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;

@@ -13,13 +13,13 @@ SHOWN, MOST = 80, 300
 
 class EarthquakeItem(Payload):
     magnitude: float = Field(description="The network's preferred scale")
-    location: str = Field(examples=["14 km NE of Hihifo, Tonga"])
+    location: str = Field(description="Place, as the network names it", examples=["14 km NE of Hihifo, Tonga"])
     time: Timestamp = Field(description="Origin time")
-    depth_km: float | None
-    lat: float | None
-    lon: float | None
-    id: str
-    url: str | None
+    depth_km: float | None = Field(description="Depth of the focus")
+    lat: float | None = Field(description="Degrees north")
+    lon: float | None = Field(description="Degrees east")
+    id: str = Field(description="The network's own")
+    url: str | None = Field(description="The network's page of it")
 
 
 class Earthquakes(Payload):

@@ -172,7 +172,7 @@ def _payload(operation: Operation) -> tuple[Schema, list[str]]:
     """The members that the payload adds, and which of them are always there."""
     data = {name: value for name, value in operation.data_schema.items() if name != "$defs"}
     if operation.enveloped:
-        return {"data": nullable(data)}, ["data"]
+        return {"data": {"description": "Null only when no source has ever answered"} | nullable(data)}, ["data"]
     members = data.get("properties", {})
     if operation.tier is Tier.FREE:  # when nothing could be composed, every member is null
         members = {name: nullable(member) for name, member in members.items()}
