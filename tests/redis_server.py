@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -81,9 +81,9 @@ def _require() -> None:
         pytest.skip("redis-server is not on this machine")
 
 
-@pytest.fixture(scope="session")
-def redis_server() -> Iterator[RedisServer]:
-    """A server that tests share: nobody stops it."""
+@contextmanager
+def start_redis() -> Iterator[RedisServer]:
+    """A server that ends with the block. Skips the test where there is none to start."""
     _require()
     with tempfile.TemporaryDirectory(prefix="redis-") as folder:
         server = RedisServer(Path(folder))
@@ -91,15 +91,17 @@ def redis_server() -> Iterator[RedisServer]:
             yield server
         finally:
             server.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """A server that tests share: nobody stops it."""
+    with start_redis() as server:
+        yield server
 
 
 @pytest.fixture
 def own_redis() -> Iterator[RedisServer]:
     """A server for one test, which may do with it what it likes."""
-    _require()
-    with tempfile.TemporaryDirectory(prefix="redis-") as folder:
-        server = RedisServer(Path(folder))
-        try:
-            yield server
-        finally:
-            server.stop()
+    with start_redis() as server:
+        yield server

@@ -1,8 +1,10 @@
 """`toolserver refund`: from the buyer's wish to the money on the chain, and everybody who must not get it."""
 
 import json
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any, NamedTuple
 
 import anyio.to_thread
 import pytest
@@ -180,8 +182,17 @@ async def test_a_proof_that_comes_too_late_is_refused(tmp_path, monkeypatch):
         assert (done.exit_code, "ask again" in done.stderr) == (1, True)
 
 
-@pytest.mark.live
-async def test_a_refund_is_paid_once_whatever_is_signed_and_submitted(tmp_path, monkeypatch):
+class Payable(NamedTuple):
+    """A refund that was asked for and booked, and the chain on which it is to be paid."""
+
+    buyer: Buyer
+    asked: dict[str, Any]
+    chain: Anvil
+
+
+@asynccontextmanager
+async def payable_refund(tmp_path, monkeypatch) -> AsyncIterator[Payable]:
+    """A refund on a chain of its own, whose treasury has 50 USDC. The keys to sign and to send are in variables."""
     monkeypatch.setattr(SystemClock, "time", lambda self: START + 100.0)  # as on the chain
     monkeypatch.setenv("TREASURY_KEY", "44" * 32)
     monkeypatch.setenv("RELAY_KEY", private_key(3, 0).hex())
@@ -194,63 +205,58 @@ async def test_a_refund_is_paid_once_whatever_is_signed_and_submitted(tmp_path, 
             _, asked = await buyer.ask()
             await buyer.book(asked)
             buyer.url = url
-            path, signed = tmp_path / "plan.json", []
-            for _ in range(2):
-                path.write_text((await buyer.do("plan")).stdout, encoding="utf-8")
-                done = await run(sweep, "sign", path, "--key-env", "TREASURY_KEY", "--to", ELSEWHERE)
-                assert done.exit_code == 0, done.output
-                signed.append(done.stdout)
-            outcomes = []
-            for text in (*signed, signed[0]):
-                path.write_text(text, encoding="utf-8")
-                done = await buyer.do("submit", path, "--key-env", "RELAY_KEY", "--json")
-                assert done.exit_code == 0, done.output
-                outcomes.append(json.loads(done.stdout)[0])
-            assert [row["state"] for row in outcomes] == ["paid"] * 3
-            assert chain.balance(bytes([0x55]) * 20) == 2_000_000
-            chain.mine(3)
-            async with open_ledger(tmp_path / FILE) as ledger:  # a crash after sending, before the end was noted
-                await ledger.file.alone(_forget_the_end)
-            assert json.loads((await buyer.do("list", "--open", "--json")).stdout)[0]["state"] == "sent"
-            wrong = await buyer.do("paid", asked["id"], "--tx", "0x" + "12" * 32)
-            assert wrong.exit_code == 1
-            done = await buyer.do("paid", asked["id"], "--tx", outcomes[0]["tx"], "--json")
-            assert json.loads(done.stdout)["state"] == "paid", done.output
-            path.write_text(signed[0].replace('"value": 2000000', '"value": 3000000'), encoding="utf-8")
-            forged = await buyer.do("submit", path, "--key-env", "RELAY_KEY")
-            assert forged.exit_code == 1
+            yield Payable(buyer, asked, chain)
         chain.close()
 
 
 @pytest.mark.live
-async def test_a_refund_that_is_submitted_again_before_it_is_in_a_block_is_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(SystemClock, "time", lambda self: START + 100.0)  # as on the chain
-    monkeypatch.setattr("toolserver.purchases.relay.WAIT_S", 1.0)
-    monkeypatch.setenv("TREASURY_KEY", "44" * 32)
-    monkeypatch.setenv("RELAY_KEY", private_key(3, 0).hex())
-    with started() as url:
-        chain = Anvil(url)
-        chain.set_up()
-        chain.pay(bytes.fromhex(TREASURY.address[2:]), 50, ALICE)
+async def test_a_refund_is_paid_once_whatever_is_signed_and_submitted(tmp_path, monkeypatch):
+    async with payable_refund(tmp_path, monkeypatch) as (buyer, asked, chain):
+        path, signed = tmp_path / "plan.json", []
+        for _ in range(2):
+            path.write_text((await buyer.do("plan")).stdout, encoding="utf-8")
+            done = await run(sweep, "sign", path, "--key-env", "TREASURY_KEY", "--to", ELSEWHERE)
+            assert done.exit_code == 0, done.output
+            signed.append(done.stdout)
+        outcomes = []
+        for text in (*signed, signed[0]):
+            path.write_text(text, encoding="utf-8")
+            done = await buyer.do("submit", path, "--key-env", "RELAY_KEY", "--json")
+            assert done.exit_code == 0, done.output
+            outcomes.append(json.loads(done.stdout)[0])
+        assert [row["state"] for row in outcomes] == ["paid"] * 3
+        assert chain.balance(bytes([0x55]) * 20) == 2_000_000
         chain.mine(3)
-        async with bought(tmp_path) as buyer:
-            _, asked = await buyer.ask()
-            await buyer.book(asked)
-            buyer.url, path = url, tmp_path / "plan.json"
-            for words in (("plan",), ("sign", path, "--key-env", "TREASURY_KEY", "--to", ELSEWHERE)):
-                done = await (buyer.do(*words) if words == ("plan",) else run(sweep, *words))
-                path.write_text(done.stdout, encoding="utf-8")
-            chain.rpc("evm_setAutomine", False)
-            submit = ("submit", path, "--key-env", "RELAY_KEY", "--json")
-            rows = [json.loads((await buyer.do(*submit)).stdout)[0] for _ in range(2)]
-            assert [(row["state"], row["outcome"]) for row in rows] == [("sent", "not seen yet")] * 2
-            assert rows[0]["tx"] == rows[1]["tx"]
-            assert chain.rpc("txpool_status")["pending"] == "0x1"
-            chain.mine(1)
-            paid = json.loads((await buyer.do(*submit)).stdout)[0]
-            assert (paid["state"], paid["tx"]) == ("paid", rows[0]["tx"])
-            assert chain.balance(bytes([0x55]) * 20) == 2_000_000
-        chain.close()
+        async with open_ledger(tmp_path / FILE) as ledger:  # a crash after sending, before the end was noted
+            await ledger.file.alone(_forget_the_end)
+        assert json.loads((await buyer.do("list", "--open", "--json")).stdout)[0]["state"] == "sent"
+        wrong = await buyer.do("paid", asked["id"], "--tx", "0x" + "12" * 32)
+        assert wrong.exit_code == 1
+        done = await buyer.do("paid", asked["id"], "--tx", outcomes[0]["tx"], "--json")
+        assert json.loads(done.stdout)["state"] == "paid", done.output
+        path.write_text(signed[0].replace('"value": 2000000', '"value": 3000000'), encoding="utf-8")
+        forged = await buyer.do("submit", path, "--key-env", "RELAY_KEY")
+        assert forged.exit_code == 1
+
+
+@pytest.mark.live
+async def test_a_refund_that_is_submitted_again_before_it_is_in_a_block_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("toolserver.purchases.relay.WAIT_S", 1.0)
+    async with payable_refund(tmp_path, monkeypatch) as (buyer, _, chain):
+        path = tmp_path / "plan.json"
+        for words in (("plan",), ("sign", path, "--key-env", "TREASURY_KEY", "--to", ELSEWHERE)):
+            done = await (buyer.do(*words) if words == ("plan",) else run(sweep, *words))
+            path.write_text(done.stdout, encoding="utf-8")
+        chain.rpc("evm_setAutomine", False)
+        submit = ("submit", path, "--key-env", "RELAY_KEY", "--json")
+        rows = [json.loads((await buyer.do(*submit)).stdout)[0] for _ in range(2)]
+        assert [(row["state"], row["outcome"]) for row in rows] == [("sent", "not seen yet")] * 2
+        assert rows[0]["tx"] == rows[1]["tx"]
+        assert chain.rpc("txpool_status")["pending"] == "0x1"
+        chain.mine(1)
+        paid = json.loads((await buyer.do(*submit)).stdout)[0]
+        assert (paid["state"], paid["tx"]) == ("paid", rows[0]["tx"])
+        assert chain.balance(bytes([0x55]) * 20) == 2_000_000
 
 
 def _forget_the_end(db):
