@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.cpu_time import BUDGETED
-from tests.size import EVERYTHING
+from tests.size import EVERYTHING, LONG
 
 LEFT_OUT = pytest.StashKey[dict[str, int]]()
 LIVE = "starts a real server, a real client or another program"
@@ -51,8 +51,9 @@ TOGETHER = ("tests/architecture/",)
 
 PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # both judge by the wall clock
 settings.register_profile("dev", max_examples=20, derandomize=True, database=None, **PATIENT)
-settings.register_profile("ci", max_examples=200, print_blob=True, **PATIENT)
-settings.load_profile("ci" if EVERYTHING else "dev")
+settings.register_profile("ci", max_examples=60, print_blob=True, **PATIENT)  # others in each run
+settings.register_profile("long", max_examples=1000, print_blob=True, **PATIENT)
+settings.load_profile("long" if LONG else "ci" if EVERYTHING else "dev")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -214,8 +214,8 @@ class Laws(RuleBasedStateMachine):
 def test_the_laws_hold_whatever_happens(kind):
     machine = type(f"Laws of {kind}", (Laws,), {"kind": kind})
     quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much]
-    full = 12 if kind == "postgres" else 100  # there each step is a trip to a server
+    full = 6 if kind == "postgres" else 30  # there each step is a trip to a server
+    examples = sized(full, fast=2, long=10 * full)
     run_state_machine_as_test(
-        machine,
-        settings=settings(max_examples=sized(full, fast=2), stateful_step_count=20, suppress_health_check=quiet),
+        machine, settings=settings(max_examples=examples, stateful_step_count=20, suppress_health_check=quiet)
     )

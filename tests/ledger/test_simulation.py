@@ -14,7 +14,7 @@ from tests.ledger.simulation.world import history
 from tests.requirements import proves
 from tests.size import sized
 
-SEEDS = sized(360, fast=20)
+SEEDS = sized(180, fast=20, long=3600)
 EACH = min(SEEDS, 60)
 CAUGHT_WITHIN = 200
 

@@ -165,7 +165,7 @@ metas = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=sized(100, fast=20), suppress_health_check=list(HealthCheck))
+@settings(max_examples=sized(60, fast=20, long=1000), suppress_health_check=list(HealthCheck))
 @given(
     name=names,
     given_arguments=arguments,
