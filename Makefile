@@ -57,10 +57,8 @@ lint: $(VENV)/.dev
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive toolserver tools rest_bridge catalog
 
 bench: $(VENV)/.dev
-	@$(BIN)/python -m bench $(ARGS)
-	@$(BIN)/python -m bench.ledger
-	@$(BIN)/python -m bench.cold
-	@$(BIN)/python -m bench.in_process
+	@failed=0; for part in "bench $(ARGS)" bench.ledger bench.cold bench.in_process; do \
+	  $(BIN)/python -m $$part || failed=1; done; exit $$failed
 
 clients: $(VENV)/.dev
 	@tests/live/clients/install

@@ -36,8 +36,9 @@ class Row:
         return statistics.median(self.per_s)
 
 
-def get(path: str) -> bytes:
-    return f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: */*\r\n\r\n".encode()
+def get(path: str, **headers: str) -> bytes:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: */*\r\n{lines}\r\n".encode()
 
 
 def paid(path: str, token: str, **headers: str) -> bytes:
