@@ -15,6 +15,7 @@ from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.site_facts import PREMIUM_LICENCE, Document, SiteFacts, auth, tool_path
 from toolserver.upstream.source import Source
 
+MANY = 20  # fields or sources; more of them stand closed on a phone
 LICENCE_WORDS = {
     "yes": "free to use",
     "attribution": "free to use with attribution",
@@ -47,6 +48,7 @@ def tool_page(
         curl=_curl(operation, facts),
         arguments=rows(operation.input_schema),
         answer_fields=payload_rows(operation),
+        many=MANY,
         sources=sources_of(operation),
         licence_words=LICENCE_WORDS,
         licence=PREMIUM_LICENCE if operation.tier is Tier.PREMIUM else "",

@@ -35,6 +35,16 @@ def test_the_page_says_what_the_tool_takes_and_gives_and_from_where():
     assert {"field-lat", "field-kind", "field-period", "field-names"} <= set(page.ids)
 
 
+def test_many_fields_stand_in_a_part_to_open_and_few_do_not():
+    many, few = body("premium_macro", PROJECT), body("earthquakes", PROJECT)
+    number = many.partition('id="fields"')[2].partition("</details>")[0].count("<tr>") - 1
+
+    assert f'<details class="rows"><summary>{number} fields</summary>' in many
+    assert number > 20
+    assert Page(many.encode()).faults == []
+    assert 'class="rows"' not in few
+
+
 def test_an_example_stays_data_in_the_page():
     text = body("digest", example=EXAMPLE)
     assert told(text, "example") == EXAMPLE

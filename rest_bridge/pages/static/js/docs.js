@@ -1,14 +1,13 @@
 // Search over all documents and tools: the index is loaded with the first key and searched in the page.
-// Where there is room, the long tables of a document stand open, and the side list shows its place.
+// The side list shows where the page stands in it.
 
-import { element, find, findAll } from "./dom.js";
+import { element, find } from "./dom.js";
 import { fetchJson, href } from "./http.js";
 
 const MOST = 12;
 const input = find("#search");
 let entries = null;
 
-if (matchMedia("(min-width: 56rem)").matches) for (const rows of findAll("details.rows")) rows.open = true;
 const [side, here] = [find(".side"), find(".side [aria-current]")];
 if (here) side.scrollTop = here.offsetTop - side.clientHeight / 2;
 find("#search-box").hidden = false;

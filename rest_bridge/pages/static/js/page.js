@@ -11,6 +11,7 @@ const written = document.querySelector("time#written");
 if (written) setClock(written.dateTime); // a page that says when it was written: its ages count by the service's clock
 startTicking();
 writeNumbers();
+openTables();
 reachTables();
 offerThemes(find("#theme"));
 
@@ -19,6 +20,11 @@ function writeNumbers() {
   for (const number of findAll("data[value]")) {
     number.textContent = formatNumber(Number(number.value), { unit: number.dataset.unit ?? "" });
   }
+}
+
+/** Long tables stand open where there is room. */
+function openTables() {
+  if (matchMedia("(min-width: 56rem)").matches) for (const rows of findAll("details.rows")) rows.open = true;
 }
 
 /** A table of a document that is wider than its place can be scrolled by keys too, for as long as it is. */
