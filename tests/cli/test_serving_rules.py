@@ -26,6 +26,12 @@ def test_what_workers_lack_is_named(given, said):
         check_before_serving(Settings(workers=2, **given), everything=False)
 
 
+def test_instances_that_share_no_redis_are_refused_and_those_that_do_are_not():
+    with pytest.raises(SystemExit, match=r"scaling\.instances is 3: .* Set redis_url \(TOOLSERVER_REDIS_URL\)"):
+        require_what_workers_share(Settings(scaling={"instances": 3}))
+    require_what_workers_share(Settings(scaling={"instances": 3}, redis_url=SHARED["redis_url"]))
+
+
 def test_workers_do_not_follow_a_ledger_whose_journal_one_process_keeps():
     follows = LedgerSettings(url="https://a.example", key_id="k", secret="s" * 32)
     with pytest.raises(SystemExit, match="cannot follow a ledger"):

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from tests.cpu_time import PIECE_S, do_piece
+from tests.live.killing import selling
 from tests.live.processes import COMMAND, PATHS, STOP_S, UNLIMITED, Program, control, environment, ran, started
 from tests.requirements import proves
 
@@ -189,6 +190,18 @@ def test_a_port_in_use_is_said_in_a_sentence(tmp_path: Path, verb: str) -> None:
 
     assert done.returncode == 1
     assert f"cannot listen on 127.0.0.1, port {port}: address already in use" in done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+
+
+@proves("operating.refusals")
+def test_a_second_service_on_the_ledger_of_a_running_one_is_refused(tmp_path: Path, world: Program) -> None:
+    sells = {**via(world), **selling(world.url)}
+    with started("serve", folder=tmp_path, **sells):
+        done = ran("serve", "--port", "0", "--data-dir", str(tmp_path / "data"), folder=tmp_path, **sells)
+
+    assert done.returncode == 1
+    assert "another process serves from" in done.stderr.decode()
+    assert "set database_url (TOOLSERVER_DATABASE_URL) and redis_url" in done.stderr.decode()
     assert "Traceback" not in done.stderr.decode()
 
 

@@ -17,6 +17,7 @@ from toolserver.cli.serving_rules import check_before_serving, require_what_work
 from toolserver.clock import Clock
 from toolserver.core.metrics import Metrics
 from toolserver.registry.tool_packages import tool_packages
+from toolserver.server.directory_lock import hold_directory
 from toolserver.server.listen import (
     announce,
     bind_socket,
@@ -85,7 +86,7 @@ async def serve_until(
         if listeners.metrics is not None:
             tasks.start_soon(_serve_operators, settings, listeners.metrics, found, stop, is_replaced)
         try:
-            with note_running(settings.data_dir, listeners.noted_url):
+            with hold_directory(settings), note_running(settings.data_dir, listeners.noted_url):
                 await serve(app, listeners.main, settings, stop=stop, is_replaced=is_replaced)
         except BaseException:
             if app.failure is None:

@@ -22,7 +22,12 @@ def check_before_serving(settings: Settings, *, everything: bool) -> None:
 
 
 def require_what_workers_share(settings: Settings) -> None:
-    """Raises SystemExit where several workers have no database and no Redis in common, and says what to set."""
+    """Raises SystemExit where several workers or instances lack what they have in common, and says what to set."""
+    if settings.scaling.instances > 1 and settings.redis_url is None:
+        raise SystemExit(
+            f"scaling.instances is {settings.scaling.instances}: instances share a Redis. Set redis_url"
+            " (TOOLSERVER_REDIS_URL), or leave scaling.instances at 1"
+        )
     if settings.workers == 1:
         return
     if settings.ledger.url is not None:
