@@ -176,9 +176,15 @@ async def test_a_service_of_which_a_worker_does_not_start_ends_with_its_reason(n
     assert not any(worker.is_running for worker in team.workers)
 
 
-async def test_each_is_replaced_by_one_that_is_ready_before_it_leaves():
+async def test_each_is_replaced_by_one_that_is_ready_before_it_leaves(monkeypatch):
+    monkeypatch.setattr(module, "FIRST_WAIT_S", 0.0)
     team = Team()
-    await run_with(team, Supervisor.renew)
+
+    async def scenario(supervisor):
+        await supervisor.renew()
+        await anyio.wait_all_tasks_blocked()
+
+    await run_with(team, scenario)
     renewed = [event for event in team.events if event[1] not in ("0a", "1a") or event[0] == REPLACED]
     assert renewed[:6] == [
         *(("start", "0b"), ("ready", "0b"), (REPLACED, "0a")),

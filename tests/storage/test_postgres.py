@@ -11,7 +11,14 @@ import pytest
 from tests.postgres import terms_of, url_of
 from toolserver.storage import postgres as module
 from toolserver.storage.errors import TransactionLost
-from toolserver.storage.postgres import PostgresConnection, PostgresMissing, PostgresTerms, ServerAway, load_driver
+from toolserver.storage.postgres import (
+    PostgresConnection,
+    PostgresFailed,
+    PostgresMissing,
+    PostgresTerms,
+    ServerAway,
+    load_driver,
+)
 
 live = pytest.mark.live
 
@@ -55,6 +62,36 @@ def test_what_takes_longer_than_its_time_is_cut(db):
     with pytest.raises(ServerAway):
         db.execute("SELECT pg_sleep(30)")
     db.limit(float("inf"))
+    assert db.execute("SELECT 1").fetchone() == (1,)
+
+
+class CutConnection:
+    """The driver's connection, cut between two of its steps: its protocol is gone, and it trips over that."""
+
+    is_cut = False
+
+    def __init__(self, *, cut):
+        self._cut = cut
+
+    def is_closed(self):
+        return self.is_cut
+
+    def terminate(self):
+        self.is_cut = True
+
+    async def fetch(self, *given):
+        self.is_cut = self._cut
+        raise AttributeError("'NoneType' object has no attribute 'bind_execute'")
+
+
+@live
+@pytest.mark.parametrize(("cut", "error"), [(True, ServerAway), (False, PostgresFailed)])
+def test_a_driver_that_trips_over_a_connection_that_was_cut_has_lost_the_server(db, cut, error):
+    db.drop()
+    db._raw = CutConnection(cut=cut)
+    with pytest.raises(error, match="bind_execute"):
+        db.execute("SELECT 1")
+    db.drop()
     assert db.execute("SELECT 1").fetchone() == (1,)
 
 

@@ -221,8 +221,11 @@ class PostgresConnection:
             raise named from error
         except (ValueError, TypeError, OverflowError) as error:  # a value of a type that its column does not take
             raise PostgresFailed(str(error)) from error
-        except (self._driver.InterfaceError, self._driver.InternalClientError, OSError, TimeoutError) as error:
-            if isinstance(error, self._driver.InterfaceError) and self._raw is not None and not self._raw.is_closed():
+        except (self._driver.InternalClientError, OSError, TimeoutError) as error:
+            self.drop()
+            raise ServerAway(f"{type(error).__name__}: {error}") from error
+        except (self._driver.InterfaceError, AttributeError) as error:  # the latter where it was cut between two steps
+            if self._raw is not None and not self._raw.is_closed():
                 raise PostgresFailed(str(error)) from error  # the driver's own refusal, such as a parameter too few
             self.drop()
             raise ServerAway(f"{type(error).__name__}: {error}") from error
