@@ -23,11 +23,12 @@ from toolserver.storage.backup import DatabaseInUse
 from toolserver.storage.errors import StorageFailed
 from toolserver.storage.high_water import HighWater
 from toolserver.storage.ledger_place import read_place
-from toolserver.storage.move_mark import COPYING, LedgerMoved, read_move
+from toolserver.storage.move_mark import COPYING, LedgerMoved, MoveMark, read_move, write_move
 from toolserver.storage.postgres import PostgresTerms
 from toolserver.storage.postgres_move import MoveRefused, MoveTarget, MoveUnfinished
 
-pytestmark = pytest.mark.live
+live = pytest.mark.live
+NOWHERE = PostgresTerms("postgresql://127.0.0.1:9/none", connect_s=1, work_s=1)
 
 
 def serving(folder, *, on_server=False, database=None):
@@ -54,6 +55,7 @@ def move(folder, **named):
     return anyio.to_thread.run_sync(lambda: move_database(folder / "data", terms_of(folder), **named))
 
 
+@live
 async def test_what_was_sold_is_sold_on_from_the_server_and_nowhere_else(folder):
     before = await check_place(folder / "data" / FILE)
     done = await move(folder)
@@ -97,6 +99,7 @@ async def interrupted(folder):
     yield
 
 
+@live
 async def test_a_move_that_was_interrupted_is_served_from_neither_place_and_goes_on(folder):
     async with interrupted(folder):
         with pytest.raises(LedgerMoved, match="run `toolserver db move` again"):
@@ -112,6 +115,7 @@ async def test_a_move_that_was_interrupted_is_served_from_neither_place_and_goes
         assert await money.ledger.balance(token(1)) == 4
 
 
+@live
 async def test_one_that_died_after_the_server_had_all_only_says_so_in_the_folder(folder, monkeypatch):
     def die(*given):
         raise Killed
@@ -126,6 +130,7 @@ async def test_one_that_died_after_the_server_had_all_only_says_so_in_the_folder
     assert not (folder / "data" / FILE).exists()
 
 
+@live
 async def test_a_move_that_was_cancelled_leaves_the_file_as_it_was(folder):
     async with interrupted(folder):
         said = await anyio.to_thread.run_sync(cancel_move, folder / "data")
@@ -138,6 +143,7 @@ async def test_a_move_that_was_cancelled_leaves_the_file_as_it_was(folder):
         assert await money.ledger.balance(token(1)) == 4, "a refused move closes nothing"
 
 
+@live
 async def test_nothing_is_cancelled_where_nothing_began_or_all_is_moved(folder):
     with pytest.raises(MoveRefused, match="no move"):
         cancel_move(folder / "data")
@@ -146,6 +152,7 @@ async def test_nothing_is_cancelled_where_nothing_began_or_all_is_moved(folder):
         cancel_move(folder / "data")
 
 
+@live
 async def test_a_copy_that_differs_is_not_served_and_the_file_stays(folder, monkeypatch):
     counters = MoveTarget.set_counters
 
@@ -164,6 +171,7 @@ async def test_a_copy_that_differs_is_not_served_and_the_file_stays(folder, monk
             pass
 
 
+@live
 async def test_a_service_that_runs_is_not_moved_under(folder):
     async with serving(folder) as money:
         with pytest.raises(DatabaseInUse, match="stop the service first"):
@@ -172,6 +180,7 @@ async def test_a_service_that_runs_is_not_moved_under(folder):
     assert read_move(folder / "data") is None
 
 
+@live
 async def test_rows_that_somebody_else_wrote_are_not_moved(folder):
     with closing(sqlite3.connect(folder / "data" / FILE)) as db, db:
         db.execute("UPDATE token SET issued_at = 5")
@@ -180,19 +189,36 @@ async def test_rows_that_somebody_else_wrote_are_not_moved(folder):
     assert read_move(folder / "data") is None
 
 
+@live
 async def test_a_server_that_is_not_there_leaves_the_file_served(folder):
-    nowhere = PostgresTerms("postgresql://127.0.0.1:9/none", connect_s=1, work_s=1)
     with pytest.raises(StorageFailed):
-        await anyio.to_thread.run_sync(move_database, folder / "data", nowhere)
+        await anyio.to_thread.run_sync(move_database, folder / "data", NOWHERE)
     async with serving(folder) as money:
         assert await money.ledger.balance(token(1)) == 4
 
 
 def test_a_folder_without_a_ledger_has_nothing_to_move(tmp_path):
     with pytest.raises(MoveRefused, match="there is no ledger in"):
-        move_database(tmp_path, terms_of(tmp_path))
+        move_database(tmp_path, NOWHERE)
+    with pytest.raises(MoveRefused, match="no move of the ledger"):
+        cancel_move(tmp_path)
 
 
+def test_a_ledger_that_was_moved_is_not_moved_again(tmp_path):
+    write_move(tmp_path, MoveMark.begin(NOWHERE.url).complete())
+    with pytest.raises(MoveRefused, match=r"was moved to postgresql://127\.0\.0\.1:9/none already"):
+        move_database(tmp_path, NOWHERE)
+    with pytest.raises(MoveRefused, match="is served from there"):
+        cancel_move(tmp_path)
+
+
+async def test_without_a_server_a_service_that_runs_is_seen_first(folder):
+    async with serving(folder):
+        with pytest.raises(DatabaseInUse, match="stop the service first"):
+            await anyio.to_thread.run_sync(move_database, folder / "data", NOWHERE)
+
+
+@live
 async def test_an_empty_database_beside_the_marks_of_a_ledger_is_refused(folder):
     (folder / "data" / FILE).unlink()
     with pytest.raises(NotOnServer, match="the database is empty: restore the database, or move the ledger"):

@@ -7,7 +7,7 @@ import pytest
 
 from toolserver.server.worker_process import REPLACED, WorkerFailed, WorkerProcess, describe_status
 
-pytestmark = pytest.mark.slow("it starts Python")
+slow = pytest.mark.slow("it starts Python")
 
 ECHO = """
 import json, sys
@@ -21,6 +21,7 @@ async def start(script, orders=None):
     return await WorkerProcess.start(7, [sys.executable, "-c", script], orders or {}, [])
 
 
+@slow
 async def test_it_gets_its_orders_says_that_it_is_ready_and_hears_a_word():
     worker = await start(ECHO, {"number": 7})
     assert await worker.wait_until_ready(30) == {"ready": True, "orders": {"number": 7}}
@@ -32,6 +33,7 @@ async def test_it_gets_its_orders_says_that_it_is_ready_and_hears_a_word():
     await worker.close()
 
 
+@slow
 async def test_the_end_of_the_pipe_is_heard_as_well():
     worker = await start(ECHO)
     await worker.wait_until_ready(30)
@@ -40,6 +42,7 @@ async def test_the_end_of_the_pipe_is_heard_as_well():
     await worker.close()
 
 
+@slow
 @pytest.mark.parametrize(
     ("script", "why"),
     [
@@ -60,6 +63,7 @@ async def test_one_that_does_not_become_ready_says_how_it_failed(script, why):
             await worker.close()
 
 
+@slow
 async def test_one_that_takes_too_long_has_failed_and_can_be_killed():
     worker = await start("import sys; sys.stdin.read()")
     with pytest.raises(WorkerFailed, match="worker 7 was not ready within 0 seconds"):
