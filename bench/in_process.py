@@ -101,7 +101,18 @@ async def measure(folder: Path, via: str) -> list[InProcessRow]:
             await cost_of(app, [request(FREE)], 200, calls=1)  # makes the answer
             rows += await hits(app, service, name)
             rows += [] if name == "on" else await refusals(app)
+    settings = settings_for(folder / "spaced", via, spacing_s=3600)
+    async with Service.build(settings, ServiceParts(base_url="http://127.0.0.1")) as service:
+        app = service.web_app()
+        await app(request(FREE), _nothing, _nothing)
+        rows.append(InProcessRow("429", await cost_of(app, [request(FREE)], 429, calls=200), 40))
+        with_message = cost_of(app, [message_request()], 200, json.dumps(CALL).encode(), calls=200)
+        rows.append(InProcessRow("429 over MCP", await with_message, 40))
     return rows
+
+
+async def _nothing(*_: Any) -> dict[str, Any]:
+    return {"type": "http.request", "body": b""}
 
 
 async def hits(app: Any, service: Service, name: str) -> list[InProcessRow]:
