@@ -19,7 +19,7 @@
   `SourceFrozen`, `SourceLimited`, `SourceRefused`, `SourceUnproved`, `SourceUnusable`.
 - Lists: a tool that has one takes a `limit`, bounded by `up_to`, and where it is long a `Cursor`; `ctx.page` cuts it.
 - A call is refused by raising `InvalidArguments` or `NotFound`; `is_public` judges an IP address that a caller names,
-  and `find_word` finds a name that a caller spelled in another case.
+  `find_word` finds a name that a caller spelled in another case, `find_similar` those that a wrong one is like.
 - Sales, for the payment tools: a `Claim`, `atomic` units of USDC, and `CREDIT_PRICE`, the price of a credit in words.
 - Allowances, for the account tools: an `AllowanceWish` becomes one, shown as `AllowanceDetails`.
 - Statements, for the account tools: a `StatementRange` is read as `StatementLine`s.
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from toolserver.core.models import iso as iso
     from toolserver.core.plain_xml import read_xml as read_xml
     from toolserver.core.public_address import is_public as is_public
+    from toolserver.core.similar_names import find_similar as find_similar
     from toolserver.errors import InvalidArguments as InvalidArguments
     from toolserver.errors import NotFound as NotFound
     from toolserver.purchases.units import atomic as atomic
@@ -122,6 +123,7 @@ _HOME = {
     "toolserver.purchases.units": "atomic",
     "toolserver.registry.display": "CardValue Picture",
     "toolserver.registry.registry": "FREE_SIBLING Tier tool",
+    "toolserver.core.similar_names": "find_similar",
     "toolserver.registry.spelling": "find_word",
     "toolserver.webhooks.conditions": "ConditionInput",
     "toolserver.webhooks.records": "SubscriptionRequest WebhookFire WebhookSubscription",

@@ -40,8 +40,8 @@ MUTANTS = (
     fault(
         "toolserver/upstream/host_lane.py",
         "one request more than the budget",
-        "return self.budget - len(self._sent)",
-        "return self.budget + 1 - len(self._sent)",
+        "return self.budget - (sum(",
+        "return self.budget + 1 - (sum(",
     ),
     fault(
         "toolserver/upstream/host_lane.py",
@@ -142,14 +142,14 @@ MUTANTS = (
     fault(
         "toolserver/calls/quotas.py",
         "a refused call costs something",
-        "self._full_at[key] = full_at + self._interval if verdict.allowed else full_at",
-        "self._full_at[key] = full_at + self._interval",
+        "self._full_at.move_to_end(key)",
+        "self._full_at[key] += self._interval",
     ),
     fault(
         "toolserver/calls/quotas.py",
         "clients are never forgotten",
-        "while len(self._full_at) > self._keys:",
-        "while len(self._full_at) < 0:",
+        "while len(kept) > self._keys:",
+        "while len(kept) < 0:",
     ),
     fault(
         "toolserver/calls/sale.py",

@@ -53,7 +53,12 @@ ENGINE = (
         "SourceFreshness(age, too_old)",
     ),
     fault(FRESHNESS, "no answer is too old", 'raise SourceFrozen(f"newest is of {dated:%Y-%m-%d %H:%M}")', "return"),
-    fault(STILLNESS, "what stands still is always new", "if standing is None or standing.value != moving:", "if True:"),
+    fault(
+        STILLNESS,
+        "what stands still is always new",
+        "if standing is None or standing.value != moving:\n            self._standing[key] = _Still(moving, now)",
+        "if True:\n            self._standing[key] = _Still(moving, now)",
+    ),
     fault(STILLNESS, "what moves may stand for an hour", "STILL_S = 300.0", "STILL_S = 3600.0"),
     fault(SIZES, "three rows of fifty are a list", "and count < SHARE * usual", "and False"),
     fault(
@@ -64,7 +69,7 @@ ENGINE = (
     ),
     fault(SIZES, "any other provider agrees", "listed == source.lists and name != source.name and", ""),
     fault(SIZES, "a short list is the usual one at once", "CHANGED_S = 2 * 86400.0", "CHANGED_S = 0.0"),
-    fault(CACHE, "nobody counts the rows", "if not (is_chosen or source.user_input):", NEVER),
+    fault(CACHE, "nobody counts the rows", "if not (asked.is_chosen or source.user_input):", NEVER),
     fault(
         CACHE,
         "jumps are not looked for",

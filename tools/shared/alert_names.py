@@ -5,8 +5,7 @@ https://api.weather.gov/alerts/types lists them. New ones come now and then, so 
 
 from collections.abc import Iterable
 
-from toolserver import InvalidArguments, find_word
-from toolserver.core.similar_names import find_similar
+from toolserver import InvalidArguments, find_similar, find_word
 
 SHOWN = 3
 _KINDS = {"W": "Warning", "A": "Watch", "Y": "Advisory", "S": "Statement"}  # the letters of VTEC
