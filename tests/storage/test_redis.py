@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from tests.redis_server import memory_in
@@ -147,3 +148,12 @@ except module.RedisMissing as error:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "redis_url needs the package redis (the extra `redis`)\n"
+
+
+async def test_it_is_closed_also_while_an_answer_is_on_its_way(redis_server):
+    for _ in range(20):
+        with anyio.fail_after(10):
+            async with memory_in(redis_server) as memory:
+                memory.send(ADD, [b"x"], [b"1"])
+                memory.send(ECHO, [], [b"x" * 100_000], bulk=True)
+                await anyio.lowlevel.checkpoint()

@@ -1,5 +1,6 @@
 """Reading sources: fresh, shared, refreshed ahead, stale and kept on disk."""
 
+import itertools
 import json
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -8,10 +9,12 @@ import anyio
 import httpx
 import pytest
 
-from tests.calls.parts import START, Number, engine, number_source
+from tests.calls import parts
+from tests.calls.parts import START, Number, number_source
 from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.settings import SourceSettings
+from toolserver.settings_scaling import ScalingSettings
 from toolserver.upstream.body_store import NoStore, StoredBody
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.size_guard import EVERY_S, LEAST
@@ -32,6 +35,28 @@ SOURCE = number_source()
 URL = "https://test.example/Test.number"
 
 
+PREFIXES = (f"cache{number}:" for number in itertools.count())
+PLACE = {}
+
+
+@pytest.fixture(autouse=True, params=["memory", pytest.param("redis")])
+def place(request):
+    """Every test runs twice: each instance for itself, and with what instances share in Redis."""
+    PLACE.clear()
+    if request.param == "redis":
+        scaling = ScalingSettings(redis_prefix=next(PREFIXES), redis_deadline_s=5)
+        PLACE.update(redis_url=request.getfixturevalue("redis_server").url, scaling=scaling)
+
+
+own_time = pytest.mark.parametrize("place", ["memory"], indirect=True)
+"""For a test that counts on what takes no time: test_shared_fetch and test_shared_lanes show the same over Redis."""
+
+
+def engine(**given):
+    """An engine, in the place where this run of a test has it."""
+    return parts.engine(**(PLACE | given))
+
+
 class DictStore(NoStore):
     """A disk in a dict."""
 
@@ -46,10 +71,11 @@ class DictStore(NoStore):
 
 
 @asynccontextmanager
-async def engine_on(disk, *, keys=None, **parts):
+async def engine_on(disk, *, keys=None, **given):
     """An engine whose cache of sources stores its bodies on this disk."""
-    async with engine(sources=SourceSettings(keys=keys or {}), **parts) as e:
-        yield replace(e, cache=SourceCache(e.reader, clock=e.clock, tasks=e.tasks, store=disk))
+    async with engine(sources=SourceSettings(keys=keys or {}), **given) as e:
+        shared = e.cache._shared
+        yield replace(e, cache=SourceCache(e.reader, clock=e.clock, tasks=e.tasks, store=disk, shared=shared))
 
 
 async def test_an_answer_is_asked_for_once_while_it_is_fresh():
@@ -105,6 +131,7 @@ async def test_a_reader_who_hangs_up_does_not_stop_the_fetch_for_the_others():
         assert len(e.internet.asked) == 1
 
 
+@own_time
 async def test_an_old_answer_is_refreshed_ahead_and_given_at_once():
     async with engine() as e:
         e.internet.serves(URL, {"value": 1})
@@ -427,6 +454,7 @@ async def test_a_read_that_may_not_wait_waits_when_nothing_is_kept():
         assert (await paced.read("other", is_patient=False)).value.value == 1
 
 
+@own_time
 async def test_a_request_whose_turn_is_too_far_away_waits_for_it_without_a_caller():
     async with engine(clock=PatientClock(START)) as e:
         hurried = replace(Paced.source, timeout_s=10)

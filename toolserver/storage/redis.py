@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RETRY_S = 0.5
-LOOK_S = 1.0  # after which a connection that nobody uses is looked at
+RETRY_S, LOOK_S = 0.5, 1.0  # seconds: after a connection was lost; after which one that nobody uses is looked at
 BULK_FACTOR = 4  # how many deadlines a script with values may take
 WAITING = 20_000  # scripts that wait for one connection; beyond, the memory counts as lost for the next one
 MOST_RUNS = 64  # that go to the server as one, which does nothing else meanwhile
@@ -103,6 +102,7 @@ class _Lane:
     deadline_s: float
     on_change: Callable[[], None]
     is_up: bool = False
+    is_closing: bool = False  # redis-py may swallow a cancellation that comes while it reads
     waiting: list[_ScriptRun] = field(default_factory=list)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     refused: int = 0
@@ -117,7 +117,7 @@ class _Lane:
 
     async def run(self) -> None:
         """Stay connected, and send what waits, until cancelled."""
-        while True:
+        while not self.is_closing:
             connection = self.connect()
             try:
                 async with asyncio.timeout(self.deadline_s):
@@ -133,7 +133,8 @@ class _Lane:
                 self._release()
                 with suppress(Exception):
                     await connection.disconnect(nowait=True)
-            await asyncio.sleep(RETRY_S)
+            if not self.is_closing:
+                await asyncio.sleep(RETRY_S)
 
     def _change(self, *, is_up: bool) -> None:
         if is_up != self.is_up:
@@ -147,7 +148,7 @@ class _Lane:
             each.settle(SharedMemoryLost())
 
     async def _send_batches(self, connection: "Connection") -> None:
-        while True:
+        while not self.is_closing:
             if not await self._wait_for_work():
                 async with asyncio.timeout(self.deadline_s):
                     await connection.send_command("PING")
@@ -209,7 +210,6 @@ class RedisMemory:
         self.instances, self.lost = instances, 0
         self._prefix = prefix.encode()
         self._was_lost: bool | None = None
-        self.is_closing = False
         self._connected = asyncio.Event()
         self._quick = _Lane(connect, deadline_s, self._note_change)
         self._bulk = _Lane(connect, BULK_FACTOR * deadline_s, self._note_change)
@@ -248,7 +248,7 @@ class RedisMemory:
     def _note_change(self) -> None:
         """Log once that the memory is lost, and once that it is back."""
         is_lost = self.is_lost
-        if is_lost == self._was_lost or self.is_closing:
+        if is_lost == self._was_lost or self._quick.is_closing:
             return
         if is_lost and self._was_lost is False:
             self.lost += 1
@@ -264,6 +264,12 @@ class RedisMemory:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._quick.run())
             tasks.create_task(self._bulk.run())
+
+    def close(self) -> None:
+        """Let `keep_connected` end, and log nothing more."""
+        self._quick.is_closing = self._bulk.is_closing = True
+        self._quick.wake.set()
+        self._bulk.wake.set()
 
     async def wait_until_connected(self, longest_s: float) -> bool:
         """Wait for both connections, so that the first calls are counted with those of the others."""
@@ -308,7 +314,7 @@ async def open_redis(url: str, *, prefix: str, deadline_s: float, instances: int
         await memory.wait_until_connected(2 * deadline_s)
         yield memory
     finally:
-        memory.is_closing = True
+        memory.close()
         keeping.cancel()
         with suppress(asyncio.CancelledError):
             await keeping
