@@ -181,7 +181,9 @@ class PayerProofRequired(PaymentRefused):
 
 
 class PaymentUsed(CallRejected):
-    """This signed payment (x402) has bought what `detail` names, and the time in which it is answered again is over."""
+    """This signed payment (x402) has bought what `detail` names, and the time in which it is answered again is over. Or
+    its authorisation was used before for something that this service does not know.
+    """
 
     code, status, title, topic = "payment_used", 409, "Payment used", "x402"
     advice = "Call without a payment to be offered what to sign for another call. This payment buys nothing more."

@@ -46,6 +46,19 @@ UNUSABLE = {
 }
 
 
+async def test_a_payment_whose_nonce_the_chain_has_and_we_do_not_know_gets_no_offer(tmp_path):
+    """As after a restore from a backup: its sender would pay twice."""
+    used = {"isValid": False, "invalidReason": "invalid_exact_evm_nonce_already_used", "payer": PAYER_TEXT}
+    async with desk(tmp_path) as d:
+        d.script.verifies = lambda said: httpx.Response(200, json=used)
+        with pytest.raises(PaymentUsed, match="ask the operator") as caught:
+            await d.buy(signed())
+        with pytest.raises(PaymentUsed) as topped:
+            await d.topup(signed(TWO))
+        assert wire.REQUIRED not in caught.value.headers | topped.value.headers
+        assert await d.states() == []
+
+
 NOT_ASKED = {
     "no connection": httpx.ConnectError("refused"),
     "connect timeout": httpx.ConnectTimeout("slow"),

@@ -15,21 +15,17 @@ import anyio
 from toolserver.clock import Clock
 from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import (
-    ChainUnavailable,
     InvalidArguments,
-    PaymentRequired,
     PaymentUsed,
-    SettlementPending,
-    UnpaidCall,
 )
 from toolserver.purchases.ceilings import SalesCeilings
-from toolserver.purchases.units import NETWORK
 from toolserver.storage.errors import StorageFailed
 from toolserver.x402 import wire
 from toolserver.x402.facilitator import Facilitator, FacilitatorDown, SettleAnswer
 from toolserver.x402.finality import PaymentFinality
 from toolserver.x402.offers import Offer, X402Terms, misfit
 from toolserver.x402.recovery import recovered_id
+from toolserver.x402.refusals import leave_pending, refuse_payment, refuse_unknown_use, say_unavailable
 from toolserver.x402.store import (
     BegunPayment,
     NonceUsed,
@@ -44,7 +40,6 @@ from toolserver.x402.wire import Payment
 log = logging.getLogger(__name__)
 
 USED = "invalid_exact_evm_nonce_already_used"
-AGAIN_S = 5
 CHECKED_FROM = ATOMIC
 LOOKS, LOOK_S = 4, 1.0  # how often the chain is looked at before it counts as not having a payment; it may lag
 LATE_S = 120  # after its end of validity, how long a payment may still turn up on a chain that we see
@@ -130,12 +125,19 @@ class SettlementService:
         return kept or await self.store.find_payment(recovered_id(payment.payer, payment.nonce))
 
     async def verify(self, payment: Payment, offer: Offer) -> None:
-        """Have it looked at before anything is done for it. Raises PaymentRequired, ChainUnavailable."""
+        """Have it looked at before anything is done for it. Nothing is stored about it.
+
+        Raises:
+            PaymentUsed: the chain has its nonce already. No offer goes with this: who accepts one may pay twice.
+            PaymentRequired, ChainUnavailable: it cannot be made, or nobody can say.
+        """
         written = wire.write_payment(payment, offer.requirement, offer.resource)
         try:
             reason = await self._facilitator.verify(written, offer.requirement, payment.shown_payer)
         except FacilitatorDown as down:
-            raise _unavailable(down) from None
+            raise say_unavailable(down) from None
+        if reason == USED:
+            raise refuse_unknown_use()
         if reason is not None:
             raise refuse_payment(payment, offer, reason)
 
@@ -202,7 +204,7 @@ class SettlementService:
             outcome = await self._ask_facilitator(payment, offer)
         except FacilitatorDown as down:
             await self.store.drop_payment(payment.id)
-            raise _unavailable(down) from None
+            raise say_unavailable(down) from None
         if outcome.state == "failed":
             seen = await self._look(payment, since) if outcome.reason == USED else None
             if seen is not None and seen.tx is not None:  # somebody else submitted it, and the money came to us
@@ -248,7 +250,7 @@ class SettlementService:
         if seen is not None and seen.tx is not None:
             return await self._record_settled(payment, seen.tx)
         kept = await self.find_stored(payment)
-        raise _pending(payment, outcome.tx or (kept.tx_hash if kept else None))
+        raise leave_pending(payment, outcome.tx or (kept.tx_hash if kept else None))
 
     async def _is_confirmed(self, payment: Payment, since: Handover) -> bool:
         """Whether the chain does not contradict the facilitator. It is not asked about less than a dollar."""
@@ -266,7 +268,7 @@ class SettlementService:
     async def require_finality(self, payment: Payment, tx: bytes) -> None:
         """Wait for what the policy requires of an amount beyond the small ones. Raises SettlementPending until then."""
         if self.finality is not None and not await self.finality.wait(payment, tx):
-            raise _pending(payment, tx)
+            raise leave_pending(payment, tx)
 
     async def _record_settled(self, payment: Payment, tx: bytes) -> bytes:
         await self.store.record_settled(payment.id, tx, self._now())
@@ -284,29 +286,3 @@ class SettlementService:
 def handover_of(stored: StoredPayment | UnsettledPayment) -> Handover:
     """Where the search for a stored payment starts."""
     return Handover(stored.begun_block, stored.begun_at / 1000)
-
-
-def refuse_payment(payment: Payment, offer: Offer, reason: str) -> PaymentRequired:
-    """402: this payment was not made; the offer stands."""
-    response = wire.settlement(payment.shown_payer, NETWORK, tx=None, reason=reason)
-    headers = {wire.REQUIRED: wire.header(offer.required(reason)), wire.RESPONSE: wire.header(response)}
-    return UnpaidCall(f"The payment was not made: {reason}.", headers=headers)
-
-
-def _pending(payment: Payment, tx: bytes | None) -> SettlementPending:
-    """503: never an offer, for who accepts it pays twice."""
-    response = wire.settlement(payment.shown_payer, NETWORK, tx=tx, reason="settlement_pending")
-    return SettlementPending(
-        "It is not known yet whether the payment was made. Send the same payment again; do not sign another one.",
-        headers={wire.RESPONSE: wire.header(response), "Retry-After": str(AGAIN_S)},
-        retry_after_seconds=AGAIN_S,
-    )
-
-
-def _unavailable(down: FacilitatorDown) -> ChainUnavailable:
-    log.warning("the facilitator gives no usable answer", extra={"reason": str(down)})
-    return ChainUnavailable(
-        "Payments cannot be checked at the moment. This one was not made.",
-        headers={"Retry-After": "10"},
-        retry_after_seconds=10,
-    )
