@@ -38,9 +38,7 @@ from toolserver.registry.site_facts import SiteFacts
 
 log = logging.getLogger(__name__)
 
-_LONG_WAY = frozenset(
-    {b"idempotency-key", b"payment-signature", b"x-payment"}
-)  # what makes a paid call more than a sale
+_LONG_WAY = frozenset({b"payment-signature", b"x-payment"})  # what makes a paid call more than a sale
 
 
 class Face:
@@ -150,6 +148,7 @@ class Face:
             token=bearer(token.decode("latin-1")),
             agent=given.get(b"user-agent", b"").decode("latin-1"),
             request_id=exchange.request_id(given.get(b"x-request-id", b"")),
+            idempotency_key=exchange.text(given.get(b"idempotency-key")),
             nonce=exchange.text(given.get(b"x-agent-nonce")),
             receipt_reference=exchange.prefers_reference(given.get(b"prefer")),
         )
@@ -161,11 +160,11 @@ class Face:
         headers = [
             *self._book.sold(endpoint.operation),
             (b"x-request-id", caller.request_id.encode()),
-            h.digest(rendered),
+            h.digest(outcome.rendered),
         ]
-        headers += [*exchange.paid_headers(outcome), (b"content-length", b"%d" % len(rendered.payload))]
+        headers += [*exchange.paid_headers(outcome), (b"content-length", b"%d" % len(outcome.rendered.payload))]
         await send_({"type": "http.response.start", "status": 200, "headers": headers})
-        await send_({"type": "http.response.body", "body": rendered.payload})
+        await send_({"type": "http.response.body", "body": outcome.rendered.payload})
         return True
 
     async def _answer(self, scope: Scope, receive: Receive, send_: Send, found: ParsedRequest, request_id: str) -> None:

@@ -52,7 +52,9 @@ class Unbooked:
     def __init__(self, sign: Signing) -> None:
         self._sign = sign
 
-    async def charge(self, call_id: str, token: str, credits: int, *, endpoint: str, sale: Made) -> Any:
+    async def charge(
+        self, call_id: str, token: str, credits: int, *, endpoint: str, sale: Made, keyed: None = None
+    ) -> Any:
         told = Settlement(call_id, credits, CREDITS, None, "posted")
         receipt = self._sign(sale(told))
         return told, SignedReceipt(receipt.id, receipt.jws)
@@ -64,7 +66,9 @@ class Usual:
     def __init__(self, sign: Signing, db: aiosqlite.Connection) -> None:
         self._sign, self._db, self._turn = sign, db, asyncio.Lock()
 
-    async def charge(self, call_id: str, token: str, credits: int, *, endpoint: str, sale: Made) -> Any:
+    async def charge(
+        self, call_id: str, token: str, credits: int, *, endpoint: str, sale: Made, keyed: None = None
+    ) -> Any:
         async with self._turn:
             await self._db.execute("BEGIN IMMEDIATE")
             remaining = await usual_charge(self._db, call_id, token, credits, endpoint)

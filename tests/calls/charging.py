@@ -7,6 +7,7 @@ from tests.ledger.ledgers import token
 from tests.postgres import terms_of
 from toolserver.calls.charge_store import MemoryChargeStore, SqliteChargeStore
 from toolserver.calls.charge_with_receipt import ReceiptedCharges
+from toolserver.calls.idempotency_store import MemoryIdempotencyStore, SqliteIdempotencyStore
 from toolserver.clock import ManualClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
@@ -24,8 +25,8 @@ RICH, POOR = token(1), token(2)
 class Stand:
     """Charges with receipts over one store, and how to make them."""
 
-    def __init__(self, ledger, evidence, store, stored, clock):
-        self.ledger, self.evidence, self._stored, self.clock = ledger, evidence, stored, clock
+    def __init__(self, ledger, evidence, store, stored, clock, keys):
+        self.ledger, self.evidence, self._stored, self.clock, self.keys = ledger, evidence, stored, clock, keys
         self.charges = ReceiptedCharges(store, evidence, clock)
 
     async def buy(self, call_id=None, *, who=RICH, sale=None):
@@ -68,5 +69,6 @@ async def open_stand(folder, engine="sqlite"):
         stored = SqliteReceiptStore(ledger.file) if engine != "memory" else MemoryReceiptStore()
         evidence = ReceiptService(stored, folder, clock=clock, base_url="https://data.example", service="data.example")
         buckets = evidence.log.buckets
-        store = SqliteChargeStore(ledger, buckets) if engine != "memory" else MemoryChargeStore(ledger, stored)
-        yield Stand(ledger, evidence, store, stored, clock)
+        keys = MemoryIdempotencyStore(clock) if engine == "memory" else SqliteIdempotencyStore(ledger.file, clock)
+        store = SqliteChargeStore(ledger, buckets) if engine != "memory" else MemoryChargeStore(ledger, stored, keys)
+        yield Stand(ledger, evidence, store, stored, clock, keys)

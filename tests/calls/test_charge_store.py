@@ -11,6 +11,7 @@ from tests.postgres import POSTGRES
 from tests.requirements import proves
 from toolserver.calls.charge_store import record_died
 from toolserver.calls.idempotency_store import SqliteIdempotencyStore
+from toolserver.calls.kept_results import KeptResult
 from toolserver.clock import ManualClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
@@ -102,7 +103,7 @@ async def test_the_kept_answer_of_a_released_call_goes_with_it(tmp_path):
         for key, call_id in (("a", sent), ("b", lost)):
             await kept.begin(("s", key), "r", call_id)
             await stand.buy(call_id)
-            await kept.keep(("s", key), b"answer")
+            await kept.keep(("s", key), KeptResult(b"answer"))
         stand.ledger.delivered(sent)
     async with open_stand(tmp_path) as stand:
         await stand.charges._store.release_undelivered()

@@ -7,6 +7,7 @@ from tests.calls.parts import START
 from tests.requirements import proves
 from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.idempotency_store import KEEP_S, MemoryIdempotencyStore, SqliteIdempotencyStore
+from toolserver.calls.kept_results import KeptResult
 from toolserver.clock import ManualClock
 from toolserver.errors import IdempotencyConflict
 from toolserver.storage.errors import StorageFailed
@@ -52,8 +53,12 @@ async def store(request, tmp_path, clock):
             yield Idempotency(SqliteIdempotencyStore(file, clock))
 
 
+def keep(result):
+    return KeptResult(result.encode())
+
+
 async def once(store, work, key="k", request="r", scope="s"):
-    return await store.once(scope, key, request, work, pack=str.encode, unpack=bytes.decode)
+    return await store.once(scope, key, request, work, pack=keep, unpack=bytes.decode)
 
 
 async def test_the_second_call_gets_the_first_ones_result(store, work):
@@ -170,7 +175,8 @@ async def test_sweeping_forgets_old_rows_and_keeps_the_rest(tmp_path, clock, wor
         await file.alone(
             lambda db: (
                 db.executemany(
-                    "INSERT INTO idempotency VALUES('s', ?, 'r', 'c', NULL, 0)", [(f"old{n}",) for n in range(1200)]
+                    "INSERT INTO idempotency VALUES('s', ?, 'r', 'c', NULL, 0, NULL, NULL)",
+                    [(f"old{n}",) for n in range(1200)],
                 )
                 and None
             )

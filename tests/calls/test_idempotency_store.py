@@ -8,10 +8,10 @@ from toolserver.calls.idempotency_store import (
     ENTRIES,
     KEEP_S,
     SWEPT,
-    KeyedCall,
     MemoryIdempotencyStore,
     SqliteIdempotencyStore,
 )
+from toolserver.calls.kept_results import KeptResult, KeyedCall
 from toolserver.clock import ManualClock
 from toolserver.storage.errors import StorageFailed
 from toolserver.storage.group_commit import durable
@@ -47,7 +47,7 @@ async def test_a_new_call_is_stored_and_found_again_by_scope_and_key(store):
 async def test_a_result_comes_back_byte_for_byte(store):
     result = bytes(range(256)) * 100
     await store.begin(NAME, "r", "call_1")
-    await store.keep(NAME, result)
+    await store.keep(NAME, KeptResult(result))
 
     assert await store.begin(NAME, "r", "call_2") == KeyedCall("r", "call_1", result)
 
@@ -61,7 +61,7 @@ async def test_a_dropped_call_is_new_the_next_time_but_only_its_own_call_id_drop
 
 
 async def test_keeping_or_dropping_what_is_not_there_does_nothing(store):
-    await store.keep(NAME, b"result")
+    await store.keep(NAME, KeptResult(b"result"))
     await store.drop(NAME, "call_1")
 
     assert await store.begin(NAME, "r", "call_2") == KeyedCall("r", "call_2", None)
@@ -70,7 +70,7 @@ async def test_keeping_or_dropping_what_is_not_there_does_nothing(store):
 async def test_a_call_is_kept_for_a_day_from_when_it_began(store, clock):
     await store.begin(NAME, "r", "call_1")
     clock.advance(KEEP_S - 1)
-    await store.keep(NAME, b"result")
+    await store.keep(NAME, KeptResult(b"result"))
     assert (await store.begin(NAME, "r", "call_2")).result == b"result"
     clock.advance(1)
     assert await store.begin(NAME, "r", "call_2") == KeyedCall("r", "call_2", None)
@@ -101,7 +101,7 @@ async def test_the_file_keeps_a_call_over_a_restart(tmp_path, clock):
         async with durable(tmp_path / "ledger.sqlite3") as file:
             store = SqliteIdempotencyStore(file, clock)
             known = await store.begin(NAME, "r", "call_1")
-            await store.keep(NAME, b"result")
+            await store.keep(NAME, KeptResult(b"result"))
 
     assert known == KeyedCall("r", "call_1", b"result")
 

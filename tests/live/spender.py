@@ -13,6 +13,7 @@ from pathlib import Path
 
 from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.idempotency_store import SqliteIdempotencyStore
+from toolserver.calls.kept_results import KeptResult
 from toolserver.clock import SystemClock
 from toolserver.core import ids
 from toolserver.errors import PaymentRequired
@@ -72,7 +73,7 @@ class Spender:
         async def work(call_id: str) -> str:
             return await self.charge(call_id, who, f"/once/{key}")
 
-        await self.once.once("s", key, "r", work, pack=str.encode, unpack=bytes.decode)
+        await self.once.once("s", key, "r", work, pack=lambda result: KeptResult(result.encode()), unpack=bytes.decode)
         say("kept", key)
 
     async def spend(self, number: int) -> None:

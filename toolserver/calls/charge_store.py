@@ -2,12 +2,22 @@
 
 import copy
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import msgspec
 
 from toolserver.calls.charge_with_receipt import ChargeWithReceipt
+from toolserver.calls.idempotency_store import MemoryIdempotencyStore
+from toolserver.calls.kept_results import (
+    KeyedCall,
+    KeyName,
+    KeyTaken,
+    NewKeyedCall,
+    delete_keyed,
+    find_keyed,
+    store_keyed,
+)
 from toolserver.ledger.memory import MemoryLedger
 from toolserver.ledger.operations import Settle
 from toolserver.ledger.protocol import Settlement
@@ -39,13 +49,15 @@ class SqliteChargeStore:
         try:
             return await self._ledger.file.together(self._charge_group, operation)
         except OutcomeUnknown as failure:
-            self.withdraw(operation.charge.call_id, operation.charge.key)  # it may have been charged
+            self.withdraw(
+                operation.charge.call_id, operation.charge.key, operation.key_name
+            )  # it may have been charged
             raise unavailable(failure) from failure
         except StorageFailed as failure:
             raise unavailable(failure) from failure
 
-    def withdraw(self, call_id: str, key: str) -> None:
-        self._ledger.file.soon(self._withdraw_group, (call_id, key))
+    def withdraw(self, call_id: str, key: str, name: KeyName | None = None) -> None:
+        self._ledger.file.soon(self._withdraw_group, (call_id, key, name))
 
     async def release_undelivered(self) -> int:
         """Release the charges whose answers were not sent when the process before ended: their credits, the answers
@@ -54,9 +66,21 @@ class SqliteChargeStore:
         return await self._ledger.file.alone(partial(_release_undelivered, self._buckets, self._ledger.now()))
 
     def _charge_group(self, db: SqlConnection, operations: Sequence[ChargeWithReceipt]) -> list[Charged | Exception]:
-        """An outcome for each operation. A receipt that cannot be issued raises and undoes the transaction; the file
-        then applies each operation of the group in a transaction of its own.
+        """An outcome for each operation. A receipt that cannot be issued, and a key that another instance stores at the
+        same time, raise and undo the transaction; the file then applies each operation of the group in one of its own.
         """
+        named = [name for name in (operation.key_name for operation in operations) if name is not None]
+        if not named:
+            return self._charge_new(db, operations)
+        taken = find_keyed(db, named, self._ledger.now())
+        charged = iter(self._charge_new(db, [operation for operation in operations if operation.key_name not in taken]))
+        return [
+            KeyTaken(taken[name]) if (name := operation.key_name) in taken else next(charged)
+            for operation in operations
+        ]
+
+    def _charge_new(self, db: SqlConnection, operations: Sequence[ChargeWithReceipt]) -> list[Charged | Exception]:
+        """The same for operations whose keys are unknown."""
         settled = self._ledger.apply_group(db, [operation.charge for operation in operations])
         drafts = [
             operation.issue(outcome)
@@ -64,16 +88,33 @@ class SqliteChargeStore:
             if not isinstance(outcome, Exception)
         ]
         receipts = iter(issue_receipts(db, drafts))
-        return [
+        charged = [
             outcome if isinstance(outcome, Exception) else (outcome, _check_issued(next(receipts)))
             for outcome in settled
         ]
+        if kept := list(_pack_results(operations, charged)):
+            store_keyed(db, kept, self._ledger.now())
+        return charged
 
-    def _withdraw_group(self, db: SqlConnection, calls: Sequence[tuple[str, str]]) -> list[Exception | None]:
+    def _withdraw_group(
+        self, db: SqlConnection, calls: Sequence[tuple[str, str, KeyName | None]]
+    ) -> list[Exception | None]:
         """Release calls, each with the key of its account, so that one that is just being charged is waited for."""
-        outcomes = self._ledger.apply_group(db, [Settle(call, "cancelled", key=key) for call, key in calls])
-        delete_receipts(db, [receipt_id(call) for call, _ in calls])
+        outcomes = self._ledger.apply_group(db, [Settle(call, "cancelled", key=key) for call, key, _ in calls])
+        delete_receipts(db, [receipt_id(call) for call, *_ in calls])
+        for call, _, name in calls:
+            if name is not None:
+                delete_keyed(db, name, call)
         return [outcome if isinstance(outcome, Exception) else None for outcome in outcomes]
+
+
+def _pack_results(
+    operations: Sequence[ChargeWithReceipt], charged: Sequence[Charged | Exception]
+) -> Iterator[NewKeyedCall]:
+    """What is kept for the keys of the operations that were charged."""
+    for operation, outcome in zip(operations, charged, strict=True):
+        if (keyed := operation.keyed) is not None and not isinstance(outcome, Exception):
+            yield NewKeyedCall(keyed.claim, operation.charge.call_id, keyed.pack(*outcome))
 
 
 def _release_undelivered(buckets: BucketNamer, now: int, db: SqlConnection) -> int:
@@ -117,20 +158,29 @@ def _check_issued(receipt: StoredReceipt | Exception) -> StoredReceipt:
 
 
 class MemoryChargeStore:
-    """A `ChargeStore` over a ledger and receipts in memory."""
+    """A `ChargeStore` over a ledger, receipts and kept results in memory."""
 
-    def __init__(self, ledger: MemoryLedger, receipts: MemoryReceiptStore) -> None:
-        self._ledger, self._receipts = ledger, receipts
+    def __init__(self, ledger: MemoryLedger, receipts: MemoryReceiptStore, keys: MemoryIdempotencyStore) -> None:
+        self._ledger, self._receipts, self._keys = ledger, receipts, keys
 
     async def charge(self, operation: ChargeWithReceipt) -> Charged:
+        name, keyed = operation.key_name, operation.keyed
+        if name is not None and (known := self._keys.find(name)) is not None:
+            raise KeyTaken(known)
         before = copy.deepcopy(self._ledger.books)
         try:
             settled = operation.charge.on(self._ledger.books)
-            return settled, await self._receipts.issue(operation.issue(settled))
+            receipt = await self._receipts.issue(operation.issue(settled))
+            if keyed is not None:
+                kept = KeyedCall(keyed.claim.request, operation.charge.call_id, keyed.pack(settled, receipt).whole)
+                self._keys.add(keyed.claim.name, kept)
+            return settled, receipt
         except Exception:
             self._ledger.books = before
             raise
 
-    def withdraw(self, call_id: str, key: str) -> None:
+    def withdraw(self, call_id: str, key: str, name: KeyName | None = None) -> None:
         Settle(call_id, "cancelled").on(self._ledger.books)
         self._receipts.receipts.pop(receipt_id(call_id), None)
+        if name is not None:
+            self._keys.remove(name, call_id)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from toolserver.calls.kept_results import KeyedCharge, KeyName
 from toolserver.clock import Clock
 from toolserver.ledger.operations import Charge
 from toolserver.ledger.protocol import Settlement
@@ -14,26 +15,34 @@ from toolserver.receipts.sign import Sale, SignedReceipt
 
 
 class ChargeWithReceipt(NamedTuple):
-    """A charge, and the receipt to issue for its settlement. A store applies both or neither."""
+    """A charge, the receipt to issue for its settlement, and the key with its result: all or nothing."""
 
     charge: Charge
     issue: Callable[[Settlement], IssueReceipt]
+    keyed: KeyedCharge | None = None
+
+    @property
+    def key_name(self) -> KeyName | None:
+        """The name of the key, if there is one."""
+        return None if self.keyed is None else self.keyed.claim.name
 
 
 class ChargeStore(Protocol):
     """The ledger and the receipts of one service, written together."""
 
     async def charge(self, operation: ChargeWithReceipt) -> tuple[Settlement, StoredReceipt]:
-        """Charge and issue the receipt; both are durable on return.
+        """Charge, issue the receipt and keep the result for the key; all are durable on return.
 
         Raises:
+            KeyTaken: the key belongs to another call; nothing was charged.
             PaymentRequired: the token cannot pay, or the store cannot be written.
             Exception: the receipt could not be issued, and nothing was charged.
         """
         ...
 
-    def withdraw(self, call_id: str, key: str) -> None:
-        """Release a charge of the account with this key and delete its receipt, after what is waiting to be written.
+    def withdraw(self, call_id: str, key: str, name: KeyName | None = None) -> None:
+        """Release a charge of the account with this key, and delete its receipt and what is kept under this name, after
+        what is waiting to be written.
 
         Nobody waits for it.
         """
@@ -47,12 +56,21 @@ class ReceiptedCharges:
         self._store, self._receipts, self._clock = store, receipts, clock
 
     async def charge(
-        self, call_id: str, token: str, credits: int, *, endpoint: str, sale: Callable[[Settlement], Sale]
+        self,
+        call_id: str,
+        token: str,
+        credits: int,
+        *,
+        endpoint: str,
+        sale: Callable[[Settlement], Sale],
+        keyed: KeyedCharge | None = None,
     ) -> tuple[Settlement, SignedReceipt]:
-        """Charge a token and sign the receipt that `sale` describes: both, or nothing. The store may call `sale` on a
-        thread of its own. The charge of a caller who is cancelled meanwhile is withdrawn.
+        """Charge a token, sign the receipt that `sale` describes and keep the result for the key: all, or nothing. The
+        store may call `sale` and what packs the result on a thread of its own. The charge of a caller who is cancelled
+        meanwhile is withdrawn.
 
         Raises:
+            KeyTaken: the key belongs to another call, so nothing was charged.
             PaymentRequired: the token cannot pay, or the store cannot be written.
             Exception: no receipt could be made, so nothing was charged.
         """
@@ -60,10 +78,11 @@ class ReceiptedCharges:
         operation = ChargeWithReceipt(
             Charge(call_id, key_of(token), credits, endpoint, "", undelivered=True),
             lambda settled: self._receipts.issue(sale(settled), now),
+            keyed,
         )
         try:
             settled, receipt = await self._store.charge(operation)
         except asyncio.CancelledError:
-            self._store.withdraw(call_id, operation.charge.key)
+            self._store.withdraw(call_id, operation.charge.key, operation.key_name)
             raise
         return settled, SignedReceipt(receipt.id, receipt.jws)

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import anyio
 
-from toolserver.calls.idempotency_store import IdempotencyStore, KeyName
+from toolserver.calls.idempotency_store import IdempotencyStore
+from toolserver.calls.kept_results import KeptResult, KeyClaim, KeyedCall, KeyName, KeyTaken
 from toolserver.core import ids
 from toolserver.errors import IdempotencyConflict
 from toolserver.storage.errors import StorageFailed
@@ -18,6 +19,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 Work = Callable[[str], Awaitable[T]]
+AtOnce = Callable[[str, KeyClaim], Awaitable[T | None]]
 
 
 def fingerprint(text: str) -> str:
@@ -41,6 +43,8 @@ class Idempotency:
     Before the work begins its call_id is stored, and when it is done, its result. A key that is stored without a result
     belongs to work that died with its process: that work is done again under the same call_id, so that what the ledger
     had charged for it stays charged once.
+
+    Work that can be done at once stores its key and its result itself, in the transaction that charges for it.
     """
 
     def __init__(self, store: IdempotencyStore) -> None:
@@ -54,13 +58,15 @@ class Idempotency:
         request: str,
         work: Work[T],
         *,
-        pack: Callable[[T], bytes],
+        pack: Callable[[T], KeptResult],
         unpack: Callable[[bytes], T],
+        at_once: AtOnce[T] | None = None,
     ) -> T:
         """The result of the first call with this key of this scope. A call at the same time waits for it.
 
         `work` is given the call_id under which it may charge. `pack` and `unpack` turn its result into bytes and back.
-        The result of work that raises is not kept: the next call is a new one.
+        The result of work that raises is not kept: the next call is a new one. `at_once` is given the key too, and does
+        the work together with storing its result, or raises KeyTaken; it returns None where that is not possible.
 
         Raises:
             IdempotencyConflict: the key was used for another request.
@@ -74,7 +80,7 @@ class Idempotency:
                 return running.result  # type: ignore[no-any-return]
         running = self._running[name] = _RunningWork(request)
         try:
-            result = await self._find_or_do(name, request, work, pack, unpack)
+            result = await self._find_or_do(KeyClaim(name, request), work, pack, unpack, at_once)
             running.result, running.succeeded = result, True
             return result
         finally:
@@ -86,12 +92,28 @@ class Idempotency:
         return await self._store.sweep()
 
     async def _find_or_do(
-        self, name: KeyName, request: str, work: Work[T], pack: Callable[[T], bytes], unpack: Callable[[bytes], T]
+        self,
+        claim: KeyClaim,
+        work: Work[T],
+        pack: Callable[[T], KeptResult],
+        unpack: Callable[[bytes], T],
+        at_once: AtOnce[T] | None,
     ) -> T:
-        known = await self._store.begin(name, request, ids.call_id())
-        _check_same_request(known.request, request)
+        call_id, known = ids.call_id(), None
+        if at_once is not None:
+            try:
+                if (done := await at_once(call_id, claim)) is not None:
+                    return done
+            except KeyTaken as taken:
+                known = taken.known
+        known = known or await self._store.begin(claim.name, claim.request, call_id)
+        _check_same_request(known.request, claim.request)
         if known.result is not None:
             return unpack(known.result)
+        return await self._do(claim.name, known, work, pack)
+
+    async def _do(self, name: KeyName, known: KeyedCall, work: Work[T], pack: Callable[[T], KeptResult]) -> T:
+        """Do the work of a call that is stored without its result, and store that."""
         try:
             result = await work(known.call_id)
         except BaseException:

@@ -1,29 +1,27 @@
 """Where the results of calls with an Idempotency-Key are kept: in memory, or in the ledger's file."""
 
-import zlib
 from collections import OrderedDict
 from functools import partial
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol
 
+from toolserver.calls.kept_results import (
+    KEEP_MS,
+    KeptResult,
+    KeyedCall,
+    KeyName,
+    delete_keyed,
+    find_keyed,
+    keep_result,
+    sweep_shared,
+)
 from toolserver.clock import Clock
 from toolserver.ledger.protocol import milliseconds
 from toolserver.storage.connection import SqlConnection
 from toolserver.storage.group_commit import GroupCommit
 
-KEEP_S = 24 * 3600.0
+KEEP_S = KEEP_MS / 1000
 ENTRIES = 10_000  # in memory; beyond it the oldest are forgotten
 SWEPT = 500  # rows deleted in one transaction
-
-KeyName: TypeAlias = tuple[str, str]
-"""A scope, such as the fingerprint of a token, and the caller's key within it."""
-
-
-class KeyedCall(NamedTuple):
-    """A call with a key: its request as a fingerprint, the call_id it charges under, and its result when it is done."""
-
-    request: str
-    call_id: str
-    result: bytes | None = None
 
 
 class IdempotencyStore(Protocol):
@@ -33,7 +31,7 @@ class IdempotencyStore(Protocol):
         """The call under this name; when there is none, a new one with this request and call_id, stored on return."""
         ...
 
-    async def keep(self, name: KeyName, result: bytes) -> None:
+    async def keep(self, name: KeyName, result: KeptResult) -> None:
         """Store the result of the call under this name."""
         ...
 
@@ -53,23 +51,32 @@ class MemoryIdempotencyStore:
         self._now = clock.monotonic
         self._calls: OrderedDict[KeyName, tuple[KeyedCall, float]] = OrderedDict()  # with its expiry, oldest first
 
-    async def begin(self, name: KeyName, request: str, call_id: str) -> KeyedCall:
+    def find(self, name: KeyName) -> KeyedCall | None:
+        """The call under this name."""
         known, expires_at = self._calls.get(name, (None, 0.0))
-        if known is not None and self._now() < expires_at:
-            return known
+        return known if self._now() < expires_at else None
+
+    async def begin(self, name: KeyName, request: str, call_id: str) -> KeyedCall:
+        return self.find(name) or self.add(name, KeyedCall(request, call_id))
+
+    def add(self, name: KeyName, new: KeyedCall) -> KeyedCall:
+        """Store a new call, and return it."""
         self._calls.pop(name, None)
-        new = KeyedCall(request, call_id)
         self._calls[name] = new, self._now() + KEEP_S
         if len(self._calls) > ENTRIES:
             self._calls.popitem(last=False)
         return new
 
-    async def keep(self, name: KeyName, result: bytes) -> None:
+    async def keep(self, name: KeyName, result: KeptResult) -> None:
         if name in self._calls:
             known, expires_at = self._calls[name]
-            self._calls[name] = known._replace(result=result), expires_at
+            self._calls[name] = known._replace(result=result.whole), expires_at
 
     async def drop(self, name: KeyName, call_id: str) -> None:
+        self.remove(name, call_id)
+
+    def remove(self, name: KeyName, call_id: str) -> None:
+        """Forget the call under this name, if it is still the one with this call_id."""
         if name in self._calls and self._calls[name][0].call_id == call_id:
             del self._calls[name]
 
@@ -81,7 +88,7 @@ class MemoryIdempotencyStore:
 
 
 class SqliteIdempotencyStore:
-    """Calls in the table `idempotency` of the ledger's file; results are compressed."""
+    """Calls in the table `idempotency` of the ledger's file, what their results share in `shared_result`."""
 
     def __init__(self, file: GroupCommit, clock: Clock) -> None:
         self._file, self._now = file, milliseconds(clock)
@@ -89,34 +96,26 @@ class SqliteIdempotencyStore:
     async def begin(self, name: KeyName, request: str, call_id: str) -> KeyedCall:
         return await self._file.alone(partial(_begin, name, KeyedCall(request, call_id), self._now()))
 
-    async def keep(self, name: KeyName, result: bytes) -> None:
-        await self._file.alone(partial(_keep, name, result))
+    async def keep(self, name: KeyName, result: KeptResult) -> None:
+        await self._file.alone(lambda db: keep_result(db, name, result, self._now()))
 
     async def drop(self, name: KeyName, call_id: str) -> None:
-        await self._file.alone(partial(_drop, name, call_id))
+        await self._file.alone(lambda db: delete_keyed(db, name, call_id))
 
     async def sweep(self) -> int:
         swept = 0
         while found := await self._file.alone(partial(_sweep, self._now())):
             swept += found
+        while await self._file.alone(lambda db: sweep_shared(db, self._now(), SWEPT)):
+            pass
         return swept
 
 
 def _begin(name: KeyName, new: KeyedCall, now: int, db: SqlConnection) -> KeyedCall:
-    db.execute("DELETE FROM idempotency WHERE scope=? AND key=? AND expires_at<=?", (*name, now))
-    row = (*name, new.request, new.call_id, now + int(KEEP_S * 1000))
-    db.execute("INSERT INTO idempotency VALUES(?,?,?,?,NULL,?) ON CONFLICT DO NOTHING", row)
-    found = db.execute("SELECT request, call_id, outcome FROM idempotency WHERE scope=? AND key=?", name)
-    request, call_id, packed = found.fetchone()
-    return KeyedCall(request, call_id, None if packed is None else zlib.decompress(packed))
-
-
-def _keep(name: KeyName, result: bytes, db: SqlConnection) -> None:
-    db.execute("UPDATE idempotency SET outcome=? WHERE scope=? AND key=?", (zlib.compress(result, 1), *name))
-
-
-def _drop(name: KeyName, call_id: str, db: SqlConnection) -> None:
-    db.execute("DELETE FROM idempotency WHERE scope=? AND key=? AND call_id=?", (*name, call_id))
+    find_keyed(db, [name], now)  # an expired one is deleted
+    sql = "INSERT INTO idempotency(scope, key, request, call_id, expires_at) VALUES(?,?,?,?,?) ON CONFLICT DO NOTHING"
+    db.execute(sql, (*name, new.request, new.call_id, now + KEEP_MS))
+    return find_keyed(db, [name], now)[name]
 
 
 def _sweep(now: int, db: SqlConnection) -> int:

@@ -15,9 +15,18 @@ import anyio.lowlevel
 from toolserver.calls.cache_key import build_cache_key
 from toolserver.calls.delivery import when_sent
 from toolserver.calls.disconnect import run_unless_disconnected
+from toolserver.calls.kept_results import KeptResult, KeyClaim, KeyedCharge, KeyTaken
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import ResponseCache, SchemaFailure
-from toolserver.calls.sale import PaidCall, PaidCallResult, describe_body, describe_sale, no_charge_reason, show_answer
+from toolserver.calls.sale import (
+    PaidCall,
+    PaidCallResult,
+    describe_body,
+    describe_sale,
+    no_charge_reason,
+    show_answer,
+    split_sale,
+)
 from toolserver.calls.uncharged_limit import UnchargedLimit
 from toolserver.core.caller import token_hash
 from toolserver.core.metrics import Metrics
@@ -28,6 +37,7 @@ from toolserver.registry.registry import Operation
 
 if TYPE_CHECKING:
     from toolserver.calls.charge_with_receipt import ReceiptedCharges
+    from toolserver.receipts.issue import StoredReceipt
 
 log = logging.getLogger(__name__)
 
@@ -109,10 +119,26 @@ class PaidCallRunner:
             return None
         return rendered
 
-    async def charge_cached(self, call: PaidCall, rendered: RenderedResponse) -> PaidCallResult:
-        """Charge for a cached answer: together with its receipt where `receipted_charges` can do that.
+    async def sell_at_once(self, call: PaidCall, claim: KeyClaim) -> PaidCallResult | None:
+        """Sell a cached answer and keep it for the key, in one transaction. None where that takes more than one.
 
         Raises:
+            KeyTaken: the key belongs to another call, so nothing was charged.
+            CallRejected: nothing was charged.
+        """
+        key, now = build_cache_key(call.operation, call.arguments), self._answers.clock.time()
+        if self._charges is None or (rendered := self.find_billable(call.operation, key, now)) is None:
+            return None
+        return await self.charge_cached(call, rendered, claim)
+
+    async def charge_cached(
+        self, call: PaidCall, rendered: RenderedResponse, claim: KeyClaim | None = None
+    ) -> PaidCallResult:
+        """Charge for a cached answer: together with its receipt where `receipted_charges` can do that, and then also
+        with the key that is claimed.
+
+        Raises:
+            KeyTaken: the key belongs to another call, so nothing was charged.
             CallRejected: nothing was charged.
         """
         operation, price = call.operation, call.operation.credits
@@ -127,18 +153,20 @@ class PaidCallRunner:
             body = describe_body(call, rendered, settled)
             return describe_sale(call, settled, settled.reason, body=body, captured_at=rendered.oldest_at)
 
-        sold = self._charges.charge(call.call_id, call.token, price, endpoint=operation.path, sale=sale)
+        def pack(settled: Settlement, receipt: "StoredReceipt") -> KeptResult:
+            return split_sale(PaidCallResult(rendered, *_show_settled(settled), receipt.id, receipt.jws))
+
+        keyed = None if claim is None else KeyedCharge(claim, pack)
+        sold = self._charges.charge(call.call_id, call.token, price, endpoint=operation.path, sale=sale, keyed=keyed)
         try:
             settled, receipt = await self._ask_ledger(call, sold)
-        except CallRejected:
+        except (CallRejected, KeyTaken):
             raise
         except Exception:
             log.exception("no receipt could be made, so the call is not charged", extra=self._log_fields(call))
             raise InternalError(OUR_FAULT) from None
         self._metrics.settled(operation.name, price, None)
-        return self._hand_over(
-            call, PaidCallResult(rendered, settled.charged, settled.remaining, settled.reason, *receipt)
-        )
+        return self._hand_over(call, PaidCallResult(rendered, *_show_settled(settled), *receipt))
 
     async def _ask_ledger(self, call: PaidCall, asked: Awaitable[R]) -> R:
         """Wait for the ledger. A call that fails because the ledger is away is recorded in the public log.
@@ -264,3 +292,8 @@ class PaidCallRunner:
 
     def _log_fields(self, call: PaidCall) -> dict[str, str]:
         return {"tool": call.operation.name, "request_id": call.caller.request_id, "call_id": call.call_id}
+
+
+def _show_settled(settled: Settlement) -> tuple[int, int | None, str | None]:
+    """What a result says of the settlement: the credits charged and left, and why nothing was charged."""
+    return settled.charged, settled.remaining, settled.reason

@@ -20,6 +20,7 @@ from toolserver.calls.arguments import validate_arguments
 from toolserver.calls.cache_key import build_cache_key
 from toolserver.calls.disconnect import Disconnected, Receive, run_unless_disconnected
 from toolserver.calls.idempotency import Idempotency, fingerprint
+from toolserver.calls.keyed_sale import sell_once
 from toolserver.calls.outcome import Outcome, describe_outcome
 from toolserver.calls.paid_call import OUR_FAULT, PaidCallRunner
 from toolserver.calls.quotas import LimitState
@@ -29,11 +30,8 @@ from toolserver.calls.response_cache import ResponseCache
 from toolserver.calls.sale import (
     CallPayments,
     PaidCall,
-    PaidCallResult,
     name_storage_failure,
-    pack_sale,
     show_answer,
-    unpack_sale,
 )
 from toolserver.calls.tokens import TokenChecks
 from toolserver.calls.uncharged_limit import UnchargedLimit
@@ -44,7 +42,6 @@ from toolserver.core.usage_stats import Usage
 from toolserver.errors import (
     CallRejected,
     InternalError,
-    InvalidArguments,
     InvalidToken,
     PaymentRequired,
     RateLimited,
@@ -59,7 +56,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-KEY_LENGTH = 255
 HUNG_UP = 499  # the status that is counted for a caller who did not wait for the answer; nothing is sent
 
 
@@ -153,7 +149,10 @@ class Pipeline:
         if operation.follow_s is not None:
             self.asked_at[operation.name] = self.answers.clock.monotonic()
         call = PaidCall(ids.call_id(), operation, arguments, {}, caller, token)
-        return describe_outcome(await self._paid_calls.charge_cached(call, rendered), caller)
+        if caller.idempotency_key is None:
+            return describe_outcome(await self._paid_calls.charge_cached(call, rendered), caller)
+        sold = await sell_once(self._idempotency, self._paid_calls, call, caller.idempotency_key)
+        return describe_outcome(sold, caller)
 
     def _add_payment_offer(self, operation: Operation, rejected: CallRejected) -> None:
         """Add the offer to pay by x402 to a rejection for lack of payment."""
@@ -282,21 +281,13 @@ class Pipeline:
         if caller.payment is not None and self._x402 is not None:
             if caller.limited:
                 await self.premium.count(caller.client, operation.name)
-            sell_once = partial(self._x402.sell, operation, arguments, given, caller)
-            sold, settlement = await run_unless_disconnected(receive, sell_once)
-            return replace(describe_outcome(sold, None), settlement=settlement)
+            sell = partial(self._x402.sell, operation, arguments, given, caller)
+            paid, settlement = await run_unless_disconnected(receive, sell)
+            return replace(describe_outcome(paid, None), settlement=settlement)
         token = await self._admit_buyer(operation, caller)
 
-        async def sell(call_id: str) -> PaidCallResult:
-            return await self._paid_calls.run(PaidCall(call_id, operation, arguments, given, caller, token, receive))
-
-        if caller.idempotency_key is not None and not 1 <= len(caller.idempotency_key) <= KEY_LENGTH:
-            raise InvalidArguments(f"An Idempotency-Key has 1 to {KEY_LENGTH} characters.", errors=[])
+        call = PaidCall(ids.call_id(), operation, arguments, given, caller, token, receive)
         if caller.idempotency_key is None:
-            sold = await sell(ids.call_id())
-        else:
-            request = fingerprint(f"{operation.name} {arguments.model_dump_json()}")
-            sold = await self._idempotency.once(
-                fingerprint(token), caller.idempotency_key, request, sell, pack=pack_sale, unpack=unpack_sale
-            )
+            return describe_outcome(await self._paid_calls.run(call), caller)
+        sold = await sell_once(self._idempotency, self._paid_calls, call, caller.idempotency_key)
         return describe_outcome(sold, caller)

@@ -8,6 +8,7 @@ import msgspec
 from pydantic import BaseModel
 
 from toolserver.calls.disconnect import Receive
+from toolserver.calls.kept_results import KeptResult, SharedBytes
 from toolserver.calls.response import RenderedResponse
 from toolserver.core.caller import Caller, token_hash
 from toolserver.errors import BillingUnavailable, PaymentRequired
@@ -105,15 +106,25 @@ def describe_sale(call: PaidCall, settled: Settlement | None, reason: str | None
     )
 
 
-def pack_sale(sold: PaidCallResult) -> bytes:
-    """The result as bytes, to be sent again when the same call is repeated with its Idempotency-Key."""
+def split_sale(sold: PaidCallResult) -> KeptResult:
+    """The result, to be sent again when the same call is repeated with its Idempotency-Key: what is of this call alone,
+    and the payload, which all have in common to whom the answer is sold.
+    """
     rendered = sold.rendered
     facts = {name: getattr(rendered, name) for name in _FACTS}
-    return msgspec.json.encode((facts, *sold[1:])) + b"\n" + rendered.payload
+    shared = rendered.memo.get("shared")
+    if shared is None:
+        shared = rendered.memo["shared"] = SharedBytes(rendered.payload)
+    return KeptResult(msgspec.json.encode((facts, *sold[1:])) + b"\n", shared)
+
+
+def pack_sale(sold: PaidCallResult) -> bytes:
+    """The same as bytes."""
+    return split_sale(sold).whole
 
 
 def unpack_sale(kept: bytes) -> PaidCallResult:
-    """The result that `pack_sale` packed."""
+    """The result that `split_sale` split or `pack_sale` packed."""
     facts, _, payload = kept.partition(b"\n")
     about, *rest = msgspec.json.decode(facts)
     return PaidCallResult(RenderedResponse(payload, **about), *rest)

@@ -138,7 +138,7 @@ class FastPath:
 
         Raises CallRejected: nothing was charged.
         """
-        is_plain = caller.idempotency_key is caller.payment is None and caller.token is not None
+        is_plain = caller.payment is None and caller.token is not None
         if route.sold is None or given or not is_plain:
             return None
         arguments, key = route.sold

@@ -6,6 +6,7 @@ one text can be; where it cannot, a function of this module writes the part that
 | SQLite | PostgreSQL | here |
 |---|---|---|
 | `x IN (SELECT value FROM json_each(?))` | `x = ANY(?)` | `among(db, "x", values)` |
+| `VALUES (?, ?), …` | `unnest(?, ?)` | `pairs(db, values)`, a table `asked(a, b)` |
 | nothing: the writer has the whole file | `FOR NO KEY UPDATE` in the order of ids | `lock_rows(db, sql, parameters)` |
 | the greatest number in a table, plus one | a sequence | `next_numbers(db, sequence, query)` |
 | `CROSS JOIN t ON …`, which keeps the order; `INDEXED BY` | `JOIN t ON …` | `in_order(db, sql)` |
@@ -64,6 +65,16 @@ def among(db: SqlConnection, column: str, values: Sequence[str] | Sequence[int])
     if is_shared(db):
         return f"{column} = ANY(?)", list(values)
     return f"{column} IN (SELECT value FROM json_each(?))", json.dumps(list(values))
+
+
+def pairs(db: SqlConnection, values: Sequence[tuple[str, str]]) -> tuple[str, Sequence[Any]]:
+    """A table `asked` of these pairs of texts, with the columns `a` and `b`, and the parameters for it."""
+    if is_shared(db):
+        firsts, seconds = ([pair[place] for pair in values] for place in (0, 1))
+        return "unnest(CAST(? AS text[]), CAST(? AS text[])) AS asked(a, b)", (firsts, seconds)
+    rows = ", ".join(["(?, ?)"] * len(values))
+    texts = [text for pair in values for text in pair]
+    return f"(SELECT column1 AS a, column2 AS b FROM (VALUES {rows})) AS asked", texts
 
 
 def lock_rows(db: SqlConnection, sql: str, parameters: Parameters) -> set[Any] | None:

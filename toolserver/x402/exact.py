@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from toolserver.calls.cache_key import build_cache_key
 from toolserver.calls.idempotency import Idempotency, fingerprint
+from toolserver.calls.kept_results import KeptResult
 from toolserver.calls.paid_call import OUR_FAULT, SETTLE_S
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import ResponseCache, SchemaFailure
@@ -23,8 +24,8 @@ from toolserver.calls.sale import (
     PaidCallResult,
     PaymentSale,
     no_charge_reason,
-    pack_sale,
     show_answer,
+    split_sale,
     unpack_sale,
 )
 from toolserver.calls.uncharged_limit import UnchargedLimit
@@ -281,9 +282,10 @@ def _settlement(payment: Payment, tx: bytes | None) -> dict[str, Any]:
     return wire.settlement(payment.shown_payer, NETWORK, tx=tx)
 
 
-def _packed(bought: PaymentSale) -> bytes:
-    """A sale as bytes; the transaction before it."""
-    return str((bought.settlement or {}).get("transaction", "")).encode() + b"\n" + pack_sale(bought.sold)
+def _packed(bought: PaymentSale) -> KeptResult:
+    """A sale to be kept; the transaction before it."""
+    tx, sold = str((bought.settlement or {}).get("transaction", "")).encode(), split_sale(bought.sold)
+    return sold._replace(own=tx + b"\n" + sold.own)
 
 
 def _unpacked(payment: Payment) -> Any:
