@@ -2,8 +2,11 @@
 
 import asyncio
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
+FRESH = "<fresh>"  # in a request: something else each time
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
@@ -17,13 +20,13 @@ class Load:
 
 
 class _Connection(asyncio.Protocol):
-    def __init__(self, request: bytes, load: Load, total: int, finished: asyncio.Future[None]) -> None:
-        self._request, self._load, self._total, self._finished = request, load, total, finished
+    def __init__(self, make: Callable[[], bytes], load: Load, total: int, finished: asyncio.Future[None]) -> None:
+        self._make, self._load, self._total, self._finished = make, load, total, finished
         self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
-        transport.write(self._request)  # type: ignore[attr-defined]
+        transport.write(self._make())  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -42,20 +45,27 @@ class _Connection(asyncio.Protocol):
             if not self._finished.done():
                 self._finished.set_result(None)
         else:
-            self._transport.write(self._request)  # type: ignore[attr-defined]
+            self._transport.write(self._make())  # type: ignore[attr-defined]
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._finished.done():
             self._finished.set_exception(exc or ConnectionError("the server closed a connection"))
 
 
+def _prepare(request: bytes) -> Callable[[], bytes]:
+    """What makes the request, with random letters in the place of `FRESH`."""
+    head, found, tail = request.partition(FRESH.encode())
+    return (lambda: b"%s%032x%s" % (head, time.time_ns(), tail)) if found else (lambda: request)
+
+
 async def run(port: int, request: bytes, *, total: int, connections: int = 32) -> Load:
     """Send `total` requests over so many connections. Raises ConnectionError when one is closed."""
     loop = asyncio.get_running_loop()
     load, finished = Load(), loop.create_future()
+    make = _prepare(request)
     started = loop.time()
     opened = [
-        await loop.create_connection(lambda: _Connection(request, load, total, finished), "127.0.0.1", port)
+        await loop.create_connection(lambda: _Connection(make, load, total, finished), "127.0.0.1", port)
         for _ in range(connections)
     ]
     await asyncio.wait_for(finished, 120)

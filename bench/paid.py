@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from urllib.request import Request, urlopen
 
+from bench.load import FRESH
 from bench.processes import CORES, Server, python, started
 from bench.rows import Row, Targets, get, measure, paid, post, show
 
@@ -24,6 +25,7 @@ TARGETS: Targets = {
     ("paid call", "the same, no books"): {"hypercorn": 0.80, "uvicorn": 0.55},
     ("paid call", "free call"): {"hypercorn": 0.80},
     ("paid call", "paid call over MCP"): {"hypercorn": 0.87, "uvicorn": 0.87},
+    ("the same, with a key", "paid call"): {"hypercorn": 0.80, "uvicorn": 0.80},
     ("paid call", "the same, aiosqlite"): {"hypercorn": 3, "uvicorn": 6},
 }
 PAID, FREE = "/api/pro/briefing", "/api/briefing"
@@ -57,6 +59,7 @@ def paid_calls(kind: str, *, requests: int, rounds: int) -> dict[str, Row]:
         urlopen(f"http://127.0.0.1:{runs[0][1].port}{FREE}").read()
         token = runs[0][1].ready["token"]
         bearer = {"authorization": f"Bearer {token}"}
+        runs.append(("the same, with a key", runs[0][1], paid(PAID, token, **{"idempotency-key": FRESH}), requests))
         runs.append(("the same, by reference", runs[0][1], paid(PAID, token, prefer="receipt=reference"), requests))
         runs.append(("paid call over MCP", runs[0][1], post("/api/mcp", MCP_CALL, **bearer), requests))
         runs.append(("free call", runs[0][1], get(FREE), requests))

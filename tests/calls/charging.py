@@ -29,7 +29,7 @@ class Stand:
         self.ledger, self.evidence, self._stored, self.clock, self.keys = ledger, evidence, stored, clock, keys
         self.charges = ReceiptedCharges(store, evidence, clock)
 
-    async def buy(self, call_id=None, *, who=RICH, sale=None):
+    async def buy(self, call_id=None, *, who=RICH, sale=None, keyed=None):
         call_id = call_id or ids.call_id()
 
         def describe(settled):
@@ -37,7 +37,7 @@ class Stand:
             body = Body("0" * 64, 5)
             return Sale(call_id, owner, "/api/pro/x", "GET /x", 2, settled.charged, settled.remaining, body=body)
 
-        return await self.charges.charge(call_id, who, 2, endpoint="/api/pro/x", sale=sale or describe)
+        return await self.charges.charge(call_id, who, 2, endpoint="/api/pro/x", sale=sale or describe, keyed=keyed)
 
     async def free(self, call_id, *, who=RICH):
         """A call that failed and was not charged."""

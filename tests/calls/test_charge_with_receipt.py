@@ -101,7 +101,7 @@ class EndlessStore:
         self.begun.set()
         await anyio.sleep_forever()
 
-    def withdraw(self, call_id, key):
+    def withdraw(self, call_id, key, name=None):
         self.withdrawn.append((call_id, key))
 
 

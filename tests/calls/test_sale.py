@@ -13,7 +13,7 @@ from toolserver.calls.sale import (
     describe_body,
     describe_sale,
     no_charge_reason,
-    pack_sale,
+    split_sale,
     unpack_sale,
 )
 from toolserver.core.caller import Caller, token_hash
@@ -75,7 +75,7 @@ def test_a_result_reads_back_as_it_was_packed():
         PaidCallResult(rendered(), 2, 98, None, "rcpt_x", "a.b.c"),
         PaidCallResult(rendered(stale=True), 0, None, "stale_data"),
     ):
-        again = unpack_sale(pack_sale(result))
+        again = unpack_sale(split_sale(result).whole)
         assert again[1:] == result[1:]
         assert (again.rendered.payload, again.rendered.stale) == (BODY, result.rendered.stale)
         assert again.rendered.etag == result.rendered.etag

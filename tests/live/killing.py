@@ -139,7 +139,20 @@ class Audit:
         ((left,),) = _rows(self._owner, "SELECT sum(credits - debits) FROM account WHERE kind='token'")
         if charged + left != TOKENS * CREDITS:
             found.append(f"{charged} charged and {left} left of {TOKENS * CREDITS}")
-        return found
+        return found + self._check_keys(posted)
+
+    def _check_keys(self, posted: set[str]) -> list[str]:
+        """Whether each answer that is kept for a key is of a call that is charged, with its receipt and its bytes."""
+        sql = """SELECT i.call_id, r.id IS NOT NULL, s.sha256 IS NOT NULL FROM idempotency i
+          LEFT JOIN receipt r ON r.id = 'rcpt_' || substr(i.call_id, 6)
+          LEFT JOIN shared_result s ON s.sha256 = i.shared WHERE i.own IS NOT NULL"""
+        kept = _rows(self._seller, sql)
+        print(f"  {len(kept)} answers are kept for keys")
+        return [
+            f"kept for a key without its charge, receipt or bytes: {call}"
+            for call, receipt, shared in kept
+            if not (receipt and shared and call in posted)
+        ]
 
     def check_log(self) -> list[str]:
         """Whether each reversal of a call with a receipt stands in the log of uncharged calls."""

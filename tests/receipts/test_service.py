@@ -16,7 +16,7 @@ from tests.calls.shop import BEARER, DOWN, shop
 from tests.calls.toy import FIRST, SECOND
 from tests.requirements import proves
 from toolserver.calls.response import RenderedResponse
-from toolserver.calls.sale import PaidCall, PaidCallResult, pack_sale, unpack_sale
+from toolserver.calls.sale import PaidCall, PaidCallResult, split_sale, unpack_sale
 from toolserver.core.caller import Caller, token_hash
 from toolserver.receipts.keys import (
     LOOK_S,
@@ -425,7 +425,7 @@ def test_a_sale_that_was_kept_is_told_again_as_it_was():
         PaidCallResult(rendered, 2, 98, None, "rcpt_x", "a.b.c"),
         PaidCallResult(rendered, 0, None, "stale_data"),
     ):
-        again = unpack_sale(pack_sale(sold))
+        again = unpack_sale(split_sale(sold).whole)
         assert again[1:] == sold[1:]
         assert [getattr(again.rendered, name) for name in ("payload", "etag", "stale", "no_charge", "oldest_at")] == [
             getattr(rendered, name) for name in ("payload", "etag", "stale", "no_charge", "oldest_at")

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from toolserver.storage.connection import among, attempt, in_order, is_shared, lock_rows, next_numbers
+from toolserver.storage.connection import among, attempt, in_order, is_shared, lock_rows, next_numbers, pairs
 
 
 class Server:
@@ -47,6 +47,13 @@ def test_one_of_several_values_is_one_parameter_on_both(file):
     condition, values = among(file, "word", ["a", "c", "x"])
     assert file.execute(f"SELECT id FROM t WHERE {condition}", (values,)).fetchall() == [(1,), (5,)]
     assert among(Server(), "word", ("a", "c")) == ("word = ANY(?)", ["a", "c"])
+
+
+def test_pairs_are_a_table_of_two_columns_on_both(file):
+    asked, parameters = pairs(file, [("a", "b"), ("c", "d")])
+    assert file.execute(f"SELECT b, a FROM {asked}", parameters).fetchall() == [("b", "a"), ("d", "c")]
+    asked, parameters = pairs(Server(), [("a", "b"), ("c", "d")])
+    assert (asked.startswith("unnest("), parameters) == (True, (["a", "c"], ["b", "d"]))
 
 
 def test_rows_are_locked_in_the_order_of_their_ids_where_others_write(file):

@@ -172,7 +172,8 @@ class MemoryChargeStore:
             settled = operation.charge.on(self._ledger.books)
             receipt = await self._receipts.issue(operation.issue(settled))
             if keyed is not None:
-                kept = KeyedCall(keyed.claim.request, operation.charge.call_id, keyed.pack(settled, receipt).whole)
+                result = keyed.pack(settled, receipt)._replace(receipt=receipt.jws)
+                kept = KeyedCall(keyed.claim.request, operation.charge.call_id, result.whole)
                 self._keys.add(keyed.claim.name, kept)
             return settled, receipt
         except Exception:

@@ -3,7 +3,7 @@
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import anyio
@@ -29,12 +29,17 @@ def fingerprint(text: str) -> str:
 
 @dataclass(slots=True)
 class _RunningWork:
-    """Work that this process is doing, for the calls that wait for the same result."""
+    """Work that this process is doing, for the calls that wait for the same result: `done` is there once one waits."""
 
     request: str
-    done: anyio.Event = field(default_factory=anyio.Event)
+    done: anyio.Event | None = None
     result: Any = None
     succeeded: bool = False
+
+    async def wait(self) -> None:
+        """Wait until the work has ended."""
+        self.done = self.done or anyio.Event()
+        await self.done.wait()
 
 
 class Idempotency:
@@ -75,7 +80,7 @@ class Idempotency:
         name = (scope, key)
         while (running := self._running.get(name)) is not None:
             _check_same_request(running.request, request)
-            await running.done.wait()
+            await running.wait()
             if running.succeeded:
                 return running.result  # type: ignore[no-any-return]
         running = self._running[name] = _RunningWork(request)
@@ -85,7 +90,8 @@ class Idempotency:
             return result
         finally:
             del self._running[name]
-            running.done.set()
+            if running.done is not None:
+                running.done.set()
 
     async def sweep(self) -> int:
         """Forget results that are older than a day. Returns how many."""

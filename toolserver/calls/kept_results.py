@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from toolserver.receipts.sign import receipt_id
+from toolserver.receipts.sqlite import find_receipts
 from toolserver.storage.bulk_rows import insert
 from toolserver.storage.connection import SqlConnection, in_order, pairs
 
@@ -64,15 +66,19 @@ class SharedBytes:
 
 
 class KeptResult(NamedTuple):
-    """A result to keep: the part of its own, and the bytes it ends with and shares with others, if there are any."""
+    """A result to keep: the part of its own, and the bytes it ends with and shares with others, if there are any.
+
+    Between them is the receipt of the call, on a line. It is stored with the receipts and not once more.
+    """
 
     own: bytes
     shared: SharedBytes | None = None
+    receipt: str = ""
 
     @property
     def whole(self) -> bytes:
-        """Both parts, as they are given back."""
-        return self.own if self.shared is None else self.own + self.shared.content
+        """All parts, as they are given back."""
+        return self.own if self.shared is None else _join(self.own, self.receipt, self.shared.content)
 
 
 class KeyedCharge(NamedTuple):
@@ -90,13 +96,17 @@ class NewKeyedCall(NamedTuple):
     result: KeptResult
 
 
+def _join(own: bytes, receipt: str, shared: bytes) -> bytes:
+    return own + receipt.encode() + b"\n" + shared
+
+
 def find_keyed(db: SqlConnection, names: Sequence[KeyName], now: int) -> dict[KeyName, KeyedCall]:
     """The calls under these names. Those that are older than a day are deleted. `now` is in milliseconds."""
     found = {}
     for at in range(0, len(names), TOGETHER):
         for scope, key, request, call_id, *kept, expires_at in _read_rows(db, names[at : at + TOGETHER]):
             if expires_at > now:
-                found[scope, key] = KeyedCall(request, call_id, _unpack(*kept))
+                found[scope, key] = KeyedCall(request, call_id, _unpack(db, call_id, *kept))
             else:
                 db.execute("DELETE FROM idempotency WHERE scope=? AND key=? AND expires_at<=?", (scope, key, now))
     return found
@@ -110,13 +120,23 @@ def _read_rows(db: SqlConnection, names: Sequence[KeyName]) -> list[Any]:
     return db.execute(in_order(db, sql), parameters).fetchall()
 
 
-def _unpack(outcome: bytes | None, own: bytes | None, shared: bytes | None, packed: bytes | None) -> bytes | None:
+def _unpack(
+    db: SqlConnection,
+    call_id: str,
+    outcome: bytes | None,
+    own: bytes | None,
+    shared: bytes | None,
+    packed: bytes | None,
+) -> bytes | None:
     """A kept result. None where there is none, and where the shared bytes are gone: then the call is made again."""
     if own is None:
         return None if outcome is None else zlib.decompress(outcome)
     if shared is None:
         return bytes(own)
-    return None if packed is None else own + zlib.decompress(packed)
+    if packed is None:
+        return None
+    receipt = find_receipts(db, [receipt_id(call_id)]).get(receipt_id(call_id))
+    return _join(own, receipt.jws if receipt else "", zlib.decompress(packed))
 
 
 def store_keyed(db: SqlConnection, calls: Sequence[NewKeyedCall], now: int) -> None:

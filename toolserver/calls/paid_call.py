@@ -154,7 +154,7 @@ class PaidCallRunner:
             return describe_sale(call, settled, settled.reason, body=body, captured_at=rendered.oldest_at)
 
         def pack(settled: Settlement, receipt: "StoredReceipt") -> KeptResult:
-            return split_sale(PaidCallResult(rendered, *_show_settled(settled), receipt.id, receipt.jws))
+            return split_sale(PaidCallResult(rendered, *_show_settled(settled), receipt.id))
 
         keyed = None if claim is None else KeyedCharge(claim, pack)
         sold = self._charges.charge(call.call_id, call.token, price, endpoint=operation.path, sale=sale, keyed=keyed)

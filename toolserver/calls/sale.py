@@ -108,26 +108,27 @@ def describe_sale(call: PaidCall, settled: Settlement | None, reason: str | None
 
 def split_sale(sold: PaidCallResult) -> KeptResult:
     """The result, to be sent again when the same call is repeated with its Idempotency-Key: what is of this call alone,
-    and the payload, which all have in common to whom the answer is sold.
+    and the facts and the payload, which all have in common to whom the answer is sold.
     """
-    rendered = sold.rendered
-    facts = {name: getattr(rendered, name) for name in _FACTS}
+    rendered, (charged, remaining, reason, receipt_id, receipt) = sold.rendered, sold[1:]
     shared = rendered.memo.get("shared")
     if shared is None:
-        shared = rendered.memo["shared"] = SharedBytes(rendered.payload)
-    return KeptResult(msgspec.json.encode((facts, *sold[1:])) + b"\n", shared)
-
-
-def pack_sale(sold: PaidCallResult) -> bytes:
-    """The same as bytes."""
-    return split_sale(sold).whole
+        facts = {name: getattr(rendered, name) for name in _FACTS}
+        shared = rendered.memo["shared"] = SharedBytes(msgspec.json.encode(facts) + b"\n" + rendered.payload)
+    own = msgspec.json.encode((charged, remaining, reason, receipt_id)) + b"\n"
+    return KeptResult(own, shared, receipt or "")
 
 
 def unpack_sale(kept: bytes) -> PaidCallResult:
-    """The result that `split_sale` split or `pack_sale` packed."""
-    facts, _, payload = kept.partition(b"\n")
-    about, *rest = msgspec.json.decode(facts)
-    return PaidCallResult(RenderedResponse(payload, **about), *rest)
+    """The result that `split_sale` split. Earlier versions wrote the facts and the receipt on the first line too."""
+    own, _, rest = kept.partition(b"\n")
+    about = msgspec.json.decode(own)
+    if isinstance(about[0], dict):
+        return PaidCallResult(RenderedResponse(rest, **about[0]), *about[1:])
+    receipt, facts, payload = rest.split(b"\n", 2)
+    rendered = RenderedResponse(payload, **msgspec.json.decode(facts))
+    charged, remaining, reason, receipt_id = about
+    return PaidCallResult(rendered, charged, remaining, reason, receipt_id, receipt.decode() or None)
 
 
 def no_charge_reason(rendered: RenderedResponse) -> NoCharge | None:
