@@ -6,7 +6,9 @@ import pytest
 from tests.calls.charging import RICH, open_stand
 from tests.calls.parts import RICH as BUYER
 from tests.calls.parts import START
+from tests.calls.shop import shop
 from tests.calls.test_paid_call import buy, service
+from tests.calls.toy import FIRST
 from tests.postgres import POSTGRES
 from toolserver.calls import charge_store
 from toolserver.calls.kept_results import KeptResult, KeyClaim, KeyedCharge, KeyTaken, SharedBytes
@@ -234,3 +236,19 @@ async def test_a_key_has_a_length(tmp_path, clock, key):
     async with service(tmp_path, clock) as e:
         with pytest.raises(InvalidArguments):
             await buy(e, idempotency_key=key)
+
+
+async def test_with_its_key_the_same_answer_comes_again_over_both_faces_after_the_cache_has_another(tmp_path):
+    async with shop(tmp_path) as s:
+        await s.buy()
+        first = await s.buy(idempotency_key="k")
+        s.internet.serves(FIRST, {"value": 99})
+        s.clock.advance(3600)
+        assert (await s.buy()).content != first.content
+        again, told = await s.buy(idempotency_key="k"), await s.tell("premium_report", idempotency_key="k")
+
+        for name in ("x-service-receipt", "x-credits-remaining", "content-digest", "content-length"):
+            assert again.headers[name] == first.headers[name], name
+        assert again.content == first.content
+        assert told["_meta"]["receipt_id"] == first.headers["x-service-receipt-id"]
+        assert await s.ledger.balance(BUYER) == 94
