@@ -9,15 +9,8 @@ import msgspec
 
 from toolserver.calls.charge_with_receipt import ChargeWithReceipt
 from toolserver.calls.idempotency_store import MemoryIdempotencyStore
-from toolserver.calls.kept_results import (
-    KeyedCall,
-    KeyName,
-    KeyTaken,
-    NewKeyedCall,
-    delete_keyed,
-    find_keyed,
-    store_keyed,
-)
+from toolserver.calls.kept_result_store import delete_keyed, find_keyed, store_keyed
+from toolserver.calls.kept_results import KeyedCall, KeyName, KeyTaken, NewKeyedCall
 from toolserver.ledger.memory import MemoryLedger
 from toolserver.ledger.operations import Settle
 from toolserver.ledger.protocol import Settlement

@@ -4,16 +4,8 @@ from collections import OrderedDict
 from functools import partial
 from typing import Protocol
 
-from toolserver.calls.kept_results import (
-    KEEP_MS,
-    KeptResult,
-    KeyedCall,
-    KeyName,
-    delete_keyed,
-    find_keyed,
-    keep_result,
-    sweep_shared,
-)
+from toolserver.calls.kept_result_store import KEEP_MS, delete_keyed, find_keyed, keep_result, sweep_shared
+from toolserver.calls.kept_results import KeptResult, KeyedCall, KeyName
 from toolserver.clock import Clock
 from toolserver.ledger.protocol import milliseconds
 from toolserver.storage.connection import SqlConnection

@@ -1,0 +1,101 @@
+"""The rows of results that are kept for Idempotency-Keys.
+
+A cached answer is sold to many callers. Its bytes are hashed and compressed once, and stored once: the row of a key has
+what is of its call alone, and names the shared bytes by their SHA-256.
+"""
+
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+from toolserver.calls.kept_results import KeptResult, KeyedCall, KeyName, NewKeyedCall, SharedBytes, join_result
+from toolserver.receipts.sign import receipt_id
+from toolserver.receipts.sqlite import find_receipts
+from toolserver.storage.bulk_rows import insert
+from toolserver.storage.connection import SqlConnection, in_order, pairs
+
+KEEP_MS = 24 * 3600 * 1000
+TOGETHER = 64  # names that are looked up by one statement
+LONGER_MS = 3600 * 1000  # shared bytes are kept for longer, so that not every key has to prolong them
+
+
+def find_keyed(db: SqlConnection, names: Sequence[KeyName], now: int) -> dict[KeyName, KeyedCall]:
+    """The calls under these names. Those that are older than a day are deleted. `now` is in milliseconds."""
+    found = {}
+    for at in range(0, len(names), TOGETHER):
+        for scope, key, request, call_id, *kept, expires_at in _read_rows(db, names[at : at + TOGETHER]):
+            if expires_at > now:
+                found[scope, key] = KeyedCall(request, call_id, _unpack(db, call_id, *kept))
+            else:
+                db.execute("DELETE FROM idempotency WHERE scope=? AND key=? AND expires_at<=?", (scope, key, now))
+    return found
+
+
+def _read_rows(db: SqlConnection, names: Sequence[KeyName]) -> list[Any]:
+    asked, parameters = pairs(db, names)
+    sql = f"""SELECT i.scope, i.key, i.request, i.call_id, i.outcome, i.own, i.shared, s.packed, i.expires_at
+      FROM {asked} CROSS JOIN idempotency i ON i.scope = asked.a AND i.key = asked.b
+      LEFT JOIN shared_result s ON s.sha256 = i.shared"""
+    return db.execute(in_order(db, sql), parameters).fetchall()
+
+
+def _unpack(
+    db: SqlConnection,
+    call_id: str,
+    outcome: bytes | None,
+    own: bytes | None,
+    shared: bytes | None,
+    packed: bytes | None,
+) -> bytes | None:
+    """A kept result. None where there is none, and where the shared bytes are gone: then the call is made again."""
+    if own is None:
+        return None if outcome is None else zlib.decompress(outcome)
+    if shared is None:
+        return bytes(own)
+    if packed is None:
+        return None
+    receipt = find_receipts(db, [receipt_id(call_id)]).get(receipt_id(call_id))
+    return join_result(own, receipt.jws if receipt else "", zlib.decompress(packed))
+
+
+def store_keyed(db: SqlConnection, calls: Sequence[NewKeyedCall], now: int) -> None:
+    """Store calls with their results. Raises IntegrityError where another instance stored one of them meanwhile."""
+    _store_shared(db, [call.result.shared for call in calls], now)
+    rows = [
+        (*claim.name, claim.request, call_id, now + KEEP_MS, *_parts_of(result)) for claim, call_id, result in calls
+    ]
+    insert(db, "INSERT INTO idempotency(scope, key, request, call_id, expires_at, own, shared) VALUES", rows)
+
+
+def keep_result(db: SqlConnection, name: KeyName, result: KeptResult, now: int) -> None:
+    """Store the result of a call that was stored before; nothing where it is gone."""
+    _store_shared(db, [result.shared], now)
+    db.execute("UPDATE idempotency SET own=?, shared=? WHERE scope=? AND key=?", (*_parts_of(result), *name))
+
+
+def delete_keyed(db: SqlConnection, name: KeyName, call_id: str) -> None:
+    """Delete the call under this name, if it is still the one with this call_id."""
+    db.execute("DELETE FROM idempotency WHERE scope=? AND key=? AND call_id=?", (*name, call_id))
+
+
+def _parts_of(result: KeptResult) -> tuple[Any, ...]:
+    return result.own, None if result.shared is None else result.shared.sha256
+
+
+def _store_shared(db: SqlConnection, parts: Sequence[SharedBytes | None], now: int) -> None:
+    """Store what is not there yet, or would expire before a key that is stored now, in the order of the hashes."""
+    different = {part.sha256: part for part in parts if part is not None}
+    for sha256, part in sorted(different.items()):
+        sql = "SELECT 1 FROM shared_result WHERE sha256=? AND expires_at>=?"
+        if db.execute(sql, (sha256, now + KEEP_MS)).fetchone() is None:
+            db.execute(
+                """INSERT INTO shared_result(sha256, packed, expires_at) VALUES(?,?,?)
+                   ON CONFLICT(sha256) DO UPDATE SET expires_at=excluded.expires_at""",
+                (sha256, part.packed, now + KEEP_MS + LONGER_MS),
+            )
+
+
+def sweep_shared(db: SqlConnection, now: int, limit: int) -> int:
+    """Delete up to so many shared bytes that no key names any more; how many."""
+    sql = "DELETE FROM shared_result WHERE sha256 IN (SELECT sha256 FROM shared_result WHERE expires_at<=? LIMIT ?)"
+    return db.execute(sql, (now, limit)).rowcount
