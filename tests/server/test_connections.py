@@ -68,9 +68,11 @@ def test_when_all_places_are_taken_the_longest_waiting_gives_up_its_place():
     waiting = [opened(connections, f"192.0.2.{n}") for n in range(8)]
     waiting[0].work()
 
-    assert connections.admit("198.51.100.1") is not None
+    assert not connections.has_verdict(), "its place is free in the next turn"
     assert ended(waiting[0]) == [], "it is being answered"
     assert ended(waiting[1]) == ["abort"]
+    assert connections.has_verdict()
+    assert connections.admit("198.51.100.1") is not None
     assert len(connections) == 8
 
 
@@ -79,6 +81,7 @@ def test_nobody_who_is_being_answered_makes_room():
     for n in range(8):
         opened(connections, f"192.0.2.{n}").work()
 
+    assert connections.has_verdict()
     assert connections.admit("198.51.100.1") is None
     assert connections.closed == {"in_all": 1}
 
@@ -183,6 +186,42 @@ async def test_a_listener_accepts_up_to_the_share_and_closes_the_rest():
         await each.wait_closed()
     listener.close()
     assert sock.fileno() == -1
+
+
+async def test_of_many_that_come_at_once_the_last_is_served_and_the_first_make_room():
+    """More silent clients than places, in the queue before any of them was accepted."""
+    sock = listening()
+    sock.listen(100)
+    connections = Connections(ConnectionLimits(in_all=8), asyncio.get_running_loop().time)
+    silent = [socket.create_connection(sock.getsockname()) for _ in range(30)]
+    honest = socket.create_connection(sock.getsockname())
+    listener = Listener(sock, connections, Echo)
+    listener.open()
+    reader, writer = await asyncio.open_connection(sock=honest)
+
+    async with asyncio.timeout(5):
+        assert await reader.readexactly(5) == b"hello"
+    assert connections.closed == {"made_room": 23}
+    writer.close()
+    for each in silent:
+        each.close()
+    async with asyncio.timeout(5):
+        while len(connections):  # noqa: ASYNC110 - nothing tells the end of the last one
+            await asyncio.sleep(0)
+    listener.close()
+
+
+def test_while_all_are_only_just_being_opened_the_next_one_waits_in_the_queue():
+    connections = Connections(ConnectionLimits(in_all=8), Time())
+    admitted = [connections.admit(f"192.0.2.{n}") for n in range(8)]
+
+    assert not connections.has_verdict()
+    assert connections.closed == {}
+    for each in admitted:
+        assert each is not None
+        each.begin(Wire())  # type: ignore[arg-type]
+    assert not connections.has_verdict()
+    assert connections.closed == {"made_room": 1}
 
 
 async def test_a_refusal_by_the_system_pauses_and_is_logged_once(caplog):

@@ -114,18 +114,33 @@ class Connections:
         return len(self._open)
 
     def admit(self, address: str) -> Connection | None:
-        """Return the new connection, or None when its client has too many or nobody can make room."""
+        """Return the new connection, or None when its client has too many or all places are taken."""
         client = self.limits.client_of(address)
         if self._clients[client] >= self.limits.per_client and not self.limits.is_exempt(address):
             self.closed["per_client"] += 1
             return None
-        if len(self._open) >= self._most and not self._make_room():
+        if len(self._open) >= self._most:
             self.closed["in_all"] += 1
             return None
         connection = Connection(self, client)
         self._open.add(connection)
         self._clients[client] += 1
         return connection
+
+    def has_verdict(self) -> bool:
+        """Whether it can be said now if one more connection is admitted. False: there is a place in a moment.
+
+        When all places are taken, the connection that has waited longest without a request is ended; its descriptor is
+        free in the next turn of the event loop. While all are being answered there is no place, and no use in waiting.
+        """
+        if len(self._open) < self._most:
+            return True
+        if not self.waiting and any(connection.transport is None for connection in self._open):
+            return False  # one that is only just being opened will wait
+        victim = next(iter(self.waiting), None)
+        if victim is not None:
+            self._abort(victim, "made_room")
+        return victim is None
 
     def forget(self, connection: Connection) -> None:
         """Take a closed connection out of the count."""
@@ -164,14 +179,6 @@ class Connections:
             connection.unsent_since = now
         return now - connection.unsent_since > self.limits.write_s
 
-    def _make_room(self) -> bool:
-        """End the connection that has waited longest without a request, if there is one."""
-        victim = next(iter(self.waiting), None)
-        if victim is None:
-            return False
-        self._abort(victim, "made_room")
-        return True
-
     def _abort(self, connection: Connection, reason: str) -> None:
         self.closed[reason] += 1
         self.forget(connection)
@@ -194,6 +201,8 @@ class Listener:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._sweeping: asyncio.TimerHandle | None = None
         self._paused: asyncio.TimerHandle | None = None
+        self._next: tuple[socket.socket, Any] | None = None  # accepted, and waits for a place
+        self._again: asyncio.Handle | None = None
 
     def open(self) -> None:
         """Begin to accept."""
@@ -202,9 +211,11 @@ class Listener:
 
     def close(self) -> None:
         """Accept no more, and close the socket."""
-        for timer in (self._sweeping, self._paused):
+        for timer in (self._sweeping, self._paused, self._again):
             if timer is not None:
                 timer.cancel()
+        if self._next is not None:
+            self._next[0].close()
         if self._sock.fileno() >= 0:
             self._loop.remove_reader(self._sock.fileno())
             self._sock.close()
@@ -216,11 +227,16 @@ class Listener:
     def _accept(self) -> None:
         for _ in range(ACCEPTS_A_TURN):
             try:
-                sock, address = self._sock.accept()
+                sock, address = self._next or self._sock.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
                 self._pause(error)
+                return
+            self._next = None
+            if not self._connections.has_verdict():
+                self._next = sock, address
+                self._again = self._loop.call_soon(self._accept)
                 return
             connection = self._connections.admit(address[0])
             if connection is None:
