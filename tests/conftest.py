@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,8 @@ SHARED = Path(os.environ.get("UPSTREAM_SAMPLES", Path(__file__).resolve().parent
 RECURSION = sys.getrecursionlimit()
 for name in KEYS:  # the keys of the person who runs the tests would change what upstreams are asked
     os.environ.pop(name, None)
+NOBODYS_HOME = tempfile.TemporaryDirectory(prefix="toolserver-home-")
+os.environ["XDG_DATA_HOME"] = NOBODYS_HOME.name  # a program that is given no data directory must not find a person's
 REASONS_SHOWN = 12
 
 

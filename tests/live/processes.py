@@ -143,10 +143,9 @@ def _line(stream: IO[bytes] | None, within_s: float) -> bytes:
 
 
 def ran(*words: str, folder: Path, within_s: float = 30, **more: str) -> subprocess.CompletedProcess[bytes]:
-    """A verb that ends by itself, and what it said."""
-    return subprocess.run(
-        [*COMMAND, *words], capture_output=True, timeout=within_s, env=environment(more), cwd=folder, check=False
-    )
+    """A verb that ends by itself, and what it said. Without a data directory of its own it has one in the folder."""
+    env = environment({"XDG_DATA_HOME": str(folder)} | more)
+    return subprocess.run([*COMMAND, *words], capture_output=True, timeout=within_s, env=env, cwd=folder, check=False)
 
 
 class Sim:
