@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-import time
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -55,7 +55,7 @@ class _Connection(asyncio.Protocol):
 def _prepare(request: bytes) -> Callable[[], bytes]:
     """What makes the request, with random letters in the place of `FRESH`."""
     head, found, tail = request.partition(FRESH.encode())
-    return (lambda: b"%s%032x%s" % (head, time.time_ns(), tail)) if found else (lambda: request)
+    return (lambda: head + secrets.token_hex(16).encode() + tail) if found else (lambda: request)
 
 
 async def run(port: int, request: bytes, *, total: int, connections: int = 32) -> Load:

@@ -1,7 +1,9 @@
 """Results kept for keys: their shared bytes are stored once, and what earlier versions kept whole is still read."""
 
 import hashlib
+import sqlite3
 import zlib
+from contextlib import closing
 
 import pytest
 
@@ -21,6 +23,7 @@ from toolserver.calls.kept_result_store import (
 from toolserver.calls.kept_results import KeptResult, KeyClaim, KeyedCall, NewKeyedCall, SharedBytes
 from toolserver.clock import ManualClock
 from toolserver.storage.group_commit import durable
+from toolserver.storage.migrate import migrate, migrations
 from toolserver.storage.postgres_group_commit import open_postgres
 
 NOW = 1_000_000
@@ -77,6 +80,18 @@ async def test_a_result_that_an_earlier_version_kept_whole_is_read(file):
     sql = "INSERT INTO idempotency(scope, key, request, call_id, outcome, expires_at) VALUES('s','k','r','call_1',?,?)"
     await file.alone(lambda db: db.execute(sql, (kept, NOW + 1)) and None)
     assert await find(file, ("s", "k")) == {("s", "k"): KeyedCall("r", "call_1", b"as it was")}
+
+
+def test_rows_of_an_earlier_version_are_carried_over():
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        migrate(db, migrations()[:18])
+        db.execute("INSERT INTO idempotency VALUES('s','k','r','call_1',?,?)", (zlib.compress(b"as it was"), NOW + 1))
+        db.execute("INSERT INTO idempotency VALUES('s','l','r','call_2',NULL,?)", (NOW + 1,))
+        migrate(db)
+        assert find_keyed(db, [("s", "k"), ("s", "l")], NOW) == {
+            ("s", "k"): KeyedCall("r", "call_1", b"as it was"),
+            ("s", "l"): KeyedCall("r", "call_2", None),
+        }
 
 
 async def test_shared_bytes_live_longer_than_every_key_that_names_them(file):
