@@ -142,7 +142,11 @@ def one_call(team: Team, token: str) -> httpx.Response:
 
 
 def is_alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
+    """Whether a process runs. One that has ended, and whose end nobody has asked for yet, does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 @proves("operating.ready-line", "operating.graceful-stop")
