@@ -8,7 +8,7 @@ from toolserver_tides.sources.harbour import LEVELS
 
 class Tide(Payload):
     level_m: float = Field(description="Above chart datum")
-    measured_at: Timestamp
+    measured_at: Timestamp = Field(description="Time of the gauge's last reading")
 
 
 @tool(path="/api/tide", title="Tide", ttl_s=60, sources=(LEVELS,))
