@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from itertools import pairwise
 from math import ceil
+from typing import TYPE_CHECKING
 
-from markdown_it.token import Token
+if TYPE_CHECKING:  # loaded when a page is made
+    from markdown_it.token import Token
 
 MANY = 40  # rows of all tables of a document; in one that has more,
 MOST_ROWS = 7  # each table of more rows than this is folded
@@ -16,7 +18,7 @@ NEWEST = 6  # entries of a section of the newest release that are not folded
 _CODE = re.compile(r"`([^`]*)`")
 
 
-def fold_tables(tokens: Sequence[Token]) -> list[Token]:
+def fold_tables(tokens: "Sequence[Token]") -> "list[Token]":
     """Return the tokens of a document with its long tables in parts to open, named by their first and last row.
 
     A document with few rows in all stays as it is.
@@ -25,7 +27,7 @@ def fold_tables(tokens: Sequence[Token]) -> list[Token]:
     return list(tokens if rows <= MANY else _fold_blocks(tokens, "table", _fold_table))
 
 
-def fold_changes(tokens: Sequence[Token]) -> list[Token]:
+def fold_changes(tokens: "Sequence[Token]") -> "list[Token]":
     """Return the tokens of a changelog with all but the newest entries of its newest release in parts to open.
 
     A release is a heading of level 2 in brackets; what stands before the first one stays as it is.
@@ -39,8 +41,8 @@ def fold_changes(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _fold_blocks(
-    tokens: Sequence[Token], kind: str, fold: Callable[[Sequence[Token]], Iterator[Token]]
-) -> Iterator[Token]:
+    tokens: "Sequence[Token]", kind: str, fold: "Callable[[Sequence[Token]], Iterator[Token]]"
+) -> "Iterator[Token]":
     """The tokens, with each outermost block of a kind as `fold` gives it back."""
     start = 0
     for at, token in enumerate(tokens):
@@ -53,7 +55,7 @@ def _fold_blocks(
     yield from tokens[start:]
 
 
-def _fold_table(table: Sequence[Token]) -> Iterator[Token]:
+def _fold_table(table: "Sequence[Token]") -> "Iterator[Token]":
     body = next((at for at, token in enumerate(table) if token.type == "tbody_open"), len(table))
     head, *rows = _split(table[:-2], [at for at in range(body, len(table)) if table[at].type == "tr_open"])
     if len(rows) <= MOST_ROWS:
@@ -68,22 +70,22 @@ def _fold_table(table: Sequence[Token]) -> Iterator[Token]:
         yield _write("</details>")
 
 
-def _name_row(row: Sequence[Token]) -> str:
+def _name_row(row: "Sequence[Token]") -> str:
     """What a row is about: the first words in code of its first cell, or all of that cell."""
     content = next(token.content for token in row if token.type == "inline")
     code = _CODE.search(content)
     return escape(code[1] if code else content)
 
 
-def _begins_release(tokens: Sequence[Token], at: int) -> bool:
+def _begins_release(tokens: "Sequence[Token]", at: int) -> bool:
     return tokens[at].type == "heading_open" and tokens[at].tag == "h2" and tokens[at + 1].content.startswith("[")
 
 
-def _fold_release(release: Sequence[Token]) -> Iterator[Token]:
+def _fold_release(release: "Sequence[Token]") -> "Iterator[Token]":
     yield from (_write("<details><summary>"), *release[:3], _write("</summary>"), *release[3:], _write("</details>"))
 
 
-def _fold_list(entries: Sequence[Token]) -> Iterator[Token]:
+def _fold_list(entries: "Sequence[Token]") -> "Iterator[Token]":
     starts = [at for at, token in enumerate(entries) if token.type == "list_item_open" and token.level == 1]
     if len(starts) <= NEWEST:
         yield from entries
@@ -94,11 +96,13 @@ def _fold_list(entries: Sequence[Token]) -> Iterator[Token]:
     yield from (opened, *older, _write("</details>"))
 
 
-def _split(tokens: Sequence[Token], starts: Sequence[int]) -> list[Sequence[Token]]:
+def _split(tokens: "Sequence[Token]", starts: Sequence[int]) -> "list[Sequence[Token]]":
     """What stands before the first of the places, and what stands from each of them on."""
     edges = [0, *starts, len(tokens)]
     return [tokens[start:end] for start, end in pairwise(edges)]
 
 
-def _write(markup: str) -> Token:
+def _write(markup: str) -> "Token":
+    from markdown_it.token import Token
+
     return Token("html_block", "", 0, content=markup)

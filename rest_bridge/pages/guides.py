@@ -4,16 +4,18 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from markupsafe import Markup
 
 from rest_bridge.pages.folding import fold_tables
 from rest_bridge.pages.render import finish_tokens, is_web_address, render_page
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import JSON, MARKDOWN, Document, SiteFacts, tool_path
+
+if TYPE_CHECKING:  # loaded when a page is made
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 LIST = "README"
 SEARCH = "/docs/search.json"
@@ -72,14 +74,14 @@ class Guides:
             text=text,
         )
 
-    def _write(self, parser: MarkdownIt, tokens: list[Token]) -> Markup:
+    def _write(self, parser: "MarkdownIt", tokens: "list[Token]") -> Markup:
         _name_headings(tokens)
         for token in tokens:
             if token.children:
                 self._lead_links(token.children)
         return finish_tokens(parser, fold_tables(tokens))
 
-    def _lead_links(self, inline: list[Token]) -> None:
+    def _lead_links(self, inline: "list[Token]") -> None:
         """Links between documents lead to their pages; one that leads to no page stays as words."""
         opened: list[Token] = []
         for token in inline:
@@ -112,13 +114,15 @@ class Guides:
             yield {"path": tool_path(operation), "title": operation.title, "heading": "", "text": text}
 
 
-def _parser() -> MarkdownIt:
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.validateLink = lambda url: is_web_address(url) or ":" not in url  # type: ignore[method-assign]
     return parser
 
 
-def _name_headings(tokens: list[Token]) -> None:
+def _name_headings(tokens: "list[Token]") -> None:
     """Give every heading but the title an id, as GitHub writes them."""
     taken: dict[str, int] = {}
     for index, token in enumerate(tokens):
@@ -126,7 +130,7 @@ def _name_headings(tokens: list[Token]) -> None:
             token.attrSet("id", _slug(tokens[index + 1].content, taken))
 
 
-def _sections(tokens: list[Token]) -> Iterator[tuple[str, str, str]]:
+def _sections(tokens: "list[Token]") -> Iterator[tuple[str, str, str]]:
     """The heading, the id and the plain text of every section."""
     taken = dict[str, int]()
     heading, slug, words = "", "content", list[str]()

@@ -1,16 +1,14 @@
 """Pages from templates: Jinja2 with everything escaped, and Markdown turned into HTML by markdown-it-py.
 
-The templates stand beside this module; one that ends in `.md` writes Markdown, which is not escaped.
+The templates stand beside this module; one that ends in `.md` writes Markdown, which is not escaped. Both libraries
+are loaded when the first page is made.
 """
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from markupsafe import Markup
 
 from rest_bridge.static_files import static_path
@@ -28,6 +26,11 @@ from toolserver.registry.site_facts import (
     tool_path,
 )
 from toolserver.registry.site_pages import SitePage, pages
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 
 def render_page(
@@ -73,7 +76,7 @@ def render_text(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
 
-def markdown_to_html(source: str, fold: Callable[[Sequence[Token]], list[Token]] = list) -> Markup:
+def markdown_to_html(source: str, fold: "Callable[[Sequence[Token]], list[Token]]" = list) -> Markup:
     """A Markdown document as HTML. Markup in it is escaped, and only http and https links become links.
 
     Tables turn into cards on a narrow screen: each cell carries its heading. The first paragraph after the title leads.
@@ -83,7 +86,7 @@ def markdown_to_html(source: str, fold: Callable[[Sequence[Token]], list[Token]]
     return finish_tokens(parser, fold(parser.parse(source)))
 
 
-def finish_tokens(parser: MarkdownIt, tokens: list[Token]) -> Markup:
+def finish_tokens(parser: "MarkdownIt", tokens: "list[Token]") -> Markup:
     """Parsed Markdown as HTML, with labelled cells and a lead."""
     _label_cells(tokens)
     _mark_lead(tokens)
@@ -101,7 +104,9 @@ def is_easy(operation: Operation) -> bool:
 
 
 @functools.cache
-def _environment() -> Environment:
+def _environment() -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
     made = Environment(
         loader=PackageLoader("rest_bridge.pages"),
         autoescape=select_autoescape(["html"], default=False),
@@ -118,14 +123,18 @@ def _environment() -> Environment:
 
 
 @functools.cache
-def _markdown_parser() -> MarkdownIt:
+def _markdown_parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.validateLink = is_web_address  # type: ignore[method-assign]
     return parser
 
 
 @functools.cache
-def _prose_parser() -> MarkdownIt:
+def _prose_parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
     return MarkdownIt("zero").enable("backticks")
 
 
@@ -134,7 +143,7 @@ def is_web_address(url: str) -> bool:
     return url.startswith(("https://", "http://"))
 
 
-def _label_cells(tokens: Sequence[Token]) -> None:
+def _label_cells(tokens: "Sequence[Token]") -> None:
     """Give every cell of a table its heading as `data-label`, and make the first cell of a row its heading."""
     headings: list[str] = []
     column = 0
@@ -156,14 +165,14 @@ def _label_cells(tokens: Sequence[Token]) -> None:
             column += token.type == "td_close"
 
 
-def _label_cell(token: Token, column: int, headings: Sequence[str]) -> None:
+def _label_cell(token: "Token", column: int, headings: Sequence[str]) -> None:
     if column == 0:
         token.tag = "th"
     if token.nesting == 1:
         token.attrSet(*(("scope", "row") if column == 0 else ("data-label", headings[column])))
 
 
-def _mark_lead(tokens: Sequence[Token]) -> None:
+def _mark_lead(tokens: "Sequence[Token]") -> None:
     """The paragraph that follows the title directly is set apart as the page's lead."""
     for before, token in pairwise(tokens):
         if (before.type, before.tag, token.type) == ("heading_close", "h1", "paragraph_open"):

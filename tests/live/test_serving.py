@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
 SERVERS = ("hypercorn", "uvicorn")
 PUBLIC = "https://data.example/tools"
-HEAVY = ("mcp", "web3", "fastmcp", "fastapi", "starlette")
+HEAVY = ("mcp", "web3", "fastmcp", "fastapi", "starlette", "jinja2", "markdown_it", "rapidfuzz", "asyncpg", "redis")
 FIRST_ANSWER_S = 0.6  # on an idle machine
 CI_FACTOR = 2.5
 IDLE_MB = 90
