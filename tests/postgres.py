@@ -66,7 +66,8 @@ def server_url() -> str:
         name = f"toolserver_test_{os.getpid()}"
         run_sql(f"DROP DATABASE IF EXISTS {name}", given)
         run_sql(f"CREATE DATABASE {name}", given)
-        atexit.register(run_sql, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", given)
+        # On the main thread, where no event loop runs any more: executors take no work while the interpreter ends.
+        atexit.register(_run_sql, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", given)
         return given.rpartition("/")[0] + f"/{name}"
     server = Server(program("initdb"), program("postgres"))
     atexit.register(server.remove)

@@ -7,6 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.calls.parts import engine
+from tests.calls.stored_answers import Disk, Packed
 from tests.calls.toy import FIRST, REGISTRY, SECOND
 from toolserver.calls.answer_table import AnswerTable
 from toolserver.calls.cache_key import build_cache_key
@@ -133,24 +134,6 @@ async def test_an_answer_of_a_free_and_of_a_premium_tool_have_their_own_members(
     assert list(sold)[:3] == ["source", "endpoint", "generated_at"]
     assert list(sold)[-3:] == ["captured_at", "stale", "_meta"]
     assert (free["source"], sold["source"]) == ("data.example", "toolserver-pro")
-
-
-class Disk:
-    """Stored answers in a dictionary."""
-
-    def __init__(self):
-        self.kept = {}
-
-    async def load_answer(self, key):
-        return self.kept.get(key)
-
-    def save_answer(self, key, stored, *, expires_at):
-        self.kept[key] = stored
-
-
-class Packed(msgspec.Struct):
-    payload: bytes
-    facts: dict
 
 
 async def test_an_answer_survives_on_disk_and_a_stale_one_is_not_stored():

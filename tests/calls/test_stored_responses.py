@@ -10,6 +10,7 @@ import pytest
 
 from tests.calls.instances import instances_on
 from tests.calls.parts import RICH
+from tests.calls.stored_answers import Disk, Packed
 from tests.calls.toy import FIRST, REGISTRY, SECOND
 from toolserver.calls.cache_key import build_cache_key
 from toolserver.calls.response import RenderedResponse
@@ -213,24 +214,6 @@ async def test_an_answer_that_would_be_over_before_it_begins_or_is_too_large_is_
     monkeypatch.setattr("toolserver.calls.stored_responses.MOST_BYTES", 1)
     assert await shared.offer("x", mine, starts_at=100, now=100, ttl_s=30) is mine
     assert instances.keys("answer") == []
-
-
-class Disk:
-    """Stored answers in a dictionary."""
-
-    def __init__(self):
-        self.kept = {}
-
-    async def load_answer(self, key):
-        return self.kept.get(key)
-
-    def save_answer(self, key, stored, *, expires_at):
-        self.kept[key] = stored
-
-
-class Packed(msgspec.Struct):
-    payload: bytes
-    facts: dict
 
 
 async def test_why_an_answer_is_free_survives_on_disk():
