@@ -69,7 +69,15 @@ def verify(
 ) -> int:
     """The version of a database, after checking that each applied step is ours; 0 if empty. Raises as `migrate`."""
     steps = migrations() if steps is None else steps
-    applied = _read_applied(db, application_id)
+    return check_applied(steps, _read_applied(db, application_id))
+
+
+def check_applied(steps: Sequence[Migration], applied: Sequence[tuple[int, str, str]]) -> int:
+    """The version of a database with these steps applied, each by its number, name and checksum.
+
+    Raises:
+        NewerDatabase, MigrationChanged: they are not the first of our steps.
+    """
     if len(applied) > len(steps):
         raise NewerDatabase(f"the database has version {len(applied)}; this software knows {len(steps)}")
     for step, (number, name, checksum) in zip(steps, applied, strict=False):

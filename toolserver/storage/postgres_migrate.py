@@ -8,8 +8,8 @@ import logging
 import time
 from collections.abc import Sequence
 
-from toolserver.storage.errors import ForeignDatabase, MigrationChanged, NewerDatabase
-from toolserver.storage.migrate import FOLDER, Migration, migrations
+from toolserver.storage.errors import ForeignDatabase
+from toolserver.storage.migrate import FOLDER, Migration, check_applied, migrations
 from toolserver.storage.postgres import PostgresConnection
 
 log = logging.getLogger(__name__)
@@ -59,9 +59,4 @@ def _verify(db: PostgresConnection, steps: Sequence[Migration]) -> int:
     if "migration" not in tables:
         raise ForeignDatabase("the database has tables, but not ours: give the service a database or schema of its own")
     applied = db.execute("SELECT number, name, checksum FROM migration ORDER BY number").fetchall()
-    if len(applied) > len(steps):
-        raise NewerDatabase(f"the database has version {len(applied)}; this software knows {len(steps)}")
-    for step, (number, name, checksum) in zip(steps, applied, strict=False):
-        if (step.number, step.checksum) != (number, checksum):
-            raise MigrationChanged(f"migration {number} ({name}) is not what was applied to this database")
-    return len(applied)
+    return check_applied(steps, applied)
