@@ -95,7 +95,7 @@ class LimitSettings(SettingsPart):
     personal_per_minute: int = Field(60, ge=1, description="Payment, receipt and account calls per minute and client")
     premium_per_minute: int = Field(600, ge=1, description="Premium calls per minute and token")
     uncharged_per_hour: int = Field(
-        12,
+        10,
         ge=1,
         description="Premium calls per hour, payer (a token with its allowances) and tool that may end uncharged",
     )

@@ -16,7 +16,7 @@ from tests.size import a_share
 from toolserver.purchases.deposit import checksum_address
 from toolserver.x402 import wire
 
-FREE_AN_HOUR = 12  # answers, by docs/billing.md
+FREE_AN_HOUR = 10  # answers, by docs/billing.md
 BURSTS = 25  # a day of them: the bucket is full at the beginning, and full again each hour
 LOG = ("log_checkpoint", "log_node", "no_charge", "no_charge_day", "uncharged_call")
 TAKEN = ("premium_macro", "premium_briefing", "premium_code_host_velocity")

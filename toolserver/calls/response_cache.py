@@ -33,7 +33,7 @@ from toolserver.upstream.throttle import HOLD_S
 log = logging.getLogger(__name__)
 
 POPULAR = 2  # hits in one lifetime that make a refresh ahead worth it
-LAST_S = 2.0  # for an answer of what is kept, when the time of a tool is over
+LAST_S = 8.0  # for an answer of what is kept, when the time of a tool is over: it waits for nothing but a processor
 PATIENCE = 0.75  # the share of a tool's time after which it takes what is kept
 DEGRADED_S = 30.0  # how soon an answer of which something is missing or unproved is composed anew
 RETRY_S = 10.0  # how soon an answer that is stale or empty is composed anew
