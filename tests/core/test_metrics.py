@@ -135,3 +135,14 @@ def test_what_is_left_alone_is_shown_with_the_seconds_that_are_left(metrics):
     ]
     left.clear()
     assert lines(metrics, "toolserver_host_refused_seconds") == []
+
+
+def test_mcp_messages_are_told_by_what_answered_them() -> None:
+    metrics = Metrics()
+    metrics.mcp_messages.taken += 5
+    metrics.mcp_messages.by_sdk += 2
+    first, again = metrics.text().decode(), metrics.text().decode()
+
+    for text in (first, again):
+        assert 'toolserver_mcp_messages_total{answered="fast"} 3.0' in text
+        assert 'toolserver_mcp_messages_total{answered="sdk"} 2.0' in text

@@ -1,6 +1,13 @@
-"""The official conformance suites: all they score on `serve --everything`, and what is generic on the real server."""
+"""The official conformance suites: all they score on `serve --everything`, and on the real server what it can have.
+
+The real server is that of production: stateless, one JSON document for an answer, the fast path before the SDK. Tools
+with names of the suite's fixtures come from a package beside ours (conformance_tools); what no tool can stand for is
+listed by name, with the reason, in clients/conformance-production-*.yml.
+"""
 
 import re
+import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.live.processes import started
+from tests.live.processes import UNLIMITED, Program, started
 from tests.live.programs import CLIENTS, NODE, installed, ran
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
@@ -34,6 +41,13 @@ GENERIC = {
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with started("serve", "--everything", folder=tmp_path_factory.mktemp("everything")) as program:
         yield program.ready["mcp_url"]
+
+
+@pytest.fixture(scope="module")
+def production(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    packages = {"TOOLSERVER_TOOLS": '["tools", "tests.live.conformance_tools"]'}
+    with started("demo", folder=tmp_path_factory.mktemp("production"), **UNLIMITED, **packages) as program:
+        yield program
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +92,44 @@ def test_the_real_server_passes_what_is_generic(real: str, tmp_path: Path, versi
     _, said = run_suite(SUITE_2026, real, tmp_path, *named)
 
     assert "stale" not in said.lower()
+
+
+def messages_answered(program: Program) -> Counter[str]:
+    """How many messages each way of answering took."""
+    with urllib.request.urlopen(program.ready["metrics_url"]) as answer:
+        text = answer.read().decode()
+    found = re.findall(r'^toolserver_mcp_messages_total{answered="(\w+)"} (\d+)', text, re.MULTILINE)
+    return Counter({way: int(count) for way, count in found})
+
+
+@pytest.mark.parametrize(("version", "passing", "by_sdk"), [("2026-07-28", 7, 20), ("2025-11-25", 6, 3)])
+def test_production_passes_all_that_tools_can_stand_for_and_nearly_all_of_it_without_the_sdk(
+    production: Program, tmp_path: Path, version: str, passing: int, by_sdk: int
+) -> None:
+    baseline = CLIENTS / f"conformance-production-{version}.yml"
+    before = messages_answered(production)
+    options = ("--requirements", version, "--expected-failures", baseline, "-o", tmp_path)
+    passed, said = run_suite(SUITE_2026, production.ready["mcp_url"], tmp_path, *options)
+    answered = messages_answered(production) - before
+    required = set(yaml.safe_load((SUITE_2026 / "requirements" / f"{version}.yaml").read_text())["server"])
+    print(f"{version}: {dict(answered)}")
+
+    assert "stale" not in said.lower()
+    expected = {line.partition(":")[0] for line in yaml.safe_load(baseline.read_text())["server"]}
+    assert required - expected <= passed
+    assert len(required - expected) == passing
+    assert answered.total() > 90
+    assert answered["sdk"] <= by_sdk
+
+
+@pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
+def test_each_thing_that_production_cannot_have_has_its_reason(version: str) -> None:
+    text = (CLIENTS / f"conformance-production-{version}.yml").read_text()
+    reason = ""
+    for line in text.partition("server:\n")[2].splitlines():
+        is_reason = line.startswith("  # ")
+        assert is_reason or (line.startswith("  - ") and reason)
+        reason = line if is_reason else reason
 
 
 def test_the_baseline_is_short_and_gives_its_reasons() -> None:

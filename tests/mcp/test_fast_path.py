@@ -142,6 +142,66 @@ async def test_every_kind_of_id_comes_back_as_it_was(value: Any, version: str | 
     assert type(fast[1]["id"]) is type(value)
 
 
+NOT_OFFERED: list[tuple[str, dict[str, Any]]] = [
+    ("prompts/list", {}),
+    ("resources/list", {}),
+    ("resources/templates/list", {}),
+    ("prompts/get", {"name": "any"}),
+    ("prompts/get", {"name": "any", "arguments": {"a": "b"}}),
+    ("resources/read", {"uri": "test://any"}),
+    ("resources/read", {"uri": "no uri at all"}),
+    ("no/such", {}),
+    ("no/such", {"name": "x", "more": [1]}),
+    ("tasks/get", {"taskId": "1"}),
+    ("notifications/initialized", {}),
+    ("svc_live_" + "ab" * 32, {}),
+]
+LEGACY_ONLY = ("initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")
+MODERN_ONLY = ("server/discover", "subscriptions/listen")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("value", [1, "a"])
+async def test_what_is_not_offered_is_refused_in_the_words_of_the_sdk(version: str | None, value: Any) -> None:
+    modern = version == messages.MODERN
+    asked_for = [*NOT_OFFERED, *((name, {"uri": "test://any"}) for name in (LEGACY_ONLY if modern else MODERN_ONLY))]
+    if not modern:
+        asked_for += [("resources/subscribe", {"uri": "test://any"}), ("resources/unsubscribe", {"uri": "x"})]
+    async with pair() as both:
+        for method, params in asked_for:
+            named = {"mcp-name": str(params.get("name") or params.get("uri"))} if modern else {}
+            fast, sdk = await both.ask(asked(method, params, value=value, modern=modern), version, **named)
+            assert fast == sdk, method
+            assert fast[1]["error"]["code"] == messages.METHOD_NOT_FOUND
+            assert fast[0] == (404 if modern else 200)
+
+
+JUDGED: list[tuple[str, dict[str, Any]]] = [
+    ("prompts/list", {"cursor": 5}),
+    ("prompts/list", {"cursor": "next"}),
+    ("prompts/get", {}),
+    ("prompts/get", {"name": "x", "arguments": {"a": 1}}),
+    ("prompts/get", {"name": "x", "arguments": []}),
+    ("resources/read", {}),
+    ("resources/read", {"uri": 7}),
+    ("completion/complete", {}),
+    ("tools/call", {"arguments": {}}),
+    ("no/such", {"name": 7}),
+]
+
+
+@pytest.mark.parametrize(("method", "params"), JUDGED)
+@pytest.mark.parametrize("version", ["2025-11-25", messages.MODERN])
+async def test_what_is_not_well_formed_is_left_to_the_sdk(method: str, params: Any, version: str) -> None:
+    message = asked(method, params, modern=version == messages.MODERN)
+    named = headers_for({**message, "params": {"name": "x", **params}}, version) | {"mcp-name": "x"}
+    async with running() as service, service.client() as client:
+        counts = service.pipeline.metrics.mcp_messages
+        answer = await client.post("/api/mcp", json=message, headers={k: str(v) for k, v in named.items()})
+        assert answer.json()["error"]["code"] in (messages.INVALID_PARAMS, messages.METHOD_NOT_FOUND, -32020)
+        assert (counts.taken, counts.by_sdk) == (1, 0 if method == "tools/call" else 1)
+
+
 json_values = st.recursive(
     st.none()
     | st.booleans()

@@ -25,6 +25,7 @@ from toolserver.calls.sale import (
     describe_sale,
     no_charge_reason,
     show_answer,
+    show_settled,
     split_sale,
 )
 from toolserver.calls.uncharged_limit import UnchargedLimit
@@ -79,7 +80,22 @@ class PaidCallRunner:
         operation, key = call.operation, build_cache_key(call.operation, call.arguments)
         if (rendered := self.find_billable(operation, key, self._answers.clock.time())) is not None:
             return await self.charge_cached(call, rendered)
-        return await run_unless_disconnected(call.receive, partial(self._sell_admitted, call, key))
+        return await self._sell_watched(call, key)
+
+    async def _sell_watched(self, call: PaidCall, key: Hashable) -> PaidCallResult:
+        """Sell an answer unless the caller hangs up. What was sold just before that is released."""
+        sold: list[PaidCallResult] = []
+
+        async def sell() -> PaidCallResult:
+            sold.append(await self._sell_admitted(call, key))
+            return sold[0]
+
+        try:
+            return await run_unless_disconnected(call.receive, sell)
+        except anyio.get_cancelled_exc_class():  # also while the watch is taken down, when all else is done
+            if sold and sold[0].charged:
+                await self._release(call)
+            raise
 
     async def _sell_admitted(self, call: PaidCall, key: Hashable) -> PaidCallResult:
         """Sell an answer that is not cached, once its payer may have one more of those that can end uncharged."""
@@ -106,7 +122,11 @@ class PaidCallRunner:
         await self._ask_ledger(call, hold)
         rendered = show_answer(call.caller, await self._make_answer(call))
         reason = no_charge_reason(rendered)
-        answer = await self._settle(call, reason)
+        try:
+            answer = await self._settle(call, reason)
+        except anyio.get_cancelled_exc_class():
+            await self._release(call)
+            raise
         if rendered.nothing:
             told = "No source of this payload answered. Nothing was charged."
             raise await self._add_receipt(call, UpstreamUnavailable(told, headers={"Retry-After": "15"}), "5xx", answer)
@@ -154,7 +174,7 @@ class PaidCallRunner:
             return describe_sale(call, settled, settled.reason, body=body, captured_at=rendered.oldest_at)
 
         def pack(settled: Settlement, receipt: "StoredReceipt") -> KeptResult:
-            return split_sale(PaidCallResult(rendered, *_show_settled(settled), receipt.id))
+            return split_sale(PaidCallResult(rendered, *show_settled(settled), receipt.id))
 
         keyed = None if claim is None else KeyedCharge(claim, pack)
         sold = self._charges.charge(call.call_id, call.token, price, endpoint=operation.path, sale=sale, keyed=keyed)
@@ -163,10 +183,10 @@ class PaidCallRunner:
         except (CallRejected, KeyTaken):
             raise
         except Exception:
-            log.exception("no receipt could be made, so the call is not charged", extra=self._log_fields(call))
+            log.exception("no receipt could be made, so the call is not charged", extra=call.log_fields)
             raise InternalError(OUR_FAULT) from None
         self._metrics.settled(operation.name, price, None)
-        return self._hand_over(call, PaidCallResult(rendered, *_show_settled(settled), *receipt))
+        return self._hand_over(call, PaidCallResult(rendered, *show_settled(settled), *receipt))
 
     async def _ask_ledger(self, call: PaidCall, asked: Awaitable[R]) -> R:
         """Wait for the ledger. A call that fails because the ledger is away is recorded in the public log.
@@ -198,10 +218,10 @@ class PaidCallRunner:
             await self._settle(call, "rejected")
             raise
         except SchemaFailure:
-            log.exception("a tool broke its schema", extra=self._log_fields(call))
+            log.exception("a tool broke its schema", extra=call.log_fields)
             raise await self._fail(call, "schema_failure") from None
         except Exception:
-            log.exception("a paid call failed", extra=self._log_fields(call))
+            log.exception("a paid call failed", extra=call.log_fields)
             raise await self._fail(call, "5xx") from None
 
     async def _fail(self, call: PaidCall, reason: NoCharge) -> CallRejected:
@@ -215,7 +235,7 @@ class PaidCallRunner:
                 settled = await self._ledger.settle(call.call_id, no_charge=reason, undelivered=True)
                 self._metrics.settled(call.operation.name, call.operation.credits, settled.reason)
         except PaymentRequired:
-            log.warning("the ledger did not say how it settled a call", extra=self._log_fields(call))
+            log.warning("the ledger did not say how it settled a call", extra=call.log_fields)
         return settled
 
     async def _deliver(
@@ -228,9 +248,15 @@ class PaidCallRunner:
         """
         try:
             await anyio.lowlevel.checkpoint_if_cancelled()
+            return await self._add_receipt_of_sale(call, rendered, settled, reason)
         except anyio.get_cancelled_exc_class():
             await self._release(call)
             raise
+
+    async def _add_receipt_of_sale(
+        self, call: PaidCall, rendered: RenderedResponse, settled: Settlement | None, reason: str | None
+    ) -> PaidCallResult:
+        """The answer with its receipt. Raises InternalError: no receipt could be signed; the charge was released."""
         remaining = settled.remaining if settled else None
         charged = settled.charged if settled else 0
         reason = reason or (settled.reason if settled else None)
@@ -240,7 +266,7 @@ class PaidCallRunner:
         try:
             receipt_id, receipt = await self._sign(call, settled, reason, body=body, captured_at=rendered.oldest_at)
         except Exception:
-            log.exception("no receipt could be made, so the call is not charged", extra=self._log_fields(call))
+            log.exception("no receipt could be made, so the call is not charged", extra=call.log_fields)
             await self._settle(call, "5xx")
             raise InternalError(OUR_FAULT) from None
         return self._hand_over(call, PaidCallResult(rendered, charged, remaining, reason, receipt_id, receipt))
@@ -263,7 +289,7 @@ class PaidCallRunner:
                 signed = await self._sign(call, settled, reason, status=rejected.status)
                 rejected.headers |= dict(zip(names, signed, strict=True))
             except Exception:
-                log.exception("no receipt could be made of a call that failed", extra=self._log_fields(call))
+                log.exception("no receipt could be made of a call that failed", extra=call.log_fields)
         return rejected
 
     async def _sign(
@@ -288,12 +314,4 @@ class PaidCallRunner:
             with anyio.move_on_after(SETTLE_S, shield=True):
                 await self._receipts.unheard(reason, owner, operation.endpoint, operation.credits)
         except Exception:
-            log.exception("an uncharged call could not be recorded in the public log", extra=self._log_fields(call))
-
-    def _log_fields(self, call: PaidCall) -> dict[str, str]:
-        return {"tool": call.operation.name, "request_id": call.caller.request_id, "call_id": call.call_id}
-
-
-def _show_settled(settled: Settlement) -> tuple[int, int | None, str | None]:
-    """What a result says of the settlement: the credits charged and left, and why nothing was charged."""
-    return settled.charged, settled.remaining, settled.reason
+            log.exception("an uncharged call could not be recorded in the public log", extra=call.log_fields)

@@ -35,6 +35,11 @@ class PaidCall(NamedTuple):
     token: str
     receive: Receive | None = None
 
+    @property
+    def log_fields(self) -> dict[str, str]:
+        """What names the call in the log."""
+        return {"tool": self.operation.name, "request_id": self.caller.request_id, "call_id": self.call_id}
+
 
 class PaidCallResult(NamedTuple):
     """The answer to a paid call, the credits charged and left, and the receipt.
@@ -129,6 +134,11 @@ def unpack_sale(kept: bytes) -> PaidCallResult:
     rendered = RenderedResponse(payload, **msgspec.json.decode(facts))
     charged, remaining, reason, receipt_id = about
     return PaidCallResult(rendered, charged, remaining, reason, receipt_id, receipt.decode() or None)
+
+
+def show_settled(settled: Settlement) -> tuple[int, int | None, str | None]:
+    """What a result says of the settlement: the credits charged and left, and why nothing was charged."""
+    return settled.charged, settled.remaining, settled.reason
 
 
 def no_charge_reason(rendered: RenderedResponse) -> NoCharge | None:

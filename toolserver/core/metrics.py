@@ -105,6 +105,15 @@ class _ClosedCollector(Collector):
         yield sources
 
 
+class MessageCounts:
+    """How many MCP messages came by POST, and how many of them only the SDK could answer."""
+
+    __slots__ = ("by_sdk", "taken")
+
+    def __init__(self) -> None:
+        self.taken = self.by_sdk = 0
+
+
 class Metrics:
     """The metrics of one service. Nothing is global, so that several apps in one process do not mix."""
 
@@ -147,9 +156,15 @@ class Metrics:
         self._up = Gauge(
             "toolserver_source_up", "1 when the last exchange was good", ["source"], registry=self.registry
         )
+        self._messages = self._count_messages()
+        self.mcp_messages = MessageCounts()
         self._counted: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
         self._hits: dict[tuple[str, str], int] = {}
         self._charged: dict[str, int] = {}
+
+    def _count_messages(self) -> Counter:
+        about = "MCP messages by what answered them: prepared bytes and our own calls, or the SDK"
+        return Counter("toolserver_mcp_messages_total", about, ["answered"], registry=self.registry)
 
     def follow(self, health: Callable[[], tuple[str, int, float, int]]) -> None:
         """Add gauges for the ledger of a sister service. `health` returns state, times opened, wait and outbox size."""
@@ -251,6 +266,10 @@ class Metrics:
         charged, self._charged = self._charged, {}
         for tool, credits in charged.items():
             self._credits.labels(tool).inc(credits)
+        messages = self.mcp_messages
+        self._messages.labels("fast").inc(messages.taken - messages.by_sdk)
+        self._messages.labels("sdk").inc(messages.by_sdk)
+        messages.taken = messages.by_sdk = 0
         return generate_latest(self.registry)
 
 

@@ -22,7 +22,8 @@ from toolserver.mcp.asgi import METHODS, POST_ONLY, Headers, Receive, ResponseSe
 from toolserver.mcp.definitions import ToolChoice, ToolChoices, ToolRoute
 from toolserver.mcp.errors import MessageRefusal
 from toolserver.mcp.fast_path import FastPath, arguments_of, is_modern_request, is_plain_notification
-from toolserver.mcp.messages import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, UNSET, Message
+from toolserver.mcp.messages import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, UNSET, Message
+from toolserver.mcp.not_offered import KNOWN, is_not_offered
 from toolserver.mcp.request_guard import RequestGuard
 from toolserver.mcp.results import ToolResult
 from toolserver.mcp.sdk import Sdk, fixtures
@@ -76,7 +77,7 @@ class McpEndpoint:
         choices = ToolChoices(registry, **(fixtures() if everything else {}))
         self._fast = FastPath(pipeline, facts)
         self._answers = ResponseSender(facts)
-        self._limits, self._addresses = pipeline.limits, addresses
+        self._limits, self._addresses, self._counts = pipeline.limits, addresses, pipeline.metrics.mcp_messages
         self._protocol = Bucket(PROTOCOL, monotonic=pipeline.answers.clock.monotonic)
         self._strict, self._body_limit, self._everything = strict_versions, body_limit, everything
         self._admission = RequestGuard(
@@ -84,7 +85,8 @@ class McpEndpoint:
         )
         self._sdk = Sdk(self._fast, tasks, body_limit=body_limit, everything=everything)
         tasks.start_soon(self._sdk.prepare)
-        self._described = _description(facts, choices)
+        tools = {name: choices.count(name) for name in ("core", "all")}
+        self._described = messages.description(facts.url("/api/mcp"), facts.url("/docs"), tools)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         lines = scope["headers"]
@@ -95,6 +97,7 @@ class McpEndpoint:
             if scope["method"] != "POST":
                 await self._without_message(post)
                 return
+            self._counts.taken += 1
             event = await receive()
             post.body = event.get("body", b"")
             if event.get("more_body") or len(post.body) > self._body_limit:
@@ -128,6 +131,8 @@ class McpEndpoint:
             core = self._find_prepared(post, message, choice, modern=modern)
             if core is None and is_call:
                 self._refuse_unknown_tool(post, message, choice, modern=modern)
+            elif core is None:
+                self._refuse_not_offered(post, message, modern=modern)
         else:
             core = await self._answer_from_cache(post, route, message, choice)
         return None if core is None else messages.response(message.id, core, messages.end(modern=modern))
@@ -140,7 +145,23 @@ class McpEndpoint:
         self._count_uncommon(post)
         told, near = choice.describe_unknown(mask_secrets(params.name))
         data = {"did_you_mean": near} if near else None
-        raise MessageRefusal(400 if modern else 200, INVALID_PARAMS, told, data=data)
+        raise MessageRefusal(
+            400 if modern else 200, INVALID_PARAMS, told, data=data, value=None if message.id is UNSET else message.id
+        )
+
+    def _refuse_not_offered(self, post: IncomingPost, message: Message, *, modern: bool) -> None:
+        """Raises MessageRefusal for a well-formed request for what there is not here, as prompts and resources."""
+        if self._everything or not is_not_offered(message, modern=modern):
+            return
+        if message.method not in KNOWN:
+            self._count_uncommon(post)
+        raise MessageRefusal(
+            404 if modern else 200,
+            METHOD_NOT_FOUND,
+            "Method not found",
+            data=mask_secrets(message.method),
+            value=None if message.id is UNSET else message.id,
+        )
 
     def _find_prepared(self, post: IncomingPost, message: Message, choice: ToolChoice, *, modern: bool) -> bytes | None:
         if self._everything and message.method != "tools/call" and (b"mcp-session-id" in post.headers or not modern):
@@ -209,6 +230,7 @@ class McpEndpoint:
         self._count_uncommon(post)
         found = errors.parse_message(post.body)
         errors.check_version(found, post.headers.get(b"mcp-protocol-version"), strict=self._strict)
+        self._counts.by_sdk += 1
         await self._hand_over(post, choice, replay_body(post.body, post.receive))
 
     def _count_uncommon(self, post: IncomingPost) -> None:
@@ -277,18 +299,3 @@ def _request_id(request_id: bytes) -> str:
     """The caller's own request id if it may be used, else a new one."""
     text = request_id.decode("latin-1")
     return text if ids.sane(text) else ids.request_id()
-
-
-def _description(facts: SiteFacts, choices: ToolChoices) -> bytes:
-    """What a person sees who opens the address in a browser."""
-    about = {
-        "name": messages.NAME,
-        "description": "Model Context Protocol server. Send JSON-RPC 2.0 messages by POST; no session, no handshake.",
-        "transport": "streamable-http",
-        "url": facts.url("/api/mcp"),
-        "protocol_versions": [*messages.LEGACY, messages.MODERN],
-        "tools": {name: choices.count(name) for name in ("core", "all")},
-        "choose": "?toolset=core|all, ?tools=a,b, ?output_schema=off and ?meta=short",
-        "docs": facts.url("/docs"),
-    }
-    return messages.encode(about)

@@ -25,6 +25,8 @@ from toolserver.registry.site_facts import SiteFacts
 _LEGACY_HEADERS = frozenset(version.encode() for version in LEGACY)
 _MODERN_HEADER = MODERN.encode()
 _NOTHING = (b"{}", b"null")
+NAME_BEARING = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""Modern requests that repeat a member in the header Mcp-Name, and which."""
 
 
 def is_modern_request(message: Message, headers: Mapping[bytes, bytes], *, strict: bool = False) -> bool | None:
@@ -50,7 +52,8 @@ def _fits(message: Message, headers: Mapping[bytes, bytes]) -> bool:
         return False
     if headers.get(b"mcp-method") != method.encode():
         return False
-    return method != "tools/call" or headers.get(b"mcp-name") == params.name.encode()
+    named = NAME_BEARING.get(method)
+    return named is None or headers.get(b"mcp-name") == getattr(params, named).encode()
 
 
 def is_plain_notification(message: Message, headers: Mapping[bytes, bytes]) -> bool:

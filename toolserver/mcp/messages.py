@@ -111,6 +111,7 @@ class Params(msgspec.Struct, frozen=True, rename={"meta": "_meta"}):
     """The parameters of every method that is answered here."""
 
     name: str = ""
+    uri: str = ""
     arguments: msgspec.Raw | msgspec.UnsetType = UNSET
     meta: Meta | msgspec.UnsetType = UNSET
     protocolVersion: str = ""
@@ -218,3 +219,18 @@ def fixed_result(message: Message, *, modern: bool) -> bytes | None:
     if message.method == "server/discover" and modern:
         return DISCOVERED
     return None
+
+
+def description(url: str, docs: str, tools: dict[str, int]) -> bytes:
+    """What a person sees who opens the address in a browser. `tools` are the sizes of the toolsets."""
+    about = {
+        "name": NAME,
+        "description": "Model Context Protocol server. Send JSON-RPC 2.0 messages by POST; no session, no handshake.",
+        "transport": "streamable-http",
+        "url": url,
+        "protocol_versions": [*LEGACY, MODERN],
+        "tools": tools,
+        "choose": "?toolset=core|all, ?tools=a,b, ?output_schema=off and ?meta=short",
+        "docs": docs,
+    }
+    return encode(about)

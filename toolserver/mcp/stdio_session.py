@@ -17,7 +17,8 @@ from toolserver.mcp import errors, messages
 from toolserver.mcp.definitions import ToolChoices
 from toolserver.mcp.errors import MessageRefusal
 from toolserver.mcp.fast_path import FastPath, arguments_of
-from toolserver.mcp.messages import UNSET, Message
+from toolserver.mcp.messages import METHOD_NOT_FOUND, UNSET, Message
+from toolserver.mcp.not_offered import is_not_offered
 from toolserver.mcp.results import ToolResult
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
@@ -70,6 +71,8 @@ class StdioSession:
             result = await self._call(message)
             if result is not None:
                 return messages.response(message.id, result.core, result.end(modern=modern))
+            if is_not_offered(message, modern=modern):
+                return messages.failure(message.id, METHOD_NOT_FOUND, "Method not found", message.method)
         try:
             return await self._by_sdk(line, errors.parse_message(line))
         except MessageRefusal as refusal:
