@@ -3,6 +3,7 @@
 import asyncio
 import resource
 import socket
+import struct
 
 import pytest
 
@@ -208,6 +209,43 @@ async def test_of_many_that_come_at_once_the_last_is_served_and_the_first_make_r
     async with asyncio.timeout(5):
         while len(connections):  # noqa: ASYNC110 - nothing tells the end of the last one
             await asyncio.sleep(0)
+    listener.close()
+
+
+async def test_who_resets_a_connection_in_the_queue_is_not_served(monkeypatch):
+    """And takes no place: a flood of resets costs a system call each."""
+    sock = listening()
+    sock.listen(100)
+    connections = Connections(ConnectionLimits(), asyncio.get_running_loop().time)
+    admitted: list[str] = []
+    monkeypatch.setattr(connections, "admit", lambda address: admitted.append(address))
+    for _ in range(20):
+        with socket.create_connection(sock.getsockname()) as gone:
+            gone.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    with socket.create_connection(sock.getsockname()) as honest:
+        honest.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        listener = Listener(sock, connections, Echo)
+        listener.open()
+        async with asyncio.timeout(5):
+            while not admitted:  # noqa: ASYNC110 - nothing tells that a connection was refused
+                await asyncio.sleep(0)
+    assert len(admitted) == 1
+    listener.close()
+
+
+async def test_newcomers_are_accepted_in_small_groups_between_which_the_others_have_their_turn(monkeypatch):
+    sock = listening()
+    sock.listen(100)
+    connections = Connections(ConnectionLimits(), asyncio.get_running_loop().time)
+    admitted: list[str] = []
+    monkeypatch.setattr(connections, "admit", lambda address: admitted.append(address))
+    waiting = [socket.create_connection(sock.getsockname()) for _ in range(50)]
+    listener = Listener(sock, connections, Echo)
+    listener._accept()
+    assert 0 < len(admitted) <= 10
+    for each in waiting:
+        each.close()
     listener.close()
 
 

@@ -1,6 +1,5 @@
 """No answer asserts without a flag what is not true of the simulated world."""
 
-import random
 from datetime import timedelta
 from itertools import groupby
 
@@ -43,8 +42,11 @@ def test_a_named_case_holds_no_falsehood(name):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_seeded_tenth_of_the_matrix_holds_no_falsehood(part):
-    verdict = run_judge(tenth()[part::PARTS])
-    assert verdict.cases >= 5500 / PARTS
+    cases = tenth()
+    share = len(cases) // PARTS + 1
+    verdict = run_judge(cases[part * share : (part + 1) * share])
+    assert len(cases) >= 5500
+    assert 5000 / PARTS < verdict.cases <= share
     assert verdict.false == []
 
 
@@ -57,10 +59,9 @@ def test_without_faults_no_section_is_null():
 
 
 def tenth() -> list[Case]:
-    """A tenth of the matrix without the named cases, in an order that mixes the tools."""
+    """A tenth of the matrix without the named cases, by tool: the memory of a warm engine is made once for them."""
     cases = seeded_tenth(SEED)[len(dict.fromkeys(named_cases())) :]
-    random.Random(SEED).shuffle(cases)
-    return cases
+    return sorted(cases, key=lambda case: (case.tool, case.arguments, case.scenario))
 
 
 def test_the_matrix_is_as_large_as_it_is_said_to_be():

@@ -16,7 +16,7 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 SWEEP_S = 1.0
-ACCEPTS_A_TURN = 64
+ACCEPTS_A_TURN = 8  # a request in progress needs several turns of the event loop, each behind so many newcomers
 HEAD_BYTES = 64 * 1024  # of a request line with its headers
 RESERVED_FILES = 64  # descriptors for the database, upstreams, logs and the like
 NO_DEADLINE = float("inf")
@@ -234,6 +234,9 @@ class Listener:
                 self._pause(error)
                 return
             self._next = None
+            if _is_gone(sock):
+                sock.close()
+                continue
             if not self._connections.has_verdict():
                 self._next = sock, address
                 self._again = self._loop.call_soon(self._accept)
@@ -259,3 +262,8 @@ class Listener:
         self._connections.closed["refused_by_system"] += 1
         self._loop.remove_reader(self._sock.fileno())
         self._paused = self._loop.call_later(SWEEP_S, lambda: self._loop.add_reader(self._sock.fileno(), self._accept))
+
+
+def _is_gone(sock: socket.socket) -> bool:
+    """Whether the client has reset its connection before it was accepted: nobody would read an answer."""
+    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
