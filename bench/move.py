@@ -21,11 +21,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from nacl.signing import SigningKey
-
 from bench.month import Books, _hash, _insert, make_month, write_month
+from toolserver.receipts.keys import RECEIPT_KEYS, Key, ensure_keys
 from toolserver.receipts.log_buckets import BookedCall, hour_at
 from toolserver.receipts.log_state import AppendHour, LogLease
+from toolserver.receipts.sign import encode, signing_input
 from toolserver.receipts.sqlite_booked import book_calls
 from toolserver.receipts.sqlite_log import append_hour
 from toolserver.storage.group_commit import connect
@@ -34,18 +34,18 @@ from toolserver.storage.row_seal import RowSeal
 from toolserver.storage.sealed_file import KEY, read_key
 
 FILE = "ledger.sqlite3"
-SIGNER = SigningKey(bytes(32))
 PROGRESS = b" rows copied"
 NEVER = 2**62
 
 
-def make_receipts(books: Books) -> Iterator[tuple[Any, ...]]:
+def make_receipts(books: Books, key: Key) -> Iterator[tuple[Any, ...]]:
     """A receipt for each charged call, signed."""
     for call_id, account, price, state, _, endpoint, _, _, _, at in books.holds:
         if state != "voided":
             said = {"call_id": call_id, "credits_charged": price, "endpoint": endpoint, "balance_after": 0, "at": at}
-            core = json.dumps({**said, "response_sha256": hashlib.sha256(call_id.encode()).hexdigest()}).encode()
-            row = (f"rcpt_{call_id[5:]}", _hash(account), core, "key-1", SIGNER.sign(core).signature, at)
+            id, digest = f"rcpt_{call_id[5:]}", hashlib.sha256(call_id.encode()).hexdigest()
+            core = encode({**said, "id": id, "response_sha256": digest})
+            row = (id, _hash(account), core, key.kid, key.sign(signing_input(key.kid, core)), at)
             yield None, *row
 
 
@@ -66,7 +66,8 @@ def write_evidence(books: Books, path: Path) -> None:
     with closing(connect(path)) as db:
         db.execute("PRAGMA synchronous=OFF")
         db.execute("BEGIN")
-        for rows in batched(make_receipts(books), 10_000):
+        (key,) = ensure_keys(path.parent / RECEIPT_KEYS)
+        for rows in batched(make_receipts(books, key), 10_000):
             _insert(db, "receipt", rows)
         by_hour: dict[int, list[BookedCall]] = {}
         for call in list_uncharged(books):

@@ -23,7 +23,7 @@ from toolserver.settings_money import (
     X402Settings,
     is_loopback,
 )
-from toolserver.settings_scaling import RedisUrl, ScalingSettings
+from toolserver.settings_scaling import RedisUrl, ScalingSettings, StorageSettings
 
 __all__ = [
     "LedgerSettings",
@@ -169,26 +169,6 @@ class MetricsSettings(SettingsPart):
     port: int = Field(
         0, ge=0, le=65535, description="Port for /metrics; 0 picks a free one, which the ready line names"
     )
-
-
-class StorageSettings(SettingsPart):
-    """The disk that the data directory is on."""
-
-    least_free_mb: float = Field(
-        4, ge=0, description="Megabytes that must be free on the disk; with less nothing is sold and /readyz says 503"
-    )
-
-    statement_cache: int = Field(
-        256,
-        ge=0,
-        le=10_000,
-        description="Prepared statements a connection to database_url keeps; 0 behind a pooler in transaction mode",
-    )
-
-    @property
-    def least_free_bytes(self) -> int:
-        """The same in bytes."""
-        return int(self.least_free_mb * 1_000_000)
 
 
 class Settings(BaseSettings):

@@ -1,4 +1,4 @@
-"""The settings about several instances of one service."""
+"""The settings about several instances of one service, and about what is kept and how long."""
 
 from pathlib import Path
 from typing import Annotated
@@ -40,3 +40,30 @@ class ScalingSettings(SettingsPart):
         description="Folder of the keys that all instances of a database_url have, such as a mounted secret;"
         " `keys make` writes it. null: keys in data_dir",
     )
+
+
+class StorageSettings(SettingsPart):
+    """The disk that the data directory is on."""
+
+    least_free_mb: float = Field(
+        4, ge=0, description="Megabytes that must be free on the disk; with less nothing is sold and /readyz says 503"
+    )
+
+    statement_cache: int = Field(
+        256,
+        ge=0,
+        le=10_000,
+        description="Prepared statements a connection to database_url keeps; 0 behind a pooler in transaction mode",
+    )
+
+    archive_dir: Path | None = Field(
+        None, description="Folder of the archives of closed months; null: archive in data_dir"
+    )
+    keep_months: int | None = Field(
+        None, ge=3, description="Whole months whose calls stay in the database once they are archived; null: all stay"
+    )
+
+    @property
+    def least_free_bytes(self) -> int:
+        """The same in bytes."""
+        return int(self.least_free_mb * 1_000_000)

@@ -1758,7 +1758,7 @@ class PaymentTopupPayload(TypedDict):
 
 class AccountStatementEntries(TypedDict):
     at: str
-    kind: Literal["purchase", "top_up", "grant", "credit", "call", "reversal", "refund", "taken_back"]
+    kind: Literal["purchase", "top_up", "grant", "credit", "call", "reversal", "refund", "taken_back", "earlier_calls"]
     credits: int
     call_id: str | None
     endpoint: str | None

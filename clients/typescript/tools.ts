@@ -1977,7 +1977,7 @@ export interface PaymentTopupPayload {
 
 export interface AccountStatementEntries {
   at: string;
-  kind: "purchase" | "top_up" | "grant" | "credit" | "call" | "reversal" | "refund" | "taken_back";
+  /** earlier_calls: all calls before `at`, whose entries are not kept any more */ kind: "purchase" | "top_up" | "grant" | "credit" | "call" | "reversal" | "refund" | "taken_back" | "earlier_calls";
   /** What it changed of what you can spend; negative for a call */ credits: number;
   /** Null unless a call or its reversal, as are the three below */ call_id: string | null;
   endpoint: string | null;

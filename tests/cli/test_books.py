@@ -126,7 +126,8 @@ async def test_one_command_checks_everything_and_says_what_it_did_not(tmp_path):
     done = await run(books, "check", "--json", "--data-dir", tmp_path)
     found = json.loads(done.stdout)
     assert (done.exit_code, found["ok"]) == (0, True)
-    assert [one["name"] for one in found["checks"]] == ["ledger", "statements", "receipts", "books", "log", "chain"]
+    names = ["ledger", "statements", "receipts", "books", "log", "months", "chain"]
+    assert [one["name"] for one in found["checks"]] == names
     assert "no RPC server is configured" in found["checks"][-1]["note"]
     async with open_ledger(tmp_path / FILE) as ledger:
         await ledger.charge("call_1", token(1), 2, endpoint="/x")

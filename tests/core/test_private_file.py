@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from toolserver.core.private_file import sync_folder, write_private
+from toolserver.core.private_file import hold_folder, sync_folder, write_private
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
@@ -41,3 +41,24 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypat
 def test_a_folder_that_is_not_there_cannot_be_synced(tmp_path):
     with pytest.raises(FileNotFoundError):
         sync_folder(tmp_path / "gone")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks are of POSIX")
+def test_one_process_at_a_time_holds_a_folder(tmp_path):
+    with hold_folder(tmp_path):
+        with pytest.raises(BlockingIOError):
+            try_to_hold(tmp_path)
+    try_to_hold(tmp_path)
+    with pytest.raises(FileNotFoundError), hold_folder(tmp_path / "gone"):
+        pass
+
+
+def try_to_hold(path):
+    """Hold a folder as another process would, without waiting."""
+    import fcntl
+
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(handle)

@@ -5,7 +5,15 @@ from contextlib import closing
 
 import pytest
 
-from toolserver.ledger.sqlite_books import read_balances, read_credit_books, read_token_books, read_tool_books
+from toolserver.ledger.sqlite_books import (
+    EVER,
+    RowsRemoved,
+    read_balances,
+    read_credit_books,
+    read_token_books,
+    read_tool_books,
+    read_transfers,
+)
 from toolserver.storage.migrate import migrate
 
 CAUSES = ["eip155:8453:0x1:0", "x402:eip155:8453:0x1:0x2", "x402:replaces:abc", "grant:1", "demo"]
@@ -56,3 +64,25 @@ def test_tools_and_tokens_have_what_they_took_part_in(db):
 
 def test_the_accounts_are_asked_apart(db):
     assert read_balances(db) == (48, 3)
+
+
+def test_removed_calls_count_as_used_and_their_time_is_asked_of_their_archive(db):
+    db.execute("INSERT INTO closed_month VALUES ('1970-01', 201, 0, '', 0, 1)")
+    for sql in ("reservation WHERE transfer = 8", "transfer WHERE seq = 9", "transfer WHERE seq = 8"):
+        db.execute(f"DELETE FROM {sql}")
+    db.execute("INSERT INTO removed_calls VALUES (4, '', 7, 7, 2)")
+
+    assert read_credit_books(db, 0, EVER).owed_now == read_credit_books(db, 201, 300).owed == 58
+    for ask in (read_credit_books, read_tool_books, read_token_books, read_transfers):
+        with pytest.raises(RowsRemoved, match="before 1970-01-01 were archived"):
+            ask(db, 200, 300)
+        ask(db, 201, 300)
+    with pytest.raises(RowsRemoved):
+        read_credit_books(db, 0, 300)
+
+
+def test_credits_that_removed_calls_used_are_not_owed(db):
+    db.execute("UPDATE account SET debits = debits + 5 WHERE id = 4")
+    db.execute("INSERT INTO removed_calls VALUES (4, '', 6, 1, 3)")
+    assert read_credit_books(db, 100, 300).owed == 58 - 5
+    assert (read_credit_books(db, 0, EVER).owed_now, read_credit_books(db, 0, EVER).used) == (53, 12)

@@ -28,6 +28,9 @@ AS_TRANSFERS = "a reservation is what its transfers say"
 ALLOWANCE = """INSERT INTO allowance(id, hash, ref, parent, name, credits, spent, day, spent_today, created_at)
   VALUES('a', '{0}', 'r', (SELECT {1} FROM token), 'n', 9, {2}, 0, 0, 0);"""
 
+MONTH = "INSERT INTO closed_month VALUES('2099-01', 4000000000000, {}, '', 0, NULL);"
+REMOVED = "INSERT INTO removed_calls VALUES(4, '', {}, 0, 1);"
+
 DAMAGE = [
     ("no transfer is missing", "DELETE FROM transfer WHERE seq=2"),
     ("debits equal credits", "UPDATE account SET credits=credits+1 WHERE id=4"),
@@ -72,6 +75,11 @@ DAMAGE = [
         + "UPDATE reservation SET allowance='a', day=0 WHERE call_id='c1'",
     ),
     ("no reservation is open past its time", "UPDATE reservation SET expires_at=1 WHERE call_id='c2'"),
+    ("a closed month keeps its transfers", MONTH.format(8)),
+    ("a closed month keeps its transfers", MONTH.format(9) + REMOVED.format(1)),
+    ("no transfer is missing", REMOVED.format(1)),
+    ("an account is the sum of its transfers", MONTH.format(10) + REMOVED.format(1)),
+    ("debits equal credits", REMOVED.format(1)),
     ("references lead somewhere", "UPDATE reservation SET account=99 WHERE call_id='c1'"),
     ("the file is sound", "UPDATE reservation SET state='lost' WHERE call_id='c1'"),
 ]

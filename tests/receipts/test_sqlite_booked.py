@@ -12,6 +12,7 @@ from toolserver.receipts.sqlite_booked import (
     book_calls,
     count_booked,
     find_bucket,
+    first_hour,
     last_hour,
     list_booked,
     list_days,
@@ -70,3 +71,14 @@ def test_what_every_call_and_pass_asks_is_answered_from_an_index(db, sql, needs)
     plan = " ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}"))
     assert needs in plan
     assert not plan.startswith("SCAN uncharged_call ")
+
+
+def test_what_was_removed_is_not_known_and_its_leaf_is(db):
+    grow(db, 2)
+    key = calls(1)[0].key
+    db.execute("INSERT INTO closed_month VALUES ('2027-01', ?, 0, '', 0, 1)", ((HOUR + 1) * 3_600_000,))
+
+    assert first_hour(db) == HOUR + 1
+    assert find_bucket(db, HOUR, key).receipts is None
+    assert find_bucket(db, HOUR, list_booked(db, HOUR)[0].key).seq is not None
+    assert find_bucket(db, HOUR + 1, key) == (None, [])

@@ -5,7 +5,7 @@ import pytest
 from tests.calls.charging import RICH, open_stand
 from toolserver.core import ids
 from toolserver.ledger.sqlite import FILE
-from toolserver.receipts.sqlite_audit import KEPT_MS
+from toolserver.receipts.sqlite_audit import DAY_MS, KEPT_MS
 from toolserver.receipts.sqlite_follower_audit import find_follower_differences, list_calls_of
 from toolserver.storage.group_commit import snapshot
 
@@ -56,3 +56,9 @@ async def test_a_charge_without_a_receipt_is_found_unless_it_is_old_or_being_giv
     sql = "INSERT INTO journal(call_id, state, reason, next_at) VALUES('call_9', 'releasing', 'x', 0)"
     await stand.ledger.file.alone(lambda db: db.execute(sql) and None)
     assert differences(stand) == []
+
+
+async def test_a_call_that_the_owner_may_have_removed_is_no_difference(stand):
+    now = stand.ledger.now()
+    for horizon, found in ((now, 0), (now + DAY_MS, 0), (now - 2 * DAY_MS, 3), (0, 3)):
+        assert len(snapshot(stand.path, lambda db: list(find_follower_differences({}, now, db, horizon)))) == found  # noqa: B023

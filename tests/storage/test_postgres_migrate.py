@@ -1,15 +1,23 @@
 """Both engines have the same tables with the same columns, and a database of others is left alone."""
 
+import asyncio
 import sqlite3
 from contextlib import closing
 from threading import Thread
 
+import anyio
+import anyio.to_thread
 import pytest
 
+from tests.calls.parts import START
+from tests.ledger.ledgers import token
 from tests.postgres import run_sql, terms_of, url_of
+from toolserver.clock import ManualClock
+from toolserver.ledger.sqlite import SqliteLedger
 from toolserver.storage.errors import ForeignDatabase, MigrationChanged, NewerDatabase
 from toolserver.storage.migrate import Migration, migrate
 from toolserver.storage.postgres import PostgresConnection
+from toolserver.storage.postgres_group_commit import PostgresGroupCommit
 from toolserver.storage.postgres_migrate import migrate_server, server_migrations
 
 pytestmark = pytest.mark.live
@@ -106,3 +114,32 @@ def test_a_step_that_fails_leaves_nothing(server):
     with pytest.raises(sqlite3.DatabaseError):
         migrate_server(server, (*SAME, Migration(3, "wrong", "CREATE TABLE three(id bigint); SELECT nonsense")))
     assert server.execute("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()").fetchone() == (0,)
+
+
+def migrate_beside(terms, steps=None):
+    """Migrate on a connection of its own, as another instance does."""
+    with closing(PostgresConnection(terms)) as db:
+        return migrate_server(db, steps)
+
+
+async def test_an_instance_that_runs_sells_on_while_a_newer_one_migrates(tmp_path):
+    terms, enough, sold = terms_of(tmp_path), anyio.Event(), []
+    await anyio.to_thread.run_sync(migrate_beside, terms, server_migrations()[:7])  # before months were closed
+    store = PostgresGroupCommit(terms)
+    store.start(asyncio.get_running_loop())
+    running = SqliteLedger(store, ManualClock(START))
+    await running.mint(token(1), 10_000, cause="bought")
+
+    async def sell():
+        while not enough.is_set() or len(sold) < 5:
+            call = f"c{len(sold)}"
+            await running.reserve(call, token(1), 1, endpoint="/x", ttl_s=60)
+            sold.append(await running.settle(call, no_charge=None))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(sell)
+        assert await anyio.to_thread.run_sync(migrate_beside, terms) == len(server_migrations())
+        enough.set()
+    assert {settled.charged for settled in sold} == {1}
+    assert await running.check() == []
+    await store.close()

@@ -56,7 +56,7 @@ def path(tmp_path):
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch):
     """Ten rows a page, so that a move of a few rows can be interrupted anywhere."""
-    monkeypatch.setattr(kept_tables.read_pages, "__defaults__", (None, 10))
+    monkeypatch.setattr(kept_tables.read_pages, "__defaults__", (None, 10, ""))
 
 
 def mark_to(folder):

@@ -22,12 +22,12 @@ def _as_time(given: Any) -> Any:
 
 
 Moment = Annotated[AwareDatetime, BeforeValidator(_as_time), WithJsonSchema({"anyOf": [MOMENT, A_DAY]})]
-Kind = Literal["purchase", "top_up", "grant", "credit", "call", "reversal", "refund", "taken_back"]
+Kind = Literal["purchase", "top_up", "grant", "credit", "call", "reversal", "refund", "taken_back", "earlier_calls"]
 
 
 class StatementEntry(Payload):
     at: Timestamp
-    kind: Kind
+    kind: Kind = Field(description="earlier_calls: all calls before `at`, whose entries are not kept any more")
     credits: int = Field(description="What it changed of what you can spend; negative for a call")
     call_id: str | None = Field(description="Null unless a call or its reversal, as are the three below")
     endpoint: str | None = Field(examples=["/api/pro/macro"])

@@ -20,6 +20,7 @@ from toolserver.cli.load_settings import (
     json_option,
     settings_from,
 )
+from toolserver.cli.months import close, prune, read_published_keys
 
 if TYPE_CHECKING:
     from toolserver.server.sqlite_books_check import BooksCheck
@@ -187,7 +188,8 @@ async def _check(settings: "Settings", path: "LedgerPlace", with_chain: bool, ow
     if owner is not None or settings.ledger.url is not None:
         followed = FollowedLedger(settings.ledger.service, None if owner is None else find_ledger_file(owner))
     async with open_place(path) as file:
-        found = await check_books(file, path, mark, int(clock.time() * 1000), followed)
+        keys = read_published_keys(settings)
+        found = await check_books(file, path, mark, int(clock.time() * 1000), followed, keys)
     if not with_chain:
         return found
     chain = make_rpc_pool(settings.payments, clock) if settings.payments.rpc_urls else None
@@ -196,6 +198,10 @@ async def _check(settings: "Settings", path: "LedgerPlace", with_chain: bool, ow
     finally:
         if chain is not None:
             await chain.aclose()
+
+
+books.add_command(close)
+books.add_command(prune)
 
 
 def _print_books(span: Span, data_dir: Path | None, as_json: bool) -> None:

@@ -16,8 +16,11 @@ from toolserver.cli.load_settings import (
     json_option,
     settings_from,
 )
+from toolserver.cli.months import check_archives
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 def _common(function: F) -> F:
@@ -68,8 +71,15 @@ def sweep(data_dir: Path | None, as_json: bool) -> None:
 
 @ledger.command()
 @_common
-def check(data_dir: Path | None, as_json: bool) -> None:
-    """Check every rule of the ledger. Exits with 1, and says what is wrong where, when one is broken."""
+@click.option("--archive", "archives", type=_FILE, multiple=True, help="Archive of a closed month; repeat for several")
+@click.option("--keys", "key_file", type=_FILE, help="Published key set for archives [that of the data directory]")
+def check(archives: tuple[Path, ...], key_file: Path | None, data_dir: Path | None, as_json: bool) -> None:
+    """Check every rule of the ledger. Exits with 1, and says what is wrong where, when one is broken.
+
+    With --archive it proves closed months instead, from their archives and the public keys alone.
+    """
+    if archives:
+        check_archives(archives, key_file, data_dir, as_json)
     from toolserver.ledger import admin as do
 
     found = _run(do.check, data_dir)

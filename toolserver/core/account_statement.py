@@ -5,7 +5,9 @@ from typing import Literal, NamedTuple, Protocol
 
 from toolserver.errors import NotFound
 
-EntryKind = Literal["purchase", "top_up", "grant", "credit", "call", "reversal", "refund", "taken_back"]
+EntryKind = Literal[
+    "purchase", "top_up", "grant", "credit", "call", "reversal", "refund", "taken_back", "earlier_calls"
+]
 CallState = Literal["open", "posted", "voided", "reversed"]
 
 

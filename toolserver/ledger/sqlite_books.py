@@ -4,10 +4,14 @@ Every figure is summed here from `transfer` alone; what accounts, reservations a
 """
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import NamedTuple
 
+from toolserver.errors import ToolserverError
+from toolserver.ledger.sqlite_removed import read_horizon, read_removed
 from toolserver.storage.connection import SqlConnection, in_order
 
+EVER = 2**62
 _WAYS = ("eip155", "x402", "grant", "refund")  # how causes begin, before a colon
 _SOURCE = f"""CASE WHEN cause LIKE 'x402:replaces:%' THEN ''
   {" ".join(f"WHEN cause LIKE '{way}:%' THEN '{way}'" for way in _WAYS)} ELSE '' END"""
@@ -59,6 +63,10 @@ _EXPORT = """
     LEFT JOIN reservation r ON r.account = k.account AND r.transfer = coalesce(t.resolves, t.seq)
   WHERE t.at >= :since AND t.at < :until ORDER BY t.seq"""
 _HELD = "SELECT coalesce(sum(credits - debits), 0), coalesce(sum(pending), 0) FROM account WHERE kind = 'token'"
+
+
+class RowsRemoved(ToolserverError):
+    """The rows of calls of that time were archived and removed."""
 
 
 class CreditBooks(NamedTuple):
@@ -120,9 +128,17 @@ class BookedTransfer(NamedTuple):
 
 
 def read_credit_books(db: SqlConnection, since: int, until: int) -> CreditBooks:
-    """The credits from `since` to before `until`, in epoch milliseconds. One pass over all transfers."""
-    span = {"since": since, "until": until}
+    """The credits from `since` to before `until`, in epoch milliseconds. One pass over all transfers.
+
+    Raises RowsRemoved, unless the span is of all times: then calls whose rows were removed count as used, net.
+    """
+    span, removed = {"since": since, "until": until}, read_removed(db)
     before, after, *within = db.execute(_CALLS, span).fetchone()
+    if since > 0 or until < EVER:
+        require_rows(db, since)
+        before += removed.used
+    else:
+        within[0] += removed.used
     found = dict.fromkeys(CreditBooks._fields, 0) | dict(zip(_OF_CALLS, within, strict=True))
     periods = [-before, found["given_back"] - found["used"], -after]
     for period, source, amount in db.execute(_INCOME, span):
@@ -140,18 +156,28 @@ _ISSUED = {"eip155": "sold_by_transfer", "x402": "sold_by_x402", "grant": "grant
 
 
 def read_tool_books(db: SqlConnection, since: int, until: int) -> list[ToolBooks]:
-    """What each endpoint earned in a span of time, the most first."""
+    """What each endpoint earned in a span of time, the most first. Raises RowsRemoved."""
+    require_rows(db, since)
     return [ToolBooks(*row) for row in db.execute(in_order(db, _BY_TOOL), {"since": since, "until": until})]
 
 
 def read_token_books(db: SqlConnection, since: int, until: int) -> list[TokenBooks]:
-    """What each token did in a span of time, the busiest first."""
+    """What each token did in a span of time, the busiest first. Raises RowsRemoved."""
+    require_rows(db, since)
     return [TokenBooks(*row) for row in db.execute(_BY_TOKEN, {"since": since, "until": until})]
 
 
 def read_transfers(db: SqlConnection, since: int, until: int) -> Iterator[BookedTransfer]:
-    """Every transfer of a span of time, in order. There may be millions: little is done to each."""
+    """Every transfer of a span of time, in order. There may be millions: little is done to each. Raises RowsRemoved."""
+    require_rows(db, since)
     return map(BookedTransfer._make, db.execute(_EXPORT, {"since": since, "until": until}))
+
+
+def require_rows(db: SqlConnection, since: int) -> None:
+    """Raises RowsRemoved where rows of calls from that time on were removed."""
+    if since < (horizon := read_horizon(db)):
+        day = datetime.fromtimestamp(horizon / 1000, UTC).date()
+        raise RowsRemoved(f"calls before {day} were archived and removed: the archives of their months have them")
 
 
 def read_balances(db: SqlConnection) -> tuple[int, int]:

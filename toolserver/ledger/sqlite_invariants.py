@@ -5,6 +5,7 @@ The queries share no code with the rules that wrote the rows, so that a fault in
 
 from typing import NamedTuple
 
+from toolserver.ledger.sqlite_removed import read_horizon, read_removed
 from toolserver.storage.connection import SqlConnection, is_shared
 from toolserver.storage.sealed_file import find_damage
 
@@ -22,7 +23,9 @@ _FOLD = """fold AS (
     UNION ALL
     SELECT debit, 0, CASE WHEN kind IN ('posted', 'post', 'reverse') THEN amount ELSE 0 END,
            CASE kind WHEN 'pending' THEN amount WHEN 'post' THEN -amount WHEN 'void' THEN -amount ELSE 0 END
-    FROM transfer) AS moves
+    FROM transfer
+    UNION ALL
+    SELECT account, credits, debits, 0 FROM removed_calls) AS moves
   GROUP BY account)"""
 
 _OWN = "(SELECT id FROM account WHERE kind <> 'token')"
@@ -33,7 +36,8 @@ RULES = {
           (SELECT coalesce(sum(credits - debits), 0) FROM account WHERE kind='token') AS held,
           (SELECT coalesce(sum(CASE WHEN debit IN {_OWN} THEN amount ELSE 0 END
              - CASE WHEN credit IN {_OWN} THEN amount ELSE 0 END), 0)
-           FROM transfer WHERE kind IN ('posted', 'post', 'reverse')) AS owed) AS both_sides
+           FROM transfer WHERE kind IN ('posted', 'post', 'reverse'))
+          + (SELECT coalesce(sum(credits - debits), 0) FROM removed_calls) AS owed) AS both_sides
         WHERE held <> owed""",
     "an account is the sum of its transfers": f"""
         WITH {_FOLD} SELECT 'account ' || a.id FROM account a LEFT JOIN fold f ON f.account = a.id
@@ -73,21 +77,31 @@ RULES = {
     "an allowance has spent what its calls cost": """
         WITH used AS (
           SELECT r.allowance, sum(r.credits) AS spent, sum(r.credits) FILTER (WHERE r.day = a.day) AS today
-          FROM reservation r JOIN allowance a ON a.id = r.allowance WHERE r.state IN ('open', 'posted') GROUP BY 1)
+          FROM reservation r JOIN allowance a ON a.id = r.allowance WHERE r.state IN ('open', 'posted') GROUP BY 1),
+        gone AS (SELECT allowance, sum(debits - credits) AS spent FROM removed_calls GROUP BY 1)
         SELECT 'allowance ' || a.id FROM allowance a LEFT JOIN used u ON u.allowance = a.id
-        WHERE (a.spent, a.spent_today) <> (coalesce(u.spent, 0), coalesce(u.today, 0))""",
+          LEFT JOIN gone g ON g.allowance = a.id
+        WHERE a.spent <> coalesce(u.spent, 0) + coalesce(g.spent, 0)
+          OR (a.spent_today <> coalesce(u.today, 0) AND a.day * 86400000 >= :horizon)""",
     "an allowance spends its owner's credits": """
         SELECT r.call_id FROM reservation r JOIN allowance a ON a.id = r.allowance JOIN token t ON t.hash = a.parent
         WHERE r.account <> t.account""",
     "no reservation is open past its time": """
         SELECT call_id FROM reservation WHERE state = 'open' AND expires_at <= :now""",
+    "a closed month keeps its transfers": """
+        SELECT 'closed months had ' || closed || ', there are ' || there FROM (
+          SELECT (SELECT coalesce(sum(transfers), 0) FROM closed_month) AS closed,
+            (SELECT count(*) FROM transfer WHERE at < (SELECT max(until) FROM closed_month))
+            + (SELECT coalesce(sum(transfers), 0) FROM removed_calls) AS there) AS counts
+        WHERE closed <> there""",
 }
 # A file numbers its transfers without a gap. A server that instances share gives them out in blocks, and for the sake
 # of speed does not itself see that the accounts of a transfer exist.
 RULES_OF_FILE = {
     "no transfer is missing": """
-        SELECT 'the last is number ' || max(seq) || ', there are ' || count(*) FROM transfer
-        HAVING max(seq) <> count(*)""",
+        SELECT 'the last is number ' || last || ', there are ' || there FROM (SELECT max(seq) AS last,
+            count(*) + (SELECT coalesce(sum(transfers), 0) FROM removed_calls) AS there FROM transfer)
+        WHERE last <> there""",
 }
 RULES_OF_SERVER = {
     "references lead somewhere": """
@@ -104,7 +118,10 @@ class Breach(NamedTuple):
 
 
 class LedgerTotals(NamedTuple):
-    """The whole ledger in one line: tokens, credits issued, charged, reserved and left to spend, and transfers."""
+    """The whole ledger in one line: tokens, credits issued, charged, reserved and left to spend, and transfers.
+
+    Calls whose rows were removed count.
+    """
 
     tokens: int
     issued: int
@@ -118,8 +135,9 @@ def find_breaches(db: SqlConnection, now_ms: int) -> list[Breach]:
     """All violations, at most `SHOWN` for each rule, and what SQLite itself finds wrong with a file."""
     found = [] if is_shared(db) else [Breach(*damage) for damage in find_damage(db, SHOWN)]
     rules = RULES | (RULES_OF_SERVER if is_shared(db) else RULES_OF_FILE)
+    times = {"now": now_ms, "horizon": read_horizon(db)}
     for rule, sql in rules.items():
-        found += [Breach(rule, str(row[0])) for row in db.execute(f"{sql} LIMIT {SHOWN}", {"now": now_ms})]
+        found += [Breach(rule, str(row[0])) for row in db.execute(f"{sql} LIMIT {SHOWN}", times)]
     return found
 
 
@@ -135,7 +153,8 @@ def read_totals(db: SqlConnection) -> LedgerTotals:
                                     WHEN kind = 'reverse' AND debit = 2 THEN -amount ELSE 0 END), 0),
                   count(*) FROM transfer"""
     ).fetchone()
-    return LedgerTotals(tokens, issued, charged, held, spendable, transfers)
+    removed = read_removed(db)
+    return LedgerTotals(tokens, issued, charged + removed.used, held, spendable, transfers + removed.transfers)
 
 
 def find_problems(db: SqlConnection) -> list[str]:

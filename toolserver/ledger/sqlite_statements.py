@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from toolserver.ledger.sqlite_removed import read_horizon, read_removed_of
 from toolserver.ledger.sqlite_tables import HOLD, read_account
 from toolserver.ledger.state import Hold
 from toolserver.ledger.statements import (
@@ -12,6 +13,7 @@ from toolserver.ledger.statements import (
     make_page,
     show_call,
     show_income,
+    show_removed,
     show_reversal,
     show_taken,
 )
@@ -45,7 +47,19 @@ def read_statement(db: SqlConnection, key: str, query: StatementQuery, now: int)
     own = None if allowance is None else allowance.id
     asked = {**query._asdict(), "account": account.id, "allowance": own, "limit": query.limit + 1}
     found = _find_entries(db, asked) if allowance is None else _find_calls(db, asked, _OWN_CALLS, _OWN_REVERSALS)
-    return make_page(found, query, books.find_spendable(account, key))
+    page = (*found, *_find_removed(db, query, account.id, own))
+    return make_page(page, query, books.find_spendable(account, key))
+
+
+def _find_removed(
+    db: SqlConnection, query: StatementQuery, account: int, allowance: str | None
+) -> Iterator[LedgerEntry]:
+    """One entry for all calls whose rows were removed, dated at the end of their time."""
+    at = read_horizon(db) - 1
+    if query.since <= at < query.until and query.before > 0:
+        removed = read_removed_of(db, account, allowance)
+        if removed.transfers:
+            yield show_removed(at, removed.used, allowance)
 
 
 def _find_entries(db: SqlConnection, asked: dict[str, Any]) -> Iterator[LedgerEntry]:

@@ -82,6 +82,11 @@ def show_taken(seq: int, at: int, amount: int, cause: str | None) -> LedgerEntry
     return LedgerEntry(seq, at, _kind_of(cause, _TAKEN, "taken_back"), -amount, cause=cause)
 
 
+def show_removed(at: int, used: int, allowance: str | None) -> LedgerEntry:
+    """The entry of all calls whose rows were archived and removed: the last of a statement."""
+    return LedgerEntry(0, at, "earlier_calls", -used, allowance=allowance)
+
+
 def _kind_of(cause: str | None, kinds: Iterable[tuple[str, EntryKind]], otherwise: EntryKind) -> EntryKind:
     return next((kind for start, kind in kinds if (cause or "").startswith(start)), otherwise)
 

@@ -6,21 +6,23 @@ from itertools import islice
 
 import msgspec
 
+from toolserver.ledger.sqlite_removed import read_horizon
 from toolserver.receipts import merkle
 from toolserver.receipts.log_buckets import BucketTotal, add_up, read_hour, show_hour
 from toolserver.receipts.log_state import LogMark, sum_by_day
-from toolserver.receipts.sqlite_booked import last_hour, list_booked
+from toolserver.receipts.sqlite_booked import first_hour, last_hour, list_booked
 from toolserver.receipts.sqlite_log import last_checkpoint, log_size
 from toolserver.storage.connection import SqlConnection, json_number, json_text
 
-KEPT_MS = 89 * 86_400_000  # receipts that are older may have been deleted
+DAY_MS = 86_400_000
+KEPT_MS = 89 * DAY_MS  # receipts that are older may have been deleted
 _RECEIPTS = """
   SELECT c.id, c.call_id, c.charged, r.state, r.credits FROM (
-    SELECT id, {call_id} AS call_id,
+    SELECT id, at, {call_id} AS call_id,
       {charged} AS charged,
       {balance} AS balance FROM receipt) c
   LEFT JOIN reservation r ON r.call_id = c.call_id
-  WHERE CASE WHEN r.call_id IS NULL THEN c.charged <> 0 AND c.balance IS NOT NULL
+  WHERE CASE WHEN r.call_id IS NULL THEN c.charged <> 0 AND c.balance IS NOT NULL AND c.at >= ?
     WHEN r.state = 'posted' THEN c.charged NOT IN (0, r.credits)
     WHEN r.state = 'open' THEN TRUE ELSE FALSE END ORDER BY c.id"""
 _WITHOUT = """
@@ -35,7 +37,10 @@ _UNCHARGED = """
 _OLD_SUMS = """
   SELECT day, {reason}, {endpoint},
     count(*), sum({credits}) FROM no_charge WHERE hour IS NULL GROUP BY 1, 2, 3"""
-_APPENDED = "SELECT DISTINCT hour FROM uncharged_call WHERE hour <= ? ORDER BY hour"
+_REMOVED_SUMS = """
+  SELECT day, {reason}, {endpoint},
+    sum({calls}), sum({credits}) FROM no_charge WHERE hour < ? GROUP BY 1, 2, 3"""
+_APPENDED = "SELECT DISTINCT hour FROM uncharged_call WHERE hour >= ? AND hour <= ? ORDER BY hour"
 _BOOKED = "SELECT 1 FROM uncharged_call WHERE hour=? AND key=? AND receipt=?"
 
 
@@ -43,7 +48,7 @@ def _spell(db: SqlConnection, sql: str, column: str = "core") -> str:
     """A query whose members of JSON in that column are written as the engine wants them."""
     reason = "no_charge_reason" if column == "core" else "reason"
     texts = {"call_id": "call_id", "endpoint": "endpoint", "reason": reason}
-    numbers = {"charged": "credits_charged", "balance": "balance_after", "credits": "credits"}
+    numbers = {"charged": "credits_charged", "balance": "balance_after", "credits": "credits", "calls": "calls"}
     spelled = {name: json_text(db, column, member) for name, member in texts.items()}
     return sql.format(**spelled, **{name: json_number(db, column, member) for name, member in numbers.items()})
 
@@ -63,9 +68,12 @@ def find_receipt_differences(db: SqlConnection, now: int) -> Iterator[str]:
     """Receipts that say something else than the ledger did, and charged calls of the last 89 days that have none.
 
     A charge that was given back after its receipt was signed is no difference: the statement and the log say so. A call
-    that was paid by signature (x402) has a receipt and nothing in the ledger; it names no balance.
+    that was paid by signature (x402) has a receipt and nothing in the ledger; it names no balance. Calls whose
+    rows were removed may have left the ledger before their receipts.
     """
-    for id, call_id, charged, state, credits in db.execute(_spell(db, _RECEIPTS)):
+    removed = read_horizon(db)
+    known = (removed and removed + DAY_MS,)
+    for id, call_id, charged, state, credits in db.execute(_spell(db, _RECEIPTS), known):
         said = "has no such call" if state is None else f"has it {state}, of {credits}"
         yield f"{id} says {charged} credits were charged for {call_id}; the ledger {said}"
     for call_id, credits in db.execute(_spell(db, _WITHOUT), (now - KEPT_MS,)):
@@ -97,9 +105,13 @@ def _find_bucket_differences(db: SqlConnection) -> Iterator[str]:
         (day, reason, endpoint): (n, credits)
         for day, reason, endpoint, n, credits in db.execute(_spell(db, _OLD_SUMS, "entry"))
     }
-    leaves = "SELECT hour, key, seq, entry FROM no_charge WHERE hour IS NOT NULL"
-    found = {(hour, bytes(key)): (seq, bytes(entry)) for hour, key, seq, entry in db.execute(leaves)}
-    for (hour,) in db.execute(_APPENDED, (last_hour(db),)).fetchall():
+    first = first_hour(db)
+    for day, reason, endpoint, calls, credits in db.execute(_spell(db, _REMOVED_SUMS, "entry"), (first,)):
+        before = sums.get((day, reason, endpoint), (0, 0))
+        sums[day, reason, endpoint] = (before[0] + int(calls), before[1] + int(credits))
+    leaves = "SELECT hour, key, seq, entry FROM no_charge WHERE hour >= ?"
+    found = {(hour, bytes(key)): (seq, bytes(entry)) for hour, key, seq, entry in db.execute(leaves, (first,))}
+    for (hour,) in db.execute(_APPENDED, (first, last_hour(db))).fetchall():
         totals = add_up(list_booked(db, hour))
         for row in sum_by_day(totals):
             calls, credits = sums.get(row[:3], (0, 0))
@@ -132,6 +144,9 @@ def find_unlogged(db: SqlConnection) -> Iterator[str]:
             if row is None or msgspec.json.decode(bytes(row[0]))["receipt_sha256"] != digest.hexdigest():
                 yield f"{id} names leaf {place['index']} of the log, which is not there, or is another one's"
         elif "key" in place:
-            key = (read_hour(place["hour"]), bytes.fromhex(place["key"]), digest.digest())
+            hour = read_hour(place["hour"])
+            key = (hour, bytes.fromhex(place["key"]), digest.digest())
+            if hour is not None and hour < first_hour(db):
+                continue  # what was booked then is in an archive
             if db.execute(_BOOKED, key).fetchone() is None:
                 yield f"{id} names the hour {place['hour']} of the log, where it was not booked"

@@ -4,12 +4,14 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from toolserver.ledger.sqlite_removed import read_horizon
 from toolserver.receipts.log_buckets import NOT_YET, BookedCall, day_of, hours_of, sort_receipts
 from toolserver.receipts.log_state import DaySum
 from toolserver.receipts.store import BucketRecord, DayCall, DayRecord
 from toolserver.storage.bulk_rows import insert
 from toolserver.storage.connection import SqlConnection, hold_together
 
+HOUR_MS = 3_600_000
 LOG = "log"  # what instances hold together while they book calls, and alone while they append an hour
 COLUMNS = "hour, key, reason, endpoint, credits, receipt, at"
 _OPEN_SUMS = """SELECT reason, endpoint, count(*), sum(credits) FROM uncharged_call
@@ -35,6 +37,11 @@ def last_hour(db: SqlConnection) -> int:
     return NOT_YET if row[0] is None else int(row[0])
 
 
+def first_hour(db: SqlConnection) -> int:
+    """The first hour whose booked calls are there: those of the hours before may have been archived and removed."""
+    return read_horizon(db) // HOUR_MS
+
+
 def list_hours(db: SqlConnection, until: int) -> list[int]:
     """The hours before `until` that have booked calls and are not in the log."""
     sql = "SELECT DISTINCT hour FROM uncharged_call WHERE hour > ? AND hour < ? ORDER BY hour"
@@ -53,8 +60,10 @@ def count_booked(db: SqlConnection, hour: int) -> int:
 
 
 def find_bucket(db: SqlConnection, hour: int, key: bytes) -> BucketRecord:
-    """A bucket, whether it is in the log or not."""
+    """A bucket, whether it is in the log or not; without receipts where these were archived and removed."""
     row = db.execute("SELECT seq FROM no_charge WHERE hour=? AND key=?", (hour, key)).fetchone()
+    if hour < first_hour(db):
+        return BucketRecord(row[0] if row else None, None)
     found = db.execute("SELECT receipt FROM uncharged_call WHERE hour=? AND key=?", (hour, key))
     return BucketRecord(row[0] if row else None, sort_receipts(receipt for (receipt,) in found))
 

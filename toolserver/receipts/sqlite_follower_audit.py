@@ -6,11 +6,11 @@ The owner stores a follower's call as `service:call_id`; the follower has the re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from toolserver.receipts.sqlite_audit import KEPT_MS
+from toolserver.receipts.sqlite_audit import DAY_MS, KEPT_MS
 from toolserver.storage.connection import SqlConnection
 
 _RECEIPTS = """
-  SELECT id, json_extract(CAST(core AS TEXT), '$.call_id'), json_extract(CAST(core AS TEXT), '$.credits_charged')
+  SELECT id, at, json_extract(CAST(core AS TEXT), '$.call_id'), json_extract(CAST(core AS TEXT), '$.credits_charged')
   FROM receipt WHERE json_extract(CAST(core AS TEXT), '$.balance_after') IS NOT NULL
     AND json_extract(CAST(core AS TEXT), '$.credits_charged') <> 0 ORDER BY id"""
 
@@ -31,15 +31,20 @@ def list_calls_of(service: str, db: SqlConnection) -> dict[str, OwnersCall]:
     return {call_id.removeprefix(start): OwnersCall(*rest) for call_id, *rest in rows}
 
 
-def find_follower_differences(calls: Mapping[str, OwnersCall], now: int, db: SqlConnection) -> Iterator[str]:
+def find_follower_differences(
+    calls: Mapping[str, OwnersCall], now: int, db: SqlConnection, horizon: int = 0
+) -> Iterator[str]:
     """Receipts that say something else than the owner's ledger, and charges of the last 89 days without a receipt.
 
     A charge that was given back after its receipt was signed is no difference, nor is one that is being given back.
+    Before `horizon` (epoch ms) the owner may have removed calls.
     """
     said: dict[str, int] = {}
-    for id, call_id, charged in db.execute(_RECEIPTS):
+    for id, at, call_id, charged in db.execute(_RECEIPTS):
         said[call_id] = charged
         call = calls.get(call_id)
+        if call is None and horizon and at < horizon + DAY_MS:
+            continue
         if call is None or call.state == "open" or (call.state == "posted" and call.credits != charged):
             ledger = "has no such call" if call is None else f"has it {call.state}, of {call.credits}"
             yield f"{id} says {charged} credits were charged for {call_id}; the ledger {ledger}"

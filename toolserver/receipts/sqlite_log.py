@@ -23,9 +23,9 @@ def read_log_state(place: LedgerPlace) -> LogMark:
     return read_place(place, log_state_of)
 
 
-def log_state_of(db: SqlConnection) -> LogMark:
-    """The same within a transaction of the caller."""
-    size = log_size(db)
+def log_state_of(db: SqlConnection, size: int | None = None) -> LogMark:
+    """The same within a transaction of the caller, now, or when the log had so many leaves."""
+    size = log_size(db) if size is None else size
     return LogMark(size, merkle.root(_node(db), size))
 
 

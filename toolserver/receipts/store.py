@@ -39,10 +39,12 @@ class DayRecord(NamedTuple):
 
 
 class BucketRecord(NamedTuple):
-    """A bucket: the number of its leaf, None while its hour is not in the log; the hashes of its receipts, sorted."""
+    """A bucket: the number of its leaf, None while its hour is not in the log; the hashes of its receipts, sorted, None
+    where they were archived and removed.
+    """
 
     seq: int | None
-    receipts: list[bytes]
+    receipts: list[bytes] | None
 
 
 class ReceiptStore(Protocol):

@@ -177,6 +177,8 @@ class TransparencyLog:
         proof = await self.prove_leaf(bucket.seq)
         if proof is None or receipt is None:
             return proof
+        if bucket.receipts is None:
+            return None
         found = prove_receipt(bucket.receipts, receipt)
         return None if found is None else {**proof, "receipt": found.show()}
 
@@ -189,8 +191,12 @@ class TransparencyLog:
         return {"leaf": leaf, "size": signed.size, "path": [step.hex() for step in path], "checkpoint": signed.note}
 
     async def has_receipt(self, hour: int, key: bytes, receipt: bytes) -> bool | None:
-        """Whether a bucket of the log has a receipt; None while it is booked and its hour is not in the log."""
+        """Whether a bucket of the log has a receipt; None while it is booked and its hour is not in the log, and where
+        what was booked is in an archive only.
+        """
         bucket = await self._store.find_bucket(hour, key)
+        if bucket.receipts is None:
+            return None
         return False if receipt not in bucket.receipts else None if bucket.seq is None else True
 
     async def due_in(self, hour: int) -> float | None:

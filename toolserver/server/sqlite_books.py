@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from toolserver.ledger.sqlite_books import (
+    EVER,
     BookedTransfer,
     CreditBooks,
     TokenBooks,
@@ -17,15 +18,16 @@ from toolserver.ledger.sqlite_books import (
     read_tool_books,
     read_transfers,
 )
+from toolserver.ledger.sqlite_removed import read_horizon
 from toolserver.purchases.listing import show_usd
 from toolserver.purchases.sqlite_books import RefundBooks, TransferBooks, read_refund_books, read_transfer_books
 from toolserver.purchases.sqlite_store import report_unreadable
+from toolserver.receipts.month_statement import MonthSpan, parse_month
+from toolserver.server.sqlite_months import find_closed
 from toolserver.storage.connection import SqlConnection
 from toolserver.storage.group_commit import connect
 from toolserver.storage.ledger_place import LedgerPlace, read_place
 from toolserver.x402.sqlite_books import SignedPaymentBooks, read_signed_payment_books
-
-EVER = 2**62
 
 
 def read_books(place: LedgerPlace, since: int, until: int) -> dict[str, Any]:
@@ -60,7 +62,7 @@ def list_transfers(place: LedgerPlace, since: int, until: int) -> Iterator[Booke
 
 
 def _read_books(db: SqlConnection, since: int, until: int) -> dict[str, Any]:
-    credits = read_credit_books(db, since, until)
+    credits = _read_credits(db, since, until)
     transfers, signed = read_transfer_books(db, since, until), read_signed_payment_books(db, since, until)
     refunds = read_refund_books(db, since, until)
     problems = [*_compare_ways(credits, transfers, signed, refunds), *_compare_balances(credits.owed_now, db)]
@@ -70,6 +72,17 @@ def _read_books(db: SqlConnection, since: int, until: int) -> dict[str, Any]:
         "agrees": not problems,
         "problems": problems,
     }
+
+
+def _read_credits(db: SqlConnection, since: int, until: int) -> CreditBooks:
+    """The credits of a span; of a month whose rows were removed, as its signed statement has them."""
+    month = MonthSpan.at(since)
+    if since < read_horizon(db) and (month.since, month.until) == (since, until):
+        closed = find_closed(db, month)
+        if closed is not None:
+            said = parse_month(closed.statement).statement.credits
+            return CreditBooks(**said, owed_now=read_credit_books(db, 0, EVER).owed_now)
+    return read_credit_books(db, since, until)
 
 
 def compare_books(db: SqlConnection, since: int, until: int) -> Iterator[str]:

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolserver.ledger.sqlite_audit import count_tokens, find_statement_differences
+from toolserver.ledger.sqlite_books import EVER
 from toolserver.ledger.sqlite_invariants import find_breaches, read_totals
+from toolserver.ledger.sqlite_removed import read_horizon
 from toolserver.purchases.chain_audit import ClaimedMoney, ClaimedTransfer, compare_with_chain
 from toolserver.purchases.refunds import nonce_of
 from toolserver.purchases.rpc_pool import ChainDown, RpcPool
 from toolserver.purchases.sqlite_store import report_unreadable
 from toolserver.purchases.sqlite_sweeps import sum_swept
+from toolserver.receipts.keys import Key
 from toolserver.receipts.log_state import LogMark
 from toolserver.receipts.sqlite_audit import (
     count_logged,
@@ -22,7 +25,9 @@ from toolserver.receipts.sqlite_audit import (
     find_unlogged,
 )
 from toolserver.receipts.sqlite_follower_audit import find_follower_differences, list_calls_of
-from toolserver.server.sqlite_books import EVER, compare_books
+from toolserver.server.month_proof import FindKey
+from toolserver.server.sqlite_books import compare_books
+from toolserver.server.sqlite_months import find_month_differences, list_closed
 from toolserver.storage.connection import SqlConnection
 from toolserver.storage.group_commit import GroupCommit
 from toolserver.storage.ledger_place import LedgerPlace, read_place
@@ -54,15 +59,21 @@ class FollowedLedger(NamedTuple):
 
 
 async def check_books(
-    file: GroupCommit, place: LedgerPlace, mark: LogMark | None, now: int, followed: FollowedLedger | None = None
+    file: GroupCommit,
+    place: LedgerPlace,
+    mark: LogMark | None,
+    now: int,
+    followed: FollowedLedger | None = None,
+    keys: Iterable[Key] = (),
 ) -> list[BooksCheck]:
     """Every comparison that needs our own rows alone, on one snapshot of them. Raises StorageFailed.
 
-    The receipts of a service that follows a ledger are compared with the calls in that ledger's file.
+    The receipts of a service that follows a ledger are compared with the calls in that ledger's file. `keys` are those
+    that closed months were signed with.
     """
     rewritten = await file.find_rewritten()
     with report_unreadable():
-        found = read_place(place, partial(_check, rewritten, mark, now))
+        found = read_place(place, partial(_check, rewritten, mark, now, {key.kid: key for key in keys}.get))
         return found if followed is None else [_compare_followed(one, followed, place, now) for one in found]
 
 
@@ -73,7 +84,8 @@ def _compare_followed(found: BooksCheck, followed: FollowedLedger, place: Ledger
     if followed.path is None:
         return BooksCheck(found.name, 0, [], "not compared: the ledger is another service's; name its folder (--owner)")
     calls = read_place(followed.path, partial(list_calls_of, followed.service))
-    differences = read_place(place, lambda db: list(islice(find_follower_differences(calls, now, db), SHOWN)))
+    horizon = read_place(followed.path, read_horizon)
+    differences = read_place(place, lambda db: list(islice(find_follower_differences(calls, now, db, horizon), SHOWN)))
     return BooksCheck(found.name, found.compared, differences)
 
 
@@ -91,7 +103,9 @@ async def check_chain(place: LedgerPlace, chain: RpcPool | None) -> BooksCheck:
     return BooksCheck("chain", found.compared, found.differences[:SHOWN], "; ".join(found.notes) or None)
 
 
-def _check(rewritten: list[str], mark: LogMark | None, now: int, db: SqlConnection) -> list[BooksCheck]:
+def _check(
+    rewritten: list[str], mark: LogMark | None, now: int, find_key: FindKey, db: SqlConnection
+) -> list[BooksCheck]:
     def made(name: str, count: int, *found: Iterable[str]) -> BooksCheck:
         return BooksCheck(name, count, [text for each in found for text in islice(each, SHOWN)])
 
@@ -103,6 +117,7 @@ def _check(rewritten: list[str], mark: LogMark | None, now: int, db: SqlConnecti
         made("receipts", count_receipts(db), find_receipt_differences(db, now)),
         made("books", _count_payments(db), compare_books(db, 0, EVER)),
         made("log", count_logged(db), find_log_differences(db, mark), find_unlogged(db)),
+        made("months", len(list_closed(db)), find_month_differences(db, find_key)),
     ]
 
 

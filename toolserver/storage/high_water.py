@@ -6,13 +6,11 @@ backup of the database must not bring an older one back: `toolserver db restore`
 """
 
 import json
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from toolserver.core.private_file import write_private
+from toolserver.core.private_file import hold_folder, write_private
 from toolserver.errors import ToolserverError
 
 FILE = "keys/high-water.json"  # below the data directory
@@ -42,7 +40,8 @@ class HighWater:
 
     def change(self, name: str, rule: Callable[[Any], Any]) -> Any:
         """Replace a mark by what the rule makes of it, on the disk. Raises MarksBroken."""
-        with self._alone():
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with hold_folder(self.path.parent):
             marks = self._read()
             after = rule(marks.get(name))
             if after != marks.get(name):
@@ -59,19 +58,3 @@ class HighWater:
         if not isinstance(found, dict):
             raise MarksBroken(f"{self.path} is no object")
         return found
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep other processes from changing the file meanwhile."""
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if os.name == "nt":  # no fcntl there: one process at a time
-            yield
-            return
-        import fcntl
-
-        handle = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)

@@ -57,13 +57,17 @@ def list_kept_tables() -> tuple[KeptTable, ...]:
 
 
 def read_pages(
-    db: SqlConnection, table: KeptTable, after: Sequence[Any] | None = None, limit: int = PAGE
+    db: SqlConnection, table: KeptTable, after: Sequence[Any] | None = None, limit: int = PAGE, where: str = ""
 ) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows of a table behind a key, in the order of their keys, page by page. Nothing is kept in memory but one."""
+    """The rows of a table behind a key, in the order of their keys, page by page. Nothing is kept in memory but one.
+
+    `where` is a condition of SQL, without parameters, that leaves out other rows.
+    """
     names, key = (", ".join(f'"{name}"' for name in each) for each in (table.columns, table.key))
     marks = ", ".join("?" * len(table.key))
     while True:
-        behind = "" if after is None else f"WHERE ({key}) > ({marks})"
+        conditions = ([f"({where})"] if where else []) + ([] if after is None else [f"({key}) > ({marks})"])
+        behind = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         page = db.execute(
             f"SELECT {names} FROM {table.name} {behind} ORDER BY {key} LIMIT {limit}", tuple(after or ())
         ).fetchall()

@@ -10,7 +10,7 @@ hold a caller. There are four kinds of errors: rows that break a rule (`Postgres
 import asyncio
 import sqlite3
 import time
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, TypeVar
@@ -139,6 +139,17 @@ class PostgresConnection:
         self.in_transaction = False
         if status != "COMMIT":  # a statement failed, and its caller went on as if nothing had happened
             raise PostgresFailed("the transaction was rolled back: a statement in it had failed")
+
+    def transact(self, job: Callable[[], R]) -> R:
+        """What a job returns that ran in one transaction. Where the job raises, nothing is written."""
+        self.begin()
+        try:
+            done = job()
+        except BaseException:
+            self.rollback()
+            raise
+        self.commit()
+        return done
 
     def rollback(self) -> None:
         """Roll back, or drop the connection where that cannot be done."""

@@ -107,13 +107,7 @@ class MoveTarget:
         self._transact(lambda: self._db.execute(sql, (COMPLETE, time.time_ns() // 1_000_000)))
 
     def _transact(self, job: Callable[[], Any]) -> None:
-        self._db.begin()
-        try:
-            job()
-        except BaseException:
-            self._db.rollback()
-            raise
-        self._db.commit()
+        self._db.transact(job)
 
     def _require_empty(self, mark: MoveMark) -> None:
         full = [table.name for table in list_kept_tables() if table.name != "account" and self._has_rows(table.name)]

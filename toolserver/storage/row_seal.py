@@ -27,6 +27,7 @@ TABLES = (
     *("x402_payment", "x402_confirmation", "sweep"),
     *("old_quote", "refund", "reissue"),
     "uncharged_call",
+    *("closed_month", "removed_calls"),
 )
 """In the order of their sums. A migration that adds a table of money appends it; the file is then sealed anew."""
 SIZE = 32  # bytes of a hash, and of a sum

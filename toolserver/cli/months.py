@@ -1,0 +1,139 @@
+"""`toolserver books close`, and `toolserver ledger check --archive`: months that are closed, and what proves them."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolserver.cli.load_settings import data_dir_option, explain_errors, find_ledger, json_option, settings_from
+
+if TYPE_CHECKING:
+    from toolserver.receipts.keys import Key
+    from toolserver.receipts.month_statement import MonthSpan
+    from toolserver.server.month_close import MonthCloser
+    from toolserver.settings import Settings
+
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+archives_option = click.option("--to", "folder", type=_FOLDER, help="Folder of archives [storage.archive_dir]")
+
+
+@click.command()
+@data_dir_option
+@json_option
+@archives_option
+@click.argument("month", required=False)
+def close(month: str | None, folder: Path | None, data_dir: Path | None, as_json: bool) -> None:
+    """Close every month (UTC) up to MONTH, such as 2027-01; by default all that ended a day ago or earlier.
+
+    A closed month is written to an archive, which is read back and proved, and signed. The service may run meanwhile.
+    """
+    import time
+    from functools import partial
+
+    import anyio
+
+    from toolserver.purchases.sqlite_store import report_unreadable
+
+    settings = settings_from(data_dir=data_dir)
+    with explain_errors(), report_unreadable():
+        closer = make_closer(settings, folder)
+        last = None if month is None else read_month(month)
+        found = anyio.run(partial(closer.close_until, last, int(time.time() * 1000)))
+    _print([facts.describe() for facts in found], as_json)
+
+
+@click.command()
+@data_dir_option
+@json_option
+@click.option("--from", "folder", type=_FOLDER, help="Folder of archives [storage.archive_dir]")
+@click.option("--keep-months", type=click.IntRange(3), help="Whole months that stay [storage.keep_months]")
+def prune(folder: Path | None, keep_months: int | None, data_dir: Path | None, as_json: bool) -> None:
+    """Remove the calls of closed months from the database, once their archives have proved them.
+
+    What is younger than 90 days stays, and so do tokens, balances, purchases and the log. The service may run on.
+    """
+    import time
+
+    from toolserver.purchases.sqlite_store import report_unreadable
+    from toolserver.server.month_prune import MonthPruner
+
+    settings = settings_from(data_dir=data_dir)
+    kept = keep_months or settings.storage.keep_months
+    if kept is None:
+        raise click.UsageError("--keep-months is missing, and storage.keep_months is not set")
+    with explain_errors(), report_unreadable():
+        closer = make_closer(settings, folder)
+        found = MonthPruner(closer.place, closer.folder, closer.ring).prune(kept, int(time.time() * 1000))
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    for month in found["released"]:
+        click.echo(f"{month}  its archive has all of its rows")
+    click.echo(f"removed  {', '.join(f'{rows} {name}' for name, rows in found['rows'].items())}")
+
+
+def make_closer(settings: "Settings", folder: Path | None) -> "MonthCloser":
+    """What closes the months of the ledger of the settings into a folder, by default that of the settings."""
+    from urllib.parse import urlsplit
+
+    from toolserver.clock import SystemClock
+    from toolserver.receipts.keys import RECEIPT_KEYS, KeyRing, find_key_file
+    from toolserver.server.month_close import MonthCloser
+
+    place = find_ledger(settings.data_dir)
+    ring = KeyRing(find_key_file(settings.data_dir, RECEIPT_KEYS, settings.scaling.keys_dir), SystemClock())
+    service = urlsplit(settings.base_url or "").hostname or "localhost"
+    return MonthCloser(place, folder or find_archives(settings), ring, service)
+
+
+def find_archives(settings: "Settings") -> Path:
+    """The folder of archives: that of the settings, or one in the data directory."""
+    return settings.storage.archive_dir or settings.data_dir / "archive"
+
+
+def read_published_keys(settings: "Settings") -> Sequence["Key"]:
+    """The keys of receipts in the data directory, or where the settings say; none where there is no file."""
+    from toolserver.receipts.keys import RECEIPT_KEYS, find_key_file, read_keys
+
+    path = find_key_file(settings.data_dir, RECEIPT_KEYS, settings.scaling.keys_dir)
+    return read_keys(path) if path.exists() else ()
+
+
+def read_month(text: str) -> "MonthSpan":
+    """The month of that name; another text ends the program with a message."""
+    from toolserver.receipts.month_statement import MonthSpan
+
+    try:
+        return MonthSpan.named(text)
+    except ValueError:
+        raise click.BadParameter(f"{text} is not written as 2027-01") from None
+
+
+def check_archives(files: Sequence[Path], key_file: Path | None, data_dir: Path | None, as_json: bool) -> None:
+    """Prove closed months from their archives alone, and that each follows the one before. Ends the program."""
+    from toolserver.receipts.keys import read_keys
+    from toolserver.server.month_proof import prove_months
+
+    with explain_errors():
+        keys = read_keys(key_file) if key_file else read_published_keys(settings_from(data_dir=data_dir))
+        known = {key.kid: key for key in keys}
+        found = [facts.describe() for facts in prove_months(files, known.get)]
+    _print(found, as_json)
+    sys.exit(0 if all(one["ok"] for one in found) else 1)
+
+
+def _print(found: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    for one in found:
+        rows, credits = sum(one["rows"].values()), one["credits"]
+        verdict = "proved" if one["ok"] else f"{len(one['problems'])} problems"
+        click.echo(f"{one['month']}  {rows} rows  used {credits['used']}  owed {credits['owed']}  {verdict}")
+        for line in one["problems"]:
+            click.echo(f"  {line}")
+    if not found:
+        click.echo("no month is to be closed")

@@ -1,0 +1,130 @@
+"""What a closed month came to, signed: how many rows of each kind there were, their digests, and the sums.
+
+It is a JWS in compact form like a receipt, by a key of receipts, but of another `typ`: neither passes for the other.
+Each names the SHA-256 of the one before, so that no month can be taken out or put in between.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from toolserver.receipts.keys import Key, b64, unb64
+from toolserver.receipts.sign import ALGORITHMS, encode
+
+TYPE = "month+jws"
+OPENING, CLOSING = "opening", "closing"  # the tables of balances in an archive; others are those of the database
+
+
+class MonthSpan(NamedTuple):
+    """A month (UTC): its name, such as 2027-01, and its two ends in epoch milliseconds, of which it has the first."""
+
+    name: str
+    since: int
+    until: int
+
+    @classmethod
+    def at(cls, ms: int) -> "MonthSpan":
+        """The month that has a moment."""
+        moment = datetime.fromtimestamp(ms / 1000, UTC)
+        first = moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        following = first.replace(year=first.year + first.month // 12, month=first.month % 12 + 1)
+        return cls(first.strftime("%Y-%m"), *(int(end.timestamp()) * 1000 for end in (first, following)))
+
+    @classmethod
+    def named(cls, name: str) -> "MonthSpan":
+        """The month of that name. Raises ValueError."""
+        return cls.at(int(datetime.strptime(name, "%Y-%m").replace(tzinfo=UTC).timestamp()) * 1000)
+
+
+class RowDigest(msgspec.Struct, frozen=True):
+    """How many rows of a table a month has, and the SHA-256 (hex) over their lines in its archive."""
+
+    rows: int
+    sha256: str
+
+
+class LogRoot(msgspec.Struct, frozen=True):
+    """The log of uncharged calls at the end of a month: the number of its leaves, and their root hash (hex)."""
+
+    size: int
+    root: str
+
+
+class MonthStatement(msgspec.Struct, frozen=True):
+    """A closed month. Times are epoch milliseconds; `previous` is the SHA-256 (hex) of the statement before.
+
+    `credits` has the figures of `toolserver books month`.
+    """
+
+    v: Literal[1]
+    service: str
+    month: str
+    since: int
+    until: int
+    closed_at: int
+    previous: str | None
+    tables: dict[str, RowDigest]
+    credits: dict[str, int]
+    log: LogRoot
+
+
+class StatementUnreadable(ValueError):
+    """A text is not the signed statement of a month, or its signature is not good."""
+
+
+class SignedMonth(msgspec.Struct, frozen=True):
+    """The statement of a month with the key that signed it, as it was read from its text."""
+
+    statement: MonthStatement
+    kid: str
+    text: str
+    signature: bytes
+
+    @property
+    def sha256(self) -> str:
+        """By which the next statement names it, hex."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def require_signed(self, key: Key | None) -> None:
+        """Raises StatementUnreadable where the key is not known, or did not sign it at that time."""
+        at = self.statement.closed_at / 1000
+        if key is None:
+            raise StatementUnreadable(f"the key {self.kid} is not in the key set")
+        if not key.verifies(self.signature, self.text.rpartition(".")[0].encode()):
+            raise StatementUnreadable(f"the signature is not one of the key {self.kid}")
+        if not key.covers(at) or (key.revoked_at is not None and at >= key.revoked_at):
+            raise StatementUnreadable(f"the key {self.kid} was not in use when the month was closed")
+
+
+def sign_month(statement: MonthStatement, key: Key) -> str:
+    """The statement as text, signed."""
+    header = encode({"alg": "EdDSA", "kid": key.kid, "typ": TYPE})
+    text = f"{b64(header)}.{b64(encode(statement))}"
+    return f"{text}.{b64(key.sign(text.encode()))}"
+
+
+def parse_month(text: str) -> SignedMonth:
+    """Read a statement, whose signature is not checked. Raises StatementUnreadable."""
+    try:
+        header, payload, signature = text.split(".")
+        head = msgspec.json.decode(unb64(header), type=dict[str, str])
+        statement = msgspec.json.decode(unb64(payload), type=MonthStatement)
+        if head.keys() != {"alg", "kid", "typ"} or head["typ"] != TYPE or head["alg"] not in ALGORITHMS:
+            raise StatementUnreadable("its header is not that of a month")
+        return SignedMonth(statement, head["kid"], text, unb64(signature))
+    except StatementUnreadable:
+        raise
+    except ValueError as error:
+        raise StatementUnreadable(f"it is not the statement of a month: {error}") from None
+
+
+def find_gap(before: SignedMonth | None, signed: SignedMonth) -> Iterator[str]:
+    """What is between a month and the one before it, where one does not follow the other."""
+    said = signed.statement
+    if said.previous != (None if before is None else before.sha256):
+        yield f"{said.month}: it does not name the month before"
+    elif before is not None and said.tables[OPENING] != before.statement.tables[CLOSING]:
+        yield f"{said.month}: it does not open with the balances that {before.statement.month} closed with"

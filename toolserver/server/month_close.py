@@ -1,0 +1,104 @@
+"""`toolserver books close`: a month (UTC) that is over is written to its archive, signed, read back, and closed.
+
+    rows on one snapshot → draft of the archive → signed statement → draft read back and proved → name → `closed_month`
+
+Killed at any moment, the next run begins the month anew: until its row is stored, an archive is a draft. Nothing is
+removed here (`month_prune`).
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from toolserver.core.private_file import hold_folder, sync_folder
+from toolserver.receipts.keys import KeyRing
+from toolserver.receipts.month_statement import MonthSpan, MonthStatement, SignedMonth, parse_month
+from toolserver.server.month_archive import name_archive, open_draft
+from toolserver.server.month_proof import MonthFacts, prove_month
+from toolserver.server.sqlite_month_rows import (
+    TABLES,
+    columns_of,
+    read_figures,
+    read_first_month,
+    read_log_root,
+    read_rows,
+)
+from toolserver.server.sqlite_months import ClosedMonth, MonthRefused, list_closed, store_closed
+from toolserver.storage.connection import SqlConnection
+from toolserver.storage.ledger_place import LedgerPlace, open_place, read_place
+
+log = logging.getLogger(__name__)
+
+SETTLED_MS = 24 * 3_600_000  # after its end a month rests so long: no clock of an instance is that wrong
+
+
+@dataclass(frozen=True, slots=True)
+class MonthCloser:
+    """Closes months of one ledger into one folder, in the name of a service."""
+
+    place: LedgerPlace
+    folder: Path
+    ring: KeyRing
+    service: str
+
+    async def close_until(self, last: MonthSpan | None, now: int) -> list[MonthFacts]:
+        """Close every month up to `last` that is not closed yet, in their order; by default all that may be closed.
+
+        `now` is in epoch milliseconds. Raises MonthRefused, StorageFailed, ArchiveBroken, sqlite3.Error.
+        """
+        if last is not None and last.until + SETTLED_MS > now:
+            raise MonthRefused(f"{last.name} can be closed a day after its end")
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with hold_folder(self.folder):  # an archive that another process closes is not written over
+            months, first = read_place(self.place, _read_state)
+            found, before = [], parse_month(months[-1].statement) if months else None
+            for span in _list_due(MonthSpan.at(months[-1].until) if months else first, last, now):
+                facts = await self._close(span, before, now)
+                found.append(facts)
+                before = facts.signed
+        return found
+
+    async def _close(self, span: MonthSpan, before: SignedMonth | None, now: int) -> MonthFacts:
+        path = name_archive(self.folder, span.name)
+        draft = path.with_name(f".{path.name}.draft")
+        previous = None if before is None else before.sha256
+        read_place(self.place, partial(self._write, draft, span, previous, now))
+        facts = prove_month(draft, self.ring.find)
+        if facts.problems:
+            raise MonthRefused(f"{span.name} is not closed, its rows do not agree: {'; '.join(facts.problems[:5])}")
+        draft.replace(path)
+        sync_folder(path.parent)
+        async with open_place(self.place) as store:
+            await store.alone(partial(_store, facts.signed))
+        log.info("a month was closed", extra={"month": span.name, "archive": str(path)})
+        return facts
+
+    def _write(self, draft: Path, span: MonthSpan, previous: str | None, now: int, db: SqlConnection) -> None:
+        root = read_log_root(db, span)
+        if root is None:
+            raise MonthRefused(f"the log of uncharged calls has not all hours of {span.name}: start the service first")
+        with open_draft(draft) as writer:
+            writer.begin(span, self.service)
+            for table in TABLES:
+                writer.write_table(table, columns_of(table), read_rows(db, table, span))
+            figures = read_figures(db, span)
+            about = (self.service, span.name, span.since, span.until, now, previous)
+            writer.finish(MonthStatement(1, *about, writer.digests, figures, root), self.ring.current())
+
+
+def _read_state(db: SqlConnection) -> tuple[list[ClosedMonth], MonthSpan | None]:
+    return list_closed(db), read_first_month(db)
+
+
+def _store(signed: SignedMonth, db: SqlConnection) -> None:
+    store_closed(db, signed)
+
+
+def _list_due(first: MonthSpan | None, last: MonthSpan | None, now: int) -> Iterator[MonthSpan]:
+    """The months from the first one on that are over, up to the last one asked for."""
+    span = first
+    while span is not None and span.until + SETTLED_MS <= now and (last is None or span.until <= last.until):
+        yield span
+        span = MonthSpan.at(span.until)
