@@ -38,8 +38,9 @@ log = logging.getLogger(__name__)
 
 PROMISED_MS = 90 * DAY_MS  # for so long after a call its receipt is there
 GROUP_S = 0.01  # a group of rows takes about so long: a service that writes to the same file waits meanwhile
-REST = 4  # and then it has so many times as long for itself: who waits looks only now and then whether it may
-SIZES = (8, 512)  # rows in a group, at least and at most
+SIZES = (64, 512)  # rows in a group, at least and at most: what is done once for each group takes some milliseconds too
+REST, REST_OF_SERVER = 4, 1  # and then a service has so many times as long for itself. Who waits for a file looks only
+# now and then whether it may write; on a server it waits for the rows of an account alone.
 _COMPARED = ("transfer", "receipt", "uncharged_call")  # a reservation may have moved on since, by a transfer
 
 Step = Callable[[SqlConnection, int, int, int], RemovalStep]
@@ -68,7 +69,8 @@ class MonthPruner:
                 transact(partial(_release, closed.month, now))
                 log.warning("the rows of a month are removed, its archive has them", extra={"month": closed.month})
             horizon = transact(read_horizon)
-            removed = {name: _remove_all(transact, step, horizon) for name, step in _STEPS.items()}
+            rest = REST if isinstance(self.place, Path) else REST_OF_SERVER
+            removed = {name: sum(_walk(transact, step, horizon, rest)) for name, step in _STEPS.items()}
         before = MonthSpan.at(horizon).name if horizon else None
         return {"released": [closed.month for closed in due], "before": before, "rows": removed}
 
@@ -109,13 +111,9 @@ def _take_step(step: Step, after: int, horizon: int, size: int, db: SqlConnectio
     return step(db, after, horizon, size)
 
 
-def _remove_all(transact: Transact, step: Step, horizon: int) -> int:
-    return sum(_walk(transact, step, horizon)) if horizon else 0
-
-
-def _walk(transact: Transact, step: Step, horizon: int) -> Iterator[int]:
+def _walk(transact: Transact, step: Step, horizon: int, rest: int) -> Iterator[int]:
     """The rows that each group had, until no other is to come. Groups are as large as a service can wait for."""
-    after: int | None = 0
+    after: int | None = 0 if horizon else None
     size = SIZES[0]
     while after is not None:
         began = time.monotonic()
@@ -123,4 +121,4 @@ def _walk(transact: Transact, step: Step, horizon: int) -> Iterator[int]:
         took = time.monotonic() - began
         yield removed
         size = min(max(size // 2 if took > GROUP_S else size * 2, SIZES[0]), SIZES[1])
-        time.sleep(REST * took)
+        time.sleep(rest * took)
