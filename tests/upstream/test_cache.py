@@ -146,6 +146,39 @@ async def test_an_old_answer_is_refreshed_ahead_and_given_at_once():
         assert (at_once.value.value, after.value.value) == (1, 2)
 
 
+@own_time
+async def test_who_joins_a_refresh_ahead_that_fails_is_told_of_its_failure():
+    entered, leave = anyio.Event(), anyio.Event()
+
+    async def fails_later(request):
+        entered.set()
+        await leave.wait()
+        return httpx.Response(500)
+
+    async with engine() as e:
+        e.internet.serves(URL, {"value": 1})
+        await e.cache.fresh(SOURCE, None, sla_s=30)
+        e.internet.serves(URL, fails_later)
+        e.clock.advance(25)
+        assert (await e.cache.fresh(SOURCE, None, sla_s=30)).value.value == 1
+        await entered.wait()
+        e.clock.advance(60)  # the answer grows too old while it is refreshed
+        told = []
+
+        async def ask(sla_s):
+            try:
+                told.append((await e.cache.fresh(SOURCE, None, sla_s=sla_s)).failure)
+            except SourceError as error:
+                told.append(type(error))
+
+        async with anyio.create_task_group() as tasks:
+            for sla_s in (30, 300):
+                tasks.start_soon(ask, sla_s)
+            await anyio.wait_all_tasks_blocked()
+            leave.set()
+        assert set(told) == {SourceDown, "http_500"}
+
+
 async def test_a_failed_refresh_within_the_sla_gives_the_older_answer_and_says_why():
     async with engine() as e:
         e.internet.serves(URL, {"value": 1})

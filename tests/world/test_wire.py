@@ -8,7 +8,7 @@ import pytest
 from tests.world.toy import T, plain_get
 from toolserver.world.model import Reply
 from toolserver.world.rendering import RenderedReply
-from toolserver.world.wire import BODY_MOST, Received, RequestTooLarge, respond
+from toolserver.world.wire import BODY_MOST, Received, RequestTooLarge, Wire, respond
 
 PAGE = RenderedReply.of(Reply(b"0123456789" * 60, 200, "text/plain", last_modified=T))
 
@@ -75,3 +75,14 @@ async def test_a_request_body_is_read_up_to_its_bound(world):
 
 async def test_what_is_not_http_is_answered_with_400(world):
     assert (await world.raw(b"\x16\x03\x01 hello\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
+
+
+async def test_a_connection_that_is_closed_already_is_closed_once_more_without_a_word():
+    class Closed:
+        def extra(self, name, default=None):
+            return default
+
+        async def send_eof(self):
+            raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
+
+    await Wire(Closed()).close()

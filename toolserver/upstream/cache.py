@@ -86,7 +86,7 @@ class SourceCache:
             freshness = judge(source, fetched_at=kept.fetched_at, dated=kept.dated, now=now, sla_s=0)
             if not freshness.stale:
                 if freshness.age_s > REFRESH_AHEAD * source.fresh_s:
-                    self._single_flight.start(key, lambda: self._refresh_ahead(source, query, key, is_chosen))
+                    self._single_flight.start(key, lambda: self._fetch(source, query, key, is_chosen))
                 return kept.make_answer()
         too_old = (
             kept is None or judge(source, fetched_at=kept.fetched_at, dated=kept.dated, now=now, sla_s=sla_s).stale
@@ -151,15 +151,7 @@ class SourceCache:
 
     def _ask_later(self, source: Source[Any, Any], query: Any, key: Hashable) -> None:
         """Let a request wait for its turn without a caller: the turn may be too far away at every call."""
-        self._single_flight.start(key, lambda: self._refresh_ahead(source, query, key, False, LATER_S))
-
-    async def _refresh_ahead(
-        self, source: Source[Any, Any], query: Any, key: Hashable, is_chosen: bool, patience_s: float | None = None
-    ) -> Fetched | None:
-        try:
-            return await self._fetch(source, query, key, is_chosen, patience_s)
-        except SourceError:
-            return None  # the fetcher has logged and counted it; the old answer is still fresh
+        self._single_flight.start(key, lambda: self._fetch(source, query, key, False, LATER_S))
 
     async def _fetch(
         self, source: Source[Any, Any], query: Any, key: Hashable, is_chosen: bool, patience_s: float | None = None

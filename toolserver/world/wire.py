@@ -196,6 +196,9 @@ class Wire:
     async def close(self) -> None:
         """Close after the client has received everything that was sent."""
         with anyio.move_on_after(DRAIN_S):
-            await self._stream.send_eof()
+            try:
+                await self._stream.send_eof()
+            except RuntimeError:  # how uvloop says that the connection is closed already
+                return
             while True:
                 await self._stream.receive()
