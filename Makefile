@@ -6,7 +6,8 @@
 # make serve  the service on live upstreams
 # make lock   the lock files anew, after a change of dependencies
 # make lint   style, types, import directions, known unsafe code
-# make bench  the hot path, paid calls and the ledger against their peers, as tables
+# make bench  every bar of docs/performance.md, the worst first; ARGS="--rows 1,9 --save FILE.json" passes flags on
+# make peers  web frameworks to compare with, in an environment of their own
 
 WORKERS ?= auto
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -16,7 +17,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
         -c constraints.txt pyproject.toml
 
-.PHONY: demo test pythons mutants serve lint lock bench clients clean
+.PHONY: demo test pythons mutants serve lint lock bench peers clients clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/toolserver demo $(ARGS)
@@ -57,14 +58,20 @@ lint: $(VENV)/.dev
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive toolserver tools rest_bridge catalog
 
 bench: $(VENV)/.dev
-	@failed=0; for part in "bench $(ARGS)" bench.ledger bench.cold bench.in_process; do \
-	  $(BIN)/python -m $$part || failed=1; done; exit $$failed
+	@$(BIN)/python -m bench $(ARGS)
+
+peers: bench/.venv-peers
+
+bench/.venv-peers: bench/peers.txt
+	@$(PYTHON) -m venv $@
+	@$@/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
 
 clients: $(VENV)/.dev
 	@tests/live/clients/install
 
 clean:
-	rm -rf $(VENV) .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/live/clients/node_modules tests/live/clients/.venv-mcp1 tests/live/clients/.venv-tlog tests/live/clients/.venv-wheel
+	rm -rf $(VENV) .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/live/clients/node_modules tests/live/clients/.venv-mcp1 tests/live/clients/.venv-tlog tests/live/clients/.venv-wheel bench/.venv-peers
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed")'

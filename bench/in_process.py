@@ -1,4 +1,4 @@
-"""`python -m bench.in_process`: what routing and policies cost a call, and what a refusal costs, without a server.
+"""Rows 2 and 21; `python -m bench.in_process`: what routing, policies and refusals cost, without a server.
 
 The whole service runs in this process on the simulated world; requests are given to its ASGI callable, and their CPU
 time is taken. The rows "limits on", "behind a proxy" and "with a token" have what a deployed service has.
@@ -16,6 +16,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.judge import Bar, Effort, Line, Table, Verdict
 from bench.processes import python, started
 from toolserver.app import Service, ServiceParts
 from toolserver.settings import Settings
@@ -149,13 +150,33 @@ async def refusals(app: Any) -> list[InProcessRow]:
     return rows
 
 
-def main() -> None:
-    """Print the table, and exit with 1 when a bar is missed."""
+REFUSALS = ("404", "402", "429", "unknown tool", "429 over MCP")
+
+
+def measure_all() -> list[InProcessRow]:
+    """Every row, on a world of its own."""
     with (
         tempfile.TemporaryDirectory(prefix="toolserver-bench-") as name,
         started(python("-m", "toolserver", "world", "--port", "0")) as world,
     ):
-        rows = asyncio.run(measure(Path(name), f"http://127.0.0.1:{world.port}"))
+        return asyncio.run(measure(Path(name), f"http://127.0.0.1:{world.port}"))
+
+
+def judge(effort: Effort) -> Verdict:
+    """Routing and policies, and refusals."""
+    rows = measure_all()
+    bars = [
+        Bar(21 if row.name in REFUSALS else 2, f"{row.name}, in process", row.us, row.bar, "µs")
+        for row in rows
+        if row.bar is not None
+    ]
+    lines = [Line(row.name, row.us, row.us, row.us) for row in rows]
+    return Verdict(bars, [Table("in-process", "What a call costs in process, without a server", "µs of CPU", lines)])
+
+
+def main() -> None:
+    """Print the table, and exit with 1 when a bar is missed."""
+    rows = measure_all()
     print(f"{'in process, no server':28} {'CPU µs/call':>12} {'bar':>6}")
     for row in rows:
         print(f"{row.name:28} {row.us:12.1f} {'-' if row.bar is None else f'{row.bar:g}':>6}")

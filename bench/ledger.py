@@ -1,4 +1,4 @@
-"""`python -m bench.ledger [--seconds N] [--rounds N] [--json FILE]`: charges a second, alone, durable.
+"""Row 9; `python -m bench.ledger [--seconds N] [--rounds N] [--json FILE]`: charges a second, alone, durable.
 
 Three ways to charge a call to one of 1,000 tokens, into the same tables, all with synchronous=FULL, taking turns:
   usual     aiosqlite, one transaction a call, as most services write it
@@ -22,6 +22,7 @@ from pathlib import Path
 
 import aiosqlite
 
+from bench.judge import Bar, Effort, Line, Table, Verdict
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
 from toolserver.ledger.sqlite import open_ledger
@@ -172,6 +173,25 @@ def shown(rows: list[Row]) -> str:
         ratios = f"{rate / statistics.median(base.per_s):.1f} | {statistics.median(base.cpu_us) / cpu:.1f}"
         lines.append(f"| {row.way} | {row.callers} | {rate:,.0f} | {p50:.2f} | {p99:.2f} | {cpu:.0f} | {ratios} |")
     return "\n".join(lines)
+
+
+def judge(effort: Effort) -> Verdict:
+    """The rate of charges against the usual way, and how long a caller waits for one."""
+    with tempfile.TemporaryDirectory(prefix="toolserver-bench-") as folder:
+        rows, _ = asyncio.run(rounds(Path(folder), seconds=effort.seconds, count=effort.rounds))
+    ours, usual = ({row.way: row for row in rows if row.callers == 64}[way] for way in ("charge", "usual"))
+    times = statistics.median(ours.per_s) / statistics.median(usual.per_s)
+    lines = [
+        Line(row.way, statistics.median(row.per_s), min(row.per_s), max(row.per_s), f"{row.callers} callers")
+        for row in sorted(rows, key=lambda row: row.callers)
+    ]
+    table = Table("ledger", "Durable charges a second, without a server", "charges/s", lines, "", True, ("usual",))
+    p99 = statistics.median(ours.p99_ms)
+    bars = [
+        Bar(9, "charges / aiosqlite, 64 callers, rate", times, 25, "x", at_least=True),
+        Bar(9, "a charge, 64 callers, p99", p99, 10, "ms"),
+    ]
+    return Verdict(bars, [table])
 
 
 def main() -> None:

@@ -3,8 +3,9 @@
 import asyncio
 import re
 import secrets
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 FRESH = "<fresh>"  # in a request: something else each time
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
@@ -17,16 +18,22 @@ class Load:
     done: int = 0
     bad: int = 0
     seconds: float = 0.0
+    took_ms: list[float] = field(default_factory=list)
 
 
 class _Connection(asyncio.Protocol):
     def __init__(self, make: Callable[[], bytes], load: Load, total: int, finished: asyncio.Future[None]) -> None:
         self._make, self._load, self._total, self._finished = make, load, total, finished
         self._buffer = b""
+        self._asked_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
-        transport.write(self._make())  # type: ignore[attr-defined]
+        self._ask()
+
+    def _ask(self) -> None:
+        self._asked_at = time.perf_counter()
+        self._transport.write(self._make())  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -41,11 +48,12 @@ class _Connection(asyncio.Protocol):
             self._load.bad += 1
         self._buffer = self._buffer[end:]
         self._load.done += 1
+        self._load.took_ms.append((time.perf_counter() - self._asked_at) * 1e3)
         if self._load.done >= self._total:
             if not self._finished.done():
                 self._finished.set_result(None)
         else:
-            self._transport.write(self._make())  # type: ignore[attr-defined]
+            self._ask()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._finished.done():

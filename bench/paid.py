@@ -1,4 +1,4 @@
-"""`python -m bench.paid`: what a paid call costs beside a free one, and what of it signing, fsync and header bytes are.
+"""Rows 7, 8, 18, 19 and 20: what a paid call costs beside a free one, and what of it signing, fsync and headers are.
 
 The same call without books, and with the books written in the usual way, are measured beside it.
 """
@@ -9,9 +9,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from urllib.request import Request, urlopen
 
+from bench.judge import Bar, Effort, Table, Verdict
 from bench.load import FRESH
 from bench.processes import CORES, Server, python, started
-from bench.rows import Row, Targets, get, measure, paid, post, show
+from bench.rows import Row, get, lines_of, measure, paid, post
 
 WAYS = {
     "paid call": "ours",
@@ -21,17 +22,11 @@ WAYS = {
     "the same, aiosqlite": "usual",
 }
 MCP_CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "premium_briefing", "arguments": {}}}
-TARGETS: Targets = {
-    ("paid call", "the same, no books"): {"hypercorn": 0.80, "uvicorn": 0.55},
-    ("paid call", "free call"): {"hypercorn": 0.80},
-    ("paid call", "paid call over MCP"): {"hypercorn": 0.87, "uvicorn": 0.87},
-    ("the same, with a key", "paid call"): {"hypercorn": 0.80, "uvicorn": 0.80},
-    ("paid call", "the same, aiosqlite"): {"hypercorn": 3, "uvicorn": 6},
-}
+UNBOOKED = "the same, no books"
 PAID, FREE = "/api/pro/briefing", "/api/briefing"
 
 
-def paid_calls(kind: str, *, requests: int, rounds: int) -> dict[str, Row]:
+def measure_paid_calls(kind: str, *, requests: int, rounds: int) -> dict[str, Row]:
     """A cached answer sold in each way, and a free one, under one HTTP server, alternating."""
     core = CORES[0] if len(CORES) > 1 else None
     if len(CORES) > 1:
@@ -57,8 +52,10 @@ def paid_calls(kind: str, *, requests: int, rounds: int) -> dict[str, Row]:
             urlopen(Request(f"http://127.0.0.1:{found.port}{PAID}", headers=auth)).read()
             runs.append((name, found, paid(PAID, found.ready["token"]), requests // (4 if way == "usual" else 1)))
         urlopen(f"http://127.0.0.1:{runs[0][1].port}{FREE}").read()
-        token = runs[0][1].ready["token"]
+        token, unbooked = runs[0][1].ready["token"], next(found for name, found, *_ in runs if name == UNBOOKED)
         bearer = {"authorization": f"Bearer {token}"}
+        other = {"authorization": f"Bearer {unbooked.ready['token']}"}
+        runs.append((f"{UNBOOKED}, over MCP", unbooked, post("/api/mcp", MCP_CALL, **other), requests))
         runs.append(("the same, with a key", runs[0][1], paid(PAID, token, **{"idempotency-key": FRESH}), requests))
         runs.append(("the same, by reference", runs[0][1], paid(PAID, token, prefer="receipt=reference"), requests))
         runs.append(("paid call over MCP", runs[0][1], post("/api/mcp", MCP_CALL, **bearer), requests))
@@ -83,8 +80,48 @@ def show_shares(kind: str, rows: dict[str, Row]) -> dict[str, float]:
     return found
 
 
-if __name__ == "__main__":
-    for server in ("hypercorn", "uvicorn"):
-        measured = paid_calls(server, requests=4000, rounds=3)
-        show(server, measured, TARGETS)
-        show_shares(server, measured)
+LEAST: tuple[tuple[int, str, str, dict[str, float]], ...] = (  # row, ours, the other, the share of its CPU to reach
+    (7, "paid call", UNBOOKED, {"hypercorn": 0.90, "uvicorn": 0.75}),
+    (7, "paid call over MCP", f"{UNBOOKED}, over MCP", {"hypercorn": 0.90, "uvicorn": 0.75}),
+)
+MOST: tuple[tuple[int, str, str, float], ...] = (  # row, ours, the other, the multiple of its CPU that is allowed
+    (18, "paid call over MCP", "paid call", 1.15),
+    (19, "the same, with a key", "paid call", 1.25),
+)
+OTHERS = (UNBOOKED, f"{UNBOOKED}, over MCP", "the same, aiosqlite", "free call")
+TIMES_USUAL = {"hypercorn": 3.0, "uvicorn": 6.0}
+MOST_US = 120.0
+
+
+def bars_of(kind: str, rows: dict[str, Row]) -> list[Bar]:
+    """The rows that these figures decide."""
+    found = [
+        Bar(row, f"{ours} / {other}, CPU", rows[other].cpu / rows[ours].cpu, least[kind], at_least=True, server=kind)
+        for row, ours, other, least in LEAST
+    ]
+    usual = rows["paid call"].rate / rows["the same, aiosqlite"].rate
+    found.append(Bar(8, "paid calls / aiosqlite, rate", usual, TIMES_USUAL[kind], "x", at_least=True, server=kind))
+    found += [
+        Bar(row, f"{ours} / {other}, CPU", rows[ours].cpu / rows[other].cpu, most, "x", server=kind)
+        for row, ours, other, most in MOST
+    ]
+    if kind == "uvicorn":
+        found.append(Bar(20, "a paid call over REST, CPU", rows["paid call"].cpu, MOST_US, "µs", server=kind))
+    return found
+
+
+def judge(effort: Effort) -> Verdict:
+    """Measure under each HTTP server."""
+    found, lines, waits = Verdict(), [], []
+    for kind in effort.servers:
+        rows = measure_paid_calls(kind, requests=effort.requests // 2, rounds=effort.rounds)
+        found.bars += bars_of(kind, rows)
+        lines += lines_of(rows.values(), kind)
+        waits += lines_of(rows.values(), kind, "p99_ms")
+        show_shares(kind, rows)
+    note = "One core for the server, 32 kept connections, limits off."
+    found.tables += [
+        Table("paid-cpu", "A cached answer sold: CPU of the server", "µs a call", lines, note, False, OTHERS),
+        Table("paid-p99", "The same: 99 of 100 callers wait at most", "ms", waits, note, False, OTHERS),
+    ]
+    return found

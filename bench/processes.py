@@ -24,10 +24,18 @@ class Server:
     port: int
     ready: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
     def cpu_us(self) -> float:
         """CPU time used so far, user and system, in microseconds (10 ms resolution)."""
         fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) * TICK_US
+
+    def descriptors(self) -> int:
+        """How many files and connections are open."""
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def memory_mb(self) -> float:
         status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")

@@ -3,10 +3,11 @@
 import asyncio
 import json
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from bench.judge import Line
 from bench.load import run
 from bench.processes import Server
 
@@ -15,17 +16,17 @@ LEGACY = {
     "accept": "application/json, text/event-stream",
     "mcp-protocol-version": "2025-11-25",
 }
-Targets = Mapping[tuple[str, str], Mapping[str, float]]
-"""(ours, peer): the share of the peer's rate, or the multiple of it, that must be reached, by server."""
 
 
 @dataclass
 class Row:
-    """One stack under one server, over the rounds."""
+    """One stack under one server, over the rounds: CPU µs of its process and answers a second, p50 and p99 in ms."""
 
     name: str
     cpu_us: list[float] = field(default_factory=list)
     per_s: list[float] = field(default_factory=list)
+    p50_ms: list[float] = field(default_factory=list)
+    p99_ms: list[float] = field(default_factory=list)
 
     @property
     def cpu(self) -> float:
@@ -52,30 +53,21 @@ def post(path: str, message: Any, **headers: str) -> bytes:
     return f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
-def measure(row: Row, server: Server, request: bytes, requests: int) -> None:
-    """One round: a short warm-up, then so many requests."""
-    asyncio.run(run(server.port, request, total=max(500, requests // 10)))
+def measure(row: Row, server: Server, request: bytes, requests: int, connections: int = 32) -> None:
+    """One round: a short warm-up, then so many requests. Raises SystemExit for answers that are not 200."""
+    asyncio.run(run(server.port, request, total=max(500, requests // 10), connections=connections))
     before = server.cpu_us()
-    load = asyncio.run(run(server.port, request, total=requests))
+    load = asyncio.run(run(server.port, request, total=requests, connections=connections))
     if load.bad:
         raise SystemExit(f"{row.name}: {load.bad} of {load.done} answers were not 200")
     row.cpu_us.append((server.cpu_us() - before) / load.done)
     row.per_s.append(load.done / load.seconds)
+    took = sorted(load.took_ms)
+    row.p50_ms.append(took[len(took) // 2])
+    row.p99_ms.append(took[int(len(took) * 0.99)])
 
 
-def show(kind: str, rows: dict[str, Row], targets: Targets) -> list[dict[str, Any]]:
-    """Print one server's tables; return the comparisons."""
-    print(f"\n{kind}, one core, 32 connections\n")
-    print(f"{'':28} {'CPU µs/call':>12} {'calls/s':>10}")
-    for row in rows.values():
-        spread = f"[{min(row.cpu_us):.1f}..{max(row.cpu_us):.1f}]"
-        print(f"{row.name:28} {row.cpu:12.1f} {row.rate:10,.0f}   {spread}")
-    print(f"\n{'':52} {'by CPU':>8} {'by calls/s':>11} {'target':>8}")
-    found = []
-    for (ours, peer), target in targets.items():
-        by_cpu, by_rate = rows[peer].cpu / rows[ours].cpu, rows[ours].rate / rows[peer].rate
-        wanted = f"{target[kind]:8.2f}" if kind in target else f"{'-':>8}"
-        print(f"{ours:16} / {peer:33} {by_cpu:8.2f} {by_rate:11.2f} {wanted}")
-        named = {"server": kind, "ours": ours, "peer": peer, "target": target.get(kind)}
-        found.append(named | {"by_cpu": by_cpu, "by_rate": by_rate})
-    return found
+def lines_of(rows: Iterable[Row], group: str, what: str = "cpu_us") -> list[Line]:
+    """The lines of a table: one list of a row's figures each."""
+    found = [(row.name, getattr(row, what)) for row in rows]
+    return [Line(name, statistics.median(values), min(values), max(values), group) for name, values in found]

@@ -1,4 +1,4 @@
-"""`python -m bench.webhooks [--seconds N] [--json FILE]`: what push delivery can do on this machine.
+"""Rows 13 and 14; `python -m bench.webhooks [--seconds N] [--json FILE]`: what push delivery can do on this machine.
 
 claim     due subscriptions claimed a second, and the time per row, with 1,000 and with 100,000 stored
 look      a look at the queue when nothing is due, with 100,000 stored
@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 import msgspec
 from yarl import URL
 
+from bench.judge import Bar, Effort, Line, Table, Verdict
 from toolserver.clock import SystemClock
 from toolserver.storage.migrate import migrate
 from toolserver.webhooks import sqlite_tables
@@ -93,7 +94,7 @@ def look_empty(db: sqlite3.Connection, times: int = 1000) -> float:
     return (time.process_time() - started) / times
 
 
-def judge(count: int = 10_000) -> float:
+def judge_conditions(count: int = 10_000) -> float:
     """Seconds to judge so many stored conditions on one payload; the best of five."""
     stored = [(encode_condition(WebhookCondition("a.b", above=10)), msgspec.json.encode(ConditionState()))] * count
     decode = msgspec.json.Decoder(ConditionState).decode
@@ -183,13 +184,29 @@ def measure_all(seconds: float) -> dict[str, float]:
         "claim_us_per_row_1e5": 1e6 * claim_all(many, 100_000),
         "claim_added_mb_1e5": resident_mb() - before,
         "empty_look_us_1e5": 1e6 * look_empty(many),
-        "judge_10000_ms": 1e3 * judge(),
+        "judge_10000_ms": 1e3 * judge_conditions(),
     }
     for name, headers in (("new", {"Connection": "close"}), ("kept", {})):
         rates = [with_receiver(partial(send, seconds=seconds, headers=headers)) for _ in range(ROUNDS)]
         rate, cpu_us = max(rate for rate, _ in rates), min(cpu for _, cpu in rates)
         found |= {f"send_per_s_{name}_connections": rate, f"send_cpu_us_{name}_connections": cpu_us}
     return found
+
+
+def judge(effort: Effort) -> Verdict:
+    """What a claim costs among many subscriptions, and how many deliveries one process makes."""
+    found = measure_all(effort.seconds)
+    ratio = found["claim_us_per_row_1e5"] / found["claim_us_per_row_1e3"]
+    bars = [
+        Bar(13, "a claim among 100,000 / among 1,000", ratio, 1.5, "x"),
+        Bar(13, "a look when nothing is due", found["empty_look_us_1e5"] / 1e3, 0.5, "ms"),
+        Bar(14, "deliveries, new connections", found["send_per_s_new_connections"], 2000, "/s", at_least=True),
+        Bar(14, "deliveries, kept connections", found["send_per_s_kept_connections"], 5000, "/s", at_least=True),
+    ]
+    kinds = ("new", "kept")
+    lines = [Line(f"{kind} connections", *[found[f"send_per_s_{kind}_connections"]] * 3) for kind in kinds]
+    table = Table("webhooks", "Webhooks of 2 KB delivered by one process", "deliveries/s", lines, more=True)
+    return Verdict(bars, [table])
 
 
 def main() -> None:

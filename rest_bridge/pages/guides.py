@@ -82,10 +82,12 @@ class Guides:
         return finish_tokens(parser, fold_tables(tokens))
 
     def _lead_links(self, inline: "list[Token]") -> None:
-        """Links between documents lead to their pages; one that leads to no page stays as words."""
+        """Links between documents lead to their pages; one that leads to no page stays as words, and so do pictures."""
         opened: list[Token] = []
         for token in inline:
-            if token.type == "link_open":
+            if token.type == "image":  # its file is beside the document, and not among what is served
+                token.type, token.children = "text", None
+            elif token.type == "link_open":
                 opened.append(token)
                 address = self._address(str(token.attrs.pop("href")))
                 if address is None:

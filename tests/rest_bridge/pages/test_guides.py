@@ -58,6 +58,13 @@ def test_links_lead_to_pages_and_others_become_words():
     assert "<b>about" not in body
 
 
+def test_pictures_are_named_and_not_loaded():
+    found = Guides(SOURCES | {"one": "# One\n\nSee ![speed, in ms](performance/speed.svg) here.\n"}, TINY, FACTS)
+    body = found.documents()["/docs/one"].body.decode()
+    assert "See speed, in ms here." in body
+    assert "speed.svg" not in body
+
+
 def test_headings_have_ids_that_stand_once():
     ids = Page(FOUND["/docs/one"].body).ids
     assert {"more-words", "more-words-1"} <= set(ids)

@@ -1,0 +1,194 @@
+"""The 26 bars of a fast service, what was measured of them, and the verdict: the worst first."""
+
+import importlib
+import importlib.util
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+ROWS = {
+    1: "a free cached answer, everything on, against a bare app that sends the same bytes",
+    2: "routing and policies in process",
+    3: "MCP tools/call against FastMCP",
+    4: "MCP tools/call against the SDK's low-level server",
+    5: "MCP tools/call against REST",
+    6: "a free cached answer against FastAPI with the same policies",
+    7: "a paid call against the same call without books",
+    8: "a paid call against aiosqlite with a transaction a call",
+    9: "the ledger alone, 64 callers",
+    10: "the ledger in PostgreSQL, 64 callers",
+    11: "1,000 callers at once for an answer that nobody has",
+    12: "ten sources of 20 ms composed",
+    13: "due webhooks claimed",
+    14: "webhooks delivered",
+    15: "from the start to the first answer",
+    16: "memory of an idle server",
+    17: "libraries that an idle server has not loaded",
+    18: "a paid call over MCP against REST",
+    19: "a paid call with an Idempotency-Key against one without",
+    20: "a paid call over REST",
+    21: "refusals in process",
+    22: "bytes on disk",
+    23: "waits for our own pacing",
+    24: "metadata against data",
+    25: "1,000 connections against 32",
+    26: "limits in Redis, and two workers",
+}
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What was measured of a row, and the bar it is held to. `server` is None where it is the same under each."""
+
+    row: int
+    what: str
+    value: float
+    bar: float
+    unit: str = ""
+    at_least: bool = False
+    server: str | None = None
+
+    @property
+    def reached(self) -> float:
+        """How far the bar is reached: 1 or more is enough."""
+        part, whole = (self.value, self.bar) if self.at_least else (self.bar, self.value)
+        return part / whole if whole else float("inf")
+
+    @property
+    def is_missed(self) -> bool:
+        return self.value < self.bar if self.at_least else self.value > self.bar
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a table: the median over the rounds, and the least and the most."""
+
+    label: str
+    value: float
+    low: float
+    high: float
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Figures that belong beside each other. `name` is that of its picture; more is better where `more`.
+
+    `others` are the labels of what is not ours.
+    """
+
+    name: str
+    title: str
+    unit: str
+    lines: Sequence[Line]
+    note: str = ""
+    more: bool = False
+    others: Sequence[str] = ()
+
+
+@dataclass
+class Verdict:
+    """What a part found."""
+
+    bars: list[Bar] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+
+    def add(self, other: "Verdict") -> None:
+        self.bars += other.bars
+        self.tables += other.tables
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured."""
+
+    requests: int = 8000
+    rounds: int = 3
+    servers: tuple[str, ...] = ("hypercorn", "uvicorn")
+    seconds: float = 2.0
+
+
+PARTS: dict[str, frozenset[int]] = {
+    "bench.hot_path": frozenset({1, 3, 4, 5}),
+    "bench.in_process": frozenset({2, 21}),
+    "bench.frameworks": frozenset({6}),
+    "bench.paid": frozenset({7, 8, 18, 19, 20}),
+    "bench.ledger": frozenset({9}),
+    "bench.instances": frozenset({10, 26}),
+    "bench.misses": frozenset({11}),
+    "bench.compose": frozenset({12}),
+    "bench.webhooks": frozenset({13, 14}),
+    "bench.start": frozenset({15, 16, 17}),
+    "bench.disk": frozenset({22}),
+    "bench.pacing": frozenset({23}),
+    "bench.metadata": frozenset({24}),
+    "bench.connections": frozenset({25}),
+}
+"""Which module measures which rows: its `judge(effort)` returns a `Verdict`. A module that is not there is left out."""
+
+
+class NotHere(Exception):
+    """What a part needs is not on this machine; the text says what."""
+
+
+def judge_rows(rows: Iterable[int], effort: Effort) -> tuple[Verdict, dict[int, str]]:
+    """Measure the parts that these rows need. Returns what was found, and why the other rows were not measured."""
+    wanted, found, left_out = set(rows), Verdict(), dict[int, str]()
+    for name, measured in PARTS.items():
+        if not wanted & measured:
+            continue
+        why = f"{name} is not there"
+        if importlib.util.find_spec(name) is not None:
+            begun = time.monotonic()
+            print(f"{name} …", file=sys.stderr, flush=True)
+            try:
+                found.add(importlib.import_module(name).judge(effort))
+                print(f"{name} took {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
+                continue
+            except NotHere as missing:
+                why = str(missing)
+        left_out |= dict.fromkeys(wanted & measured, why)
+    found.bars = [bar for bar in found.bars if bar.row in wanted]
+    return found, left_out
+
+
+def show_table(table: Table) -> None:
+    """Print a table."""
+    width = max((len(line.label) for line in table.lines), default=0) + 2
+    print(f"\n{table.title} [{table.unit}]")
+    group = ""
+    for line in table.lines:
+        if line.group != group:
+            group = line.group
+            print(f"  {group}")
+        spread = "" if line.low == line.high else f"   [{line.low:,.4g}..{line.high:,.4g}]"
+        print(f"    {line.label:{width}} {line.value:>12,.4g}{spread}")
+
+
+def show_verdict(bars: Iterable[Bar], left_out: dict[int, str]) -> bool:
+    """Print the rows, the worst first. Returns whether all bars are reached."""
+    ordered = sorted(bars, key=lambda bar: bar.reached)
+    print(f"\n{'row':>3}  {'reached':>7}  {'measured':>10}  {'bar':>9}")
+    for bar in ordered:
+        sign = ">=" if bar.at_least else "<="
+        where = f", {bar.server}" if bar.server else ""
+        reached = f"{min(bar.reached, 99.99):7.2f}"
+        mark = "MISSED" if bar.is_missed else ""
+        unit = f" {bar.unit}" if bar.unit else ""
+        print(f"{bar.row:3}  {reached}  {bar.value:10,.3g}  {sign}{bar.bar:7,.4g}{unit}  {bar.what}{where} {mark}")
+    for row, why in sorted(left_out.items()):
+        print(f"{row:3}  not measured: {ROWS[row]}: {why}")
+    return not any(bar.is_missed for bar in ordered)
+
+
+def as_json(verdict: Verdict) -> dict[str, Any]:
+    """What a part found, to be kept."""
+    return {"bars": [asdict(bar) for bar in verdict.bars], "tables": [asdict(table) for table in verdict.tables]}
+
+
+def from_json(found: dict[str, Any]) -> Verdict:
+    """The verdict that was kept."""
+    tables = [Table(**{**table, "lines": [Line(**line) for line in table["lines"]]}) for table in found["tables"]]
+    return Verdict([Bar(**bar) for bar in found["bars"]], tables)

@@ -1,0 +1,201 @@
+"""The page about performance is made of kept figures, and the judge of `python -m bench` says what is missed."""
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from bench import figures
+from bench import judge as judging
+from bench.__main__ import main, read_rows, versions
+from bench.figures import BEGIN, END, FOLDER, KEPT, PAGE, SOAK, draw, pictures, read, shown, write_page, write_rows
+from bench.judge import PARTS, ROWS, Bar, Effort, Line, NotHere, Table, Verdict, as_json, from_json, judge_rows
+from bench.soak import Day, Sample
+from bench.soak_figures import draw_day, write_day
+
+MEND = "python -m bench.figures"
+TABLE = Table(
+    "costs", 'Costs <&> "more"', "µs", [Line("ours", 2, 1, 3, "a"), Line("theirs", 40, 40, 40, "b")], others=("theirs",)
+)
+
+
+def test_the_page_and_its_pictures_are_made_of_the_kept_figures():
+    kept, day, page = read(KEPT), read(SOAK), PAGE.read_text(encoding="utf-8")
+    drawn = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.svg")}
+    if kept is None:  # nothing was measured on a quiet machine yet: then nothing is shown either
+        assert drawn == {}
+        assert f"{BEGIN}\n{END}" in page
+        return
+    assert write_page(page, kept, day) == page, f"the page is not made of the kept figures: {MEND}"
+    assert pictures(kept, day) == drawn, MEND
+    assert all(len(text.encode()) < 50_000 and f"performance/{name}" in page for name, text in drawn.items())
+    measured = {bar["row"] for bar in kept["bars"]}
+    assert measured | {int(row) for row in kept["left_out"]} == ROWS.keys()
+
+
+KEPT_FIGURES = {
+    "at": "2027-01-15",
+    "machine": "2 cores",
+    "command": "python -m bench",
+    "versions": {"fastmcp": "4"},
+    "left_out": {"26": "no Redis"},
+    **as_json(Verdict([Bar(1, "a hit", 1.2, 1.35, "x", server="uvicorn")], [TABLE])),
+}
+
+
+def test_the_page_is_written_anew_by_one_command(tmp_path, monkeypatch):
+    folder, page = tmp_path / "performance", tmp_path / "performance.md"
+    page.write_text(f"# Speed\n\n{BEGIN}\nold\n{END}\n\nThe end.\n")
+    for name, value in {"FOLDER": folder, "PAGE": page, "KEPT": folder / "k.json", "SOAK": folder / "s.json"}.items():
+        monkeypatch.setattr(figures, name, value)
+    given = tmp_path / "given.json"
+    given.write_text(json.dumps(KEPT_FIGURES))
+    with pytest.raises(SystemExit, match="no figures"):
+        figures.main([str(folder / "k.json"), "--soak", str(folder / "s.json")])
+    figures.main([str(given), "--soak", str(folder / "s.json")])
+
+    text = page.read_text()
+    assert text.startswith("# Speed")
+    assert text.endswith("The end.\n")
+    assert "old" not in text
+    assert "| 1 | a hit | uvicorn | 1.2 x | ≤ 1.35 x | yes |" in text
+    assert "not measured: no Redis" in text
+    assert '![Costs <&> "more", in µs](performance/costs.svg)' in text
+    assert (folder / "costs.svg").read_text() == draw(TABLE)
+    again = page.read_text()
+    figures.main([str(folder / "k.json"), "--soak", str(folder / "s.json")])
+    assert page.read_text() == again
+
+
+def test_every_row_is_measured_by_a_part():
+    assert set().union(*PARTS.values()) == ROWS.keys()
+
+
+def test_a_picture_is_well_formed_and_readable_in_dark_and_light():
+    text = draw(TABLE)
+    root = ElementTree.fromstring(text)
+    bars = [node for node in root.iter() if node.tag.endswith("rect")]
+    assert [bar.get("class") for bar in bars] == ["o", "p"]
+    assert float(bars[1].get("width")) == pytest.approx(20 * float(bars[0].get("width")), rel=0.01)
+    assert "prefers-color-scheme:dark" in text
+    assert root.get("aria-label") == TABLE.title
+
+
+@pytest.mark.parametrize(
+    ("bar", "missed", "reached"),
+    [
+        (Bar(1, "x", 2.0, 1.0), True, 0.5),
+        (Bar(1, "x", 1.0, 1.0), False, 1.0),
+        (Bar(1, "x", 3.0, 6.0, at_least=True), True, 0.5),
+        (Bar(1, "x", 6.0, 6.0, at_least=True), False, 1.0),
+        (Bar(1, "x", 0, 0), False, float("inf")),
+        (Bar(1, "x", 1, 0), True, 0.0),
+    ],
+)
+def test_a_bar_is_reached_or_missed(bar, missed, reached):
+    assert (bar.is_missed, bar.reached) == (missed, reached)
+
+
+def test_the_worst_row_comes_first_on_the_page():
+    bars = [Bar(2, "good", 1, 2), Bar(1, "bad", 4, 2), Bar(3, "fair", 2, 2)]
+    lines = list(write_rows(bars, {"26": "no Redis"}))[2:]
+    assert [re.split(r" \| ", line)[1] for line in lines] == ["bad", "fair", "good", ROWS[26]]
+    assert "**missed**" in lines[0]
+    assert "not measured: no Redis" in lines[3]
+
+
+DAY = Day("uvicorn", 20, [Sample(n, 100, 40, 3.0) for n in range(400)], Counter(free_rest=9), Counter({200: 9}), 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"samples": [Sample(n, 100 + n / 20, 40, 3) for n in range(400)]}, "memory rises"),
+        ({"samples": [Sample(n, 100, 40 + n, 3) for n in range(400)]}, "descriptors rise"),
+        ({"samples": [Sample(n, 100, 40, 3 + n) for n in range(400)]}, "p99 rises"),
+        ({"statuses": Counter({500: 1})}, "statuses"),
+        ({"wrong": ["money: 3 != 4"]}, "3 != 4"),
+    ],
+)
+def test_a_day_says_what_grew_and_what_was_wrong(changed, said):
+    assert DAY.judge() == []
+    assert any(said in what for what in replace(DAY, **changed).judge())
+
+
+def test_the_pictures_of_a_day_are_well_formed():
+    day = DAY.as_json()
+    found = draw_day(day)
+    assert found.keys() == {"soak-memory.svg", "soak-descriptors.svg", "soak-p99.svg"}
+    for text in found.values():
+        assert [node for node in ElementTree.fromstring(text).iter() if node.tag.endswith("polyline")]
+        assert len(text.encode()) < 50_000
+    assert "4 receipts were verified. Wrong: nothing." in "\n".join(write_day(day))
+
+
+class _Part:
+    """A part of the bench, as a module would be."""
+
+    def __init__(self, found):
+        self._found = found
+
+    def judge(self, effort):
+        if isinstance(self._found, Exception):
+            raise self._found
+        return Verdict(list(self._found), [TABLE])
+
+
+@pytest.fixture
+def parts(monkeypatch):
+    found = {
+        "bench.one": _Part([Bar(1, "x", 1, 2), Bar(2, "y", 3, 2)]),
+        "bench.two": _Part(NotHere("no nginx")),
+    }
+    monkeypatch.setattr(
+        judging, "PARTS", {"bench.one": frozenset({1, 2}), "bench.two": frozenset({3}), "bench.three": frozenset({4})}
+    )
+    monkeypatch.setattr(judging.importlib.util, "find_spec", lambda name: found.get(name))
+    monkeypatch.setattr(judging.importlib, "import_module", found.__getitem__)
+
+
+def test_rows_that_are_not_asked_for_are_not_judged_and_missing_parts_are_named(parts):
+    verdict, left_out = judge_rows([2, 3, 4], Effort())
+    assert [bar.row for bar in verdict.bars] == [2]
+    assert left_out == {3: "no nginx", 4: "bench.three is not there"}
+    assert judge_rows([3], Effort())[0].bars == []
+
+
+@pytest.mark.parametrize(("rows", "code"), [("1", 0), ("2", 1), ("1-4", 1)])
+def test_the_exit_code_says_whether_a_bar_is_missed(parts, rows, code, tmp_path, capsys):
+    assert main(["--rows", rows, "--save", str(tmp_path / "kept.json")]) == code
+    said = capsys.readouterr().out
+    assert ("MISSED" in said) is bool(code)
+    assert f"fastmcp {versions()['fastmcp']}" in said
+    found = json.loads((tmp_path / "kept.json").read_text())
+    assert as_json(from_json(found)) == {"bars": found["bars"], "tables": found["tables"]}
+    assert pictures(found).keys() == {"costs.svg"}
+
+
+def test_rows_are_numbers_and_spans():
+    assert read_rows("1,9,11-13") == [1, 9, 11, 12, 13]
+    with pytest.raises(ValueError, match="no row 27"):
+        read_rows("27")
+
+
+@pytest.mark.parametrize(("value", "text"), [(0, "0"), (1234.5, "1,234"), (12.345, "12.3"), (0.04567, "0.0457")])
+def test_numbers_have_three_digits_that_matter(value, text):
+    assert shown(value) == text
+
+
+def test_a_page_without_a_place_for_figures_is_refused():
+    with pytest.raises(ValueError, match="no place"):
+        write_page("# nothing\n", {"bars": [], "tables": []})
+
+
+def test_every_module_that_a_row_names_is_there_but_those_of_other_machines():
+    folder = Path(judging.__file__).parent
+    missing = {name for name in PARTS if not folder.joinpath(f"{name.partition('.')[2]}.py").exists()}
+    assert missing <= {"bench.instances"}
