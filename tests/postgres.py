@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 
@@ -139,6 +139,22 @@ class Server:
             self._process.send_signal(how)
             self._process.wait(60)
             self._process = None
+
+    def hang(self) -> None:
+        """Let it and each of its processes stand still: it takes connections, and nothing is answered."""
+        self._signal_all(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it go on after it hung."""
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)  # first, so that it starts no further ones
+        words = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        for word in words:
+            with suppress(ProcessLookupError):
+                os.kill(int(word), number)
 
     def remove(self) -> None:
         """Stop it and delete its folder."""

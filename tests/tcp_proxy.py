@@ -13,15 +13,19 @@ Fate = Literal["pass", "cut", "cut_after", "hang"]
 
 
 class TcpProxy:
-    """Passes on what comes to its `port`. `judge` decides about each piece that a client sends."""
+    """Passes on what comes to its `port`. `judge` decides about each piece that a client sends.
 
-    def __init__(self, host: str, port: int) -> None:
-        self._target = host, port
+    The server is named by host and port, or by the path of its socket. It may be gone for a while: who connects
+    meanwhile is cut.
+    """
+
+    def __init__(self, target: tuple[str, int] | str) -> None:
+        self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.judge: Callable[[bytes], Fate] = lambda sent: "pass"
         self.hangs = threading.Event()  # while set nothing passes, in either direction, and new clients wait too
-        self.delay_s = 0.0
+        self.delay_s = 0.0  # of each piece, in each direction
         self._open: set[socket.socket] = set()
         self._ended = False
         threading.Thread(target=self._accept, daemon=True).start()
@@ -42,12 +46,27 @@ class TcpProxy:
         while not self._ended:
             try:
                 client, _ = self._listener.accept()
-                server = socket.create_connection(self._target)
             except OSError:
                 return
+            try:
+                server = self._connect()
+            except OSError:
+                client.close()
+                continue
             self._open |= {client, server}
             threading.Thread(target=self._pump, args=(client, server, True), daemon=True).start()
             threading.Thread(target=self._pump, args=(server, client, False), daemon=True).start()
+
+    def _connect(self) -> socket.socket:
+        if not isinstance(self._target, str):
+            return socket.create_connection(self._target)
+        server = socket.socket(socket.AF_UNIX)
+        try:
+            server.connect(self._target)
+        except OSError:
+            server.close()
+            raise
+        return server
 
     def _pump(self, source: socket.socket, target: socket.socket, judged: bool) -> None:
         with suppress(OSError):
@@ -78,8 +97,11 @@ class TcpProxy:
 
 
 def proxy_before(url: str) -> tuple[TcpProxy, str]:
-    """A proxy before the server of a URL, and the URL that leads through it."""
+    """A proxy before the server of a URL, and the URL that leads through it; `unix://` is that of a Redis."""
     parts = urlsplit(url)
-    proxy = TcpProxy(parts.hostname or "127.0.0.1", parts.port or 5432)
+    if parts.scheme == "unix":
+        proxy = TcpProxy(parts.path)
+        return proxy, f"redis://127.0.0.1:{proxy.port}"
+    proxy = TcpProxy((parts.hostname or "127.0.0.1", parts.port or 5432))
     user = f"{parts.username}@" if parts.username else ""
     return proxy, parts._replace(netloc=f"{user}127.0.0.1:{proxy.port}").geturl()
