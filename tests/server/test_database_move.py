@@ -25,6 +25,7 @@ from toolserver.storage.high_water import HighWater
 from toolserver.storage.ledger_place import read_place
 from toolserver.storage.move_mark import COPYING, LedgerMoved, MoveMark, read_move, write_move
 from toolserver.storage.postgres import PostgresTerms
+from toolserver.storage.postgres_marks import SharedMarks
 from toolserver.storage.postgres_move import MoveRefused, MoveTarget, MoveUnfinished
 
 live = pytest.mark.live
@@ -75,6 +76,9 @@ async def test_what_was_sold_is_sold_on_from_the_server_and_nowhere_else(folder)
         assert (await money.ledger.charge("c4", token(1), 4, endpoint="/x")).charged == 4
         assert (await money.ledger.charge("c1", token(1), 3, endpoint="/x")).replayed, "it was made in the file"
     assert await anyio.to_thread.run_sync(read_place, terms_of(folder), next_address) == 64
+    marks = await anyio.to_thread.run_sync(SharedMarks(folder / "another", terms_of(folder)).read_all)
+    assert marks["address"] == 64
+    assert "rows" not in marks
     with pytest.raises(MoveRefused, match=r"was moved to .* already"):
         await move(folder)
 

@@ -1,20 +1,34 @@
 """With `database_url` all money is in one database that instances share, or nothing is opened at all."""
 
+from types import SimpleNamespace
+
 import pytest
+from anyio import to_thread
 from pydantic import SecretStr, ValidationError
 
 from tests.calls.parts import START
+from tests.cli.test_purchases import run
+from tests.ledger.ledgers import opened as opened_ledger
 from tests.ledger.ledgers import token
 from tests.postgres import url_of
+from tests.purchases.wallet import XPUB
+from toolserver.cli.books import books
+from toolserver.cli.purchases import purchases
+from toolserver.cli.receipts import receipts
+from toolserver.cli.recover import _list_lost_addresses
+from toolserver.cli.sweep import sweep_plan
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
-from toolserver.errors import PaymentRequired
+from toolserver.errors import PaymentRequired, ToolserverError
 from toolserver.ledger.sqlite import FILE
+from toolserver.receipts.log_state import LogMark
+from toolserver.receipts.transparency_log import begin_log
 from toolserver.server.money import keeps_books, open_money
 from toolserver.server.readiness import Readiness
-from toolserver.server.shared_database import NotOnServer, database_terms, require_one_place
-from toolserver.settings import LedgerSettings, Settings, StorageSettings
+from toolserver.server.shared_database import NotOnServer, database_terms, find_marks, require_one_place
+from toolserver.settings import LedgerSettings, PaymentSettings, Settings, StorageSettings
 from toolserver.settings_scaling import ScalingSettings
+from toolserver.storage.high_water import HighWater
 
 URL = SecretStr("postgresql://me:hunter2@db.example/money")
 
@@ -59,6 +73,60 @@ async def test_a_token_that_one_revokes_is_refused_by_all_within_a_second(tmp_pa
         await one.own.revoke(token_hash(token(1)).hex()[:16], "lost")
         clock.advance(1)
         assert not await two.ledger.knows(token(1))
+
+
+@pytest.mark.live
+async def test_a_log_that_one_begins_has_that_name_at_all_instances(tmp_path):
+    url, clock = url_of(tmp_path), ManualClock(START)
+    async with opened(tmp_path / "a", url, clock) as one:
+        origin = one.evidence.log.origin
+        signed = await one.evidence.log.checkpoint()
+    marks = [find_marks(settings(tmp_path / name, database_url=SecretStr(url)), patient=True) for name in "ab"]
+    await to_thread.run_sync(marks[0].raise_to, "address", 64)
+    assert await to_thread.run_sync(begin_log, marks[0], LogMark(signed.size, signed.root)) == 2
+    assert marks[1].read("address") == 64
+    assert HighWater(tmp_path / "b").read_all() == {}, "it has never been there"
+    async with opened(tmp_path / "b", url, clock) as two:
+        assert two.evidence.log.origin == f"{origin}/2"
+
+
+def test_without_a_database_the_marks_are_those_of_the_data_directory(tmp_path):
+    HighWater(tmp_path).raise_to("address", 5)
+    assert find_marks(Settings(data_dir=tmp_path)).read("address") == 5
+
+
+class Asked(ToolserverError):
+    """The marks were asked for."""
+
+
+def ask(settings, *, patient):
+    assert patient, "a command has time"
+    raise Asked("for all of them")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (sweep_plan, ("--to", "0x" + "11" * 20)),
+        (purchases, ("--unclaimed",)),
+        (books, ("check", "--no-chain")),
+        (receipts, ("begin-log", "--yes")),
+    ],
+)
+async def test_commands_ask_for_the_marks_of_all_instances(tmp_path, monkeypatch, command, words):
+    monkeypatch.setattr("toolserver.server.shared_database.find_marks", ask)
+    async with opened_ledger("sqlite", tmp_path, ManualClock(START)):
+        pass
+    done = await run(command, *words, "--data-dir", tmp_path, xpub=XPUB)
+    assert (done.exit_code, done.stderr) == (1, "Error: for all of them\n")
+
+
+async def test_who_looks_for_lost_addresses_asks_for_them_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("toolserver.server.shared_database.find_marks", ask)
+    async with opened_ledger("sqlite", tmp_path, ManualClock(START)) as ledger:
+        payments = PaymentSettings(xpub=SecretStr(XPUB))
+        with pytest.raises(Asked):
+            await _list_lost_addresses(SimpleNamespace(settings=Settings(payments=payments), file=ledger.file))
 
 
 def test_a_ledger_in_a_file_beside_it_is_no_second_truth(tmp_path):

@@ -23,7 +23,7 @@ from toolserver.storage.postgres_migrate import migrate_server, server_migration
 pytestmark = pytest.mark.live
 ONLY_FILE = {"row_seal", "sqlite_sequence"}  # a seal would be a row that every instance waits for
 ONLY_SERVER = {
-    *("installation", "deposit_number", "published_key"),  # what files of a data directory say
+    *("installation", "deposit_number", "published_key", "mark"),  # what files of a data directory say
     *("ledger_move", "ledger_move_table"),  # how far a move has come
 }
 TYPES = {"INTEGER": "bigint", "TEXT": "text", "BLOB": "bytea"}

@@ -180,11 +180,11 @@ async def _check(settings: "Settings", path: "LedgerPlace", with_chain: bool, ow
     from toolserver.clock import SystemClock
     from toolserver.purchases.service import make_rpc_pool
     from toolserver.receipts.transparency_log import read_mark
+    from toolserver.server.shared_database import find_marks
     from toolserver.server.sqlite_books_check import FollowedLedger, check_books, check_chain
-    from toolserver.storage.high_water import HighWater
     from toolserver.storage.ledger_place import open_place
 
-    clock, mark, followed = SystemClock(), read_mark(HighWater(settings.data_dir)), None
+    clock, mark, followed = SystemClock(), read_mark(find_marks(settings, patient=True)), None
     if owner is not None or settings.ledger.url is not None:
         followed = FollowedLedger(settings.ledger.service, None if owner is None else find_ledger_file(owner))
     async with open_place(path) as file:

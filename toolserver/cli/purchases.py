@@ -141,13 +141,13 @@ def _unclaimed(path: "LedgerPlace", data_dir: Path | None) -> list[dict[str, Any
     from toolserver.purchases.address_numbers import MARK
     from toolserver.purchases.deposits import find_unclaimed
     from toolserver.purchases.sqlite_store import read_deposit_states
-    from toolserver.storage.high_water import HighWater
+    from toolserver.server.shared_database import find_marks
 
     states = read_deposit_states(path)
     quoted = [index for index, state in states if state == "quoted"]
     used = [index for index, state in states if state != "quoted"]
     settings = settings_from(data_dir=data_dir)
-    issued = HighWater(settings.data_dir).read(MARK) or 0
+    issued = find_marks(settings, patient=True).read(MARK) or 0
     find = partial(find_unclaimed, settings.payments, quoted=quoted, used=used, issued=issued, clock=SystemClock())
     return anyio.run(find)
 

@@ -184,14 +184,15 @@ def begin_log(data_dir: Path | None) -> None:
     The new one has a name of its own (its address and a number) and begins with the leaves there are. The last
     checkpoint of the old one stays true of the old one, which is never signed again.
     """
-    from toolserver.cli.load_settings import explain_errors, find_ledger
+    from toolserver.cli.load_settings import explain_errors, find_ledger, settings_from
     from toolserver.receipts.sqlite_log import read_log_state
     from toolserver.receipts.transparency_log import begin_log, read_mark
-    from toolserver.storage.high_water import HighWater
+    from toolserver.server.shared_database import find_marks
 
     folder = find_data_dir(data_dir)
     with explain_errors():
-        state, marks = read_log_state(find_ledger(folder)), HighWater(folder)
+        state = read_log_state(find_ledger(folder))
+        marks = find_marks(settings_from(data_dir=folder), patient=True)
         kept = read_mark(marks)
         if kept is None or state.size >= kept.size:
             raise click.ClickException("the log is not shorter than what was signed: there is nothing to begin")

@@ -166,12 +166,12 @@ async def _list_lost_addresses(desk: Desk) -> set[bytes]:
     from toolserver.purchases.address_numbers import MARK
     from toolserver.purchases.deposit import DepositKey
     from toolserver.purchases.sqlite_store import SqlitePurchaseStore
-    from toolserver.storage.high_water import HighWater
+    from toolserver.server.shared_database import find_marks
 
     settings = desk.settings.payments
     if settings.xpub is None:
         raise ValueError("deposit addresses cannot be computed without payments.xpub, which they come from")
     key, known = DepositKey(settings.xpub.get_secret_value()), await SqlitePurchaseStore(desk.file).list_deposits()
-    issued = HighWater(desk.settings.data_dir).read(MARK) or 0
+    issued = find_marks(desk.settings, patient=True).read(MARK) or 0
     lost = set(range(settings.first_index, issued)) - {number for number, _ in known}
     return {key.address(number) for number in lost}

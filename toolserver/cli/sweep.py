@@ -63,10 +63,10 @@ async def _plan(settings: "Settings", path: "LedgerPlace", given: dict[str, Any]
     from toolserver.purchases.address_numbers import MARK
     from toolserver.purchases.deposits import plan_worthwhile_sweep
     from toolserver.purchases.sqlite_store import read_deposit_states, read_deposits
-    from toolserver.storage.high_water import HighWater
+    from toolserver.server.shared_database import find_marks
 
     known, states = read_deposits(path), dict(read_deposit_states(path))
-    issued = HighWater(settings.data_dir).read(MARK) or 0
+    issued = find_marks(settings, patient=True).read(MARK) or 0
     facts: dict[str, Any] = {"known": known, "states": states, "issued": issued}
     return await plan_worthwhile_sweep(settings.payments, **facts, clock=SystemClock(), **given)
 

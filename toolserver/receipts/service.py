@@ -44,13 +44,16 @@ class ReceiptService:
         algorithm: Algorithm = "EdDSA",
         find_account: Callable[[str], Awaitable[str | None]] | None = None,
         keys_dir: Path | None = None,
+        marks: HighWater | None = None,
     ) -> None:
-        """`find_account` gives the SHA-256 (hex) of the token that another one replaces."""
+        """`find_account` gives the SHA-256 (hex) of the token that another one replaces. `marks` are those of the data
+        directory, unless instances have them in common. Raises MarksBroken; StorageFailed: they cannot be read.
+        """
         self._store, self._clock, self._find_account = store, clock, find_account
         self._ring = KeyRing(find_key_file(data_dir, keys.RECEIPT_KEYS, keys_dir), clock)
         url = urlsplit(base_url)
         log_keys = KeyRing(find_key_file(data_dir, keys.LOG_KEYS, keys_dir), clock)
-        marks = HighWater(data_dir)
+        marks = marks or HighWater(data_dir)
         self.rings: dict[str, KeyRing] = {"receipts": self._ring, "log": log_keys}
         origin = name_log(f"{url.netloc}{url.path.rstrip('/')}{LOG_PATH}", marks)
         self.log = TransparencyLog(store, log_keys, origin=origin, clock=clock, marks=marks)

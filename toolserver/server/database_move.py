@@ -25,6 +25,7 @@ from toolserver.storage.kept_tables import list_kept_tables
 from toolserver.storage.move_mark import COMPLETE, COPYING, MoveMark, forget_move, read_move, write_move
 from toolserver.storage.postgres import PostgresTerms
 from toolserver.storage.postgres_move import MoveRefused, MoveTarget, count_sealed, open_source, open_target
+from toolserver.storage.sealed_file import MARK as ROWS
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +56,9 @@ def move_database(data_dir: Path, terms: PostgresTerms, report: Report = lambda 
         if state == COPYING:
             for table in list_kept_tables():
                 target.copy(table, source, lambda name, rows: report("copied", rows))
-            target.set_counters(HighWater(data_dir).read(ADDRESS) or 0)
+            marks = HighWater(data_dir).read_all()
+            target.set_counters(marks.get(ADDRESS) or 0)
+            target.set_marks({name: value for name, value in marks.items() if name != ROWS})
         copied_s, copied = time.monotonic() - began, target.count_copied() - before
         compared = time.monotonic()
         facts = _compare(read_facts(source, lambda name, rows: report("compared", rows)), target, report)

@@ -30,12 +30,11 @@ from toolserver.receipts.service import ReceiptService
 from toolserver.receipts.transparency_log import CLOSE_EVERY_S
 from toolserver.server.background_tasks import repeat
 from toolserver.server.receipts import open_receipts
-from toolserver.server.shared_database import open_shared_ledger
+from toolserver.server.shared_database import find_marks, open_shared_ledger
 from toolserver.server.shared_keys import AGREE_EVERY_S
 from toolserver.settings import Settings
 from toolserver.storage.errors import OtherWorld
 from toolserver.storage.group_commit import GroupCommit
-from toolserver.storage.high_water import HighWater
 from toolserver.storage.leased_task import LeasedTask
 from toolserver.storage.move_mark import require_not_moved
 from toolserver.x402.service import open_x402
@@ -254,7 +253,7 @@ def _review_store(file: GroupCommit, task: LeasedTask | None = None) -> "SqliteR
 def _open_own_sales(
     settings: Settings, ledger: SqliteLedger, shared: dict[str, Any]
 ) -> AbstractAsyncContextManager[CreditSales]:
-    marks, reissues = HighWater(settings.data_dir), _make_reissues(ledger.file, shared["clock"])
+    marks, reissues = find_marks(settings), _make_reissues(ledger.file, shared["clock"])
     purchases = partial(_purchase_store, ledger.file)
     outside: dict[str, Any] = {"marks": marks, "reissues": reissues}
     return open_purchases(settings.payments, ledger=ledger, make_store=purchases, **outside, **shared)

@@ -8,6 +8,7 @@ from toolserver.clock import Clock
 from toolserver.ledger.sqlite import SqliteLedger
 from toolserver.receipts.service import ReceiptService
 from toolserver.receipts.sqlite import SqliteReceiptStore
+from toolserver.server.shared_database import find_marks
 from toolserver.server.shared_keys import SharedKeys
 from toolserver.settings import Settings
 
@@ -36,6 +37,7 @@ async def open_receipts(
         algorithm=settings.payments.receipt_algorithm,
         find_account=ledger.find_account if isinstance(ledger, SqliteLedger) else None,
         keys_dir=settings.scaling.keys_dir,
+        marks=find_marks(settings),
     )
     await keys.agree(evidence.rings)
     return evidence, partial(keys.agree, evidence.rings)

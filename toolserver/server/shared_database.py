@@ -49,6 +49,18 @@ async def _require_known(settings: Settings, is_new: bool) -> None:
         )
 
 
+def find_marks(settings: Settings, *, patient: bool = False) -> HighWater:
+    """The marks that only rise, of the data directory, or of all instances that share a database.
+
+    `patient` is as in `database_terms`. Reading and raising those of a database raises StorageFailed too.
+    """
+    if settings.database_url is None:
+        return HighWater(settings.data_dir)
+    from toolserver.storage.postgres_marks import SharedMarks
+
+    return SharedMarks(settings.data_dir, database_terms(settings, patient=patient))
+
+
 @asynccontextmanager
 async def open_shared_ledger(settings: Settings, clock: Clock) -> AsyncIterator[SqliteLedger]:
     """Open the ledger of the database.

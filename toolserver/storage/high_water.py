@@ -2,7 +2,8 @@
 
 They stand in one JSON object beside the keys, `keys/high-water.json`: how many transactions were sealed (`rows`), the
 last signed state of the log of uncharged calls (`log`), and the number of the next deposit address (`address`). A
-backup of the database must not bring an older one back: `toolserver db restore` leaves all but `rows` alone.
+backup of the database must not bring an older one back: `toolserver db restore` leaves all but `rows` alone. Where
+instances share a database, `postgres_marks` has those of all of them.
 """
 
 import json

@@ -7,7 +7,7 @@ goes on behind the last page that was committed, and no row is copied twice or l
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +25,7 @@ from toolserver.storage.kept_tables import (
 )
 from toolserver.storage.move_mark import COMPLETE, COPYING, MoveMark
 from toolserver.storage.postgres import PostgresConnection, PostgresTerms
+from toolserver.storage.postgres_marks import store_marks
 from toolserver.storage.postgres_migrate import migrate_server
 from toolserver.storage.postgres_world import claim_database
 from toolserver.storage.row_seal import read_seal
@@ -36,7 +37,7 @@ R = TypeVar("R")
 _SESSION = """SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0;
   SET enable_seqscan = on; SET enable_hashjoin = on; SET enable_mergejoin = on"""
 _LOCK = 0x54534C4D  # of the server's advisory locks: one process moves at a time
-_SAID = {"published_key": "keys of instances", "deposit_number": "numbers of deposit addresses"}
+_SAID = {"published_key": "keys of instances", "deposit_number": "numbers of deposit addresses", "mark": "marks"}
 _COUNTED = (("receipt", "seq"), ("purchase", "id"), ("tx_reversal", "id"), ("uncharged_call", "seq"))
 
 
@@ -92,6 +93,10 @@ class MoveTarget:
         """Let the database number on from the file. `address` is the first free deposit address, as it is marked."""
         self._transact(lambda: self._set_counters(address))
         self._db.run_script("ANALYZE")
+
+    def set_marks(self, marks: Mapping[str, Any]) -> None:
+        """Let all instances know what the file's data directory has raised."""
+        self._transact(lambda: store_marks(self._db, marks))
 
     def read(self, job: Callable[[SqlConnection], R]) -> R:
         """What a job reads on one snapshot."""
