@@ -1,0 +1,218 @@
+"""Charges a second on PostgreSQL by processes of their own: `python -m bench.shared_ledger WAY URL TOKENS SECONDS`.
+
+Ways, each with 64 callers in a process, into the same tables, each charge durable before its caller hears of it:
+  ours     the ledger as it is: what is asked at the same time is one transaction
+  single   the same, with a transaction for each charge
+  pool     asyncpg, one transaction a call on one of sixteen connections, as most services write it
+A process says `ready`, waits for a line, charges for so many seconds and prints what it did as JSON. `measure` starts
+some of them on a schema of its own, lets them go at the same moment, and returns their figures.
+"""
+
+import asyncio
+import json
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+
+from toolserver.clock import SystemClock
+from toolserver.core import ids
+from toolserver.core.caller import token_hash
+from toolserver.ledger.sqlite import SqliteLedger
+from toolserver.storage import lane
+from toolserver.storage.postgres import PostgresTerms
+from toolserver.storage.postgres_group_commit import open_postgres
+
+CALLERS, POOL = 64, 16
+PLENTY, PRICE = 10**9, 2
+ENDPOINT = "/api/pro/briefing"
+PATIENCE_S = 20.0
+
+Charge = Callable[[str], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """What processes did together: charges a second, and CPU time of theirs in microseconds a charge."""
+
+    per_s: float
+    cpu_us: float
+    p99_ms: float
+
+
+def name_token(number: int) -> str:
+    """A token; every process has the same ones."""
+    return f"svc_live_{number:064x}"
+
+
+@asynccontextmanager
+async def open_ours(url: str) -> AsyncIterator[Charge]:
+    async with open_postgres(PostgresTerms(url, connect_s=PATIENCE_S, work_s=PATIENCE_S)) as store:
+        ledger = SqliteLedger(store, SystemClock())
+        yield lambda token: ledger.charge(ids.call_id(), token, PRICE, endpoint=ENDPOINT)
+
+
+@asynccontextmanager
+async def open_single(url: str) -> AsyncIterator[Charge]:
+    lane.GROUP = 1
+    async with open_ours(url) as charge:
+        yield charge
+
+
+@asynccontextmanager
+async def open_pool(url: str) -> AsyncIterator[Charge]:
+    async with asyncpg.create_pool(url, min_size=POOL, max_size=POOL) as pool:
+
+        async def charge(token: str) -> None:
+            async with pool.acquire() as db, db.transaction():
+                await charge_alone(db, token)
+
+        yield charge
+
+
+async def charge_alone(db: Any, token: str) -> None:
+    """The rows of one charge, statement by statement, in an open transaction. Raises LookupError."""
+    hashed, now = token_hash(token).hex(), time.time_ns() // 1_000_000
+    account = await db.fetchval(
+        """UPDATE account SET debits = debits + $1 WHERE debits + pending + $1 <= credits
+           AND id = (SELECT account FROM token WHERE hash = $2 AND revoked_at IS NULL) RETURNING id""",
+        PRICE,
+        hashed,
+    )
+    if account is None:
+        raise LookupError("no credits")
+    transfer = await db.fetchval(
+        """INSERT INTO transfer(seq, kind, debit, credit, amount, at)
+           VALUES(nextval('bench_number'), 'posted', $1, 2, $2, $3) RETURNING seq""",
+        account,
+        PRICE,
+        now,
+    )
+    await db.execute(
+        """INSERT INTO reservation(
+             call_id, account, credits, state, endpoint, service, transfer, expires_at, settled_at)
+           VALUES($1, $2, $3, 'posted', $4, '', $5, 0, $6)""",
+        ids.call_id(),
+        account,
+        PRICE,
+        ENDPOINT,
+        transfer,
+        now,
+    )
+
+
+WAYS = {"ours": open_ours, "single": open_single, "pool": open_pool}
+
+
+async def charge_for(charge: Charge, tokens: list[str], seconds: float) -> list[float]:
+    """Seconds that each charge took, of so many callers, each charging one call after the other."""
+    took: list[float] = []
+    end = time.perf_counter() + seconds
+
+    async def caller(number: int) -> None:
+        turn = number
+        while (begun := time.perf_counter()) < end:
+            await charge(tokens[turn % len(tokens)])
+            took.append(time.perf_counter() - begun)
+            turn += 7
+
+    await asyncio.gather(*(caller(number) for number in range(CALLERS)))
+    return took
+
+
+async def serve(way: str, url: str, tokens: int, seconds: float) -> None:
+    """One process: warm up, say so, wait for the others, charge, and say what was done."""
+    names = [name_token(number) for number in range(tokens)]
+    async with WAYS[way](url) as charge:
+        await charge_for(charge, names, 0.3)
+        print("ready", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        cpu, begun = time.process_time(), time.perf_counter()
+        took = sorted(await charge_for(charge, names, seconds))
+        wall, spent = time.perf_counter() - begun, time.process_time() - cpu
+    print(json.dumps({"count": len(took), "seconds": wall, "cpu_s": spent, "p99_s": took[int(len(took) * 0.99)]}))
+
+
+@contextmanager
+def new_schema(url: str) -> Iterator[str]:
+    """The URL of a schema for one measurement, with 1,000 tokens that have plenty; it is dropped after."""
+    name = f"bench_{secrets.token_hex(6)}"
+    asyncio.run(_run(url, f"CREATE SCHEMA {name}"))
+    try:
+        inside = f"{url}{'&' if '?' in url else '?'}search_path={name}"
+        asyncio.run(_mint(inside, 1000))
+        yield inside
+    finally:
+        asyncio.run(_run(url, f"DROP SCHEMA {name} CASCADE"))
+
+
+async def _run(url: str, script: str) -> None:
+    db = await asyncpg.connect(url)
+    try:
+        await db.execute(f"SET client_min_messages = warning; {script}")
+    finally:
+        await db.close()
+
+
+async def _mint(url: str, count: int) -> None:
+    async with open_postgres(PostgresTerms(url, connect_s=PATIENCE_S, work_s=PATIENCE_S)) as store:
+        ledger = SqliteLedger(store, SystemClock())
+        names = [name_token(number) for number in range(count)]
+        await asyncio.gather(*(ledger.mint(name, PLENTY, cause=f"bench {name[-6:]}") for name in names))
+    await _run(url, "CREATE SEQUENCE bench_number START 1000000000; ANALYZE")
+
+
+def measure(way: str, url: str, *, processes: int, tokens: int, seconds: float) -> Charged:
+    """Let so many processes charge at the same time, on a schema of their own."""
+    with new_schema(url) as inside:
+        words = [sys.executable, "-m", "bench.shared_ledger", way, inside, str(tokens), str(seconds)]
+        running = [
+            subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(processes)
+        ]
+        try:
+            for each in running:
+                assert each.stdout is not None
+                if each.stdout.readline() != "ready\n":
+                    raise SystemExit(f"{way}: a process did not begin")
+            for each in running:
+                assert each.stdin is not None
+                each.stdin.write("go\n")
+                each.stdin.flush()
+            said = [json.loads(each.communicate(timeout=seconds + 60)[0]) for each in running]
+        finally:
+            for each in running:
+                each.kill()
+                each.wait()
+    count = sum(one["count"] for one in said)
+    return Charged(
+        sum(one["count"] / one["seconds"] for one in said),
+        sum(one["cpu_s"] for one in said) / count * 1e6,
+        max(one["p99_s"] for one in said) * 1e3,
+    )
+
+
+def measure_commit_ms(url: str, count: int = 200) -> float:
+    """How long a transaction takes that writes one row, in ms: the disk of the server, and the way there."""
+
+    async def ask() -> list[float]:
+        db, took = await asyncpg.connect(url), []
+        try:
+            for _ in range(count):
+                begun = time.perf_counter()
+                await db.execute("SELECT pg_current_xact_id(), pg_logical_emit_message(true, 'bench', '')")
+                took.append(time.perf_counter() - begun)
+        finally:
+            await db.close()
+        return sorted(took)
+
+    return asyncio.run(ask())[count // 2] * 1e3
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])))
