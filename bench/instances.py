@@ -143,7 +143,7 @@ def compare_servers(kind: str, url: str, *, requests: int, rounds: int) -> tuple
             via = {"TOOLSERVER_UPSTREAM__VIA": f"http://127.0.0.1:{world.port}", "TOOLSERVER_LOGS__LEVEL": "error"}
             prefix = {"TOOLSERVER_SCALING__REDIS_PREFIX": f"{name}:", "TOOLSERVER_METRICS__PORT": "0"}
             server = stack.enter_context(
-                started(python("-m", "toolserver", *words), **EVERYTHING_ON, **via, **prefix, **more)
+                started(python("-m", "toolserver", *words), core=None, **EVERYTHING_ON, **via, **prefix, **more)
             )
             for _ in range(20):  # so that every worker has the answer
                 urlopen(f"http://127.0.0.1:{server.port}/api/btc-price").read()

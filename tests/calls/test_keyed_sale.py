@@ -1,5 +1,7 @@
 """A paid call with a key, answered from the cache: one durable commit, all of it or nothing, and once for everybody."""
 
+from contextlib import suppress
+
 import anyio
 import pytest
 
@@ -11,6 +13,7 @@ from tests.calls.test_paid_call import buy, service
 from tests.calls.toy import FIRST
 from tests.postgres import POSTGRES
 from toolserver.calls import charge_store
+from toolserver.calls.delivery import sending
 from toolserver.calls.kept_results import KeptResult, KeyClaim, KeyedCharge, KeyTaken, SharedBytes
 from toolserver.calls.keyed_sale import KEY_LENGTH
 from toolserver.clock import ManualClock
@@ -187,6 +190,25 @@ async def test_a_key_costs_no_commit_of_its_own(tmp_path, clock, monkeypatch):
         assert commits == 0
         assert again.receipt == with_key.receipt != plain.receipt
         assert again.rendered.payload == with_key.rendered.payload
+
+
+class Gone(Exception):
+    """The instance died before its answer was sent."""
+
+
+async def test_what_was_not_sent_and_is_sent_again_for_its_key_stays_charged(tmp_path, clock):
+    async with service(tmp_path, clock) as e:
+        await buy(e)
+        left = (await buy(e)).credits_remaining
+        with suppress(Gone), sending():
+            first = await buy(e, idempotency_key="k")
+            raise Gone
+        again = await buy(e, idempotency_key="k")
+        assert (again.receipt_id, again.credits_remaining) == (first.receipt_id, first.credits_remaining)
+        await e.ledger.file.alone(lambda db: None)  # what was only waiting for the next commit is written now
+        store = charge_store.SqliteChargeStore(e.ledger, None)
+        assert await store.release_undelivered() == 0
+        assert await e.ledger.balance(BUYER) == first.credits_remaining < left
 
 
 async def test_fifty_callers_with_the_same_key_are_charged_once(tmp_path, clock):

@@ -7,6 +7,7 @@ from toolserver.calls.kept_results import KeyClaim
 from toolserver.calls.paid_call import PaidCallRunner
 from toolserver.calls.sale import PaidCall, PaidCallResult, split_sale, unpack_sale
 from toolserver.errors import InvalidArguments
+from toolserver.receipts.sign import find_call_id
 
 KEY_LENGTH = 255
 
@@ -29,9 +30,17 @@ async def sell_once(idempotency: Idempotency, runner: PaidCallRunner, call: Paid
         request,
         partial(_sell, runner, call),
         pack=split_sale,
-        unpack=unpack_sale,
+        unpack=partial(_send_again, runner, call),
         at_once=partial(_sell_at_once, runner, call),
     )
+
+
+def _send_again(runner: PaidCallRunner, call: PaidCall, kept: bytes) -> PaidCallResult:
+    """What is kept for the key. Another instance may have sold it and died before it could send it: it is sent now."""
+    sold = unpack_sale(kept)
+    if sold.receipt_id is None:
+        return sold
+    return runner.hand_over(call._replace(call_id=find_call_id(sold.receipt_id)), sold)
 
 
 async def _sell(runner: PaidCallRunner, call: PaidCall, call_id: str) -> PaidCallResult:

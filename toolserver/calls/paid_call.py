@@ -186,7 +186,7 @@ class PaidCallRunner:
             log.exception("no receipt could be made, so the call is not charged", extra=call.log_fields)
             raise InternalError(OUR_FAULT) from None
         self._metrics.settled(operation.name, price, None)
-        return self._hand_over(call, PaidCallResult(rendered, *show_settled(settled), *receipt))
+        return self.hand_over(call, PaidCallResult(rendered, *show_settled(settled), *receipt))
 
     async def _ask_ledger(self, call: PaidCall, asked: Awaitable[R]) -> R:
         """Wait for the ledger. A call that fails because the ledger is away is recorded in the public log.
@@ -261,7 +261,7 @@ class PaidCallRunner:
         charged = settled.charged if settled else 0
         reason = reason or (settled.reason if settled else None)
         if self._receipts is None:
-            return self._hand_over(call, PaidCallResult(rendered, charged, remaining, reason))
+            return self.hand_over(call, PaidCallResult(rendered, charged, remaining, reason))
         body = describe_body(call, rendered, settled)
         try:
             receipt_id, receipt = await self._sign(call, settled, reason, body=body, captured_at=rendered.oldest_at)
@@ -269,9 +269,9 @@ class PaidCallRunner:
             log.exception("no receipt could be made, so the call is not charged", extra=call.log_fields)
             await self._settle(call, "5xx")
             raise InternalError(OUR_FAULT) from None
-        return self._hand_over(call, PaidCallResult(rendered, charged, remaining, reason, receipt_id, receipt))
+        return self.hand_over(call, PaidCallResult(rendered, charged, remaining, reason, receipt_id, receipt))
 
-    def _hand_over(self, call: PaidCall, sold: PaidCallResult) -> PaidCallResult:
+    def hand_over(self, call: PaidCall, sold: PaidCallResult) -> PaidCallResult:
         """The answer, to be sent now. When it has been sent, the ledger hears of it, and the charge stays for good."""
         if sold.charged:
             when_sent(partial(self._ledger.delivered, call.call_id))
