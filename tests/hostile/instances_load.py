@@ -76,7 +76,8 @@ class Record:
 
     def between(self, begin: float, end: float) -> list[Call]:
         """The requests that were on their way at some moment of a time."""
-        return [call for call in self.calls if call.began < end and call.began + call.took_s >= begin]
+        latest = itertools.takewhile(lambda call: call.began + call.took_s >= begin, reversed(self.calls))
+        return [call for call in latest if call.began < end]  # they stand in the order in which they ended
 
 
 class Callers:
