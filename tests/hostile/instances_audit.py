@@ -56,7 +56,7 @@ class Audit:
             for call, credits in held.items()
             if posted.get(call, credits) != credits
         ]
-        return wrong + [f"never settled: {call}" for call, (state, _) in stored.items() if state == "open"]
+        return wrong + [f"answered, and still reserved: {call}" for call in held if stored.get(call, "?")[0] == "open"]
 
     def _check_fires(self) -> list[str]:
         """Whether each fire that arrived was charged once, and no other one."""
@@ -72,7 +72,8 @@ class Audit:
         """Whether every instance says of each token what is left of it by its charges."""
         wrong = []
         for token in (*self._scene.buyers, self._scene.hooked):
-            charged = sum(credits for state, credits in self._calls_of([token]).values() if state == "posted")
+            stored = self._calls_of([token]).values()  # what a dead instance had reserved is voided after its time
+            charged = sum(credits for state, credits in stored if state in ("posted", "open"))
             for each in self._scene.instances:
                 with client_of(each.program, token) as client:
                     said = client.get("/api/payment/balance").json()["credits"]

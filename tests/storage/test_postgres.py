@@ -1,5 +1,6 @@
 """A connection to PostgreSQL has the shape of SQLite's: the same rows, counts and errors."""
 
+import asyncio
 import sqlite3
 import subprocess
 import sys
@@ -93,6 +94,51 @@ def test_a_driver_that_trips_over_a_connection_that_was_cut_has_lost_the_server(
         db.execute("SELECT 1")
     db.drop()
     assert db.execute("SELECT 1").fetchone() == (1,)
+
+
+def lose(db):
+    """Let the connection be lost between two statements, as the driver notices it on its own."""
+    db._raw.terminate()
+    db._loop.run_until_complete(asyncio.sleep(0))
+    assert db._raw.is_closed()
+
+
+@live
+@pytest.mark.parametrize("ends", ["commit", "rollback"])
+def test_a_transaction_that_lost_its_connection_does_not_go_on_over_another_one(db, ends):
+    db.begin()
+    db.execute("INSERT INTO t(id) VALUES(1)")
+    lose(db)
+    for use in (
+        lambda: db.execute("INSERT INTO t(id) VALUES(2)"),
+        lambda: db.execute("SELECT 1"),
+        lambda: db.copy_rows("t", ["id"], [(3,)]),
+        lambda: db.run_script("INSERT INTO t(id) VALUES(4)"),
+    ):
+        with pytest.raises(ServerAway):
+            use()
+    if ends == "rollback":
+        db.rollback()
+    else:
+        with pytest.raises(ServerAway):
+            db.commit()
+    assert db.execute("SELECT count(*) FROM t").fetchone() == (0,)
+    db.begin()
+    db.execute("INSERT INTO t(id) VALUES(5)")
+    db.commit()
+    assert db.execute("SELECT id FROM t").fetchall() == [(5,)]
+
+
+@live
+def test_a_statement_that_finds_its_connection_lost_ends_the_transaction_too(db):
+    db.begin()
+    db.execute("INSERT INTO t(id) VALUES(1)")
+    with pytest.raises(ServerAway):
+        db.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    with pytest.raises(ServerAway):
+        db.execute("INSERT INTO t(id) VALUES(2)")
+    db.rollback()
+    assert db.execute("SELECT count(*) FROM t").fetchone() == (0,)
 
 
 @live

@@ -1,5 +1,6 @@
 """Group commit over a server: groups, refusals, connections lost at every moment, callers who never wait for long."""
 
+import asyncio
 import time
 from collections import Counter
 from contextlib import asynccontextmanager
@@ -186,6 +187,23 @@ async def test_a_connection_that_is_lost_at_commit_leaves_each_write_done_once(p
     assert await store.together(run, "a") == 1
     assert await store.read(words) == ["a"]
     assert len(runs) == (2 if fate == "cut" else 1)
+
+
+@pytest.mark.parametrize("at", ["first", "second", "third"])
+async def test_a_group_whose_connection_is_lost_between_two_statements_is_written_whole_or_not_at_all(store, at):
+    lost = []
+
+    def run(db):
+        for word in ("first", "second", "third"):
+            put(word)(db)
+            if word == at and not lost:
+                lost.append(word)
+                db._raw.terminate()
+                db._loop.run_until_complete(asyncio.sleep(0))
+        return len(lost)
+
+    assert await store.alone(run) == 1
+    assert await store.read(words) == ["first", "second", "third"]
 
 
 async def test_who_cannot_learn_whether_it_was_committed_is_told_so(terms):

@@ -102,20 +102,25 @@ class PostgresConnection:
         self._raw: Any = None
         self._until = float("inf")
         self.in_transaction = False
+        self._is_torn = False  # the connection was lost within a transaction that its user has not ended yet
 
     def limit(self, until: float) -> None:
         """Cut the connection when something on it takes longer than until then (`time.monotonic()`)."""
         self._until = until
 
     def connect(self) -> None:
-        """Be connected. Raises ServerAway."""
+        """Be connected. Raises ServerAway, also where the connection was lost within a transaction: what is left of
+        that must not be done on another one, where each statement would stay."""
         if self._raw is not None and not self._raw.is_closed():
             return
         self.drop()
+        if self._is_torn:
+            raise ServerAway("the connection was lost within a transaction")
         self._raw = self._drive(self._connect())
 
     def drop(self) -> None:
         """Forget the connection; its transaction, if one is open, is rolled back by the server."""
+        self._is_torn = self._is_torn or self.in_transaction
         raw, self._raw, self.in_transaction = self._raw, None, False
         if raw is not None:
             raw.terminate()
@@ -128,6 +133,7 @@ class PostgresConnection:
 
     def begin(self, *, read_only: bool = False) -> None:
         """Begin a transaction. Behind a pooler the terms of the session are set for it alone."""
+        self._is_torn = False
         self.connect()
         mode = "READ COMMITTED" if not read_only else "REPEATABLE READ, READ ONLY"
         self._simple(f"BEGIN ISOLATION LEVEL {mode}" + ("" if self.terms.cached else f"; {self._local_terms()}"))
@@ -135,8 +141,10 @@ class PostgresConnection:
 
     def commit(self) -> None:
         """Commit. Raises ServerAway when the answer was not heard: the transaction is committed, or it is not."""
-        status = self._simple("COMMIT")
-        self.in_transaction = False
+        try:
+            status = self._simple("COMMIT")
+        finally:
+            self.in_transaction = self._is_torn = False
         if status != "COMMIT":  # a statement failed, and its caller went on as if nothing had happened
             raise PostgresFailed("the transaction was rolled back: a statement in it had failed")
 
@@ -155,12 +163,12 @@ class PostgresConnection:
         """Roll back, or drop the connection where that cannot be done."""
         if self._raw is None or self._raw.is_closed():
             self.drop()
-            return
-        try:
-            self._simple("ROLLBACK")
-        except (sqlite3.Error, TransactionLost):
-            self.drop()
-        self.in_transaction = False
+        else:
+            try:
+                self._simple("ROLLBACK")
+            except (sqlite3.Error, TransactionLost):
+                self.drop()
+        self.in_transaction = self._is_torn = False
 
     def execute(self, sql: str, parameters: Parameters = (), /) -> PostgresCursor:
         """Run one statement. Raises sqlite3.Error, or TransactionLost."""
