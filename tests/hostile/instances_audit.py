@@ -63,7 +63,7 @@ class Audit:
         self._wait_until_none("SELECT id FROM webhook_fire WHERE state IN ('open', 'accepted')", "fires are left open")
         charged = {id for (id,) in self._scene.shop.rows("SELECT id FROM webhook_fire WHERE state = 'charged'")}
         posted = {call for call, (state, _) in self._calls_of([self._scene.hooked]).items() if state == "posted"}
-        arrived = self._scene.inbox.ids()
+        arrived = {"call_" + id.removeprefix("msg_") for id in self._scene.inbox.ids()}
         wrong = [f"a fire was charged and never arrived: {id}" for id in sorted(charged - arrived)]
         wrong += [f"a fire arrived and was not charged: {id}" for id in sorted(arrived - charged)]
         return wrong + [f"fires and charges differ: {id}" for id in sorted(charged ^ posted)]
