@@ -24,6 +24,7 @@ class Audit:
         """Everything that is wrong, once callers have ended and what the dead left open is released."""
         time.sleep(RIDES_S)  # deliveries are noted with the next commit, a second later at most
         self._wait_for_releases()
+        self._wait_until_none("SELECT call_id FROM reservation WHERE state = 'open'", "what was reserved is still held")
         wrong = [*self._record.wrong, *self._check_calls(), *self._check_fires(), *self._check_balances()]
         self._scene.shop.require_right_books()
         return wrong

@@ -15,6 +15,7 @@ from toolserver.clock import ManualClock
 from toolserver.errors import PaymentRequired
 from toolserver.ledger.operations import LedgerOperation
 from toolserver.ledger.sqlite import FILE, open_ledger
+from toolserver.storage.errors import OutcomeUnknown, StorageFailed
 
 RICH = token(1)
 
@@ -151,6 +152,33 @@ async def test_a_ledger_that_cannot_be_used_says_so_and_charges_nothing(ledger, 
             assert caught.value.headers["Retry-After"] == "5"
     await ledger.file.alone(lambda db: db.execute("ALTER TABLE lost RENAME TO token") and None)
     assert await ledger.balance(RICH) == 10
+
+
+@pytest.mark.parametrize("failure", [StorageFailed, OutcomeUnknown])
+@pytest.mark.parametrize(
+    ("settled", "left", "pending"),
+    [
+        ({"no_charge": None, "undelivered": True}, 10, 0),  # nobody hears of the charge
+        ({"no_charge": "5xx"}, 10, 0),
+        ({"no_charge": None}, 6, 4),  # as of a webhook: it is settled again until that is done
+    ],
+)
+async def test_what_cannot_be_settled_is_released_unless_its_caller_settles_it_again(
+    ledger, monkeypatch, failure, settled, left, pending
+):
+    async def fails(run, operation):
+        raise failure("the server is away")
+
+    await ledger.reserve("c1", RICH, 4, endpoint="/x", ttl_s=300)
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger.file, "together", fails)
+        with pytest.raises(PaymentRequired) as caught:
+            await ledger.settle("c1", **settled)
+        assert caught.value.code == "billing_unavailable"
+    await ledger.file.alone(lambda db: None)  # after what nobody waits for
+    assert (await ledger.balance(RICH), (await ledger.totals()).held) == (left, pending)
+    if pending:
+        assert (await ledger.settle("c1", **settled)).charged == 4
 
 
 async def test_after_closing_billing_is_unavailable(tmp_path):

@@ -185,17 +185,18 @@ class SqliteLedger:
     async def _spend(self, operation: LedgerOperation[R], call_id: str, no_charge: str = "cancelled") -> R:
         """Apply the operation. Where its caller cannot know whether it was applied, the call is released next.
 
-        That is so when it is cancelled, and when a server is lost while it commits.
+        That is so when it is cancelled, and when a server is lost while it commits. What was reserved is released, too,
+        where it could not be settled, unless it is one that its caller settles again until it knows how that ended.
         """
         release = Settle(call_id, no_charge, key=operation.needs().key)
         try:
             return await self.file.together(self.apply_group, operation)
-        except (asyncio.CancelledError, OutcomeUnknown) as failure:
+        except asyncio.CancelledError:
             self.file.soon(self.apply_group, release)
-            if isinstance(failure, StorageFailed):
-                raise unavailable(failure) from failure
             raise
         except StorageFailed as failure:
+            if _is_to_be_released(operation, failure):
+                self.file.soon(self.apply_group, release)
             raise unavailable(failure) from failure
 
     async def _write(self, operation: LedgerOperation[R]) -> R:
@@ -213,6 +214,13 @@ class SqliteLedger:
             return await self.file.read(job)
         except StorageFailed as failure:
             raise unavailable(failure) from failure
+
+
+def _is_to_be_released(operation: LedgerOperation[Any], failure: StorageFailed) -> bool:
+    """Whether nobody else will say how a call ends that could not be written."""
+    if isinstance(operation, Settle):
+        return operation.undelivered or operation.no_charge is not None
+    return isinstance(failure, OutcomeUnknown)
 
 
 def unavailable(failure: Exception) -> PaymentRequired:
