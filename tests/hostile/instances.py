@@ -230,9 +230,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, help="an empty folder for the instances, whose logs stay there")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        run = try_faults(Path(folder), kills=given.kills, seconds=given.seconds, seed=given.seed)
+        run = try_faults(given.keep or Path(folder), kills=given.kills, seconds=given.seconds, seed=given.seed)
         run.print()
     return bool(run.wrong)
 
