@@ -118,6 +118,33 @@ async def test_a_call_that_came_to_be_between_lock_and_load_is_found_all_the_sam
     assert isinstance(outcomes[0], CallReused)
 
 
+async def test_a_group_that_waited_for_one_of_its_accounts_has_locked_all_of_them(instances, monkeypatch):
+    one, two = instances
+    arrived, go_on = threading.Event(), threading.Event()
+    locked, lock = [], sqlite_tables.lock_accounts
+
+    def lock_and_tell(db, needs):
+        locked.append(lock(db, needs))
+        return locked[-1]
+
+    def charge_slowly(db, operations):
+        outcomes = one.apply_group(db, operations)
+        arrived.set()
+        assert go_on.wait(20)
+        return outcomes
+
+    monkeypatch.setattr(sqlite_tables, "lock_accounts", lock_and_tell)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one.file.together, charge_slowly, Charge("slow", key_of(RICH), 7, "/api/pro/x"))
+        await anyio.to_thread.run_sync(arrived.wait)
+        tasks.start_soon(charged, two, "a", RICH)
+        tasks.start_soon(charged, two, "b", OTHER)
+        await anyio.sleep(0.2)  # it waits for the first account now, and has the second one
+        go_on.set()
+    assert [len(found) for found in locked] == [1, 2], "nothing had to be run again"
+    assert [await one.balance(who) for who in (RICH, OTHER)] == [92, 99]
+
+
 async def test_a_charge_whose_commit_nobody_confirmed_is_given_back(instances, monkeypatch):
     """The server has the charge, its caller was told that billing is out of order: no answer, so no charge either."""
     one = instances[0]

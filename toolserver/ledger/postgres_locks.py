@@ -10,13 +10,15 @@ from collections.abc import Sequence
 from toolserver.ledger.operations import Needs
 from toolserver.storage.connection import SqlConnection, lock_rows
 
-_OF_NEEDS = """SELECT id FROM account WHERE id IN (
+# An array, which is made once: a row that was waited for is looked at anew, and PostgreSQL would leave it out of a join
+# then, although it is locked.
+_OF_NEEDS = """SELECT id FROM account WHERE id = ANY(ARRAY(
   SELECT account FROM token WHERE hash = ANY(:keys) UNION ALL SELECT account FROM token WHERE ref = ANY(:keys)
   UNION ALL SELECT account FROM token WHERE successor = ANY(:keys)
   UNION ALL SELECT account FROM reservation WHERE call_id = ANY(:calls)
   UNION ALL SELECT t.account FROM token t JOIN allowance a ON a.parent = t.hash WHERE a.hash = ANY(:keys)
   UNION ALL SELECT t.account FROM token t JOIN allowance a ON a.parent = t.hash WHERE a.ref = ANY(:keys)
-  UNION ALL SELECT t.account FROM token t JOIN allowance a ON a.parent = t.hash WHERE a.id = ANY(:keys))"""
+  UNION ALL SELECT t.account FROM token t JOIN allowance a ON a.parent = t.hash WHERE a.id = ANY(:keys)))"""
 
 
 def lock_accounts(db: SqlConnection, needs: Sequence[Needs]) -> set[int] | None:
