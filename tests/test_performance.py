@@ -1,6 +1,7 @@
 """The page about performance is made of kept figures, and the judge of `python -m bench` says what is missed."""
 
 import json
+import os
 import re
 from collections import Counter
 from dataclasses import replace
@@ -166,6 +167,16 @@ def test_rows_that_are_not_asked_for_are_not_judged_and_missing_parts_are_named(
     assert [bar.row for bar in verdict.bars] == [2]
     assert left_out == {3: "no nginx", 4: "bench.three is not there"}
     assert judge_rows([3], Effort())[0].bars == []
+
+
+def test_a_part_that_takes_one_core_leaves_all_to_the_next(parts):
+    before = os.sched_getaffinity(0)
+    judging.importlib.import_module("bench.one").judge = lambda effort: (
+        os.sched_setaffinity(0, {min(before)}),
+        Verdict(),
+    )[1]
+    judge_rows([1], Effort())
+    assert os.sched_getaffinity(0) == before
 
 
 @pytest.mark.parametrize(("rows", "code"), [("1", 0), ("2", 1), ("1-4", 1)])
