@@ -23,10 +23,11 @@ from typing import Any, TypeVar, cast
 import anyio
 import anyio.to_thread
 
+from toolserver.errors import ToolserverError
 from toolserver.storage.errors import OutcomeUnknown, StorageClosed, StorageFailed, TransactionLost
 from toolserver.storage.group_commit import GroupCommit, log_failure
 from toolserver.storage.lane import Lane
-from toolserver.storage.postgres import PostgresConnection, PostgresTerms, ServerAway
+from toolserver.storage.postgres import PostgresConnection, PostgresRefused, PostgresTerms, ServerAway
 from toolserver.storage.postgres_migrate import migrate_server
 from toolserver.storage.postgres_rooms import enter_room, serve_rooms
 from toolserver.storage.transactions import Job, PendingOperation, apply_each, apply_together, run_jobs
@@ -176,6 +177,9 @@ def _write_room(db: PostgresConnection, group: list[PendingOperation], until: fl
         return _write(db, group, apply_together, until)
     except (StorageFailed, TransactionLost) as failure:
         return _all(group, failure)
+    except (ToolserverError, PostgresRefused) as refused:  # as when two instances do the same at once
+        reason = f"{type(refused).__name__}: {refused}"
+        log.info("a group of writes was refused; each is tried on its own", extra={"reason": reason})
     except Exception:
         log.exception("a group of writes failed; each is tried on its own")
     try:

@@ -128,7 +128,8 @@ class SettlementService:
         """Have it looked at before anything is done for it. Nothing is stored about it.
 
         Raises:
-            PaymentUsed: the chain has its nonce already. No offer goes with this: who accepts one may pay twice.
+            PaymentUsed: the chain has its nonce already, and nothing is stored. No offer goes with this: who accepts
+                one may pay twice. Where something is stored now, another instance has begun it meanwhile.
             PaymentRequired, ChainUnavailable: it cannot be made, or nobody can say.
         """
         written = wire.write_payment(payment, offer.requirement, offer.resource)
@@ -137,8 +138,9 @@ class SettlementService:
         except FacilitatorDown as down:
             raise say_unavailable(down) from None
         if reason == USED:
-            raise refuse_unknown_use()
-        if reason is not None:
+            if await self.find_stored(payment) is None:
+                raise refuse_unknown_use()
+        elif reason is not None:
             raise refuse_payment(payment, offer, reason)
 
     async def settle(self, payment: Payment, offer: Offer, request: str, claim: bytes | None = None) -> bytes:
@@ -157,7 +159,11 @@ class SettlementService:
         kept = await self.find_stored(payment)
         if kept is None:
             since = await self._begin(payment, offer, request, claim)
-            return await self._first(payment, offer, since)
+            if since is not None:
+                return await self._first(payment, offer, since)
+            kept = await self.find_stored(payment)  # another instance began it meanwhile
+            if kept is None:
+                raise refuse_payment(payment, offer, USED)
         if kept.request != request:
             raise PaymentUsed(f"This payment was used for {describe_request(kept.request)}. It buys nothing else.")
         if kept.state == "settled":
@@ -177,17 +183,18 @@ class SettlementService:
         except StorageFailed:
             log.exception("it could not be noted that a paid call was answered")
 
-    async def _begin(self, payment: Payment, offer: Offer, request: str, claim: bytes | None) -> Handover:
-        """Store the payment with the height of the chain, where every later search starts. Raises PaymentRequired."""
+    async def _begin(self, payment: Payment, offer: Offer, request: str, claim: bytes | None) -> Handover | None:
+        """Store the payment with the height of the chain, where every later search starts. Raises PaymentRequired.
+
+        None: its nonce is stored already, with this signature or with another one.
+        """
         block = None if self._lookup is None else await self._lookup.find_height()
         async with self._beginning:  # two payments that fit under a ceiling one by one may not fit together
             if self._ceilings is not None:
                 await self._ceilings.refuse_excess(payment.amount)
-            return await self._keep(payment, request, claim, block, offer)
+            return await self._keep(payment, request, claim, block)
 
-    async def _keep(
-        self, payment: Payment, request: str, claim: bytes | None, block: int | None, offer: Offer
-    ) -> Handover:
+    async def _keep(self, payment: Payment, request: str, claim: bytes | None, block: int | None) -> Handover | None:
         begun = BegunPayment(
             *(payment.id, payment.payer, payment.nonce, payment.amount, request),
             *(payment.valid_before, claim, self._now(), block),
@@ -195,7 +202,7 @@ class SettlementService:
         try:
             await self.store.begin_payment(begun)
         except NonceUsed:
-            raise refuse_payment(payment, offer, USED) from None
+            return None
         return Handover(block, begun.begun_at / 1000)
 
     async def _first(self, payment: Payment, offer: Offer, since: Handover) -> bytes:

@@ -122,6 +122,9 @@ class Topups:
         kept = await self._settling.find_stored(payment)
         if kept is None:
             await self._settling.verify(payment, asked.offer)
+            kept = await self._settling.find_stored(payment)  # another instance may have begun it meanwhile
+        if kept is None:
+            pass
         elif kept.token is not None:
             return await self._again(asked, kept)
         elif kept.request != asked.request:  # no offer goes with this: a client that accepts one pays twice
@@ -138,6 +141,11 @@ class Topups:
         credit = self._make_credit(asked, tx, token, credits)
         try:
             await self._settling.store.credit_topup(credit)
+        except NonceUsed:  # another instance has credited it meanwhile
+            kept = await self._settling.find_stored(asked.payment)
+            if kept is None or kept.token is None:
+                raise
+            return await self._again(asked, kept)
         except PaymentRequired:  # the token was revoked since it was looked at
             log.error("a settled top-up could not be credited to its token", extra={"tx": f"0x{tx.hex()}"})
             detail = (
