@@ -57,8 +57,12 @@ def keep(result):
     return KeptResult(result.encode())
 
 
+def decode(_call_id, kept):
+    return kept.decode()
+
+
 async def once(store, work, key="k", request="r", scope="s"):
-    return await store.once(scope, key, request, work, pack=keep, unpack=bytes.decode)
+    return await store.once(scope, key, request, work, pack=keep, unpack=decode)
 
 
 async def test_the_second_call_gets_the_first_ones_result(store, work):
@@ -167,6 +171,27 @@ async def test_work_that_died_with_its_process_is_done_again_under_the_same_name
             assert await once(again, other) == "result 1"
             tasks.cancel_scope.cancel()
     assert other.calls == work.calls
+
+
+async def test_two_instances_that_do_the_same_work_at_once_give_one_result(tmp_path, clock, work):
+    """Who ends second gives what the first one stored."""
+    async with durable(tmp_path / "ledger.sqlite3") as file:
+        one, other = (Idempotency(SqliteIdempotencyStore(file, clock)) for _ in range(2))
+        work.gate, results = anyio.Event(), []
+
+        async def ask_slowly():
+            results.append(await once(one, work))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask_slowly)
+            with anyio.fail_after(5):
+                await work.begun.wait()
+            second = Work()
+            second.calls = ["of another instance"]
+            results.append(await once(other, second))
+            work.gate.set()
+    assert results == ["result 2", "result 2"]
+    assert second.calls[1:] == work.calls
 
 
 async def test_sweeping_forgets_old_rows_and_keeps_the_rest(tmp_path, clock, work):

@@ -52,6 +52,15 @@ async def test_a_result_comes_back_byte_for_byte(store):
     assert await store.begin(NAME, "r", "call_2") == KeyedCall("r", "call_1", result)
 
 
+async def test_the_first_result_of_a_call_stays_and_is_told_to_who_comes_second(store):
+    assert await store.keep(NAME, KeptResult(b"of none")) is None
+    await store.begin(NAME, "r", "call_1")
+
+    assert await store.keep(NAME, KeptResult(b"first")) == b"first"
+    assert await store.keep(NAME, KeptResult(b"second")) == b"first"
+    assert (await store.begin(NAME, "r", "call_2")).result == b"first"
+
+
 async def test_a_dropped_call_is_new_the_next_time_but_only_its_own_call_id_drops_it(store):
     await store.begin(NAME, "r", "call_1")
     await store.drop(NAME, "call_2")

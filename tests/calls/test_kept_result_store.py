@@ -125,11 +125,43 @@ async def test_a_key_that_is_stored_twice_is_refused_and_its_first_call_stays(fi
     assert (await find(file, ("s", "k")))["s", "k"].result == b"first \n" + PAYLOAD.content
 
 
-async def test_only_its_own_call_id_deletes_a_call_and_a_result_is_kept_only_for_a_call(file):
+async def begin(file, key="k"):
+    """A call without a result, as it stands while it is made."""
+    sql = f"INSERT INTO idempotency(scope, key, request, call_id, expires_at) VALUES('s','{key}','r','call_{key}',?)"
+    await file.alone(lambda db: db.execute(sql, (NOW + KEEP_MS,)) and None)
+
+
+async def keep(file, result, key="k"):
+    return await file.alone(lambda db: keep_result(db, ("s", key), result, NOW))
+
+
+async def test_of_two_results_of_one_call_the_first_is_kept_and_told_to_both(file):
+    await begin(file)
+    assert await keep(file, KeptResult(b"first ", PAYLOAD)) == b"first \n" + PAYLOAD.content
+    assert await keep(file, KeptResult(b"second ", SharedBytes(b"other"))) == b"first \n" + PAYLOAD.content
+    assert (await find(file, ("s", "k")))["s", "k"].result == b"first \n" + PAYLOAD.content
+
+
+async def test_a_result_that_lost_what_it_shared_gives_way_to_a_new_one(file):
     await store(file, sold("k"))
+    await file.alone(lambda db: db.execute("DELETE FROM shared_result") and None)
+    assert await keep(file, KeptResult(b"new")) == b"new"
+    assert (await find(file, ("s", "k")))["s", "k"].result == b"new"
+
+
+async def test_a_receipt_that_is_not_found_by_the_call_is_kept_with_the_result(file):
+    """The answer was made anew after a process had died that had signed a receipt for another one."""
+    await begin(file)
+    again = KeptResult(b"own\n", PAYLOAD, "header.payload.signature")
+    assert await keep(file, again) == again.whole
+    assert (await find(file, ("s", "k")))["s", "k"].result == b"own\nheader.payload.signature\n" + PAYLOAD.content
+
+
+async def test_only_its_own_call_id_deletes_a_call_and_a_result_is_kept_only_for_a_call(file):
+    await begin(file)
     await file.alone(lambda db: delete_keyed(db, ("s", "k"), "call_other"))
-    await file.alone(lambda db: keep_result(db, ("s", "k"), KeptResult(b"new"), NOW))
-    await file.alone(lambda db: keep_result(db, ("s", "gone"), KeptResult(b"new"), NOW))
+    await keep(file, KeptResult(b"new"))
+    assert await keep(file, KeptResult(b"new"), "gone") is None
     assert await find(file, ("s", "k"), ("s", "gone")) == {("s", "k"): KeyedCall("r", "call_k", b"new")}
     await file.alone(lambda db: delete_keyed(db, ("s", "k"), "call_k"))
     assert await find(file, ("s", "k")) == {}

@@ -29,6 +29,14 @@ def token(number: int) -> str:
     return f"svc_live_{number:064x}"
 
 
+def _pack(result: str) -> KeptResult:
+    return KeptResult(result.encode())
+
+
+def _unpack(_call_id: str, kept: bytes) -> str:
+    return kept.decode()
+
+
 def say(*words: object) -> None:
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
@@ -73,7 +81,7 @@ class Spender:
         async def work(call_id: str) -> str:
             return await self.charge(call_id, who, f"/once/{key}")
 
-        await self.once.once("s", key, "r", work, pack=lambda result: KeptResult(result.encode()), unpack=bytes.decode)
+        await self.once.once("s", key, "r", work, pack=_pack, unpack=_unpack)
         say("kept", key)
 
     async def spend(self, number: int) -> None:

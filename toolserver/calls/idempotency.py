@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 Work = Callable[[str], Awaitable[T]]
+Unpack = Callable[[str, bytes], T]
 AtOnce = Callable[[str, KeyClaim], Awaitable[T | None]]
 
 
@@ -64,12 +65,13 @@ class Idempotency:
         work: Work[T],
         *,
         pack: Callable[[T], KeptResult],
-        unpack: Callable[[bytes], T],
+        unpack: Unpack[T],
         at_once: AtOnce[T] | None = None,
     ) -> T:
         """The result of the first call with this key of this scope. A call at the same time waits for it.
 
-        `work` is given the call_id under which it may charge. `pack` and `unpack` turn its result into bytes and back.
+        `work` is given the call_id under which it may charge. `pack` turns its result into bytes; `unpack` makes it of
+        the call_id and those bytes again.
         The result of work that raises is not kept: the next call is a new one. `at_once` is given the key too, and does
         the work together with storing its result, or raises KeyTaken; it returns None where that is not possible.
 
@@ -102,7 +104,7 @@ class Idempotency:
         claim: KeyClaim,
         work: Work[T],
         pack: Callable[[T], KeptResult],
-        unpack: Callable[[bytes], T],
+        unpack: Unpack[T],
         at_once: AtOnce[T] | None,
     ) -> T:
         call_id, known = ids.call_id(), None
@@ -115,27 +117,34 @@ class Idempotency:
         known = known or await self._store.begin(claim.name, claim.request, call_id)
         _check_same_request(known.request, claim.request)
         if known.result is not None:
-            return unpack(known.result)
-        return await self._do(claim.name, known, work, pack)
+            return unpack(known.call_id, known.result)
+        return await self._do(claim.name, known, work, pack, unpack)
 
-    async def _do(self, name: KeyName, known: KeyedCall, work: Work[T], pack: Callable[[T], KeptResult]) -> T:
-        """Do the work of a call that is stored without its result, and store that."""
+    async def _do(
+        self, name: KeyName, known: KeyedCall, work: Work[T], pack: Callable[[T], KeptResult], unpack: Unpack[T]
+    ) -> T:
+        """Do the work of a call that is stored without its result, and store that.
+
+        Where another instance did the same work and has stored its result first, that one is the result of both.
+        """
         try:
             result = await work(known.call_id)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await _log_failure(self._store.drop(name, known.call_id))
             raise
-        await _log_failure(self._store.keep(name, pack(result)))
-        return result
+        own = pack(result)
+        kept = await _log_failure(self._store.keep(name, own))
+        return result if kept is None or kept == own.whole else unpack(known.call_id, kept)
 
 
-async def _log_failure(write: Awaitable[None]) -> None:
+async def _log_failure(write: Awaitable[T]) -> T | None:
     """Wait for a write. A call that was charged is answered even when its answer cannot be kept."""
     try:
-        await write
+        return await write
     except StorageFailed:
         log.exception("an idempotent answer could not be kept")
+        return None
 
 
 def _check_same_request(known: str, request: str) -> None:

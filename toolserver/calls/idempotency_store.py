@@ -23,8 +23,8 @@ class IdempotencyStore(Protocol):
         """The call under this name; when there is none, a new one with this request and call_id, stored on return."""
         ...
 
-    async def keep(self, name: KeyName, result: KeptResult) -> None:
-        """Store the result of the call under this name."""
+    async def keep(self, name: KeyName, result: KeptResult) -> bytes | None:
+        """Store the result of the call under this name, unless it has one. The one it has now; None: it is gone."""
         ...
 
     async def drop(self, name: KeyName, call_id: str) -> None:
@@ -59,10 +59,14 @@ class MemoryIdempotencyStore:
             self._calls.popitem(last=False)
         return new
 
-    async def keep(self, name: KeyName, result: KeptResult) -> None:
-        if name in self._calls:
-            known, expires_at = self._calls[name]
-            self._calls[name] = known._replace(result=result.whole), expires_at
+    async def keep(self, name: KeyName, result: KeptResult) -> bytes | None:
+        if name not in self._calls:
+            return None
+        known, expires_at = self._calls[name]
+        if known.result is None:
+            known = known._replace(result=result.whole)
+            self._calls[name] = known, expires_at
+        return known.result
 
     async def drop(self, name: KeyName, call_id: str) -> None:
         self.remove(name, call_id)
@@ -88,8 +92,8 @@ class SqliteIdempotencyStore:
     async def begin(self, name: KeyName, request: str, call_id: str) -> KeyedCall:
         return await self._file.alone(partial(_begin, name, KeyedCall(request, call_id), self._now()))
 
-    async def keep(self, name: KeyName, result: KeptResult) -> None:
-        await self._file.alone(lambda db: keep_result(db, name, result, self._now()))
+    async def keep(self, name: KeyName, result: KeptResult) -> bytes | None:
+        return await self._file.alone(lambda db: keep_result(db, name, result, self._now()))
 
     async def drop(self, name: KeyName, call_id: str) -> None:
         await self._file.alone(lambda db: delete_keyed(db, name, call_id))

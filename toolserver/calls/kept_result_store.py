@@ -67,10 +67,32 @@ def store_keyed(db: SqlConnection, calls: Sequence[NewKeyedCall], now: int) -> N
     insert(db, "INSERT INTO idempotency(scope, key, request, call_id, expires_at, own, shared) VALUES", rows)
 
 
-def keep_result(db: SqlConnection, name: KeyName, result: KeptResult, now: int) -> None:
-    """Store the result of a call that was stored before; nothing where it is gone."""
+def keep_result(db: SqlConnection, name: KeyName, result: KeptResult, now: int) -> bytes | None:
+    """Store the result of a call that was stored before, unless another instance has stored one meanwhile.
+
+    Returns the whole result that is stored now; None where the call is gone.
+    """
+    known = find_keyed(db, [name], now).get(name)
+    if known is None:
+        return None
+    if not _has_receipt(db, known.call_id, result):
+        result = KeptResult(result.whole)
     _store_shared(db, [result.shared], now)
-    db.execute("UPDATE idempotency SET own=?, shared=? WHERE scope=? AND key=?", (*_parts_of(result), *name))
+    sql, values = "UPDATE idempotency SET own=?, shared=? WHERE scope=? AND key=?", (*_parts_of(result), *name)
+    if db.execute(f"{sql} AND own IS NULL AND outcome IS NULL", values).rowcount:
+        return result.whole
+    known = find_keyed(db, [name], now).get(name)
+    if known is None or known.result is not None:
+        return known and known.result
+    db.execute(sql, values)  # what was stored has lost the bytes that it shared
+    return result.whole
+
+
+def _has_receipt(db: SqlConnection, call_id: str, result: KeptResult) -> bool:
+    """Whether the receipt of a result is found by its call; one of an answer that was made anew has another id."""
+    id = receipt_id(call_id)
+    stored = find_receipts(db, [id]).get(id)
+    return result.receipt == (stored.jws if stored else "")
 
 
 def delete_keyed(db: SqlConnection, name: KeyName, call_id: str) -> None:

@@ -7,7 +7,6 @@ from toolserver.calls.kept_results import KeyClaim
 from toolserver.calls.paid_call import PaidCallRunner
 from toolserver.calls.sale import PaidCall, PaidCallResult, split_sale, unpack_sale
 from toolserver.errors import InvalidArguments
-from toolserver.receipts.sign import find_call_id
 
 KEY_LENGTH = 255
 
@@ -35,12 +34,9 @@ async def sell_once(idempotency: Idempotency, runner: PaidCallRunner, call: Paid
     )
 
 
-def _send_again(runner: PaidCallRunner, call: PaidCall, kept: bytes) -> PaidCallResult:
+def _send_again(runner: PaidCallRunner, call: PaidCall, call_id: str, kept: bytes) -> PaidCallResult:
     """What is kept for the key. Another instance may have sold it and died before it could send it: it is sent now."""
-    sold = unpack_sale(kept)
-    if sold.receipt_id is None:
-        return sold
-    return runner.hand_over(call._replace(call_id=find_call_id(sold.receipt_id)), sold)
+    return runner.hand_over(call._replace(call_id=call_id), unpack_sale(kept))
 
 
 async def _sell(runner: PaidCallRunner, call: PaidCall, call_id: str) -> PaidCallResult:

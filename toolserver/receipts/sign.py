@@ -91,11 +91,6 @@ def receipt_id(call_id: str) -> str:
     return "rcpt_" + call_id.removeprefix("call_")
 
 
-def find_call_id(receipt_id: str) -> str:
-    """The call_id that a receipt's id was made of."""
-    return "call_" + receipt_id.removeprefix("rcpt_")
-
-
 def request_text(method: str, path: str, given: Mapping[str, Any]) -> str:
     """`GET /api/pro/macro?history=30d`: the call in one line, its arguments sorted by name and percent-encoded.
 

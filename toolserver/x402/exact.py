@@ -289,7 +289,7 @@ def _packed(bought: PaymentSale) -> KeptResult:
 
 
 def _unpacked(payment: Payment) -> Any:
-    def unpack(kept: bytes) -> PaymentSale:
+    def unpack(_call_id: str, kept: bytes) -> PaymentSale:
         shown, _, sold = kept.partition(b"\n")
         tx = wire.tx_hash(shown.decode())
         return PaymentSale(unpack_sale(sold), None if tx is None else _settlement(payment, tx))
