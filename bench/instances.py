@@ -17,20 +17,22 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-from bench.__main__ import BEHIND_PROXY, EVERYTHING_ON, SERVERS
+from bench.cold import SERVERS
+from bench.hot_path import BEHIND_PROXY, EVERYTHING_ON
 from bench.load import run
 from bench.processes import TICK_US, Server, python, started
-from bench.rows import get
+from bench.rows import Row, get
 from bench.shared_ledger import Charged, measure, measure_commit_ms, new_schema
 
 DATABASE = os.environ.get("TEST_DATABASE_URL", "postgresql://postgres@127.0.0.1:5432/test")
 CALL = get("/api/btc-price", **BEHIND_PROXY)
 STARTS_S = 20.0
+COUNTED = EVERYTHING_ON | {"TOOLSERVER_LIMITS__SPACING_S": "1e-12"}  # calls of one tick are counted at one time
 
 LEDGER = {  # name: way, processes, tokens
     "one, 1,000 accounts": ("ours", 1, 1000),
@@ -57,22 +59,6 @@ class Ratio:
     def line(self) -> str:
         bound = "at most" if self.at_most else "at least"
         return f"{self.name:76} {self.found:8.2f}   {bound} {self.target:g}{'' if self.is_met else '   MISSED'}"
-
-
-@dataclass
-class Measured:
-    """What one variant did, over the rounds: CPU time a call in microseconds, and calls a second."""
-
-    cpu_us: list[float] = field(default_factory=list)
-    per_s: list[float] = field(default_factory=list)
-
-    @property
-    def cpu(self) -> float:
-        return statistics.median(self.cpu_us)
-
-    @property
-    def rate(self) -> float:
-        return statistics.median(self.per_s)
 
 
 def compare_ledgers(url: str, *, seconds: float, rounds: int) -> tuple[dict[str, list[Charged]], list[Ratio]]:
@@ -119,7 +105,7 @@ def read_cpu_us(server: Server) -> float:
     return total
 
 
-def measure_calls(row: Measured, server: Server, requests: int) -> None:
+def measure_calls(row: Row, server: Server, requests: int) -> None:
     """One round: a short warm-up, then so many calls over 64 connections."""
     asyncio.run(run(server.port, CALL, total=max(500, requests // 10), connections=64))
     before = read_cpu_us(server)
@@ -130,7 +116,7 @@ def measure_calls(row: Measured, server: Server, requests: int) -> None:
     row.per_s.append(load.done / load.seconds)
 
 
-def compare_servers(kind: str, url: str, *, requests: int, rounds: int) -> tuple[dict[str, Measured], list[Ratio]]:
+def compare_servers(kind: str, url: str, *, requests: int, rounds: int) -> tuple[dict[str, Row], list[Ratio]]:
     """A free answer from memory, counted by the limits: in process, in Redis, and by two workers."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-instances-")))
@@ -143,7 +129,7 @@ def compare_servers(kind: str, url: str, *, requests: int, rounds: int) -> tuple
             via = {"TOOLSERVER_UPSTREAM__VIA": f"http://127.0.0.1:{world.port}", "TOOLSERVER_LOGS__LEVEL": "error"}
             prefix = {"TOOLSERVER_SCALING__REDIS_PREFIX": f"{name}:", "TOOLSERVER_METRICS__PORT": "0"}
             server = stack.enter_context(
-                started(python("-m", "toolserver", *words), core=None, **EVERYTHING_ON, **via, **prefix, **more)
+                started(python("-m", "toolserver", *words), core=None, **COUNTED, **via, **prefix, **more)
             )
             for _ in range(20):  # so that every worker has the answer
                 urlopen(f"http://127.0.0.1:{server.port}/api/btc-price").read()
@@ -159,7 +145,7 @@ def compare_servers(kind: str, url: str, *, requests: int, rounds: int) -> tuple
             "one on PostgreSQL and Redis": serve("one", **shared, **database, **keys),
             "two workers on PostgreSQL and Redis": serve("two", "--workers", "2", **shared, **database, **keys),
         }
-        rows = {name: Measured() for name in servers}
+        rows = {name: Row(name) for name in servers}
         for _ in range(rounds):
             for name, server in servers.items():
                 measure_calls(rows[name], server, requests)
@@ -184,7 +170,7 @@ def _figures(each: Charged) -> tuple[float, float, float]:
     return each.per_s, each.cpu_us, each.p99_ms
 
 
-def show_servers(kind: str, rows: dict[str, Measured]) -> None:
+def show_servers(kind: str, rows: dict[str, Row]) -> None:
     """The table of what the servers did."""
     print(f"\n{kind}, 64 connections\n\n{'':40} {'CPU µs/call':>12} {'calls/s':>10}")
     for name, row in rows.items():

@@ -48,8 +48,8 @@ class Row:
     cpu_us: list[float] = field(default_factory=list)
 
 
-async def measure(row: Row, charge: Charge, tokens: list[str], seconds: float) -> None:
-    """So many callers, each charging one call after the other."""
+async def charge_for(charge: Charge, tokens: list[str], seconds: float, callers: int) -> list[float]:
+    """Seconds that each charge took, of so many callers, each charging one call after the other."""
     took: list[float] = []
     end = time.perf_counter() + seconds
 
@@ -60,8 +60,14 @@ async def measure(row: Row, charge: Charge, tokens: list[str], seconds: float) -
             took.append(time.perf_counter() - begun)
             turn += 7
 
+    await asyncio.gather(*(caller(number) for number in range(callers)))
+    return took
+
+
+async def measure(row: Row, charge: Charge, tokens: list[str], seconds: float) -> None:
+    """One round of a row."""
     cpu, begun = time.process_time(), time.perf_counter()
-    await asyncio.gather(*(caller(number) for number in range(row.callers)))
+    took = await charge_for(charge, tokens, seconds, row.callers)
     wall, spent = time.perf_counter() - begun, time.process_time() - cpu
     took.sort()
     row.per_s.append(len(took) / wall)

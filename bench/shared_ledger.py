@@ -14,13 +14,14 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import asyncpg
 
+from bench.ledger import Charge, charge_for
 from toolserver.clock import SystemClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
@@ -33,8 +34,6 @@ CALLERS, POOL = 64, 16
 PLENTY, PRICE = 10**9, 2
 ENDPOINT = "/api/pro/briefing"
 PATIENCE_S = 20.0
-
-Charge = Callable[[str], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,31 +109,15 @@ async def charge_alone(db: Any, token: str) -> None:
 WAYS = {"ours": open_ours, "single": open_single, "pool": open_pool}
 
 
-async def charge_for(charge: Charge, tokens: list[str], seconds: float) -> list[float]:
-    """Seconds that each charge took, of so many callers, each charging one call after the other."""
-    took: list[float] = []
-    end = time.perf_counter() + seconds
-
-    async def caller(number: int) -> None:
-        turn = number
-        while (begun := time.perf_counter()) < end:
-            await charge(tokens[turn % len(tokens)])
-            took.append(time.perf_counter() - begun)
-            turn += 7
-
-    await asyncio.gather(*(caller(number) for number in range(CALLERS)))
-    return took
-
-
 async def serve(way: str, url: str, tokens: int, seconds: float) -> None:
     """One process: warm up, say so, wait for the others, charge, and say what was done."""
     names = [name_token(number) for number in range(tokens)]
     async with WAYS[way](url) as charge:
-        await charge_for(charge, names, 0.3)
+        await charge_for(charge, names, 0.3, CALLERS)
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         cpu, begun = time.process_time(), time.perf_counter()
-        took = sorted(await charge_for(charge, names, seconds))
+        took = sorted(await charge_for(charge, names, seconds, CALLERS))
         wall, spent = time.perf_counter() - begun, time.process_time() - cpu
     print(json.dumps({"count": len(took), "seconds": wall, "cpu_s": spent, "p99_s": took[int(len(took) * 0.99)]}))
 

@@ -145,6 +145,7 @@ async def test_killed_at_any_await_a_call_with_a_key_is_charged_once_when_it_is_
     async with shop(tmp_path / "data") as s:
         app = gated(s)
         await s.buy()
+        await settle(s)  # that its answer was sent is written with the next group
         before = await charged(s, RICH)
         for n in range(1, MOST):
             if cold:
