@@ -14,11 +14,11 @@ from tests.ledger.ledgers import token
 from tests.postgres import run_sql, terms_of, url_of
 from toolserver.clock import ManualClock
 from toolserver.ledger.sqlite import SqliteLedger
-from toolserver.storage.errors import ForeignDatabase, MigrationChanged, NewerDatabase
+from toolserver.storage.errors import ForeignDatabase, MigrationChanged, NewerDatabase, TransactionLost
 from toolserver.storage.migrate import Migration, migrate
 from toolserver.storage.postgres import PostgresConnection
 from toolserver.storage.postgres_group_commit import PostgresGroupCommit
-from toolserver.storage.postgres_migrate import migrate_server, server_migrations
+from toolserver.storage.postgres_migrate import TURNS, migrate_server, server_migrations
 
 pytestmark = pytest.mark.live
 ONLY_FILE = {"row_seal", "sqlite_sequence"}  # a seal would be a row that every instance waits for
@@ -114,6 +114,36 @@ def test_a_step_that_fails_leaves_nothing(server):
     with pytest.raises(sqlite3.DatabaseError):
         migrate_server(server, (*SAME, Migration(3, "wrong", "CREATE TABLE three(id bigint); SELECT nonsense")))
     assert server.execute("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()").fetchone() == (0,)
+
+
+class OftenLost(PostgresConnection):
+    """A connection whose transaction the server ends in its second script, so many times."""
+
+    lost, scripts = 0, 0
+
+    def run_script(self, script):
+        super().run_script(script)
+        self.scripts += 1
+        if self.scripts % 2 == 0 and self.lost:
+            self.lost -= 1
+            raise TransactionLost("40P01 deadlock detected")
+
+
+def test_a_migration_that_a_sale_has_ended_is_run_again_from_its_first_step(tmp_path, monkeypatch):
+    monkeypatch.setattr("toolserver.storage.postgres_migrate.AGAIN_S", 0)
+    with closing(OftenLost(terms_of(tmp_path))) as db:
+        db.lost = TURNS - 1
+        assert migrate_server(db, SAME) == 2
+        assert db.execute("SELECT number FROM migration ORDER BY number").fetchall() == [(1,), (2,)]
+
+
+def test_one_that_is_ended_again_and_again_says_so_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("toolserver.storage.postgres_migrate.AGAIN_S", 0)
+    with closing(OftenLost(terms_of(tmp_path))) as db:
+        db.lost = TURNS
+        with pytest.raises(TransactionLost):
+            migrate_server(db, SAME)
+        assert db.execute("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()").fetchone() == (0,)
 
 
 def migrate_beside(terms, steps=None):

@@ -8,12 +8,13 @@ import logging
 import time
 from collections.abc import Sequence
 
-from toolserver.storage.errors import ForeignDatabase
+from toolserver.storage.errors import ForeignDatabase, TransactionLost
 from toolserver.storage.migrate import FOLDER, Migration, check_applied, migrations
-from toolserver.storage.postgres import PostgresConnection
+from toolserver.storage.postgres import PostgresConnection, ServerAway
 
 log = logging.getLogger(__name__)
 
+TURNS, AGAIN_S = 10, 0.2
 _LOCK = 0x54534C47  # of the server's advisory locks: one instance migrates at a time
 _APPLIED = """CREATE TABLE IF NOT EXISTS migration(
   number bigint PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at bigint NOT NULL)"""
@@ -28,11 +29,26 @@ def server_migrations() -> tuple[Migration, ...]:
 def migrate_server(db: PostgresConnection, steps: Sequence[Migration] | None = None) -> int:
     """Bring a database up to date and return the number of its steps. Instances that start together wait here.
 
+    All steps are one transaction. Where it and a sale of a running instance wait for each other, the server may end
+    either: then it is run again.
+
     Raises:
         NewerDatabase, ForeignDatabase, MigrationChanged: nothing was changed.
         sqlite3.Error, TransactionLost: the server refuses us, or is away.
     """
     steps = server_migrations() if steps is None else steps
+    for turn in range(1, TURNS):
+        try:
+            return _run_steps(db, steps)
+        except ServerAway:
+            raise
+        except TransactionLost as lost:
+            log.info("the migration of the database is run again", extra={"turn": turn, "reason": str(lost)})
+            time.sleep(AGAIN_S)
+    return _run_steps(db, steps)
+
+
+def _run_steps(db: PostgresConnection, steps: Sequence[Migration]) -> int:
     db.begin()
     try:
         db.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
