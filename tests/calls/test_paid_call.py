@@ -10,9 +10,11 @@ from tests.arranged import FACTS
 from tests.calls.parts import RICH, START, engine
 from tests.calls.toy import FIRST, REGISTRY, SECOND
 from toolserver.clock import ManualClock
-from toolserver.errors import IdempotencyConflict, UpstreamUnavailable
+from toolserver.errors import IdempotencyConflict, InternalError, StorageUnavailable, UpstreamUnavailable
+from toolserver.receipts.service import ReceiptService
 from toolserver.server.money import open_money
 from toolserver.settings import Settings
+from toolserver.storage.errors import StorageFailed
 
 
 @pytest.fixture
@@ -111,3 +113,26 @@ async def test_a_failure_is_released_and_not_kept(tmp_path, clock):
             e.internet.serves(source, {"value": 1})
         clock.advance(400)
         assert (await buy(e, idempotency_key="k")).charged == 2
+
+
+@pytest.mark.parametrize(
+    ("failure", "refused"),
+    [
+        (StorageFailed("the server is away"), StorageUnavailable),
+        (TimeoutError(), StorageUnavailable),
+        (ValueError("a bug"), InternalError),
+    ],
+    ids=str,
+)
+async def test_without_a_receipt_nothing_is_sold_and_a_store_that_is_away_is_no_fault_of_the_call(
+    tmp_path, clock, monkeypatch, failure, refused
+):
+    async def fail(self, sale):
+        raise failure
+
+    async with service(tmp_path, clock) as e:
+        monkeypatch.setattr(ReceiptService, "sign", fail)
+        with pytest.raises(refused):
+            await buy(e)
+        assert await e.ledger.balance(RICH) == 10
+        assert await e.ledger.holds() == []

@@ -23,7 +23,7 @@ class DisasterItem(Payload):
     id: str = Field(examples=["gdacs:EQ1554511"])
     type: Kind
     name: str
-    alert_level: Literal["red", "orange", "green"] | None = Field(description="GDACS's; null for NASA EONET")
+    alert_level: Literal["green", "orange", "red"] | None = Field(description="GDACS's; null for NASA EONET")
     country: str | None
     severity_text: str | None
     started_at: Timestamp

@@ -20,7 +20,7 @@ from toolserver import MIB, Get, Keys, Licence, Proof, Source, SourceChanged, So
 SEARCH = "https://www.gdacs.org/gdacsapi/api/events/geteventlist/SEARCH"
 LICENCE = Licence("unclear", "GDACS (European Commission, JRC)", "https://www.gdacs.org/About/termofuse.aspx")
 
-Level = Literal["green", "orange", "red"]
+Level = Literal["green", "orange", "red"]  # spelled as in the tool: typing takes equal ones for the same
 
 
 class EventQuery(NamedTuple):

@@ -35,6 +35,7 @@ from toolserver.errors import CallRejected, InternalError, PaymentRequired, Upst
 from toolserver.ledger.protocol import Ledger, NoCharge, Settlement
 from toolserver.receipts.sign import Receipts, Sale
 from toolserver.registry.registry import Operation
+from toolserver.storage.errors import StorageFailed
 
 if TYPE_CHECKING:
     from toolserver.calls.charge_with_receipt import ReceiptedCharges
@@ -256,7 +257,7 @@ class PaidCallRunner:
     async def _add_receipt_of_sale(
         self, call: PaidCall, rendered: RenderedResponse, settled: Settlement | None, reason: str | None
     ) -> PaidCallResult:
-        """The answer with its receipt. Raises InternalError: no receipt could be signed; the charge was released."""
+        """The answer with its receipt. Raises InternalError, StorageFailed: there is no receipt, and no charge."""
         remaining = settled.remaining if settled else None
         charged = settled.charged if settled else 0
         reason = reason or (settled.reason if settled else None)
@@ -265,9 +266,11 @@ class PaidCallRunner:
         body = describe_body(call, rendered, settled)
         try:
             receipt_id, receipt = await self._sign(call, settled, reason, body=body, captured_at=rendered.oldest_at)
-        except Exception:
+        except Exception as failure:
             log.exception("no receipt could be made, so the call is not charged", extra=call.log_fields)
             await self._settle(call, "5xx")
+            if isinstance(failure, StorageFailed | TimeoutError):
+                raise StorageFailed("no receipt could be stored") from None
             raise InternalError(OUR_FAULT) from None
         return self.hand_over(call, PaidCallResult(rendered, charged, remaining, reason, receipt_id, receipt))
 
