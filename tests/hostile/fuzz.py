@@ -32,6 +32,7 @@ OF_SETTINGS = 0.02
 AT_ONCE = 24
 WITHIN_S = 15.0
 SHOWN, PROGRESS = 5, 10_000  # examples of each kind of finding, and inputs after which a line is printed
+UNDONE = "a signed payment was undone"  # right: this facilitator makes payments that the simulated chain does not have
 SHORT = {"TOOLSERVER_LIMITS__HEAD_S": "5", "TOOLSERVER_LIMITS__BODY_S": "5", "TOOLSERVER_LIMITS__IDLE_S": "10"}
 
 
@@ -186,7 +187,7 @@ def _look_at(program: Program, server: str, before_mb: float, found: Findings) -
     if health != 200:
         found.add("not healthy afterwards", str(health))
     for line in program.said.splitlines():
-        if '"level": "error"' in line or "Traceback" in line:
+        if ('"level": "error"' in line and UNDONE not in line) or "Traceback" in line:
             found.add("an error in the log", line[-3000:])
     program.log.write_text("")  # what stood there is noted
 

@@ -40,6 +40,7 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     [
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SETTINGS_FRAME,
         b"GET /api/health HTTP/3.0\r\n" + HOST + b"\r\n",
+        b"head /api/receipts/1 HTTP/1.1\r\n" + HOST + b"\r\n",
         b"POST /api/mcp HTTP/1.1\r\n" + HOST + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"GET /api/health HTTP/1.1\r\n" + HOST + b"X-A: b\r\n c\r\n\r\n",
         b"GET /api/health HTTP/1.1\r\n" + HOST + b"X-A: " + b"a" * 70_000 + b"\r\n\r\n",
@@ -48,7 +49,10 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         b"POST /api/mcp HTTP/1.1\r\n" + HOST + b"Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcd",
         b"POST /api/mcp HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: gzip\r\n\r\nabcd",
     ],
-    ids=["h2", "version", "two-lengths", "folded", "large-header", "junk", "negative", "lengths-differ", "coding"],
+    ids=[
+        *["h2", "version", "small-letters", "two-lengths", "folded", "large-header"],
+        *["junk", "negative", "lengths-differ", "coding"],
+    ],
 )
 def test_what_is_no_plain_http_1_is_refused_and_the_connection_closed(service, words):
     heard = say(service.address, words)

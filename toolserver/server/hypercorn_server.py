@@ -55,7 +55,13 @@ class StrictH11Protocol(H11Protocol):
         await super()._create_stream(request)
 
     async def _check_protocol(self, event: h11.Request) -> None:
-        """Refuse other versions, ambiguous framing and too many headers; hypercorn would begin HTTP/2 here."""
+        """Refuse other versions, methods in small letters, ambiguous framing and too many headers.
+
+        hypercorn would begin HTTP/2 here. It tells the service `HEAD` for `head`, which h11 takes for another method:
+        the answer without a body that the service gives would end in an exception.
+        """
+        if event.method != event.method.upper():
+            raise h11.RemoteProtocolError("methods are case-sensitive", error_status_hint=400)
         if event.http_version not in (b"1.1", b"1.0"):
             raise h11.RemoteProtocolError("unknown version", error_status_hint=400)
         if sum(len(name) + len(value) for name, value in event.headers) > HEAD_BYTES:
