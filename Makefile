@@ -7,7 +7,7 @@
 # make lock   the lock files anew, after a change of dependencies
 # make lint   style, types, import directions, known unsafe code
 # make bench  every bar of docs/performance.md, the worst first; ARGS="--rows 1,9 --save FILE.json" passes flags on
-# make peers  web frameworks to compare with, in an environment of their own
+# make peers  web frameworks and MCP servers to compare with, in environments of their own
 
 WORKERS ?= auto
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -60,18 +60,22 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	@$(BIN)/python -m bench $(ARGS)
 
-peers: bench/.venv-peers
+peers: bench/.venv-peers bench/.venv-peers-mcp1 bench/node_modules
 
-bench/.venv-peers: bench/peers.txt
+bench/.venv-%: bench/%.txt
 	@$(PYTHON) -m venv $@
 	@$@/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+bench/node_modules: bench/package.json
+	@cd bench && npm install --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@
 
 clients: $(VENV)/.dev
 	@tests/live/clients/install
 
 clean:
-	rm -rf $(VENV) .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/live/clients/node_modules tests/live/clients/.venv-mcp1 tests/live/clients/.venv-tlog tests/live/clients/.venv-wheel bench/.venv-peers
+	rm -rf $(VENV) .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/live/clients/node_modules tests/live/clients/.venv-mcp1 tests/live/clients/.venv-tlog tests/live/clients/.venv-wheel bench/.venv-peers bench/.venv-peers-mcp1 bench/node_modules
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed")'

@@ -17,6 +17,8 @@ from typing import Any
 
 from bench.frameworks import PEERS as PYTHON
 from bench.judge import ROWS, Effort, as_json, judge_rows, show_table, show_verdict
+from bench.mcp_peers import MODULES
+from bench.mcp_peers import PYTHON as FIRST_GENERATION
 from toolserver import API_VERSION
 
 BESIDE = ("fastapi", "litestar")
@@ -37,11 +39,17 @@ def versions() -> dict[str, str]:
 
 def peers_beside() -> dict[str, str]:
     """The versions of the peers that `make peers` installed beside our own environment."""
-    if not PYTHON.exists():
-        return {}
     script = "from importlib.metadata import version; print(*(version(n) for n in {names!r}))"
-    done = subprocess.run([PYTHON, "-c", script.format(names=BESIDE)], capture_output=True, text=True, check=True)
-    return dict(zip(BESIDE, done.stdout.split(), strict=True))
+    found: dict[str, str] = {}
+    for interpreter, names in ((PYTHON, BESIDE), (FIRST_GENERATION, ("mcpo", "fastapi-mcp"))):
+        if interpreter.exists():
+            command = [str(interpreter), "-c", script.format(names=names)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            found |= dict(zip(names, done.stdout.split(), strict=True))
+    package = MODULES / "@modelcontextprotocol" / "server" / "package.json"
+    if package.exists():
+        found["TypeScript SDK"] = json.loads(package.read_text(encoding="utf-8"))["version"]
+    return found
 
 
 def machine() -> str:

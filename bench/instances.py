@@ -1,4 +1,4 @@
-"""`python -m bench.instances [--database URL] [--seconds N] [--requests N] [--rounds N]`: what it costs to share.
+"""Rows 10 and 26, and more: `python -m bench.instances [--database URL] [--seconds N] [--requests N] [--rounds N]`.
 
 Ledger: three processes on one account against three on 1,000, three against one, group commit against a transaction
 for each charge, and against one transaction a call through a pool (`bench.shared_ledger`). Service: calls for each
@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -22,11 +23,14 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+import asyncpg
+
 from bench.cold import SERVERS
 from bench.hot_path import BEHIND_PROXY, EVERYTHING_ON
+from bench.judge import Bar, Effort, Line, NotHere, Table, Verdict
 from bench.load import run
 from bench.processes import TICK_US, Server, python, started
-from bench.rows import Row, get
+from bench.rows import Row, get, lines_of
 from bench.shared_ledger import Charged, measure, measure_commit_ms, new_schema
 
 DATABASE = os.environ.get("TEST_DATABASE_URL", "postgresql://postgres@127.0.0.1:5432/test")
@@ -175,6 +179,57 @@ def show_servers(kind: str, rows: dict[str, Row]) -> None:
     print(f"\n{kind}, 64 connections\n\n{'':40} {'CPU µs/call':>12} {'calls/s':>10}")
     for name, row in rows.items():
         print(f"{name:40} {row.cpu:12.1f} {row.rate:10,.0f}   [{min(row.cpu_us):.1f}..{max(row.cpu_us):.1f}]")
+
+
+def has_postgres(url: str) -> bool:
+    """Whether a PostgreSQL answers there."""
+
+    async def ask() -> None:
+        await (await asyncpg.connect(url, timeout=3)).close()
+
+    try:
+        asyncio.run(ask())
+    except (OSError, asyncpg.PostgresError, TimeoutError):
+        return False
+    return True
+
+
+def bars_of_ledger(charged: dict[str, list[Charged]]) -> list[Bar]:
+    """Row 10."""
+    rate = {name: statistics.median(each.per_s for each in rows) for name, rows in charged.items()}
+    pool = rate["one, 1,000 accounts"] / rate["one, through a pool"]
+    hot = rate["three, one account"] / rate["three, 1,000 accounts"]
+    return [
+        Bar(10, "PostgreSQL ledger / a transaction a call through a pool, rate", pool, 6, "x", at_least=True),
+        Bar(10, "three processes: one account / 1,000 accounts, rate", hot, 0.9, "x", at_least=True),
+    ]
+
+
+def judge(effort: Effort) -> Verdict:
+    """Rows 10 and 26. Raises NotHere without PostgreSQL or Redis."""
+    if not has_postgres(DATABASE):
+        raise NotHere("no PostgreSQL answers at TEST_DATABASE_URL")
+    if not shutil.which("redis-server"):
+        raise NotHere("redis-server is not here")
+    charged, _ = compare_ledgers(DATABASE, seconds=effort.seconds, rounds=effort.rounds)
+    found = Verdict(bars_of_ledger(charged))
+    lines, calls = [], []
+    for name, each in charged.items():
+        rates = [row.per_s for row in each]
+        lines.append(Line(name, statistics.median(rates), min(rates), max(rates)))
+    for kind in effort.servers:
+        rows, (redis_us, workers) = compare_servers(kind, DATABASE, requests=effort.requests, rounds=effort.rounds)
+        found.bars += [
+            Bar(26, "a call that is counted in Redis: more CPU", redis_us.found, redis_us.target, "µs", server=kind),
+            Bar(26, "calls for a second of CPU, two workers / one", workers.found, workers.target, "x", True, kind),
+        ]
+        calls += lines_of(rows.values(), kind)
+    note = "64 callers of each process; a charge is durable before it is answered."
+    found.tables += [
+        Table("shared-ledger", "The ledger in PostgreSQL", "charges/s", lines, note, True, ("one, through a pool",)),
+        Table("shared-calls", "A cached answer by what is shared: CPU of all processes", "µs a call", calls),
+    ]
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -115,6 +115,8 @@ class Effort:
 
 PARTS: dict[str, frozenset[int]] = {
     "bench.hot_path": frozenset({1, 3, 4, 5}),
+    "bench.answers": frozenset({1}),
+    "bench.mcp_peers": frozenset({3}),
     "bench.in_process": frozenset({2, 21}),
     "bench.frameworks": frozenset({6}),
     "bench.paid": frozenset({7, 8, 18, 19, 20}),

@@ -22,10 +22,19 @@ class Load:
 
 
 class _Connection(asyncio.Protocol):
-    def __init__(self, make: Callable[[], bytes], load: Load, total: int, finished: asyncio.Future[None]) -> None:
+    def __init__(
+        self,
+        make: Callable[[], bytes],
+        load: Load,
+        total: int,
+        finished: asyncio.Future[None],
+        again: Callable[[], None] | None = None,
+    ) -> None:
         self._make, self._load, self._total, self._finished = make, load, total, finished
+        self._again = again
         self._buffer = b""
         self._asked_at = 0.0
+        self._is_over = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -52,11 +61,16 @@ class _Connection(asyncio.Protocol):
         if self._load.done >= self._total:
             if not self._finished.done():
                 self._finished.set_result(None)
-        else:
+        elif self._again is None:
             self._ask()
+        else:
+            again, self._again = self._again, None
+            self._is_over = True
+            self._transport.close()
+            again()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if not self._finished.done():
+        if not self._finished.done() and not self._is_over:
             self._finished.set_exception(exc or ConnectionError("the server closed a connection"))
 
 
@@ -66,18 +80,36 @@ def _prepare(request: bytes) -> Callable[[], bytes]:
     return (lambda: head + secrets.token_hex(16).encode() + tail) if found else (lambda: request)
 
 
-async def run(port: int, request: bytes, *, total: int, connections: int = 32) -> Load:
-    """Send `total` requests over so many connections. Raises ConnectionError when one is closed."""
+async def run(port: int, request: bytes, *, total: int, connections: int = 32, is_new: bool = False) -> Load:
+    """Send `total` requests over so many connections; if `is_new`, each of them over one of its own, so many at once.
+
+    Raises ConnectionError when one is closed.
+    """
     loop = asyncio.get_running_loop()
     load, finished = Load(), loop.create_future()
     make = _prepare(request)
+    opened = list[asyncio.BaseTransport]()
+    opening = set[asyncio.Task[None]]()
+    left = iter(range(total - connections))
+
+    async def open_one() -> None:
+        begin = open_next if is_new else None
+        transport, _ = await loop.create_connection(
+            lambda: _Connection(make, load, total, finished, begin), "127.0.0.1", port
+        )
+        opened.append(transport)
+
+    def open_next() -> None:
+        if next(left, None) is not None:
+            opening.add(task := asyncio.create_task(open_one()))
+            task.add_done_callback(opening.discard)
+
     started = loop.time()
-    opened = [
-        await loop.create_connection(lambda: _Connection(make, load, total, finished), "127.0.0.1", port)
-        for _ in range(connections)
-    ]
+    for _ in range(connections):
+        await open_one()
     await asyncio.wait_for(finished, 120)
     load.seconds = loop.time() - started
-    for transport, _ in opened:
-        transport.abort()
+    for transport in opened:
+        transport.abort()  # type: ignore[attr-defined]
+    await asyncio.sleep(0)
     return load

@@ -53,11 +53,16 @@ def post(path: str, message: Any, **headers: str) -> bytes:
     return f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
-def measure(row: Row, server: Server, request: bytes, requests: int, connections: int = 32) -> None:
-    """One round: a short warm-up, then so many requests. Raises SystemExit for answers that are not 200."""
-    asyncio.run(run(server.port, request, total=max(500, requests // 10), connections=connections))
+def measure(
+    row: Row, server: Server, request: bytes, requests: int, connections: int = 32, *, is_new: bool = False
+) -> None:
+    """One round: a short warm-up, then so many requests, each on a new connection if `is_new`.
+
+    Raises SystemExit for answers that are not 200.
+    """
+    asyncio.run(run(server.port, request, total=max(500, requests // 10), connections=connections, is_new=is_new))
     before = server.cpu_us()
-    load = asyncio.run(run(server.port, request, total=requests, connections=connections))
+    load = asyncio.run(run(server.port, request, total=requests, connections=connections, is_new=is_new))
     if load.bad:
         raise SystemExit(f"{row.name}: {load.bad} of {load.done} answers were not 200")
     row.cpu_us.append((server.cpu_us() - before) / load.done)

@@ -1,5 +1,8 @@
 """The page about performance is made of kept figures, and the judge of `python -m bench` says what is missed."""
 
+import asyncio
+import contextlib
+import importlib
 import json
 import os
 import re
@@ -10,11 +13,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench import figures
+from bench import figures, mcp_peers
 from bench import judge as judging
 from bench.__main__ import main, read_rows, versions
 from bench.figures import BEGIN, END, FOLDER, KEPT, PAGE, SOAK, draw, pictures, read, shown, write_page, write_rows
 from bench.judge import PARTS, ROWS, Bar, Effort, Line, NotHere, Table, Verdict, as_json, from_json, judge_rows
+from bench.load import run
+from bench.rows import get
 from bench.soak import Day, Sample
 from bench.soak_figures import draw_day, write_day
 
@@ -74,6 +79,8 @@ def test_the_page_is_written_anew_by_one_command(tmp_path, monkeypatch):
 
 def test_every_row_is_measured_by_a_part():
     assert set().union(*PARTS.values()) == ROWS.keys()
+    for name in PARTS:
+        assert callable(importlib.import_module(name).judge), f"{name} measures nothing"
 
 
 def test_a_picture_is_well_formed_and_readable_in_dark_and_light():
@@ -188,6 +195,41 @@ def test_the_exit_code_says_whether_a_bar_is_missed(parts, rows, code, tmp_path,
     found = json.loads((tmp_path / "kept.json").read_text())
     assert as_json(from_json(found)) == {"bars": found["bars"], "tables": found["tables"]}
     assert pictures(found).keys() == {"costs.svg"}
+
+
+@pytest.mark.parametrize(("is_new", "connections"), [(False, 4), (True, 40)])
+async def test_a_load_keeps_its_connections_or_opens_one_for_each_call(is_new, connections):
+    opened = []
+
+    async def answer(reader, writer):
+        opened.append(asyncio.current_task())
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    load = await run(port, get("/"), total=40, connections=4, is_new=is_new)
+    server.close()
+    await asyncio.gather(*opened)
+    await server.wait_closed()
+    assert 40 <= load.done == len(load.took_ms) < 44  # who is asked while the last answer comes is counted too
+    assert load.bad == 0
+    assert len(opened) == connections
+
+
+def test_peers_that_are_not_installed_are_left_out(monkeypatch, tmp_path):
+    monkeypatch.setattr(mcp_peers, "PYTHON", tmp_path / "python")
+    monkeypatch.setattr(mcp_peers, "MODULES", tmp_path / "node_modules")
+    assert list(mcp_peers.find_commands()) == []
+    (tmp_path / "python").touch()
+    assert [name for name, _ in mcp_peers.find_commands()] == ["fastapi-mcp", "mcpo"]
+    (tmp_path / "node_modules").mkdir()
+    monkeypatch.setattr(mcp_peers.shutil, "which", lambda name: "/usr/bin/node")
+    assert {name for name, _ in mcp_peers.find_commands()} == mcp_peers.LABELS.keys()
 
 
 def test_rows_are_numbers_and_spans():

@@ -1,0 +1,99 @@
+"""Beside rows 3 to 5: a tool call of other kinds of servers: the TypeScript SDK, mcpo and fastapi-mcp.
+
+Each sends the same payload, started as its documentation says: mcpo gives an MCP server as REST, fastapi-mcp gives a
+FastAPI application as MCP, both under uvicorn, which is all that they have. There is no bar, only a table.
+`make peers` installs them; what is not installed is left out, and the table says so.
+"""
+
+import asyncio
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+from bench.hot_path import BEHIND_PROXY, CALL, EVERYTHING_ON, REST, Stacks
+from bench.judge import Effort, Table, Verdict
+from bench.load import FRESH, run
+from bench.processes import CORES, Server, started
+from bench.rows import LEGACY, Row, get, lines_of, measure, post
+
+HERE = Path(__file__).parent
+PYTHON = HERE / ".venv-peers-mcp1" / "bin" / "python"
+MODULES = HERE / "node_modules"
+LABELS = {
+    "typescript": "TypeScript SDK, MCP tools/call",
+    "fastapi-mcp": "fastapi-mcp, MCP tools/call",
+    "mcpo": "mcpo, REST; its MCP server not counted",
+}
+GREETING = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}},
+}
+
+
+def find_commands() -> Iterator[tuple[str, list[str]]]:
+    """The peers that are installed, and how each is started."""
+    if MODULES.exists() and (node := shutil.which("node")):
+        yield "typescript", [node, str(HERE / "stacks" / "typescript.mjs")]
+    if PYTHON.exists():
+        for name in ("fastapi-mcp", "mcpo"):
+            yield name, [str(PYTHON), str(HERE / "stacks" / "mcp_peers.py"), name]
+
+
+def begin_session(server: Server) -> str:
+    """The session that a server begins which has no other way."""
+    greeting = Request(f"{server.url}/api/mcp", json.dumps(GREETING).encode(), LEGACY)
+    with urlopen(greeting) as response:
+        return str(response.headers["mcp-session-id"])
+
+
+def request_of(name: str, server: Server) -> bytes:
+    """What a peer is asked."""
+    if name == "mcpo":
+        return post("/btc_price", {})
+    version = {"mcp-protocol-version": "2025-06-18"}
+    if name != "fastapi-mcp":
+        return post("/api/mcp", CALL, **version)
+    placeholder = "0" * 32  # as long as what takes its place: ids of one session differ
+    call = post("/api/mcp", CALL | {"id": placeholder}, **version | {"mcp-session-id": begin_session(server)})
+    return call.replace(placeholder.encode(), FRESH.encode())
+
+
+def measure_peers(effort: Effort) -> dict[str, Row]:
+    """Ours under uvicorn and each peer that is here, alternating."""
+    core = CORES[0] if len(CORES) > 1 else None
+    with ExitStack() as stack:
+        stacks = Stacks("uvicorn", stack)
+        deployed = stacks.service("deployed", **EVERYTHING_ON)
+        payload, _, _ = stacks.keep_replies(deployed)
+        runs = [
+            ("MCP tools/call, everything on", deployed, post("/api/mcp", CALL, **BEHIND_PROXY), effort.requests),
+            ("REST hit, everything on", deployed, get(REST, **BEHIND_PROXY), effort.requests),
+        ]
+        for name, command in find_commands():
+            peer = stack.enter_context(started(command, core=core, PAYLOAD=str(payload)))
+            asyncio.run(run(peer.port, request_of(name, peer), total=1, connections=1))
+            runs.append((LABELS[name], peer, request_of(name, peer), effort.requests // 8))
+        rows = {name: Row(name) for name, *_ in runs}
+        for _ in range(effort.rounds):
+            for name, server, request, count in runs:
+                measure(rows[name], server, request, count)
+    return rows
+
+
+def judge(effort: Effort) -> Verdict:
+    """Measure what is here."""
+    rows = measure_peers(replace(effort, servers=("uvicorn",)))
+    missing = [label for label in LABELS.values() if label not in rows]
+    note = "One core for the server, 32 kept connections; the TypeScript SDK under Node's own HTTP server."
+    if missing:
+        note += f" Not installed, so not measured: {'; '.join(missing)}."
+    lines = lines_of(rows.values(), "uvicorn")
+    title = "A tool call of other kinds of servers: CPU of the server"
+    table = Table("mcp-peers", title, "µs a call", lines, note, False, tuple(LABELS.values()))
+    return Verdict(tables=[table])
