@@ -17,6 +17,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from tests.mutants.faults import MUTANTS, Mutant
+from tests.mutants.sql import SQL
 from tests.mutants.truth import LIES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,7 +85,7 @@ def judge(copies: "SimpleQueue[Path]", mutant: Mutant | None, test: str) -> bool
 
 def chosen(words: Sequence[str]) -> list[Mutant]:
     """Those whose name, or whose test, holds one of the words; all without any."""
-    every = (*MUTANTS, *LIES)
+    every = (*MUTANTS, *SQL, *LIES)
     return [mutant for mutant in every if not words or any(word in f"{mutant.name} {mutant.test}" for word in words)]
 
 

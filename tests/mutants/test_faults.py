@@ -8,6 +8,7 @@ import pytest
 from tests.architecture.test_mirror import place_of_tests
 from tests.mutants.__main__ import ORACLE, report
 from tests.mutants.faults import MUTANTS, Mutant
+from tests.mutants.sql import SQL
 from tests.mutants.truth import ENGINE, LIES, TOOLS
 from tests.truth.matrix import named_cases
 
@@ -16,7 +17,7 @@ ROOMS = ("toolserver/upstream", "toolserver/context", "toolserver/calls", "tools
 FACES = ("toolserver/mcp", "rest_bridge")
 
 
-@pytest.mark.parametrize("mutant", [*MUTANTS, *LIES], ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", [*MUTANTS, *SQL, *LIES], ids=lambda mutant: mutant.name)
 def test_a_fault_can_be_made_and_is_python(mutant):
     text = (ROOT / mutant.file).read_text(encoding="utf-8")
 
@@ -30,9 +31,13 @@ def test_there_are_thirty_lies_and_the_oracle_knows_the_tools_that_tell_them():
     assert {mutant.test.removeprefix(ORACLE) for mutant in TOOLS} <= {case.tool for case in named_cases()}
 
 
-@pytest.mark.parametrize("mutant", [*MUTANTS, *ENGINE], ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", [*MUTANTS, *SQL, *ENGINE], ids=lambda mutant: mutant.name)
 def test_a_fault_is_to_be_seen_by_the_test_file_of_its_module(mutant):
     assert ROOT / mutant.test == place_of_tests(ROOT / mutant.file)
+
+
+def test_there_are_ten_faults_of_what_instances_share():
+    assert len({mutant.name for mutant in SQL}) == len(SQL) >= 10
 
 
 def test_there_are_forty_and_each_room_has_some():

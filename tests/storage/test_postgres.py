@@ -155,6 +155,14 @@ def test_another_transaction_in_the_way_is_no_fault_of_this_one(tmp_path, db):
 
 
 @live
+@pytest.mark.parametrize("state", ["40001", "40P01"])
+def test_what_the_server_undoes_for_the_sake_of_others_may_be_run_again(db, state):
+    with pytest.raises(TransactionLost, match=state):
+        db.execute(f"DO $$ BEGIN RAISE EXCEPTION SQLSTATE '{state}'; END $$")
+    db.rollback()
+
+
+@live
 def test_an_instance_that_vanishes_frees_its_locks_and_waits_for_nobody(db):
     terms = dict(db.execute("SELECT name::text, setting::text FROM pg_settings").fetchall())
     assert int(terms["idle_in_transaction_session_timeout"]) == module.IDLE_TRANSACTION_S * 1000
