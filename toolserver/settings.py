@@ -15,15 +15,17 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from toolserver.settings_money import (
+from toolserver.settings_parts import (
     LedgerSettings,
     OAuthSettings,
     PaymentSettings,
+    RedisUrl,
+    ScalingSettings,
     SettingsPart,
+    StorageSettings,
     X402Settings,
     is_loopback,
 )
-from toolserver.settings_scaling import RedisUrl, ScalingSettings, StorageSettings
 
 __all__ = [
     "LedgerSettings",

@@ -11,7 +11,7 @@ from tests.redis_server import RedisServer
 from toolserver.clock import ManualClock
 from toolserver.core.shared_memory import Script
 from toolserver.registry.registry import Registry
-from toolserver.settings_scaling import ScalingSettings
+from toolserver.settings_parts import ScalingSettings
 
 _PREFIXES = (f"instances{number}:" for number in itertools.count())
 _NOTHING = Script("return 1")

@@ -10,7 +10,7 @@ from toolserver.receipts.keys import RECEIPT_KEYS, ensure_keys
 from toolserver.receipts.published_keys import KeysDiffer
 from toolserver.server.receipts import open_receipts
 from toolserver.settings import Settings
-from toolserver.settings_scaling import ScalingSettings
+from toolserver.settings_parts import ScalingSettings
 
 NAMED = {"base_url": "https://data.example", "service": "data.example"}
 CLOCK = ManualClock(START)

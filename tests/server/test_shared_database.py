@@ -27,7 +27,7 @@ from toolserver.server.money import keeps_books, open_money
 from toolserver.server.readiness import Readiness
 from toolserver.server.shared_database import NotOnServer, database_terms, find_marks, require_one_place
 from toolserver.settings import LedgerSettings, PaymentSettings, Settings, StorageSettings
-from toolserver.settings_scaling import ScalingSettings
+from toolserver.settings_parts import ScalingSettings
 from toolserver.storage.high_water import HighWater
 
 URL = SecretStr("postgresql://me:hunter2@db.example/money")

@@ -14,7 +14,7 @@ from tests.calls.parts import START, Number, number_source
 from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.settings import SourceSettings
-from toolserver.settings_scaling import ScalingSettings
+from toolserver.settings_parts import ScalingSettings
 from toolserver.upstream.body_store import NoStore, StoredBody
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.size_guard import EVERY_S, LEAST

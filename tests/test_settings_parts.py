@@ -1,4 +1,4 @@
-"""The settings about money: what fits together, what is refused, and that keys are shown nowhere."""
+"""Settings about money and several instances: what fits together, what is refused, and that keys are shown nowhere."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from tests.purchases.wallet import XPUB
 from toolserver.cli.doctor import settings_table
 from toolserver.settings import LedgerSettings, PaymentSettings, Settings, X402Settings
-from toolserver.settings_money import is_loopback
+from toolserver.settings_parts import is_loopback
 
 TWO = ["https://one.example/KEY1", "https://two.example/KEY2"]
 ON: dict[str, Any] = {
@@ -157,3 +157,27 @@ def test_the_environment_sets_it_and_keys_are_masked(given, monkeypatch, tmp_pat
     settings = Settings()
     assert settings.ledger == LedgerSettings(**given)
     assert SECRET not in str(settings_table(settings)) + repr(settings)
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://127.0.0.1:6379/1", "rediss://user:secret@cache.example:6380", "unix:///run/redis.sock"]
+)
+def test_an_address_of_redis_is_kept_secret(url):
+    settings = Settings(redis_url=url)
+    assert settings.redis_url.get_secret_value() == url
+    assert url not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"redis_url": "http://127.0.0.1"},
+        {"scaling": {"instances": 0}},
+        {"scaling": {"redis_deadline_s": 0}},
+        {"scaling": {"redis_prefix": "with space"}},
+        {"workers": 0},
+    ],
+)
+def test_what_cannot_be_is_refused(wrong):
+    with pytest.raises(ValidationError):
+        Settings(**wrong)
