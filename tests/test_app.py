@@ -8,12 +8,14 @@ import pytest
 
 from tests.calls.toy import FIRST, REGISTRY
 from tests.internet import Internet
+from toolserver import app as app_module
 from toolserver.app import App, Service, ServiceParts
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.server.money import memory_money
 from toolserver.settings import Settings, UpstreamSettings
+from toolserver.world.remote_clock import FollowedClock
 
 START = datetime(2027, 1, 15, 8, tzinfo=UTC)
 CALLER = Caller("192.0.2.1", limited=False)
@@ -60,6 +62,27 @@ async def test_given_money_is_used_and_left_open():
     async with Service.build(Settings(), parts(money=money)) as service:
         assert service.pipeline.ledger is money.ledger
         assert service.money is money
+
+
+async def test_the_time_of_a_simulated_world_is_known_before_anything_is_opened(monkeypatch):
+    """Whoever looked at the machine's clock first would take the world's for one that was set back, or leapt."""
+    seen = []
+
+    async def follow(clock, via, *, task_status):
+        await anyio.sleep(0.01)
+        clock.set(START.timestamp())
+        task_status.started()
+
+    def see_money(clock):
+        seen.append(clock.now().date())
+        return memory_money(clock)
+
+    monkeypatch.setattr(app_module, "follow", follow)
+    monkeypatch.setattr(app_module, "memory_money", see_money)
+    settings = Settings(upstream=UpstreamSettings(via="http://world.example"))
+    async with Service.build(settings, parts(clock=FollowedClock())):
+        pass
+    assert seen == [START.date()]
 
 
 async def test_given_facts_take_the_place_of_those_in_the_settings():

@@ -141,6 +141,8 @@ class Service:
         metrics, usage = Metrics(), Usage(clock.now)
         async with AsyncExitStack() as stack:
             open_ = stack.enter_async_context
+            if isinstance(clock, FollowedClock) and settings.upstream.via is not None:  # before anybody looks at it
+                await (await open_(open_tasks())).start(follow, clock, settings.upstream.via)
             money = await open_(_open_money(settings, parts, clock, facts))
             store = None if parts.in_memory else await open_(open_store(settings, clock))
             history, sources, sizes = await restore_history(store, usage, clock)
@@ -175,8 +177,6 @@ class Service:
         known = (self.metrics, self.info, self.money, self.readiness.check)
         self.status = ServiceStatus(self.registry, self.fetcher, *known)
         self.money.add_gauges(self.metrics)
-        if isinstance(self.clock, FollowedClock) and self.settings.upstream.via is not None:
-            await self.tasks.start(follow, self.clock, self.settings.upstream.via)
         if not parts.background:
             return
         if store is not None:

@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tests.hostile.instances_audit import Audit
@@ -156,6 +157,10 @@ class Judge:
         row.recovered_s.append(self._wait_until_well(fault, ended))
         calls = self._callers.record.between(began, time.monotonic())
         row.calls += calls
+        print(
+            f"{row.times} times {fault.name}: {len(calls)} calls, well again {row.recovered_s[-1]:.1f} s later",
+            flush=True,
+        )
         self._run.wrong += [f"{fault.name}: {text}" for text in self._judge(fault, calls)]
 
     def kill(self, rng: random.Random) -> None:
@@ -210,10 +215,11 @@ def try_faults(folder: Path, *, kills: int, seconds: float, faults: Sequence[Fau
         callers.start()
         try:
             judge = Judge(scene, callers, seconds=seconds, run=run)
-            for fault in faults:
-                judge.try_fault(fault)
-            for _ in range(kills):
-                judge.kill(rng)
+            for step in (*(partial(judge.try_fault, fault) for fault in faults), *([partial(judge.kill, rng)] * kills)):
+                step()
+                if callers.record.has_spent_all():
+                    run.wrong.append("a buyer has nothing left to pay with, so the rest was left out: sell more")
+                    break
         finally:
             callers.end()
         audit = Audit(scene, callers.record)

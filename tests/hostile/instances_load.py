@@ -24,6 +24,7 @@ FREE_TOOLS = ("btc_price", "earthquakes", "fear_greed", "forex")
 PAID = ("/api/pro/briefing", "/api/pro/macro", "/api/pro/sentiment", "/api/pro/crypto-deep")
 KINDS = ("free", "free, MCP", "paid", "paid, key", "paid, MCP")
 CUT = ("refused", "cut")  # no answer at all
+SPENT = frozenset({"402 insufficient_credits", "error insufficient_credits"})
 PAUSE_S, ANSWER_S, KEYS_S = 0.03, 20.0, 90.0
 
 
@@ -74,6 +75,10 @@ class Record:
         if self.keyed.setdefault(key, call) != call:
             self.wrong.append(f"two calls for one key: {self.keyed[key]}, {call}")
 
+    def has_spent_all(self) -> bool:
+        """Whether a buyer was told lately that nothing is left to pay with."""
+        return any(call.said in SPENT for call in self.calls[-200:])
+
     def between(self, begin: float, end: float) -> list[Call]:
         """The requests that were on their way at some moment of a time."""
         latest = itertools.takewhile(lambda call: call.began + call.took_s >= begin, reversed(self.calls))
@@ -111,11 +116,12 @@ class Callers:
 
     async def _call_all(self) -> None:
         async with asyncio.TaskGroup() as tasks:
+            tokens = itertools.cycle(self._tokens)  # each pays for as many callers as any other
             for at, kind, _ in itertools.product(range(len(self._places)), KINDS, range(self._each)):
-                tasks.create_task(self._repeat(at, kind))
+                tasks.create_task(self._repeat(at, kind, next(tokens) if kind.startswith("paid") else None))
 
-    async def _repeat(self, at: int, kind: str) -> None:
-        token = {"authorization": f"Bearer {self._rng.choice(self._tokens)}"} if kind.startswith("paid") else {}
+    async def _repeat(self, at: int, kind: str, payer: str | None) -> None:
+        token = {} if payer is None else {"authorization": f"Bearer {payer}"}
         async with httpx.AsyncClient(headers=token, timeout=ANSWER_S, trust_env=False) as client:
             while not self._ends.is_set():
                 if kind == "paid, key":

@@ -20,7 +20,7 @@ from tests.redis_server import RedisServer, start_redis
 from tests.tcp_proxy import TcpProxy, proxy_before
 
 SERVERS = ("hypercorn", "uvicorn", "hypercorn")
-BUYERS, USD = 4, 400
+BUYERS, USD = 4, 3000  # enough for the calls of half an hour
 CREDITS = 50 * USD
 SPEED = 5  # of the world's clock, so that answers expire now and then
 

@@ -28,6 +28,16 @@ def test_faults_under_three_instances_lose_no_charge_make_none_twice_and_end_by_
     assert run.given_back <= 9 * KILLS, "what a dead instance had sent since its last commit"
 
 
+@pytest.mark.parametrize("said", ["402 insufficient_credits", "error insufficient_credits"])
+def test_a_run_whose_buyers_have_nothing_left_says_so_and_tries_no_more(said):
+    record = Record(calls=[Call("paid", 0, n, 1, "200") for n in range(300)])
+    assert not record.has_spent_all()
+    record.calls.append(Call("paid", 0, 300, 1, said))
+    assert record.has_spent_all()
+    record.calls.append(Call("free", 0, 301, 1, "200"))
+    assert record.has_spent_all()
+
+
 def signed(call_id, credits, sha256=""):
     core = {"call_id": call_id, "credits_charged": credits, "response_sha256": sha256}
     return "." + base64.urlsafe_b64encode(json.dumps(core).encode()).decode().rstrip("=") + "."
@@ -66,19 +76,23 @@ def test_the_audit_finds_a_charge_without_its_answer_and_an_answer_without_its_c
 
 
 @pytest.mark.parametrize(
-    ("charged", "posted", "arrived", "said"),
+    ("kept", "posted", "arrived", "said"),
     [
-        ("a", "a", "a", []),
-        ("a", "a", "", ["a fire was charged and never arrived: call_a"]),
-        ("", "", "a", ["a fire arrived and was not charged: call_a"]),
-        ("a", "", "a", ["fires and charges differ: call_a"]),
+        ({"a": "charged"}, "a", "a", []),
+        ({"a": "charged"}, "ab", "ab", []),  # only the last fires of a subscription are kept
+        ({"a": "released"}, "", "", []),
+        ({"a": "charged"}, "a", "", ["a fire was charged and never arrived: call_a"]),
+        ({"a": "released"}, "", "a", ["a fire arrived and was not charged: call_a"]),
+        ({}, "", "a", ["a fire arrived and was not charged: call_a"]),
+        ({"a": "charged"}, "", "", ["fires and charges differ: call_a"]),
+        ({"a": "released"}, "a", "a", ["fires and charges differ: call_a"]),
     ],
 )
-def test_the_audit_finds_a_fire_without_its_charge_and_a_charge_without_its_fire(charged, posted, arrived, said):
+def test_the_audit_finds_a_fire_without_its_charge_and_a_charge_without_its_fire(kept, posted, arrived, said):
     def rows(sql):
         if "reservation" in sql:
             return [(f"call_{id}", "posted", 1) for id in posted]
-        return [] if "open" in sql else [(f"call_{id}",) for id in charged]
+        return [] if "'open'" in sql else [(f"call_{id}", state) for id, state in kept.items()]
 
     inbox = SimpleNamespace(ids=lambda: {f"msg_{id}" for id in arrived})
     scene = SimpleNamespace(hooked="t", inbox=inbox, shop=SimpleNamespace(rows=rows))
