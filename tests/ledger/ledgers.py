@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 import httpx
+import pytest
 
 from tests.calls.parts import START
 from tests.postgres import POSTGRES, terms_of
@@ -26,7 +27,7 @@ from toolserver.storage.group_commit import GroupCommit, durable
 from toolserver.storage.migrate import migrate
 from toolserver.storage.postgres_group_commit import open_postgres
 
-KINDS = ("memory", "sqlite", "sister", POSTGRES)
+KINDS = ("memory", "sqlite", "sister", POSTGRES, pytest.param("sister of postgres", marks=pytest.mark.live))
 KEY_ID, SECRET, SERVICE = "b-1", "s" * 32, "b"
 OWNER_URL = "http://owner.test"
 FOLLOWS = Settings(url=OWNER_URL, service=SERVICE, key_id=KEY_ID, secret=SECRET)
@@ -56,20 +57,29 @@ async def opened(kind: str, folder: Path, clock: ManualClock | None = None) -> A
     if kind == "memory":
         yield MemoryLedger(clock)
         return
-    if kind == "postgres":
-        async with open_postgres(terms_of(folder)) as store:
-            yield SqliteLedger(store, clock)
+    if kind.endswith("postgres"):
+        async with (
+            open_postgres(terms_of(folder)) as store,
+            _followed(kind, SqliteLedger(store, clock), folder, clock) as one,
+        ):
+            yield one
         return
-    async with open_ledger(folder / FILE, clock) as ledger:
-        if kind == "sqlite":
-            yield ledger
-            return
-        transport = httpx.ASGITransport(internal_app(ledger, FOLLOWED, clock))
-        async with durable(folder / f"follower-{next(_followers)}.sqlite3") as file:  # a new follower each time
-            file._db.execute("PRAGMA synchronous=OFF")  # nobody pulls the plug here
-            follower = build_ledger_client(FOLLOWS, file, clock, transport=transport)
-            yield Sister(follower, ledger)
-            await follower.owner.aclose()
+    async with open_ledger(folder / FILE, clock) as ledger, _followed(kind, ledger, folder, clock) as one:
+        yield one
+
+
+@asynccontextmanager
+async def _followed(kind: str, ledger: SqliteLedger, folder: Path, clock: ManualClock) -> AsyncIterator[LedgerOwner]:
+    """The ledger itself, or where the kind is a sister's, as a service sees it that follows it over HTTP."""
+    if not kind.startswith("sister"):
+        yield ledger
+        return
+    transport = httpx.ASGITransport(internal_app(ledger, FOLLOWED, clock))
+    async with durable(folder / f"follower-{next(_followers)}.sqlite3") as file:  # a new follower each time
+        file._db.execute("PRAGMA synchronous=OFF")  # nobody pulls the plug here
+        follower = build_ledger_client(FOLLOWS, file, clock, transport=transport)
+        yield Sister(follower, ledger)
+        await follower.owner.aclose()
 
 
 class Sister:

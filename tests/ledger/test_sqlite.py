@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from tests.calls.parts import START
-from tests.ledger.ledgers import token
+from tests.ledger.ledgers import opened, token
 from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.errors import PaymentRequired
@@ -126,6 +126,16 @@ async def test_a_revocation_by_another_process_counts_at_once_for_spending_and_s
     assert await ledger.knows(RICH)
     clock.advance(6)
     assert not await ledger.knows(RICH)
+
+
+@pytest.mark.live
+async def test_where_instances_share_the_books_a_revocation_by_another_one_counts_within_a_second(tmp_path, clock):
+    async with opened("postgres", tmp_path, clock) as one, opened("postgres", tmp_path, clock) as other:
+        await one.mint(RICH, 10, cause="rich")
+        assert await one.knows(RICH)
+        await other.revoke((await other.standing(RICH)).fingerprint, "leaked")
+        clock.advance(0.6)
+        assert not await one.knows(RICH)
 
 
 async def test_two_processes_share_the_file_and_the_balance(ledger, tmp_path, clock):

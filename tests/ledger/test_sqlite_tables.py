@@ -7,19 +7,23 @@ import pytest
 
 from tests.ledger.ledgers import token
 from toolserver.errors import PaymentRequired
-from toolserver.ledger.operations import Charge, Mint, Reserve, Revoke, Settle
+from toolserver.ledger import sqlite_tables
+from toolserver.ledger.operations import Charge, Mint, Reserve, Revoke, Settle, outcome_of
 from toolserver.ledger.sqlite_invariants import find_breaches
 from toolserver.ledger.sqlite_tables import (
     SWEPT,
     apply_operation,
     apply_operations,
     hash_of,
+    load_state,
     open_holds,
     read_account,
     read_standing,
+    store_state,
     void_expired,
 )
 from toolserver.ledger.state import key_of
+from toolserver.storage.errors import TransactionLost
 from toolserver.storage.migrate import migrate
 
 NOW = 1_000_000
@@ -77,6 +81,26 @@ def test_a_group_larger_than_any_statement_is_stored_whole(db):
     settled = apply_operations(db, [Settle(f"c{n}", None) for n in range(150)], NOW)
     assert {each.charged for each in settled} == {1}
     assert open_holds(db, 200) == []
+
+
+@pytest.mark.parametrize("number", [0, 500], ids=["the same transfer", "the same call"])
+def test_who_decided_on_what_another_instance_has_changed_since_loses_its_transaction(db, number):
+    charge = Charge("c1", RICH, 4, "/x")
+    books = load_state(db, [charge], NOW)
+    books.next_seq += number
+    assert outcome_of(charge, books).charged == 4
+    apply_operation(db, Charge("c1", RICH, 4, "/x"), NOW)
+    db.execute("BEGIN")
+    with pytest.raises(TransactionLost):
+        store_state(db, books)
+    db.execute("ROLLBACK")
+    assert spendable(db, RICH) == 996
+
+
+def test_what_came_to_be_after_the_accounts_were_locked_is_not_decided_upon(db, monkeypatch):
+    monkeypatch.setattr(sqlite_tables, "lock_accounts", lambda db, needs: set())
+    with pytest.raises(TransactionLost):
+        load_state(db, [Charge("c1", RICH, 4, "/x")], NOW)
 
 
 def test_expired_reservations_are_voided_so_many_at_a_time(db):

@@ -1,11 +1,24 @@
 """What differs between the engines, written once: each form on the engine that it is for."""
 
 import sqlite3
+import threading
 from contextlib import closing
 
+import anyio
 import pytest
 
-from toolserver.storage.connection import among, attempt, in_order, is_shared, lock_rows, next_numbers, pairs
+from tests.ledger.ledgers import opened_file
+from toolserver.storage.connection import (
+    among,
+    attempt,
+    hold_alone,
+    hold_together,
+    in_order,
+    is_shared,
+    lock_rows,
+    next_numbers,
+    pairs,
+)
 
 
 class Server:
@@ -81,3 +94,37 @@ def test_what_fails_in_an_attempt_leaves_the_transaction_usable(file):
     with pytest.raises(ZeroDivisionError), attempt(server):
         raise ZeroDivisionError
     assert [sql.partition(" ")[0] for sql in server.asked] == ["SAVEPOINT", "ROLLBACK", "RELEASE"]
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
+    ("first", "second", "order"),
+    [
+        (hold_alone, hold_alone, ["first", "second"]),
+        (hold_together, hold_alone, ["first", "second"]),
+        (hold_alone, hold_together, ["first", "second"]),
+        (hold_together, hold_together, ["second", "first"]),
+    ],
+)
+async def test_who_holds_a_name_alone_has_it_until_the_transaction_ends(tmp_path, first, second, order):
+    seen, arrived, entered, go_on = [], threading.Event(), threading.Event(), threading.Event()
+
+    def hold_long(db):
+        first(db, "room")
+        arrived.set()
+        assert go_on.wait(20)
+        seen.append("first")
+
+    def hold_after(db):
+        second(db, "room")
+        seen.append("second")
+        entered.set()
+
+    async with opened_file("postgres", tmp_path) as one, opened_file("postgres", tmp_path) as other:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.alone, hold_long)
+            await anyio.to_thread.run_sync(arrived.wait)
+            tasks.start_soon(other.alone, hold_after)
+            await anyio.to_thread.run_sync(entered.wait, 20.0 if order[0] == "second" else 0.3)
+            go_on.set()
+    assert seen == order

@@ -1,7 +1,9 @@
 """A lease has one holder at a time, who may go on holding it; another one may take it when it has run out."""
 
+import threading
 import time
 
+import anyio
 import pytest
 
 from tests.ledger.ledgers import opened_file
@@ -58,3 +60,29 @@ async def test_where_instances_share_a_database_its_clock_counts_and_not_theirs(
         assert await take(file, "b", ahead, lasts=60_000) is None, "whose clock is an hour ahead"
         assert await take(file, "a", 0, lasts=0)
         assert await take(file, "b", 0, lasts=60_000)
+
+
+@pytest.mark.live
+async def test_nobody_takes_a_lease_before_what_is_written_under_it_is_committed(tmp_path):
+    seen, arrived, go_on = [], threading.Event(), threading.Event()
+
+    def write_slowly(db):
+        require_fence(db, "log", 1)
+        arrived.set()
+        assert go_on.wait(20)
+        seen.append("written")
+
+    async with opened_file("postgres", tmp_path) as one, opened_file("postgres", tmp_path) as other:
+        assert await take(one, "a", 0, lasts=0) == 1
+
+        async def take_over():
+            assert await take(other, "b", 0) == 2
+            seen.append("taken over")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.alone, write_slowly)
+            await anyio.to_thread.run_sync(arrived.wait)
+            tasks.start_soon(take_over)
+            await anyio.sleep(0.3)
+            go_on.set()
+    assert seen == ["written", "taken over"]

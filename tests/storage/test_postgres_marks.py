@@ -81,6 +81,23 @@ def test_what_one_instance_raises_all_have_and_each_goes_on_behind_it(shared):
 
 
 @live
+def test_instances_that_raise_a_mark_at_the_same_time_do_so_one_after_the_other(shared):
+    one, other = shared("one"), shared("other")
+    one.change("n", lambda before: 0)
+    second = threading.Thread(target=other.change, args=("n", lambda before: before + 1))
+
+    def count_slowly(before):
+        if not second.ident:
+            second.start()
+        second.join(0.3)
+        return before + 1
+
+    one.change("n", count_slowly)
+    second.join()
+    assert one.read("n") == 2
+
+
+@live
 def test_a_database_that_comes_back_from_a_backup_does_not_lower_what_a_file_has(shared, tmp_path):
     one, other = shared("one"), shared("other")
     one.change("log", lambda _: {"size": 100, "root": "aa"})
