@@ -107,7 +107,11 @@ class HeaderBook:
 
 def digest(rendered: RenderedResponse) -> Header:
     """Content-Digest (RFC 9530) of the payload as it is, without any content coding."""
-    return b"content-digest", b"sha-256=:%s:" % base64.b64encode(rendered.sha256())
+    found: Header | None = rendered.memo.get("content-digest")
+    if found is None:
+        found = b"content-digest", b"sha-256=:%s:" % base64.b64encode(rendered.sha256())
+        rendered.memo["content-digest"] = found
+    return found
 
 
 def settlement(told: dict[str, Any]) -> Header:

@@ -65,6 +65,7 @@ def test_the_copy_with_credits_is_hashed_and_measured_as_it_is_sent(rendered, re
     assert rendered.sha256(remaining) == hashlib.sha256(copy).digest()
     assert rendered.size(remaining) == len(copy)
     assert (rendered.sha256(), rendered.size()) == (hashlib.sha256(BODY).digest(), len(BODY))
+    assert (rendered.sha256(remaining), rendered.sha256()) == tuple(hashlib.sha256(x).digest() for x in (copy, BODY))
 
 
 def test_times_and_values_that_json_does_not_have():

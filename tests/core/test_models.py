@@ -3,9 +3,11 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from toolserver.core.models import Payload, Sparse, Timestamp, TopLevel, iso, iso_or_none
+from toolserver.core.models import Payload, Sparse, Timestamp, TopLevel, iso, iso_ms, iso_or_none
 
 NOON = datetime(2026, 7, 1, 12, 0, 0, 999_999, tzinfo=UTC)
 
@@ -14,6 +16,12 @@ def test_a_time_is_written_in_utc_with_whole_seconds():
     assert iso(NOON) == "2026-07-01T12:00:00Z"
     assert iso(NOON.astimezone(timezone(timedelta(hours=-5)))) == "2026-07-01T12:00:00Z"
     assert (iso_or_none(None), iso_or_none(NOON)) == (None, "2026-07-01T12:00:00Z")
+
+
+@given(st.integers(min_value=-60_000_000_000_000, max_value=250_000_000_000_000))
+def test_a_time_with_milliseconds_is_that_of_its_own_second(ms):
+    whole = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=ms)
+    assert iso_ms((ms + 0.5) / 1000) == whole.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def test_a_timestamp_needs_a_time_zone_and_is_a_string_in_json():

@@ -92,8 +92,10 @@ def test_a_small_body_is_not_compressed():
 
 def test_the_digest_is_of_the_plain_payload():
     body = b'{"_meta":{}}'
-    name, value = digest(RenderedResponse(body, NOW, NOW, None))
+    rendered = RenderedResponse(body, NOW, NOW, None)
+    name, value = digest(rendered)
 
+    assert digest(rendered) == (name, value) != digest(RenderedResponse(b"{}", NOW, NOW, None))
     assert name == b"content-digest"
     assert base64.b64decode(value.removeprefix(b"sha-256=:").removesuffix(b":")) == hashlib.sha256(body).digest()
 

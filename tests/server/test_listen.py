@@ -1,6 +1,7 @@
 """Listening: sockets, the ready line, signals, metrics, and how the program ends when the service does."""
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -116,8 +117,9 @@ def test_garbage_is_collected_again_once_the_service_has_started(monkeypatch):
     done = []
     monkeypatch.setattr(listen.gc, "freeze", lambda: done.append("freeze"))
     monkeypatch.setattr(listen.gc, "enable", lambda: done.append("enable"))
+    monkeypatch.setattr(listen.gc, "set_threshold", lambda *given: done.append(given))
     freeze_startup()
-    assert done == ["freeze", "enable"]
+    assert done == ["freeze", (10_000, *gc.get_threshold()[1:]), "enable"]
 
 
 # --- serving

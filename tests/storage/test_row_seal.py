@@ -1,9 +1,11 @@
 """Every table of money, rewritten row by row by someone who owns the file and not the key: each change is seen."""
 
+import hashlib
 import shutil
 import sqlite3
 from contextlib import closing
 
+import msgspec
 import pytest
 
 from tests.size import a_share
@@ -63,6 +65,13 @@ def filled(tmp_path_factory):
         db.execute("COMMIT")
         assert seal.find_rewritten(db) == []
     return path
+
+
+def test_a_row_is_hashed_with_the_key_as_files_in_use_have_it(seal):
+    key = hashlib.blake2b(b"row", key=KEY, digest_size=32).digest()
+    text = msgspec.msgpack.encode((3, ["call_1", 5, None, b"x"]))
+    hashed = hashlib.blake2b(text, key=key, digest_size=32).digest()
+    assert [seal._hash(3, ("call_1", 5, None, b"x")) for _ in range(2)] == [int.from_bytes(hashed, "big")] * 2
 
 
 def rewritten_by(path, seal, change):

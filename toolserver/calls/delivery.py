@@ -1,8 +1,7 @@
 """When an answer has left: only then is its call delivered, and only then may the charge stay for good."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, Token
 
 _when_sent: ContextVar[list[Callable[[], None]] | None] = ContextVar("when_sent", default=None)
 
@@ -16,14 +15,27 @@ def when_sent(note: Callable[[], None]) -> None:
         notes.append(note)
 
 
-@contextmanager
-def sending() -> Iterator[None]:
-    """A block in which an answer is made and sent. After it, unless it raises, what `when_sent` was given is called."""
-    notes: list[Callable[[], None]] = []
-    before = _when_sent.set(notes)
-    try:
-        yield
-    finally:
-        _when_sent.reset(before)
-    for note in notes:
-        note()
+class AnswerSending:
+    """A block in which one answer is made and sent. After it, unless it raises, what `when_sent` was given is called.
+
+    A class, because every request passes it, and a generator takes longer to make and to leave.
+    """
+
+    __slots__ = ("_before", "_notes")
+
+    _before: Token[list[Callable[[], None]] | None]
+
+    def __init__(self) -> None:
+        self._notes: list[Callable[[], None]] = []
+
+    def __enter__(self) -> None:
+        self._before = _when_sent.set(self._notes)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        _when_sent.reset(self._before)
+        if kind is None:
+            for note in self._notes:
+                note()
+
+
+sending = AnswerSending

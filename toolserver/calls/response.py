@@ -50,12 +50,17 @@ class RenderedResponse:
 
     def sha256(self, remaining: int | None = None) -> bytes:
         """The hash of the payload, or of its copy with the credits that remain. Their common part is hashed once."""
+        if remaining is None and (known := self.memo.get("sha256 of all")) is not None:
+            return bytes(known)
         shared = self.memo.get("sha256")
         if shared is None:
             shared = self.memo["sha256"] = hashlib.sha256(memoryview(self.payload)[:-2])
         whole = shared.copy()
         whole.update(self.payload[-2:] if remaining is None else _credits(remaining))
-        return bytes(whole.digest())
+        digest = bytes(whole.digest())
+        if remaining is None:
+            self.memo["sha256 of all"] = digest
+        return digest
 
     def size(self, remaining: int | None = None) -> int:
         """The bytes of the payload, or of its copy with the credits that remain."""

@@ -2,6 +2,7 @@
 
 import math
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import (
@@ -27,8 +28,14 @@ def moment(at: float) -> datetime:
 
 def iso_ms(at: float) -> str:
     """ISO 8601, UTC, milliseconds, `Z`, of a time in epoch seconds."""
-    whole = datetime.fromtimestamp(math.floor(at * 1000) / 1000, UTC)
-    return whole.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    second, ms = divmod(math.floor(at * 1000), 1000)
+    return f"{_iso_second(second)}.{ms:03d}Z"
+
+
+@lru_cache(64)
+def _iso_second(at: int) -> str:
+    """The second without zone or fraction. Kept, because many receipts are issued in one."""
+    return datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat()
 
 
 def iso_or_none(time: datetime | None) -> str | None:

@@ -83,7 +83,9 @@ class Key:
         return self.nbf <= at and (self.exp is None or at < self.exp)
 
     def sign(self, message: bytes) -> bytes:
-        return bytes(self._signer.sign(message).signature)
+        from nacl.bindings import crypto_sign
+
+        return bytes(crypto_sign(message, self._secret)[:64])  # it returns the signature before the message
 
     def verifies(self, signature: bytes, message: bytes) -> bool:
         from nacl.exceptions import BadSignatureError
@@ -111,12 +113,12 @@ class Key:
         }
 
     @functools.cached_property
-    def _signer(self) -> Any:
-        from nacl.signing import SigningKey
+    def _secret(self) -> bytes:
+        from nacl.bindings import crypto_sign_seed_keypair
 
         if self.seed is None:
             raise NoSuchKey(f"the private half of {self.kid} is not here")
-        return SigningKey(self.seed)
+        return bytes(crypto_sign_seed_keypair(self.seed)[1])
 
     @functools.cached_property
     def _verifier(self) -> Any:

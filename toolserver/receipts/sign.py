@@ -132,7 +132,7 @@ def core_of(
         "token_fp": sale.owner[:16],
         "endpoint": sale.endpoint,
         "method": sale.method,
-        "request_hash": hashlib.sha256(sale.request.encode()).hexdigest(),
+        "request_hash": _hash_request(sale.request),
         "status": sale.status,
         "response_sha256": sale.body.sha256 if sale.body else None,
         "response_bytes": sale.body.size if sale.body else 0,
@@ -147,6 +147,12 @@ def core_of(
         "log": None if log is None else dict(log),
         "issued_at": iso_ms(now),
     }
+
+
+@lru_cache(256)
+def _hash_request(text: str) -> str:
+    """The SHA-256 (hex) of a request in one line. Kept, because most requests are made many times."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @lru_cache(256)
