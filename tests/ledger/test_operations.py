@@ -21,8 +21,8 @@ from toolserver.core.caller import token_hash
 from toolserver.errors import InsufficientCredits, InvalidToken, PaymentRequired, ToolserverError
 from toolserver.ledger.account_operations import WithdrawCredits
 from toolserver.ledger.memory import MemoryLedger
-from toolserver.ledger.operations import Charge, Mint, Reserve
-from toolserver.ledger.protocol import CauseReused
+from toolserver.ledger.operations import Charge, Mint, Reserve, Revoke, Settle
+from toolserver.ledger.protocol import CallReused, CauseReused
 from toolserver.ledger.state import LedgerState, key_of
 
 TOKENS = st.integers(0, 2)
@@ -211,14 +211,54 @@ class Laws(RuleBasedStateMachine):
         assert self.run(faults(self.ledger)) == []
 
 
-@pytest.mark.parametrize("spend", [Charge("c1", key_of(token(0)), 6, "/x"), Reserve("c1", key_of(token(0)), 6, "/x")])
-def test_who_has_less_than_a_call_costs_is_refused_and_keeps_it(spend):
+WHO = key_of(token(0))
+SPENDING_OPERATIONS = pytest.mark.parametrize("spend", [Charge, Reserve])
+
+
+@pytest.fixture
+def books():
+    """The rules' own state, with five credits on one token."""
     books = LedgerState(0)
-    Mint(spend.key, 5, "m", "acct_1").on(books)
+    Mint(WHO, 5, "m", "acct_1").on(books)
+    return books
+
+
+def stand(books):
+    """What may be spent, what is set aside, and the state of each call."""
+    account = next(account for account in books.accounts.values() if account.id == books.tokens[WHO].account)
+    return account.spendable, account.pending, {hold.call_id: hold.state for hold in books.holds.values()}
+
+
+@SPENDING_OPERATIONS
+def test_who_has_less_than_a_call_costs_is_refused_and_keeps_it(books, spend):
     with pytest.raises(InsufficientCredits):
-        spend.on(books)
-    account = books.valid(spend.key)[1]
-    assert (account.spendable, account.pending, books.holds) == (5, 0, {})
+        spend("c1", WHO, 6, "/x").on(books)
+    assert stand(books) == (5, 0, {})
+
+
+@SPENDING_OPERATIONS
+def test_the_last_credit_can_be_spent(books, spend):
+    assert spend("c1", WHO, 5, "/x").on(books).remaining == 0
+
+
+@SPENDING_OPERATIONS
+def test_a_call_is_repeated_at_its_own_price_only(books, spend):
+    spend("c1", WHO, 2, "/x").on(books)
+    assert spend("c1", WHO, 2, "/x").on(books).replayed
+    with pytest.raises(CallReused):
+        spend("c1", WHO, 1, "/x").on(books)
+    assert stand(books)[0] == 3
+
+
+def test_a_charge_that_is_released_comes_back_once(books):
+    Charge("c1", WHO, 2, "/x").on(books)
+    assert [Settle("c1", "5xx").on(books).replayed for _ in range(2)] == [False, True]
+    assert stand(books) == (5, 0, {"c1": "reversed"})
+
+
+def test_a_token_is_revoked_once_for_its_first_reason(books):
+    assert [Revoke(WHO, reason).on(books) for reason in ("leaked", "lost")] == [True, False]
+    assert books.tokens[WHO].revoke_reason == "leaked"
 
 
 @proves("ledger.contract")
