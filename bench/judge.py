@@ -5,6 +5,7 @@ import importlib.util
 import os
 import sys
 import time
+import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -154,6 +155,9 @@ def judge_rows(rows: Iterable[int], effort: Effort) -> tuple[Verdict, dict[int, 
                 continue
             except NotHere as missing:
                 why = str(missing)
+            except Exception as failure:  # the other parts took minutes: what they found is kept
+                traceback.print_exc()
+                why = f"{name} failed: {type(failure).__name__}"
             finally:  # a part that keeps its load off the server's core leaves all cores to the next one
                 os.sched_setaffinity(0, CORES)
         left_out |= dict.fromkeys(wanted & measured, why)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -14,6 +15,12 @@ from urllib.request import urlopen
 
 TICK_US = 1_000_000 / os.sysconf("SC_CLK_TCK")
 CORES = sorted(os.sched_getaffinity(0))
+
+
+def allow_descriptors() -> None:
+    """Allow this process, and those it starts, as many open descriptors as the system lets them have."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,8 @@ def sdk() -> Any:
 
 
 async def main(stack: str, server: str) -> None:
-    settings = Settings(server=server, port=0)  # type: ignore[arg-type]
+    limits = {"connections_per_client": 10_000}
+    settings = Settings(server=server, port=0, limits=limits)  # type: ignore[arg-type]
     sock = bind_socket("127.0.0.1", 0)
     port = sock.getsockname()[1]
     stop = anyio.Event()
