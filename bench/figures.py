@@ -20,7 +20,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, FOLDER = DOCS / "performance.md", DOCS / "performance"
 KEPT, SOAK = FOLDER / "figures.json", FOLDER / "soak.json"
 BEGIN, END = "<!-- figures: written by python -m bench.figures -->", "<!-- end of figures -->"
-WIDTH, LEFT, RIGHT, ROW, TOP = 760, 250, 96, 24, 52
+WIDTH, LEFT, RIGHT, ROW, TOP = 800, 290, 96, 24, 52
 STYLE = (
     "text{font:13px system-ui,sans-serif;fill:#1f2328}.t{font-size:15px;font-weight:600}.u,.g{fill:#59636e}"
     ".g{font-weight:600}.o{fill:#0969da}.p{fill:#8c959f}.w{stroke:#1f2328;stroke-width:1}"
