@@ -1,4 +1,4 @@
-"""Beside row 1: what answers of other sizes cost, both versions of MCP, a first call, 304, and new connections.
+"""Beside row 1: what answers of other sizes cost, both versions of MCP, and new connections.
 
 Each stands beside a bare app that sends the same bytes, everything on at ours. There is no bar, only a table.
 """
@@ -8,16 +8,13 @@ from urllib.request import Request, urlopen
 
 from bench.hot_path import BEHIND_PROXY, CALL, EVERYTHING_ON, REST, Stacks, reply_of
 from bench.judge import Effort, Line, Table, Verdict
+from bench.processes import Server
 from bench.rows import Row, get, lines_of, measure, post
+from toolserver.mcp.messages import CAPABILITIES_KEY, MODERN, VERSION_KEY
 
 LARGE = "/api/climate/weather-alerts"
 MIDDLE = "/api/severe-weather"
-MODERN = "2026-07-28"
-MODERN_META = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
-    "io.modelcontextprotocol/clientCapabilities": {},
-    "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
-}
+MODERN_META = {VERSION_KEY: MODERN, CAPABILITIES_KEY: {}}
 MODERN_CALL = CALL | {"params": {"name": "btc_price", "arguments": {}, "_meta": MODERN_META}}
 MODERN_HEADERS = {"mcp-protocol-version": MODERN, "mcp-method": "tools/call", "mcp-name": "btc_price"}
 BARE = "bare app, "
@@ -34,7 +31,7 @@ def measure_answers(kind: str, effort: Effort) -> dict[str, Row]:
         stacks = Stacks(kind, stack)
         ours = stacks.service("deployed", **EVERYTHING_ON)
         payload, _, mcp = stacks.keep_replies(ours)
-        runs: list[tuple[str, object, bytes, int, bool]] = []
+        runs: list[tuple[str, Server, bytes, int, bool]] = []
         for path in (REST, MIDDLE, LARGE):
             label = f"REST, {size_of(ours.url + path)}"
             reply_of(Request(ours.url + path), reply := stacks.folder / f"{path.replace('/', '-')}.json")
@@ -52,7 +49,7 @@ def measure_answers(kind: str, effort: Effort) -> dict[str, Row]:
         rows = {name: Row(name) for name, *_ in runs}
         for _ in range(effort.rounds):
             for name, server, request, count, is_new in runs:
-                measure(rows[name], server, request, count, is_new=is_new)  # type: ignore[arg-type]
+                measure(rows[name], server, request, count, is_new=is_new)
     return rows
 
 

@@ -94,10 +94,11 @@ class Table:
 
 @dataclass
 class Verdict:
-    """What a part found."""
+    """What a part found, and the parts that broke."""
 
     bars: list[Bar] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
 
     def add(self, other: "Verdict") -> None:
         self.bars += other.bars
@@ -158,6 +159,7 @@ def judge_rows(rows: Iterable[int], effort: Effort) -> tuple[Verdict, dict[int, 
             except Exception as failure:  # the other parts took minutes: what they found is kept
                 traceback.print_exc()
                 why = f"{name} failed: {type(failure).__name__}"
+                found.broken.append(name)
             finally:  # a part that keeps its load off the server's core leaves all cores to the next one
                 os.sched_setaffinity(0, CORES)
         left_out |= dict.fromkeys(wanted & measured, why)

@@ -10,7 +10,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -88,7 +87,7 @@ def measure_peers(effort: Effort) -> dict[str, Row]:
 
 def judge(effort: Effort) -> Verdict:
     """Measure what is here."""
-    rows = measure_peers(replace(effort, servers=("uvicorn",)))
+    rows = measure_peers(effort)
     missing = [label for label in LABELS.values() if label not in rows]
     note = "One core for the server, 32 kept connections; the TypeScript SDK under Node's own HTTP server."
     if missing:

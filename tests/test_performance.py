@@ -176,6 +176,15 @@ def test_rows_that_are_not_asked_for_are_not_judged_and_missing_parts_are_named(
     assert judge_rows([3], Effort())[0].bars == []
 
 
+def test_a_part_that_breaks_loses_nothing_of_the_others_and_is_no_success(parts, capsys):
+    judging.importlib.import_module("bench.two")._found = OSError("a connection was reset")
+    verdict, left_out = judge_rows([1, 3], Effort())
+    assert [bar.row for bar in verdict.bars] == [1]
+    assert left_out == {3: "bench.two failed: OSError"}
+    assert "a connection was reset" in capsys.readouterr().err
+    assert (main(["--rows", "1"]), main(["--rows", "1,3"])) == (0, 1)
+
+
 def test_a_part_that_takes_one_core_leaves_all_to_the_next(parts):
     before = os.sched_getaffinity(0)
     judging.importlib.import_module("bench.one").judge = lambda effort: (

@@ -15,7 +15,7 @@ def when_sent(note: Callable[[], None]) -> None:
         notes.append(note)
 
 
-class AnswerSending:
+class sending:  # written like contextlib.suppress, and used like it
     """A block in which one answer is made and sent. After it, unless it raises, what `when_sent` was given is called.
 
     A class, because every request passes it, and a generator takes longer to make and to leave.
@@ -36,6 +36,3 @@ class AnswerSending:
         if kind is None:
             for note in self._notes:
                 note()
-
-
-sending = AnswerSending
