@@ -88,6 +88,7 @@ def markdown_to_html(source: str, fold: "Callable[[Sequence[Token]], list[Token]
 
 def finish_tokens(parser: "MarkdownIt", tokens: "list[Token]") -> Markup:
     """Parsed Markdown as HTML, with labelled cells and a lead."""
+    _align_numbers(tokens)
     _label_cells(tokens)
     _mark_lead(tokens)
     return Markup(parser.renderer.render(tokens, parser.options, {}))  # nosec B704 # the parser takes no HTML
@@ -141,6 +142,13 @@ def _prose_parser() -> "MarkdownIt":
 def is_web_address(url: str) -> bool:
     """Whether a link leads to the web."""
     return url.startswith(("https://", "http://"))
+
+
+def _align_numbers(tokens: "Sequence[Token]") -> None:
+    """Columns that Markdown aligns to the right get the class of numbers: pages allow no style in an element."""
+    for token in tokens:
+        if token.type in ("th_open", "td_open") and "right" in str(token.attrs.pop("style", "")):
+            token.attrSet("class", "number")
 
 
 def _label_cells(tokens: "Sequence[Token]") -> None:

@@ -95,6 +95,16 @@ def test_each_cell_of_a_table_carries_its_heading_and_each_row_is_headed_by_its_
     assert Page(found.encode()).faults == []
 
 
+def test_a_column_of_numbers_has_a_class_and_no_element_has_a_style():
+    html = markdown_to_html("| row | cost | server |\n|--:|--:|:--|\n| 1 | 2.5 | a |\n")
+
+    assert "style" not in html
+    assert [part for part in html.split("<") if "number" in part] == [
+        *['th class="number" scope="col">row', 'th class="number" scope="col">cost'],
+        *['th class="number" scope="row">1', 'td class="number" data-label="cost">2.5'],
+    ]
+
+
 def test_a_column_without_a_heading_has_none():
     found = markdown_to_html("| A | |\n| --- | --- |\n| 1 | 2 |\n")
     assert found.count('<th scope="col">') == 1
