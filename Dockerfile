@@ -4,7 +4,7 @@ FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
 COPY constraints.txt requirements-server.txt ./
 RUN python -m venv --without-pip /opt/toolserver \
-    && pip --python /opt/toolserver/bin/python install --no-cache-dir --require-hashes -r requirements-server.txt \
+    && pip --python /opt/toolserver/bin/python install --no-cache-dir --require-hashes --no-deps -r requirements-server.txt \
     && pip install --no-cache-dir --constraint constraints.txt hatchling editables
 COPY . .
 RUN pip wheel --no-cache-dir --no-build-isolation --no-deps --wheel-dir /wheels . \

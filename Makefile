@@ -1,19 +1,20 @@
-# make demo   the whole service on a simulated world, with a funded token; ARGS="--port 9000" passes flags on
-# make test   the fast set, under four minutes on two cores; REQUIRE=all: every test, and a skip is a failure;
+# make demo   run the whole service on a simulated world, with a funded token; ARGS="--port 9000" passes flags on
+# make test   run the fast set, under four minutes on two cores; REQUIRE=all: every test, and a skip is a failure;
 #             ARGS="tests/calls -x" passes paths and flags to pytest, WORKERS=0 runs in one process
-# make pythons  the fast set on each Python from 3.11 to 3.14 that this machine has, in an environment for each
-# make mutants  faults put into the code one by one: each must turn the test file of its module red
-# make serve  the service on live upstreams
-# make lock   the lock files anew, after a change of dependencies
-# make lint   style, types, import directions, known unsafe code
-# make bench  every bar of docs/performance.md, the worst first; ARGS="--rows 1,9 --save FILE.json" passes flags on
-# make peers  web frameworks and MCP servers to compare with, in environments of their own
+# make pythons  run the fast set on each installed Python from 3.11 to 3.14, each in its own environment
+# make mutants  insert faults into the code one by one: each must fail the test file of its module
+# make serve  run the service on live upstreams
+# make lock   write the lock files again, after a change of dependencies
+# make lint   check style, types, import directions and known unsafe code
+# make bench  measure every bar of docs/performance.md, the worst first; ARGS="--rows 1,9 --save FILE.json" passes flags on
+# make peers  install web frameworks and MCP servers for comparison, in their own environments
 
 WORKERS ?= auto
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCKED := $(PIP) --require-hashes --no-deps -r
 LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
         -c constraints.txt pyproject.toml
 
@@ -25,10 +26,10 @@ demo: $(VENV)/.runtime
 serve: $(VENV)/.runtime
 	@$(BIN)/toolserver serve $(ARGS)
 
-# What is compiled is kept, whatever the environment says: without that each process compiles 850 files of tests anew.
+# Bytecode is kept, even if the environment disables it: otherwise each process compiles 850 test files again.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8
 
-# Where everything is required, tests that measure time run by themselves, after the others.
+# When everything is required, tests that measure time run alone, after the others.
 test: $(VENV)/.dev
 ifeq ($(REQUIRE)$(ARGS),all)
 	@$(PYTEST) -m "not alone" && $(PYTEST) -n 0 -m alone
@@ -38,7 +39,7 @@ endif
 
 PYTHONS = python3.11 python3.12 python3.13 python3.14
 
-# One after the other; which ones are missing is said, and a failure on one does not keep the others from running.
+# The versions run one after the other. Missing ones are reported, and a failure on one does not stop the others.
 pythons:
 	@failed=""; for python in $(PYTHONS); do \
 	  if ! $$python --version >/dev/null 2>&1; then echo "$$python is not here"; continue; fi; \
@@ -81,20 +82,23 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed")'
 	@$(PYTHON) -m venv $(VENV)
 
-# Every dependency is checked against the hash in a lock file; then the project itself, which brings none.
+# Every dependency is installed with the hash in a lock file; then the project itself, without dependencies. A lock file
+# names all dependencies, so pip must not resolve any: an older pip requests the newest release of a package that another
+# one names with an extra, and then refuses it because its hash is not in the file. `pip check` reports missing packages.
 $(VENV)/.runtime: $(VENV)/bin/python pyproject.toml requirements.txt
 	@echo "setting up, a minute or so …"
-	@$(PIP) --require-hashes -r requirements.txt
+	@$(LOCKED) requirements.txt
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q toolserver tools rest_bridge catalog
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
 	@echo "setting up for development, another minute …"
-	@$(PIP) --require-hashes -r requirements-dev.txt
+	@$(LOCKED) requirements-dev.txt
+	@$(BIN)/python -m pip check --disable-pip-version-check
 	@touch $@
 
-# After a change of dependencies: write both lock files anew from the versions in constraints.txt.
+# After a change of dependencies, write the lock files again from the versions in constraints.txt.
 lock: $(VENV)/bin/python
 	@$(PIP) -c constraints.txt uv
 	@$(LOCK) --extra build -o requirements.txt

@@ -1,1 +1,1 @@
-"""The hot path against its peers: same machine, same run, CPU per call first. `make bench` prints the tables."""
+"""Compare the hot path with its peers: same machine, same run, CPU per call first. `make bench` prints the tables."""

@@ -1,6 +1,6 @@
-"""`python -m bench [--rows 1,9] [--save FILE.json]`: the 26 rows of docs/performance.md, the worst first.
+"""`python -m bench [--rows 1,9] [--save FILE.json]`: measure the 26 rows of docs/performance.md, the worst first.
 
-The exit code is 1 when a bar is missed. `python -m bench.figures FILE.json` writes the page and its pictures anew.
+The exit code is 1 when a bar is missed. `python -m bench.figures FILE.json` updates the page and its pictures.
 """
 
 import argparse
@@ -28,7 +28,7 @@ PEERS = ("hypercorn", "uvicorn", "uvloop", "httptools", "mcp", "fastmcp", "starl
 
 
 def versions() -> dict[str, str]:
-    """What was compared, in which versions."""
+    """Return the versions of the compared software."""
     found = {"toolserver": API_VERSION, "python": platform.python_version()}
     for name in PEERS:
         try:
@@ -39,7 +39,7 @@ def versions() -> dict[str, str]:
 
 
 def peers_beside() -> dict[str, str]:
-    """The versions of the peers that `make peers` installed beside our own environment."""
+    """Return the versions of the peers that `make peers` installed beside our own environment."""
     script = "from importlib.metadata import version; print(*(version(n) for n in {names!r}))"
     found: dict[str, str] = {}
     for interpreter, names in ((PYTHON, BESIDE), (FIRST_GENERATION, ("mcpo", "fastapi-mcp"))):
@@ -54,14 +54,14 @@ def peers_beside() -> dict[str, str]:
 
 
 def machine() -> str:
-    """The processor and the number of cores this process may use."""
+    """Describe the processor and the number of cores that this process may use."""
     cpu = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
     names = [line.partition(":")[2].strip() for line in cpu.splitlines() if line.startswith("model name")]
     return f"{len(os.sched_getaffinity(0))} cores of {names[0] if names else platform.machine()}"
 
 
 def read_rows(text: str) -> list[int]:
-    """The numbers of rows, written like `1,9,11-14`. Raises ValueError for others."""
+    """Return row numbers from a text such as `1,9,11-14`. Raises ValueError for any other text."""
     found: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -83,7 +83,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, keep. Returns 1 when a bar is missed or a part broke."""
+    """Measure, print and save. Return 1 when a bar is missed or a part failed."""
     asked = parse(arguments)
     allow_descriptors()
     servers = tuple(asked.server or SERVERS)

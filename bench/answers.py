@@ -1,6 +1,7 @@
-"""Beside row 1: what answers of other sizes cost, both versions of MCP, and new connections.
+"""Measure, beside row 1, the cost of answers of other sizes, of both versions of MCP, and of new connections.
 
-Each stands beside a bare app that sends the same bytes, everything on at ours. There is no bar, only a table.
+Each is compared with a bare app that sends the same bytes; our service has everything on. There is no bar, only a
+table.
 """
 
 from contextlib import ExitStack
@@ -21,12 +22,12 @@ BARE = "bare app, "
 
 
 def size_of(url: str) -> str:
-    """The size of an answer, as a label says it."""
+    """Return the size of an answer as a label."""
     return f"{len(urlopen(url).read()) / 1000:.1f} KB"
 
 
 def measure_answers(kind: str, effort: Effort) -> dict[str, Row]:
-    """Each kind of answer and the same bytes from a bare app under one HTTP server, alternating."""
+    """Measure each kind of answer, and the same bytes from a bare app under one HTTP server, in turn."""
     with ExitStack() as stack:
         stacks = Stacks(kind, stack)
         ours = stacks.service("deployed", **EVERYTHING_ON)
@@ -54,7 +55,7 @@ def measure_answers(kind: str, effort: Effort) -> dict[str, Row]:
 
 
 def modern_call() -> bytes:
-    """A tool call of the newest version, which needs no greeting."""
+    """Return a tool call of the newest version, which needs no initialization."""
     return post("/api/mcp", MODERN_CALL, **BEHIND_PROXY, **MODERN_HEADERS)
 
 

@@ -1,8 +1,9 @@
-"""`python -m bench.archive [--calls N] [--to URL] [--dir DIR]`: what it takes to close, prove and prune large months.
+"""`python -m bench.archive [--calls N] [--to URL] [--dir DIR]`: measure how long large months take to close, prove and
+prune.
 
 A file is written with a month of calls and their receipts (`bench.move`), and with `--to` moved to a server. Its months
-are closed, proved from their archives alone, and pruned, while another connection writes every ten milliseconds as a
-service does, and notes how long each of its writes took.
+are closed, proved from their archives alone, and pruned. During this, another connection writes every ten
+milliseconds, as a service does, and notes how long each of its writes took.
 """
 
 import argparse
@@ -32,7 +33,7 @@ from toolserver.server.month_prune import MonthPruner
 from toolserver.storage.ledger_place import LedgerPlace, open_place
 from toolserver.storage.postgres import PostgresTerms
 
-NOW = 1_812_000_000_000  # some months after that of the bench
+NOW = 1_812_000_000_000  # a few months after the month of the bench
 BUYER = "svc_live_" + "0" * 64
 
 
@@ -45,7 +46,7 @@ def measure(what: str, job: Callable[[], Any]) -> Any:
 
 
 def write_beside(place: LedgerPlace, over: Ending, found: "Queue[list[float]]") -> None:
-    """Charge a call every ten milliseconds until told to end, and give the seconds that each took."""
+    """Charge a call every ten milliseconds until told to stop, and put the seconds of each charge into the queue."""
 
     async def write() -> None:
         took: list[float] = []
@@ -84,7 +85,7 @@ def main() -> None:
 
 
 def run_months(folder: Path, place: LedgerPlace) -> None:
-    """Close, prove and prune, and print what it took."""
+    """Close, prove and prune, and print the times."""
     if isinstance(place, Path):
         print(f"the file has {place.stat().st_size / 1e6:.0f} MB")
     ring = KeyRing(folder / RECEIPT_KEYS, SystemClock())

@@ -1,8 +1,8 @@
-"""`python -m bench.cold [--rounds N]`: what others wait while a server makes its largest answer, cold.
+"""`python -m bench.cold [--rounds N]`: measure how long others wait while a server makes its largest answer, cold.
 
-Each round starts a server that has asked nobody yet. One caller sends `ping` without pause; meanwhile another asks once
-for all earthquakes of a month, which is the largest document of any source. The table shows what the pings took from
-the moment the large answer was asked for until it had arrived.
+Each round starts a server without any cached answer. One caller sends `ping` without pause, while another requests all
+earthquakes of a month once, which is the largest document of any source. The table shows the times of the pings from
+the request for the large answer until its arrival.
 """
 
 import argparse
@@ -27,19 +27,19 @@ LIMIT_MS = 20.0
 
 
 class Round(NamedTuple):
-    """What one server did: how long the large answer took, its size, and what the pings took meanwhile, in ms."""
+    """One server's result: time and size of the large answer, and the times of the pings during it, in ms."""
 
     answer_s: float
     answer_bytes: int
     pings_ms: list[float]
 
     def share(self, of: float) -> float:
-        """The time within which so large a share of the pings was answered."""
+        """Return the time within which this share of the pings was answered."""
         return sorted(self.pings_ms)[min(len(self.pings_ms) - 1, int(of * len(self.pings_ms)))]
 
 
 class Pinger(threading.Thread):
-    """Sends pings on one connection until it is stopped, and keeps when each began and how long it took."""
+    """Sends pings on one connection until it is stopped, and records when each began and how long it took."""
 
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
@@ -63,7 +63,7 @@ class Pinger(threading.Thread):
 
 
 def measure_round(server: Server) -> Round:
-    """Ask a server that was just started for its largest answer, while another caller pings it."""
+    """Request the largest answer of a server that was just started, while another caller pings it."""
     pinger = Pinger(server.port)
     pinger.start()
     time.sleep(SETTLE_S)
@@ -77,7 +77,7 @@ def measure_round(server: Server) -> Round:
 
 
 def measure(kind: str, rounds: int) -> list[Round]:
-    """Rounds of one kind of server, each on a data directory of its own."""
+    """Measure rounds of one kind of server, each on its own data directory."""
     found = []
     with ExitStack() as stack:
         world = stack.enter_context(started(python("-m", "toolserver", "world", "--port", "0")))

@@ -1,6 +1,6 @@
-"""Row 12: ten sources of 20 ms composed into one answer, over real connections to a process that waits so long.
+"""Measure row 12: ten sources of 20 ms composed into one answer, over real connections to a process that waits so long.
 
-What is measured is the time of a caller and the CPU time of this process for a composition that was never made before.
+The figures are a caller's time and this process's CPU time for a composition that was never made before.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ PATH = "/api/ten"
 
 
 def make_source(number: int) -> Source[int, float]:
-    """A source of its own host, which may be asked as often as one likes."""
+    """Return a source on its own host, without limits in practice."""
 
     def ask_for(query: int, keys: Mapping[str, str]) -> Get:
         return Get(f"https://s{number}.example/{query}")
@@ -66,7 +66,7 @@ async def ten(ctx: ToolContext, turn: Annotated[int, Field(ge=0, le=10**9, descr
 
 
 def answer_late(pipe: Connection) -> None:
-    """An upstream in a process of its own: every request is answered after its time, on a connection that stays."""
+    """Run an upstream in its own process: it answers every request after a delay, on a persistent connection."""
     body = b'{"value":1}'
     answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
 
@@ -87,7 +87,7 @@ def answer_late(pipe: Connection) -> None:
 
 
 async def measure(folder: Path, address: str, count: int) -> tuple[list[float], float, float]:
-    """Times of single compositions in ms, the CPU time of one in ms, and the time of so many at once in ms."""
+    """Return the times of single compositions, the CPU time of one, and the time of many at once, all in ms."""
     parts = ServiceParts(base_url="http://127.0.0.1", registry=Registry([operation_of(ten)]), background=False)
     async with Service.build(settings_for(folder, address, enabled=False), parts) as service:
         app, turn = service.web_app(), 0
@@ -115,7 +115,7 @@ async def measure(folder: Path, address: str, count: int) -> tuple[list[float], 
 
 
 def judge(effort: Effort) -> Verdict:
-    """Compose alone, and many at once."""
+    """Measure one composition alone, and many at once."""
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.Process(target=answer_late, args=(theirs,), daemon=True)
     process.start()

@@ -1,4 +1,6 @@
-"""Row 25: what a call costs over 1,000 connections beside 32, ours against a bare app under the same server."""
+"""Measure row 25: the cost of a call over 1,000 connections compared with 32, ours and a bare app's under the same
+server.
+"""
 
 from contextlib import ExitStack
 
@@ -12,7 +14,7 @@ OTHERS = tuple(f"bare app, {count:,}" for count in COUNTS)
 
 
 def measure_connections(kind: str, effort: Effort) -> dict[tuple[str, int], Row]:
-    """Ours and a bare app over each number of connections, alternating."""
+    """Measure ours and a bare app over each number of connections, in turn."""
     with ExitStack() as stack:
         stacks = Stacks(kind, stack)
         deployed = stacks.service("deployed", **EVERYTHING_ON)

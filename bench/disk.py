@@ -1,6 +1,6 @@
-"""Row 22: what a paid call leaves on the disk: the charge, the receipt, and its part of every index.
+"""Measure row 22: the disk space of a paid call: the charge, the receipt, and its share of every index.
 
-The service runs in this process on the simulated world and sells a cached answer some thousand times over MCP.
+The service runs in this process on the simulated world and sells a cached answer several thousand times over MCP.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "p
 
 
 def used_bytes(path: Path) -> dict[str, int]:
-    """The bytes of the pages that each table and index uses. Free pages do not count."""
+    """Return the bytes of the pages that each table and index uses. Free pages do not count."""
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         (size,) = db.execute("PRAGMA page_size").fetchone()
         pages, free = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count"))
         try:
             return dict(db.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name").fetchall())
-        except sqlite3.OperationalError:  # this SQLite does not say how much each takes
+        except sqlite3.OperationalError:  # this build of SQLite cannot report the size of each table
             return {"all tables": (pages - free) * size}
 
 
 async def sell(folder: Path, via: str, calls: int) -> tuple[dict[str, int], dict[str, int]]:
-    """The bytes used before and after so many paid calls."""
+    """Return the bytes used before and after this number of paid calls."""
     token = f"svc_live_{secrets.token_hex(32)}"
     bearer, body = (b"authorization", f"Bearer {token}".encode()), json.dumps(CALL).encode()
     parts = ServiceParts(base_url="http://127.0.0.1", background=False)
@@ -54,7 +54,7 @@ async def sell(folder: Path, via: str, calls: int) -> tuple[dict[str, int], dict
 
 
 def judge(effort: Effort) -> Verdict:
-    """Sell, and look at the file."""
+    """Sell, and measure the file."""
     with (
         tempfile.TemporaryDirectory(prefix="toolserver-bench-") as name,
         started(python("-m", "toolserver", "world", "--port", "0")) as world,

@@ -1,7 +1,7 @@
-"""`python -m bench.figures [FILE.json] [--soak FILE.json]`: the page docs/performance.md and its pictures.
+"""`python -m bench.figures [FILE.json] [--soak FILE.json]`: write the page docs/performance.md and its pictures.
 
 The figures of `python -m bench --save` become docs/performance/figures.json, those of `python -m bench.soak --save`
-docs/performance/soak.json. What is not given is drawn again from what is there.
+docs/performance/soak.json. Without a new file, the saved figures are drawn again.
 """
 
 import argparse
@@ -30,14 +30,14 @@ STYLE = (
 
 
 def shown(value: float) -> str:
-    """A number with three digits that matter."""
+    """Format a number with three significant digits."""
     if value == 0 or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
 
 def draw(table: Table) -> str:
-    """The picture of a table: a bar for each line, the least and the most of the rounds as a thin line, by group."""
+    """Draw a table: a bar for each line, and a thin line from the minimum to the maximum of the rounds, by group."""
     most = max((line.high for line in table.lines), default=1) or 1
     scale = (WIDTH - LEFT - RIGHT) / most
     parts, y = list[str](), TOP
@@ -70,7 +70,7 @@ def _draw_line(line: Line, y: int, scale: float, *, is_ours: bool) -> Iterator[s
 
 
 def write_rows(bars: Iterable[Bar], left_out: dict[str, str]) -> Iterator[str]:
-    """The rows as Markdown, the worst first."""
+    """Write the rows as Markdown, the worst first."""
     yield "| row | what | server | measured | bar | reached |"
     yield "|--:|---|---|--:|--:|--:|"
     for bar in sorted(bars, key=lambda bar: bar.reached):
@@ -83,7 +83,7 @@ def write_rows(bars: Iterable[Bar], left_out: dict[str, str]) -> Iterator[str]:
 
 
 def write_table(table: Table) -> Iterator[str]:
-    """A table as Markdown, under its picture."""
+    """Write a table as Markdown, under its picture."""
     yield f"### {table.title}\n"
     yield f"![{table.title}, in {table.unit}](performance/{table.name}.svg)\n"
     if table.note:
@@ -104,7 +104,7 @@ def _cell(line: Line | None) -> str:
 
 
 def write_remainder(tables: Iterable[Table]) -> Iterator[str]:
-    """The arithmetic of what remains: what a call costs more than the floor under it, by server."""
+    """Write how much a call costs above its floor, with the arithmetic, by server."""
     found = {(t.name, line.group, line.label): line.value for t in tables for line in t.lines}
     sums = (
         ("hot-path-cpu", "REST hit, everything on", "bare app, the REST bytes"),
@@ -124,7 +124,7 @@ def write_remainder(tables: Iterable[Table]) -> Iterator[str]:
     ]
     if rows:
         yield "### What remains\n"
-        yield "What a call costs more than what stands beside it, in µs of CPU.\n"
+        yield "The extra cost of a call over the call in brackets, in µs of CPU.\n"
         yield "| call | server | arithmetic | more |"
         yield "|---|---|---|--:|"
         yield from rows
@@ -132,7 +132,7 @@ def write_remainder(tables: Iterable[Table]) -> Iterator[str]:
 
 
 def write_section(kept: dict[str, Any], day: dict[str, Any] | None = None) -> str:
-    """Everything on the page that is made of figures."""
+    """Write the section of the page that is made of figures."""
     verdict = from_json(kept)
     versions = ", ".join(f"{name} {number}" for name, number in kept["versions"].items())
     lines = [BEGIN, f"Measured on {kept['at']}, {kept['machine']}, by `{kept['command']}`: {versions}.\n"]
@@ -144,7 +144,7 @@ def write_section(kept: dict[str, Any], day: dict[str, Any] | None = None) -> st
 
 
 def write_page(page: str, kept: dict[str, Any], day: dict[str, Any] | None = None) -> str:
-    """The page with these figures in the place of those it had. Raises ValueError for a page without that place."""
+    """Replace the figures of the page. Raises ValueError for a page without the marker."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
@@ -153,20 +153,20 @@ def write_page(page: str, kept: dict[str, Any], day: dict[str, Any] | None = Non
 
 
 def pictures(kept: dict[str, Any], day: dict[str, Any] | None = None) -> dict[str, str]:
-    """The pictures by name of file."""
+    """Return the pictures by file name."""
     return {f"{table.name}.svg": draw(table) for table in from_json(kept).tables} | (
         {} if day is None else draw_day(day)
     )
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """Kept figures, or None where there are none yet."""
+    """Return the saved figures, or None where there are none yet."""
     found: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
     return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Keep the figures of files and draw them. Raises SystemExit where there are none."""
+    """Save the figures of files and draw them. Raises SystemExit where there are none."""
     parser = argparse.ArgumentParser(prog="python -m bench.figures", description=__doc__)
     parser.add_argument("file", type=Path, nargs="?", default=KEPT)
     parser.add_argument("--soak", type=Path, default=SOAK)

@@ -1,7 +1,7 @@
-"""Row 6: a cached answer with everything on against web frameworks that send the same bytes under the same policies.
+"""Measure row 6: a cached answer with everything on against web frameworks with the same bytes and policies.
 
-The policies of the peers are written as their documentation writes them: CORS, a limit by address, an id for each
-request, ETag and 304. FastAPI and Litestar are not among our requirements: `make peers` installs them beside ours.
+The policies of the peers follow their documentation: CORS, a limit by address, an id for each request, ETag and 304.
+FastAPI and Litestar are not among our requirements: `make peers` installs them beside ours.
 """
 
 from contextlib import ExitStack
@@ -19,7 +19,7 @@ OURS = "toolserver, everything on"
 
 
 def measure_frameworks(kind: str, effort: Effort) -> dict[str, Row]:
-    """Our service and each framework under one HTTP server, alternating."""
+    """Measure our service and each framework under one HTTP server, in turn."""
     with ExitStack() as stack:
         stacks = Stacks(kind, stack)
         deployed = stacks.service("deployed", **EVERYTHING_ON)

@@ -1,6 +1,6 @@
-"""Rows 1, 3, 4 and 5: cached free answers over REST and MCP against a bare app, the SDK's server and FastMCP.
+"""Measure rows 1, 3, 4 and 5: cached free answers over REST and MCP against a bare app, the SDK's server and FastMCP.
 
-"Everything on" is a service as it is deployed: limits count each call, a proxy is in front.
+"Everything on" is a service as it is deployed: limits count each call, and a proxy is in front.
 """
 
 import json
@@ -35,7 +35,7 @@ MOST_OF_BARE: Bars = {"hypercorn": 1.12, "uvicorn": 1.35}
 
 
 def reply_of(request: Request, path: Path) -> None:
-    """Keep one of our answers, headers and body, for the bare app to send."""
+    """Save one of our answers, headers and body, for the bare app to send."""
     with urlopen(request) as response:
         own = ("date", "transfer-encoding", "connection", "server")
         headers = [(k.lower(), v) for k, v in response.headers.items() if k.lower() not in own]
@@ -55,7 +55,7 @@ class Stacks:
         self._world = stack.enter_context(started(python("-m", "toolserver", "world", "--port", "0")))
 
     def service(self, name: str, **more: str) -> Server:
-        """Our service, with an answer that is cached."""
+        """Start our service, with a cached answer."""
         data = str(self.folder / name)
         command = python("-m", "toolserver", "serve", "--server", self.kind, *FLAGS, "--data-dir", data)
         via = {"TOOLSERVER_UPSTREAM__VIA": f"http://127.0.0.1:{self._world.port}", "TOOLSERVER_LOGS__LEVEL": "error"}
@@ -64,7 +64,7 @@ class Stacks:
         return found
 
     def keep_replies(self, ours: Server) -> tuple[Path, Path, Path]:
-        """The payload of our answer, and our whole answers over REST and over MCP, as files for the peers."""
+        """Save the payload of our answer, and our complete answers over REST and MCP, as files for the peers."""
         rest = f"http://127.0.0.1:{ours.port}{REST}"
         payload, rest_reply, mcp_reply = (self.folder / name for name in ("payload.json", "rest.json", "mcp.json"))
         payload.write_bytes(urlopen(rest).read())
@@ -73,14 +73,14 @@ class Stacks:
         return payload, rest_reply, mcp_reply
 
     def peer(self, name: str, *, payload: Path, reply: Path | None = None) -> Server:
-        """A peer of bench/stacks/serve.py, which answers with the payload, or with a whole answer of ours."""
+        """Start a peer of bench/stacks/serve.py, which answers with the payload or with one of our complete answers."""
         command = python("-m", "bench.stacks.serve", name, self.kind)
         given = {"REPLY": str(reply or payload), "PAYLOAD": str(payload)}
         return self._stack.enter_context(started(command, core=self._core, **given))
 
 
 def measure_hot_path(kind: str, effort: Effort) -> dict[str, Row]:
-    """Every stack under one HTTP server, alternating."""
+    """Measure every stack under one HTTP server, in turn."""
     with ExitStack() as stack:
         stacks, requests = Stacks(kind, stack), effort.requests
         ours = stacks.service("plain", TOOLSERVER_LIMITS__ENABLED="false")
@@ -105,7 +105,7 @@ def measure_hot_path(kind: str, effort: Effort) -> dict[str, Row]:
 
 
 def bars_of(kind: str, rows: Mapping[str, Row]) -> list[Bar]:
-    """The rows that these figures decide."""
+    """Return the rows that these figures decide."""
     costs = rows["REST hit, everything on"].cpu / rows["bare app, the REST bytes"].cpu
     found = [Bar(1, "REST hit, everything on: CPU of a bare app", costs, MOST_OF_BARE[kind], "x", server=kind)]
     for row, ours, peer, least in LEAST:

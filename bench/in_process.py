@@ -1,7 +1,7 @@
-"""Rows 2 and 21; `python -m bench.in_process`: what routing, policies and refusals cost, without a server.
+"""Measure rows 2 and 21; `python -m bench.in_process`: the cost of routing, policies and refusals, without a server.
 
-The whole service runs in this process on the simulated world; requests are given to its ASGI callable, and their CPU
-time is taken. The rows "limits on", "behind a proxy" and "with a token" have what a deployed service has.
+The whole service runs in this process on the simulated world. Requests go to its ASGI callable, and their CPU time is
+measured. The rows "limits on", "behind a proxy" and "with a token" are configured like a deployed service.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ Scope = dict[str, Any]
 
 
 class InProcessRow(NamedTuple):
-    """CPU time of one kind of call in microseconds, the least of the rounds, and the bar it is held to."""
+    """The CPU time of one kind of call in microseconds, the minimum of the rounds, and its bar."""
 
     name: str
     us: float
@@ -36,26 +36,26 @@ class InProcessRow(NamedTuple):
 
 
 def request(path: str, *headers: tuple[bytes, bytes], method: str = "GET", client: str = "192.0.2.7") -> Scope:
-    """An ASGI scope as a server makes it."""
+    """Return an ASGI scope as a server makes it."""
     plain = [(b"host", b"127.0.0.1"), (b"accept", b"*/*"), (b"user-agent", b"bench/1.0"), *headers]
     about = {"type": "http", "http_version": "1.1", "scheme": "http", "query_string": b"", "root_path": ""}
     return {**about, "method": method, "path": path, "headers": plain, "client": (client, 40000)}
 
 
 def message_request(*headers: tuple[bytes, bytes]) -> Scope:
-    """An ASGI scope of an MCP message."""
+    """Return an ASGI scope of an MCP message."""
     json_headers = ((b"content-type", b"application/json"), (b"accept", b"application/json, text/event-stream"))
     return request("/api/mcp", *json_headers, (b"mcp-protocol-version", b"2025-11-25"), *headers, method="POST")
 
 
 def calls_from(clients: int, path: str, *headers: tuple[bytes, bytes]) -> list[Scope]:
-    """The same call behind one proxy, from so many clients."""
+    """Return the same call behind one proxy, from this number of clients."""
     addresses = (f"198.51.{n // 250}.{n % 250 + 1}".encode() for n in range(clients))
     return [request(path, *headers, (b"x-forwarded-for", address), client="127.0.0.1") for address in addresses]
 
 
 async def cost_of(app: Any, scopes: Sequence[Scope], status: int, body: bytes = b"", *, calls: int = CALLS) -> float:
-    """CPU microseconds of a call; the least of the rounds. Raises SystemExit for a call with another status."""
+    """Return the CPU microseconds of a call, the minimum of the rounds. Raises SystemExit for an unexpected status."""
     seen: dict[int, int] = {}
     given = False
 
@@ -85,14 +85,14 @@ async def cost_of(app: Any, scopes: Sequence[Scope], status: int, body: bytes = 
 
 
 def settings_for(folder: Path, via: str, **limits: Any) -> Settings:
-    """A service whose limits count every call and refuse none."""
+    """Return settings with limits that count every call and refuse none."""
     about = {"data_dir": folder, "sources": {"licence_policy": "any"}, "upstream": {"via": via}}
     open_limits = {"daily": 10**9, "spacing_s": 1e-6, "premium_per_minute": 10**8}
     return Settings.model_validate({**about, "limits": {**open_limits, **limits}})
 
 
 async def measure(folder: Path, via: str) -> list[InProcessRow]:
-    """Every row, each on a service with the limits that its name says."""
+    """Measure every row, each on a service with the limits in its name."""
     rows: list[InProcessRow] = []
     proxies = ["127.0.0.1/32"]
     for name, limits in (("off", {"enabled": False}), ("on", {"trusted_proxies": proxies})):
@@ -117,7 +117,7 @@ async def _nothing(*_: Any) -> dict[str, Any]:
 
 
 async def hits(app: Any, service: Service, name: str) -> list[InProcessRow]:
-    """Free answers at hand, over REST and MCP."""
+    """Measure cached free answers, over REST and MCP."""
     message = json.dumps(CALL).encode()
     mcp = message_request()
     rows = [
@@ -137,7 +137,7 @@ async def hits(app: Any, service: Service, name: str) -> list[InProcessRow]:
 
 
 async def refusals(app: Any) -> list[InProcessRow]:
-    """What is refused: strangers can ask for it without end."""
+    """Measure refusals, which anonymous clients can trigger without limit."""
     unknown = {**CALL, "params": {"name": "btc_prise", "arguments": {}}}
     mcp = message_request()
     rows = [
@@ -154,7 +154,7 @@ REFUSALS = ("404", "402", "429", "unknown tool", "429 over MCP")
 
 
 def measure_all() -> list[InProcessRow]:
-    """Every row, on a world of its own."""
+    """Measure all rows, on a world of their own."""
     with (
         tempfile.TemporaryDirectory(prefix="toolserver-bench-") as name,
         started(python("-m", "toolserver", "world", "--port", "0")) as world,
@@ -163,7 +163,7 @@ def measure_all() -> list[InProcessRow]:
 
 
 def judge(effort: Effort) -> Verdict:
-    """Routing and policies, and refusals."""
+    """Judge routing, policies and refusals."""
     rows = measure_all()
     bars = [
         Bar(21 if row.name in REFUSALS else 2, f"{row.name}, in process", row.us, row.bar, "µs")

@@ -1,8 +1,9 @@
-"""Rows 10 and 26, and more: `python -m bench.instances [--database URL] [--seconds N] [--requests N] [--rounds N]`.
+"""Measure rows 10 and 26, and more: `python -m bench.instances [--database URL] [--seconds N] [--requests N] [--rounds
+N]`.
 
 Ledger: three processes on one account against three on 1,000, three against one, group commit against a transaction
 for each charge, and against one transaction a call through a pool (`bench.shared_ledger`). Service: calls for each
-second of CPU time of two workers against one, and what counting a call in Redis costs. Variants take turns in each
+second of CPU time of two workers against one, and the cost of counting a call in Redis. Variants take turns in each
 round; the exit code is 1 where a target is missed. The database should wait for its disk (fsync = on).
 """
 
@@ -49,7 +50,7 @@ LEDGER = {  # name: way, processes, tokens
 
 @dataclass
 class Ratio:
-    """Something that is to reach a target, `at_most` or at least."""
+    """A ratio with a target, either `at_most` or at least."""
 
     name: str
     found: float
@@ -66,7 +67,7 @@ class Ratio:
 
 
 def compare_ledgers(url: str, *, seconds: float, rounds: int) -> tuple[dict[str, list[Charged]], list[Ratio]]:
-    """Each way of charging in each round, and how they compare by charges a second."""
+    """Measure each way of charging in each round, and compare them by charges a second."""
     found: dict[str, list[Charged]] = {name: [] for name in LEDGER}
     for _ in range(rounds):
         for name, (way, processes, tokens) in LEDGER.items():
@@ -84,7 +85,7 @@ def compare_ledgers(url: str, *, seconds: float, rounds: int) -> tuple[dict[str,
 
 @contextmanager
 def redis() -> Iterator[str]:
-    """The URL of a Redis of our own."""
+    """Start a Redis server and return its URL."""
     with tempfile.TemporaryDirectory(prefix="bench-redis-") as folder:
         socket = Path(folder) / "redis.sock"
         words = ["redis-server", "--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", folder]
@@ -100,7 +101,7 @@ def redis() -> Iterator[str]:
 
 
 def read_cpu_us(server: Server) -> float:
-    """CPU time of a server and the workers that it supervises, in microseconds."""
+    """Return the CPU time of a server and its workers, in microseconds."""
     children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
     total = 0.0
     for pid in (str(server.pid), *children):
@@ -110,7 +111,7 @@ def read_cpu_us(server: Server) -> float:
 
 
 def measure_calls(row: Row, server: Server, requests: int) -> None:
-    """One round: a short warm-up, then so many calls over 64 connections."""
+    """Measure one round: a short warm-up, then the calls over 64 connections."""
     asyncio.run(run(server.port, CALL, total=max(500, requests // 10), connections=64))
     before = read_cpu_us(server)
     load = asyncio.run(run(server.port, CALL, total=requests, connections=64))
@@ -121,7 +122,7 @@ def measure_calls(row: Row, server: Server, requests: int) -> None:
 
 
 def compare_servers(kind: str, url: str, *, requests: int, rounds: int) -> tuple[dict[str, Row], list[Ratio]]:
-    """A free answer from memory, counted by the limits: in process, in Redis, and by two workers."""
+    """Measure a free answer from memory, counted by the limits: in process, in Redis, and by two workers."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-instances-")))
         world = stack.enter_context(started(python("-m", "toolserver", "world", "--port", "0")))
@@ -162,7 +163,7 @@ def compare_servers(kind: str, url: str, *, requests: int, rounds: int) -> tuple
 
 
 def show_ledgers(found: dict[str, list[Charged]], commit_ms: float) -> None:
-    """The table of what the ways of charging did."""
+    """Print the table of the ways of charging."""
     print(f"PostgreSQL; a commit of one connection takes {commit_ms:.2f} ms\n")
     print(f"{'':28} {'charges/s':>10} {'CPU µs':>8} {'p99 ms':>8}")
     for name, rows in found.items():
@@ -175,14 +176,14 @@ def _figures(each: Charged) -> tuple[float, float, float]:
 
 
 def show_servers(kind: str, rows: dict[str, Row]) -> None:
-    """The table of what the servers did."""
+    """Print the table of the servers."""
     print(f"\n{kind}, 64 connections\n\n{'':40} {'CPU µs/call':>12} {'calls/s':>10}")
     for name, row in rows.items():
         print(f"{name:40} {row.cpu:12.1f} {row.rate:10,.0f}   [{min(row.cpu_us):.1f}..{max(row.cpu_us):.1f}]")
 
 
 def has_postgres(url: str) -> bool:
-    """Whether a PostgreSQL answers there."""
+    """Return True if a PostgreSQL answers at this URL."""
 
     async def ask() -> None:
         await (await asyncpg.connect(url, timeout=3)).close()
@@ -195,7 +196,7 @@ def has_postgres(url: str) -> bool:
 
 
 def bars_of_ledger(charged: dict[str, list[Charged]]) -> list[Bar]:
-    """Row 10."""
+    """Return the bars of row 10."""
     rate = {name: statistics.median(each.per_s for each in rows) for name, rows in charged.items()}
     pool = rate["one, 1,000 accounts"] / rate["one, through a pool"]
     hot = rate["three, one account"] / rate["three, 1,000 accounts"]
@@ -206,7 +207,7 @@ def bars_of_ledger(charged: dict[str, list[Charged]]) -> list[Bar]:
 
 
 def judge(effort: Effort) -> Verdict:
-    """Rows 10 and 26. Raises NotHere without PostgreSQL or Redis."""
+    """Judge rows 10 and 26. Raises NotHere without PostgreSQL or Redis."""
     if not has_postgres(DATABASE):
         raise NotHere("no PostgreSQL answers at TEST_DATABASE_URL")
     if not shutil.which("redis-server"):
@@ -233,7 +234,7 @@ def judge(effort: Effort) -> Verdict:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; 1 where a target is missed."""
+    """Measure and print. Return 1 where a target is missed."""
     parser = argparse.ArgumentParser(prog="bench.instances")
     parser.add_argument("--database", default=DATABASE, help="a PostgreSQL in which schemas may be made")
     parser.add_argument("--seconds", type=float, default=5.0)

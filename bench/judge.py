@@ -1,4 +1,4 @@
-"""The 26 bars of a fast service, what was measured of them, and the verdict: the worst first."""
+"""Hold the 26 bars of a fast service and their measurements, and give the verdict: the worst first."""
 
 import importlib
 import importlib.util
@@ -44,7 +44,7 @@ ROWS = {
 
 @dataclass(frozen=True)
 class Bar:
-    """What was measured of a row, and the bar it is held to. `server` is None where it is the same under each."""
+    """The measurement of a row, and its bar. `server` is None where the value is the same under each."""
 
     row: int
     what: str
@@ -56,7 +56,7 @@ class Bar:
 
     @property
     def reached(self) -> float:
-        """How far the bar is reached: 1 or more is enough."""
+        """The degree to which the bar is reached: 1 or more is enough."""
         part, whole = (self.value, self.bar) if self.at_least else (self.bar, self.value)
         return part / whole if whole else float("inf")
 
@@ -67,7 +67,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table: the median over the rounds, and the least and the most."""
+    """One line of a table: the median over the rounds, the minimum and the maximum."""
 
     label: str
     value: float
@@ -78,9 +78,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """Figures that belong beside each other. `name` is that of its picture; more is better where `more`.
+    """Figures that belong together. `name` is that of its picture; larger values are better where `more`.
 
-    `others` are the labels of what is not ours.
+    `others` are the labels of peers.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Table:
 
 @dataclass
 class Verdict:
-    """What a part found, and the parts that broke."""
+    """The results of a part, and the parts that failed."""
 
     bars: list[Bar] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured."""
+    """The extent of the measurement."""
 
     requests: int = 8000
     rounds: int = 3
@@ -137,11 +137,11 @@ PARTS: dict[str, frozenset[int]] = {
 
 
 class NotHere(Exception):
-    """What a part needs is not on this machine; the text says what."""
+    """Something that a part needs is missing on this machine; the text names it."""
 
 
 def judge_rows(rows: Iterable[int], effort: Effort) -> tuple[Verdict, dict[int, str]]:
-    """Measure the parts that these rows need. Returns what was found, and why the other rows were not measured."""
+    """Measure the parts for these rows. Return the results, and the reasons why other rows were not measured."""
     wanted, found, left_out = set(rows), Verdict(), dict[int, str]()
     for name, measured in PARTS.items():
         if not wanted & measured:
@@ -156,7 +156,7 @@ def judge_rows(rows: Iterable[int], effort: Effort) -> tuple[Verdict, dict[int, 
                 continue
             except NotHere as missing:
                 why = str(missing)
-            except Exception as failure:  # the other parts took minutes: what they found is kept
+            except Exception as failure:  # the other parts took minutes: their results are kept
                 traceback.print_exc()
                 why = f"{name} failed: {type(failure).__name__}"
                 found.broken.append(name)
@@ -181,7 +181,7 @@ def show_table(table: Table) -> None:
 
 
 def show_verdict(bars: Iterable[Bar], left_out: dict[int, str]) -> bool:
-    """Print the rows, the worst first. Returns whether all bars are reached."""
+    """Print the rows, the worst first. Return whether all bars are reached."""
     ordered = sorted(bars, key=lambda bar: bar.reached)
     print(f"\n{'row':>3}  {'reached':>7}  {'measured':>10}  {'bar':>9}")
     for bar in ordered:
@@ -197,11 +197,11 @@ def show_verdict(bars: Iterable[Bar], left_out: dict[int, str]) -> bool:
 
 
 def as_json(verdict: Verdict) -> dict[str, Any]:
-    """What a part found, to be kept."""
+    """Return a verdict as JSON, to be saved."""
     return {"bars": [asdict(bar) for bar in verdict.bars], "tables": [asdict(table) for table in verdict.tables]}
 
 
 def from_json(found: dict[str, Any]) -> Verdict:
-    """The verdict that was kept."""
+    """Return a saved verdict."""
     tables = [Table(**{**table, "lines": [Line(**line) for line in table["lines"]]}) for table in found["tables"]]
     return Verdict([Bar(**bar) for bar in found["bars"]], tables)

@@ -1,10 +1,10 @@
-"""Row 9; `python -m bench.ledger [--seconds N] [--rounds N] [--json FILE]`: charges a second, alone, durable.
+"""Measure row 9; `python -m bench.ledger [--seconds N] [--rounds N] [--json FILE]`: durable charges a second, alone.
 
 Three ways to charge a call to one of 1,000 tokens, into the same tables, all with synchronous=FULL, taking turns:
   usual     aiosqlite, one transaction a call, as most services write it
-  charge    ours, in one step: an answer that is at hand
-  two steps ours, reserve, then settle: an answer that has to be fetched
-The disk is measured beside them: with one caller every charge waits for at least one fsync, and no way can be faster.
+  charge    ours, in one step: for a cached answer
+  two steps ours, reserve, then settle: for an answer that has to be fetched
+The disk is measured as well: with one caller every charge waits for at least one fsync, and no way can be faster.
 """
 
 import argparse
@@ -38,7 +38,7 @@ Charge = Callable[[str], Awaitable[object]]
 
 @dataclass
 class Row:
-    """One way with so many callers, over the rounds."""
+    """One way with a number of callers, over the rounds."""
 
     way: str
     callers: int
@@ -49,7 +49,7 @@ class Row:
 
 
 async def charge_for(charge: Charge, tokens: list[str], seconds: float, callers: int) -> list[float]:
-    """Seconds that each charge took, of so many callers, each charging one call after the other."""
+    """Return the seconds of each charge, by callers that charge one call after the other."""
     took: list[float] = []
     end = time.perf_counter() + seconds
 
@@ -65,7 +65,7 @@ async def charge_for(charge: Charge, tokens: list[str], seconds: float, callers:
 
 
 async def measure(row: Row, charge: Charge, tokens: list[str], seconds: float) -> None:
-    """One round of a row."""
+    """Measure one round of a row."""
     cpu, begun = time.process_time(), time.perf_counter()
     took = await charge_for(charge, tokens, seconds, row.callers)
     wall, spent = time.perf_counter() - begun, time.process_time() - cpu
@@ -77,7 +77,7 @@ async def measure(row: Row, charge: Charge, tokens: list[str], seconds: float) -
 
 
 def fsyncs(folder: Path, count: int = 200) -> list[float]:
-    """How long so many syncs of a 4 KiB block take, in ms."""
+    """Return the times of syncs of a 4 KiB block, in ms."""
     took = []
     with (folder / "block").open("wb", buffering=0) as file:
         for _ in range(count):
@@ -106,7 +106,7 @@ async def ours(path: Path, tokens: list[str]) -> AsyncIterator[dict[str, Charge]
 
 @asynccontextmanager
 async def usual(path: Path, tokens: list[str]) -> AsyncIterator[dict[str, Charge]]:
-    """The same tables and rows by aiosqlite: begin, ask, write, commit, each awaited, under a lock."""
+    """Open the same tables by aiosqlite: begin, read, write, commit, each awaited, under a lock."""
     async with open_ledger(path) as ledger:
         await asyncio.gather(*(ledger.mint(token, PLENTY, cause=token[-16:]) for token in tokens))
     async with aiosqlite.connect(path, isolation_level=None) as db:
@@ -125,7 +125,9 @@ async def usual(path: Path, tokens: list[str]) -> AsyncIterator[dict[str, Charge
 
 
 async def usual_charge(db: aiosqlite.Connection, call_id: str, token: str, price: int, endpoint: str) -> int:
-    """The rows of one charge, statement by statement, in an open transaction; what is left. Raises LookupError."""
+    """Write the rows of one charge, statement by statement, in an open transaction; return the balance. Raises
+    LookupError.
+    """
     hashed, now = token_hash(token).hex(), int(time.time() * 1000)
     found = await (
         await db.execute(
@@ -150,7 +152,7 @@ async def usual_charge(db: aiosqlite.Connection, call_id: str, token: str, price
 
 
 async def rounds(folder: Path, *, seconds: float, count: int) -> tuple[list[Row], list[float]]:
-    """Every way with every number of callers, alternating, each round on new files; and the disk alone."""
+    """Measure every way with every number of callers, in turn, each round on new files; and the disk alone."""
     table: dict[tuple[str, int], Row] = {}
     disk: list[float] = []
     for number in range(count):
@@ -167,7 +169,7 @@ async def rounds(folder: Path, *, seconds: float, count: int) -> tuple[list[Row]
 
 
 def shown(rows: list[Row]) -> str:
-    """A table: medians, and the ratio to the usual way with as many callers."""
+    """Return a table: medians, and the ratio to the usual way with as many callers."""
     lines = [
         "| way | callers | charges/s | p50 ms | p99 ms | CPU µs | times the usual | CPU, times less |",
         "|---|---|---|---|---|---|---|---|",
@@ -182,7 +184,7 @@ def shown(rows: list[Row]) -> str:
 
 
 def judge(effort: Effort) -> Verdict:
-    """The rate of charges against the usual way, and how long a caller waits for one."""
+    """Judge the rate of charges against the usual way, and the time that a caller waits for one."""
     with tempfile.TemporaryDirectory(prefix="toolserver-bench-") as folder:
         rows, _ = asyncio.run(rounds(Path(folder), seconds=effort.seconds, count=effort.rounds))
     ours, usual = ({row.way: row for row in rows if row.callers == 64}[way] for way in ("charge", "usual"))

@@ -1,4 +1,4 @@
-"""A load from a second process' worth of connections: keep-alive, one request in flight on each."""
+"""Generate load: keep-alive connections with one request in flight on each."""
 
 import asyncio
 import re
@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-FRESH = "<fresh>"  # in a request: something else each time
+FRESH = "<fresh>"  # in a request: a different value each time
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
 @dataclass(slots=True)
 class Load:
-    """What was asked and what came back."""
+    """The counts and times of a load."""
 
     done: int = 0
     bad: int = 0
@@ -75,13 +75,13 @@ class _Connection(asyncio.Protocol):
 
 
 def _prepare(request: bytes) -> Callable[[], bytes]:
-    """What makes the request, with random letters in the place of `FRESH`."""
+    """Return a function that makes the request, with random letters in place of `FRESH`."""
     head, found, tail = request.partition(FRESH.encode())
     return (lambda: head + secrets.token_hex(16).encode() + tail) if found else (lambda: request)
 
 
 async def run(port: int, request: bytes, *, total: int, connections: int = 32, is_new: bool = False) -> Load:
-    """Send `total` requests over so many connections; if `is_new`, each of them over one of its own, so many at once.
+    """Send `total` requests over this number of connections; if `is_new`, each request opens a new one.
 
     Raises ConnectionError when one is closed.
     """

@@ -1,8 +1,8 @@
-"""Beside rows 3 to 5: a tool call of other kinds of servers: the TypeScript SDK, mcpo and fastapi-mcp.
+"""Measure, beside rows 3 to 5, a tool call of other kinds of servers: the TypeScript SDK, mcpo and fastapi-mcp.
 
-Each sends the same payload, started as its documentation says: mcpo gives an MCP server as REST, fastapi-mcp gives a
-FastAPI application as MCP, both under uvicorn, which is all that they have. There is no bar, only a table.
-`make peers` installs them; what is not installed is left out, and the table says so.
+Each sends the same payload and is started as its documentation says: mcpo serves an MCP server over REST, fastapi-mcp
+serves a FastAPI application over MCP, both under uvicorn, the only server they have. There is no bar, only a table.
+`make peers` installs them. Peers that are not installed are left out, and the table says so.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ GREETING = {
 
 
 def find_commands() -> Iterator[tuple[str, list[str]]]:
-    """The peers that are installed, and how each is started."""
+    """Return the command that starts each installed peer."""
     if MODULES.exists() and (node := shutil.which("node")):
         yield "typescript", [node, str(HERE / "stacks" / "typescript.mjs")]
     if PYTHON.exists():
@@ -45,26 +45,26 @@ def find_commands() -> Iterator[tuple[str, list[str]]]:
 
 
 def begin_session(server: Server) -> str:
-    """The session that a server begins which has no other way."""
+    """Begin the session that a server requires."""
     greeting = Request(f"{server.url}/api/mcp", json.dumps(GREETING).encode(), LEGACY)
     with urlopen(greeting) as response:
         return str(response.headers["mcp-session-id"])
 
 
 def request_of(name: str, server: Server) -> bytes:
-    """What a peer is asked."""
+    """Return the request for a peer."""
     if name == "mcpo":
         return post("/btc_price", {})
     version = {"mcp-protocol-version": "2025-06-18"}
     if name != "fastapi-mcp":
         return post("/api/mcp", CALL, **version)
-    placeholder = "0" * 32  # as long as what takes its place: ids of one session differ
+    placeholder = "0" * 32  # as long as the value that replaces it: ids of one session differ
     call = post("/api/mcp", CALL | {"id": placeholder}, **version | {"mcp-session-id": begin_session(server)})
     return call.replace(placeholder.encode(), FRESH.encode())
 
 
 def measure_peers(effort: Effort) -> dict[str, Row]:
-    """Ours under uvicorn and each peer that is here, alternating."""
+    """Measure ours under uvicorn and each installed peer, in turn."""
     core = CORES[0] if len(CORES) > 1 else None
     with ExitStack() as stack:
         stacks = Stacks("uvicorn", stack)
@@ -86,7 +86,7 @@ def measure_peers(effort: Effort) -> dict[str, Row]:
 
 
 def judge(effort: Effort) -> Verdict:
-    """Measure what is here."""
+    """Measure the installed peers."""
     rows = measure_peers(effort)
     missing = [label for label in LABELS.values() if label not in rows]
     note = "One core for the server, 32 kept connections; the TypeScript SDK under Node's own HTTP server."

@@ -1,4 +1,4 @@
-"""Row 24: how many of the bytes of the nine core answers say where the data come from, and how many are the data."""
+"""Measure row 24: how many bytes of the nine core answers state the origin of the data, and how many are the data."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ IN_ALL, OF_ONE = 0.15, 0.40
 
 
 async def answer_of(app: Any, path: str) -> bytes:
-    """The body of an answer. Raises SystemExit when it is none."""
+    """Return the body of an answer. Raises SystemExit for another status than 200."""
     parts: list[bytes] = []
     status = 0
 
@@ -35,7 +35,7 @@ async def answer_of(app: Any, path: str) -> bytes:
 
 
 async def weigh(folder: Path, via: str) -> dict[str, tuple[int, int]]:
-    """The bytes of `_meta` and of the whole answer, by tool."""
+    """Return the bytes of `_meta` and of the whole answer, by tool."""
     found = {}
     parts = ServiceParts(base_url="http://127.0.0.1", background=False)
     async with Service.build(settings_for(folder, via, enabled=False), parts) as service:
@@ -50,7 +50,7 @@ async def weigh(folder: Path, via: str) -> dict[str, tuple[int, int]]:
 
 
 def judge(effort: Effort) -> Verdict:
-    """Weigh the answers that the simulated world gives."""
+    """Measure the answers of the simulated world."""
     with (
         tempfile.TemporaryDirectory(prefix="toolserver-bench-") as name,
         started(python("-m", "toolserver", "world", "--port", "0")) as world,

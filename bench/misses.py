@@ -1,6 +1,6 @@
-"""Row 11: 1,000 callers at once for an answer that nobody has: each upstream is asked once.
+"""Measure row 11: 1,000 simultaneous callers for an answer that is not cached: each upstream gets one request.
 
-The service runs in this process on the simulated world; what goes to upstreams is counted on its way.
+The service runs in this process on the simulated world; its requests to upstreams are counted on the way.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "f
 
 
 class CountingTransport(httpx.AsyncBaseTransport):
-    """Counts what is asked, by address, and lets every upstream take its time."""
+    """Counts requests by address, and delays every upstream."""
 
     def __init__(self) -> None:
         self._inner = httpx.AsyncHTTPTransport()
@@ -39,7 +39,7 @@ class CountingTransport(httpx.AsyncBaseTransport):
 
 
 async def ask(app: Any, scope: dict[str, Any], body: bytes) -> int:
-    """The status of one answer."""
+    """Return the status of one answer."""
     seen: list[int] = []
     given = False
 
@@ -58,7 +58,7 @@ async def ask(app: Any, scope: dict[str, Any], body: bytes) -> int:
 
 
 async def count_requests(folder: Path, via: str) -> Counter[str]:
-    """How often each upstream was asked while so many callers asked for the same two answers at once."""
+    """Return the number of requests to each upstream while many callers requested the same two answers at once."""
     transport = CountingTransport()
     parts = ServiceParts(base_url="http://127.0.0.1", transport=transport, background=False)
     async with Service.build(settings_for(folder, via, enabled=False), parts) as service:
@@ -72,7 +72,7 @@ async def count_requests(folder: Path, via: str) -> Counter[str]:
 
 
 def judge(effort: Effort) -> Verdict:
-    """Ask once, on a service that has asked nobody."""
+    """Measure once, on a service without cached answers."""
     with (
         tempfile.TemporaryDirectory(prefix="toolserver-bench-") as name,
         started(python("-m", "toolserver", "world", "--port", "0")) as world,

@@ -1,8 +1,8 @@
-"""`python -m bench.month [--calls N] [--buyers N] [--dir DIR]`: how long the books of a large month take, and whether
-they are right.
+"""`python -m bench.month [--calls N] [--buyers N] [--dir DIR]`: measure how long the books of a large month take, and
+check that they are right.
 
 A ledger is written with purchases, top-ups, calls paid by signature, grants, refunds, reversals on the chain and calls
-of every end, before, within and after one month. What the month must say is counted while the rows are made, without
+of every outcome, before, within and after one month. The expected sums are counted while the rows are made, without
 SQL; then `toolserver books month` and `toolserver books tool` are run on the file and compared.
 """
 
@@ -37,7 +37,7 @@ CHAIN = 8453
 
 @dataclass
 class Books:
-    """Rows to write, and beside them the count that the command has to arrive at."""
+    """Rows to write, with the counts that the command has to reproduce."""
 
     random: random.Random
     count: Counter[str] = field(default_factory=Counter)
@@ -49,7 +49,7 @@ class Books:
     now: int = SINCE - MARGIN
 
     def move(self, kind: str, debit: int, credit: int, amount: int, resolves: Any = None, cause: Any = None) -> int:
-        """Write a transfer and change the accounts, as a person would with a pencil."""
+        """Write a transfer and change the accounts, as one would by hand."""
         seq = len(self.transfers) + 1
         self.transfers.append((seq, kind, debit, credit, amount, resolves, cause, self.now))
         if credit > 3 and kind in ("posted", "reverse"):
@@ -61,7 +61,7 @@ class Books:
         return seq
 
     def book(self, name: str, amount: int = 1) -> None:
-        """Count something, if it falls into the month."""
+        """Count an amount if it falls into the month."""
         if SINCE <= self.now < UNTIL:
             self.count[name] += amount
 
@@ -72,13 +72,13 @@ class Books:
         self.count["owed_before"] += amount if self.now < SINCE else 0
 
     def spendable(self, account: int) -> int:
-        """What an account can spend."""
+        """Return the credits that an account can spend."""
         credits, debits, pending = self.credits[account]
         return credits - debits - pending
 
 
 def buy(books: Books, account: int) -> None:
-    """Credits by a transfer, of which one in twenty is undone on the chain at once."""
+    """Buy credits by a transfer; one in twenty is undone on the chain at once."""
     usd, hash = books.random.choice((1, 5, 20)), books.random.randbytes(32)
     number, credits = len(books.payments) + 1, usd * 50
     books.move("posted", 1, account, credits, cause=f"eip155:{CHAIN}:0x{hash.hex()}:0")
@@ -102,7 +102,7 @@ def buy(books: Books, account: int) -> None:
 
 
 def top_up(books: Books, account: int) -> None:
-    """Credits by a signed payment."""
+    """Buy credits by a signed payment."""
     usd, payload = books.random.choice((1, 5)), books.random.randbytes(32)
     payer, nonce = payload[:20], books.random.randbytes(32)
     books.move("posted", 1, account, usd * 50, cause=f"x402:eip155:{CHAIN}:0x{payer.hex()}:0x{nonce.hex()}")
@@ -116,7 +116,7 @@ def top_up(books: Books, account: int) -> None:
 
 
 def pay_call(books: Books, account: int) -> None:
-    """One call paid by signature: USDC, and no credits."""
+    """Pay one call by signature: USDC, and no credits."""
     payload = books.random.randbytes(32)
     row = (payload, payload[:20], payload, 20_000, "GET /api/pro/briefing x", "settled", payload, books.now, None)
     books.payments.append(("x402_payment", (*row, None, None, None, None, books.now, books.now, None, books.now)))
@@ -124,14 +124,14 @@ def pay_call(books: Books, account: int) -> None:
 
 
 def grant(books: Books, account: int) -> None:
-    """Credits that the operator gives."""
+    """Grant credits from the operator."""
     books.move("posted", 1, account, 10, cause=f"grant:{len(books.transfers)}")
     books.book("granted", 10)
     books.owe(10)
 
 
 def refund(books: Books, account: int) -> None:
-    """Credits that the operator pays back."""
+    """Pay credits back from the operator."""
     amount = min(10, books.spendable(account))
     if amount > 0:
         id = f"rf_{len(books.transfers):032x}"
@@ -147,7 +147,7 @@ def refund(books: Books, account: int) -> None:
 
 
 def call(books: Books, account: int) -> None:
-    """A paid call: charged in one step or in two, released, or charged and given back."""
+    """Make a paid call: charged in one step or in two, released, or charged and given back."""
     path = books.random.choice(list(PATHS))
     price, end = PATHS[path], books.random.choices(("posted", "post", "void", "reverse"), (60, 30, 6, 4))[0]
     if books.spendable(account) < price:
@@ -189,7 +189,7 @@ RARE: tuple[tuple[Callable[[Books, int], None], float], ...] = (
 
 
 def make_month(calls: int, buyers: int, seed: int = 1) -> Books:
-    """A month of so many calls by so many buyers, in order of time."""
+    """Make a month of calls by buyers, in order of time."""
     books = Books(random.Random(seed))
     books.credits = {account: [0, 0, 0] for account in range(4, 4 + buyers)}
     step = (UNTIL - SINCE + 2 * MARGIN) // calls
@@ -234,7 +234,7 @@ def _hash(account: int) -> str:
 
 
 def compare_month(books: Books, said: dict[str, Any]) -> Iterator[str]:
-    """What `books month` says otherwise than the count."""
+    """Yield the differences between `books month` and the count."""
     for name, value in said["credits"].items():
         if value != books.count[name]:
             yield f"{name}: counted {books.count[name]}, the books say {value}"
@@ -248,7 +248,7 @@ def compare_month(books: Books, said: dict[str, Any]) -> Iterator[str]:
 
 
 def compare_tools(books: Books, rows: list[dict[str, str]]) -> Iterator[str]:
-    """What `books tool` says otherwise than the count."""
+    """Yield the differences between `books tool` and the count."""
     for row in rows:
         for name, value in list(row.items())[1:]:
             if int(value) != books.tools[row["endpoint"]][name]:
@@ -258,7 +258,7 @@ def compare_tools(books: Books, rows: list[dict[str, str]]) -> Iterator[str]:
 
 
 def run_books(folder: Path, *words: str) -> tuple[float, str]:
-    """The seconds and the output of a command of `toolserver books`, in a process of its own."""
+    """Return the seconds and the output of a command of `toolserver books`, in its own process."""
     command = [sys.executable, "-m", "toolserver", "books", *words, "--data-dir", str(folder)]
     begun = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -294,7 +294,7 @@ def main() -> None:
 
 
 def _show_time(folder: Path, verb: str, *words: str) -> str:
-    """The output of a command, whose seconds are printed: on the clock, and of the processor."""
+    """Return the output of a command, and print its seconds of wall time and CPU time."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     took, said = run_books(folder, verb, *words)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,8 +1,8 @@
-"""`python -m bench.move --to URL [--calls N] [--kills N] [--dir DIR]`: how long a large ledger takes to move.
+"""`python -m bench.move --to URL [--calls N] [--kills N] [--dir DIR]`: measure how long a large ledger takes to move.
 
 A file is written with a month of calls (`bench.month`), a signed receipt for each charge, and the log of the uncharged
-ones. It is moved by `toolserver db move` to an empty schema, killed with SIGKILL as often as asked while it copies, and
-started again. Then both places are read by `toolserver db check`, which has to say the same of them.
+calls. `toolserver db move` moves it to an empty schema. The copy is killed with SIGKILL as often as requested, and
+started again. Then `toolserver db check` reads both places and has to report the same.
 """
 
 import argparse
@@ -39,7 +39,7 @@ NEVER = 2**62
 
 
 def make_receipts(books: Books, key: Key) -> Iterator[tuple[Any, ...]]:
-    """A receipt for each charged call, signed."""
+    """Yield a signed receipt for each charged call."""
     for call_id, account, price, state, _, endpoint, _, _, _, at in books.holds:
         if state != "voided":
             said = {"call_id": call_id, "credits_charged": price, "endpoint": endpoint, "balance_after": 0, "at": at}
@@ -50,7 +50,7 @@ def make_receipts(books: Books, key: Key) -> Iterator[tuple[Any, ...]]:
 
 
 def list_uncharged(books: Books) -> list[BookedCall]:
-    """What was not charged, as it is booked."""
+    """Return the uncharged calls, as they are booked."""
     found = []
     for call_id, account, price, _, reason, endpoint, _, _, _, at in books.holds:
         if reason is not None:
@@ -80,7 +80,7 @@ def write_evidence(books: Books, path: Path) -> None:
 
 
 def batched(rows: Iterator[tuple[Any, ...]], size: int) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows in lists of at most so many."""
+    """Yield the rows in lists of at most this length."""
     held: list[tuple[Any, ...]] = []
     for row in rows:
         held.append(row)
@@ -92,7 +92,7 @@ def batched(rows: Iterator[tuple[Any, ...]], size: int) -> Iterator[list[tuple[A
 
 
 def run(*words: str) -> dict[str, Any]:
-    """What a command says as JSON. Raises SystemExit where it fails."""
+    """Return a command's JSON output. Raises SystemExit where it fails."""
     done = subprocess.run([sys.executable, "-m", "toolserver", *words, "--json"], capture_output=True, check=False)
     if done.returncode != 0:
         raise SystemExit(done.stderr.decode() or done.stdout.decode())
@@ -100,7 +100,7 @@ def run(*words: str) -> dict[str, Any]:
 
 
 def move_and_kill(words: Sequence[str], copied_for_s: float) -> None:
-    """Begin a move, and kill it that long after it said for the first time that it copies."""
+    """Begin a move, and kill it this long after it first reports that it copies."""
     with subprocess.Popen([sys.executable, "-m", "toolserver", *words], stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         while PROGRESS not in (line := process.stderr.readline()):
@@ -136,7 +136,7 @@ def main() -> None:
 
 
 def move_and_compare(folder: Path, url: str, kills: int) -> bool:
-    """Move a ledger, interrupted so often, and say what it took. Returns whether both places are the same."""
+    """Move a ledger with these interruptions, and print the figures. Return whether both places are the same."""
     os.environ.pop("TOOLSERVER_DATABASE_URL", None)
     words = ("db", "move", "--to", url, "--data-dir", str(folder))
     for _ in range(kills):

@@ -1,7 +1,7 @@
-"""Row 23: how long a caller waits for our own politeness, against upstreams that answer at once.
+"""Measure row 23: how long our own pacing delays a caller, against upstreams that answer at once.
 
-A server that has asked nobody is asked for every free and paid tool that takes no argument, one after the other, as a
-visitor would; and so is the same server once it has been asked, and been started again.
+A server without cached answers gets a call of every free and paid tool that takes no argument, one after the other, as
+a visitor would make them. The same calls follow when the answers are cached, and after a restart.
 """
 
 import http.client
@@ -18,12 +18,12 @@ SETTINGS = {"TOOLSERVER_LIMITS__ENABLED": "false", "TOOLSERVER_LOGS__LEVEL": "er
 
 
 def tools_without_arguments() -> list[Operation]:
-    """The tools that can be called as they are, by GET, and read something from upstreams."""
+    """Return the tools that can be called by GET without arguments and read from upstreams."""
     return [o for o in Registry.load("tools") if o.method == "GET" and o.sources and not o.input_schema.get("required")]
 
 
 def ask_all(server: Server, tools: list[Operation]) -> dict[str, float]:
-    """Seconds that each tool took. A refusal for want of data counts like an answer; what is broken raises."""
+    """Return the seconds that each tool took. A refusal for missing data counts as an answer; other statuses raise."""
     took: dict[str, float] = {}
     headers = {"authorization": f"Bearer {server.ready['token']}"}
     for operation in tools:
@@ -40,7 +40,7 @@ def ask_all(server: Server, tools: list[Operation]) -> dict[str, float]:
 
 
 def judge(effort: Effort) -> Verdict:
-    """Ask a new server, and the same one after a restart."""
+    """Measure a new server, and the same one after a restart."""
     tools = tools_without_arguments()
     with tempfile.TemporaryDirectory(prefix="toolserver-bench-") as name:
         command = python(

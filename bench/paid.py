@@ -1,6 +1,7 @@
-"""Rows 7, 8, 18, 19 and 20: what a paid call costs beside a free one, and what of it signing, fsync and headers are.
+"""Measure rows 7, 8, 18, 19 and 20: the cost of a paid call compared with a free one, and the parts of signing, fsync
+and headers.
 
-The same call without books, and with the books written in the usual way, are measured beside it.
+The same call without books, and with books written in the usual way, are measured in the same run.
 """
 
 import os
@@ -27,7 +28,7 @@ PAID, FREE = "/api/pro/briefing", "/api/briefing"
 
 
 def measure_paid_calls(kind: str, *, requests: int, rounds: int) -> dict[str, Row]:
-    """A cached answer sold in each way, and a free one, under one HTTP server, alternating."""
+    """Measure a cached answer sold in each way, and a free one, under one HTTP server, in turn."""
     core = CORES[0] if len(CORES) > 1 else None
     if len(CORES) > 1:
         os.sched_setaffinity(0, set(CORES[1:]))
@@ -68,7 +69,7 @@ def measure_paid_calls(kind: str, *, requests: int, rounds: int) -> dict[str, Ro
 
 
 def show_shares(kind: str, rows: dict[str, Row]) -> dict[str, float]:
-    """Print and return the parts of what a paid call costs more than a free one, in CPU µs and in time a call."""
+    """Print and return the parts of a paid call's extra cost over a free one, in CPU µs and in time per call."""
     whole, free = rows["paid call"], rows["free call"]
     parts = {"signing": "the same, unsigned", "fsync": "the same, no fsync", "header bytes": "the same, by reference"}
     print(f"\n{kind}: a paid call costs {whole.cpu - free.cpu:.1f} µs of CPU more than a free one; of a paid call are")
@@ -94,7 +95,7 @@ MOST_US = 120.0
 
 
 def bars_of(kind: str, rows: dict[str, Row]) -> list[Bar]:
-    """The rows that these figures decide."""
+    """Return the rows that these figures decide."""
     found = [
         Bar(row, f"{ours} / {other}, CPU", rows[other].cpu / rows[ours].cpu, least[kind], at_least=True, server=kind)
         for row, ours, other, least in LEAST

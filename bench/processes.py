@@ -1,4 +1,4 @@
-"""Servers under test: started on one core, measured by their own CPU time, stopped by their own id."""
+"""Start servers under test on one core, measure their own CPU time, and stop them by their own id."""
 
 import json
 import os
@@ -18,7 +18,7 @@ CORES = sorted(os.sched_getaffinity(0))
 
 
 def allow_descriptors() -> None:
-    """Allow this process, and those it starts, as many open descriptors as the system lets them have."""
+    """Allow this process and its children as many open descriptors as the system permits."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
@@ -41,7 +41,7 @@ class Server:
         return (int(fields[11]) + int(fields[12])) * TICK_US
 
     def descriptors(self) -> int:
-        """How many files and connections are open."""
+        """The number of open files and connections."""
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def memory_mb(self) -> float:
@@ -52,7 +52,7 @@ class Server:
 
 @contextmanager
 def started(command: list[str], *, core: int | None = None, **environment: str) -> Iterator[Server]:
-    """A server that prints one JSON line with its address when it is ready."""
+    """Start a server that prints one JSON line with its address when it is ready."""
     pin = (lambda: os.sched_setaffinity(0, {core})) if core is not None else None
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}, preexec_fn=pin
@@ -68,7 +68,7 @@ def started(command: list[str], *, core: int | None = None, **environment: str) 
 
 
 def first_answer_s(command: list[str], path: str, **environment: str) -> float:
-    """Seconds from the spawn of a server to its first answer."""
+    """Return the seconds from the spawn of a server to its first answer."""
     begun = time.perf_counter()
     with started(command, **environment) as server:
         urlopen(f"http://127.0.0.1:{server.port}{path}").read()

@@ -1,4 +1,4 @@
-"""Rows of a table: a stack under a server, what it was asked, and how it compares."""
+"""Hold the rows of a table: a stack under a server, its request, and its comparison with the others."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ LEGACY = {
 
 @dataclass
 class Row:
-    """One stack under one server, over the rounds: CPU µs of its process and answers a second, p50 and p99 in ms."""
+    """One stack under one server, over the rounds: CPU µs of its process, answers a second, p50 and p99 in ms."""
 
     name: str
     cpu_us: list[float] = field(default_factory=list)
@@ -56,7 +56,7 @@ def post(path: str, message: Any, **headers: str) -> bytes:
 def measure(
     row: Row, server: Server, request: bytes, requests: int, connections: int = 32, *, is_new: bool = False
 ) -> None:
-    """One round: a short warm-up, then so many requests, each on a new connection if `is_new`.
+    """Measure one round: a short warm-up, then the requests, each on a new connection if `is_new`.
 
     Raises SystemExit for answers that are not 200.
     """
@@ -73,6 +73,6 @@ def measure(
 
 
 def lines_of(rows: Iterable[Row], group: str, what: str = "cpu_us") -> list[Line]:
-    """The lines of a table: one list of a row's figures each."""
+    """Return the lines of a table, one for the figures of each row."""
     found = [(row.name, getattr(row, what)) for row in rows]
     return [Line(name, statistics.median(values), min(values), max(values), group) for name, values in found]

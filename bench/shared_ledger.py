@@ -1,11 +1,11 @@
-"""Charges a second on PostgreSQL by processes of their own: `python -m bench.shared_ledger WAY URL TOKENS SECONDS`.
+"""Measure charges a second of processes on PostgreSQL: `python -m bench.shared_ledger WAY URL TOKENS SECONDS`.
 
-Ways, each with 64 callers in a process, into the same tables, each charge durable before its caller hears of it:
-  ours     the ledger as it is: what is asked at the same time is one transaction
+Ways, each with 64 callers in a process, into the same tables, each charge durable before its caller gets the result:
+  ours     the ledger as it is: simultaneous charges share a transaction
   single   the same, with a transaction for each charge
   pool     asyncpg, one transaction a call on one of sixteen connections, as most services write it
-A process says `ready`, waits for a line, charges for so many seconds and prints what it did as JSON. `measure` starts
-some of them on a schema of its own, lets them go at the same moment, and returns their figures.
+A process prints `ready`, waits for a line, charges for the given seconds and prints its figures as JSON. `measure`
+starts several of them on a schema of their own, releases them at the same moment, and returns their figures.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ PATIENCE_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Charged:
-    """What processes did together: charges a second, and CPU time of theirs in microseconds a charge."""
+    """The total of all processes: charges a second, and CPU microseconds per charge."""
 
     per_s: float
     cpu_us: float
@@ -46,7 +46,7 @@ class Charged:
 
 
 def name_token(number: int) -> str:
-    """A token; every process has the same ones."""
+    """Return a token; every process has the same ones."""
     return f"svc_live_{number:064x}"
 
 
@@ -76,7 +76,7 @@ async def open_pool(url: str) -> AsyncIterator[Charge]:
 
 
 async def charge_alone(db: Any, token: str) -> None:
-    """The rows of one charge, statement by statement, in an open transaction. Raises LookupError."""
+    """Write the rows of one charge, statement by statement, in an open transaction. Raises LookupError."""
     hashed, now = token_hash(token).hex(), time.time_ns() // 1_000_000
     account = await db.fetchval(
         """UPDATE account SET debits = debits + $1 WHERE debits + pending + $1 <= credits
@@ -110,7 +110,7 @@ WAYS = {"ours": open_ours, "single": open_single, "pool": open_pool}
 
 
 async def serve(way: str, url: str, tokens: int, seconds: float) -> None:
-    """One process: warm up, say so, wait for the others, charge, and say what was done."""
+    """Run one process: warm up, report, wait for the others, charge, and print the figures."""
     names = [name_token(number) for number in range(tokens)]
     async with WAYS[way](url) as charge:
         await charge_for(charge, names, 0.3, CALLERS)
@@ -124,7 +124,7 @@ async def serve(way: str, url: str, tokens: int, seconds: float) -> None:
 
 @contextmanager
 def new_schema(url: str) -> Iterator[str]:
-    """The URL of a schema for one measurement, with 1,000 tokens that have plenty; it is dropped after."""
+    """Yield the URL of a schema for one measurement, with 1,000 tokens with ample credits; it is dropped afterwards."""
     name = f"bench_{secrets.token_hex(6)}"
     asyncio.run(_run(url, f"CREATE SCHEMA {name}"))
     try:
@@ -152,7 +152,7 @@ async def _mint(url: str, count: int) -> None:
 
 
 def measure(way: str, url: str, *, processes: int, tokens: int, seconds: float) -> Charged:
-    """Let so many processes charge at the same time, on a schema of their own."""
+    """Let this number of processes charge at the same time, on their own schema."""
     with new_schema(url) as inside:
         words = [sys.executable, "-m", "bench.shared_ledger", way, inside, str(tokens), str(seconds)]
         running = [
@@ -181,7 +181,7 @@ def measure(way: str, url: str, *, processes: int, tokens: int, seconds: float) 
 
 
 def measure_commit_ms(url: str, count: int = 200) -> float:
-    """How long a transaction takes that writes one row, in ms: the disk of the server, and the way there."""
+    """Return the time in ms of a transaction that writes one row: the server's disk, and the way there."""
 
     async def ask() -> list[float]:
         db, took = await asyncpg.connect(url), []

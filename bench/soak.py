@@ -1,8 +1,8 @@
-"""`python -m bench.soak [--minutes 20] [--server uvicorn] [--save FILE.json]`: a simulated day, with everything it has.
+"""`python -m bench.soak [--minutes 20] [--server uvicorn] [--save FILE.json]`: run a simulated day, with all features.
 
-The demo's world runs so fast that a day passes. Callers ask over REST and MCP, free and paid, with and without keys;
-webhooks are delivered; every few minutes the upstreams fail in another way. Memory, descriptors and what cached answers
-take are sampled. At the end the books are compared with everything, and every receipt that was given out is verified.
+The demo's world runs so fast that a day passes. Callers use REST and MCP, free and paid, with and without keys.
+Webhooks are delivered, and every few minutes the upstreams fail in another way. Memory, descriptors and the times of
+cached answers are sampled. At the end the books are compared with everything, and every receipt is verified.
 """
 
 import argparse
@@ -43,7 +43,9 @@ RISE, SPARE_MS, SPARE_FILES = 0.02, 20.0, 16
 
 @dataclass
 class Sample:
-    """The server at a moment: seconds since the start, memory, descriptors, p99 of cached answers since the last."""
+    """The server at a moment: seconds since the start, memory, descriptors, p99 of cached answers since the last
+    sample.
+    """
 
     at_s: float
     memory_mb: float
@@ -53,7 +55,7 @@ class Sample:
 
 @dataclass
 class Day:
-    """What came of a day."""
+    """The results of a day."""
 
     server: str
     minutes: float
@@ -65,7 +67,7 @@ class Day:
     wrong: list[str] = field(default_factory=list)
 
     def judge(self) -> list[str]:
-        """Everything that must not be: what was found, and what grew after the warm-up."""
+        """Return everything that must not happen: recorded faults, and growth after the warm-up."""
         found = [*self.wrong]
         if any(status >= 500 and status not in (503,) for status in self.statuses):
             found.append(f"statuses {dict(self.statuses)}")
@@ -84,14 +86,14 @@ class Day:
         return found
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, to be kept; `calls` and `statuses` by name."""
+        """Return everything as JSON, to be saved; `calls` and `statuses` by name."""
         counts = {"calls": dict(self.calls), "statuses": dict(self.statuses), "found": self.judge()}
         samples = [{name: round(value, 2) for name, value in vars(sample).items()} for sample in self.samples]
         return vars(self) | counts | {"samples": samples}
 
 
 class Inbox:
-    """Takes webhooks on this machine, and keeps the ids of their receipts."""
+    """Receives webhooks on this machine, and keeps the ids of their receipts."""
 
     def __init__(self) -> None:
         self.receipts: set[str] = set()
@@ -126,7 +128,7 @@ class Inbox:
 
 
 class Callers:
-    """Those who ask the server until the day is over."""
+    """The callers of the server, until the day has ended."""
 
     def __init__(self, http: httpx.AsyncClient, token: str, day: Day, ends: float) -> None:
         self._http, self._bearer, self._day, self._ends = http, {"authorization": f"Bearer {token}"}, day, ends
@@ -135,7 +137,7 @@ class Callers:
         self._turn = 0
 
     async def repeat(self, ask: Callable[[int], Awaitable[None]], pause_s: float) -> None:
-        """Ask again and again, in turns that no other caller has."""
+        """Repeat a call, in turns that no other caller has."""
         while time.monotonic() < self._ends:
             self._turn += 1
             self._day.calls[ask.__name__] += 1
@@ -186,7 +188,7 @@ class Callers:
 
 
 async def buy(http: httpx.AsyncClient, sim: httpx.AsyncClient, speed: float) -> str:
-    """A token with credits for the day, bought on the simulated chain."""
+    """Return a token with credits for the day, bought on the simulated chain."""
     quote = (await http.post("/api/payment/buy-credits", json={"amount_usd": USD})).json()
     await sim.put("/_sim/clock", json={"speed": max(30.0, speed)})
     paid = await sim.post("/_sim/chain/transfer", json={"to": quote["wallet"], "amount_usd": USD})
@@ -200,7 +202,7 @@ async def buy(http: httpx.AsyncClient, sim: httpx.AsyncClient, speed: float) -> 
 
 
 async def break_upstreams(sim: httpx.AsyncClient, day: Day, ends: float) -> None:
-    """Another fault in every twelfth of the day, and none in between."""
+    """Cause another fault in every twelfth of the day, and none in between."""
     each_s = max(2.0, day.minutes * 60 / 12)
     number = 0
     while time.monotonic() < ends:
@@ -223,7 +225,7 @@ async def watch(server: Server, callers: Callers, day: Day, ends: float) -> None
 
 
 async def live(server: Server, day: Day) -> None:
-    """Let the day pass."""
+    """Run the day."""
     speed = DAY_S / (day.minutes * 60)
     world = httpx.AsyncClient(base_url=server.ready["world_url"], timeout=30, trust_env=False)
     async with (
@@ -250,7 +252,7 @@ async def live(server: Server, day: Day) -> None:
 
 
 async def verify(http: httpx.AsyncClient, receipts: list[str], day: Day) -> None:
-    """Verify every receipt that was given out."""
+    """Verify every receipt that was issued."""
     for receipt in dict.fromkeys(receipts):
         answer = await http.post("/api/receipt/verify", json={"receipt": receipt})
         day.receipts += 1
@@ -260,7 +262,7 @@ async def verify(http: httpx.AsyncClient, receipts: list[str], day: Day) -> None
 
 
 def check_books(folder: Path) -> list[str]:
-    """What `toolserver books check` finds wrong."""
+    """Return the faults that `toolserver books check` finds."""
     command = python("-m", "toolserver", "books", "check", "--json", "--data-dir", str(folder))
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     if not done.stdout:
@@ -269,7 +271,7 @@ def check_books(folder: Path) -> list[str]:
 
 
 def run(kind: str, minutes: float, folder: Path) -> Day:
-    """A day on a server of its own."""
+    """Run a day on its own server."""
     day = Day(kind, minutes)
     command = python("-m", "toolserver", "demo", "--server", kind, "--port", "0", "--ready-json", "--data-dir")
     limits = {"TOOLSERVER_LIMITS__ENABLED": "false", "TOOLSERVER_LOGS__LEVEL": "error"}
@@ -280,7 +282,7 @@ def run(kind: str, minutes: float, folder: Path) -> Day:
 
 
 def main() -> int:
-    """Let a day pass, print what came of it; 1 when something must not be."""
+    """Run a day and print the results. Return 1 if a fault was found."""
     parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--server", choices=("hypercorn", "uvicorn"), default="uvicorn")

@@ -1,4 +1,4 @@
-"""The pictures of a soak: one line over the time of the run for memory, descriptors and what callers wait."""
+"""Draw the pictures of a soak: memory, descriptors and waiting times of callers, each as a line over the run."""
 
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -14,18 +14,18 @@ POINTS = 240  # of a line: a picture needs no more
 KINDS = (
     ("soak-memory", "Memory of the server", "MB", "memory_mb"),
     ("soak-descriptors", "Open descriptors", "descriptors", "files"),
-    ("soak-p99", "99 of 100 cached answers take at most", "ms", "p99_ms"),
+    ("soak-p99", "99th percentile of cached answers", "ms", "p99_ms"),
 )
 
 
 def thin(values: Sequence[float]) -> list[float]:
-    """At most so many values: the greatest of each part."""
+    """Reduce the values to at most this number: the greatest of each part."""
     step = max(1, -(-len(values) // POINTS))
     return [max(values[start : start + step]) for start in range(0, len(values), step)]
 
 
 def draw_line(title: str, unit: str, values: Sequence[float], hours: float) -> str:
-    """A picture of values over a simulated time."""
+    """Draw a picture of values over simulated time."""
     shown = thin(values) or [0.0]
     most = max(shown) * 1.1 or 1.0
     across, up = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
@@ -49,7 +49,7 @@ def draw_line(title: str, unit: str, values: Sequence[float], hours: float) -> s
 
 
 def draw_day(day: dict[str, Any], hours: float = 24) -> dict[str, str]:
-    """The pictures of a day by name of file."""
+    """Return the pictures of a day by file name."""
     return {
         f"{name}.svg": draw_line(title, unit, [sample[key] for sample in day["samples"]], hours)
         for name, title, unit, key in KINDS
@@ -57,15 +57,15 @@ def draw_day(day: dict[str, Any], hours: float = 24) -> dict[str, str]:
 
 
 def write_day(day: dict[str, Any]) -> Iterator[str]:
-    """The section about it."""
+    """Write the section about the day."""
     calls = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in day["calls"].items())
     later = day["samples"][len(day["samples"]) // 2 :]
     yield "### A simulated day\n"
     how = f"`python -m bench.soak --minutes {day['minutes']:g} --server {day['server']}`"
     yield (
-        f"{how}: {calls} calls and {day['deliveries']:,} webhooks while upstreams failed in one way after the other."
-        f" Afterwards the books were compared with everything, and {day['receipts']:,} receipts were verified."
-        f" Wrong: {'; '.join(day['found']) or 'nothing'}.\n"
+        f"{how}: {calls} calls and {day['deliveries']:,} webhooks, while upstreams failed in one way after another."
+        f" Afterwards the books were compared with all other records, and {day['receipts']:,} receipts were verified."
+        f" Errors found: {'; '.join(day['found']) or 'none'}.\n"
     )
     for name, title, unit, key in KINDS:
         values = [sample[key] for sample in later]

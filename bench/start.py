@@ -1,4 +1,4 @@
-"""Rows 15, 16 and 17: from the spawn to the first answer, and what an idle server holds in memory."""
+"""Measure rows 15, 16 and 17: the time from the spawn to the first answer, and the memory of an idle server."""
 
 import importlib.util
 import json
@@ -13,7 +13,7 @@ from bench.judge import Bar, Effort, Line, Table, Verdict
 from bench.processes import first_answer_s, python, started
 
 FIRST_S, STDIO_S, IDLE_MB = 0.5, 0.1, 75
-WITH_DEV_EXTRAS = 1.2  # the bars of both times are for an environment with what `serve` needs and nothing else
+WITH_DEV_EXTRAS = 1.2  # the bars of both times are for an environment with only the requirements of `serve`
 LATE = ("web3", "mcp", "fastmcp", "fastapi", "httpx", "aiohttp", "asyncpg", "redis", "jinja2")
 HELLO = {
     "jsonrpc": "2.0",
@@ -41,7 +41,7 @@ main()
 
 
 def stdio_s(folder: str, **environment: str) -> float:
-    """Seconds from the spawn of `toolserver stdio` to its answer to `initialize`."""
+    """Return the seconds from the spawn of `toolserver stdio` to its answer to `initialize`."""
     begun = time.perf_counter()
     command = python("-m", "toolserver", "stdio", "--data-dir", folder)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
@@ -58,7 +58,7 @@ def stdio_s(folder: str, **environment: str) -> float:
 
 
 def list_loaded(folder: Path, **environment: str) -> list[str]:
-    """Which of the late libraries a server has loaded three seconds after its start, with nobody asking."""
+    """Return the late libraries that an idle server has loaded three seconds after its start."""
     told, script = folder / "loaded", folder / "serve.py"
     script.write_text(LOADED.format(names=LATE, path=str(told)), encoding="utf-8")
     command = python(str(script), "serve", "--port", "0", "--ready-json", "--data-dir", str(folder / "data"))

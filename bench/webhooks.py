@@ -1,4 +1,4 @@
-"""Rows 13 and 14; `python -m bench.webhooks [--seconds N] [--json FILE]`: what push delivery can do on this machine.
+"""Measure rows 13 and 14; `python -m bench.webhooks [--seconds N] [--json FILE]`: the rates of push delivery.
 
 claim     due subscriptions claimed a second, and the time per row, with 1,000 and with 100,000 stored
 look      a look at the queue when nothing is due, with 100,000 stored
@@ -6,8 +6,8 @@ send      signed bodies of 2 KB to a receiver in another process, over new conne
 judge     10,000 conditions judged on one payload
 memory    of this process while 100,000 subscriptions are claimed and judged in batches
 
-What needs this process alone is measured in its CPU time, which the neighbours on the machine change least; of three
-rounds of sending the best is shown, for the same reason.
+Work of this process alone is measured in CPU time, which other load on the machine affects least. For the same reason
+the best of three rounds of sending is shown.
 """
 
 import argparse
@@ -46,7 +46,7 @@ CALLERS, ROUNDS = 128, 3
 
 
 def fill(count: int) -> sqlite3.Connection:
-    """A database in memory with so many active subscriptions, spread over the next five minutes."""
+    """Fill a database in memory with this number of active subscriptions, spread over the next five minutes."""
     db = sqlite3.connect(":memory:", isolation_level=None)
     migrate(db)
     step = max(1, SLOT_MS // count)
@@ -75,7 +75,7 @@ def fill(count: int) -> sqlite3.Connection:
 
 
 def claim_all(db: sqlite3.Connection, count: int) -> float:
-    """Claim everything in batches; seconds per row."""
+    """Claim everything in batches; return the seconds per row."""
     tables, claimed, started = SqliteTables(db), 0, time.process_time()
     while claimed < count:
         db.execute("BEGIN IMMEDIATE")
@@ -85,7 +85,7 @@ def claim_all(db: sqlite3.Connection, count: int) -> float:
 
 
 def look_empty(db: sqlite3.Connection, times: int = 1000) -> float:
-    """Seconds for a look at a queue in which nothing is due."""
+    """Return the seconds for a look at a queue in which nothing is due."""
     tables, started = SqliteTables(db), time.process_time()
     for _ in range(times):
         tables.next_due()
@@ -95,7 +95,7 @@ def look_empty(db: sqlite3.Connection, times: int = 1000) -> float:
 
 
 def judge_conditions(count: int = 10_000) -> float:
-    """Seconds to judge so many stored conditions on one payload; the best of five."""
+    """Return the seconds to judge stored conditions on one payload, the minimum of five rounds."""
     stored = [(encode_condition(WebhookCondition("a.b", above=10)), msgspec.json.encode(ConditionState()))] * count
     decode = msgspec.json.Decoder(ConditionState).decode
 
@@ -109,7 +109,7 @@ def judge_conditions(count: int = 10_000) -> float:
 
 
 def receive(pipe: Connection) -> None:
-    """A receiver in a process of its own: it reads a request and answers 204."""
+    """Run a receiver in its own process: it reads a request and answers 204."""
     answer = b"HTTP/1.1 204 No Content\r\n\r\n"
     last = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
 
@@ -139,7 +139,7 @@ def receive(pipe: Connection) -> None:
 
 
 async def send(port: int, seconds: float, headers: dict[str, str]) -> tuple[float, float]:
-    """Deliveries a second by many callers at once, and the CPU time of one in microseconds."""
+    """Return deliveries a second by many simultaneous callers, and the CPU time of one in microseconds."""
     guard = EgressGuard(allow_loopback=True)
     lane = DnsLane(guard, SystemClock())
     sender, url, done = WebhookSender(guard, lane), URL(f"http://127.0.0.1:{port}/hook"), 0
@@ -160,7 +160,7 @@ async def send(port: int, seconds: float, headers: dict[str, str]) -> tuple[floa
 
 
 def with_receiver(job: Callable[[int], Awaitable[R]]) -> R:
-    """Run a job that is given the port of a receiver in another process."""
+    """Run a job with the port of a receiver in another process."""
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.Process(target=receive, args=(theirs,), daemon=True)
     process.start()
@@ -176,7 +176,7 @@ def resident_mb() -> float:
 
 
 def measure_all(seconds: float) -> dict[str, float]:
-    """Every figure."""
+    """Measure every figure."""
     few, many = fill(1_000), fill(100_000)
     before = resident_mb()
     found = {
@@ -194,7 +194,7 @@ def measure_all(seconds: float) -> dict[str, float]:
 
 
 def judge(effort: Effort) -> Verdict:
-    """What a claim costs among many subscriptions, and how many deliveries one process makes."""
+    """Judge the cost of a claim among many subscriptions, and the deliveries of one process."""
     found = measure_all(effort.seconds)
     ratio = found["claim_us_per_row_1e5"] / found["claim_us_per_row_1e3"]
     bars = [

@@ -1,4 +1,4 @@
-"""A tool written as each model provider wants its function definitions."""
+"""Writes a tool in the function definition format of each model provider."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ _GEMINI_KEYWORDS = frozenset(
 
 
 def raw(operation: Operation, facts: SiteFacts) -> Definition:
-    """Everything about the tool in our own words, for clients that build their own layout or call REST."""
+    """Return everything about the tool in our own layout, for clients that build their own or call REST."""
     return {
         "name": operation.name,
         "title": operation.title,
@@ -35,7 +35,7 @@ def raw(operation: Operation, facts: SiteFacts) -> Definition:
 
 
 def route(operation: Operation) -> Definition:
-    """How the tool is called over HTTP; argument names in braces stand in the path."""
+    """Return how the tool is called over HTTP. Argument names in braces are in the path."""
     return {
         "method": operation.method,
         "path": operation.path,
@@ -45,24 +45,24 @@ def route(operation: Operation) -> Definition:
 
 
 def openai(operation: Operation) -> Definition:
-    """OpenAI chat completions. `strict` is left out: it would make every optional argument required."""
+    """Return the OpenAI chat completions format. `strict` is omitted, as it would make every argument required."""
     return {"type": "function", "function": {**_named(operation), "parameters": operation.input_schema}}
 
 
 def openai_responses(operation: Operation) -> Definition:
-    """OpenAI responses: flat, and `strict` is said to be off, because there it is on when nothing is said."""
+    """Return the OpenAI responses format: flat, with `strict` off explicitly because it is on by default."""
     return {"type": "function", **_named(operation), "parameters": operation.input_schema, "strict": False}
 
 
 def anthropic(operation: Operation) -> Definition:
-    """Anthropic messages."""
+    """Return the Anthropic messages format."""
     return {**_named(operation), "input_schema": operation.input_schema}
 
 
 def gemini(operation: Operation) -> Definition:
-    """A Gemini function declaration, with the arguments as JSON Schema; left out when a tool takes none.
+    """Return a Gemini function declaration, with the arguments as JSON Schema, or without them if a tool takes none.
 
-    (`parameters`, the other form, knows only a part of JSON Schema and refuses an object without members.)
+    (The other form, `parameters`, supports only a part of JSON Schema and refuses an object without members.)
     """
     if not operation.input_schema["properties"]:
         return _named(operation)
@@ -70,12 +70,12 @@ def gemini(operation: Operation) -> Definition:
 
 
 def bedrock(operation: Operation) -> Definition:
-    """Amazon Bedrock converse."""
+    """Return the Amazon Bedrock converse format."""
     return {"toolSpec": {**_named(operation), "inputSchema": {"json": operation.input_schema}}}
 
 
 def _only(node: Any, keywords: frozenset[str]) -> Any:
-    """A schema without the keywords that a provider does not know. We check arguments by the whole schema anyway."""
+    """Return a schema without keywords that a provider does not support. The server checks the whole schema anyway."""
     if isinstance(node, list):
         return [_only(item, keywords) for item in node]
     if not isinstance(node, dict):

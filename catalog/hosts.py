@@ -1,4 +1,4 @@
-"""Ready-to-paste configuration for the programs that use MCP servers."""
+"""Writes ready-to-paste configuration for programs that use MCP servers."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 from toolserver.core.public_address import is_local_host
 from toolserver.registry.site_facts import SERVICE, SIGN_IN, SiteFacts, Snippet
 
-TOKEN = "svc_live_YOUR_TOKEN"  # what to replace; an unknown token is ignored by free tools
+TOKEN = "svc_live_YOUR_TOKEN"  # to be replaced; free tools ignore an unknown token
 _ASKED = "${input:token}"  # VS Code asks for it and keeps it out of the file
 
 Config = dict[str, Any]
@@ -23,9 +23,9 @@ _SIGN_IN = "Settings, Connectors, Add custom connector (reachable from the inter
 
 
 def snippets(facts: SiteFacts, *, token: bool = False) -> tuple[Snippet, ...]:
-    """One snippet per host and transport. With `token`, they hold the place where the buyer's token goes.
+    """Return one snippet per host and transport. With `token`, they contain a placeholder for the buyer's token.
 
-    Local ones start the installed command: no program that fetches packages by name, which may be anybody's.
+    Local snippets start the installed command, not a program that fetches packages by name, which anyone may own.
     """
     remote, local = _remote("url", facts, token), _local(facts, token)
     return (
@@ -43,7 +43,7 @@ def snippets(facts: SiteFacts, *, token: bool = False) -> tuple[Snippet, ...]:
 
 
 def _connector(host: str, facts: SiteFacts) -> Snippet:
-    """For hosts that send no token of their own: where they can sign in, the address at which they do."""
+    """Return the snippet for hosts that send no token: the address where they sign in, if they can."""
     if facts.oauth:
         return Snippet(host, "http", _SIGN_IN, facts.url(SIGN_IN))
     return Snippet(host, "http", _CONNECTORS, facts.url("/api/mcp"))
@@ -55,9 +55,9 @@ def _remote(key: str, facts: SiteFacts, token: bool, value: str = TOKEN) -> Conf
 
 
 def _local(facts: SiteFacts, token: bool, value: str = TOKEN) -> Config:
-    """The program on the reader's machine: a bridge to this service where it sells.
+    """Return the configuration of the program on the reader's machine: a bridge to this service if it sells.
 
-    Read on the machine that serves the page, it has the path of that program, because hosts do not know a shell's PATH.
+    On the machine that serves the page, it has the full path of the program, because hosts do not know a shell's PATH.
     """
     here = is_local_host(urlsplit(facts.base_url).hostname or "")
     command = {"command": sys.executable, "args": ["-m", SERVICE]} if here else {"command": SERVICE, "args": []}

@@ -1,4 +1,4 @@
-"""GET /api/llm-tools: ready-made tool definitions, in the layout asked for."""
+"""Answers GET /api/llm-tools: ready-made tool definitions in the requested layout."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -27,9 +27,9 @@ PARAMETERS = ("format", "tier", "toolset", "tools")
 CALLING = (
     "Send routes[name].method to base_url + routes[name].path. Each argument goes where routes[name].arguments says:"
     " path replaces {its name} in the path, query goes into the query string (a list as one value with commas), body"
-    " into one JSON object. Leave out what is null. Where auth is bearer, send the Authorization header."
+    " into one JSON object. Omit null arguments. If auth is bearer, send the Authorization header."
 )
-"""How to run a tool from the document alone, for people and for programs that have not seen this service."""
+"""How to call a tool with only this document, for people and for programs that do not know this service."""
 
 
 def llm_tools(
@@ -42,10 +42,10 @@ def llm_tools(
     tools: str | None = None,
     generated_at: datetime,
 ) -> dict[str, Any]:
-    """The document: what it is, one list per layout in registry order, and how each tool is called over HTTP.
+    """Return the document: its description, one list per layout in registry order, and how to call each tool by HTTP.
 
-    `both` means the layouts `openai` and `anthropic`, `routes` none: how tools are called is all. `tools` are names
-    separated by commas, instead of a toolset.
+    `both` means the layouts `openai` and `anthropic`; `routes` means no layout, only how tools are called. `tools` has
+    names separated by commas, instead of a toolset.
 
     Raises:
         InvalidArguments: an unknown format, tier, toolset or tool; the message names the valid ones.
@@ -70,10 +70,10 @@ def llm_tools(
 def answer_query(
     registry: Registry, facts: SiteFacts, given: Mapping[str, str], *, generated_at: datetime
 ) -> dict[str, Any]:
-    """The document for the query parameters of a request.
+    """Return the document for the query parameters of a request.
 
     Raises:
-        InvalidArguments: as `llm_tools`, and for a parameter that there is not or that is empty.
+        InvalidArguments: as `llm_tools`, and for an unknown or empty parameter.
     """
     for name in given:
         if name not in PARAMETERS:
@@ -90,7 +90,7 @@ def _unknown_parameter(name: str) -> InvalidArguments:
 
 
 def _choose(registry: Registry, tier: str | None, toolset: str, tools: str | None) -> list[Operation]:
-    """The operations of a choice, in registry order."""
+    """Return the chosen operations, in registry order."""
     wanted = None if tier is None else _spell("tier", tier, TOOL_TIERS)
     valid = [operation.name for operation in registry]
     given = None if tools is None else [name for name in tools.split(",") if name.strip()] or [tools]
@@ -111,7 +111,7 @@ def _spell(name: str, value: str, valid: Sequence[str]) -> str:
 
 
 def _auth(facts: SiteFacts, *, paid: bool) -> dict[str, str]:
-    """How a caller of these tools shows who it is."""
+    """Return how callers of these tools authenticate."""
     if not paid:
         return {"type": "none", "note": "Every tool here is free and needs no token."}
     return {

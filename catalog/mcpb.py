@@ -1,7 +1,7 @@
-"""An MCP bundle (.mcpb): a file that installs this program in a host with one click.
+"""Writes an MCP bundle (.mcpb): a file that installs this program in a host with one click.
 
 A bundle is a zip file with a manifest of version 0.4, the code of the program, and a pyproject.toml from which the host
-has `uv` install what the code needs. There is no picture in it.
+installs the dependencies with `uv`. It contains no pictures.
 """
 
 import io
@@ -20,7 +20,7 @@ from toolserver.registry.site_facts import DISTRIBUTION, SERVICE, sells
 
 PACKAGES = ("toolserver", "tools", "rest_bridge", "catalog")
 START = "server/main.py"
-_DATE = (2026, 1, 1, 0, 0, 0)  # the same content makes the same bytes
+_DATE = (2026, 1, 1, 0, 0, 0)  # a fixed date, so that the same content makes the same bytes
 _MAIN = '''\
 """Starts the program of this bundle."""
 
@@ -35,7 +35,7 @@ main()
 
 
 def write_bundle(registry: Registry, server: str | None = None, *, changes: str = "") -> bytes:
-    """The bundle. With the address of a service it is a bridge to it, in which credits can be bought and spent."""
+    """Return the bundle. With the address of a service it is a bridge to it that can buy and spend credits."""
     manifest = make_manifest(registry, server)
     texts = {
         "manifest.json": json.dumps(manifest, indent=2, ensure_ascii=False) + "\n",
@@ -51,12 +51,12 @@ def write_bundle(registry: Registry, server: str | None = None, *, changes: str 
 
 
 def make_manifest(registry: Registry, server: str | None) -> dict[str, Any]:
-    """What a host shows of the program, asks its user, and starts."""
+    """Return the manifest: what a host shows of the program, asks its user for, and starts."""
     arguments = ["run", "--directory", "${__dirname}", START, "stdio", *(["--server", server] if server else [])]
     token = {
         "type": "string",
         "title": "Token",
-        "description": "svc_live_… pays for premium tools. Leave it empty: what you buy in a conversation is kept.",
+        "description": "svc_live_… pays for premium tools. Optional: a token bought in a conversation is kept.",
         "required": False,
         "sensitive": True,
         "default": "",
@@ -86,7 +86,7 @@ def make_manifest(registry: Registry, server: str | None) -> dict[str, Any]:
 
 
 def write_project(requirements: Sequence[str]) -> str:
-    """pyproject.toml with what the distribution requires, without its extras."""
+    """Return pyproject.toml with the requirements of the distribution, without its extras."""
     listed = [requirement for requirement in requirements if "extra ==" not in requirement]
     lines = [f"    {json.dumps(requirement)}," for requirement in listed]
     head = ["[project]", f'name = "{SERVICE}-bundle"', f'version = "{__version__}"', 'requires-python = ">=3.11"']
@@ -105,5 +105,5 @@ def _files_below(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
         if entry.is_dir():
             if entry.name != "__pycache__":
                 yield from _files_below(entry, f"{name}/{entry.name}")
-        elif not entry.name.endswith(".png"):  # of pages, which are not served over stdio
+        elif not entry.name.endswith(".png"):  # pictures of pages, which are not served over stdio
             yield f"{name}/{entry.name}", entry.read_bytes()

@@ -1,4 +1,4 @@
-"""catalog/client/tools.pyi: every tool as a typed method of the Python client."""
+"""Writes catalog/client/tools.pyi: every tool as a typed method of the Python client."""
 
 import json
 import keyword
@@ -36,7 +36,7 @@ from catalog.client.answer import ToolAnswer
 
 
 def write_stub(registry: Registry) -> str:
-    """The text of the file: the types of payloads, and the methods of both clients."""
+    """Return the text of the file: the types of payloads, and the methods of both clients."""
     types = SchemaTypes(WORDS)
     tools = [types.add_tool(operation) for operation in registry]
     models = [line for name, fields in types.models.items() for line in _model(name, fields)]
@@ -47,7 +47,7 @@ def write_stub(registry: Registry) -> str:
 
 
 def _model(name: str, fields: list[ModelField]) -> Iterator[str]:
-    """A TypedDict; by a call where a member's name is a word of the language."""
+    """Yield a TypedDict, in functional form if a member's name is a Python keyword."""
     if any(keyword.iskeyword(field.name) for field in fields):
         members = ", ".join(f'"{field.name}": {_member(field)}' for field in fields)
         yield f'{name} = TypedDict("{name}", {{{members}}})\n'
@@ -74,6 +74,6 @@ def _methods(name: str, prefix: str, tools: list[ToolTypes]) -> Iterator[str]:
 
 
 def _argument(field: ModelField) -> str:
-    """A parameter; one that is a word of the language has an underscore behind it, as in the code of a tool."""
+    """Return a parameter. A Python keyword gets an underscore at its end, as in the code of a tool."""
     name = f"{field.name}_" if keyword.iskeyword(field.name) else field.name
     return f"{name}: {field.type}" if field.is_required else f"{name}: {field.type} | None = None"

@@ -1,4 +1,4 @@
-"""JSON Schemas as types of a programming language, for the clients: the walk that both languages share."""
+"""Turns JSON Schemas into types of a programming language for the clients; both languages share this code."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from toolserver.registry.response_schema import SHARED, answer_schema
 
 
 class TypeWords(NamedTuple):
-    """How a language writes types. `scalars` by their JSON Schema names, `null` among them."""
+    """How a language writes types. `scalars` are by JSON Schema name, including `null`."""
 
     scalars: Mapping[str, str]
     one_of: Callable[[Sequence[object]], str]
@@ -21,7 +21,7 @@ class TypeWords(NamedTuple):
 
 
 class ModelField(NamedTuple):
-    """A member of an object: its type as the language writes it."""
+    """A member of an object, with its type in the language."""
 
     name: str
     type: str
@@ -39,7 +39,7 @@ class ToolTypes(NamedTuple):
 
 @dataclass
 class SchemaTypes:
-    """Collects the object types of many schemas by name. One that is shared by all answers is there once."""
+    """Collects the object types of many schemas by name. A type that all answers share is listed once."""
 
     words: TypeWords
     models: dict[str, list[ModelField]] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class SchemaTypes:
     _prefix: str = ""
 
     def add_tool(self, operation: Operation) -> ToolTypes:
-        """The types of a tool's arguments and payload; `WeatherPayload` is a payload, `WeatherHourly` a part of one."""
+        """Return the types of a tool's arguments and payload: `WeatherPayload` is a payload, `WeatherHourly` a part."""
         self._prefix = camel_case(operation.name)
         self._definitions = operation.input_schema.get("$defs", {})
         arguments = self._fields(operation.input_schema, "")
@@ -63,7 +63,7 @@ class SchemaTypes:
         ]
 
     def _object(self, schema: Schema, name: str) -> str:
-        """The name of an object type, which is added unless it is there. Several in one place are numbered."""
+        """Return the name of an object type, adding it if it is new. Several types in one place are numbered."""
         full = name if name in SHARED else self._prefix + name
         fields = self._fields(schema, "" if name == "Payload" else name)
         return next(
@@ -98,12 +98,12 @@ class SchemaTypes:
 
 
 def join_types(types: Iterable[str]) -> str:
-    """A union, each type once."""
+    """Return a union with each type once."""
     return " | ".join(dict.fromkeys(types))
 
 
 def camel_case(name: str) -> str:
-    """`crypto_movers` → `CryptoMovers`; `_meta` → `Meta`."""
+    """Return a name in camel case: `crypto_movers` → `CryptoMovers`; `_meta` → `Meta`."""
     return "".join(word[:1].upper() + word[1:] for word in name.split("_"))
 
 

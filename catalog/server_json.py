@@ -1,6 +1,6 @@
-"""server.json: this service as the registry of MCP servers lists it.
+"""Writes server.json, with which the MCP registry lists this service.
 
-The format is that of the registry's schema of 2025-12-11.
+The format is the registry's schema of 2025-12-11.
 """
 
 from typing import Any
@@ -17,10 +17,10 @@ _TOKEN = "A token (svc_live_…) pays for premium tools; the free ones need none
 def server_json(
     registry: Registry, facts: SiteFacts, *, name: str | None = None, package: bool = False
 ) -> dict[str, Any]:
-    """The document. `name` is `<namespace>/<server>`; without one the namespace is the host name, read backwards.
+    """Return the document. `name` is `<namespace>/<server>`; by default the namespace is the reversed host name.
 
-    With `package` it also lists the distribution, as a bridge to this service. The registry takes that only from those
-    who own it on the package index, whose README must hold `mcp-name: <name>`.
+    With `package` it also lists the distribution, as a bridge to this service. The registry accepts that only from the
+    owners of the distribution on the package index, whose README must contain `mcp-name: <name>`.
     """
     paid = sells(registry)
     secret = {"description": _TOKEN, "isSecret": True}

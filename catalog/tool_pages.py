@@ -1,4 +1,4 @@
-"""The registry as Markdown files: one page per tool, and the table of sources."""
+"""Writes the registry as Markdown files: one page per tool, and the table of sources."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ _KINDS = {
 
 
 def tool_page(operation: Operation, example: dict[str, Any] | None) -> str:
-    """What a person needs to use one tool: arguments, answer, an example, sources, freshness, errors."""
+    """Return the page of one tool for people: arguments, answer, an example, sources, freshness, errors."""
     return "\n".join([*_page(operation, example), ""])
 
 
@@ -33,12 +33,12 @@ def _page(operation: Operation, example: dict[str, Any] | None) -> Iterator[str]
     token = ", with a bearer token" if auth(operation) == "bearer" else ""
     yield f"`{operation.method} {operation.path}`, or the MCP tool `{operation.name}`; {price(operation)}{token}."
     if operation.longest_ttl:
-        yield f"The answer is the same bytes for {duration(operation.longest_ttl)}."
+        yield f"The answer stays the same bytes for {duration(operation.longest_ttl)}."
     yield from _table("Arguments", rows(operation.input_schema), required=True)
     beside = ", ".join(f"`{name}`" for name in frame_of(operation).names)
-    yield from _table("Answer", payload_rows(operation), required=False, note=f"Beside it: {beside}.")
+    yield from _table("Answer", payload_rows(operation), required=False, note=f"In addition: {beside}.")
     if example is not None:
-        yield "\n## Example\n\nFrom the simulated world; lists are cut.\n\n```json"
+        yield "\n## Example\n\nFrom the simulated world; lists are shortened.\n\n```json"
         yield json.dumps(example, indent=2, ensure_ascii=False)
         yield "```"
     if operation.sources:
@@ -50,15 +50,15 @@ def _page(operation: Operation, example: dict[str, Any] | None) -> Iterator[str]
 
 
 def tools_page(registry: Registry) -> str:
-    """Every tool in one table for each tier, in registry order."""
+    """Return every tool in one table per tier, in registry order."""
     return "\n".join([*_tools(registry), ""])
 
 
 def _tools(registry: Registry) -> Iterator[str]:
     yield "# Tools\n"
-    yield "A tool is called over MCP by its name, and over REST by its path. The price is that of one call; every"
-    yield "caller gets the same answer for the time under `cache`. An agent sees the tools marked `*` by default, the"
-    yield "others with `toolset=all`."
+    yield "Call a tool over MCP by its name, and over REST by its path. The price is for one call; every caller gets"
+    yield "the same answer for the time under `cache`. By default an agent sees the tools marked `*`; with"
+    yield "`toolset=all` it sees the others too."
     for tier, heading in TIER_HEADINGS.items():
         listed = [operation for operation in registry if operation.tier is tier]
         if listed:
@@ -90,30 +90,30 @@ def _table(heading: str, listed: list[Row], *, required: bool, note: str = "") -
 
 
 def _errors(operation: Operation) -> Iterator[str]:
-    yield "- [`invalid_arguments`](../errors.md) when an argument does not fit; nothing is run then."
+    yield "- [`invalid_arguments`](../errors.md) if an argument is not valid; nothing is run."
     if operation.tier is Tier.FREE:
         if operation.spaced:
-            yield "- [`rate_limited`](../errors.md) when the same client calls again too soon."
+            yield "- [`rate_limited`](../errors.md) if the same client calls again too soon."
         if operation.sources:
             yield (
-                "- When a source is down: the next one, else the last good answer with `stale: true`,"
-                " else null with a `warning`. The status is 200 in each case."
+                "- If a source is down: the next source, otherwise the last good answer with `stale: true`,"
+                " otherwise null with a `warning`. The status is 200 in each case."
             )
     if operation.tier is Tier.PREMIUM:
         yield "- The [402 codes](../errors.md) without a token or credits."
         yield "- A section whose source is down is null and named in `warning`; a stale or empty answer is not charged."
-        yield "- [`upstream_unavailable`](../errors.md) when nothing could be composed; not charged."
+        yield "- [`upstream_unavailable`](../errors.md) if nothing could be composed; not charged."
 
 
 def sources_page(registry: Registry) -> str:
-    """Every source: who uses it, how fresh, on what terms."""
+    """Return the table of sources: users, freshness, terms."""
     return "\n".join([*_sources(registry), ""])
 
 
 def _sources(registry: Registry) -> Iterator[str]:
     yield "# Sources\n"
-    yield "Names are permanent: they stand in `_meta.sources[]` of every answer. `sources.licence_policy` decides which"
-    yield "are used: `any` all, `no_forbidden` not those that bar redistribution, `commercial` only the free ones.\n"
+    yield "Names are permanent: every answer has them in `_meta.sources[]`. `sources.licence_policy` selects sources:"
+    yield "`any` all, `no_forbidden` all but those that prohibit redistribution, `commercial` only those free to use.\n"
     yield "| source | credit | terms | fresh | kept | used by |\n|---|---|---|---|---|---|"
     for source in _once(registry.sources):
         users = [o for o in registry if any(source.name == used.name for used in o.sources)]
@@ -125,15 +125,15 @@ def _sources(registry: Registry) -> Iterator[str]:
 
 
 def errors_page(problems: Mapping[str, Any]) -> str:
-    """Every error code."""
-    lines = ["# Errors", "", "Bodies are RFC 9457 problem documents; `error` holds the code.", ""]
+    """Return the table of error codes."""
+    lines = ["# Errors", "", "Bodies are RFC 9457 problem documents; `error` has the code.", ""]
     lines += ["| code | status | meaning | what to do |", "|---|---|---|---|"]
     lines += [f"| `{p.code}` | {p.status} | {p.meaning} | {p.advice} |" for p in problems.values()]
     return "\n".join([*lines, ""])
 
 
 def _once(sources: Any) -> list[Source[Any, Any]]:
-    """Sources, each public name once."""
+    """Return sources with each public name once."""
     found: dict[str, Source[Any, Any]] = {}
     for source in sources:
         found.setdefault(source.name, source)

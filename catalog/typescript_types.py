@@ -1,4 +1,4 @@
-"""clients/typescript/tools.ts: the arguments and the payload of every tool, as TypeScript types."""
+"""Writes clients/typescript/tools.ts: the arguments and the payload of every tool, as TypeScript types."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _HEAD = "// Written by `toolserver docs` from the registry: change a tool, not t
 
 
 def write_module(registry: Registry) -> str:
-    """The text of the file: an interface for each object, and `Tools`, which has the tools by their names."""
+    """Return the text of the file: an interface for each object, and `Tools`, which has the tools by name."""
     types = SchemaTypes(WORDS)
     tools = [types.add_tool(operation) for operation in registry]
     models = [line for name, fields in types.models.items() for line in _interface(name, fields)]
@@ -45,7 +45,7 @@ def _tool(tool: ToolTypes) -> str:
 
 
 def _argument(field: ModelField) -> str:
-    """A member of the arguments; one that may be left out may also be null."""
+    """Return a member of the arguments. An optional argument may also be null."""
     name = field.name if field.is_required else f"{field.name}?"
     return f"{_described(field)}{name}: {field.type if field.is_required else f'{field.type} | null'};"
 
@@ -55,5 +55,5 @@ def _described(field: ModelField) -> str:
 
 
 def _comment(text: str) -> str:
-    """A comment, which nothing in the text can end."""
+    """Return a comment, escaped so that the text cannot end it."""
     return f"/** {text.replace('*/', '* /')} */ "

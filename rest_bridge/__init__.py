@@ -1,1 +1,1 @@
-"""The HTTP face: the registry as plain REST, and the documents that describe it."""
+"""The HTTP face: serves the registry as plain REST, and the documents that describe it."""

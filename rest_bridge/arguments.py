@@ -1,4 +1,4 @@
-"""From a query string or a JSON body to the mapping that the pipeline checks."""
+"""Reads a query string or a JSON body into the mapping that the pipeline checks."""
 
 from typing import Any
 from urllib.parse import parse_qsl
@@ -11,7 +11,7 @@ MOST_PARAMETERS = 50
 
 
 def from_query(query: bytes) -> dict[str, str]:
-    """Query parameters by name. Raises InvalidArguments for what is not UTF-8, repeated, or far too much."""
+    """Return query parameters by name. Raise InvalidArguments if they are not UTF-8, repeated or far too many."""
     if not query:
         return {}
     try:
@@ -32,23 +32,23 @@ def from_query(query: bytes) -> dict[str, str]:
 
 
 def take_short_meta(given: dict[str, str]) -> bool:
-    """Whether `meta=short` is among the query parameters, which it is taken from: it is no argument of any tool.
+    """Remove `meta` from the query parameters and return True if it is `short`: no tool has this argument.
 
-    Raises InvalidArguments for another word than `short` and `full`.
+    Raises InvalidArguments for a value other than `short` and `full`.
     """
     word = given.pop("meta", "full")
     if word not in ("short", "full"):
-        error = {"loc": "meta", "msg": "Give short or full", "type": "literal_error"}
-        raise InvalidArguments("`meta` is short or full.", errors=[error])
+        error = {"loc": "meta", "msg": "must be short or full", "type": "literal_error"}
+        raise InvalidArguments("`meta` must be `short` or `full`.", errors=[error])
     return word == "short"
 
 
 def from_body(body: bytes, content_type: bytes | None) -> dict[str, Any]:
-    """The JSON object of a request body; an empty body is an empty object.
+    """Return the JSON object of a request body; an empty body is an empty object.
 
     Raises:
-        UnsupportedMediaType: the body is announced as something else.
-        InvalidJson: it is not a JSON object.
+        UnsupportedMediaType: the content type is not JSON.
+        InvalidJson: the body is not a JSON object.
     """
     if not body.strip():
         return {}

@@ -1,4 +1,4 @@
-"""The few things every HTTP answer here is made of: request headers read once, a body with a cap, replies."""
+"""The basic parts of every HTTP exchange: request headers read in one pass, a size-limited body, replies."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ _ONCE = {b"authorization", b"content-type", b"idempotency-key", b"content-length
 
 @dataclass(slots=True)
 class ParsedRequest:
-    """The request headers that anything here depends on, as one pass over them found them."""
+    """The request headers that this package uses, read in one pass."""
 
     accept: bytes = b""
     accept_encoding: bytes = b""
@@ -55,7 +55,7 @@ _FIELDS = {
 
 
 def parse_request(scope: Scope) -> ParsedRequest:
-    """One pass over the request headers. Repeated Accept, If-None-Match and X-Forwarded-For are joined."""
+    """Read the request headers in one pass. Repeated Accept, If-None-Match and X-Forwarded-For are joined."""
     found = ParsedRequest()
     for name, value in scope["headers"]:
         attribute = _FIELDS.get(name)
@@ -63,7 +63,7 @@ def parse_request(scope: Scope) -> ParsedRequest:
             continue
         before = getattr(found, attribute)
         if before:
-            if name in _ONCE:  # two payments are two, in whatever version
+            if name in _ONCE:  # two payment headers are two payments, even if their versions differ
                 found.twice = name
             value = before + b", " + value
         setattr(found, attribute, value)
@@ -73,10 +73,10 @@ def parse_request(scope: Scope) -> ParsedRequest:
 async def body_of(receive: Receive, found: ParsedRequest, limit: int) -> bytes:
     """Return the request body.
 
-    Raises PayloadTooLarge beyond the limit, before reading it all, and InvalidJson when the client ends the connection
-    before the body is complete: half of a request is never carried out.
+    Raises PayloadTooLarge above the limit, without reading the whole body, and InvalidJson if the client ends the
+    connection before the body is complete: an incomplete request is never carried out.
     """
-    too_large = PayloadTooLarge(f"The body may have {limit} bytes.", limit_bytes=limit)
+    too_large = PayloadTooLarge(f"The body may have at most {limit} bytes.", limit_bytes=limit)
     if found.content_length and found.content_length.isdigit() and int(found.content_length[:20]) > limit:
         raise too_large
     body: bytes = b""
@@ -93,7 +93,7 @@ async def body_of(receive: Receive, found: ParsedRequest, limit: int) -> bytes:
 
 @dataclass(slots=True)
 class PlainReply:
-    """A response that is not on the hot path."""
+    """A response outside the hot path."""
 
     status: int
     body: bytes
@@ -101,6 +101,6 @@ class PlainReply:
 
 
 async def send(send: Send, status: int, headers: list[Header], body: bytes, *, head: bool = False) -> None:
-    """Send a whole response; of one to HEAD, only the headers."""
+    """Send a whole response, or only its headers if `head` is set."""
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if head else body})

@@ -1,4 +1,4 @@
-"""What the page /buy asks beside the tools: whether a payment has come, and a payment from the wallet of the demo."""
+"""Answers the requests of the page /buy that are not tools: the watch for a payment, and the demo wallet's payment."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -20,7 +20,7 @@ Pay = Callable[[str, float], Awaitable[str]]
 def mount_buying(
     facts: SiteFacts, payments: CreditSales, world_url: str | None, limits: PersonalLimits, addresses: Addresses
 ) -> dict[str, Mounted]:
-    """What there is of it, by path. `world_url` is where a simulated world is, None where there is none."""
+    """Return the mounted apps by path. `world_url` is the address of the simulated world, or None without one."""
     found: dict[str, Mounted] = {}
     if facts.sales is not None and facts.sales.sees_payments:
         found[WATCH] = payment_watch(payments, facts, limits, addresses)
@@ -32,8 +32,9 @@ def mount_buying(
 
 
 def payment_watch(payments: CreditSales, facts: SiteFacts, limits: PersonalLimits, addresses: Addresses) -> Mounted:
-    """Answers `POST {"nonce"}` with `{"tx_hash"}`: what paid the purchase, null while nothing has. It counts with the
-    payment tools. The memo is a secret, so it is in no address.
+    """Answer `POST {"nonce"}` with `{"tx_hash"}`: the transaction that paid the purchase, or null if none has yet.
+
+    Calls count toward the limit of the payment tools. The memo is a secret, so it never appears in an address.
     """
 
     async def answer(scope: Scope, found: ParsedRequest, given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -42,19 +43,19 @@ def payment_watch(payments: CreditSales, facts: SiteFacts, limits: PersonalLimit
         limits.take(addresses.client(peer[0], forwarded), "payment")
         memo = given.get("nonce")
         if not isinstance(memo, str):
-            raise InvalidArguments("Give the memo of the quote as nonce.", errors=[])
+            raise InvalidArguments("Send the memo of the quote as `nonce`.", errors=[])
         return {"tx_hash": await payments.find_payment(memo)}
 
     return json_post(answer, facts)
 
 
 def demo_wallet(pay: Pay, facts: SiteFacts) -> Mounted:
-    """Answers `POST {"to", "amount_usd"}` with `{"tx_hash"}`: a payment on the simulated chain."""
+    """Answer `POST {"to", "amount_usd"}` with `{"tx_hash"}`: a payment on the simulated chain."""
 
     async def answer(scope: Scope, found: ParsedRequest, given: Mapping[str, Any]) -> Mapping[str, Any]:
         to, amount = given.get("to"), given.get("amount_usd")
         if not isinstance(to, str) or isinstance(amount, bool) or not isinstance(amount, int | float):
-            raise InvalidArguments("Give to, an address, and amount_usd, a number.", errors=[])
+            raise InvalidArguments("Send `to` (an address) and `amount_usd` (a number).", errors=[])
         return {"tx_hash": await pay(to, amount)}
 
     return json_post(answer, facts)

@@ -1,4 +1,4 @@
-"""/api/meta, /api/meta/pro, /api/sources, the API catalogue, robots.txt: what the service is and where things stand."""
+"""Writes /api/meta, /api/meta/pro, /api/sources, the API catalogue and robots.txt, which describe the service."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ from toolserver.registry.source_list import list_sources, write_source_list
 
 
 def meta(registry: Registry, facts: SiteFacts) -> dict[str, Any]:
-    """The service in one JSON object. It changes only with a release or a setting."""
+    """Describe the service in one JSON object, which changes only with a release or a setting."""
     return {
         "source": facts.source,
         "service": SERVICE,
@@ -51,7 +51,7 @@ def meta(registry: Registry, facts: SiteFacts) -> dict[str, Any]:
 
 
 def _receipts(facts: SiteFacts) -> dict[str, str]:
-    """Where the keys that sign receipts are, and where receipts are verified and the uncharged calls recorded."""
+    """Return the addresses of the signing keys, of the verification of receipts and of the log of uncharged calls."""
     return {
         "format": "JWS (EdDSA, Ed25519)",
         "key_set": facts.url(RECEIPT_KEYS),
@@ -62,7 +62,7 @@ def _receipts(facts: SiteFacts) -> dict[str, str]:
 
 
 def premium(registry: Registry, facts: SiteFacts) -> dict[str, Any]:
-    """What is sold: every premium endpoint with its price, arguments, freshness and the free one nearest to it."""
+    """Describe what is sold: each premium endpoint with its price, arguments, freshness and nearest free endpoint."""
     sold = [operation for operation in registry if operation.tier is Tier.PREMIUM]
     return {
         "source": facts.source,
@@ -99,12 +99,12 @@ def _sold(operation: Operation, registry: Registry, facts: SiteFacts) -> dict[st
 
 
 def _stale_after(operation: Operation) -> float:
-    """The age from which a value counts as stale; an answer with one is not charged."""
+    """Return the age in seconds from which a value counts as stale; an answer with a stale value is not charged."""
     return operation.sla_s if operation.sla_s is not None else operation.longest_ttl
 
 
 def _freshness(operation: Operation) -> dict[str, Any]:
-    """How long an answer is the same, from which age its data count as stale, and who is asked in which order."""
+    """Return how long an answer stays the same, when its data count as stale, and its sources in order of use."""
     return {
         "tool": operation.name,
         "endpoint": operation.path,
@@ -125,7 +125,7 @@ def _limits(registry: Registry, facts: SiteFacts) -> dict[str, Any]:
 
 
 def api_catalog(registry: Registry, facts: SiteFacts) -> dict[str, Any]:
-    """RFC 9727: one link set for the API, and the MCP endpoint as an API of its own."""
+    """Return the API catalogue (RFC 9727): one link set for the API, and the MCP endpoint as a separate API."""
     links: dict[str, list[dict[str, str]]] = {}
     for page in pages(registry):
         if page.relation and page.relation != "item":
@@ -137,12 +137,12 @@ def api_catalog(registry: Registry, facts: SiteFacts) -> dict[str, Any]:
 
 
 def robots(facts: SiteFacts) -> str:
-    """Pages are for everybody; the API is for those who call it."""
+    """Return robots.txt: crawlers may read pages but not the API."""
     return f"User-agent: *\nAllow: /\nDisallow: {facts.href('/api/')}\nSitemap: {facts.url('/sitemap.xml')}\n"
 
 
 def site_map(paths: Iterable[str], facts: SiteFacts) -> str:
-    """The addresses of pages in the form that crawlers read."""
+    """Return the sitemap of pages, as XML."""
     places = "".join(f"<url><loc>{escape(facts.url(path))}</loc></url>\n" for path in paths)
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
     return f"{head}{places}</urlset>\n"
@@ -160,5 +160,5 @@ def documents(registry: Registry, facts: SiteFacts) -> dict[str, Document]:
 
 
 def as_json(value: Mapping[str, Any], content_type: str = JSON) -> Document:
-    """A JSON document, compact."""
+    """Return a value as a compact JSON document."""
     return Document(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(), content_type)

@@ -1,4 +1,4 @@
-"""Every document of the HTTP face that depends on nothing but the registry and the facts, by path."""
+"""Writes every document of the HTTP face that depends only on the registry and the facts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -44,7 +44,7 @@ def documents(
     licences: LicenceTable = NO_EXAMPLES,
     guides: Mapping[str, str] = NO_EXAMPLES,
 ) -> dict[str, Document]:
-    """Documents by path; what ends in `.md` is the same page as Markdown.
+    """Return documents by path. A path that ends in `.md` has the same page as Markdown.
 
     `changes` is CHANGELOG.md, `guides` the documents of docs/ by name.
     """

@@ -1,4 +1,4 @@
-"""Small parts of an exchange: what a request's headers mean, and what an answer's say."""
+"""Small parts of an exchange: interprets request headers and writes response headers."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,7 +16,7 @@ _BY_REFERENCE: Header = (b"preference-applied", b"receipt=reference")
 
 
 class Endpoint:
-    """One operation at its path, and the key of its answer when no argument is given."""
+    """One operation at its path, with the cache key of its answer to a call without arguments."""
 
     __slots__ = ("arguments", "default_key", "operation")
 
@@ -29,19 +29,19 @@ class Endpoint:
 
 
 def request_id(given: bytes) -> str:
-    """The caller's own request id when it is sane, else a new one."""
+    """Return the caller's request id if it is valid, otherwise a new one."""
     if given and ids.sane(text := given.decode("latin-1")):
         return text
     return ids.request_id()
 
 
 def text(value: bytes | None) -> str | None:
-    """A header's value as text."""
+    """Return a header's value as text."""
     return value.decode("latin-1") if value is not None else None
 
 
 def prefers_reference(prefer: bytes | None) -> bool:
-    """Whether a Prefer header (RFC 7240) asks for `receipt=reference`. If `receipt` stands twice the first counts."""
+    """Return True if a Prefer header (RFC 7240) asks for `receipt=reference`. The first `receipt` counts."""
     if not prefer:
         return False
     for preference in prefer.decode("latin-1").split(","):
@@ -52,9 +52,9 @@ def prefers_reference(prefer: bytes | None) -> bool:
 
 
 def match_etag(if_none_match: bytes | None, accept: bytes | None) -> Callable[[RenderedResponse], bool] | None:
-    """A function that says whether the client has the bytes that would be sent, given its Accept-Encoding.
+    """Return a function that says whether the client has the bytes that its Accept-Encoding would select.
 
-    None when the client did not say what it has.
+    Return None if the client sent no If-None-Match.
     """
     if if_none_match is None:
         return None
@@ -67,12 +67,12 @@ def match_etag(if_none_match: bytes | None, accept: bytes | None) -> Callable[[R
 
 
 def without_entity(headers: list[Header]) -> list[Header]:
-    """The headers of a 304: those of a 200 but for the body's own."""
+    """Return the headers of a 304: those of a 200 without the ones about the body."""
     return [x for x in headers if x[0] not in (b"content-type", b"content-length", b"content-encoding")]
 
 
 def paid_headers(outcome: Outcome, lines: Sequence[Header] = ()) -> list[Header]:
-    """What a paid answer says of credits, receipt, and the payment that came with it in the request's `lines`."""
+    """Return a paid answer's headers: credits, receipt, and the payment sent in `lines`, the request's headers."""
     found: list[Header] = []
     if outcome.credits_remaining is not None:
         found.append((b"x-credits-remaining", b"%d" % outcome.credits_remaining))

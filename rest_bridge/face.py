@@ -1,4 +1,4 @@
-"""The registry as REST: one ASGI callable, a dict lookup by path, and the same pipeline as every other face."""
+"""Serves the registry as REST: one ASGI callable, a dict lookup by path, the same pipeline as every other face."""
 
 import logging
 from collections.abc import Mapping
@@ -38,11 +38,11 @@ from toolserver.registry.site_facts import SiteFacts
 
 log = logging.getLogger(__name__)
 
-_LONG_WAY = frozenset({b"payment-signature", b"x-payment"})  # what makes a paid call more than a sale
+_LONG_WAY = frozenset({b"payment-signature", b"x-payment"})  # headers with which a cached paid call needs the full path
 
 
 class Face:
-    """Answers HTTP. `pages` are plain handlers by path, `mounted` whole ASGI callables (MCP) by path."""
+    """Answers HTTP. `pages` has plain handlers by path, `mounted` whole ASGI callables (MCP) by path."""
 
     def __init__(
         self,
@@ -85,11 +85,11 @@ class Face:
             await self._reject(scope, send_, rejected, request_id)
         except Exception:
             log.exception("a request failed", extra={"path": path, "request_id": request_id})
-            error = InternalError("Something went wrong on our side; the request id helps us find it.")
+            error = InternalError("Something went wrong on our side. Include the request id if you report it.")
             await self._reject(scope, send_, error, request_id)
 
     async def _answer_from_cache(self, endpoint: exchange.Endpoint, scope: Scope, send_: Send) -> bool:
-        """Answer a free call from the cache. Returns False, with nothing done, when the full path is needed."""
+        """Answer a free call from the cache. Return False, with nothing done, if the call needs the full path."""
         lines = scope["headers"]
         given = dict(lines)
         if len(given) != len(lines):
@@ -136,7 +136,7 @@ class Face:
     async def _charge_cached(
         self, endpoint: exchange.Endpoint, scope: Scope, given: Mapping[bytes, bytes], send_: Send
     ) -> bool:
-        """Charge for a cached answer and send it. Returns False, with nothing done, when the full path is needed."""
+        """Charge for a cached answer and send it. Return False, with nothing done, if the call needs the full path."""
         token, arguments = given.get(b"authorization"), endpoint.arguments
         if token is None or arguments is None or not _LONG_WAY.isdisjoint(given):
             return False
@@ -168,10 +168,10 @@ class Face:
         return True
 
     async def _answer(self, scope: Scope, receive: Receive, send_: Send, found: ParsedRequest, request_id: str) -> None:
-        """Everything else: other methods, arguments, tokens, pages, refusals."""
+        """Answer all other requests: other methods, arguments, tokens, pages, refusals."""
         method, (path, named) = scope["method"], self._routes.match(scope["path"])
         if found.twice is not None:
-            raise InvalidArguments(f"The header {found.twice.decode()} is given more than once.", errors=[])
+            raise InvalidArguments(f"The header {found.twice.decode()} was sent more than once.", errors=[])
         allowed = self._routes.methods(path)
         if not allowed:
             raise self._not_found(path)
@@ -196,7 +196,7 @@ class Face:
             await self._send_call(scope, receive, send_, found, operation, given, caller)
 
     async def _send_check(self, send_: Send, operation: Operation, given: Mapping[str, Any], caller: Caller) -> None:
-        """Whether a paid call would be made, without making it."""
+        """Send the response to HEAD: check whether a paid call would be accepted, without running it."""
         left = await self._pipeline.check(operation, given, caller)
         about = [(b"x-credits-remaining", b"%d" % left), (b"x-request-id", caller.request_id.encode())]
         await send(send_, 200, [*self._book.sold(operation), *about], b"", head=True)
@@ -225,19 +225,21 @@ class Face:
         named: Mapping[str, str],
         query: Mapping[str, str],
     ) -> dict[str, Any]:
-        """The arguments: those in the path, query parameters, and the members of the body where there is one."""
+        """Return the arguments: those in the path, the query parameters, and the members of the body, if any."""
         given: dict[str, Any] = dict(query)
         if scope["method"] in ("POST", "DELETE", "PATCH"):
             given |= from_body(await body_of(receive, found, self._body_limit), found.content_type)
         if not named.keys().isdisjoint(given):
-            raise InvalidArguments(f"{', '.join(named)} stands in the path and nowhere else.", errors=[])
+            raise InvalidArguments(f"Give {', '.join(named)} only in the path.", errors=[])
         return {**given, **named}
 
     async def _send_outcome(
         self, scope: Scope, send_: Send, operation: Operation, outcome: Outcome, found: ParsedRequest, request_id: str
     ) -> None:
         rendered, head = outcome.rendered, scope["method"] == "HEAD"
-        sold = operation.tier is Tier.PREMIUM  # sent as it was signed: no coding that client or proxy would undo
+        sold = (
+            operation.tier is Tier.PREMIUM
+        )  # sent exactly as it was signed, without a coding that a client or proxy would undo
         encoding = None if sold else h.choose_encoding(found.accept_encoding, len(rendered.payload))
         mine: list[Header] = [(b"x-request-id", request_id.encode())]
         mine += h.limits(self._policy, outcome.limit_states)
@@ -268,7 +270,7 @@ class Face:
         await send(send_, reply.status, headers, reply.body, head=scope["method"] == "HEAD" or reply.status == 304)
 
     async def _reject(self, scope: Scope, send_: Send, rejected: CallRejected, request_id: str) -> None:
-        """A failure as problem+json, or in the shape the specification gives to payment failures."""
+        """Send a failure as problem+json, or, for payment failures, in the shape that the specification defines."""
         body, about = self._rejections.write(scope, rejected, request_id)
         own = {name for name, _ in about}
         headers = [*about, h.NO_STORE, *(x for x in self._book.always if x[0] not in own)]
@@ -289,7 +291,7 @@ class Face:
         )
 
     def _find_client(self, scope: Scope, given: Mapping[bytes, bytes]) -> str | None:
-        """The name that limits count by, if it is known at once; None for a token that the ledger has to judge."""
+        """Return the name that limits count by, or None if the ledger has to check the token first."""
         token = given.get(b"authorization")
         if token is not None:
             return self._pipeline.tokens.find_client(token)

@@ -1,4 +1,4 @@
-"""Paths that the owner of a followed ledger answers itself, beyond what its tools can be asked."""
+"""Forwards paths that are not tools to the service that owns a followed ledger."""
 
 from rest_bridge.routes import Mounted
 from toolserver.calls.response import json_bytes
@@ -11,7 +11,7 @@ from toolserver.x402.headers import TOPUP_PATH
 
 
 def forward_topups(payments: CreditSales, facts: SiteFacts) -> dict[str, Mounted]:
-    """Top-ups by x402, passed on to the service that sells for the followed ledger; by path."""
+    """Return the mounted app, by path, that forwards x402 top-ups to the service that sells for the followed ledger."""
     from toolserver.purchases.remote import RemotePurchases, forward_to
 
     assert isinstance(payments, RemotePurchases)

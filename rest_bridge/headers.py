@@ -1,4 +1,4 @@
-"""Response headers: what never changes is prepared once, what changes by the second is kept for a second."""
+"""Writes response headers: constant ones are prepared once, those that change every second are kept for a second."""
 
 import base64
 from email.utils import formatdate
@@ -35,7 +35,7 @@ VARY: Header = (b"vary", b"Accept-Encoding")
 
 
 class HeaderBook:
-    """The headers of every answer of one server."""
+    """The response headers of one server."""
 
     def __init__(self, facts: SiteFacts) -> None:
         self.always: list[Header] = [
@@ -57,21 +57,21 @@ class HeaderBook:
         self.pricing: Header = (b"x-service-pricing", facts.url("/docs/payments").encode())
 
     def sold(self, operation: Operation) -> list[Header]:
-        """The headers of every answer that is for its caller alone. Not to be changed by the caller."""
+        """Return the headers of an answer that is only for its caller. Do not modify the list."""
         found = self._sold.get(operation.name)
         if found is None:
             found = self._sold[operation.name] = [JSON_TYPE, PRIVATE, VARY, *self.always, *self._announce(operation)]
         return found
 
     def _announce(self, operation: Operation) -> list[Header]:
-        """What of a tool is about to go."""
+        """Return the headers that announce deprecated parts of a tool."""
         told = write_headers(find_deprecations(operation))
         return [(name.lower().encode(), value.encode("latin-1")) for name, value in told.items()]
 
     def free(
         self, operation: Operation, rendered: RenderedResponse, encoding: str | None, now: float, *, hit: bool
     ) -> list[Header]:
-        """The headers of a free answer but those that belong to this very request. Not to be changed by the caller."""
+        """Return the headers of a free answer that do not depend on the request. Do not modify the list."""
         second = int(now)
         slot = ("headers", encoding, hit)
         kept = rendered.memo.get(slot)
@@ -106,7 +106,7 @@ class HeaderBook:
 
 
 def digest(rendered: RenderedResponse) -> Header:
-    """Content-Digest (RFC 9530) of the payload as it is, without any content coding."""
+    """Return the Content-Digest (RFC 9530) of the payload without any content coding."""
     found: Header | None = rendered.memo.get("content-digest")
     if found is None:
         found = b"content-digest", b"sha-256=:%s:" % base64.b64encode(rendered.sha256())
@@ -115,17 +115,17 @@ def digest(rendered: RenderedResponse) -> Header:
 
 
 def settlement(told: dict[str, Any]) -> Header:
-    """PAYMENT-RESPONSE: how an x402 payment ended."""
+    """Return PAYMENT-RESPONSE, which says how an x402 payment ended."""
     return b"payment-response", header(told).encode()
 
 
 def settlement_version_1(told: dict[str, Any]) -> Header:
-    """X-PAYMENT-RESPONSE: the same for clients of version 1."""
+    """Return X-PAYMENT-RESPONSE, the same header for clients of x402 version 1."""
     return b"x-payment-response", header(settle_version_1(told)).encode()
 
 
 def limits(policy: bytes, limit_states: list[LimitState]) -> list[Header]:
-    """RateLimit-Policy and RateLimit, or nothing where no limit was looked at."""
+    """Return RateLimit-Policy and RateLimit, or no header if no limit was checked."""
     if not limit_states:
         return []
     left = ", ".join([state.header for state in limit_states])
@@ -136,7 +136,7 @@ _chosen: dict[bytes, str | None] = {}
 
 
 def choose_encoding(accept: bytes, size: int) -> str | None:
-    """The best encoding the client takes for a body of this size, or None for plain bytes."""
+    """Return the best encoding that the client accepts for a body of `size` bytes, or None for plain bytes."""
     if size < COMPRESS_FROM or not accept:
         return None
     if accept in _chosen:

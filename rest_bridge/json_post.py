@@ -1,4 +1,4 @@
-"""POST requests that only pages of ours make: a JSON object in, a JSON object out, refusals as everywhere."""
+"""Answers POST requests that only this service's pages send: JSON object in, JSON object out, the usual refusals."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,11 +22,11 @@ Answer = Callable[[Scope, ParsedRequest, dict[str, Any]], Awaitable[Mapping[str,
 
 
 def json_post(answer: Answer, facts: SiteFacts) -> Mounted:
-    """An ASGI callable that answers POST, and nothing else."""
+    """Return an ASGI callable that answers only POST."""
 
     async def read(scope: Scope, receive: Receive) -> bytes:
         if scope["method"] != "POST":
-            raise MethodNotAllowed("Only POST is answered here.", headers={"Allow": "POST"})
+            raise MethodNotAllowed("This address accepts only POST.", headers={"Allow": "POST"})
         found = parse_request(scope)
         given = from_body(await body_of(receive, found, MOST_BYTES), found.content_type)
         return json_bytes(await answer(scope, found, given))
@@ -43,7 +43,7 @@ def json_post(answer: Answer, facts: SiteFacts) -> Mounted:
             headers += [(name.lower().encode(), value.encode()) for name, value in rejected.headers.items()]
         except Exception:
             log.exception("a request failed", extra={"path": scope["path"], "request_id": request_id})
-            failed = InternalError("Something went wrong on our side; the request id helps us find it.")
+            failed = InternalError("Something went wrong on our side. Include the request id if you report it.")
             status, body = 500, _refusal(failed, facts, request_id)
         await send(send_, status, [*headers, (b"content-length", b"%d" % len(body))], body)
 

@@ -1,4 +1,4 @@
-"""What a service that keeps accounts serves beside its tools: receipts, the log of uncharged calls, x402 terms."""
+"""Serves the pages of a service that keeps accounts: receipts, the log of uncharged calls, x402 terms."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,19 +21,19 @@ class TokenChecker(Protocol):
     """A ledger that knows tokens."""
 
     async def balance(self, token: str) -> object:
-        """Raises PaymentRequired for a token that it does not know."""
+        """Raise PaymentRequired for an unknown token."""
         ...
 
 
 class TermsHolder(Protocol):
-    """What takes payments by x402."""
+    """A receiver of x402 payments."""
 
     @property
     def terms(self) -> "X402Terms": ...
 
 
 class KeptAccounts(Protocol):
-    """What keeps the money of a service. Without `evidence` there are no receipts."""
+    """The accounts of a service. Without `evidence` there are no receipts."""
 
     @property
     def evidence(self) -> ReceiptService | None: ...
@@ -51,7 +51,7 @@ def money_pages(
     limits: PersonalLimits,
     addresses: Addresses,
 ) -> dict[str, Handler]:
-    """Handlers by path. Reading receipts counts with the payment tools."""
+    """Return handlers by path. Reading receipts counts toward the limit of the payment tools."""
     found: dict[str, Handler] = {}
     if sells(registry):
         found[NO_CHARGE] = no_charge_handler(money.evidence, clock, registry, facts)

@@ -1,4 +1,4 @@
-"""/openapi.json: the REST interface described in OpenAPI 3.1, from the registry."""
+"""Writes /openapi.json: the REST interface in OpenAPI 3.1, generated from the registry."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -30,18 +30,18 @@ from toolserver.registry.site_facts import (
 
 NO_EXAMPLES: Mapping[str, Any] = MappingProxyType({})
 
-_LICENCES = {Tier.FREE: "permissive, with the attribution each source asks for", Tier.PREMIUM: "inference-only"}
+_LICENCES = {Tier.FREE: "permissive, with the attribution that each source requires", Tier.PREMIUM: "inference-only"}
 
 
 def openapi(registry: Registry, facts: SiteFacts, examples: Mapping[str, Any] = NO_EXAMPLES) -> dict[str, Any]:
-    """The description. `examples`: answers by tool name, shown where they are given."""
+    """Return the description. `examples` has answers by tool name."""
     shared = components(facts)
     schemas = {name: schema for operation in registry for name, schema in _schemas(operation).items()}
     return {
         "openapi": "3.1.0",
         "info": _info(registry, facts),
         "servers": [{"url": facts.url("")}],
-        "externalDocs": {"url": facts.url("/docs"), "description": "The same for people"},
+        "externalDocs": {"url": facts.url("/docs"), "description": "Documentation for people"},
         "tags": _tags(registry),
         "paths": {**_paths(registry, facts, examples), **describe_pages(registry)},
         **describe_deliveries(registry),
@@ -107,11 +107,11 @@ def _operation(operation: Operation, facts: SiteFacts, examples: Mapping[str, An
     }
 
 
-# --- what is sent
+# --- requests
 
 
 def _request(operation: Operation) -> Schema:
-    """Arguments where they are placed; those of a body are one schema of their own."""
+    """Return the parameters of a request, and its body with a separate schema for the arguments in it."""
     properties, required = operation.input_schema["properties"], operation.input_schema.get("required", [])
     placed = place_arguments(operation)
     parameters = [
@@ -130,13 +130,13 @@ def _request(operation: Operation) -> Schema:
 
 
 def _has_body(operation: Operation) -> bool:
-    """Whether a request has a body: one without a member where it takes no argument at all."""
+    """Return True if a request has a body. The body has no members if the tool takes no arguments at all."""
     placed = place_arguments(operation)
     return operation.takes_body and (bool(names_in(placed, "body")) or not placed)
 
 
 def _body_schema(operation: Operation) -> Schema:
-    """The arguments that stand in a body."""
+    """Return the schema of the arguments in the body."""
     schema, in_body = operation.input_schema, names_in(place_arguments(operation), "body")
     kept = {name: schema["properties"][name] for name in in_body}
     required = [name for name in schema.get("required", []) if name in in_body]
@@ -156,11 +156,11 @@ def _parameter(name: str, where: str, schema: Schema, *, required: bool) -> Sche
     return {"name": name, "in": where, "required": required, **described, **listed, "schema": plain}
 
 
-# --- what comes back
+# --- responses
 
 
 def _revalidates(operation: Operation) -> bool:
-    """Whether its answers are cacheable and have an ETag."""
+    """Return True if the operation's answers are cacheable and have an ETag."""
     return operation.tier is Tier.FREE and operation.reads_only and operation.longest_ttl > 0
 
 
@@ -196,12 +196,12 @@ def _responses(operation: Operation, examples: Mapping[str, Any]) -> Schema:
         }
     }
     if _revalidates(operation):
-        found["304"] = {"description": "Unchanged since that ETag", "headers": headers([*_FRESHNESS, "X-Request-Id"])}
+        found["304"] = {"description": "Not changed since that ETag", "headers": headers([*_FRESHNESS, "X-Request-Id"])}
     return {**found, **{str(status): failure(status) for status in _failures(operation)}}
 
 
 def _failures(operation: Operation) -> list[int]:
-    """The statuses a call of this operation can fail with."""
+    """Return the statuses that a call of this operation can fail with."""
     posts, premium = operation.takes_body, operation.tier is Tier.PREMIUM
     pays = posts and operation.tier is Tier.PAYMENT
     possible = {
@@ -214,7 +214,7 @@ def _failures(operation: Operation) -> list[int]:
         422: premium,
         429: True,
         500: True,
-        501: operation.tier is Tier.ACCOUNT,  # where a sister service keeps the ledger and cannot do it
+        501: operation.tier is Tier.ACCOUNT,  # if a sister service keeps the ledger and does not support it
         503: premium or pays,
     }
     return [status for status, can_be in possible.items() if can_be]
@@ -224,7 +224,7 @@ def _failures(operation: Operation) -> list[int]:
 
 
 def _schemas(operation: Operation) -> dict[str, Schema]:
-    """The operation's own components: its answer, its body if it takes one, and the models they refer to."""
+    """Return the operation's own components: its answer, its body, if any, and the models that they refer to."""
     prefix = f"{operation.name}."
     schema = answer_schema(operation, full=True)
     models = {prefix + name: model for name, model in schema.pop("$defs", {}).items() if name not in SHARED}
@@ -235,7 +235,7 @@ def _schemas(operation: Operation) -> dict[str, Schema]:
 
 
 def _around_payload(operation: Operation, schema: Schema) -> Schema:
-    """The answer as its frame and its own members, or as it is when nothing stands around it."""
+    """Return the answer's schema as a frame plus its own members, or unchanged if it has no frame."""
     frames = [name for name, frame in FRAMES.items() if frame is frame_of(operation)]
     if not frames:
         return schema

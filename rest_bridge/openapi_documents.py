@@ -1,4 +1,4 @@
-"""The paths of the API description that are not tools: discovery, the MCP endpoint, readiness, error pages."""
+"""Describes the API's paths that are not tools: discovery, the MCP endpoint, readiness, error pages."""
 
 from typing import Any, get_args
 
@@ -31,13 +31,16 @@ _SOURCE_STATUS: Schema = {
         "name": {"type": "string"},
         "state": {"type": "string", "enum": ["up", "failing", "down", "unknown"]},
         "circuit": {"type": "string", "enum": ["closed", "open", "half_open"]},
-        "last": {"type": ["string", "null"], "description": "How the last exchange ended: `ok`, or one word"},
+        "last": {
+            "type": ["string", "null"],
+            "description": "How the last exchange ended: `ok`, or one word for the fault",
+        },
         **{name: {"type": ["string", "null"], "format": "date-time"} for name in ("asked_at", "good_at", "changed_at")},
         **{name: {"type": "object", "description": "Exchanges, and shares of them"} for name in ("hour", "past_day")},
         "day": {
             "type": "string",
             "pattern": "^[gpf.]{96}$",
-            "description": "A letter for each quarter of an hour: every exchange good, part of them, none, not asked",
+            "description": "For each quarter of an hour: all exchanges good (g), some (p), none (f), or not asked (.)",
         },
     },
     "required": ["name", "state", "circuit", "last", "asked_at", "good_at", "changed_at", "hour", "past_day", "day"],
@@ -53,7 +56,7 @@ _BODIES: dict[str, Schema] = {
             "count": {"type": "integer"},
             **{name.replace("-", "_"): _LIST for name in TOOL_FORMATS if name not in ("both", "routes")},
             "base_url": {"type": "string", "format": "uri"},
-            "calling": {"type": "string", "description": "How a tool is called by its route"},
+            "calling": {"type": "string", "description": "How to call a tool by its route"},
             "routes": {"type": "object", "additionalProperties": _ROUTE, "description": "By the names of the tools"},
         },
         "required": ["source", "generated_at", "docs", "auth", "count", "base_url", "calling", "routes"],
@@ -77,7 +80,7 @@ _BODIES: dict[str, Schema] = {
             "day_from": {
                 "type": "string",
                 "format": "date-time",
-                "description": "When `day` begins",
+                "description": "Start of `day`",
             },
             "sources": {"type": "array", "items": _SOURCE_STATUS},
             "changes": _LIST,
@@ -97,7 +100,7 @@ _BODIES: dict[str, Schema] = {
 
 
 def describe_pages(registry: Registry) -> dict[str, Schema]:
-    """The path items of the pages that the API description covers, by path."""
+    """Return the path items, by path, of the pages that the API description covers."""
     described = {page.path: _item(page, registry) for page in pages(registry) if page.described}
     return {**described, "/problems/{code}": _problem_page()}
 
@@ -127,7 +130,7 @@ def _get(page: SitePage, registry: Registry) -> Schema:
 
 
 def _identifier(path: str) -> str:
-    """`/.well-known/api-catalog` -> `well_known_api_catalog`."""
+    """Return the operation id of a path: `/.well-known/api-catalog` -> `well_known_api_catalog`."""
     return "_".join("".join(c if c.isalnum() else " " for c in path.removeprefix("/api")).split())
 
 
@@ -150,14 +153,14 @@ def _choice(name: str, values: tuple[str, ...], default: str | None = None) -> S
 
 
 def _names(tools: list[str]) -> Schema:
-    """The parameter `tools`: names instead of a toolset."""
+    """Return the parameter `tools`, which takes names instead of a toolset."""
     return {
         "name": "tools",
         "in": "query",
         "style": "form",
         "explode": False,
         "schema": {"type": "array", "items": {"type": "string", "enum": tools}, "minItems": 1},
-        "description": "Tool names, with commas",
+        "description": "Tool names, separated by commas",
     }
 
 
@@ -166,7 +169,7 @@ def _problem_page() -> Schema:
     get = {
         "operationId": "problem",
         "tags": ["service"],
-        "summary": "What an error code means and what to do",
+        "summary": "What an error code means and what to do about it",
         "parameters": [{"name": "code", "in": "path", "required": True, "schema": code}],
         "responses": {
             "200": {"description": "The page", "content": _content(HTML.split(";")[0])},
@@ -205,7 +208,7 @@ def _mcp_post(tools: list[str]) -> Schema:
         "operationId": "mcp",
         "tags": ["service"],
         "summary": "Model Context Protocol",
-        "description": "JSON-RPC 2.0; no handshake or session is needed. Failures of tools are results with `isError`."
+        "description": "JSON-RPC 2.0 without a handshake or session. Failures of tools are results with `isError`."
         " A token in the Authorization header pays for premium tools. `?toolset=core|all` or `?tools=a,b` narrows the"
         " list, `?output_schema=off` shortens it, `?meta=short` shortens `_meta` of answers.",
         "parameters": [
@@ -218,7 +221,7 @@ def _mcp_post(tools: list[str]) -> Schema:
         "requestBody": {"required": True, "content": {JSON: {"schema": request, "examples": {"list": listing}}}},
         "responses": {
             "200": {"description": "The response", "content": {JSON: answer}},
-            "202": {"description": "A notification was taken"},
+            "202": {"description": "The notification was accepted"},
             "400": {"description": "Not a request of this protocol", "content": {JSON: answer}},
             "403": {"description": "The Origin is not allowed"},
             "404": {"description": "The protocol has no such method", "content": {JSON: answer}},
@@ -235,6 +238,9 @@ def _mcp_get(page: SitePage) -> Schema:
         "summary": "What the MCP endpoint is",
         "responses": {
             "200": {"description": page.summary, "content": _content(JSON)},
-            "405": {"description": "An event stream was asked for; there is none", "headers": headers(["Allow"])},
+            "405": {
+                "description": "The client asked for an event stream; this endpoint has none",
+                "headers": headers(["Allow"]),
+            },
         },
     }

@@ -1,4 +1,4 @@
-"""The parts of the API description that many operations share: headers, failures, the schemas around payloads."""
+"""Writes the parts of the API description that operations share: headers, failures, schemas around payloads."""
 
 from collections.abc import Iterable
 from http import HTTPStatus
@@ -15,22 +15,26 @@ PROBLEM_JSON = "application/problem+json"
 REQUEST_ID = "3f0c9c52-6f0e-4b0a-9d0b-6f3f4c1f2a77"  # in examples
 
 FRAMES: dict[str, Frame] = {"FreeAnswer": FREE, "PremiumAnswer": PREMIUM}
-"""Components that stand for the members around a payload; an answer is `allOf` one of them and its payload."""
+"""Components for the members around a payload. An answer is `allOf` one of them and its payload."""
 
 _HEADERS: dict[str, tuple[str, str, Any]] = {
     "Age": ("Seconds since the oldest part of the answer was fetched", "integer", 12),
     "Allow": ("The methods of this address", "string", "GET, HEAD"),
     "Cache-Control": ("How long the answer may be kept", "string", "public, max-age=108, stale-if-error=86400"),
     "Cache-Status": ("Whether the answer came from the cache (RFC 9211)", "string", "toolserver; hit; ttl=108"),
-    "Content-Digest": ("SHA-256 of the body (RFC 9530); the receipt signs the same", "string", "sha-256=:…:"),
-    "ETag": ("Strong; send it back in If-None-Match", "string", '"5d41402abc4b2a76"'),
+    "Content-Digest": ("SHA-256 of the body (RFC 9530), which the receipt also signs", "string", "sha-256=:…:"),
+    "ETag": ("A strong ETag; send it back in If-None-Match", "string", '"5d41402abc4b2a76"'),
     "Last-Modified": ("When the data were refreshed", "string", "Fri, 15 Jan 2027 08:00:00 GMT"),
-    "Preference-Applied": ("Present where the receipt is named and not sent, as asked", "string", "receipt=reference"),
+    "Preference-Applied": (
+        "Present if, as requested, the receipt is named but not sent",
+        "string",
+        "receipt=reference",
+    ),
     "RateLimit": ("Remaining calls (draft-ietf-httpapi-ratelimit-headers)", "string", '"daily";r=99871;t=43210'),
     "RateLimit-Policy": ("The limits of free calls", "string", '"daily";q=100000;w=86400, "spacing";q=1;w=30'),
     "Retry-After": ("Seconds to wait before the next call", "integer", 18),
     "X-Credits-Remaining": ("Credits that can still be spent after this call", "integer", 48),
-    "X-Request-Id": ("Identifies the call; yours is kept if you sent one", "string", REQUEST_ID),
+    "X-Request-Id": ("Identifies the call; your own id is kept if you sent one", "string", REQUEST_ID),
     "X-Service-Pricing": ("Address of the payment documentation", "string", "https://…/docs/payments"),
     "X-Service-Receipt": (
         "The signed receipt of the call (JWS), unless Prefer: receipt=reference",
@@ -50,19 +54,19 @@ PARAMETERS: dict[str, Schema] = {
     "If-None-Match": {
         "name": "If-None-Match",
         "in": "header",
-        "description": "An ETag received before; the answer is 304 when nothing has changed, which costs no spacing",
+        "description": "An ETag received before; if nothing has changed, the answer is a 304, exempt from spacing",
         "schema": {"type": "string"},
     },
     "Prefer": {
         "name": "Prefer",
         "in": "header",
-        "description": "receipt=reference: the answer names its receipt, which stays available, and does not carry it",
+        "description": "receipt=reference: the answer names its receipt, which stays available, instead of carrying it",
         "schema": {"type": "string"},
     },
     "Idempotency-Key": {
         "name": "Idempotency-Key",
         "in": "header",
-        "description": "Use the same key when you repeat a call: it is charged once and answered with the same bytes",
+        "description": "Use the same key to repeat a call: it is charged once and returns the same bytes",
         "schema": {"type": "string", "minLength": 1, "maxLength": 255},
     },
 }
@@ -77,17 +81,17 @@ FAILURES = (400, 402, 404, 409, 413, 415, 422, 429, 500, 501, 503)
 
 
 def ref(kind: str, name: str) -> Schema:
-    """A reference to a component."""
+    """Return a reference to a component."""
     return {"$ref": f"#/components/{kind}/{name}"}
 
 
 def headers(names: Iterable[str]) -> Schema:
-    """References to header components."""
+    """Return references to header components."""
     return {name: ref("headers", name) for name in names}
 
 
 def failure(status: int) -> Schema:
-    """A reference to the response that failures with this status share."""
+    """Return a reference to the response that failures with this status share."""
     return ref("responses", _name(status))
 
 
@@ -96,23 +100,23 @@ def _name(status: int) -> str:
 
 
 def head(get: Schema) -> Schema:
-    """The HEAD twin of a GET: the same request, the same headers, no body."""
+    """Return the HEAD operation for a GET: the same request and headers, no body."""
     kept: Schema = {key: get[key] for key in ("tags", "security", "parameters") if key in get}
     ok = {key: value for key, value in get["responses"]["200"].items() if key != "content"}
-    named = {"operationId": f"{get['operationId']}_head", "summary": f"{get['summary']}: the headers only"}
+    named = {"operationId": f"{get['operationId']}_head", "summary": f"{get['summary']}: headers only"}
     return {**named, **kept, "responses": {**get["responses"], "200": ok}}
 
 
 def _describe_sign_in(facts: SiteFacts) -> Schema:
-    """OAuth 2.1, which is for MCP hosts: its access tokens are good at one address, and at no path described here."""
+    """Describe OAuth 2.1 for MCP hosts. Its access tokens are valid only at an address that is not described here."""
     at = facts.url(SIGN_IN)
     flow = {"authorizationUrl": f"{at}/authorize", "tokenUrl": f"{at}/token", "refreshUrl": f"{at}/token", "scopes": {}}
-    about = f"For MCP hosts that sign in: access tokens for {at} alone, each bound to an allowance"
+    about = f"For MCP hosts that sign in: access tokens only for {at}, each bound to an allowance"
     return {"type": "oauth2", "description": about, "flows": {"authorizationCode": flow}}
 
 
 def components(facts: SiteFacts) -> dict[str, Schema]:
-    """Everything under `components` that does not come from a tool."""
+    """Return everything under `components` that does not come from a tool."""
     return {
         "securitySchemes": {
             "bearer": {"type": "http", "scheme": "bearer", "description": "svc_live_<64 hex>"},
@@ -150,7 +154,7 @@ def _problem() -> Schema:
     error = {
         "type": "object",
         "properties": {
-            "loc": {"type": "string", "description": "The argument, with dots where it is inside another"},
+            "loc": {"type": "string", "description": "The argument, with dots if it is nested in another"},
             "msg": {"type": "string"},
             "type": {"type": "string"},
         },
@@ -171,7 +175,7 @@ def _problem() -> Schema:
             "did_you_mean": {"type": "array", "items": {"type": "string"}, "description": "With not_found"},
             "catalog": {"type": "string", "format": "uri", "description": "With not_found"},
             "retry_after_seconds": {"type": "number", "description": "With rate_limited and 503"},
-            "limit": {"type": "string", "description": "With rate_limited: which one"},
+            "limit": {"type": "string", "description": "With rate_limited: the name of the limit"},
         },
         "required": ["type", "title", "status", "detail", "error", "request_id"],
     }
@@ -187,7 +191,7 @@ def _payment_required() -> Schema:
             "pricing": {"type": "object", "additionalProperties": {"type": "string"}, "examples": [PRICING]},
             "detail": {"type": "string"},
             "request_id": {"type": "string"},
-            "x402Version": {"type": "integer", "const": 1, "description": "Where x402 payments are taken"},
+            "x402Version": {"type": "integer", "const": 1, "description": "Only where x402 payments are taken"},
             "accepts": {"type": "array", "items": {"type": "object"}, "description": "The offer in x402 version 1"},
         },
         "required": ["error", "signup", "pricing"],
@@ -195,7 +199,7 @@ def _payment_required() -> Schema:
 
 
 def anchor_schema(node: Any, prefix: str = "") -> Any:
-    """A schema whose references lead to components: shared ones by their name, others by `prefix` and name."""
+    """Return a schema whose references lead to components: shared ones by name, others by `prefix` and name."""
     if isinstance(node, list):
         return [anchor_schema(item, prefix) for item in node]
     if not isinstance(node, dict):

@@ -1,4 +1,4 @@
-"""The paths of the API description about receipts: the keys, a receipt by its id, and the log of uncharged calls."""
+"""Describes the API's paths about receipts: the keys, a receipt by its id, and the log of uncharged calls."""
 
 from rest_bridge.openapi_parts import failure, head, headers
 from toolserver.receipts.log_buckets import HOUR_SHAPE
@@ -33,13 +33,13 @@ _VERDICT: Schema = {
 
 
 def describe_receipt_paths() -> dict[str, Schema]:
-    """The path items, by path."""
+    """Return the path items, by path."""
     return {
-        RECEIPT_KEYS: _path("receipt_keys", "Every key that ever signed a receipt", _KEYS),
-        RECEIPT_KEY: _path("receipt_key", "The key that signs receipts now", _KEY),
+        RECEIPT_KEYS: _path("receipt_keys", "All keys that have ever signed receipts", _KEYS),
+        RECEIPT_KEY: _path("receipt_key", "The key that currently signs receipts", _KEY),
         "/api/receipt/{id}": _path(
             "receipt",
-            "A stored receipt, for the bearer who paid it",
+            "A stored receipt, for the holder of the token that paid",
             {"type": "object"},
             _receipt_id("path"),
             bearer=True,
@@ -48,18 +48,18 @@ def describe_receipt_paths() -> dict[str, Schema]:
             "log_checkpoint", "The signed state of the log", {"type": "string"}, kind="text/plain"
         ),
         f"{LOG}/inclusion": _path(
-            "log_inclusion", "The proof that the log of one size has a leaf", _PROOF, _number("index"), _number("size")
+            "log_inclusion", "The proof that a log of this size has a leaf", _PROOF, _number("index"), _number("size")
         ),
         f"{LOG}/consistency": _path(
             "log_consistency",
-            "The proof that the log of one size is the beginning of that of another",
+            "The proof that the log at one size is a prefix of the log at another",
             _PROOF,
             _number("first"),
             _number("second"),
         ),
         f"{LOG}/bucket": _path(
             "log_receipt_bucket",
-            "The proof that the log has the bucket that a receipt names, and the receipt in it",
+            "The proof that the log contains the bucket that a receipt names, and the receipt in it",
             _PROOF,
             _text("hour", f"^{HOUR_SHAPE}$"),
             _text("key", HASH),
@@ -67,7 +67,7 @@ def describe_receipt_paths() -> dict[str, Schema]:
         ),
         f"{LOG}/tile/{{level}}/{{index}}": _path(
             "log_tile",
-            "A part of the tree, or of its entries (C2SP tlog-tiles); a part that is not full ends in `.p/<width>`",
+            "A tile of the tree or its entries (C2SP tlog-tiles); the path of a partial tile ends in `.p/<width>`",
             {"type": "string", "format": "binary"},
             _in_path("level", "^([0-5]|entries)$"),
             _in_path("index", "^[0-9]{3}$"),
@@ -77,7 +77,7 @@ def describe_receipt_paths() -> dict[str, Schema]:
 
 
 def describe_stored_verdict() -> dict[str, Schema]:
-    """GET and HEAD of the path at which a receipt is also verified by POST."""
+    """Return GET and HEAD of the path that also verifies a receipt by POST."""
     return _path("receipt_verify_stored", "The verdict on a stored receipt, by its id", _VERDICT, _receipt_id("query"))
 
 

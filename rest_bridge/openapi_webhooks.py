@@ -1,4 +1,4 @@
-"""What subscribers receive, described in OpenAPI as a webhook: the one request that this service makes to others."""
+"""Describes deliveries to subscribers as an OpenAPI webhook: the one request that this service sends to others."""
 
 from typing import Any
 
@@ -10,41 +10,45 @@ from toolserver.webhooks.signing import PREVIOUS_HEADER, SIGNATURE_HEADER, SUBSC
 
 SUBSCRIBE = "webhook_subscribe"
 
-_DESCRIPTION = f"""Sent to a `webhook_url` in every slot of about five minutes, or when its condition comes true.
+_DESCRIPTION = f"""Sent to a `webhook_url` in every slot of about five minutes, or when its condition becomes true.
 
-To verify it, compute the HMAC-SHA256, under the whole secret, of `{TIMESTAMP_HEADER}`, a dot and the raw body; compare
-`sha256=` and its hex digits with `{SIGNATURE_HEADER}` in constant time, and refuse a timestamp that is more than five
-minutes away. The `webhook-` headers say the same by the rules of Standard Webhooks. Answer with any 2xx within 10
-seconds. A delivery that is not taken is repeated after 5 s, 30 s and 2 min with the same `webhook-id` and the same
-bytes, and costs nothing in the end."""
+To verify a delivery, compute the HMAC-SHA256 of `{TIMESTAMP_HEADER}`, a dot and the raw body, with the whole secret as
+the key. Compare `sha256=` and its hex digits with `{SIGNATURE_HEADER}` in constant time, and refuse a timestamp that is
+more than five minutes away. The `webhook-` headers carry the same in the form of Standard Webhooks. Answer with any
+2xx within 10 seconds. A delivery that your server does not accept is retried after 5 s, 30 s and 2 min with the same
+`webhook-id` and the same bytes. If every attempt fails, it costs nothing."""
 
 _HEADERS = {
-    SIGNATURE_HEADER: (True, "sha256= and hex digits", "^sha256=[0-9a-f]{64}$"),
+    SIGNATURE_HEADER: (True, "`sha256=` and hex digits", "^sha256=[0-9a-f]{64}$"),
     TIMESTAMP_HEADER: (True, "Unix time in seconds, new in every attempt", "^[0-9]+$"),
     SUBSCRIPTION_HEADER: (True, "The id of the subscription", "^wh_[0-9a-f]{16}$"),
     "webhook-id": (True, "The same in every attempt of a delivery", "^msg_[0-9a-f]{32}$"),
     "webhook-timestamp": (True, f"The same as {TIMESTAMP_HEADER}", "^[0-9]+$"),
-    "webhook-signature": (True, "By Standard Webhooks; two for a day after a rotation", "^v1,"),
-    PREVIOUS_HEADER: (False, "For a day after a rotation: made with the secret before", "^sha256=[0-9a-f]{64}$"),
-    RECEIPT_HEADER: (False, "The receipt of the charge; absent when it is free", "^rcpt_[0-9a-f]{32}$"),
+    "webhook-signature": (True, "The Standard Webhooks signature; two signatures for a day after a rotation", "^v1,"),
+    PREVIOUS_HEADER: (
+        False,
+        "For a day after a rotation: the signature made with the previous secret",
+        "^sha256=[0-9a-f]{64}$",
+    ),
+    RECEIPT_HEADER: (False, "The receipt of the charge; absent if the delivery is free", "^rcpt_[0-9a-f]{32}$"),
 }
 
-_VALUE = "For any_new the new items; null when it is not known"
+_VALUE = "The new value; for any_new the new items; null if not known"
 _CONDITION = {
     "type": "object",
-    "description": "What set it off, when the subscription has a condition",
+    "description": "What triggered the delivery, if the subscription has a condition",
     "required": ["name", "state", "old", "new"],
     "properties": {
         "name": {"type": "string"},
         "state": {"enum": ["fired", "cleared", "no_data"], "description": "no_data is free"},
-        "old": {"description": "The value that was told last"},
+        "old": {"description": "The value that was reported last"},
         "new": {"description": _VALUE},
     },
 }
 
 
 def describe_deliveries(registry: Registry) -> dict[str, Any]:
-    """The member `webhooks` of the document; nothing where nobody can subscribe."""
+    """Return the member `webhooks` of the document, or nothing if the registry offers no subscriptions."""
     if SUBSCRIBE not in {operation.name for operation in registry}:
         return {}
     return {"webhooks": {"delivery": {"post": _delivery()}}}
@@ -82,8 +86,8 @@ def _delivery() -> Schema:
         "parameters": parameters,
         "requestBody": {"required": True, "content": {JSON: {"schema": body}}},
         "responses": {
-            "2XX": {"description": "Taken: it is charged, unless it is free"},
-            "410": {"description": "Never again: the subscription is paused"},
-            "default": {"description": "Not taken: repeated in the slot; redirects are not followed"},
+            "2XX": {"description": "Accepted: the delivery is charged, unless it is free"},
+            "410": {"description": "No more deliveries wanted: the subscription is paused"},
+            "default": {"description": "Not accepted: retried within the slot; redirects are not followed"},
         },
     }

@@ -1,6 +1,6 @@
-"""The operators' page, for the address of the metrics: it is shown on this machine only, and never by the public face.
+"""Serves the operators' page at the address of the metrics: only to this machine, and never through the public face.
 
-A page elsewhere could point its own name at this address (DNS rebinding), and a proxy could make it public: both are
+Another site could point its own name at this address (DNS rebinding), and a proxy could make the page public. Both are
 refused.
 """
 
@@ -29,7 +29,7 @@ ReadReport = Callable[[], Awaitable[dict[str, Any]]]
 
 class OperatorsFace:
     """The page and its JSON as an ASGI callable. `bound_to` is the address it listens on; `is_private` says whether
-    only this machine can reach that.
+    only this machine can reach that address.
     """
 
     def __init__(self, facts: SiteFacts, read: ReadReport, clock: Clock, *, bound_to: str, is_private: bool) -> None:
@@ -49,17 +49,17 @@ class OperatorsFace:
         await send(send_, reply.status, headers, reply.body, head=scope["method"] == "HEAD" or reply.status == 304)
 
     def _refuse(self, scope: Scope) -> PlainReply | None:
-        """The refusal of a request that may come from another machine."""
+        """Return the refusal of a request that may come from another machine, or None."""
         given = dict(scope["headers"])
         name = given.get(b"host", b"").decode("latin-1").lower()
         if not self._is_private:
-            told = f"The operators' page is shown on this machine only, and metrics.host is {self._bound_to}."
+            told = f"The operators' page is available only on this machine, but metrics.host is {self._bound_to}."
             return _say(403, f"{told} Set it to 127.0.0.1.")
         if name.rpartition(":")[0] not in NAMES and name not in NAMES:
             return _say(421, "This server does not answer to that host name.")
         if PROXY_MARKS & given.keys():
-            return _say(403, "This page is not shown through a proxy. Ask it from this machine, or by `ssh -L`.")
-        return None if scope["method"] in ("GET", "HEAD") else _say(405, "This page is only read.")
+            return _say(403, "This page is not available through a proxy. Open it on this machine or through `ssh -L`.")
+        return None if scope["method"] in ("GET", "HEAD") else _say(405, "This page is read-only.")
 
     async def _answer(self, scope: Scope) -> PlainReply:
         path: str = scope["path"]
@@ -69,7 +69,7 @@ class OperatorsFace:
                 raise NotFound("There is nothing at this address.")
             reply = await handler(scope, parse_request(scope))
         except NotFound as error:
-            return _say(404, f"{error.detail} There are / and /metrics.")
+            return _say(404, f"{error.detail} Try / or /metrics.")
         if handler is not self._static:
             reply.headers = [header for header in reply.headers if header[0] != h.NO_STORE[0]] + [h.NO_STORE]
         return reply

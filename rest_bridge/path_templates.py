@@ -1,4 +1,4 @@
-"""Paths with arguments in them, such as `/api/pro/subscribe/{id}`: from the path of a request to the template."""
+"""Matches the path of a request to a template with arguments, such as `/api/pro/subscribe/{id}`."""
 
 import re
 from collections.abc import Iterable
@@ -9,20 +9,20 @@ _PLACEHOLDER = re.compile(r"{(\w+)}")
 
 
 class MatchedPath(NamedTuple):
-    """The path that operations are looked up by, and the arguments that stood in its place."""
+    """The path by which operations are looked up, and the arguments that replaced its placeholders."""
 
     path: str
     arguments: dict[str, str]
 
 
 class PathTemplates:
-    """The templates among some paths. A path without braces stands for itself."""
+    """The templates among some paths. A path without braces matches only itself."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._patterns = [(path, _pattern(path)) for path in sorted(set(paths)) if "{" in path]
 
     def match(self, path: str) -> MatchedPath:
-        """The template that a path fits, or the path itself when it fits none."""
+        """Return the template that a path fits, or the path itself if it fits none."""
         for template, pattern in self._patterns:
             if (found := pattern.fullmatch(path)) is not None:
                 return MatchedPath(template, {name: unquote(value) for name, value in found.groupdict().items()})

@@ -1,4 +1,4 @@
-"""/problems and /problems/<code>: the pages that the `type` of every problem leads to."""
+"""Writes /problems and /problems/<code>, the pages that the `type` of every problem leads to."""
 
 import json
 
@@ -7,11 +7,11 @@ from toolserver.registry.error_codes import PROBLEMS, ErrorCode, concerns_paymen
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import Document, SiteFacts, sells
 
-_ON_MCP = "On MCP the same JSON is the text of a tool result with `isError`; the HTTP status is 200 there."
+_ON_MCP = "On MCP, the same JSON is the text of a tool result with `isError`, and the HTTP status is 200."
 
 
 def problems_page(registry: Registry, facts: SiteFacts) -> Document:
-    """All codes; those about payment only where something is sold."""
+    """Return the page of all codes; codes about payment are listed only if something is sold."""
     return render_page(
         "problems.html",
         registry,
@@ -24,7 +24,7 @@ def problems_page(registry: Registry, facts: SiteFacts) -> Document:
 
 
 def problem_page(registry: Registry, facts: SiteFacts, problem: ErrorCode) -> Document:
-    """One code: what it means, what to do about it, and what the body looks like."""
+    """Return the page of one code: what it means, what to do about it, and what the body looks like."""
     return render_page(
         "problem.html",
         registry,

@@ -1,4 +1,4 @@
-"""What can be read about receipts over plain HTTP: keys, one's own receipts, the log of uncharged calls."""
+"""Serves receipts over plain HTTP: the keys, a caller's own receipts, the log of uncharged calls."""
 
 import hashlib
 import json
@@ -43,7 +43,7 @@ def pages(
     addresses: Addresses | None = None,
     check_token: TokenCheck | None = None,
 ) -> dict[str, Handler]:
-    """Handlers by path. Reading receipts counts with the payment tools; keys and tiles are for everyone, always.
+    """Return handlers by path. Reading receipts counts toward the limit of the payment tools; keys and tiles do not.
 
     `check_token` raises PaymentRequired for a token that the ledger does not know.
     """
@@ -73,22 +73,22 @@ class _Pages:
         self._check_token = check_token
 
     async def _count(self, scope: Scope, found: ParsedRequest) -> None:
-        """Raises RateLimited."""
+        """Count a call. Raise RateLimited if it exceeds the limit."""
         if self._limits is not None:
             peer = scope.get("client") or ("unknown", 0)
             forwarded = found.forwarded.decode("latin-1") if found.forwarded else None
             await self._limits.count(self._addresses.client(peer[0], forwarded), "receipt")
 
     async def key_set(self, scope: Scope, found: ParsedRequest) -> PlainReply:
-        """Every key that ever signed a receipt."""
+        """Return every key that has ever signed a receipt."""
         return _keys(self._evidence.key_set(), found)
 
     async def key(self, scope: Scope, found: ParsedRequest) -> PlainReply:
-        """The key in use."""
+        """Return the key in use."""
         return _keys(self._evidence.key_in_use(), found)
 
     async def verify(self, scope: Scope, found: ParsedRequest) -> PlainReply:
-        """The verdict on a stored receipt, by `?id=`. What the receipt says is not shown."""
+        """Return the verdict on a stored receipt, by `?id=`, without its contents."""
         await self._count(scope, found)
         verdict = await self._evidence.verify_stored(_id(from_query(scope["query_string"]).get("id", "")))
         if verdict is None:
@@ -96,13 +96,14 @@ class _Pages:
         return _json(verdict, h.NO_STORE)
 
     async def receipt(self, scope: Scope, found: ParsedRequest) -> PlainReply:
-        """A stored receipt, for the bearer that paid, also when the token has expired since. To anyone else there is
-        none, and a token that nobody has is refused.
+        """Return a stored receipt to the holder of the token that paid, even if the token has since expired.
+
+        Any other token gets NotFound, and an unknown token is refused.
         """
         await self._count(scope, found)
         token = bearer(found.authorization.decode("latin-1") if found.authorization else None)
         if token is None:
-            raise MissingToken("A receipt is shown to the bearer that paid: send the token.")
+            raise MissingToken("A receipt is shown only to the holder of the token that paid. Send that token.")
         if not well_formed(token):
             raise InvalidToken("The token is malformed or unknown.")
         receipt = await self._evidence.receipt(scope["path"].removeprefix(RECEIPT), token)
@@ -113,12 +114,12 @@ class _Pages:
         return _json(receipt, h.PRIVATE)
 
     async def checkpoint(self, scope: Scope, found: ParsedRequest) -> PlainReply:
-        """The signed state of the log."""
+        """Return the signed state of the log."""
         signed = await self._evidence.log.checkpoint()
         return PlainReply(200, signed.note.encode(), [_TEXT, (b"cache-control", _SECONDS)])
 
     async def tile(self, scope: Scope, found: ParsedRequest) -> PlainReply:
-        """A part of the tree or of the entries. What was once served never changes."""
+        """Return a tile of the tree or of the entries. The content of a served tile never changes."""
         tile = tile_at(scope["path"].removeprefix(LOG_PATH + "/tile/"))
         body = await self._evidence.log.tile(tile) if tile is not None else None
         if tile is None or body is None:
@@ -126,29 +127,29 @@ class _Pages:
         return PlainReply(200, body, [_BYTES, (b"cache-control", _FOREVER if tile.full else _A_WHILE)])
 
     async def inclusion(self, scope: Scope, found: ParsedRequest) -> PlainReply:
-        """The proof that the log of one size has a leaf."""
+        """Return the proof that the log contains a leaf at a given size."""
         index, size = _numbers(scope, "index", "size")
         path = await self._evidence.log.inclusion(index, size)
         return _proof({"index": index, "size": size}, path)
 
     async def consistency(self, scope: Scope, found: ParsedRequest) -> PlainReply:
-        """The proof that the log of one size is the beginning of that of another."""
+        """Return the proof that the log at one size is a prefix of the log at another."""
         first, second = _numbers(scope, "first", "second")
         path = await self._evidence.log.consistency(first, second)
         return _proof({"first": first, "second": second}, path)
 
     async def bucket(self, scope: Scope, found: ParsedRequest) -> PlainReply:
-        """The proof that the log has the bucket that a receipt names, and in it the receipt, if its hash is given.
+        """Return the proof that the log contains the bucket that a receipt names, and the receipt if its hash is given.
 
-        Raises NotFound: there is none; before the hour is in the log, `Retry-After` says when it will be.
+        Raises NotFound if there is none. If the hour is not in the log yet, `Retry-After` says when it will be.
         """
         await self._count(scope, found)
         given, log = from_query(scope["query_string"]), self._evidence.log
         hour, key, receipt = read_hour(given.get("hour", "")), _hash(given, "key"), None
         if hour is None:
-            if re.fullmatch(HOUR_SHAPE, given.get("hour", "")):  # the 30th of February, for one
-                raise NotFound("The calendar has no such hour.")
-            raise _invalid("hour", "must be an hour, UTC, such as 2027-01-15T08:00:00Z")
+            if re.fullmatch(HOUR_SHAPE, given.get("hour", "")):  # 30 February, for example
+                raise NotFound("That hour does not exist in the calendar.")
+            raise _invalid("hour", "must be an hour in UTC, such as 2027-01-15T08:00:00Z")
         if "receipt" in given:
             receipt = _hash(given, "receipt")
         proof = await log.prove_bucket(hour, key, receipt)
@@ -156,7 +157,7 @@ class _Pages:
             return _json(proof, h.NO_STORE)
         seconds = await log.due_in(hour)
         if seconds is None:
-            raise NotFound("The log has no such bucket, or not that receipt in it.")
+            raise NotFound("The log has no such bucket, or the bucket does not contain that receipt.")
         raise NotFound("That hour is not in the log yet.", headers={"Retry-After": str(math.ceil(seconds))})
 
 
@@ -184,7 +185,7 @@ def _body(value: Mapping[str, Any]) -> bytes:
 
 def _id(text: str) -> str:
     if not _ID.fullmatch(text):
-        raise _invalid("id", "must be rcpt_ and 32 hexadecimal digits")
+        raise _invalid("id", "must be `rcpt_` followed by 32 hexadecimal digits")
     return text
 
 
@@ -207,4 +208,4 @@ def _invalid(name: str, what: str) -> InvalidArguments:
 
 
 def _nothing() -> NotFound:
-    return NotFound("There is no such receipt, or it is not yours.")
+    return NotFound("There is no such receipt, or another token paid for it.")

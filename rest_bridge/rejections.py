@@ -1,4 +1,4 @@
-"""A rejected call as a body: problem+json for programs, a page for people whose address has none."""
+"""Writes the body of a rejected call: problem+json for programs, a page for people."""
 
 from rest_bridge import headers as h
 from rest_bridge.asgi import Header, Scope
@@ -13,13 +13,13 @@ from toolserver.x402.headers import REQUIRED, offer_version_1, unheader
 
 
 class RejectionWriter:
-    """Writes the bodies of failures of one server."""
+    """Writes the failure bodies of one server."""
 
     def __init__(self, registry: Registry, facts: SiteFacts) -> None:
         self._registry, self._facts = registry, facts
 
     def write(self, scope: Scope, rejected: CallRejected, request_id: str) -> tuple[bytes, list[Header]]:
-        """The body, and the headers that depend on its form. Payment failures have the shape of the specification."""
+        """Return the body and the headers that depend on its form. Payment failures follow the specification."""
         told = error_codes.body(
             rejected.code, rejected.detail, facts=self._facts, request_id=request_id, **rejected.extra
         )

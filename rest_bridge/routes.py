@@ -1,4 +1,4 @@
-"""Which handler or operation answers at which path, with which methods."""
+"""Finds the handler or operation for a path, and the methods of the path."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
@@ -15,7 +15,7 @@ Mounted = Callable[[Scope, Receive, Send], Awaitable[None]]
 class RouteTable:
     """Operations, pages and mounted apps by path.
 
-    A page whose path ends in `/*` answers every longer path that nothing else answers. Operations come before it.
+    A page whose path ends in `/*` answers every longer path that has no other handler. Operations take precedence.
     """
 
     def __init__(
@@ -36,24 +36,24 @@ class RouteTable:
         self.match = self._templates.match
 
     def methods(self, path: str) -> list[str]:
-        """The methods that a path answers; none where nothing stands at it."""
+        """Return the methods that a path answers, or an empty list if nothing is served there."""
         methods = ["GET", "HEAD"] if path in self.gets or self.page(path) is not None else []
         methods += sorted(self._others.get(path, {}))
         return [*methods, "OPTIONS"] if methods else []
 
     def page(self, path: str) -> Handler | None:
-        """The handler of a page, or of the `/*` page above the path."""
+        """Return the handler of a page, or of the `/*` page above the path."""
         page = self._pages.get(path)
         if page is not None or path in self.gets or path in self._others:
             return page
         return next((page for above, page in self._under if path.startswith(above) and len(path) > len(above)), None)
 
     def operation(self, path: str, method: str) -> Operation:
-        """The operation that answers a method which `methods` names for the path."""
+        """Return the operation for one of the methods that `methods` returned for the path."""
         if method in ("GET", "HEAD"):
             return self.gets[path].operation
         return self._others[path][method]
 
     def similar(self, path: str) -> list[str]:
-        """At most three paths that look like a wrong one."""
+        """Return at most three known paths that are similar to a wrong one."""
         return find_similar(path, self._known)

@@ -1,4 +1,4 @@
-"""Documents as HTTP handlers: content negotiation, validators, compression; each document made once."""
+"""Serves documents as HTTP handlers: content negotiation, validators, compression."""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,7 +21,7 @@ PAGE_POLICY = (
 
 
 class ServedDocument:
-    """A document with its validator and, once asked for, its compressed forms."""
+    """A document with its validator and its compressed forms, which are made on first use."""
 
     def __init__(self, document: Document) -> None:
         self._body, self._type = document.body, document.content_type.encode()
@@ -35,7 +35,7 @@ class ServedDocument:
         cache_control: bytes = b"public, max-age=%d" % MAX_AGE_S,
         vary: bytes = b"Accept-Encoding",
     ) -> PlainReply:
-        """The document, or a 304 for a client that has it."""
+        """Return the document, or a 304 for a client that has it."""
         encoding = h.choose_encoding(found.accept_encoding, len(self._body))
         tag = etag_of(self._digest, encoding)
         headers: list[Header] = [
@@ -56,7 +56,7 @@ class ServedDocument:
 
 
 def lazy(make: Callable[[], Document]) -> Handler:
-    """Serves one document that never changes while the service runs. It is made when it is first asked for."""
+    """Serve a document that never changes while the service runs. It is made on the first request."""
     made: list[ServedDocument] = []
 
     async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
@@ -68,7 +68,7 @@ def lazy(make: Callable[[], Document]) -> Handler:
 
 
 def negotiate(html: Callable[[], Document], other: Callable[[], Document], media_type: str) -> Handler:
-    """HTML, or another form for clients whose Accept names it and not HTML."""
+    """Serve HTML, or another form to clients whose Accept names that form but not HTML."""
     made: dict[bool, ServedDocument] = {}
 
     async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
@@ -81,7 +81,7 @@ def negotiate(html: Callable[[], Document], other: Callable[[], Document], media
 
 
 def by_query(make: Callable[[Mapping[str, str]], Document], *, most: int = 64) -> Handler:
-    """A document made from query parameters, kept for each choice. `make` raises CallRejected for a wrong one."""
+    """Serve a document made from query parameters, kept for each choice. `make` raises CallRejected for a wrong one."""
     made: dict[tuple[tuple[str, str], ...], ServedDocument] = {}
 
     async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
@@ -96,7 +96,7 @@ def by_query(make: Callable[[Mapping[str, str]], Document], *, most: int = 64) -
 
 
 def brief(make: Callable[[], Document], *, max_age_s: int = 5) -> Handler:
-    """A document made anew for every request, which everybody may keep for some seconds."""
+    """Serve a document that is made for every request and that anyone may cache for `max_age_s` seconds."""
     policy = b"public, max-age=%d" % max_age_s
 
     async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
@@ -106,7 +106,7 @@ def brief(make: Callable[[], Document], *, max_age_s: int = 5) -> Handler:
 
 
 def brief_under(above: str, read: Callable[[str], bytes | None]) -> Handler:
-    """JSON at `<above><name>.json`, made anew for every request. Raises NotFound where `read` gives nothing."""
+    """Serve JSON at `<above><name>.json`, made for every request. Raise NotFound if `read` returns None."""
 
     async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
         name, dot, ending = scope["path"].removeprefix(above).rpartition(".")
@@ -119,7 +119,7 @@ def brief_under(above: str, read: Callable[[str], bytes | None]) -> Handler:
 
 
 def fresh(make: Callable[[], Awaitable[tuple[Document, int]]]) -> Handler:
-    """A document made anew for every request, with its status, and never stored."""
+    """Serve a document that is made for every request, with its status, and never cached."""
 
     async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
         document, status = await make()

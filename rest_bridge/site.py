@@ -1,4 +1,4 @@
-"""Which document stands at which path. Everything is generated from the registry, when it is first asked for."""
+"""Maps paths to documents. Every document is generated from the registry on first use."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -21,9 +21,9 @@ TOOLS = "/t/"
 
 
 class DocumentsOnFirstUse:
-    """Every fixed document, written once, with the first request for one of them, and in a thread.
+    """Writes all fixed documents once, in a thread, when one of them is first requested.
 
-    Writing takes a third of a second, and everybody else would wait for it.
+    Writing takes a third of a second, and outside a thread all other requests would wait for it.
     """
 
     def __init__(self, write: Callable[[], Mapping[str, Document]]) -> None:
@@ -34,7 +34,7 @@ class DocumentsOnFirstUse:
         return self._written[path]
 
     async def under(self, scope: Scope, found: ParsedRequest) -> PlainReply:
-        """A document of which only writing them all says that it is there."""
+        """Serve a document whose existence is known only when all documents are written."""
         path: str = scope["path"]
         if path not in self._written:
             raise NotFound("There is nothing at this address.")
@@ -43,7 +43,7 @@ class DocumentsOnFirstUse:
         return self._served[path].reply(found)
 
     def before(self, handler: Handler) -> Handler:
-        """The handler, called only when the documents are written."""
+        """Wrap a handler so that it is called only after the documents are written."""
 
         async def handle(scope: Scope, found: ParsedRequest) -> PlainReply:
             if not self._written:
@@ -64,11 +64,11 @@ def site_handlers(
     live: LiveValues,
     degraded: Callable[[], list[str]] = list,
 ) -> dict[str, Handler]:
-    """Handlers by path.
+    """Return handlers by path.
 
-    `documents` writes every fixed document, by path, when the first of them is asked for.
-    `tool_definitions` answers /api/llm-tools from its query parameters. `ready` names the conditions for taking calls.
-    `degraded` names what the service goes on without.
+    `documents` writes every fixed document, by path, when the first of them is requested.
+    `tool_definitions` answers /api/llm-tools from its query parameters. `ready` checks the conditions for taking calls.
+    `degraded` names the parts that the service currently runs without.
     `live` reads kept answers, for the home page and the pages of tools.
     """
     written = DocumentsOnFirstUse(documents)
@@ -99,6 +99,6 @@ def site_handlers(
 
 
 def document_paths(registry: Registry) -> list[str]:
-    """The paths of the fixed documents that have one form, without writing them."""
+    """Return the paths of the fixed documents that have one form, without writing them."""
     fixed = [page.markdown_path if page.markdown else page.path for page in pages(registry) if page.fixed]
     return [*fixed, *map(tool_path, registry), *(f"/problems/{code}" for code in PROBLEMS)]

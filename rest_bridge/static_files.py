@@ -1,7 +1,7 @@
-"""What pages load: the style sheet, scripts and pictures, under one path that changes with their content.
+"""Serves the files that pages load: style sheet, scripts and pictures, under one path that changes with their content.
 
-All files stand below `/static/<digest of all of them>/`. So a page and what it loads are of one version, modules import
-each other by relative paths, and a browser may keep every file for a year.
+All files are below `/static/<digest of all of them>/`. A page and its files therefore have the same version, modules
+import each other by relative paths, and a browser may cache every file for a year.
 """
 
 import functools
@@ -30,20 +30,20 @@ _TYPES = {
 
 @functools.cache
 def read_static_files() -> Mapping[str, Document]:
-    """Every file by its path below the folder `pages/static`."""
+    """Return every file by its path below the folder `pages/static`."""
     found = _walk(files("rest_bridge.pages").joinpath("static"), "")
     return {name: Document(file.read_bytes(), _TYPES[name.rsplit(".", 1)[-1]]) for name, file in sorted(found)}
 
 
 @functools.cache
 def static_path(name: str) -> str:
-    """The path that a file is served at. Raises KeyError for a file that is not there."""
+    """Return the path at which a file is served. Raise KeyError if there is no such file."""
     read_static_files()[name]
     return f"{PREFIX}{_digest()}/{name}"
 
 
 def static_handler() -> Handler:
-    """Serves the files. The address of another version gets this version's file, which is then not kept."""
+    """Serve the files. An address with another version's digest gets this version's file, to be revalidated."""
     served: dict[str, ServedDocument] = {}
 
     async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:

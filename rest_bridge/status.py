@@ -1,4 +1,4 @@
-"""The handlers of `/status`, its JSON and its feed, and of `/sources`: written anew, at most every few seconds."""
+"""Serves `/status`, its JSON and its feed, and `/sources`, each rewritten at most every few seconds."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -21,7 +21,7 @@ ReadStatus = Callable[[], Awaitable[dict[str, Any]]]
 
 
 def pages(registry: Registry, facts: SiteFacts, read: ReadStatus, clock: Clock) -> dict[str, Handler]:
-    """Handlers by path. `read` gives what `/status.json` says."""
+    """Return handlers by path. `read` returns the content of `/status.json`."""
     return {
         STATUS: every_few_seconds(lambda found: status_page(registry, facts, found), read, clock),
         STATUS_JSON: every_few_seconds(as_json, read, clock),
@@ -31,7 +31,7 @@ def pages(registry: Registry, facts: SiteFacts, read: ReadStatus, clock: Clock) 
 
 
 def every_few_seconds(write: Callable[[dict[str, Any]], Document], read: ReadStatus, clock: Clock) -> Handler:
-    """Serves what is written from the status, and the same to everybody for `KEEP_S` seconds."""
+    """Serve a document written from the status, the same for every client for `KEEP_S` seconds."""
     one_at_a_time = anyio.Lock()
     kept: list[tuple[float, ServedDocument]] = []
 

@@ -1,4 +1,4 @@
-"""`/status.atom`: each time that a source went down or came back, as an Atom feed (RFC 4287)."""
+"""Writes `/status.atom`: an Atom feed (RFC 4287) of the times when a source went down or came back."""
 
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -8,14 +8,14 @@ from toolserver.registry.site_facts import ATOM, SERVICE, STATUS, STATUS_FEED, D
 
 WORDS = {"down": "is down", "back": "is back"}
 EXPLAINED = {
-    "down": "Three exchanges in a row failed, the last one with: {}. Tools answer from other sources, or from the last"
+    "down": "Three exchanges in a row failed; the last error was: {}. Tools answer from other sources, or from the last"
     " good data, marked stale.",
-    "back": "It answers again.",
+    "back": "The source answers again.",
 }
 
 
 def write_feed(facts: SiteFacts, status: dict[str, Any]) -> Document:
-    """The feed of what `status` knows. Without any change it is dated from the start of the service."""
+    """Return the feed of the changes in `status`. Without any change, its date is the start of the service."""
     changes = status["changes"]
     updated = changes[0]["at"] if changes else status["service"]["started_at"]
     entries = "".join(_write_entry(facts, change) for change in changes)

@@ -1,4 +1,4 @@
-"""/.well-known/x402.json: what can be paid for by x402, and how."""
+"""Writes /.well-known/x402.json: what can be paid for with x402, and how."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ PATH = "/.well-known/x402.json"
 
 
 def pages(terms: "X402Terms", registry: Registry) -> dict[str, Handler]:
-    """The handler by path, for a service that takes such payments."""
+    """Return the handler by path, for a service that accepts x402 payments."""
 
     def listed() -> "Document":
         from toolserver.x402.offers import document

@@ -1,4 +1,4 @@
-"""A service as the product puts it together, of parts that a test arranges: nothing on disk, no clock that runs."""
+"""Build a service as the product does, from parts that a test provides: nothing on disk, and no running clock."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +18,12 @@ from toolserver.upstream.reading import SourceReader
 FACTS = SiteFacts(base_url="https://data.example", source="data.example")
 
 
+def arrange_settings(**settings: Any) -> Settings:
+    """What is not given is as the product has it, but without limits and webhooks. To make them takes 3 ms."""
+    shared = {"data_dir": Path(), "webhooks": WebhookSettings(enabled=False), "limits": LimitSettings(enabled=False)}
+    return Settings(**(shared | settings))
+
+
 @asynccontextmanager
 async def arrange_service(
     registry: Registry,
@@ -27,10 +33,11 @@ async def arrange_service(
     transport: httpx.AsyncBaseTransport | None = None,
     reader: SourceReader | None = None,
     money: MoneyParts | None = None,
+    whole: Settings | None = None,
     **settings: Any,
 ) -> AsyncIterator[Service]:
-    """The service of a registry. What is not given is as the product has it, but without limits and webhooks."""
-    shared = {"data_dir": Path(), "webhooks": WebhookSettings(enabled=False), "limits": LimitSettings(enabled=False)}
+    """The service of a registry. Its settings are `whole`, or those that `arrange_settings` makes of the others."""
+    assert not (whole and settings), "settings beside whole ones would be ignored"
     parts = ServiceParts(
         facts=facts,
         registry=registry,
@@ -41,7 +48,7 @@ async def arrange_service(
         in_memory=True,
         background=False,
     )
-    async with Service.build(Settings(**(shared | settings)), parts) as service:
+    async with Service.build(whole or arrange_settings(**settings), parts) as service:
         yield service
 
 

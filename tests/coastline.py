@@ -1,4 +1,4 @@
-"""Writes the coastline of maps from Natural Earth's, simplified: `python -m tests.coastline land-110m.json`.
+"""Write the coastline of maps, simplified from Natural Earth's: `python -m tests.coastline land-110m.json`.
 
 The file is that of the npm package world-atlas: TopoJSON of Natural Earth's 1:110m land, which is in the public domain.
 """

@@ -1,4 +1,4 @@
-"""Fixtures that every test may use, and an account of what was skipped."""
+"""Provide the fixtures that every test may use, and report skipped tests."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from tests.size import EVERYTHING
 from tests.tools import desk
 from toolserver.settings import KEYS
 
-pytest_plugins = ["tests.cpu_time", "tests.sets", "tests.quick_files", "tests.redis_server"]
+pytest_plugins = ["tests.certificates", "tests.cpu_time", "tests.sets", "tests.quick_files", "tests.redis_server"]
 
 SHARED = Path(os.environ.get("UPSTREAM_SAMPLES", Path(__file__).resolve().parents[2] / "shared" / "upstreams"))
 RECURSION = sys.getrecursionlimit()

@@ -1,7 +1,7 @@
-"""The CPU seconds that a run of the fast set takes, by file, and the most it may take.
+"""Measure the CPU seconds of a run of the fast set, by file, and limit them.
 
-CPU time and not the clock's: it is nearly the same beside other work. A fixed piece of work, done in each process
-before and after its tests, says how fast this machine is; seconds are those of a machine that does it in `PIECE_S`.
+CPU time is nearly the same under other load, unlike wall time. A fixed piece of work, done in each process before and
+after its tests, measures how fast this machine is; seconds are those of a machine that does it in `PIECE_S`.
 """
 
 import gc
@@ -16,10 +16,12 @@ from typing import Any
 
 import pytest
 
+from tests.size import EVERYTHING
+
 BUDGET_S = 230.0  # on two cores, of which others use half, four minutes
 FAILS_S = 1.75 * BUDGET_S  # no run may fail only because its machine is slow in another way than the piece of work
 PIECE_S = 0.03
-SHOWN = 8
+SHOWN, SHOWN_OF_ALL = 8, 25
 START, HANDING_OUT = "start and collection", "handing out tests"
 
 SPENT = pytest.StashKey[Counter[str]]()
@@ -104,9 +106,15 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    spent, pieces = config.stash[SPENT], config.stash[PIECES]
     if config.stash[BUDGETED]:
-        for line in account(config.stash[SPENT], config.stash[PIECES]):
-            terminalreporter.write_line(line)
+        lines = account(spent, pieces)
+    elif EVERYTHING and not config.option.collectonly:
+        lines = [f"{total_s(spent, pieces):.0f} s of CPU; most of them:", *dearest(spent, pieces, SHOWN_OF_ALL)]
+    else:
+        lines = []
+    for line in lines:
+        terminalreporter.write_line(line)
 
 
 def total_s(spent: Mapping[str, float], pieces: Sequence[float]) -> float:
@@ -116,9 +124,15 @@ def total_s(spent: Mapping[str, float], pieces: Sequence[float]) -> float:
 
 def account(spent: Mapping[str, float], pieces: Sequence[float]) -> list[str]:
     """What was spent, of how much, and on which files."""
-    total, pace = total_s(spent, pieces), PIECE_S / fmean(pieces)
+    total = total_s(spent, pieces)
     advice = "make the dearest cheaper, or mark what is proved twice slow"
     over = f" - {'that is a failure' if total > FAILS_S else 'too much'}: {advice}" if total > BUDGET_S else ""
     head = f"{total:.0f} s of CPU of the {BUDGET_S:.0f} that the fast set may take{over}; most of them:"
-    most = sorted(spent.items(), key=lambda item: -item[1])[:SHOWN]
-    return [head, *(f"  {seconds * pace:6.1f}  {name}" for name, seconds in most)]
+    return [head, *dearest(spent, pieces, SHOWN)]
+
+
+def dearest(spent: Mapping[str, float], pieces: Sequence[float], count: int) -> list[str]:
+    """Return a line for each of the files that took most."""
+    pace = PIECE_S / fmean(pieces)
+    most = sorted(spent.items(), key=lambda item: -item[1])[:count]
+    return [f"  {seconds * pace:6.1f}  {name}" for name, seconds in most]

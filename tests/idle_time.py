@@ -1,7 +1,7 @@
-"""An event loop for which time passes only while it has nothing to do.
+"""Provide an event loop in which time passes only while it has nothing to do.
 
-A machine that is slow, or busy with something else, then makes no deadline pass and no spare source start: tests say
-how long things wait for one another, never how fast the machine is.
+A slow or busy machine then makes no deadline pass and starts no spare source. Tests show how long things wait for one
+another, regardless of the speed of the machine.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The network as an object: answers what is arranged, counts what is asked, refuses everything else."""
+"""Replace the network by an object that returns arranged answers, counts requests and refuses all others."""
 
 import json
 from collections.abc import Awaitable, Callable

@@ -1,6 +1,6 @@
-"""What the simulated upstreams answer, made once in a process: hundreds of tests ask for the same pages.
+"""Cache the answers of the simulated upstreams in a process: hundreds of tests request the same pages.
 
-A test that changes the code of a simulated upstream takes `MadePages` of its own.
+A test that changes the code of a simulated upstream uses its own `MadePages`.
 """
 
 from collections import OrderedDict

@@ -1,7 +1,7 @@
-"""A PostgreSQL for tests: the one that TEST_DATABASE_URL names, else one of our own, started when it is first needed.
+"""Provide a PostgreSQL for tests: the one that TEST_DATABASE_URL names, else our own, started at the first use.
 
-Each folder of a test is a schema of its own, so that what is opened again in the same folder has kept its content. The
-server of our own does not wait for the disk (`fsync=off`): no test pulls the plug of the machine.
+Each folder of a test is a schema, so that a ledger opened again in the same folder has kept its content. Our own server
+does not wait for the disk (`fsync=off`), since no test cuts the power of the machine.
 """
 
 import atexit

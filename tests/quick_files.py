@@ -1,7 +1,7 @@
-"""What makes files quick in tests: folders in memory, and new ledgers that are copies of one that was migrated.
+"""Make files fast in tests: folders in memory, and new ledgers copied from one that was migrated.
 
-Hundreds of tests open a ledger of their own. Step by step a new one takes 15 ms of CPU, and a disk syncs each step.
-Tests that start programs or measure time stand on the disk, as a service does; so does whoever has no memory to spare.
+Hundreds of tests open a new ledger. Migrating one step by step takes 15 ms of CPU, and a disk syncs each step. Tests
+that start programs or measure time use the disk, as a service does, and so do machines with little memory.
 """
 
 import functools

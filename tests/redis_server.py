@@ -1,4 +1,4 @@
-"""A Redis server of the tests' own, on a socket file, and memories that are shared through it."""
+"""Start a Redis server for the tests on a socket file, and build memories that are shared through it."""
 
 import itertools
 import shutil

@@ -1,7 +1,7 @@
-"""What the service must do: one sentence each, where it is promised, and an id that a test names with `@proves`.
+"""List what the service must do: one sentence each, its source, and an id that a test names with `@proves`.
 
-`tests/test_requirements.py` fails for a requirement that no test proves and for an id that does not stand here.
-`@proves("shape.*")` stands for every id that begins so; such a test takes its cases from `named("shape.")`.
+`tests/test_requirements.py` fails for a requirement that no test proves and for an id that is missing here.
+`@proves("shape.*")` covers every id with that beginning; the test takes its cases from `named("shape.")`.
 """
 
 from collections.abc import Callable

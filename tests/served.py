@@ -1,4 +1,4 @@
-"""The whole service in this process, REST and MCP and documents, on the simulated world: no socket, no real time."""
+"""Serve the whole service in this process (REST, MCP and documents) on the simulated world: no socket, no real time."""
 
 import functools
 from collections.abc import AsyncIterator

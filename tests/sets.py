@@ -1,10 +1,11 @@
-"""Which tests a run takes, in which order, on how many processes, and what it says of those it left out.
+"""Choose the tests of a run, their order and the number of processes, and report the tests left out.
 
 The fast set is every test but those marked `live` or `slow`; hypothesis tries few examples. With REQUIRE=all a run
-takes every test, with many examples. A run whose command line names files, `-m` or `-k` takes what it names.
+takes every test, with many examples. A run whose command line has files, `-m` or `-k` takes the tests that they select.
 """
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -32,6 +33,17 @@ FIRST = (
     "tests/tools/test_fault_matrix.py",
     "tests/ledger/test_simulation.py",
     "tests/tools/sources/test_damaged_rows.py",
+    "tests/live/browser/test_every_page.py",
+    "tests/live/test_recording.py",
+    "tests/hostile/test_allowance_kills.py",
+    "tests/hostile/test_operator_kills.py",
+    "tests/live/test_tokens.py",
+    "tests/live/test_shared_database.py",
+    "tests/live/test_shared_payments.py",
+    "tests/live/test_shared_limits.py",
+    "tests/live/test_shared_answers.py",
+    "tests/truth/test_truth.py",
+    "tests/ledger/test_operations.py",
 )
 # Files whose tests share nothing that is expensive to make: each test may run in another process.
 SPLIT = frozenset(
@@ -51,7 +63,7 @@ TOGETHER = ("tests/architecture/",)
 
 PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # both judge by the wall clock
 settings.register_profile("dev", max_examples=20, derandomize=True, database=None, **PATIENT)
-settings.register_profile("ci", max_examples=60, print_blob=True, **PATIENT)  # others in each run
+settings.register_profile("ci", max_examples=30, print_blob=True, **PATIENT)  # others in each run
 settings.register_profile("long", max_examples=1000, print_blob=True, **PATIENT)
 settings.load_profile("long" if LONG else "ci" if EVERYTHING else "dev")
 
@@ -104,6 +116,13 @@ class LongestFirst(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
     config.option.loadscopereorder = False
     return LongestFirst(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """With every test, half as many processes again as cores: tests of real servers wait for two seconds of five."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + cores // 2 if EVERYTHING else None
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,4 +1,4 @@
-"""What the specification says of the endpoints (SPEC 2.1, 4.1 and 4.2), as data: nothing here is read from the code."""
+"""Hold the specification of the endpoints (SPEC 2.1, 4.1 and 4.2) as data: nothing here is read from the code."""
 
 from typing import Any, NamedTuple
 

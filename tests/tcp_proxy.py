@@ -1,4 +1,4 @@
-"""A small proxy before a server, which cuts, slows and hangs connections as a network does. It runs on threads."""
+"""Run a small proxy in front of a server that cuts, slows and hangs connections as a network does. It uses threads."""
 
 import socket
 import threading

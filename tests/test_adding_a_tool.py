@@ -1,4 +1,4 @@
-"""docs/adding-a-tool.md and docs/changing-a-price.md, followed step by step in a copy of the tree."""
+"""Follow docs/adding-a-tool.md and docs/changing-a-price.md step by step in a copy of the tree."""
 
 import json
 import os

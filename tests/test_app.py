@@ -1,4 +1,4 @@
-"""The composition root: parts that are given take the place of those that would be made, and everything is closed."""
+"""Test the composition root: given parts replace those that it would make, and everything is closed."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""The names that programs import from `toolserver.client`."""
+"""Test the names that programs import from `toolserver.client`."""
 
 import catalog.client.clients
 import toolserver.client

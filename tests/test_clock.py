@@ -1,4 +1,4 @@
-"""Time as an object: the machine's, and one that only tests move."""
+"""Test time as an object: the machine's clock, and one that only tests move."""
 
 from datetime import UTC, datetime
 

@@ -1,6 +1,6 @@
-"""The public definition of every tool, one file each: a change is a diff that somebody reads.
+"""Compare the public definition of every tool with its file: a change becomes a diff that a person reviews.
 
-`UPDATE_CONTRACTS=1 make test ARGS=tests/test_contracts.py` writes the files anew.
+`UPDATE_CONTRACTS=1 make test ARGS=tests/test_contracts.py` updates the files.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The documents are complete, current, and lead somewhere."""
+"""Check that the documents are complete and current, and that their links work."""
 
 import inspect
 import os
@@ -294,7 +294,7 @@ def test_the_readme_fits_on_a_page_or_two_and_names_the_prices_of_the_registry()
     assert f"cost {prices[0]} or {prices[1]} credits a call" in text
     assert len(prices) == 2
     assert f"1 USD buys {CREDITS_PER_USD} credits" in text
-    assert f"one call per endpoint and {LimitFacts().free_spacing_s} seconds" in text
+    assert f"one call per endpoint every {LimitFacts().free_spacing_s} seconds" in text
 
 
 @pytest.mark.parametrize("parameter", ["format=openai", "format=raw", "format=gemini", "format=bedrock"])

@@ -1,4 +1,4 @@
-"""What a rejected call carries, and how its class declares its error code."""
+"""Test the content of a rejected call, and how its class declares its error code."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""What the commonest calls and refusals cost in function calls: a slow machine changes nothing of that.
+"""Count the function calls of the most common calls and refusals, which do not depend on the speed of the machine.
 
-Times are measured by `python -m bench.in_process`. A number here that has to grow says that every call got dearer.
+`python -m bench.in_process` measures times. If a number here has to grow, every call has become more expensive.
 """
 
 import json

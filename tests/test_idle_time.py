@@ -1,4 +1,4 @@
-"""The loop that tests run on: work costs it no time, waiting does."""
+"""Test the loop on which tests run: work takes none of its time, waiting does."""
 
 import time
 

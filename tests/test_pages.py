@@ -1,4 +1,4 @@
-"""Pages that tests make once are those that a world makes."""
+"""Check that cached pages equal those that a world makes."""
 
 from tests.pages import MadePages
 from toolserver.world.model import Ask, Edits, Reply, World

@@ -1,4 +1,4 @@
-"""What packages of tools import: the names of `toolserver` itself, and our own tools use no others."""
+"""Check what packages of tools import: the names of `toolserver` itself, and that our own tools use no others."""
 
 import ast
 import re

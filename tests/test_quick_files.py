@@ -1,4 +1,4 @@
-"""Files that tests make quickly are what a service makes slowly."""
+"""Check that the fast files of tests equal those that a service makes."""
 
 import sqlite3
 from contextlib import closing

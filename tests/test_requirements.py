@@ -1,4 +1,4 @@
-"""Every requirement is proved by a test, and every proof is of a requirement. Read from the text of the tests."""
+"""Check that a test proves every requirement, and that every proof names one. Both are read from the tests' text."""
 
 import ast
 import re

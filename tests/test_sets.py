@@ -1,4 +1,4 @@
-"""Which tests a run takes, and what it says of the others."""
+"""Test which tests a run takes, and what it reports about the others."""
 
 import os
 import re
@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests import sets
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULE = """
@@ -76,6 +78,8 @@ def test_where_everything_is_required_everything_runs(folder, words):
     said = ran(folder, *words, REQUIRE="all")
 
     assert "5 passed" in said
+    assert re.search(r"^\d+ s of CPU; most of them:$", said, re.MULTILINE)
+    assert re.search(r"^ +\d+\.\d  tests/test_one.py$", said, re.MULTILINE)
     assert "not in the fast set" not in said
 
 
@@ -85,3 +89,13 @@ def test_where_everything_is_required_everything_runs(folder, words):
 )
 def test_what_the_command_line_names_runs_whole(folder, words, count):
     assert f"{count} passed" in ran(folder, *words)
+
+
+@pytest.mark.parametrize(
+    ("everything", "cores", "workers"), [(True, 1, 1), (True, 2, 3), (True, 4, 6), (False, 2, None)]
+)
+def test_where_everything_is_required_there_are_more_processes_than_cores(monkeypatch, everything, cores, workers):
+    monkeypatch.setattr(sets, "EVERYTHING", everything)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)))
+
+    assert sets.pytest_xdist_auto_num_workers(None) == workers

@@ -1,4 +1,4 @@
-"""Settings: which of them win, what is refused, and where data live by default."""
+"""Test the settings: their precedence, the values that are refused, and the default data folder."""
 
 import os
 from pathlib import Path

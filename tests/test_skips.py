@@ -1,4 +1,4 @@
-"""What a run says of the tests it skipped, and that it fails for them when everything is required."""
+"""Test the report of skipped tests, and that a skip fails a run when everything is required."""
 
 import os
 import subprocess

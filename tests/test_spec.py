@@ -1,4 +1,4 @@
-"""The specification asked of the service as a caller would, where no other test has to ask the same."""
+"""Test the specification as a caller sees it, where no other test makes the same check."""
 
 import json
 import re

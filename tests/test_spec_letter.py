@@ -1,4 +1,4 @@
-"""The letter of the specification, asked over the wire: points that a reader of it would try one by one."""
+"""Test the letter of the specification over the wire: points that its readers would try one by one."""
 
 import re
 from datetime import datetime, timedelta

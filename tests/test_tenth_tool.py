@@ -1,4 +1,4 @@
-"""Adding a tool touches its own file and its source's: every face finds it, and nothing else had to change."""
+"""Check that adding a tool touches only its own file and its source's: every face finds it without other changes."""
 
 import json
 import subprocess

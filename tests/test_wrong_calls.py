@@ -1,6 +1,6 @@
-"""Calls that models try with names an argument does not have: refused on every face, with the name that it has.
+"""Test calls in which models use wrong argument names: every face refuses them and names the right argument.
 
-`wrong_calls.json`: the tool, the arguments, and the argument that was meant; null where the tool has none for it.
+`wrong_calls.json` has the tool, the arguments, and the argument that was meant, null where the tool has none.
 """
 
 import json

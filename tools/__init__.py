@@ -1,1 +1,1 @@
-"""The data: sources, tools and simulated providers. It knows no transport and no billing."""
+"""Hold the data side: sources, tools and simulated providers, independent of transports and billing."""

@@ -1,33 +1,33 @@
-"""The engine, and at this address all that a package of tools is written with.
+"""The engine. This module exports every name that a package of tools is written with.
 
     from toolserver import Get, HostGroup, Licence, Payload, Source, ToolContext, tool
 
-- Tools: `tool` makes an async function a tool, of a `Tier`; it is given a `ToolContext`. A premium tool names the free
-  tool next to it by the tag `FREE_SIBLING`.
-- Pages: a `CardValue` is the value of an answer that its card shows, a `Picture` how its page draws it.
+- Tools: `tool` makes an async function a tool of a `Tier`; the function gets a `ToolContext`. A premium tool names its
+  nearest free tool with the tag `FREE_SIBLING`.
+- Pages: a `CardValue` is the value of an answer that its card shows; a `Picture` says how its page draws the answer.
 - Answers: models derive from `Payload` (or `TopLevel`, `Sparse`); times are `Timestamp`, written by `iso`.
-- Fallbacks: `via` makes a `Fallback`, one way to get a value, of a source; a fallback of your own is given a
-  `FallbackReader`, of which `read_all`, `read_any` and `read_beside` read several sources. `convert_fallback`,
+- Fallbacks: `via` makes a `Fallback` (one way to get a value) from a source. Your own fallback gets a
+  `FallbackReader`; `read_all`, `read_any` and `read_beside` use it to read several sources. `convert_fallback`,
   `delay_second` and `limit_time` change fallbacks. `read_sections` reads `Sections` side by side. `SourceNote` is an
   entry of `_meta.sources[]`.
-- Memory: `ctx.history` is a `TimeSeriesStore`, which also holds `Ring`s.
-- Sources: a `Source` has a request (`Get`, `Post` or `Connect`, or a function that is given the `Keys` that are set),
-  a `Licence`, a `HostGroup`, perhaps a `Gauge`, and a `Proof` of life where it may be empty; sizes are in
-  `MIB`. A parser of a list passes its rows through `read_rows`, which leaves out and counts what cannot be read.
+- Memory: `ctx.history` is a `TimeSeriesStore`, which also has `Ring`s.
+- Sources: a `Source` has a request (`Get`, `Post` or `Connect`, or a function that gets the `Keys` that are set),
+  a `Licence`, a `HostGroup`, optionally a `Gauge`, and a `Proof` of life if its answer may be empty; sizes are in
+  `MIB`. A parser of a list passes its rows through `read_rows`, which skips and counts unreadable rows.
   `read_xml` reads XML without document types.
 - Errors of a source derive from `SourceError`: `SourceChanged`, `SourceDown`, `SourceEmpty`, `SourceExcluded`,
   `SourceFrozen`, `SourceLimited`, `SourceRefused`, `SourceUnproved`, `SourceUnusable`.
-- Lists: a tool that has one takes a `limit`, bounded by `up_to`, and where it is long a `Cursor`; `ctx.page` cuts it.
-- A call is refused by raising `InvalidArguments` or `NotFound`; `is_public` judges an IP address that a caller names,
-  `find_word` finds a name that a caller spelled in another case, `find_similar` those that a wrong one is like.
-- Sales, for the payment tools: a `Claim`, `atomic` units of USDC, and `CREDIT_PRICE`, the price of a credit in words.
+- Lists: a tool with a list takes a `limit`, bounded by `up_to`, and for a long list a `Cursor`; `ctx.page` cuts it.
+- A tool refuses a call by raising `InvalidArguments` or `NotFound`. `is_public` checks an IP address from a caller,
+  `find_word` finds a name that a caller spelled in another case, `find_similar` finds names similar to a wrong one.
+- Sales, for the payment tools: a `Claim`, `atomic` units of USDC, and `CREDIT_PRICE`, the price of a credit as text.
 - Allowances, for the account tools: an `AllowanceWish` becomes one, shown as `AllowanceDetails`.
-- Statements, for the account tools: a `StatementRange` is read as `StatementLine`s.
+- Statements, for the account tools: a `StatementRange` selects `StatementLine`s.
 - Webhooks, for the account tools: a `SubscriptionRequest` with its `ConditionInput` becomes a `WebhookSubscription`,
   each delivery of which is a `WebhookFire`.
 
 A simulated provider also imports `toolserver.world.model`. Every other module is internal and may change at any time.
-The names are loaded at their first use, so that `import toolserver` costs nothing.
+Names are loaded on first use, so that `import toolserver` costs nothing.
 """
 
 from importlib import import_module
@@ -133,7 +133,7 @@ _HOME = {
 }
 _MODULES = {name: module for module, names in _HOME.items() for name in names.split()}
 
-if not TYPE_CHECKING:  # a type checker must not take every name for one of ours
+if not TYPE_CHECKING:  # a type checker must not believe that every name exists
 
     def __getattr__(name: str) -> object:
         if name not in _MODULES:

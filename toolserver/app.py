@@ -1,7 +1,7 @@
-"""The composition root: from settings to a running service, and from that to an ASGI callable.
+"""The composition root: makes a running service from settings, and an ASGI callable from the service.
 
-`Service.build` is the only place where the parts of a service are put together: `serve`, `demo`, `stdio`, `call`,
-`doctor` and the tests all use it. Nothing below this module imports it, and only it imports the faces.
+Only `Service.build` assembles the parts of a service: `serve`, `demo`, `stdio`, `call`, `doctor` and the tests all use
+it. No lower module imports this one, and only this module imports the faces.
 """
 
 import functools
@@ -73,33 +73,33 @@ LOCAL = "http://127.0.0.1:8080"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceParts:
-    """Parts that take the place of those a service makes from its settings. Each is optional.
+    """Parts that replace those that a service makes from its settings. Each is optional.
 
-    A test of a face gives a registry, a `ManualClock`, an httpx transport and `in_memory=True, background=False`.
+    A test of a face passes a registry, a `ManualClock`, an httpx transport and `in_memory=True, background=False`.
     """
 
     base_url: str | None = None
-    """The public address, where it is known only once a port is bound."""
+    """The public address, if it is known only after a port is bound."""
     facts: SiteFacts | None = None
-    """What documents say about this server, in place of what the settings and `base_url` say."""
+    """What documents say about this server, instead of the settings and `base_url`."""
     registry: Registry | None = None
     clock: Clock | None = None
     transport: Any = None
     """An `httpx.AsyncBaseTransport` that all requests to upstreams go through."""
     reader: SourceReader | None = None
-    """Takes the place of the source cache, and so of everything that would ask an upstream."""
+    """Replaces the source cache, and with it everything that would query an upstream."""
     money: MoneyParts | None = None
-    """Opened and closed by the caller. None opens those of the data directory, or those of `memory_money`."""
+    """The accounts, opened and closed by the caller. None opens those of the data directory or of `memory_money`."""
     in_memory: bool = False
-    """Whether nothing is stored: no answers on disk, and a ledger that ends with the process."""
+    """True to store nothing: no answers on disk, and a ledger that ends with the process."""
     deliver: bool = False
-    """Whether due webhooks are delivered, which only a server does."""
+    """True to deliver due webhooks, which only a server does."""
     is_stopping: Callable[[], bool] = lambda: False
-    """Whether the server is being stopped, so that `/readyz` says so."""
+    """Returns True while the server shuts down, so that `/readyz` can say so."""
     record: RecordExchange | None = None
-    """Is given every exchange with an upstream."""
+    """Called with every exchange with an upstream."""
     background: bool = True
-    """Whether sources are kept warm, followed tools composed again and usage counts stored by themselves."""
+    """True to keep sources warm, recompose followed tools and store usage counts automatically."""
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ class Service:
     @classmethod
     @asynccontextmanager
     async def build(cls, settings: Settings, parts: "ServiceParts | None" = None) -> AsyncIterator["Service"]:
-        """A service that runs until the block is left; what is under way is then finished and stored within seconds.
+        """Run a service until the block ends. Work in progress is then finished and stored within seconds.
 
         Raises:
             OtherWorld, LedgerLost, NewerDatabase, ForeignDatabase, MigrationChanged, KeyFileBroken, NotAnAccountKey,
@@ -141,7 +141,7 @@ class Service:
         metrics, usage = Metrics(), Usage(clock.now)
         async with AsyncExitStack() as stack:
             open_ = stack.enter_async_context
-            if isinstance(clock, FollowedClock) and settings.upstream.via is not None:  # before anybody looks at it
+            if isinstance(clock, FollowedClock) and settings.upstream.via is not None:  # before anything reads it
                 await (await open_(open_tasks())).start(follow, clock, settings.upstream.via)
             money = await open_(_open_money(settings, parts, clock, facts))
             store = None if parts.in_memory else await open_(open_store(settings, clock))
@@ -167,7 +167,7 @@ class Service:
                     store.save_usage(usage.rows())
 
     async def _start(self, store: PersistentCache | None, parts: ServiceParts, oauth: OAuthService | OAuthOff) -> None:
-        """Start what the service does by itself."""
+        """Start the background tasks of the service."""
         self.oauth = oauth
         if isinstance(oauth, OAuthService):
             self.facts = replace(self.facts, oauth=True)
@@ -184,7 +184,7 @@ class Service:
         start_composing(self.tasks, self.registry, self.cache, self.pipeline, self.live, self.memory)
 
     def mcp_endpoint(self, *, everything: bool = False) -> McpEndpoint:
-        """MCP over HTTP as one ASGI callable. `everything` adds the MCP conformance fixtures."""
+        """Return MCP over HTTP as one ASGI callable. `everything` adds the MCP conformance fixtures."""
         return McpEndpoint(
             self.registry,
             self.pipeline,
@@ -198,20 +198,20 @@ class Service:
         )
 
     def web_app(self, *, everything: bool = False) -> Face:
-        """REST, MCP over HTTP and the pages as one ASGI callable. `everything` adds the MCP conformance fixtures."""
+        """Return REST, MCP over HTTP and the pages as one ASGI callable. `everything` adds MCP conformance fixtures."""
         mcp = self.mcp_endpoint(everything=everything)
         known: dict[str, Any] = {"facts": self.facts, "clock": self.clock, "addresses": self.addresses}
         known["body_limit"] = self.settings.limits.body_bytes
         return Face(self.registry, self.pipeline, pages=_page_handlers(self), mounted=self._mount(mcp), **known)
 
     def operators_app(self) -> OperatorsFace:
-        """The page for those who run the service, as an ASGI callable for the address of the metrics."""
+        """Return the operators' page as an ASGI callable for the address of the metrics."""
         store, host = None if self.webhooks is None else self.webhooks.store, self.settings.metrics.host
         report = OperatorReport(self.settings, self.money, self.status, self.fetcher, store, self.clock)
         return OperatorsFace(self.facts, report.read, self.clock, bound_to=host, is_private=is_loopback(host))
 
     def _mount(self, mcp: McpEndpoint) -> dict[str, Any]:
-        """What answers a path of its own, by path."""
+        """Return the ASGI callables that answer a whole path, by path."""
         mounted: dict[str, Any] = {"/api/mcp": mcp, "/api/mcp/": mcp}
         limits, via = self.pipeline.personal, self.settings.upstream.via
         mounted |= mount_buying(self.facts, self.money.payments, via, limits, self.addresses)
@@ -241,7 +241,7 @@ def _open_oauth(service: Service) -> AbstractAsyncContextManager[OAuthService | 
 class App:
     """The ASGI callable: builds the service with the server's lifespan, then hands every request to its web app.
 
-    `failure` says why the service could not be started.
+    `failure` says why the service could not start.
     """
 
     def __init__(
@@ -288,7 +288,7 @@ class App:
 
 @functools.lru_cache(maxsize=2)
 def write_site_documents(registry: Registry, facts: SiteFacts) -> Mapping[str, Document]:
-    """Every document that depends on nothing but the registry and the facts, by path. Kept, since it takes long."""
+    """Return every document that depends only on the registry and the facts, by path. Cached, since it is slow."""
     from catalog import hosts, llms_txt
     from rest_bridge.documents import documents
 
@@ -298,7 +298,7 @@ def write_site_documents(registry: Registry, facts: SiteFacts) -> Mapping[str, D
 
 
 def _page_handlers(service: Service) -> dict[str, Any]:
-    """Every page and document of a service, by path."""
+    """Return every page and document of a service, by path."""
     registry, facts = service.registry, service.facts
 
     def tool_definitions(given: Mapping[str, str]) -> Document:

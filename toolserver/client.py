@@ -6,9 +6,9 @@
         answer = client.weather(place="Paris")
         print(answer.payload["data"])
 
-Each tool is a method, with the types that the registry gives it; `call` takes the name of a tool and a dict. A refusal
-is raised as the exception of its error code (`toolserver.errors`), a service that cannot be reached as `Unreachable`.
-It is written beside what else the registry is written out as: `catalog.client`.
+Each tool is a method with the types from the registry; `call` takes the name of a tool and a dict. A refusal is raised
+as the exception of its error code (`toolserver.errors`), and an unreachable service as `Unreachable`. The code is in
+`catalog.client`, next to the other forms in which the registry is written.
 """
 
 from catalog.client.answer import ToolAnswer

@@ -1,4 +1,4 @@
-"""Time as an object, so that tests, the demo and the simulated world can move it."""
+"""Provides time as an object, so that tests, the demo and the simulated world can move it."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -9,22 +9,22 @@ import anyio.lowlevel
 
 
 class Clock(Protocol):
-    """Wall time for what is shown and stored, monotonic seconds for what is measured."""
+    """Wall time to show and store, monotonic seconds to measure."""
 
     def now(self) -> datetime:
-        """The current time, UTC."""
+        """Return the current time in UTC."""
         ...
 
     def time(self) -> float:
-        """The same as epoch seconds."""
+        """Return the current time in epoch seconds."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Return seconds that never decrease."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait so long by this clock."""
+        """Wait `seconds` by this clock."""
         ...
 
 
@@ -45,7 +45,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only when told to, or when somebody sleeps by it: that takes no real time."""
+    """A clock that moves only on request or when a caller sleeps by it, which takes no real time."""
 
     def __init__(self, start: datetime) -> None:
         self._now = start

@@ -1,7 +1,7 @@
 """The errors that callers see.
 
-`CallRejected` is a call that gets no payload: each subclass is one error code with its HTTP status and the text of its
-page, and `registry/error_codes` makes the table of all codes from them. What goes wrong with an upstream is in
+`CallRejected` is raised for a call that gets no payload. Each subclass is one error code with its HTTP status and the
+text of its page, and `registry/error_codes` builds the table of all codes from them. Errors of upstreams are in
 `upstream/source_errors`.
 """
 
@@ -13,11 +13,11 @@ class ToolserverError(Exception):
 
 
 class CallRejected(ToolserverError):
-    """A call that gets no payload. Faces turn it into problem+json, or into a tool result with `isError`.
+    """A call that gets no payload. Faces turn it into problem+json or into a tool result with `isError`.
 
-    A subclass declares one error code. Its docstring is what the page of the code says under "What happened", `advice`
-    what it says under "What to do"; `members` names the extra members of the body, and `topic` the part of the
-    service that the code belongs to. docs/adding-an-error.md goes through the steps.
+    A subclass declares one error code. On the page of the code, its docstring is the text under "What happened" and
+    `advice` the text under "What to do". `members` names the extra members of the body, and `topic` the part of the
+    service that the code belongs to. docs/adding-an-error.md describes the steps.
     `abstract=True` is for a class that only groups others and is never raised.
     """
 
@@ -30,7 +30,7 @@ class CallRejected(ToolserverError):
     meaning: ClassVar[str]  # the docstring on one line
     members: ClassVar[tuple[str, ...]] = ()
     topic: ClassVar[Literal["request", "paid_call", "purchase", "x402"]] = "request"
-    next_tool: ClassVar[str | None] = None  # the tool to call next, where one helps
+    next_tool: ClassVar[str | None] = None  # the tool to call next, if one helps
 
     def __init__(self, detail: str, *, headers: dict[str, str] | None = None, **extra: Any) -> None:
         super().__init__(detail)
@@ -40,12 +40,12 @@ class CallRejected(ToolserverError):
 
     @property
     def retry_after_s(self) -> float | None:
-        """Seconds after which the same call may succeed, where that is known."""
+        """Seconds after which the same call may succeed, or None if not known."""
         said = self.extra.get("retry_after_seconds")
         return float(said) if isinstance(said, int | float) else None
 
     def __init_subclass__(cls, *, abstract: bool = False) -> None:
-        """Enter the error code into `declared`. Raises TypeError, naming what the class forgets to declare."""
+        """Enter the error code into `declared`. Raise TypeError naming what the class does not declare."""
         if abstract:
             return
         missing = [name for name in ("code", "advice") if name not in vars(cls)]
@@ -62,7 +62,9 @@ class InvalidArguments(CallRejected):
     """An argument is unknown, missing, of the wrong type, out of range or not one of the allowed values."""
 
     code, status, title = "invalid_arguments", 400, "Invalid arguments"
-    advice = "Read `errors`: each entry names the argument and what is wrong. Nothing was run and nothing charged."
+    advice = (
+        "Read `errors`: each entry names an argument and what is wrong with it. Nothing was run and nothing charged."
+    )
     members = ("errors", "valid_arguments", "did_you_mean", "example")
 
 
@@ -74,34 +76,34 @@ class InvalidJson(CallRejected):
 
 
 class PaymentRequired(CallRejected, abstract=True):
-    """A paid call that cannot be paid for. Its six subclasses are the codes of the specification."""
+    """A paid call without valid payment. Its six subclasses are the codes of the specification."""
 
     status, title, topic = 402, "Payment required", "paid_call"
 
 
 class MissingToken(PaymentRequired):
-    """The call needs a bearer token and none was sent."""
+    """The call needs a bearer token, but none was sent."""
 
     code, next_tool = "missing_token", "payment_buy_credits"
     advice = "Send `Authorization: Bearer svc_live_…`. A token comes with the first purchase of credits."
 
 
 class InvalidToken(PaymentRequired):
-    """The token has the wrong form or is not known here."""
+    """The token is malformed or unknown to this service."""
 
     code = "invalid_token"
-    advice = "Check that the whole token was copied: `svc_live_` and 64 hexadecimal digits."
+    advice = "Check that you copied the whole token: `svc_live_` followed by 64 hexadecimal digits."
 
 
 class RevokedToken(PaymentRequired):
     """The token was revoked, by the operator or because its payment was undone on the chain."""
 
     code, next_tool = "expired", "payment_buy_credits"
-    advice = "Buy a new pack; the old token does not come back."
+    advice = "Buy a new pack. A revoked token cannot be restored."
 
 
 class InsufficientCredits(PaymentRequired):
-    """The token is good, but holds fewer credits than the call costs, or is an allowance and `cap` would be crossed."""
+    """The token is valid but has fewer credits than the call costs, or the call would exceed `cap` of an allowance."""
 
     code, next_tool = "insufficient_credits", "payment_buy_credits"
     advice = "Buy credits, or call a cheaper or free tool. Nothing was run and nothing charged."
@@ -117,22 +119,22 @@ class BillingUnavailable(PaymentRequired):
 
 
 class UnpaidCall(PaymentRequired):
-    """The call has to be paid for."""
+    """This call requires payment."""
 
     code = "payment_required"
-    advice = "Follow `signup`: it leads to the prices and to the ways to pay."
+    advice = "Follow `signup` to the prices and the ways to pay."
 
 
 class NotFound(CallRejected):
-    """There is nothing at this address, or the identifier belongs to nobody you can act for."""
+    """There is nothing at this address, or the identifier does not belong to your token."""
 
     code, status, title = "not_found", 404, "Not found"
-    advice = "Look at `did_you_mean` and at the catalogue behind `catalog`."
+    advice = "Check `did_you_mean` and the catalogue at `catalog`."
     members = ("did_you_mean", "catalog")
 
 
 class MethodNotAllowed(CallRejected):
-    """The address exists, but not for this HTTP method."""
+    """The address exists but does not accept this HTTP method."""
 
     code, status, title = "method_not_allowed", 405, "Method not allowed"
     advice = "Use one of the methods in the `Allow` header."
@@ -145,52 +147,52 @@ class PaymentRefused(CallRejected, abstract=True):
 
 
 class PaymentPending(PaymentRefused):
-    """The transfer is not yet seen, or not yet confirmed often enough."""
+    """The transfer was not found yet, or does not have enough confirmations yet."""
 
     code, title, next_tool = "payment_pending", "Payment pending", "payment_confirm"
-    advice = "Wait as long as `Retry-After` says, then confirm again with the same hash and memo."
+    advice = "Wait for `Retry-After` seconds, then confirm again with the same hash and memo."
     members = ("confirmations", "required", "retry_after_seconds")
 
 
 class NoMatchingTransfer(PaymentRefused):
-    """The transaction holds no USDC transfer to the address of this purchase."""
+    """The transaction contains no USDC transfer to the address of this purchase."""
 
     code, title = "no_matching_transfer", "No matching transfer"
-    advice = "Check the hash, the chain, the token and the address that the quote named."
+    advice = "Check the hash, the chain, the token and the address against the quote."
 
 
 class BelowMinimum(PaymentRefused):
-    """Less than the smallest purchase arrived."""
+    """The amount that arrived is less than the smallest purchase."""
 
     code, title = "below_minimum", "Below the minimum"
     advice = "Pay at least 1 USD in a single transfer."
 
 
 class AlreadyCredited(PaymentRefused):
-    """This purchase or this transaction has been turned into credits before."""
+    """This purchase or this transaction has already been credited."""
 
     code, title = "already_credited", "Already credited"
     advice = "Use the token that the first confirmation returned."
 
 
 class PayerProofRequired(PaymentRefused):
-    """The purchase has a shared address or a `claim_challenge`, and nothing shows that it is yours."""
+    """The purchase has a shared address or a `claim_challenge`, and the request does not prove that it is yours."""
 
     code, title = "payer_proof_required", "Proof of the payer required"
-    advice = "Confirm again with what `detail` asks for: a `payer_signature`, or the `claim_verifier` of the challenge."
+    advice = "Confirm again with the proof that `detail` asks for: `payer_signature` or `claim_verifier`."
 
 
 class PaymentUsed(CallRejected):
-    """This signed payment (x402) has bought what `detail` names, and the time in which it is answered again is over. Or
-    its authorisation was used before for something that this service does not know.
+    """This signed payment (x402) has already paid for what `detail` names, and the time for repeating that answer has
+    ended. Or its authorisation was used before, for something unknown to this service.
     """
 
     code, status, title, topic = "payment_used", 409, "Payment used", "x402"
-    advice = "Call without a payment to be offered what to sign for another call. This payment buys nothing more."
+    advice = "Call without a payment to get an offer to sign for another call. This payment cannot buy anything else."
 
 
 class PayloadTooLarge(CallRejected):
-    """The request body is larger than this service reads."""
+    """The request body is larger than this service accepts."""
 
     code, status, title = "payload_too_large", 413, "Payload too large"
     advice = "Send at most `limit_bytes` bytes."
@@ -198,14 +200,14 @@ class PayloadTooLarge(CallRejected):
 
 
 class UnsupportedMediaType(CallRejected):
-    """The request says that its body is something other than JSON."""
+    """The `Content-Type` of the request body is not JSON."""
 
     code, status, title = "unsupported_media_type", 415, "Unsupported media type"
     advice = "Send `Content-Type: application/json`."
 
 
 class SubscriptionConflict(CallRejected):
-    """The webhook subscriptions of this token do not allow it: too many are active or kept, or one was cancelled."""
+    """The webhook subscriptions of this token forbid it: too many are active or kept, or this one was cancelled."""
 
     code, status, title, topic = "subscription_conflict", 409, "Subscription conflict", "paid_call"
     advice = "List the subscriptions and cancel one, or wait `retry_after_seconds` if it is given. Nothing was charged."
@@ -213,46 +215,46 @@ class SubscriptionConflict(CallRejected):
 
 
 class AllowanceConflict(CallRejected):
-    """The allowances of this token do not allow it: 100 are live, it was revoked, or the token is one itself."""
+    """The allowances of this token forbid it: 100 are live, this one was revoked, or the token is an allowance."""
 
     code, status, title, topic = "allowance_conflict", 409, "Allowance conflict", "paid_call"
-    advice = "List the allowances and revoke one. Allowances are managed with the token whose credits they spend."
+    advice = "List the allowances and revoke one. Manage allowances with the token whose credits they spend."
 
 
 class IdempotencyConflict(CallRejected):
-    """The same `Idempotency-Key` was used before, with other arguments."""
+    """The same `Idempotency-Key` was already used with other arguments."""
 
     code, status, title, topic = "idempotency_conflict", 422, "Idempotency conflict", "paid_call"
-    advice = "Use a new key for a new call, and repeat a key only to repeat the very same call."
+    advice = "Use a new key for a new call, and reuse a key only to repeat exactly the same call."
 
 
 class RateLimited(CallRejected):
-    """More calls were made than the limit named in `limit` allows."""
+    """The client exceeded the limit named in `limit`."""
 
     code, status, title = "rate_limited", 429, "Rate limit exceeded"
     advice = (
         "`detail` names the rule and what helps. Wait `retry_after_seconds`, then call again. There is no penalty for a"
-        " call that was refused."
+        " refused call."
     )
     members = ("retry_after_seconds", "limit")
 
 
 class InternalError(CallRejected):
-    """Something failed on our side."""
+    """An internal error occurred in the service."""
 
     code, status, title = "internal_error", 500, "Internal error"
     advice = "Try again; if the error persists, tell the operator the `request_id`. Nothing was charged."
 
 
 class NotSupported(CallRejected):
-    """This service could do it, but the service that keeps the ledger cannot."""
+    """This service supports the request, but the service that keeps the ledger does not."""
 
     code, status, title, topic = "not_supported", 501, "Not supported", "paid_call"
-    advice = "Ask the operator, or the service that sells the credits, about it. Trying again does not help."
+    advice = "Ask the operator or the service that sells the credits. Retrying does not help."
 
 
 class UpstreamUnavailable(CallRejected):
-    """No section of a premium answer could be composed, because none of its sources answered."""
+    """No section of the premium answer could be composed, because none of its sources answered."""
 
     code, status, title, topic = "upstream_unavailable", 503, "Upstream unavailable", "paid_call"
     advice = "Wait as long as `Retry-After` says, then call again. Nothing was charged."
@@ -260,10 +262,10 @@ class UpstreamUnavailable(CallRejected):
 
 
 class ChainUnavailable(CallRejected):
-    """The chain that payments are made on cannot be read at the moment."""
+    """The payment chain cannot be read at the moment."""
 
     code, status, title, topic = "chain_unavailable", 503, "Chain unavailable", "purchase"
-    advice = "Wait as long as `Retry-After` says, then repeat the request. A payment that was made is not lost."
+    advice = "Wait as long as `Retry-After` says, then repeat the request. No payment is lost."
     members = ("retry_after_seconds",)
 
 
@@ -276,15 +278,15 @@ class StorageUnavailable(CallRejected):
 
 
 class TookTooLong(StorageUnavailable, abstract=True):
-    """A call about purchases, credits or subscriptions that did not end in time: a matter of load or of a slow disk."""
+    """A call about purchases, credits or subscriptions that did not finish in time because of load or a slow disk."""
 
     def __init__(self, retry_s: int = 5) -> None:
-        told = "This took too long; nothing is known to have been done."
+        told = "The request timed out. It is not known whether anything was done."
         super().__init__(told, headers={"Retry-After": str(retry_s)}, retry_after_seconds=retry_s)
 
 
 class ShuttingDown(CallRejected):
-    """The server is being stopped and takes no new requests."""
+    """The server is shutting down and accepts no new requests."""
 
     code, status, title = "shutting_down", 503, "Shutting down"
     advice = "Wait as long as `Retry-After` says, then send the request again on a new connection."
@@ -292,19 +294,19 @@ class ShuttingDown(CallRejected):
 
 
 class SalesCeilingReached(CallRejected):
-    """The payment would cross a ceiling of what is sold in an hour or a day without a person looking."""
+    """The payment would exceed a ceiling on automatic sales in an hour or a day."""
 
     code, status, title, topic = "sales_ceiling_reached", 503, "Sales ceiling reached", "x402"
-    advice = "Nothing was taken. Wait as long as `Retry-After` says, or ask the operator."
+    advice = "Nothing was taken. Wait for `Retry-After` seconds, or ask the operator."
     members = ("retry_after_seconds",)
 
 
 class SettlementPending(CallRejected):
-    """A signed payment (x402) was handed on, and it is not known yet whether it was made."""
+    """A signed payment (x402) was submitted, and it is not known yet whether it was made."""
 
     code, status, title, topic = "settlement_pending", 503, "Settlement pending", "x402"
     advice = (
-        "Wait as long as `Retry-After` says, then send the very same `PAYMENT-SIGNATURE` again: it is not made twice."
-        " Do not sign another one."
+        "Wait for `Retry-After` seconds, then send exactly the same `PAYMENT-SIGNATURE` again. It is not charged twice."
+        " Do not sign another payment."
     )
     members = ("retry_after_seconds",)

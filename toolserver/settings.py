@@ -1,4 +1,4 @@
-"""Every setting, with its default and its meaning. Flags win over the environment, which wins over toolserver.toml."""
+"""Define every setting. Flags take precedence over the environment, and the environment over toolserver.toml."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from toolserver.settings_parts import (
+from toolserver.core.settings_groups import (
     LedgerSettings,
     OAuthSettings,
     PaymentSettings,
@@ -61,7 +61,7 @@ class UpstreamSettings(SettingsPart):
         None, description="Contact address in the User-Agent; some public services refuse requests without one"
     )
     hedge_after_s: float = Field(
-        2.5, gt=0, description="Seconds without an answer after which the next source is asked too"
+        2.5, gt=0, description="Seconds without an answer after which the next source is requested too"
     )
 
     @field_validator("via")
@@ -77,7 +77,8 @@ class SourceSettings(SettingsPart):
 
     keys: dict[str, SecretStr] = Field({}, description=f"API keys by name, all optional: {', '.join(KEYS)}")
     licence_policy: Literal["any", "no_forbidden", "commercial"] = Field(
-        "any", description="any: all; no_forbidden: without those that bar redistribution; commercial: free use only"
+        "any",
+        description="any: all; no_forbidden: none that prohibit redistribution; commercial: only those free to use",
     )
 
 
@@ -91,8 +92,8 @@ class LimitSettings(SettingsPart):
     )
     spacing_scope: Literal["endpoint", "question"] = Field(
         "endpoint",
-        description="What spacing counts for callers without a token: calls of an endpoint, or calls with the same"
-        " arguments. Callers with a token are spaced by arguments, at most 12 different ones in the same time",
+        description="What spacing_s applies to for callers without a token: calls to one endpoint, or calls with the"
+        " same arguments. For callers with a token: calls with the same arguments, at most 12 different ones at a time",
     )
     personal_per_minute: int = Field(60, ge=1, description="Payment, receipt and account calls per minute and client")
     premium_per_minute: int = Field(600, ge=1, description="Premium calls per minute and token")
@@ -103,23 +104,27 @@ class LimitSettings(SettingsPart):
     )
     trusted_proxies: list[str] = Field([], description="Networks of proxies whose X-Forwarded-For is trusted")
     body_bytes: int = Field(65_536, ge=1024, description="Largest request body in bytes")
-    connections: int = Field(4096, ge=8, description="Most open connections; file descriptors may allow fewer")
+    connections: int = Field(
+        4096, ge=8, description="Maximum of open connections; the limit of file descriptors may be lower"
+    )
     connections_per_client: int = Field(
-        256, ge=1, description="Most open connections per client, except for trusted proxies"
+        256, ge=1, description="Maximum of open connections per client, except for trusted proxies"
     )
     head_s: float = Field(10, gt=0, description="Seconds for a request line and its headers to arrive")
     body_s: float = Field(20, gt=0, description="Seconds for a request body to arrive")
     idle_s: float = Field(75, gt=0, description="Seconds that a connection stays open between requests")
     write_s: float = Field(60, gt=0, description="Seconds for a client to read what was sent to it")
-    clients: int = Field(200_000, ge=100, description="Clients counted per limit; beyond, the oldest is dropped")
+    clients: int = Field(200_000, ge=100, description="Clients counted per limit; beyond that, the oldest is dropped")
 
 
 class McpSettings(SettingsPart):
     """The MCP endpoint."""
 
-    allowed_hosts: list[str] = Field([], description="Further Host names that are answered on loopback")
-    allowed_origins: list[str] = Field([], description="Further browser origins that are answered on loopback")
-    strict_versions: bool = Field(False, description="Refuse modern messages under a legacy version header")
+    allowed_hosts: list[str] = Field([], description="Additional Host names that are accepted on loopback")
+    allowed_origins: list[str] = Field([], description="Additional browser origins that are accepted on loopback")
+    strict_versions: bool = Field(
+        False, description="Refuse messages of the modern protocol that carry a legacy version header"
+    )
 
 
 class LogSettings(SettingsPart):
@@ -132,7 +137,7 @@ class LogSettings(SettingsPart):
 
 
 class ProbeSettings(SettingsPart):
-    """The hosts that internet_pulse measures."""
+    """The hosts that internet_pulse probes."""
 
     targets: dict[str, str] = Field(
         {
@@ -151,13 +156,13 @@ class ProbeSettings(SettingsPart):
 class OnchainSettings(SettingsPart):
     """How much of Ethereum premium_whales and premium_exchange_flows read."""
 
-    blocks: int = Field(5, ge=1, le=20, description="How many of the newest blocks are read, 12 seconds each")
+    blocks: int = Field(5, ge=1, le=20, description="Number of newest blocks to read, 12 seconds each")
 
 
 class WebhookSettings(SettingsPart):
     """Push delivery of premium payloads."""
 
-    enabled: bool = Field(True, description="Take subscriptions and deliver them")
+    enabled: bool = Field(True, description="Accept subscriptions and deliver webhooks")
     allow_loopback: bool = Field(
         False, description="For development: also deliver to this machine, at any port and without TLS"
     )
@@ -182,19 +187,21 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="Address to listen on")
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 picks a free one")
-    base_url: str | None = Field(None, description="Public address, with which every URL in answers starts")
+    base_url: str | None = Field(None, description="Public address, the start of every URL in answers")
     server: Literal["hypercorn", "uvicorn"] = Field("hypercorn", description="uvicorn needs the extra 'fast'")
-    workers: int = Field(1, ge=1, description="Processes; several need database_url and redis_url")
-    data_dir: Path = Field(default_factory=lambda: default_data_dir(), description="Directory of keys and databases")
+    workers: int = Field(1, ge=1, description="Worker processes; more than one needs database_url and redis_url")
+    data_dir: Path = Field(default_factory=lambda: default_data_dir(), description="Directory for keys and databases")
     database_url: SecretStr | None = Field(
         None,
-        description="PostgreSQL 15 or later that keeps all money, for several instances: postgresql://user:password@host"
+        description="PostgreSQL 15 or later that stores all money, for several instances: postgresql://user:password@host"
         "/database; null: a file in data_dir. Needs the extra 'postgres'",
     )
     redis_url: RedisUrl | None = Field(
         None, description="Redis or Valkey that instances share: redis://, rediss://, unix://; needs the extra 'redis'"
     )
-    tools: list[str] = Field(["tools"], description="Packages whose tools are served, besides installed entry points")
+    tools: list[str] = Field(
+        ["tools"], description="Packages whose tools are served, in addition to installed entry points"
+    )
     token: SecretStr | None = Field(None, description="Bearer token that stdio and call pay with")
     upstream: UpstreamSettings = UpstreamSettings()
     sources: SourceSettings = SourceSettings()
@@ -243,12 +250,12 @@ class Settings(BaseSettings):
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine can reach us."""
+        """True if only this machine can reach the service."""
         return is_loopback(self.host)
 
 
 class UnknownVariable(ValueError):
-    """A variable with our prefix that is no setting."""
+    """A variable with our prefix that is not a setting."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} is not a setting")
@@ -277,7 +284,8 @@ def normalize_base_url(given: str) -> str:
     """Return a public address with scheme and host in lower case and without a last slash.
 
     Raises:
-        ValueError: it is not http or https, or has anything but a host, a port and a plain path. It is not repeated.
+        ValueError: the address is not http or https, or has more than a host, a port and a plain path. The message
+            does not repeat the address.
     """
     parts = urlsplit(given)
     host, _, _ = parts.netloc.rpartition(":") if re.search(r":\d*$", parts.netloc) else (parts.netloc, "", "")

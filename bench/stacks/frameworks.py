@@ -1,6 +1,7 @@
 """Serve a cached answer by another framework: `python frameworks.py fastapi|starlette|litestar|nginx SERVER`.
 
-It imports nothing of toolserver, so that it runs in an environment of its own. PAYLOAD names the file with the answer.
+The module does not import toolserver, so that it runs in an environment of its own. PAYLOAD names the file with the
+answer.
 """
 
 import asyncio
@@ -23,14 +24,14 @@ HEADERS = {"cache-control": "public, max-age=30", "etag": ETAG, "x-content-type-
 
 
 class Limits:
-    """So many calls of a client a day, and the time between two, by address."""
+    """Limits by address: a number of calls per day, and a minimum time between two."""
 
     def __init__(self, daily: int = 10**9, spacing_s: float = 1e-6) -> None:
         self._daily, self._spacing_s = daily, spacing_s
         self._counts: dict[str, tuple[int, float]] = {}
 
     def allow(self, client: str) -> bool:
-        """Count a call; whether it is within the limits."""
+        """Count a call; return whether it is within the limits."""
         count, last = self._counts.get(client, (0, 0.0))
         now = time.monotonic()
         if count >= self._daily or now - last < self._spacing_s:
@@ -43,13 +44,13 @@ LIMITS = Limits()
 
 
 def client_of(headers: Any, peer: str) -> str:
-    """The client behind the proxy."""
+    """Return the client behind the proxy."""
     forwarded = headers.get("x-forwarded-for")
     return forwarded.rpartition(",")[2].strip() if forwarded else peer
 
 
 def add_policies(app: Any) -> None:
-    """CORS, limits and request ids, as the documentation of Starlette and FastAPI writes middleware."""
+    """Add CORS, limits and request ids, as the documentation of Starlette and FastAPI writes middleware."""
     from starlette.middleware.base import BaseHTTPMiddleware
     from starlette.middleware.cors import CORSMiddleware
     from starlette.responses import JSONResponse
@@ -161,7 +162,7 @@ def nginx() -> None:
         " events { worker_connections 4096; } http { access_log off; default_type application/json;"
         f" keepalive_requests 1000000000; server {{ listen 127.0.0.1:{port}; root {folder}/root; }} }}"
     )
-    if os.fork() == 0:  # the child says that nginx is ready, and ends
+    if os.fork() == 0:  # the child announces that nginx is ready, and ends
         time.sleep(0.5)
         announce(port)
         os._exit(0)

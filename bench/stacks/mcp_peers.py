@@ -1,8 +1,8 @@
-"""Serve one tool by what joins MCP and web APIs: `python mcp_peers.py mcpo|fastapi-mcp`, under uvicorn.
+"""Serve one tool by bridges between MCP and web APIs: `python mcp_peers.py mcpo|fastapi-mcp`, under uvicorn.
 
-`mcpo` gives the tools of an MCP server as REST; the server behind it is `tool`, in this file, over standard input.
-`fastapi-mcp` gives a FastAPI application as MCP. Both need the first generation of the SDK, so this
-imports nothing of toolserver and runs in an environment of its own. PAYLOAD names the file with the answer.
+`mcpo` serves the tools of an MCP server over REST; the server behind it is `tool`, in this file, over standard input.
+`fastapi-mcp` serves a FastAPI application over MCP. Both need the first generation of the SDK, so the module does not
+import toolserver and runs in an environment of its own. PAYLOAD names the file with the answer.
 """
 
 import json
@@ -19,14 +19,14 @@ ANSWER: dict[str, Any] = json.loads(Path(os.environ["PAYLOAD"]).read_text(encodi
 
 
 def find_port() -> int:
-    """A port that is free now."""
+    """Return a port that is free now."""
     with socket.create_server(("127.0.0.1", 0)) as sock:
         port: int = sock.getsockname()[1]
     return port
 
 
 def announce_when_up(port: int, path: str) -> None:
-    """Say where it listens, from a process of its own, once it answers anything."""
+    """Announce the address from a separate process, once the server answers anything."""
     if os.fork():
         return
     for _ in range(200):
@@ -42,7 +42,7 @@ def announce_when_up(port: int, path: str) -> None:
 
 
 def serve_tool() -> None:
-    """An MCP server of the Python SDK on standard input."""
+    """Serve an MCP server of the Python SDK on standard input."""
     from mcp.server.fastmcp import FastMCP
 
     server: Any = FastMCP("peer", log_level="ERROR")
@@ -56,17 +56,17 @@ def serve_tool() -> None:
 
 
 def serve_mcpo() -> None:
-    """This process becomes mcpo, with the server above behind it."""
+    """Serve by mcpo, which this process becomes, with the server above behind it."""
     port = find_port()
     announce_when_up(port, "/openapi.json")
     mcpo = str(Path(sys.executable).with_name("mcpo"))
     behind = [sys.executable, __file__, "tool"]
-    os.dup2(2, 1)  # it greets; only the process that announces says something here
+    os.dup2(2, 1)  # mcpo prints a greeting; only the announcing process may write here
     os.execv(mcpo, [mcpo, "--host", "127.0.0.1", "--port", str(port), "--log-level", "ERROR", "--", *behind])
 
 
 def serve_fastapi_mcp() -> None:
-    """A FastAPI application with one operation, given as MCP by fastapi-mcp."""
+    """Serve a FastAPI application with one operation over MCP by fastapi-mcp."""
     import uvicorn
     from fastapi import FastAPI
     from fastapi_mcp import FastApiMCP
@@ -84,5 +84,5 @@ def serve_fastapi_mcp() -> None:
 
 
 if __name__ == "__main__":
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # both write pages of traces when they are stopped
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # both write pages of tracebacks when they are stopped
     {"tool": serve_tool, "mcpo": serve_mcpo, "fastapi-mcp": serve_fastapi_mcp}[sys.argv[1]]()

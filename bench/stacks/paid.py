@@ -1,9 +1,8 @@
 """Serve paid calls: `python -m bench.stacks.paid WAY SERVER DATA_DIR`, on the world at TOOLSERVER_UPSTREAM__VIA.
 
-Ways: `ours`; `unsigned`, the same with a constant in the place of each signature; `unsynced`, the same without fsync;
-`unbooked`, the same but for the books: the receipt is signed, nothing is charged or stored; `usual`, the books as one
-would write them with aiosqlite: a transaction for each call, each statement awaited. The token that has credits is in
-the ready line.
+Ways: `ours`; `unsigned`, the same with a constant in place of each signature; `unsynced`, the same without fsync;
+`unbooked`, the same without the books: the receipt is signed, nothing is charged or stored; `usual`, books as one would
+write them with aiosqlite: a transaction for each call, each statement awaited. The ready line has the funded token.
 """
 
 import asyncio
@@ -34,7 +33,7 @@ Made = Callable[[Settlement], Sale]
 
 
 class Signing:
-    """A receipt made as ours is, and kept nowhere."""
+    """Makes a receipt as our service does, without storing it."""
 
     def __init__(self, evidence: ReceiptService) -> None:
         self._ring = evidence._ring
@@ -94,7 +93,7 @@ async def open_charges(way: str, service: Service, path: Path) -> AsyncIterator[
 
 
 def leave_out(way: str) -> None:
-    """Do without a part of what a paid call costs, in this process."""
+    """Leave out a part of a paid call's cost, in this process."""
     if way == "unsigned":
         keys.Key.sign = lambda self, message: bytes(64)  # type: ignore[method-assign]
     elif way == "unsynced":

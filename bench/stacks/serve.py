@@ -1,6 +1,6 @@
 """Serve one of the peers: `python -m bench.stacks.serve STACK SERVER`, where STACK is bare, fastmcp or sdk.
 
-The bytes that `bare` sends are those of our own answer, status line and headers too, from the file named by REPLY.
+`bare` sends the bytes of our own answer, including status line and headers, from the file named by REPLY.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from toolserver.settings import Settings
 
 
 def bare() -> Any:
-    """An ASGI app that sends prepared bytes and does nothing else."""
+    """Return an ASGI app that only sends prepared bytes."""
     told = json.loads(Path(os.environ["REPLY"]).read_text(encoding="utf-8"))
     headers = [(name.encode(), value.encode()) for name, value in told["headers"]]
     start = {"type": "http.response.start", "status": 200, "headers": headers}
@@ -45,7 +45,7 @@ def payload() -> dict[str, Any]:
 
 
 def fastmcp() -> Any:
-    """FastMCP, stateless JSON, one tool returning the same payload."""
+    """Serve FastMCP, stateless JSON, with one tool that returns the same payload."""
     from fastmcp import FastMCP
 
     answer = payload()
@@ -60,7 +60,7 @@ def fastmcp() -> Any:
 
 
 def sdk() -> Any:
-    """The official SDK's low-level server, stateless JSON, the same payload as text and structure."""
+    """Serve the official SDK's low-level server, stateless JSON, with the same payload as text and as structure."""
     import contextlib
 
     from mcp import types

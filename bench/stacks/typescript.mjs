@@ -1,5 +1,5 @@
-// Serve one tool by the TypeScript SDK, stateless and with JSON answers, as its documentation writes it.
-// PAYLOAD names the file with the answer, which is sent as text and as structure.
+// Serve one tool by the TypeScript SDK, stateless and with JSON answers, as its documentation shows.
+// PAYLOAD names the file with the answer, which is sent as text and as structured content.
 import { createServer } from "node:http";
 import { readFileSync } from "node:fs";
 import { NodeStreamableHTTPServerTransport } from "@modelcontextprotocol/node";

@@ -1,1 +1,1 @@
-"""The Python client, whose methods are the tools of the registry. Programs import it from `toolserver.client`."""
+"""The Python client, which has the tools of the registry as methods. Programs import it from `toolserver.client`."""

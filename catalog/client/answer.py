@@ -1,4 +1,4 @@
-"""What a call brings: the payload, and what the headers say about it."""
+"""Defines the answer to a call: the payload, and what the headers say about it."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ToolAnswer(Generic[T]):
-    """An answer. `payload` is the JSON as a dict, `body` the very bytes, which a receipt is about.
+    """An answer. `payload` is the JSON as a dict, `body` the exact bytes, which the receipt covers.
 
     The names in `headers` are in lower case.
     """
@@ -28,27 +28,27 @@ class ToolAnswer(Generic[T]):
 
     @property
     def receipt_id(self) -> str | None:
-        """The name of that receipt."""
+        """The id of that receipt."""
         return self.headers.get("x-service-receipt-id")
 
     @property
     def credits_remaining(self) -> int | None:
-        """What the token can still spend after this call; None where nothing was paid."""
+        """The credits left on the token after this call, or None if the call was not paid."""
         said = self.headers.get("x-credits-remaining")
         return int(said) if said is not None else None
 
     @property
     def request_id(self) -> str | None:
-        """What to name when something was wrong."""
+        """The id to give when you report a problem."""
         return self.headers.get("x-request-id")
 
 
 def read_json(answer: HttpAnswer) -> dict[str, object]:
-    """The JSON object of a response. Raises Unreachable: something on the way answered, not the service."""
+    """Return the JSON object of a response. Raise Unreachable if an intermediary answered instead of the service."""
     try:
         found = json.loads(answer.body)
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise Unreachable(f"status {answer.status}, and no JSON object: this is no answer of the service")
+        raise Unreachable(f"status {answer.status}, without a JSON object: this answer is not from the service")
     return found

@@ -1,4 +1,4 @@
-"""The two clients: one with blocking calls, one to be awaited."""
+"""Provides the two clients: one with blocking calls, one for asyncio and trio."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -26,9 +26,9 @@ _HEADERS = {"accept": "application/json", "user-agent": f"toolserver-client/{__v
 class ToolClient(Tools):
     """A client with blocking calls. Leave its block, or call `close`, to close its connections.
 
-    `token` pays for what costs credits. A call that failed is repeated up to `retries` times where that is safe (paid
-    calls carry an Idempotency-Key) while the pauses that the service asks for take at most `patience_s` together.
-    `http` is a client of httpx with proxies, certificates or timeouts of your own.
+    `token` pays for tools that cost credits. A failed call is retried up to `retries` times if that is safe (paid calls
+    carry an Idempotency-Key) and the pauses that the service requests take at most `patience_s` in total.
+    `http` is an httpx client with your own proxies, certificates or timeouts.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ToolClient(Tools):
     def call(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
     ) -> ToolAnswer[dict[str, Any]]:
-        """Call a tool by its name. A paid call is charged once for each `idempotency_key`; without one, once.
+        """Call a tool by its name. A paid call is charged once per `idempotency_key`, or once without a key.
 
         Raises:
             CallRejected, Unreachable.
@@ -66,7 +66,7 @@ class ToolClient(Tools):
         *,
         within_s: float = CONFIRM_WITHIN_S,
     ) -> "ToolAnswer[PaymentConfirmPayload]":
-        """Buy credits: `pay` is given the quote, sends the USDC, and returns the hash of the transaction.
+        """Buy credits: `pay` gets the quote, sends the USDC, and returns the transaction hash.
 
         Raises:
             CallRejected, Unreachable.
@@ -77,18 +77,18 @@ class ToolClient(Tools):
     def confirm(
         self, tx_hash: str, memo: str, *, within_s: float = CONFIRM_WITHIN_S
     ) -> "ToolAnswer[PaymentConfirmPayload]":
-        """Claim the token of a payment, waiting for the chain at most so long, and call with it from now on.
+        """Claim the token of a payment, waiting up to `within_s` seconds for the chain, and use it for later calls.
 
         Raises:
-            PaymentPending: it is not confirmed yet; the same call may be made again.
+            PaymentPending: the payment is not confirmed yet; repeat the same call later.
             CallRejected, Unreachable.
         """
         return self._run(self._steps.confirm(tx_hash, memo, within_s=within_s))
 
     def check_receipt(self, answer: ToolAnswer[Any]) -> dict[str, Any]:
-        """Verify the receipt of a paid answer on this machine, against the published keys and the bytes that came.
+        """Verify the receipt of a paid answer on this machine, against the published keys and the received bytes.
 
-        Returns `{valid, checks, key_id, core, error?}`. Raises ValueError: the answer has no receipt.
+        Returns `{valid, checks, key_id, core, error?}`. Raises ValueError if the answer has no receipt.
         """
         return self._run(self._steps.check_receipt(answer))
 
@@ -128,7 +128,7 @@ class ToolClient(Tools):
 
 
 class AsyncToolClient(AsyncTools):
-    """The same as `ToolClient`, on asyncio or trio: every call is awaited."""
+    """The same as `ToolClient`, for asyncio or trio: every call is awaited."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class AsyncToolClient(AsyncTools):
     async def call(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
     ) -> ToolAnswer[dict[str, Any]]:
-        """As `ToolClient.call`."""
+        """Do what `ToolClient.call` does."""
         return await self._run(self._steps.call(name, arguments or {}, idempotency_key=idempotency_key))
 
     async def buy(
@@ -161,18 +161,18 @@ class AsyncToolClient(AsyncTools):
         *,
         within_s: float = CONFIRM_WITHIN_S,
     ) -> "ToolAnswer[PaymentConfirmPayload]":
-        """As `ToolClient.buy`; what `pay` returns is awaited."""
+        """Do what `ToolClient.buy` does; `pay` is awaited."""
         quote = (await self.payment_buy_credits(amount_usd=amount_usd)).payload
         return await self.confirm(await pay(quote), quote["memo"], within_s=within_s)
 
     async def confirm(
         self, tx_hash: str, memo: str, *, within_s: float = CONFIRM_WITHIN_S
     ) -> "ToolAnswer[PaymentConfirmPayload]":
-        """As `ToolClient.confirm`."""
+        """Do what `ToolClient.confirm` does."""
         return await self._run(self._steps.confirm(tx_hash, memo, within_s=within_s))
 
     async def check_receipt(self, answer: ToolAnswer[Any]) -> dict[str, Any]:
-        """As `ToolClient.check_receipt`."""
+        """Do what `ToolClient.check_receipt` does."""
         return await self._run(self._steps.check_receipt(answer))
 
     async def aclose(self) -> None:
@@ -211,16 +211,16 @@ class AsyncToolClient(AsyncTools):
 
 
 def build_request(ask: HttpRequest) -> dict[str, Any]:
-    """The arguments of `request` of httpx. Redirects are not followed: the token would go along."""
+    """Return the arguments for httpx's `request`. Redirects are not followed, because they would carry the token."""
     more = {"params": ask.params} if ask.params else {}
     return {"method": ask.method, "url": ask.url, "json": ask.json, "headers": {**_HEADERS, **ask.headers}, **more}
 
 
 def read_response(response: httpx.Response) -> HttpAnswer:
-    """The response with the decoded body."""
+    """Return the response with the decoded body."""
     return HttpAnswer(response.status_code, response.headers, response.content)
 
 
 def describe_failure(failure: httpx.HTTPError) -> str:
-    """What happened on the way, in one line."""
+    """Return a transport failure as one line."""
     return f"{type(failure).__name__}: {failure}" if str(failure) else type(failure).__name__

@@ -1,4 +1,4 @@
-"""From the response to a refused call to the exception of its error code."""
+"""Turns the response to a refused call into the exception of its error code."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,15 +20,15 @@ class UnknownRejection(CallRejected, abstract=True):
 
 
 def read_rejection(answer: HttpAnswer) -> CallRejected:
-    """The exception: `extra` holds the members of the body that belong to its code, and the request id.
+    """Return the exception. `extra` has the members of the body that belong to its code, and the request id.
 
     Raises:
-        Unreachable: not the service answered, but something on the way.
+        Unreachable: an intermediary answered instead of the service.
     """
     said: dict[str, Any] = read_json(answer)
     code = said.get("error")
     if not isinstance(code, str):
-        raise Unreachable(f"status {answer.status}, and no error code: this is no answer of the service")
+        raise Unreachable(f"status {answer.status}, without an error code: this answer is not from the service")
     declared = CallRejected.declared.get(code)
     if declared is None:
         return UnknownRejection(code, answer, said)

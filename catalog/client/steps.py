@@ -1,7 +1,7 @@
-"""What a client says to a service, step by step, without doing it.
+"""Defines the steps of a client's conversation with a service, without doing I/O.
 
-Each method is a generator: it yields a request and is sent the response, or yields seconds to wait. One client takes
-these steps with blocking calls, the other with `await`, and neither knows what they are for.
+Each method is a generator: it yields a request and receives the response, or yields seconds to wait. One client runs
+these steps with blocking calls, the other with `await`, and neither needs to know their purpose.
 """
 
 import difflib
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 ROUTES = "/api/llm-tools?format=routes"
 RECEIPT_KEYS = "/.well-known/service-receipt-keys.json"
-CONFIRM_S = 5.0  # between two looks whether a payment has arrived, where the service does not say
+CONFIRM_S = 5.0  # between two checks for a payment, if the service does not say
 
 
 class HttpRequest(NamedTuple):
@@ -40,14 +40,14 @@ class HttpRequest(NamedTuple):
 
 
 Steps: TypeAlias = Generator[HttpRequest | float, HttpAnswer | None, T]
-"""Requests, which are answered, and seconds to wait, which are not; then the result. Unreachable may be thrown in."""
+"""Yields requests, which get a response, and seconds to wait; returns the result. Unreachable may be thrown in."""
 
 
 class ClientSteps:
-    """The state of a client: the token, the routes of the tools and the keys of receipts once they were asked for.
+    """The state of a client: the token, and, once loaded, the routes of the tools and the keys of receipts.
 
-    A call that failed is repeated at most `retries` times, if that cannot do anything twice, as long as the pauses
-    between take no more than `patience_s`.
+    A failed call is retried at most `retries` times, if it cannot be carried out twice, as long as the pauses take no
+    more than `patience_s`.
     """
 
     def __init__(self, base_url: str, token: str | None, *, retries: int, patience_s: float) -> None:
@@ -58,12 +58,12 @@ class ClientSteps:
         parts = urlsplit(self.base_url)
         self._may_send_token = parts.scheme == "https" or is_local_host(parts.hostname or "")
         if token is not None and not self._may_send_token:
-            raise ValueError(f"{base_url} does not begin with https://, and a token would travel to it")
+            raise ValueError(f"{base_url} does not begin with https://, so the token would be sent unencrypted")
 
     def call(
         self, name: str, arguments: Mapping[str, Any], *, idempotency_key: str | None = None, is_safe: bool = False
     ) -> Steps[ToolAnswer[Any]]:
-        """Call a tool. `is_safe`: sending it twice does nothing twice, although it is a POST.
+        """Call a tool. `is_safe` says that a POST may be sent twice without being carried out twice.
 
         Raises:
             CallRejected, Unreachable.
@@ -74,7 +74,7 @@ class ClientSteps:
         return ToolAnswer(read_json(answer), answer.body, answer.headers)
 
     def confirm(self, tx_hash: str, memo: str, *, within_s: float) -> Steps[ToolAnswer[Any]]:
-        """Claim the token of a payment, waiting for the chain at most so long, and use it from now on."""
+        """Claim the token of a payment, waiting up to `within_s` seconds for the chain, and use it for later calls."""
         waited, arguments = 0.0, {"tx_hash": tx_hash, "nonce": memo}
         while True:
             try:
@@ -90,9 +90,9 @@ class ClientSteps:
                 return answer
 
     def check_receipt(self, answer: ToolAnswer[Any]) -> Steps[dict[str, Any]]:
-        """Verify the receipt of an answer here, with the published keys: its signature, its time, the hash of the body.
+        """Verify an answer's receipt locally, with the published keys: its signature, its time, the hash of the body.
 
-        Returns `{valid, checks, key_id, core, error?}` as `receipt_verify` does. Raises ValueError: there is none.
+        Returns `{valid, checks, key_id, core, error?}` as `receipt_verify` does. Raises ValueError if there is none.
         """
         import hashlib
 
@@ -107,7 +107,7 @@ class ClientSteps:
         return verdict(answer.receipt, self._keys.get, body_sha256=hashlib.sha256(answer.body).hexdigest())
 
     def _find_key(self, kid: str) -> Steps[None]:
-        """HttpRequest for the keys, unless this one is known."""
+        """Request the keys, unless this one is already known."""
         from toolserver.receipts.keys import parse_keys
 
         if kid not in self._keys:
@@ -127,7 +127,7 @@ class ClientSteps:
         return route
 
     def _ask_for(self, route: Mapping[str, Any], arguments: Mapping[str, Any], key: str) -> HttpRequest:
-        """The request. An argument that the route does not know goes along: the service says what is wrong with it."""
+        """Return the request. Unknown arguments are sent too, so that the service can explain what is wrong."""
         path, query, body = str(route["path"]), {}, {}
         elsewhere = "body" if route["method"] in ("POST", "PATCH") else "query"
         for name, value in arguments.items():
@@ -147,7 +147,7 @@ class ClientSteps:
         return HttpRequest(route["method"], self.base_url + path, query, body or None, headers)
 
     def _repeat(self, ask: HttpRequest, *, is_safe: bool) -> Steps[HttpAnswer]:
-        """Send a request, again where that helps, until it succeeds. Raises CallRejected, Unreachable."""
+        """Send a request, with retries if they help, until it succeeds. Raise CallRejected, Unreachable."""
         waited = 0.0
         for attempt in range(self.retries + 1):
             failure: CallRejected | Unreachable
@@ -168,7 +168,7 @@ class ClientSteps:
 
 
 def _pause_after(failure: CallRejected | Unreachable, attempt: int, *, is_safe: bool) -> float | None:
-    """Seconds until the same request may succeed; None when it will not, or might be carried out twice."""
+    """Return the seconds until a retry may succeed, or None if it will not or might be carried out twice."""
     if isinstance(failure, CallRejected) and not isinstance(failure, InternalError):
         is_early = failure.status in (402, 429, 503)
         return failure.retry_after_s if is_early else None
@@ -177,7 +177,7 @@ def _pause_after(failure: CallRejected | Unreachable, attempt: int, *, is_safe: 
 
 
 def _write(value: Any) -> str:
-    """A value as a query string has it."""
+    """Return a value as it is written in a query string."""
     if isinstance(value, list | tuple):
         return ",".join(map(_write, value))
     return str(value).lower() if isinstance(value, bool) else str(value)

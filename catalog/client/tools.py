@@ -1,14 +1,14 @@
-"""Every tool as a method of a client. An argument that is a word of Python has an underscore behind it: `from_`.
+"""Provides every tool as a method of a client. An argument that is a Python keyword ends in an underscore: `from_`.
 
 The types of arguments and payloads are in tools.pyi, which `toolserver docs` writes from the registry. Here any name is
-a method: which tools there are the service says, and those of other packages are among them.
+a method, because the service decides which tools there are, including those of other packages.
 """
 
 from typing import Any
 
 
 class _Methods:
-    """Turns an attribute that is not there into a call of the tool of that name."""
+    """Turns an unknown attribute into a call of the tool with that name."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -30,7 +30,7 @@ class AsyncTools(_Methods):
 
 
 def __getattr__(name: str) -> Any:
-    """The types of payloads, such as `WeatherPayload`: for type checkers; when a program runs they are dicts."""
+    """Return the types of payloads, such as `WeatherPayload`, for type checkers; at run time they are dicts."""
     if not name.endswith("Payload"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return dict[str, Any]

@@ -4,7 +4,7 @@ import type { Tools } from "./tools.ts";
 type Place = "path" | "query" | "body";
 interface Route { method: string; path: string; auth: "none" | "bearer"; arguments: Record<string, Place> }
 
-/** `body` is the text that came, which the receipt of a paid call is about. */
+/** `body` is the text of the response, which the receipt of a paid call covers. */
 export interface ToolAnswer<Payload> {
   payload: Payload;
   body: string;
@@ -13,7 +13,7 @@ export interface ToolAnswer<Payload> {
   creditsRemaining: number | null;
 }
 
-/** A refused call: `code` is one of the error codes of the service, `body` the whole error. */
+/** A refused call: `code` is one of the service's error codes, `body` the whole error. */
 export class ToolError extends Error {
   readonly code: string;
   readonly retryAfterSeconds: number | null;
@@ -26,16 +26,16 @@ export class ToolError extends Error {
 }
 
 export interface ClientOptions {
-  /** The bearer token that pays for what costs credits. Sent over https, or on this machine, alone. */
+  /** The bearer token that pays for calls. It is sent only over https, or on this machine. */
   token?: string;
-  /** How often a call is repeated where that can do nothing twice. */
+  /** The number of retries, for calls that are safe to repeat. */
   retries?: number;
-  /** The most that a call waits where the service asks for a pause. */
+  /** The longest time that a call waits when the service asks for a pause. */
   patienceSeconds?: number;
   fetch?: typeof fetch;
 }
 
-/** Arguments may be left out altogether where a tool needs none. */
+/** Arguments may be left out entirely when a tool requires none. */
 type Given<Arguments> = {} extends Arguments ? [arguments_?: Arguments, key?: string] : [arguments_: Arguments, key?: string];
 
 export class ToolClient {
@@ -46,10 +46,10 @@ export class ToolClient {
     this.base = baseUrl.replace(/\/api\/mcp$/, "").replace(/\/$/, "");
     const { protocol, hostname } = new URL(this.base);
     if (options.token && protocol !== "https:" && !["localhost", "127.0.0.1", "[::1]"].includes(hostname))
-      throw new Error(`${baseUrl} does not begin with https://, and a token would travel to it`);
+      throw new Error(`${baseUrl} must begin with https://, because the token is sent to it`);
   }
 
-  /** Call a tool. A paid call with the same `key` is charged once; without one, each call has a key of its own. */
+  /** Call a tool. Paid calls with the same `key` are charged once; without one, each call gets its own key. */
   async call<Name extends keyof Tools>(
     name: Name,
     ...[given = {} as Tools[Name]["arguments"], key]: Given<Tools[Name]["arguments"]>
@@ -72,7 +72,7 @@ export class ToolClient {
       const answer = await this.send(`${this.base}/api/llm-tools?format=routes`, { method: "GET" });
       return ((await answer.json()) as { routes: Record<string, Route> }).routes;
     } catch (error) {
-      this.routes = undefined; // asked again with the next call
+      this.routes = undefined; // requested again with the next call
       throw error;
     }
   }

@@ -1,7 +1,7 @@
-// Free and paid calls, and a refusal: `node example.js ADDRESS TOKEN`, after `tsc`.
+// Make free and paid calls, and handle a refusal: `node example.js ADDRESS TOKEN`, after `tsc`.
 import { ToolClient, ToolError } from "./client.ts";
 
-declare const process: { argv: string[] }; // of Node, whose types are not needed for more
+declare const process: { argv: string[] }; // the only part of Node's types that is needed
 const [address = "http://127.0.0.1:8080", token] = process.argv.slice(2);
 const client = new ToolClient(address, token ? { token } : {});
 

@@ -1,4 +1,4 @@
-"""A model of Anthropic that answers with live data: `python anthropic_agent.py "What does a bitcoin cost?"`."""
+"""Let an Anthropic model answer with live data: `python anthropic_agent.py "What does a bitcoin cost?"`."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A chat model of LangChain that answers with live data: `python langchain_agent.py "What does a bitcoin cost?"`."""
+"""Let a LangChain chat model answer with live data: `python langchain_agent.py "What does a bitcoin cost?"`."""
 
 import os
 import sys

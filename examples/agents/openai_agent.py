@@ -1,4 +1,4 @@
-"""A model of OpenAI that answers with live data: `python openai_agent.py "What does a bitcoin cost?"`."""
+"""Let an OpenAI model answer with live data: `python openai_agent.py "What does a bitcoin cost?"`."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""/account: what a token has left and what may spend from it. The token stays in the memory of the page."""
+"""Writes /account: what is left on a token and what may spend it. The token stays in the memory of the page."""
 
 from rest_bridge.pages.render import render_page
 from toolserver.registry.registry import Registry, Tier
@@ -6,7 +6,7 @@ from toolserver.registry.site_facts import ACCOUNT, BUY, PAYMENTS, Document, Sit
 
 
 def account_page(registry: Registry, facts: SiteFacts, *, guide: bool = False) -> Document:
-    """The page. `guide` says whether the document about webhooks is served."""
+    """Return the page. `guide` says whether the document about webhooks is served."""
     paid = [operation for operation in registry if operation.tier is Tier.PREMIUM]
     return render_page(
         "account.html",
@@ -14,7 +14,7 @@ def account_page(registry: Registry, facts: SiteFacts, *, guide: bool = False) -
         facts,
         path=ACCOUNT,
         title="Your account",
-        about="Balance, statement, allowances and webhooks of a token, which stays in the page.",
+        about="Balance, statement, allowances and webhooks of a token, which is kept only in the page.",
         scripts=["account.js"],
         paid_tools=paid,
         delivered=[operation for operation in paid if not operation.input_schema.get("required")],

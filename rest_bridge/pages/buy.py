@@ -1,4 +1,4 @@
-"""/buy: credits bought by a transfer of USDC, step by step, with the wallet of the reader."""
+"""Writes /buy, where readers buy credits step by step with a USDC transfer from their own wallet."""
 
 from rest_bridge.pages.render import render_page
 from toolserver.core.credit_price import CREDITS_PER_USD
@@ -7,7 +7,7 @@ from toolserver.registry.site_facts import ACCOUNT, BUY, DEMO_PAY, PAYMENTS, QR,
 
 
 def buy_page(registry: Registry, facts: SiteFacts) -> Document:
-    """The page. Where the chain is simulated, it offers to pay from a wallet of the demo."""
+    """Return the page. On a simulated chain it offers to pay from a demo wallet."""
     priced = [operation for operation in registry if operation.credits]
     first = next((one for one in priced if not one.input_schema.get("required")), None)
     demo = facts.sales is not None and facts.sales.demo_wallet

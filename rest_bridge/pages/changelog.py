@@ -1,4 +1,4 @@
-"""/changelog: what is about to go and CHANGELOG.md, as a page for people, and as Markdown for clients that ask."""
+"""Writes /changelog: deprecations and CHANGELOG.md, as a page for people and as Markdown on request."""
 
 from rest_bridge.pages.folding import fold_changes
 from rest_bridge.pages.render import markdown_to_html, render_page
@@ -8,7 +8,7 @@ from toolserver.registry.site_facts import MARKDOWN, Document, SiteFacts
 
 
 def changelog(registry: Registry, facts: SiteFacts, source: str) -> Document:
-    """The page for people."""
+    """Return the page for people."""
     return render_page(
         "markdown.html",
         registry,
@@ -21,11 +21,11 @@ def changelog(registry: Registry, facts: SiteFacts, source: str) -> Document:
 
 
 def changelog_markdown(source: str) -> Document:
-    """The same as Markdown."""
+    """Return the changelog as Markdown."""
     return Document(_with_deprecations(source).encode(), MARKDOWN)
 
 
 def _with_deprecations(source: str) -> str:
-    """The file, with what is about to go before its first version."""
+    """Return the file with the deprecations before its first version."""
     head, mark, rest = source.partition("## [")
     return head + write_table() + mark + rest

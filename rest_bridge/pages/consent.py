@@ -1,6 +1,6 @@
-"""The page on which a person lets an OAuth client spend credits. It works without a script.
+"""Draws the page on which a person lets an OAuth client spend credits. It works without a script.
 
-While it waits for the chain, and then only, a script looks for what changed, so that the page is not loaded anew.
+Only while it waits for the chain, a script checks for changes so that the page does not have to reload.
 """
 
 from rest_bridge.pages.qr import draw_qr
@@ -12,7 +12,7 @@ from toolserver.registry.site_facts import PAYMENTS, SiteFacts
 
 
 def make_consent_page(facts: SiteFacts) -> DrawConsent:
-    """What draws the page of a service."""
+    """Return the function that draws the page of a service."""
 
     def draw(view: ConsentView) -> bytes:
         return render_text(

@@ -1,16 +1,16 @@
-"""The past 24 hours of a source as a strip: a column for each quarter of an hour that is known, its height a state."""
+"""Draws a source's past 24 hours as a strip: a column for each known quarter of an hour, its height for the state."""
 
 from itertools import groupby
 
 from markupsafe import Markup
 
-HEIGHTS = {"g": 12, "p": 8, "f": 4}  # so that the states differ without colour, too
+HEIGHTS = {"g": 12, "p": 8, "f": 4}  # so that the states differ even without colour
 CLASSES = {"g": "good", "p": "warn", "f": "bad"}
 NAMES = {"g": "good", "p": "partly", "f": "failed", ".": "not asked"}
 
 
 def draw_strip(day: str) -> Markup:
-    """The letters of a day (`g`, `p`, `f`, and `.` for unknown) as SVG; quarters that are not known stay empty."""
+    """Return the letters of a day (`g`, `p`, `f`, and `.` for unknown) as SVG; unknown quarters stay empty."""
     paths: dict[str, str] = {}
     start = 0
     for letter, run in groupby(day):
@@ -28,13 +28,13 @@ def draw_strip(day: str) -> Markup:
 
 
 def describe_day(day: str) -> str:
-    """How many quarters of an hour were how."""
+    """Return how many quarters of an hour had each state."""
     counted = [(NAMES[letter], day.count(letter)) for letter in NAMES]
     return "The past 24 hours in quarters of an hour: " + ", ".join(f"{n} {name}" for name, n in counted if n)
 
 
 def write_share(share: float | None) -> str:
-    """A share as a percentage, never rounded up to 100 or down to 0."""
+    """Return a share as a percentage, never rounded up to 100 or down to 0."""
     if share is None:
         return "–"
     if share in (0, 1):

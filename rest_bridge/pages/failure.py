@@ -1,4 +1,4 @@
-"""The page that a browser gets in place of problem+json when an address has no page, or a page fails."""
+"""Writes the page that a browser gets instead of problem+json if an address has no page or a page fails."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from toolserver.registry.site_facts import Document, SiteFacts
 
 
 def failure_page(registry: Registry, facts: SiteFacts, problem: Mapping[str, Any]) -> Document:
-    """A failure for people. `problem` is the body that programs get."""
+    """Return the page of a failure. `problem` is the body that programs get."""
     nearest = [path for path in problem.get("did_you_mean", ()) if "{" not in path]
     return render_page(
         "missing.html", registry, facts, path="", title=problem["title"], problem=problem, nearest=nearest
@@ -18,7 +18,7 @@ def failure_page(registry: Registry, facts: SiteFacts, problem: Mapping[str, Any
 
 
 def is_for_people(scope: Scope) -> bool:
-    """Whether a request comes from somebody who looks at pages: its Accept names HTML, and its path is no API's."""
+    """Return True if a request comes from a browser: its Accept names HTML, and its path is not an API path."""
     path: str = scope["path"]
     accepts = any(name == b"accept" and b"text/html" in value for name, value in scope["headers"])
     return accepts and scope["method"] in ("GET", "HEAD") and not path.startswith(("/api/", "/.well-known/"))

@@ -1,4 +1,4 @@
-"""Long parts of a document that stand closed until a reader opens them: the rows of a long table, and older changes."""
+"""Folds long parts of a document until a reader opens them: the rows of long tables, and older changes."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -7,30 +7,30 @@ from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # loaded when a page is made
+if TYPE_CHECKING:  # loaded when the first page is made
     from markdown_it.token import Token
 
-MANY = 40  # rows of all tables of a document; in one that has more,
-MOST_ROWS = 7  # each table of more rows than this is folded
-ROWS = 20  # into parts of no more than these
-NEWEST = 6  # entries of a section of the newest release that are not folded
+MANY = 40  # if all tables of a document together have more rows than this,
+MOST_ROWS = 7  # each table with more rows than this is folded
+ROWS = 20  # into parts of at most this many rows
+NEWEST = 6  # entries per section of the newest release that are not folded
 
 _CODE = re.compile(r"`([^`]*)`")
 
 
 def fold_tables(tokens: "Sequence[Token]") -> "list[Token]":
-    """Return the tokens of a document with its long tables in parts to open, named by their first and last row.
+    """Return the tokens of a document with long tables folded into parts, named by their first and last row.
 
-    A document with few rows in all stays as it is.
+    A document with few rows in total is not changed.
     """
     rows = sum(token.type == "tr_open" for token in tokens) - sum(token.type == "thead_open" for token in tokens)
     return list(tokens if rows <= MANY else _fold_blocks(tokens, "table", _fold_table))
 
 
 def fold_changes(tokens: "Sequence[Token]") -> "list[Token]":
-    """Return the tokens of a changelog with all but the newest entries of its newest release in parts to open.
+    """Return the tokens of a changelog with all but the newest entries of its newest release folded.
 
-    A release is a heading of level 2 in brackets; what stands before the first one stays as it is.
+    A release is a level 2 heading in brackets. The part before the first release is not changed.
     """
     releases = [at for at in range(len(tokens)) if _begins_release(tokens, at)]
     head, *parts = _split(tokens, releases)
@@ -43,7 +43,7 @@ def fold_changes(tokens: "Sequence[Token]") -> "list[Token]":
 def _fold_blocks(
     tokens: "Sequence[Token]", kind: str, fold: "Callable[[Sequence[Token]], Iterator[Token]]"
 ) -> "Iterator[Token]":
-    """The tokens, with each outermost block of a kind as `fold` gives it back."""
+    """Yield the tokens, with each outermost block of a kind replaced by the result of `fold`."""
     start = 0
     for at, token in enumerate(tokens):
         if token.level or token.type not in (f"{kind}_open", f"{kind}_close"):
@@ -71,7 +71,7 @@ def _fold_table(table: "Sequence[Token]") -> "Iterator[Token]":
 
 
 def _name_row(row: "Sequence[Token]") -> str:
-    """What a row is about: the first words in code of its first cell, or all of that cell."""
+    """Return the name of a row: the first inline code of its first cell, or the whole cell."""
     content = next(token.content for token in row if token.type == "inline")
     code = _CODE.search(content)
     return escape(code[1] if code else content)
@@ -97,7 +97,7 @@ def _fold_list(entries: "Sequence[Token]") -> "Iterator[Token]":
 
 
 def _split(tokens: "Sequence[Token]", starts: Sequence[int]) -> "list[Sequence[Token]]":
-    """What stands before the first of the places, and what stands from each of them on."""
+    """Split the tokens at `starts`: the part before the first start, then a part from each start."""
     edges = [0, *starts, len(tokens)]
     return [tokens[start:end] for start, end in pairwise(edges)]
 

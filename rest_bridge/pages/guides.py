@@ -1,4 +1,4 @@
-"""/docs/<name>: the project's documents as pages with a side list, and the index that they are searched by."""
+"""Writes /docs/<name>: the project's documents as pages with a side list, and the search index."""
 
 import json
 import re
@@ -20,34 +20,34 @@ if TYPE_CHECKING:  # loaded when a page is made
 LIST = "README"
 SEARCH = "/docs/search.json"
 _TOOL = re.compile(r"(?:\.\./)?tools/(\w+)\.md")
-_COMMENT = re.compile(r"^<!-- .* -->\n", re.MULTILINE)  # says which part of the file is generated
+_COMMENT = re.compile(r"^<!-- .* -->\n", re.MULTILINE)  # marks the generated parts of a file
 _LINK = re.compile(r"\[[^\]]*\]\(([\w-]+)\.md\)")
 
 
 @dataclass(frozen=True, slots=True)
 class GuideGroup:
-    """A heading of the list of documents, with the name and the title of each document below it."""
+    """A heading in the list of documents, with the name and the title of each document below it."""
 
     heading: str
     guides: tuple[tuple[str, str], ...]
 
 
 class Guides:
-    """The documents by name, Markdown, in the order of their list."""
+    """The documents (Markdown) by name, in the order of the list in README.md."""
 
     def __init__(self, sources: Mapping[str, str], registry: Registry, facts: SiteFacts) -> None:
         self._sources, self._registry, self._facts = sources, registry, facts
         self.groups = list(self._group(sources.get(LIST, "")))
 
     def documents(self) -> dict[str, Document]:
-        """Every page by its path, beside it its Markdown, and the index of the search."""
+        """Return every page by its path, its Markdown next to it, and the search index."""
         found: dict[str, Document] = {}
         entries: list[dict[str, str]] = []
         parser = _parser()
         for name, title in (guide for group in self.groups for guide in group.guides):
             path = f"/docs/{name}"
             tokens = parser.parse(_COMMENT.sub("", self._sources[name]))
-            for heading, slug, text in _sections(tokens):  # before links and headings become those of the page
+            for heading, slug, text in _sections(tokens):  # before links and headings are changed for the page
                 entries.append({"path": f"{path}#{slug}", "title": title, "heading": heading, "text": text})
             found[path] = self._page(name, title, self._write(parser, tokens))
             found[f"{path}.md"] = Document(self._sources[name].encode(), MARKDOWN)
@@ -82,10 +82,10 @@ class Guides:
         return finish_tokens(parser, fold_tables(tokens))
 
     def _lead_links(self, inline: "list[Token]") -> None:
-        """Links between documents lead to their pages; one that leads to no page stays as words, and so do pictures."""
+        """Point links between documents at their pages. Links without a page, and pictures, become plain text."""
         opened: list[Token] = []
         for token in inline:
-            if token.type == "image":  # its file is beside the document, and not among what is served
+            if token.type == "image":  # its file is next to the document and is not served
                 token.type, token.children = "text", None
             elif token.type == "link_open":
                 opened.append(token)
@@ -110,7 +110,7 @@ class Guides:
         return self._facts.href(f"/docs/{name}") + (f"#{fragment}" if fragment else "")
 
     def _describe_tools(self) -> Iterator[dict[str, str]]:
-        """The entries of the search for tools."""
+        """Yield the search entries of the tools."""
         for operation in self._registry:
             text = f"{operation.name} {operation.path} {operation.description}"
             yield {"path": tool_path(operation), "title": operation.title, "heading": "", "text": text}
@@ -125,7 +125,7 @@ def _parser() -> "MarkdownIt":
 
 
 def _name_headings(tokens: "list[Token]") -> None:
-    """Give every heading but the title an id, as GitHub writes them."""
+    """Give every heading except the title an id, in the form that GitHub uses."""
     taken: dict[str, int] = {}
     for index, token in enumerate(tokens):
         if token.type == "heading_open" and token.tag != "h1":
@@ -133,7 +133,7 @@ def _name_headings(tokens: "list[Token]") -> None:
 
 
 def _sections(tokens: "list[Token]") -> Iterator[tuple[str, str, str]]:
-    """The heading, the id and the plain text of every section."""
+    """Yield the heading, the id and the plain text of every section."""
     taken = dict[str, int]()
     heading, slug, words = "", "content", list[str]()
     for index, token in enumerate(tokens):

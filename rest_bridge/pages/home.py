@@ -1,4 +1,4 @@
-"""The home page: what this is, live values, how to start, what an answer looks like, what it costs, every tool."""
+"""Writes the home page: what the service is, live values, how to start, an example answer, costs, all tools."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ def home(
     snippets: Sequence[Snippet] = (),
     examples: Mapping[str, Any] = NO_EXAMPLES,
 ) -> Document:
-    """`snippets`: what to paste where, one per program and transport, those of a program side by side."""
+    """Return the page. `snippets` has the text to paste for each program and transport, grouped by program."""
     example = _example(registry)
     shown = [one for one in registry if one.tier is Tier.FREE and one.headline is not None]
     prices = sorted({one.credits for one in registry if one.credits})
@@ -32,7 +32,7 @@ def home(
         facts,
         path="/",
         title=TITLE,
-        about=f"{about} Every value with its age, its source and its licence.",
+        about=f"{about} Every value comes with its age, source and licence.",
         scripts=["home.js"] if shown else [],
         structured=_describe(facts),
         priced=sells(registry),
@@ -48,7 +48,7 @@ def home(
 
 
 def _example(registry: Registry) -> Operation | None:
-    """The call to copy: the first tool that needs no argument and no token, of the core set where one is there."""
+    """Return the call to copy: the first tool that needs no argument and no token, if possible from the core set."""
     easy = [operation for operation in registry if is_easy(operation)]
     live = [operation for operation in easy if operation.sources and operation.toolset == "core"]
     small = [operation for operation in live if operation.headline is not None]
@@ -56,19 +56,19 @@ def _example(registry: Registry) -> Operation | None:
 
 
 def _answer(example: Operation | None, examples: Mapping[str, Any]) -> str:
-    """An example answer of that call, or nothing."""
+    """Return an example answer of that call, or an empty string."""
     found = examples.get(example.name) if example else None
     return json.dumps(found, indent=2, ensure_ascii=False) if found else ""
 
 
 def _tiers(registry: Registry) -> list[tuple[str, list[Operation]]]:
-    """The tools below the headings of their tiers, without empty ones."""
+    """Return the tools below the headings of their tiers, without empty tiers."""
     listed = {heading: [o for o in registry if o.tier is tier] for tier, heading in TIER_HEADINGS.items()}
     return [(heading, operations) for heading, operations in listed.items() if operations]
 
 
 def _describe(facts: SiteFacts) -> dict[str, Any]:
-    """The service in the words of schema.org."""
+    """Describe the service in schema.org terms."""
     return {
         "@context": "https://schema.org",
         "@type": "WebAPI",

@@ -1,4 +1,4 @@
-"""/no-charge: what was not charged on a day, the latest entries of the log, its signed state. It needs no script."""
+"""Writes /no-charge: the uncharged calls of a day, the latest log entries, the log's signed state. No script."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 def no_charge_page(
     registry: Registry, facts: SiteFacts, day: Mapping[str, Any], days: Sequence[tuple[str, int]], checkpoint: str
 ) -> Document:
-    """The page of one day. `day` is its public account, `days` are all there are with their counts."""
+    """Return the page of one day. `day` is its public account; `days` has all recorded days with their counts."""
     return render_page(
         "no_charge.html",
         registry,
@@ -45,11 +45,11 @@ def no_charge_page(
 
 
 def no_charge_handler(evidence: ReceiptService | None, clock: Clock, registry: Registry, facts: SiteFacts) -> Handler:
-    """Serves the page, of today or of `?date=`. Raises NotFound where no account of calls is kept."""
+    """Serve the page of today or of `?date=`. Raise NotFound if this instance records no uncharged calls."""
 
     async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
         if evidence is None:
-            raise NotFound("This instance keeps no account of calls.")
+            raise NotFound("This instance does not record uncharged calls.")
         day = await evidence.no_charge(_asked_day(scope) or clock.now().date())
         signed = await evidence.log.checkpoint()
         page = no_charge_page(registry, facts, day, await evidence.no_charge_days(), signed.note)
@@ -59,13 +59,13 @@ def no_charge_handler(evidence: ReceiptService | None, clock: Clock, registry: R
 
 
 def _asked_day(scope: Scope) -> date | None:
-    """The day in the query, None where none is asked for. Raises InvalidArguments."""
+    """Return the day in the query, or None if there is none. Raise InvalidArguments for a wrong one."""
     words = from_query(scope["query_string"]).get("date")
     if not words:
         return None
     try:
         return date.fromisoformat(words if _DAY.fullmatch(words) else "")
     except ValueError:
-        message = "must be a day such as 2027-01-15"
+        message = "must be a date such as 2027-01-15"
         errors = [{"loc": "date", "msg": message, "type": "value_error"}]
         raise InvalidArguments(f"date: {message}", errors=errors) from None

@@ -1,4 +1,4 @@
-"""The operators' page: what needs a person, the money of today, what is pending. It has no script and no form."""
+"""Writes the operators' page: what needs attention, today's money, what is pending. It has no script and no form."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ CASE_WORDS = {
     "unsettled": "a signed payment that is not settled",
     "uncredited": "a signed payment without its credits",
     "unanswered": "a signed payment whose call was not answered",
-    "disputed": "RPC servers disagree about it",
-    "held": "held for exceeding a ceiling",
+    "disputed": "RPC servers disagree about the payment",
+    "held": "held because it exceeds a ceiling",
 }
 WAYS = {
     "by_transfer": "by transfer",
@@ -30,7 +30,7 @@ WAYS = {
 
 
 def operators_page(facts: SiteFacts, report: dict[str, Any]) -> Document:
-    """The page of an operators' report. Sources that are well stand on the public page only."""
+    """Return the page of an operators' report. Healthy sources are listed only on the public page."""
     unwell = [source for source in report["sources"] if source["state"] != "up" or source["past_day"]["fresh"] != 1]
     page = render_text(
         "operators.html",
@@ -57,14 +57,16 @@ def operators_page(facts: SiteFacts, report: dict[str, Any]) -> Document:
 
 
 def write_advice_verdict(report: dict[str, Any]) -> str:
-    """Whether a person has to act, in a sentence."""
+    """Say in a sentence whether an operator has to act."""
     urgent = sum(each["urgent"] for each in report["advice"])
     if urgent:
-        return f"{urgent} {'findings need' if urgent > 1 else 'finding needs'} you."
-    return "Nothing needs you; there is some advice." if report["advice"] else "Nothing needs you."
+        return f"{urgent} {'findings need' if urgent > 1 else 'finding needs'} your attention."
+    return (
+        "Nothing needs your attention; there is some advice." if report["advice"] else "Nothing needs your attention."
+    )
 
 
 def write_usd(amount: str | float) -> str:
-    """US dollars with two decimals, or with six where cents would hide a part."""
+    """Return US dollars with two decimals, or with six if two would hide a part."""
     value = float(amount)
     return f"{value:,.2f}" if round(value, 2) == value else f"{value:,.6f}"

@@ -1,6 +1,6 @@
-"""/docs/payments: prices, how credits are bought, when a call is free. Every 402 leads here.
+"""Writes /docs/payments: prices, how to buy credits, when a call is free. Every 402 leads here.
 
-The text is written once, as a Markdown template, for agents; people get the same Markdown as HTML.
+The text is a Markdown template, which agents get as Markdown and people as HTML.
 """
 
 from types import MappingProxyType
@@ -26,18 +26,18 @@ USDC = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
 
 NO_CHARGE = {
     "5xx": ("the call failed, or no source of the payload answered", "500 or 503"),
-    "circuit_breaker": ("the ledger could not be reached", "402 `billing_unavailable`"),
-    "schema_failure": ("the answer broke the tool's own schema", "500"),
+    "circuit_breaker": ("the ledger was not reachable", "402 `billing_unavailable`"),
+    "schema_failure": ("the answer did not match the tool's schema", "500"),
     "stale_data": ("a part of the answer is older than the tool promises", "200, with `stale: true`"),
-    "empty_result": ("there is nothing in the answer", "200"),
-    "cancelled": ("you hung up before the answer was there", "none"),
-    "delivery_failed": ("the answer could not be handed over", "none"),
+    "empty_result": ("the answer contains no data", "200"),
+    "cancelled": ("you disconnected before the answer was ready", "none"),
+    "delivery_failed": ("the answer could not be delivered", "none"),
 }
-"""Every reason not to charge a call: when, and what the caller gets."""
+"""Every reason not to charge a call: when it applies, and what the caller gets."""
 
 
 def payments(registry: Registry, facts: SiteFacts, licences: LicenceTable = NO_TABLE) -> Document:
-    """The page for people."""
+    """Return the page for people."""
     return render_page(
         "markdown.html",
         registry,
@@ -50,7 +50,7 @@ def payments(registry: Registry, facts: SiteFacts, licences: LicenceTable = NO_T
 
 
 def payments_markdown(registry: Registry, facts: SiteFacts, licences: LicenceTable = NO_TABLE) -> Document:
-    """The same for agents."""
+    """Return the page as Markdown, for agents."""
     return Document(_write_text(registry, facts, licences).encode(), MARKDOWN)
 
 
@@ -75,7 +75,7 @@ def _write_text(registry: Registry, facts: SiteFacts, licences: LicenceTable) ->
 
 
 def _refusals(sales: Sales | None) -> list[ErrorCode]:
-    """The error codes that a buyer may meet here: of paid calls first, then of purchases and of x402."""
+    """Return the error codes that a buyer may get: those of paid calls, then of purchases, then of x402."""
     topics = ["paid_call"]
     if sales is not None:
         topics += ["purchase"] if sales.x402_most_usd is None else ["purchase", "x402"]
@@ -83,7 +83,7 @@ def _refusals(sales: Sales | None) -> list[ErrorCode]:
 
 
 def _quote_limits(quote: Operation | None, facts: SiteFacts) -> str:
-    """How many quotes a client may ask for, as a sentence; empty where none can be had."""
+    """Return a sentence with the number of quotes that a client may request; empty if the server offers no quotes."""
     if quote is None or facts.sales is None or not quote.quotas:
         return ""
     quotas = " and ".join(f"{calls} in {round(seconds / 60)} min" for calls, seconds in quote.quotas)

@@ -1,4 +1,4 @@
-"""QR codes of payments, drawn here, so that no other service learns what is bought."""
+"""Draws QR codes of payments on this server, so that no other service learns what is bought."""
 
 import io
 import re
@@ -15,15 +15,15 @@ _PAYMENT = re.compile(r"ethereum:0x[0-9a-fA-F]{40}@[0-9]{1,9}/transfer\?address=
 
 
 def draw_qr(text: str) -> Markup:
-    """A QR code as SVG to stand in a page, dark on white in both colour schemes, as cameras expect it."""
+    """Return a QR code as inline SVG, dark on white in both colour schemes, as cameras expect."""
     return Markup(_draw(text, alone=False).decode())  # nosec B704 # segno writes modules, not the text
 
 
 async def serve_qr(scope: Scope, found: ParsedRequest) -> PlainReply:
-    """The picture of a payment, `?payment=` as wallets read it (EIP-681). Raises InvalidArguments for another text."""
+    """Serve the QR code of `?payment=`, an EIP-681 transfer. Raise InvalidArguments for any other text."""
     payment = from_query(scope["query_string"]).get("payment", "")
     if not _PAYMENT.fullmatch(payment):
-        message = "must be a transfer as EIP-681 writes it"
+        message = "must be an EIP-681 transfer"
         errors = [{"loc": "payment", "msg": message, "type": "value_error"}]
         raise InvalidArguments(f"payment: {message}", errors=errors)
     picture = Document(_draw(payment, alone=True), "image/svg+xml")

@@ -1,4 +1,4 @@
-"""/docs: the documents, every tool with its call and price, how an answer is read, the licence of the data."""
+"""Writes /docs: the documents, every tool with its call and price, how to read an answer, the licence of the data."""
 
 from collections.abc import Sequence
 
@@ -10,16 +10,16 @@ from toolserver.registry.site_facts import FREE_LICENCE, PREMIUM_LICENCE, TIER_H
 _ENVELOPE = (
     ("source", "The host name of this service, for attribution"),
     ("endpoint", "The name of the endpoint"),
-    ("updated_at", "When the oldest part of the data was fetched; null when it never was"),
-    ("data", "The payload, described with each tool; null only when no source has ever answered"),
+    ("updated_at", "When the oldest part of the data was fetched; null if it never was"),
+    ("data", "The payload, described with each tool; null only if no source has ever answered"),
     ("stale", "Whether a source could not be refreshed in time"),
-    ("warning", "What is missing or older than it should be; absent when nothing is"),
-    ("_meta", "Sources with status, times and licence; attribution; whether third-party text is inside"),
+    ("warning", "What is missing or older than it should be; absent if the answer is complete"),
+    ("_meta", "Sources with status, times and licence; attribution; whether the answer contains third-party text"),
 )
 
 
 def reference(registry: Registry, facts: SiteFacts, groups: Sequence[GuideGroup] = ()) -> Document:
-    """The page. `groups` are the documents. Tools stand below the heading of their tier, in registry order."""
+    """Return the page. `groups` has the documents. Tools are listed by tier, in registry order."""
     listed = ((tier, heading, [o for o in registry if o.tier is tier]) for tier, heading in TIER_HEADINGS.items())
     return render_page(
         "reference.html",

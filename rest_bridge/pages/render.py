@@ -1,7 +1,7 @@
-"""Pages from templates: Jinja2 with everything escaped, and Markdown turned into HTML by markdown-it-py.
+"""Renders pages: Jinja2 templates with everything escaped, and Markdown turned into HTML by markdown-it-py.
 
-The templates stand beside this module; one that ends in `.md` writes Markdown, which is not escaped. Both libraries
-are loaded when the first page is made.
+The templates are in the folder next to this module. A template that ends in `.md` writes Markdown, which is not
+escaped. Both libraries are loaded when the first page is made.
 """
 
 import functools
@@ -46,11 +46,11 @@ def render_page(
     structured: Mapping[str, Any] | None = None,
     **values: Any,
 ) -> Document:
-    """A whole page.
+    """Return a whole page.
 
-    `path` is its own, marked in the navigation; `about` describes it in a sentence to search engines and where it is
-    linked; `markdown_path` is where its Markdown stands. `scripts` are modules of `static/js` by name, loaded besides
-    the one of every page. `structured` is its schema.org description.
+    `path` is the page's path, marked in the navigation. `about` describes the page in a sentence for search engines and
+    link previews. `markdown_path` is the path of its Markdown. `scripts` names modules in `static/js` to load beside
+    `page.js`. `structured` is its schema.org description.
     """
     body = (
         _environment()
@@ -72,22 +72,22 @@ def render_page(
 
 
 def render_text(template: str, **values: Any) -> str:
-    """The text that a template for Markdown writes."""
+    """Return the text of a template without the surrounding page."""
     return _environment().get_template(template).render(**values)
 
 
 def markdown_to_html(source: str, fold: "Callable[[Sequence[Token]], list[Token]]" = list) -> Markup:
-    """A Markdown document as HTML. Markup in it is escaped, and only http and https links become links.
+    """Return a Markdown document as HTML. Markup in it is escaped, and only http and https links become links.
 
-    Tables turn into cards on a narrow screen: each cell carries its heading. The first paragraph after the title leads.
-    `fold` puts what is long into parts to open.
+    Each table cell carries its heading, because tables turn into cards on narrow screens. The first paragraph after the
+    title becomes the lead. `fold` folds long parts.
     """
     parser = _markdown_parser()
     return finish_tokens(parser, fold(parser.parse(source)))
 
 
 def finish_tokens(parser: "MarkdownIt", tokens: "list[Token]") -> Markup:
-    """Parsed Markdown as HTML, with labelled cells and a lead."""
+    """Return parsed Markdown as HTML, with labelled cells and a lead."""
     _align_numbers(tokens)
     _label_cells(tokens)
     _mark_lead(tokens)
@@ -95,12 +95,12 @@ def finish_tokens(parser: "MarkdownIt", tokens: "list[Token]") -> Markup:
 
 
 def prose_to_html(sentence: str) -> Markup:
-    """A sentence in which only `code` between backticks is markup; everything else is escaped."""
+    """Return a sentence as HTML. Only `code` between backticks is markup; everything else is escaped."""
     return Markup(_prose_parser().renderInline(sentence))  # nosec B704 # the parser takes no HTML
 
 
 def is_easy(operation: Operation) -> bool:
-    """Whether a tool answers a plain GET: it needs no token and no argument."""
+    """Return True if a tool answers a plain GET: it needs no token and no argument."""
     return operation.reads_only and auth(operation) == "none" and not operation.input_schema.get("required")
 
 
@@ -140,12 +140,12 @@ def _prose_parser() -> "MarkdownIt":
 
 
 def is_web_address(url: str) -> bool:
-    """Whether a link leads to the web."""
+    """Return True if a URL is http or https."""
     return url.startswith(("https://", "http://"))
 
 
 def _align_numbers(tokens: "Sequence[Token]") -> None:
-    """Columns that Markdown aligns to the right get the class of numbers: pages allow no style in an element."""
+    """Give columns that Markdown aligns to the right the class `number`: the pages' policy forbids inline styles."""
     for token in tokens:
         if token.type in ("th_open", "td_open") and "right" in str(token.attrs.pop("style", "")):
             token.attrSet("class", "number")
@@ -166,7 +166,7 @@ def _label_cells(tokens: "Sequence[Token]") -> None:
             headings.append(tokens[index + 1].content)
             if headings[-1]:
                 token.attrSet("scope", "col")
-            else:  # nothing to head a column with
+            else:  # an empty heading cell is no heading
                 token.tag = tokens[index + 2].tag = "td"
         elif token.type in ("td_open", "td_close"):
             _label_cell(token, column, headings)
@@ -181,13 +181,13 @@ def _label_cell(token: "Token", column: int, headings: Sequence[str]) -> None:
 
 
 def _mark_lead(tokens: "Sequence[Token]") -> None:
-    """The paragraph that follows the title directly is set apart as the page's lead."""
+    """Mark the paragraph directly after the title as the page's lead."""
     for before, token in pairwise(tokens):
         if (before.type, before.tag, token.type) == ("heading_close", "h1", "paragraph_open"):
             token.attrSet("class", "lead")
 
 
 def _is_above(page: SitePage, path: str, navigation: Sequence[SitePage]) -> bool:
-    """Whether the page at `path` stands below another page, which the navigation then marks in its place."""
+    """Return True if the page at `path` is below `page` and not in the navigation, which then marks `page` instead."""
     under = path.startswith(f"{page.path}/")
     return under and not any(path == other.path for other in navigation)

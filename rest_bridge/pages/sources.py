@@ -1,4 +1,4 @@
-"""/sources: every source with its licence and terms, the tools that use it, and its past 24 hours."""
+"""Writes /sources: every source with its licence and terms, the tools that use it, and its past 24 hours."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from toolserver.registry.source_list import list_sources
 
 
 def sources_page(registry: Registry, facts: SiteFacts, status: dict[str, Any]) -> Document:
-    """The page. `status` is what `/status.json` says."""
+    """Return the page. `status` is the content of `/status.json`."""
     days = {source["name"]: source for source in status["sources"]}
     listed = list_sources(registry)
     users = find_users(registry)
@@ -37,7 +37,7 @@ def sources_page(registry: Registry, facts: SiteFacts, status: dict[str, Any]) -
 
 
 class SourceGroup(NamedTuple):
-    """The sources whose names begin with a letter, and the providers among them."""
+    """The sources whose names begin with one letter, and their providers."""
 
     letter: str
     providers: list[str]
@@ -45,7 +45,7 @@ class SourceGroup(NamedTuple):
 
 
 def group_sources(sources: Iterable[dict[str, Any]]) -> list[SourceGroup]:
-    """Sources by first letter, in order, whatever their case."""
+    """Return sources grouped by first letter, sorted without regard to case."""
     in_order = sorted(sources, key=lambda source: source["name"].lower())
     found = []
     for letter, group in groupby(in_order, key=lambda source: source["name"][0].upper()):
@@ -55,7 +55,7 @@ def group_sources(sources: Iterable[dict[str, Any]]) -> list[SourceGroup]:
 
 
 def find_users(registry: Registry) -> dict[str, list[Operation]]:
-    """The tools that may read each source, by its public name."""
+    """Return the tools that may read each source, by the source's public name."""
     users: dict[str, list[Operation]] = {}
     for operation in registry:
         for name in dict.fromkeys(source.name for source in (*operation.sources, *operation.shipped)):

@@ -1,4 +1,4 @@
-"""/status: whether the service works, and how every source did in the past day."""
+"""Writes /status: whether the service works, and the past 24 hours of every source."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ CHANGES = 20
 
 
 def status_page(registry: Registry, facts: SiteFacts, status: dict[str, Any]) -> Document:
-    """The page of what `/status.json` says. Sources that are not well come first."""
+    """Return the page of the content of `/status.json`. Sources with faults come first."""
     sources = sorted(status["sources"], key=lambda source: (ORDER.index(source["state"]), source["name"]))
     return render_page(
         "status.html",
@@ -27,7 +27,7 @@ def status_page(registry: Registry, facts: SiteFacts, status: dict[str, Any]) ->
         facts,
         path=STATUS,
         title="Status",
-        about="Whether the service works, and how each of its sources did in the past 24 hours.",
+        about="Whether the service works, and the past 24 hours of each of its sources.",
         status=status,
         verdict=write_verdict(status),
         sources=sources,
@@ -44,29 +44,29 @@ def status_page(registry: Registry, facts: SiteFacts, status: dict[str, Any]) ->
 
 
 def write_verdict(status: dict[str, Any]) -> str:
-    """The state of the whole in a sentence."""
+    """Return the overall state in a sentence."""
     counts = status["counts"]
     known = sum(counts.values()) - counts["unknown"]
     if status["status"] != "ok":
         failing = ", ".join(name.replace("_", " ") for name, well in status["checks"].items() if not well)
-        return f"This instance takes no calls that change anything: {failing} is not well."
+        return f"This instance accepts no calls that change data. Failing checks: {failing}."
     if not known:
         return "The service works. No source has been asked in the past 24 hours."
     if not counts["down"] and not counts["failing"]:
-        return f"Everything works: {known} sources answered when they were last asked."
+        return f"Everything works: {known} sources answered when last asked."
     amiss = [f"{counts[state]} {words}" for state, words in (("down", "down"), ("failing", "failing")) if counts[state]]
-    return f"The service works. Of {known} sources that were asked, {' and '.join(amiss)}: others take their place."
+    return f"The service works. Of {known} sources asked, {' and '.join(amiss)}; other sources take their place."
 
 
 def write_span(seconds: float | None) -> str:
-    """A bound of the time that calls take."""
+    """Return a bound on the duration of calls as text."""
     if seconds is None:
         return "no bound"
     return f"{seconds * 1000:g} ms" if seconds < 1 else f"{seconds:g} s"
 
 
 def write_uptime(seconds: int) -> str:
-    """The uptime in its largest unit, rounded down."""
+    """Return the uptime in its largest unit, rounded down."""
     for size in (86400, 3600, 60):
         if seconds >= size:
             return duration(seconds // size * size)

@@ -1,4 +1,4 @@
-"""/t/<tool>: the answer as picture, table and JSON; a form that runs it; its code, fields, sources and example."""
+"""Writes /t/<tool>: the answer as picture, table and JSON; a form to call the tool; code, fields, sources, example."""
 
 import json
 import shlex
@@ -15,7 +15,7 @@ from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.site_facts import PREMIUM_LICENCE, Document, SiteFacts, auth, tool_path
 from toolserver.upstream.source import Source
 
-MANY = 20  # fields or sources; more of them stand closed on a phone
+MANY = 20  # fields or sources; longer lists are closed on a phone
 LICENCE_WORDS = {
     "yes": "free to use",
     "attribution": "free to use with attribution",
@@ -28,7 +28,7 @@ LICENCE_WORDS = {
 def tool_page(
     registry: Registry, facts: SiteFacts, operation: Operation, example: Mapping[str, Any] | None
 ) -> Document:
-    """The page of one tool. `example` is an answer from the simulated world, with lists cut."""
+    """Return the page of one tool. `example` is an answer from the simulated world, with shortened lists."""
     return render_page(
         "tool.html",
         registry,
@@ -56,17 +56,17 @@ def tool_page(
 
 
 def is_kept(operation: Operation) -> bool:
-    """Whether the page shows a kept answer: of a free tool that needs no argument and no token."""
+    """Return True if the page shows a kept answer: the tool is free and needs no argument and no token."""
     return operation.tier is Tier.FREE and is_easy(operation) and operation.longest_ttl > 0
 
 
 def sources_of(operation: Operation) -> list[Source[Any, Any]]:
-    """The sources in order of use; several request shapes may share a public name, which stands once."""
+    """Return the sources in order of use. A public name that several request shapes share is listed once."""
     return list({source.name: source for source in operation.sources}.values())
 
 
 def _tell(operation: Operation, facts: SiteFacts) -> dict[str, Any]:
-    """What the page's script needs to know of the tool."""
+    """Return what the page's script needs to know about the tool."""
     shown = operation.headline
     return {
         "name": operation.name,
@@ -86,7 +86,7 @@ def _tell(operation: Operation, facts: SiteFacts) -> dict[str, Any]:
 
 
 def _curl(operation: Operation, facts: SiteFacts) -> str:
-    """The shortest call, for readers without JavaScript."""
+    """Return the shortest call, for readers without JavaScript."""
     given, places = example_arguments(operation), place_arguments(operation)
     path = operation.path.format_map({name: value for name, value in given.items() if places[name] == "path"})
     query = urlencode({name: value for name, value in given.items() if places[name] == "query"})
@@ -101,7 +101,7 @@ def _curl(operation: Operation, facts: SiteFacts) -> str:
 
 
 def _describe(operation: Operation, facts: SiteFacts) -> dict[str, Any]:
-    """The tool as a data set in the words of schema.org."""
+    """Describe the tool as a data set in schema.org terms."""
     return {
         "@context": "https://schema.org",
         "@type": "Dataset",

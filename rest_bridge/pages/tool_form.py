@@ -1,4 +1,4 @@
-"""The form of a tool, from its input schema: one field for each argument."""
+"""Makes the form of a tool from its input schema: one field for each argument."""
 
 import json
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Any, Literal
 from toolserver.registry.json_schema import Schema
 from toolserver.registry.registry import Operation
 
-UNKNOWN = "…"  # stands for a value of which the schema gives no example
+UNKNOWN = "…"  # placeholder for a value for which the schema has no example
 FieldKind = Literal["choice", "flag", "number", "text", "json"]
 
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """One argument. `given` is what stands in the field at first, `hint` an example of what may."""
+    """One argument. `given` is the field's initial value, `hint` an example value."""
 
     name: str
     kind: FieldKind
@@ -28,14 +28,14 @@ class FormField:
 
 
 def form_fields(operation: Operation) -> list[FormField]:
-    """The fields in the order of the signature."""
+    """Return the fields in the order of the signature."""
     schema = operation.input_schema
     required = schema.get("required", ())
     return [_field(name, described, name in required) for name, described in schema["properties"].items()]
 
 
 def example_arguments(operation: Operation) -> dict[str, Any]:
-    """What a call needs at least: required arguments, with their first example."""
+    """Return the minimal arguments of a call: the required ones, with their first example."""
     required = operation.input_schema.get("required", ())
     properties = operation.input_schema["properties"]
     return {name: _example(properties[name]) for name in required}
@@ -67,7 +67,7 @@ def _kind(schema: Schema) -> FieldKind:
 
 
 def _example(schema: Schema) -> Any:
-    """The first example, choice or bound; a word where there is none of them."""
+    """Return the first example, choice or bound, or a placeholder if there is none."""
     for found in (*schema.get("examples", ()), *schema.get("enum", ())):
         return found
     if schema.get("type") in ("integer", "number"):

@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.architecture.code import FILES, ROOT
 
 MIRRORED = {"toolserver": "tests", "rest_bridge": "tests/rest_bridge", "catalog": "tests/catalog"}
-WITHOUT = {"__init__", "__main__"}
+WITHOUT = {"__init__"}
 
 
 def place_of_tests(path: Path) -> Path:

@@ -19,7 +19,7 @@ from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
 from toolserver.registry.registry import Registry
 from toolserver.server.money import MoneyParts, memory_money
-from toolserver.settings import LimitSettings
+from toolserver.settings import LimitSettings, Settings
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.source import Get, HostGroup, Licence, Source
@@ -105,16 +105,19 @@ async def engine(
     clock: Any = None,
     money: MoneyParts | None = None,
     limits: bool | LimitSettings = False,
+    whole: Settings | None = None,
     **settings: Any,
 ) -> AsyncIterator[Engine]:
     """A running engine; leaving the block ends its background work. `settings` are those of `arrange_service`."""
     clock, internet = clock or ManualClock(START), internet or Internet()
+    if whole is None:
+        settings |= {"limits": limits if isinstance(limits, LimitSettings) else LimitSettings(enabled=limits)}
     async with arrange_service(
         registry or Registry([]),
         clock,
         transport=internet.transport,
         money=money or funded_money(clock),
-        limits=limits if isinstance(limits, LimitSettings) else LimitSettings(enabled=limits),
+        whole=whole,
         **settings,
     ) as service:
         yield Engine.of(service, internet)

@@ -6,9 +6,10 @@ import pytest
 
 from tests.calls.parts import START
 from tests.calls.toy import REGISTRY
-from toolserver.calls.allowances import Allowances, AllowanceWish
+from toolserver.calls.allowances import AllowanceDetails, Allowances, AllowanceWish
 from toolserver.clock import ManualClock
-from toolserver.errors import InvalidArguments, NotSupported
+from toolserver.core.caller import well_formed
+from toolserver.errors import InvalidArguments, NotFound, NotSupported
 from toolserver.ledger.memory import MemoryLedger
 
 OWNER = "svc_live_" + "a" * 64
@@ -35,7 +36,7 @@ async def test_a_tool_that_costs_nothing_or_is_unknown_is_named_with_the_nearest
     allowances = Allowances(ledger, REGISTRY, ManualClock(START))
     with pytest.raises(InvalidArguments, match="did you mean premium_report"):
         await allowances.create(OWNER, AllowanceWish("x", 5, tools=["premium_reportt"]))
-    with pytest.raises(InvalidArguments, match=r"is no tool that costs credits$"):
+    with pytest.raises(InvalidArguments, match=r"is not a tool that costs credits$"):
         await allowances.create(OWNER, AllowanceWish("x", 5, tools=["zzzz"]))
 
 
@@ -53,3 +54,39 @@ async def test_where_none_can_be_kept_that_is_said():
     for asked in (allowances.list_all(OWNER), allowances.create(OWNER, AllowanceWish("x", 1))):
         with pytest.raises(NotSupported):
             await asked
+
+
+async def test_an_allowance_ends_in_the_future_and_shows_what_it_has_when_it_is_made(ledger):
+    allowances = Allowances(ledger, REGISTRY, ManualClock(START))
+    for past in (START, START - timedelta(days=1)):
+        with pytest.raises(InvalidArguments, match="expires_at: must be in the future") as refused:
+            await allowances.create(OWNER, AllowanceWish("x", 5, expires_at=past))
+        (error,) = refused.value.extra["errors"]
+        assert error == {"loc": "expires_at", "msg": "must be in the future", "type": "value_error"}
+    soon = START + timedelta(milliseconds=1)
+    made = await allowances.create(OWNER, AllowanceWish("x", 5, 2, soon, ["premium_report"]))
+    token = made.token
+    assert made == AllowanceDetails(made.id, "x", 5, 0, 0, 2, soon, ["premium_report"], "active", START, None, token)
+    assert well_formed(token)
+
+
+async def test_what_a_change_does_not_name_stays_as_it_is(ledger):
+    allowances = Allowances(ledger, REGISTRY, ManualClock(START))
+    made = await allowances.create(OWNER, AllowanceWish("x", 5, 2, START + timedelta(days=1), ["premium_report"]))
+    for wish, changed in (
+        (AllowanceWish(name="y"), {"name": "y"}),
+        (AllowanceWish(credits=9), {"credits": 9}),
+        (AllowanceWish(credits_per_day=3), {"credits_per_day": 3}),
+        (AllowanceWish(expires_at=START + timedelta(days=2)), {"expires_at": START + timedelta(days=2)}),
+        (AllowanceWish(tools=[]), {"tools": None}),
+    ):
+        made = made._replace(token=None, **changed)
+        assert await allowances.change(OWNER, made.id, wish) == made
+
+
+async def test_a_revoked_allowance_is_shown_as_that_and_one_that_is_not_there_cannot_be(ledger):
+    allowances = Allowances(ledger, REGISTRY, ManualClock(START))
+    made = await allowances.create(OWNER, AllowanceWish("x", 5))
+    assert (await allowances.revoke(OWNER, made.id)).state == "revoked"
+    with pytest.raises(NotFound):
+        await allowances.revoke(OWNER, "no such one")

@@ -1,6 +1,6 @@
 """The table of answers: bounded in number and in bytes, and strangers push out nothing but what strangers chose."""
 
-from toolserver.calls.answer_table import AnswerTable
+from toolserver.calls.answer_table import ENTRIES, MOST_BYTES, AnswerTable
 from toolserver.calls.response import RenderedResponse
 
 
@@ -56,3 +56,16 @@ def test_pinned_answers_alone_may_take_more_than_the_room():
         table.pin(number)
         table.keep(number, answer(30))
     assert keys(table, 3) == [0, 1, 2]
+
+
+def test_the_room_is_for_four_thousand_answers_of_eight_kibibytes():
+    assert (ENTRIES, MOST_BYTES) == (4096, 33_554_432)
+
+
+def test_the_bytes_that_fit_exactly_push_nothing_out():
+    table = AnswerTable(entries=2, most_bytes=100)
+    table.keep(0, answer(50))
+    table.keep(1, answer(50))
+    assert keys(table, 2) == [0, 1]
+    table.keep(1, answer(51))
+    assert keys(table, 2) == [1]

@@ -73,3 +73,25 @@ def test_an_answer_found_slow_again_keeps_its_pace(rhythm):
     rhythm.note("key", HOUR)
     rhythm.add("key", NUMBER, TTL_S, HOUR)
     assert rhythm.next_expected(2 * HOUR - 1) is not None
+
+
+def test_a_rhythm_is_known_from_the_first_second_of_the_epoch_on():
+    rhythm = CallRhythm()
+    rhythm.add("key", NUMBER, 8.0, 0.0)
+    rhythm.note("key", 8.0)
+    assert rhythm.next_expected(12.0) == Expected("key", NUMBER, 16.0)
+    assert rhythm.next_expected(15.9) is None
+    rhythm.note("key", 20.0)
+    assert rhythm.next_expected(32.0) == Expected("key", NUMBER, 32.0)
+
+
+def test_a_call_after_exactly_half_a_lifetime_is_still_the_same_one(rhythm):
+    rhythm.note("key", TTL_S / 2)
+    assert rhythm.next_expected(TTL_S) is None
+    rhythm.note("key", TTL_S + 1)
+    assert rhythm.next_expected(TTL_S + 1) is None
+    assert rhythm.next_expected(1.5 * TTL_S + 2 - LEAD_S) == Expected("key", NUMBER, 1.5 * TTL_S + 2)
+
+
+def test_the_lead_is_a_minute_and_a_partial_answer_has_four_tries_twelve_seconds_apart():
+    assert (LEAD_S, AGAIN_S, TRIES) == (60, 12, 4)

@@ -1,13 +1,15 @@
 """A caller's own key makes repeated calls one, also for two at once and across a crash."""
 
+import hashlib
+
 import anyio
 import pytest
 
 from tests.calls.parts import START
 from tests.requirements import proves
-from toolserver.calls.idempotency import Idempotency
+from toolserver.calls.idempotency import Idempotency, fingerprint
 from toolserver.calls.idempotency_store import KEEP_S, MemoryIdempotencyStore, SqliteIdempotencyStore
-from toolserver.calls.kept_results import KeptResult
+from toolserver.calls.kept_results import KeptResult, KeyClaim, KeyedCall, KeyTaken
 from toolserver.clock import ManualClock
 from toolserver.errors import IdempotencyConflict
 from toolserver.storage.errors import StorageFailed
@@ -235,3 +237,49 @@ async def test_work_does_not_begin_unless_its_name_is_written_down(tmp_path, clo
         with pytest.raises(StorageFailed):
             await once(Idempotency(SqliteIdempotencyStore(file, clock)), work)
     assert work.calls == []
+
+
+async def test_a_twin_gets_the_very_result_and_nothing_is_read_back_for_it(store, work):
+    work.gate, results = anyio.Event(), []
+
+    async def one():
+        results.append(await store.once("s", "k", "r", work, pack=keep, unpack=lambda *kept: "read back"))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(one)
+        await anyio.wait_all_tasks_blocked()
+        work.gate.set()
+    assert results == ["result 1"] * 3
+    assert await store.once("s", "k", "r", work, pack=keep, unpack=lambda *kept: kept) == (work.calls[0], b"result 1")
+
+
+async def test_what_is_done_at_once_is_the_result_and_nothing_else_is_begun(store, work):
+    claims = []
+
+    async def at_once(call_id, claim):
+        claims.append((call_id, claim))
+        return "at once"
+
+    assert await store.once("s", "k", "r", work, pack=keep, unpack=decode, at_once=at_once) == "at once"
+    assert work.calls == []
+    assert [claim for _, claim in claims] == [KeyClaim(("s", "k"), "r")]
+    assert await once(store, work) == "result 1"
+
+
+@pytest.mark.parametrize(("request_", "kept"), [("r", b"kept"), ("r", None), ("other", b"kept")])
+async def test_a_key_that_was_taken_meanwhile_brings_what_its_call_kept_or_that_calls_work(store, work, request_, kept):
+    async def at_once(call_id, claim):
+        raise KeyTaken(KeyedCall(request_, "call_1", kept))
+
+    asked = store.once("s", "k", "r", work, pack=keep, unpack=lambda *known: known, at_once=at_once)
+    if request_ == "other":
+        with pytest.raises(IdempotencyConflict, match="already used with other arguments"):
+            await asked
+    else:
+        assert await asked == (("call_1", b"kept") if kept else "result 1")
+    assert work.calls == ([] if kept else ["call_1"])
+
+
+def test_a_fingerprint_is_the_sha256_in_hex():
+    assert fingerprint("ü") == hashlib.sha256("ü".encode()).hexdigest()

@@ -1,5 +1,7 @@
 """One contract for the stores of calls with a key: in memory and in SQLite."""
 
+import hashlib
+
 import pytest
 
 from tests.calls.parts import START
@@ -11,7 +13,7 @@ from toolserver.calls.idempotency_store import (
     MemoryIdempotencyStore,
     SqliteIdempotencyStore,
 )
-from toolserver.calls.kept_results import KeptResult, KeyedCall
+from toolserver.calls.kept_results import KeptResult, KeyedCall, SharedBytes
 from toolserver.clock import ManualClock
 from toolserver.storage.errors import StorageFailed
 from toolserver.storage.group_commit import durable
@@ -120,3 +122,20 @@ async def test_a_file_that_cannot_be_written_is_said(tmp_path, clock):
         store = SqliteIdempotencyStore(file, clock)
     with pytest.raises(StorageFailed):
         await store.begin(NAME, "r", "call_1")
+
+
+async def test_sweeping_forgets_shared_bytes_that_no_key_names_any_more_and_keeps_the_others(tmp_path, clock):
+    async with durable(tmp_path / "ledger.sqlite3") as file:
+        store = SqliteIdempotencyStore(file, clock)
+        old = [(hashlib.sha256(b"%d" % number).digest(), b"old", 0) for number in range(2 * SWEPT + 1)]
+        await file.alone(lambda db: db.executemany("INSERT INTO shared_result VALUES(?,?,?)", old) and None)
+        await store.begin(NAME, "r", "call_1")
+        await store.keep(NAME, KeptResult(b"own ", SharedBytes(b"shared")))
+
+        assert await store.sweep() == 0
+        kept = await file.read(lambda db: db.execute("SELECT sha256 FROM shared_result").fetchall())
+        assert kept == [(hashlib.sha256(b"shared").digest(),)]
+
+
+def test_a_call_is_kept_for_a_day():
+    assert KEEP_S == 86_400

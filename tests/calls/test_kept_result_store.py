@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 
+from tests.calls.charging import open_stand
 from tests.calls.parts import START
 from tests.postgres import POSTGRES, terms_of
 from toolserver.calls.idempotency_store import SqliteIdempotencyStore
@@ -20,8 +21,16 @@ from toolserver.calls.kept_result_store import (
     store_keyed,
     sweep_shared,
 )
-from toolserver.calls.kept_results import KeptResult, KeyClaim, KeyedCall, NewKeyedCall, SharedBytes
+from toolserver.calls.kept_results import (
+    KeptResult,
+    KeyClaim,
+    KeyedCall,
+    KeyedCharge,
+    NewKeyedCall,
+    SharedBytes,
+)
 from toolserver.clock import ManualClock
+from toolserver.core import ids
 from toolserver.storage.group_commit import durable
 from toolserver.storage.migrate import migrate, migrations
 from toolserver.storage.postgres_group_commit import open_postgres
@@ -188,3 +197,29 @@ async def test_the_sweep_forgets_expired_keys_and_what_they_shared(file):
     assert await kept.sweep() == 1
     for table in ("idempotency", "shared_result"):
         assert await read(file, f"SELECT * FROM {table}") == []
+
+
+async def test_the_receipt_of_a_call_is_stored_once_and_comes_back_within_its_result(tmp_path):
+    async with open_stand(tmp_path) as stand:
+        call_id = ids.call_id()
+        keyed = KeyedCharge(KeyClaim(("s", "k"), "r"), lambda settled, receipt: KeptResult(b"own\n", PAYLOAD))
+        _, receipt = await stand.buy(call_id, keyed=keyed)
+        whole = b"own\n" + receipt.jws.encode() + b"\n" + PAYLOAD.content
+
+        assert await find(stand.ledger.file, ("s", "k")) == {("s", "k"): KeyedCall("r", call_id, whole)}
+        assert await read(stand.ledger.file, "SELECT own, shared FROM idempotency") == [(b"own\n", PAYLOAD.sha256)]
+
+
+async def test_a_result_is_kept_in_its_parts_if_its_receipt_is_the_stored_one_and_else_whole(file):
+    for key, receipt in (("a", ""), ("b", "of.another.answer")):
+        await begin(file, key)
+        await keep(file, KeptResult(b"own\n", PAYLOAD, receipt), key)
+
+    assert await read(file, "SELECT key, own, shared FROM idempotency ORDER BY key") == [
+        ("a", b"own\n", PAYLOAD.sha256),
+        ("b", KeptResult(b"own\n", PAYLOAD, "of.another.answer").whole, None),
+    ]
+
+
+def test_a_key_is_kept_for_a_day_and_what_is_shared_for_an_hour_more():
+    assert (KEEP_MS, LONGER_MS) == (86_400_000, 3_600_000)

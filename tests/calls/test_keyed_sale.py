@@ -256,8 +256,9 @@ async def test_a_call_that_cannot_be_paid_stores_no_key(tmp_path, clock):
 @pytest.mark.parametrize("key", ["", "x" * (KEY_LENGTH + 1)])
 async def test_a_key_has_a_length(tmp_path, clock, key):
     async with service(tmp_path, clock) as e:
-        with pytest.raises(InvalidArguments):
+        with pytest.raises(InvalidArguments, match="must have 1 to 255 characters"):
             await buy(e, idempotency_key=key)
+        assert (await buy(e, idempotency_key="x" * KEY_LENGTH)).charged == 2
 
 
 async def test_with_its_key_the_same_answer_comes_again_over_both_faces_after_the_cache_has_another(tmp_path):
@@ -274,3 +275,11 @@ async def test_with_its_key_the_same_answer_comes_again_over_both_faces_after_th
         assert again.content == first.content
         assert told["_meta"]["receipt_id"] == first.headers["x-service-receipt-id"]
         assert await s.ledger.balance(BUYER) == 94
+
+
+async def test_an_answer_that_has_to_be_made_is_sold_with_its_key_once_too(tmp_path, clock):
+    async with service(tmp_path, clock) as e:
+        first, again = [await buy(e, idempotency_key="k") for _ in range(2)]
+        assert (first.charged, first.credits_remaining) == (again.charged, again.credits_remaining) == (2, 8)
+        assert (again.receipt, again.rendered.payload) == (first.receipt, first.rendered.payload)
+        assert await e.ledger.balance(BUYER) == 8

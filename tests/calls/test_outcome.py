@@ -1,6 +1,6 @@
 """The outcome of a sale, for a caller who wants the whole receipt or only its name."""
 
-from toolserver.calls.outcome import describe_outcome
+from toolserver.calls.outcome import Outcome, describe_outcome
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.sale import PaidCallResult
 from toolserver.core.caller import Caller
@@ -27,3 +27,19 @@ def test_a_sale_without_a_caller_always_carries_its_receipt():
 
 def test_why_nothing_was_charged_is_told():
     assert describe_outcome(SOLD._replace(charged=0, reason="stale_data"), None).no_charge == "stale_data"
+
+
+def test_an_outcome_of_a_sale_says_nothing_of_limits_and_caches():
+    assert describe_outcome(SOLD, None) == Outcome(
+        SOLD.rendered,
+        limit_states=[],
+        credits_remaining=97,
+        charged=3,
+        no_charge=None,
+        receipt_id="rcpt_1",
+        receipt="a.b.c",
+        hit=False,
+        key=None,
+        client=None,
+        settlement=None,
+    )

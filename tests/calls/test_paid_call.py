@@ -10,6 +10,7 @@ from tests.arranged import FACTS
 from tests.calls.parts import RICH, START, engine
 from tests.calls.toy import FIRST, REGISTRY, SECOND
 from toolserver.clock import ManualClock
+from toolserver.core.caller import Caller
 from toolserver.errors import IdempotencyConflict, InternalError, StorageUnavailable, UpstreamUnavailable
 from toolserver.receipts.service import ReceiptService
 from toolserver.server.money import open_money
@@ -134,5 +135,41 @@ async def test_without_a_receipt_nothing_is_sold_and_a_store_that_is_away_is_no_
         monkeypatch.setattr(ReceiptService, "sign", fail)
         with pytest.raises(refused):
             await buy(e)
+        assert await e.ledger.balance(RICH) == 10
+        assert await e.ledger.holds() == []
+
+
+async def test_a_sale_that_was_made_when_the_caller_is_given_up_is_released(tmp_path, clock):
+    async with service(tmp_path, clock) as e:
+
+        async def receive():
+            try:
+                await anyio.sleep_forever()
+            finally:  # the answer is made, and the connection is watched no longer
+                scope.cancel()
+
+        with anyio.CancelScope() as scope:
+            await e.pipeline.call(
+                REGISTRY["premium_report"], {}, Caller("192.0.2.1", RICH, limited=False), receive=receive
+            )
+            pytest.fail("the call was to be cancelled")
+        assert e.internet.asked
+        assert await e.ledger.balance(RICH) == 10
+        assert await e.ledger.holds() == []
+
+
+async def test_a_caller_who_is_given_up_while_the_charge_is_booked_is_not_charged(tmp_path, clock, monkeypatch):
+    async with service(tmp_path, clock) as e:
+        settle = e.ledger.settle
+
+        async def settle_and_leave(*given, **how):
+            settled = await settle(*given, **how)
+            scope.cancel()
+            return settled
+
+        monkeypatch.setattr(e.ledger, "settle", settle_and_leave)
+        with anyio.CancelScope() as scope:
+            await buy(e)
+            pytest.fail("the call was to be cancelled")
         assert await e.ledger.balance(RICH) == 10
         assert await e.ledger.holds() == []

@@ -180,7 +180,7 @@ async def test_when_the_time_of_a_tool_is_over_what_is_kept_is_served_and_nothin
         nothing = payload(await e.call("late"))
 
     assert (body["data"]["value"], body["stale"]) == (3, True)
-    assert body["_meta"]["sources"][0]["reason"] == "timeout: not composed in 0.2 s"
+    assert body["_meta"]["sources"][0]["reason"] == "timeout: not composed within 0.2 s"
     assert (nothing["data"], nothing["stale"]) == (None, True)
 
 
@@ -359,7 +359,7 @@ async def slow(ctx: ToolContext) -> Reading:
 
 async def test_a_call_for_one_caller_that_does_not_end_in_time_is_to_be_repeated():
     async with engine(Registry([operation_of(slow)])) as e:
-        with pytest.raises(StorageUnavailable, match="took too long") as caught:
+        with pytest.raises(StorageUnavailable, match="timed out") as caught:
             await e.call("slow")
     assert (caught.value.status, caught.value.headers, caught.value.extra) == (
         503,
@@ -414,3 +414,29 @@ async def test_a_release_dominates_a_charge():
         assert await e.ledger.balance(RICH) == 10
         await e.ledger.settle("c1", no_charge=None)
         assert await e.ledger.balance(RICH) == 10
+
+
+async def test_a_call_that_is_refused_from_the_cache_counts_as_rate_limited_and_took_no_time():
+    async with engine(REGISTRY, limits=True) as e:
+        e.internet.serves(FIRST, {"value": 3})
+        number, now = REGISTRY["number"], e.clock.time()
+        rendered = await e.answers.get(number, number.arguments(), ("number", 0))
+        found = await e.pipeline.answer_from_cache(number, ("number", 0), now, "192.0.2.1")
+        with pytest.raises(RateLimited):
+            await e.pipeline.answer_from_cache(number, ("number", 0), now, "192.0.2.1")
+
+        assert (found[0], [state.quota.name for state in found[1]], found[2]) == (rendered, ["daily", "spacing"], False)
+        assert counted(e)["number", "rate_limited"] == 1
+        assert b'_seconds_sum{tool="number"} 0.0\n' in e.pipeline.metrics.text()
+        assert sorted(call.status for call in e.pipeline.usage.counted().recent) == [200, 429]
+
+
+async def test_who_has_no_limits_is_not_counted():
+    async with engine(REGISTRY, limits=True) as e:
+        e.internet.serves(FIRST, {"value": 3})
+        outcomes = [await e.call("number", limited=False) for _ in range(3)]
+    assert [(outcome.client, outcome.limit_states, outcome.hit) for outcome in outcomes] == [
+        (None, [], False),
+        (None, [], True),
+        (None, [], True),
+    ]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.size import sized
-from toolserver.calls.quotas import Bucket, Quota, make_rejection
+from toolserver.calls.quotas import DROPPED, KEYS, WIDER, Bucket, LimitState, Quota, Verdict, make_rejection
 
 
 class Clock:
@@ -156,3 +156,67 @@ def test_a_refusal_says_its_rule_and_how_long_to_wait():
     assert refused.detail == "At most 1 calls per 60 s are answered here. Try again in 60 s."
     assert refused.extra == {"retry_after_seconds": 60, "limit": "own"}
     assert make_rejection(bucket.quota, bucket.look("a"), "Because.").detail == "Because. Try again in 60 s."
+
+
+def test_a_quota_and_its_state_are_told_in_the_words_of_the_headers():
+    quota = Quota("spacing", 2, 60)
+    assert quota.policy == '"spacing";q=2;w=60'
+    told = {reset_s: LimitState(quota, reset_s).header for reset_s in (0.0, 30.0, 30.2, 60.0, 90.0)}
+    assert told == {
+        0.0: '"spacing";r=2;t=0',
+        30.0: '"spacing";r=1;t=30',
+        30.2: '"spacing";r=0;t=31',
+        60.0: '"spacing";r=0;t=60',
+        90.0: '"spacing";r=0;t=90',
+    }
+    assert LimitState(quota, 30.0).remaining == 1
+
+
+def test_all_clients_of_a_wider_network_have_sixteen_times_the_quota():
+    assert Quota("daily", 10, 60).widen() == Quota("daily of a /48", 160, 60)
+    assert (WIDER, KEYS, DROPPED) == (16, 200_000, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("daily", "The free tier allows 5 calls per 60 s."),
+        ("spacing of a /48", "The free tier allows 5 calls per 60 s."),
+        ("questions number", "number answers 5 different questions per 60 s and caller."),
+        ("distinct ip port", "5 different values of ip and port are answered per 60 s. Repeats are exempt."),
+        ("premium", "At most 5 calls per 60 s are answered here."),
+    ],
+)
+def test_each_quota_says_its_rule(name, rule):
+    assert make_rejection(Quota(name, 5, 60), Verdict(False, 0, 60, 1)).detail == f"{rule} Try again in 1 s."
+
+
+@pytest.mark.parametrize(("wait_s", "told_s"), [(0.0, 1), (0.2, 1), (1.0, 1), (1.01, 2), (29.5, 30)])
+def test_a_wait_is_told_in_whole_seconds_that_suffice(wait_s, told_s):
+    refused = make_rejection(Quota("spacing", 1, 60), Verdict(False, 0, 59.5, wait_s))
+    assert refused.headers == {"Retry-After": str(told_s), "RateLimit": '"spacing";r=0;t=60'}
+    assert refused.extra == {"retry_after_seconds": told_s, "limit": "spacing"}
+
+
+def test_each_call_drops_three_clients_whose_bucket_is_full_again():
+    clock = Clock()
+    bucket = Bucket(Quota("x", 1, 30), monotonic=clock)
+    for number in range(10):
+        bucket.take(f"early {number}")
+    clock.now += 30
+    sizes = []
+    for number in range(4):
+        bucket.take(f"late {number}")
+        sizes.append(len(bucket))
+    assert sizes == [8, 6, 4, 4]
+    assert bucket.forgotten == 0
+
+
+def test_a_refused_look_and_a_refused_call_say_when_the_bucket_is_full_again():
+    clock = Clock()
+    bucket = Bucket(Quota("x", 2, 60), monotonic=clock)
+    assert bucket.look("a") == Verdict(True, 2, 0.0, 0.0)
+    assert bucket.take("a") == Verdict(True, 1, 30.0, 0.0)
+    assert bucket.take("a") == Verdict(True, 0, 60.0, 0.0)
+    clock.now += 10
+    assert bucket.look("a") == bucket.take("a") == Verdict(False, 0, 50.0, 20.0)

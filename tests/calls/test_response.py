@@ -11,7 +11,9 @@ import zstandard
 
 from toolserver.calls.response import (
     AHEAD,
+    COMPRESS_FROM,
     ENCODINGS,
+    SHORT_META,
     RenderedResponse,
     epoch,
     json_bytes,
@@ -92,3 +94,26 @@ def test_the_short_meta_keeps_what_changes_a_decision_and_is_made_once():
 def test_a_payload_without_meta_is_its_own_short_form():
     body = json_bytes({"token": "x", "credits": 3})
     assert shorten_meta(body) == body
+
+
+def test_what_is_compressed_kept_short_and_made_ahead_is_as_promised():
+    assert (COMPRESS_FROM, AHEAD, ENCODINGS) == (1024, 0.85, ("zstd", "br", "gzip"))
+    assert SHORT_META == ("attribution", "untrusted_text", "stale", "simulated")
+
+
+def test_an_answer_is_fresh_whole_and_uncounted_unless_it_is_said_otherwise(rendered):
+    assert (rendered.stale, rendered.nothing, rendered.no_charge, rendered.keepable) == (False, False, None, True)
+    assert (rendered.hits, rendered.next, rendered.ahead_at) == (0, None, 1051.0)
+    assert RenderedResponse(BODY, 0.0, 0.0, None, etag="given").etag == "given"
+
+
+def test_ages_and_what_is_left_are_whole_seconds_rounded_down(rendered):
+    assert [rendered.age(at) for at in (990.0, 990.9, 991.0)] == [0, 0, 1]
+    assert [rendered.left(at) for at in (1058.9, 1059.0, 1059.1, 1060.0)] == [1, 1, 0, 0]
+
+
+def test_a_short_answer_is_another_one_with_nothing_of_what_was_made_from_the_whole():
+    whole = RenderedResponse(json_bytes({"data": 1, "_meta": {"sources": [], "stale": True}}), 1000.0, 1060.0, None)
+    whole.next = whole
+    assert whole.escaped
+    assert (whole.short.next, whole.short.escaped) == (None, b'"{\\"data\\":1,\\"_meta\\":{\\"stale\\":true}}"')

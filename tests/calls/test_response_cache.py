@@ -8,11 +8,14 @@ from pydantic import BaseModel
 
 from tests.calls.parts import engine
 from tests.calls.stored_answers import Disk, Packed
-from tests.calls.toy import FIRST, REGISTRY, SECOND
+from tests.calls.toy import FIRST, REGISTRY, SECOND, Reading
+from toolserver.calls import response_cache
 from toolserver.calls.answer_table import AnswerTable
 from toolserver.calls.cache_key import build_cache_key
 from toolserver.calls.response_cache import POPULAR, RETRY_S, SchemaFailure
 from toolserver.calls.stored_responses import StoredResponses
+from toolserver.context.context import ToolContext
+from toolserver.registry.registry import operation_of, tool
 from toolserver.upstream.throttle import RequestWithheld
 
 NUMBER, LIAR, BROKEN = REGISTRY["number"], REGISTRY["liar"], REGISTRY["broken"]
@@ -249,3 +252,47 @@ def failing_for(name, error, fetch):
         return await fetch(source, *given, **how)
 
     return fetched
+
+
+async def test_a_look_shows_the_newest_answer_that_holds_expired_or_not():
+    async with engine(REGISTRY) as e:
+        e.internet.serves(FIRST, {"value": 3})
+        key = build_cache_key(NUMBER, arguments())
+        assert e.answers.peek(key) is None
+        first = await e.answers.get(NUMBER, arguments(), key)
+        e.clock.advance(29)
+        e.answers.refresh(NUMBER)
+        await anyio.wait_all_tasks_blocked()
+        assert e.answers.peek(key) is first
+        e.clock.advance(1)
+        assert e.answers.peek(key) is first.next is not None
+        first.next = None
+        assert e.answers.peek(key) is first
+        assert first.hits == 0
+
+
+RUNS = []
+
+
+@tool(path="/api/endless", title="Endless", ttl_s=30, deadline_s=4)
+async def endless(ctx: ToolContext) -> Reading:
+    """Never ends in time and has no source, so that nothing is kept to make it from; for tests only."""
+    RUNS.append(ctx)
+    raise TimeoutError
+
+
+async def test_a_tool_without_sources_that_does_not_end_in_time_is_not_run_again():
+    RUNS.clear()
+    operation = operation_of(endless)
+    async with engine(REGISTRY) as e:
+        rendered = await e.answers.compose(operation, operation.arguments())
+    body = msgspec.json.decode(rendered.payload)
+
+    assert len(RUNS) == 1
+    assert (rendered.nothing, body["data"], body["warning"][0]["code"]) == (True, None, "section_unavailable")
+    assert "not composed within 4 s" in body["warning"][0]["message"]
+
+
+def test_the_times_of_the_cache_are_what_callers_were_told():
+    names = ("POPULAR", "LAST_S", "PATIENCE", "DEGRADED_S", "RETRY_S", "LARGE")
+    assert [getattr(response_cache, name) for name in names] == [2, 8, 0.75, 30, 10, 65_536]

@@ -1,6 +1,7 @@
 """What is sold: which answers are charged, what a receipt says of a call, and results that are kept as bytes."""
 
 import hashlib
+from dataclasses import replace
 
 import pytest
 
@@ -79,3 +80,9 @@ def test_a_result_reads_back_as_it_was_packed():
         assert again[1:] == result[1:]
         assert (again.rendered.payload, again.rendered.stale) == (BODY, result.rendered.stale)
         assert again.rendered.etag == result.rendered.etag
+
+
+@pytest.mark.parametrize(("sla_s", "told_s"), [(None, 60), (0, 0), (300, 300)])
+def test_a_receipt_says_the_age_that_was_promised_or_how_long_the_answer_lasts(sla_s, told_s):
+    sale = describe_sale(call()._replace(operation=replace(REPORT, sla_s=sla_s)), SETTLED, None)
+    assert sale.sla_s == told_s

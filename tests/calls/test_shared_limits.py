@@ -170,7 +170,7 @@ calls = st.lists(
 )
 
 
-@settings(max_examples=sized(60, fast=25, long=1000), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sized(30, fast=25, long=1000), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls)
 def test_redis_allows_exactly_what_memory_allows(redis_server, made):
     async def compare():

@@ -15,7 +15,16 @@ from tests.calls.toy import FIRST, REGISTRY, SECOND
 from toolserver.calls.cache_key import build_cache_key
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import POPULAR
-from toolserver.calls.stored_responses import SharedResponses, StoredResponses, collect_facts
+from toolserver.calls.stored_responses import (
+    CLOCKS_APART_S,
+    COMPOSING_S,
+    MOST_BYTES,
+    AnswerFacts,
+    SharedResponses,
+    StoredResponses,
+    collect_facts,
+)
+from toolserver.core.packing import pack
 from toolserver.core.shared_memory import SharedMemoryLost
 
 NUMBER = REGISTRY["number"]
@@ -224,3 +233,70 @@ async def test_why_an_answer_is_free_survives_on_disk():
     assert (again.payload, collect_facts(again)) == (b"{}", collect_facts(empty))
     other = StoredResponses("elsewhere", disk=stored._disk, pack=Packed)
     assert await other.load("k", now=101, ttl_s=30) is None
+
+
+class Remembered:
+    """A shared memory that returns what a test says it has, or takes what it is offered, and keeps the arguments."""
+
+    def __init__(self, found=None):
+        self.found, self.given = found, []
+
+    async def run(self, script, keys, given, **more):
+        self.given.append(given)
+        return given[4] if self.found is None else self.found
+
+
+async def packed(generated_at, expires_at, payload=b"{}"):
+    return await pack(msgspec.json.encode(AnswerFacts(generated_at, expires_at, None)) + b"\n" + payload)
+
+
+@pytest.mark.parametrize(
+    ("generated_at", "expires_at", "payload", "is_taken"),
+    [
+        (1030.0, 1060.0, b"{}", True),
+        (1030.1, 1060.0, b"{}", False),
+        (990.0, 1000.1, b"{}", True),
+        (990.0, 1000.0, b"{}", False),
+        (990.0, 1080.0, b"{}", True),
+        (990.0, 1080.1, b"{}", False),
+        (990.0, 1010.0, b"{", False),
+    ],
+)
+async def test_an_answer_of_another_instance_is_taken_if_it_holds_now_and_no_longer_than_it_may(
+    generated_at, expires_at, payload, is_taken
+):
+    memory = Remembered(await packed(generated_at, expires_at, payload))
+    found = await SharedResponses(memory).find("x", at=1000.0, ttl_s=30.0)
+    assert (found is not None) is is_taken
+    assert memory.given == [[b"1000.000000"]]
+    if found is not None:
+        assert (found.payload, found.generated_at, found.expires_at) == (payload, generated_at, expires_at)
+
+
+@pytest.mark.parametrize(("starts_at", "begins"), [(1000.0, b"970.000000"), (1000.5, b"1000.500000")])
+async def test_an_answer_of_now_is_also_offered_to_those_whose_clock_is_late(starts_at, begins):
+    memory, mine = Remembered(), RenderedResponse(b"{}", 1000.0, 1030.0, None)
+    assert await SharedResponses(memory).offer("x", mine, starts_at=starts_at, now=1000.0, ttl_s=30.0) is mine
+    ((start, begin, until, now, _, unreadable),) = memory.given
+    assert (start, begin, until, now) == (b"%.6f" % starts_at, begins, b"1030.000000", b"1000.000000")
+    assert unreadable == b""
+
+
+async def test_what_was_offered_before_counts_and_what_cannot_be_read_is_named_once():
+    mine, times = RenderedResponse(b"{}", 1000.0, 1030.0, None), {"starts_at": 1000.0, "now": 1000.0, "ttl_s": 30.0}
+    earlier = await SharedResponses(Remembered(await packed(990.0, 1020.0))).offer("x", mine, **times)
+    assert (earlier.generated_at, earlier.expires_at) == (990.0, 1020.0)
+    damaged = Remembered(b"no answer")
+    assert await SharedResponses(damaged).offer("x", mine, **times) is mine
+    assert [given[5] for given in damaged.given] == [b"", b"no answer"]
+
+
+@pytest.mark.parametrize(("expires_at", "asked"), [(1000.0, 0), (1000.1, 1)])
+async def test_an_answer_that_ends_before_it_begins_is_not_offered(expires_at, asked):
+    memory, mine = Remembered(), RenderedResponse(b"{}", 990.0, expires_at, None)
+    assert await SharedResponses(memory).offer("x", mine, starts_at=1000.0, now=1000.0, ttl_s=30.0) is mine
+    assert len(memory.given) == asked
+
+
+def test_half_a_minute_lies_between_clocks_and_a_minute_is_for_composing():
+    assert (CLOCKS_APART_S, COMPOSING_S, MOST_BYTES) == (30, 60, 8_388_608)

@@ -1,10 +1,14 @@
 """Invented tokens are refused by address, and a customer behind the same address is not."""
 
+from dataclasses import replace
+
 import pytest
 
-from toolserver.calls.tokens import CLIENT_S, TRIES, TokenChecks
+from tests.calls.toy import REGISTRY
+from toolserver.calls.quotas import Quota
+from toolserver.calls.tokens import CLIENT_S, GOOD, TRIES, TokenChecks
 from toolserver.core.caller import Caller, token_hash
-from toolserver.errors import RateLimited
+from toolserver.errors import InsufficientCredits, InvalidToken, MissingToken, RateLimited
 from toolserver.ledger.memory import MemoryLedger
 
 
@@ -93,3 +97,64 @@ async def test_a_token_that_the_ledger_does_not_know_is_counted_by_address_each_
     assert tokens.is_suspect(caller(9))
     assert tokens.find_client(b"Basic abc") is None
     assert tokens.find_client(b"") is None
+
+
+async def test_a_suspect_and_a_malformed_token_are_counted_by_address_without_asking_the_ledger(ledger, tokens):
+    ledger.fund(token(7), 5)
+    for _ in range(TRIES.quota + 5):
+        assert await tokens.identify_client(Caller("192.0.2.1", "svc_live_short")) == "192.0.2.1"
+    assert not tokens.is_suspect(caller(9))
+    tried(tokens, TRIES.quota)
+    assert await tokens.identify_client(caller(7)) == "192.0.2.1"
+    assert await tokens.identify_client(Caller("192.0.2.1")) == "192.0.2.1"
+    assert await tokens.identify_client(caller(7, client="192.0.2.2")) == f"token {token_hash(token(7)).hex()}"
+
+
+async def test_what_a_token_has_left_is_told_if_it_suffices_and_else_what_is_missing(ledger, tokens):
+    report = REGISTRY["premium_report"]
+    ledger.fund(token(2), 2)
+    ledger.fund(token(1), 1)
+    assert await tokens.check_funds(report, token(2), caller(2)) == 2
+    with pytest.raises(InsufficientCredits, match="costs 2 credits, but only 1 are left") as refused:
+        await tokens.check_funds(report, token(1), caller(1))
+    assert refused.value.extra.items() >= {("required", 2), ("credits_remaining", 1)}
+
+
+async def test_funds_are_looked_up_with_the_same_count_of_unknown_tokens(ledger, tokens):
+    ledger.fund(token(7), 5)
+    await tokens.check_funds(REGISTRY["premium_report"], token(7), caller(7))
+    for number in range(100, 100 + TRIES.quota):
+        with pytest.raises(InvalidToken):
+            await tokens.check_funds(REGISTRY["premium_report"], token(number), caller(number))
+    assert (tokens.is_suspect(caller(8)), tokens.is_suspect(caller(7))) == (True, False)
+
+
+def test_a_token_is_required_in_its_form_and_from_nobody_suspect(tokens):
+    report = REGISTRY["premium_report"]
+    assert tokens.require(report, caller(7)) == token(7)
+    with pytest.raises(MissingToken, match=r"premium_report costs 2 credits: send a bearer token\."):
+        tokens.require(report, Caller("192.0.2.1"))
+    with pytest.raises(MissingToken, match="costs 1 credit: "):
+        tokens.require(replace(report, credits=1), Caller("192.0.2.1"))
+    with pytest.raises(MissingToken, match="number acts for the owner of a token: "):
+        tokens.require(REGISTRY["number"], Caller("192.0.2.1"))
+    with pytest.raises(InvalidToken, match="malformed"):
+        tokens.require(report, Caller("192.0.2.1", "svc_live_short"))
+    tried(tokens, TRIES.quota)
+    with pytest.raises(RateLimited):
+        tokens.require(report, caller(7))
+
+
+def test_a_suspect_is_told_how_long_to_wait(tokens, now):
+    tried(tokens, TRIES.quota)
+    now[0] += 1.5
+    with pytest.raises(
+        RateLimited, match=r"Too many unknown tokens came from this address\. Try again in 1 s\."
+    ) as told:
+        tokens.check(caller(1000))
+    assert told.value.headers == {"Retry-After": "1", "RateLimit": '"unknown tokens";r=0;t=59'}
+    assert told.value.extra["retry_after_seconds"] == 1
+
+
+def test_an_address_has_thirty_tries_a_minute_and_ten_thousand_good_tokens_are_remembered():
+    assert (TRIES, CLIENT_S, GOOD) == (Quota("unknown tokens", 30, 60), 1.0, 10_000)

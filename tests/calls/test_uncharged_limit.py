@@ -8,6 +8,7 @@ import pytest
 from tests.calls.parts import RICH, START
 from tests.calls.shop import DOWN, shop
 from tests.calls.toy import FIRST, SECOND
+from toolserver.calls.quotas import Quota
 from toolserver.calls.uncharged_limit import AT_ONCE, HOUR_S, UnchargedLimit
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
@@ -125,3 +126,39 @@ async def test_stale_data_is_had_for_nothing_ten_times_an_hour_and_never_charged
     assert [answer.status_code for answer in told[9:]] == [told[0].status_code, 429, 429]
     assert int(told[-1].headers["retry-after"]) > 60
     assert balance == 98
+
+
+async def test_a_call_that_ends_gives_its_place_to_the_next_and_to_no_more():
+    _, limit = limit_of(100)
+    made, held = [], [anyio.Event() for _ in range(3 * AT_ONCE)]
+
+    async def one(number):
+        async with limit.admit("a", "report"):
+            made.append(number)
+            await held[number].wait()
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(AT_ONCE):
+            tasks.start_soon(one, number)
+        await anyio.wait_all_tasks_blocked()
+        held[0].set()
+        await anyio.wait_all_tasks_blocked()
+        for number in range(AT_ONCE, 2 * AT_ONCE):
+            tasks.start_soon(one, number)
+        await anyio.wait_all_tasks_blocked()
+        assert made == list(range(AT_ONCE + 1))
+        tasks.cancel_scope.cancel()
+    await call(limit, charged=True)
+    assert not limit._open, "nothing is kept of calls that have ended"
+
+
+async def test_where_limits_are_off_every_call_is_admitted():
+    clock = ManualClock(START)
+    limit = UnchargedLimit(per_hour=1, monotonic=clock.monotonic, enabled=False)
+    for _ in range(5):
+        await call(limit, charged=False)
+
+
+def test_eight_calls_of_a_payer_may_be_open_and_twelve_an_hour_end_without_a_charge():
+    quota = UnchargedLimit(monotonic=ManualClock(START).monotonic)._bucket.quota
+    assert (AT_ONCE, HOUR_S, quota) == (8, 3600, Quota("uncharged", 12, 3600))

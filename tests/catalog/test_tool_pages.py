@@ -24,7 +24,7 @@ def test_a_page_begins_with_the_name_and_says_how_to_call_the_tool_and_for_how_m
 
 
 def test_a_page_says_for_how_long_the_answer_stays_the_same():
-    assert "The answer is the same bytes for 90 s." in page("sights")
+    assert "The answer stays the same bytes for 90 s." in page("sights")
     assert "same bytes" not in page("payment_balance")
 
 
@@ -60,8 +60,8 @@ def test_each_source_is_named_once_with_its_licence():
     [
         ("sights", "rate_limited", "402 codes"),
         ("premium_deep", "402 codes", "rate_limited"),
-        ("payment_balance", "invalid_arguments", "When a source is down"),
-        ("sights", "When a source is down", "upstream_unavailable"),
+        ("payment_balance", "invalid_arguments", "If a source is down"),
+        ("sights", "If a source is down", "upstream_unavailable"),
     ],
 )
 def test_a_page_names_the_failures_of_its_tier(name, said, not_said):

@@ -91,7 +91,7 @@ async def test_the_status_says_whether_something_needs_a_person(local, capsys, r
     out = capsys.readouterr().out
     assert ("NOT READY" in out) is not ready
     assert f"{len(probes) - 1} of {len(probes)} sources answered\n" in out
-    assert ("findings need a person" in out) is bool(status)
+    assert ("findings need attention" in out) is bool(status)
 
 
 async def test_a_measure_of_the_network_is_no_sign_that_a_source_was_reached(local, capsys):
@@ -136,7 +136,7 @@ async def test_the_licence_policy_is_told_with_who_decided_it(local, capsys, sou
     found = json.loads(capsys.readouterr().out)["licence"]
     assert (found["policy"], found["decided"], found["lost"]) == ("any", decided, {})
     await doctor_command(Settings(sources=sources), live=False, as_json=False)
-    assert ("decided by the operator" in capsys.readouterr().out) is decided
+    assert ("chosen by the operator" in capsys.readouterr().out) is decided
 
 
 @pytest.mark.parametrize("as_json", [True, False])
@@ -203,8 +203,8 @@ async def test_a_recording_in_which_a_source_is_unwell_needs_a_person(recorded, 
     assert await recorded(*probes) == status
     out = capsys.readouterr().out
     assert ("(sources_unwell)" in out) is bool(status)
-    assert "7 exchanges are recorded in" in out
-    assert "1 of 2 tools had data: not gas (no data)" in out
+    assert "7 exchanges recorded in" in out
+    assert "1 of 2 tools returned data: not gas (no data)" in out
 
 
 async def test_of_a_source_that_drifted_the_fields_are_named(recorded, capsys):
@@ -243,7 +243,7 @@ async def test_what_a_running_server_leaves_alone_is_listed(local, capsys, monke
             "left_alone": [{"name": "www.cisa.gov", "status": "403", "left_s": 60.0}],
         }
     else:
-        assert "www.cisa.gov                         refuses it (status 403); asked again in 60 s" in out
+        assert "www.cisa.gov                         refuses it (status 403); retried in 60 s" in out
 
 
 async def test_a_source_that_is_asked_in_two_ways_has_a_line_for_each(local, capsys):

@@ -31,7 +31,7 @@ def test_every_entry_is_signed_and_its_signature_read_back(tmp_path):
     made = sign_document(tmp_path / "plan", SingleKey(KEY), [checksum_address(ONE.payee)])
     (entry,) = made["authorizations"]
     assert read_signature(entry, ONE) == ONE.sign(KEY)
-    with pytest.raises(UnusableDocument, match="is not that of"):
+    with pytest.raises(UnusableDocument, match="was not made by"):
         read_signature(entry, ONE._replace(amount=9))
     with pytest.raises(UnusableDocument, match="no signature"):
         read_signature({"signature": "0xzz"}, ONE)

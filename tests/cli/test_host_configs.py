@@ -48,7 +48,7 @@ def test_a_damaged_file_is_left_alone(tmp_path, text):
     path = HOSTS["cursor"].find_file(tmp_path)
     path.parent.mkdir()
     path.write_text(text)
-    with pytest.raises(ConfigDamaged, match="was left as it is"):
+    with pytest.raises(ConfigDamaged, match="was left unchanged"):
         plan_entry(HOSTS["cursor"], tmp_path, "x", ENTRY)
     assert path.read_text() == text
 

@@ -60,7 +60,7 @@ def test_a_second_run_changes_nothing(home):
     before = (path.read_bytes(), path.stat().st_mtime_ns)
     done = run("install", "cursor")
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
-    assert "Cursor has it already" in done.output
+    assert "Cursor already has it" in done.output
     assert len(list(path.parent.iterdir())) == 1
 
 

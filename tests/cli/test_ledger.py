@@ -152,7 +152,7 @@ async def test_a_backup_can_be_restored(tmp_path, at, fingerprint):
 async def test_a_backup_never_replaces_a_file(tmp_path, at):
     (tmp_path / "copy").write_text("other")
     done = await run(db, "backup", "--to", tmp_path / "copy", *at)
-    assert (done.exit_code, done.stderr) == (1, f"Error: {tmp_path / 'copy'} exists already\n")
+    assert (done.exit_code, done.stderr) == (1, f"Error: {tmp_path / 'copy'} already exists\n")
     assert (tmp_path / "copy").read_text() == "other"
 
 
@@ -192,7 +192,7 @@ async def test_a_move_needs_a_server_and_is_refused_with_a_sentence_where_it_can
     done = await run(db, "move", "--to", "mysql://db.example/x", *at)
     assert (done.exit_code, "must begin with postgresql://" in done.output) == (1, True)
     done = await run(db, "move", "--cancel", *at)
-    assert (done.exit_code, f"no move of the ledger of {tmp_path} began" in done.output) == (1, True)
+    assert (done.exit_code, f"no move of the ledger of {tmp_path} has begun" in done.output) == (1, True)
 
 
 @pytest.mark.usefixtures("fingerprint")

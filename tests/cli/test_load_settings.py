@@ -33,7 +33,7 @@ def test_every_wrong_setting_is_named_without_its_value(monkeypatch):
     with pytest.raises(click.ClickException) as refused:
         settings_from()
     first, *wrong = refused.value.message.splitlines()
-    assert first == "a setting is wrong:"
+    assert first == "invalid settings:"
     assert sorted(line.split(":")[0].strip() for line in wrong) == ["ledger.secret", "port"]
     assert "a-secret" not in refused.value.message
     assert "70000" not in refused.value.message

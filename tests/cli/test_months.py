@@ -56,7 +56,7 @@ async def test_an_archive_that_was_changed_or_is_signed_by_others_is_not_proved(
     assert (done.exit_code, "is not in the key set" in done.stdout) == (1, True)
     archive.write_bytes(archive.read_bytes()[:-30])
     done = await run(ledger, "check", "--archive", archive, "--data-dir", folder)
-    assert (done.exit_code, "or not all of it" in done.output) == (1, True)
+    assert (done.exit_code, "or is incomplete" in done.output) == (1, True)
 
 
 async def test_the_settings_say_where_and_how_long(folder, monkeypatch):

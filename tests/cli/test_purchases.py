@@ -116,7 +116,7 @@ async def test_an_empty_ledger_says_so(tmp_path):
     async with desk(tmp_path, [Server()]):
         pass
     assert (await run(purchases, "--data-dir", tmp_path)).stdout == "no purchases\n"
-    assert (await run(purchases, "--cases", "--data-dir", tmp_path)).stdout == "nothing needs a person\n"
+    assert (await run(purchases, "--cases", "--data-dir", tmp_path)).stdout == "nothing needs attention\n"
     assert (await run(purchases, "--pending", "--data-dir", tmp_path)).stdout == "no payment is pending\n"
     assert (await run(purchases, "--data-dir", tmp_path, "--json")).stdout == "[]\n"
 
@@ -149,8 +149,8 @@ async def test_purchases_are_listed_while_the_service_runs_and_nothing_is_change
     [
         (["--state", "paid"], "not one of"),
         (["--limit", "0"], "not in the range"),
-        (["--cases", "--state", "quoted"], "cannot be used with"),
-        (["--cases", "--pending"], "cannot be used with"),
+        (["--cases", "--state", "quoted"], "cannot be combined"),
+        (["--cases", "--pending"], "cannot be combined"),
     ],
 )
 async def test_wrong_flags_are_explained(tmp_path, words, why):
@@ -218,7 +218,7 @@ async def test_a_plan_is_printed_as_json_and_nothing_else(tmp_path, caplog):
 @pytest.mark.parametrize(
     ("to", "settings", "why"),
     [
-        ("0x12", {}, "an address is 0x and 40 hexadecimal digits"),
+        ("0x12", {}, "an address must be 0x and 40 hexadecimal digits"),
         (TREASURY.lower().replace("0x77", "0xaB", 1), {}, "wrong checksum"),
         (TREASURY, {"xpub": ""}, "checksum"),
         (TREASURY, {"rpc_urls": "[]"}, "no server is configured"),

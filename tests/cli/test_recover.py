@@ -100,7 +100,7 @@ async def test_the_buyer_of_the_lost_day_is_found_and_gets_the_credits_by_its_ow
         fake.pay(address_of(quotes[2]), 5, TX2, payer=payer)
         fake.pay(address_of(quotes[0]), 5, TX)
         early = await do(recover, folder, fake.url, f"0x{TX2.hex()}")
-        assert (early.exit_code, "not final yet" in early.stderr) == (1, True)
+        assert (early.exit_code, "not yet final" in early.stderr) == (1, True)
         fake.now += 2000
         unclaimed = json.loads((await do(purchases, folder, fake.url, "--unclaimed")).stdout)
         assert [(row["wallet"], row["purchase"]) for row in unclaimed] == [(quotes[2].wallet, "lost")]
@@ -111,7 +111,7 @@ async def test_the_buyer_of_the_lost_day_is_found_and_gets_the_credits_by_its_ow
             for account in (OTHER, BUYER)
         ]
         wrong = await do(recover, folder, fake.url, f"0x{TX2.hex()}", "--signature", signed[0])
-        assert (wrong.exit_code, "this is no signature of the text" in wrong.stderr) == (1, True)
+        assert (wrong.exit_code, "this is not a signature of the text" in wrong.stderr) == (1, True)
         done = json.loads((await do(recover, folder, fake.url, f"0x{TX2.hex()}", "--signature", signed[1])).stdout)
         again = await do(recover, folder, fake.url, f"0x{TX2.hex()}", "--signature", signed[1])
         assert (again.exit_code, "was credited before" in again.stderr) == (1, True)
@@ -196,7 +196,7 @@ async def test_a_lost_top_up_is_credited_once_to_the_account_that_signed_it(topp
     asked = json.loads((await recover_topup(folder, url, TX2, place)).stdout)
     assert (asked["payment"], asked["credits"], asked["payers"]) == ("x402 top-up", 250, BUYER.address)
     wrong = await recover_topup(folder, url, TX2, place, "--signature", sign(OTHER, asked["text"]))
-    assert (wrong.exit_code, "this is no signature of the text" in wrong.stderr) == (1, True)
+    assert (wrong.exit_code, "this is not a signature of the text" in wrong.stderr) == (1, True)
 
     proof = sign(BUYER, asked["text"])
     done = json.loads((await recover_topup(folder, url, TX2, place, "--signature", proof)).stdout)
@@ -216,7 +216,7 @@ async def test_a_lost_top_up_is_credited_once_to_the_account_that_signed_it(topp
 
 @pytest.mark.parametrize(
     ("tx", "why"),
-    [(TX, "is not lost"), (TX3, "a payment for a single call is none"), (TX5, "for no top-up by x402")],
+    [(TX, "is not lost"), (TX3, "payments for single calls do not count"), (TX5, "no top-up by x402")],
     ids=["it is in the ledger", "it paid for a call", "nobody authorised it"],
 )
 async def test_what_is_no_lost_top_up_is_not_credited(topped_up, tx, why):
@@ -246,7 +246,7 @@ async def test_where_purchases_are_paid_to_the_same_address_nothing_is_guessed(t
     folder, url, place = topped_up
     place = place | {"TOOLSERVER_PAYMENTS__SHARED_WALLET": f"0x{PAY_TO.hex()}"}
     refused = await recover_topup(folder, url, TX2, place)
-    assert (refused.exit_code, "what paid for a top-up there cannot be told" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "payments for top-ups cannot be told apart there" in refused.stderr) == (1, True)
 
 
 # --- the log of uncharged calls ---
@@ -260,7 +260,7 @@ async def test_the_log_signs_no_smaller_tree_until_another_one_is_begun(restored
             await log.checkpoint()
         before = log.origin
     done = await run(receipts, "begin-log", "--yes", "--data-dir", folder)
-    assert (done.exit_code, done.stdout) == (0, "log 2 begins with 2 leaves; the one before ended with 5\n")
+    assert (done.exit_code, done.stdout) == (0, "log 2 begins with 2 leaves; the previous log ended with 5\n")
     async with desk(folder, [Server()]) as d:
         log = log_of(d, folder)
         signed = await log.checkpoint()
@@ -273,4 +273,4 @@ async def test_the_log_signs_no_smaller_tree_until_another_one_is_begun(restored
         assert (await log.checkpoint()).size == 6
     assert HighWater(folder).read("log")["part"] == 2
     refused = await run(receipts, "begin-log", "--yes", "--data-dir", folder)
-    assert (refused.exit_code, "nothing to begin" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "no new log is needed" in refused.stderr) == (1, True)

@@ -116,7 +116,7 @@ async def ask_and_prove_again(buyer):
 async def test_another_signature_or_a_late_one_begins_nothing(tmp_path, passing):
     async with bought(tmp_path) as buyer:
         asked, refused = await ask_and_prove(buyer, OTHER)
-        assert (refused.exit_code, "this is no signature of the text" in refused.stderr) == (1, True)
+        assert (refused.exit_code, "this is not a signature of the text" in refused.stderr) == (1, True)
         passing(25 * HOURS)
         words = ("prove", asked["id"], "--signature", signature(asked["text"]))
         late = await do(buyer, *words)

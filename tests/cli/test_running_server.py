@@ -58,9 +58,9 @@ def test_only_what_is_left_alone_is_read():
 
 def test_what_was_found_is_said_in_lines():
     said = describe_server(RunningServer("http://h/metrics", True, (REFUSING, FAILING)))
-    assert said[0] == "the running server (http://h/metrics) leaves alone:"
-    assert said[1].split() == "www.cisa.gov refuses it (status 403); asked again in 1800 s".split()
-    assert said[2].split() == "Test.one keeps failing; asked again in 30 s".split()
-    assert describe_server(RunningServer("u", True, ())) == ["the running server (u) asks every source"]
+    assert said[0] == "the running server (http://h/metrics) is currently skipping:"
+    assert said[1].split() == "www.cisa.gov refuses it (status 403); retried in 1800 s".split()
+    assert said[2].split() == "Test.one keeps failing; retried in 30 s".split()
+    assert describe_server(RunningServer("u", True, ())) == ["the running server (u) uses every source"]
     assert "does not answer" in describe_server(RunningServer("u", False, ()))[0]
     assert describe_server(None) == ["no server runs on this data directory"]

@@ -128,7 +128,7 @@ async def test_what_cannot_be_served_is_refused_before_anything_is_bound(until, 
 @pytest.mark.usefixtures("until")
 async def test_a_missing_contact_is_warned_of_where_upstreams_are_real(caplog, upstream, warned):
     await serve_command(Settings(upstream=upstream), ready_json=True)
-    assert ("no upstream.contact is set" in caplog.text) is warned
+    assert ("upstream.contact is not set" in caplog.text) is warned
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ async def test_a_demo_delivers_webhooks_to_this_machine_unless_that_is_switched_
         (Settings(host="0.0.0.0"), "the demo is for development"),
         (
             Settings(ledger=LedgerSettings(url="https://a.example", key_id="k", secret="s" * 32)),
-            "the demo has a ledger of its own",
+            "the demo has its own ledger",
         ),
     ],
 )
@@ -216,5 +216,5 @@ async def test_a_world_announces_its_address_and_runs_until_a_signal(monkeypatch
 
 
 async def test_a_folder_that_is_no_recording_ends_with_a_sentence(tmp_path):
-    with pytest.raises(SystemExit, match="is no recording of"):
+    with pytest.raises(SystemExit, match="is not a recording made by"):
         await world_command(Settings(), host="127.0.0.1", port=0, seed=1, replay=tmp_path)

@@ -53,7 +53,7 @@ def test_an_unknown_variable_gets_the_nearest_name(monkeypatch, name, near):
 )
 def test_an_unknown_member_gets_the_nearest_name_and_its_variable(monkeypatch, name, told):
     monkeypatch.setenv(name_variable(name), "a-secret")
-    assert refusal() == f"a setting is wrong:\n  {name}: is not a setting; {told} ({name_variable(name)})"
+    assert refusal() == f"invalid settings:\n  {name}: is not a setting; {told} ({name_variable(name)})"
 
 
 def test_a_name_that_is_near_to_none_gets_no_suggestion(monkeypatch):

@@ -68,8 +68,8 @@ async def test_a_plan_is_signed_for_the_named_recipient_without_showing_the_key(
     ("flags", "why"),
     [
         ((*SIGNING, "--to", "0x" + "11" * 20), "also pays"),
-        (("--key-env", "OPERATOR_KEY", "--to", TREASURY), "the key is not that of"),
-        (("--key-env", "RELAY_KEY", "--to", TREASURY), "the key is not that of"),
+        (("--key-env", "OPERATOR_KEY", "--to", TREASURY), "the key is not the key of"),
+        (("--key-env", "RELAY_KEY", "--to", TREASURY), "the key is not the key of"),
         (("--key-env", "NO_SUCH", "--to", TREASURY), "not set"),
         (("--to", TREASURY), "either --key-file or --key-env"),
         (SIGNING, "Aborted"),
@@ -91,7 +91,7 @@ async def test_nothing_unsigned_or_signed_by_another_is_submitted(plan, tmp_path
     document["authorizations"][0]["signature"] = "0x" + "11" * 64 + "1b"
     plan.write_text(json.dumps(document), encoding="utf-8")
     done = await run(sweep, "submit", plan, *flags)
-    assert (done.exit_code, "is not that of" in done.stderr) == (1, True)
+    assert (done.exit_code, "was not made by" in done.stderr) == (1, True)
 
 
 @pytest.mark.usefixtures("words")
@@ -100,7 +100,7 @@ async def test_a_signed_plan_needs_a_server_to_submit_to(plan, tmp_path):
     plan.write_text(signed.stdout, encoding="utf-8")
     flags = ("--key-env", "RELAY_KEY", "--data-dir", tmp_path)
     done = await run(sweep, "submit", plan, *flags)
-    assert (done.exit_code, "no server is configured" in done.stderr) == (1, True)
+    assert (done.exit_code, "no RPC server is configured" in done.stderr) == (1, True)
     done = await run(sweep, "submit", plan, *flags, "--rpc", "http://127.0.0.1:9/KEY")
     assert (done.exit_code, "KEY" in done.output) == (1, False)
 

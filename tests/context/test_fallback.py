@@ -8,6 +8,7 @@ import pytest
 from tests.context.sources import NOW, A, Arranged, B, C, answer
 from tests.tools.faulty.skipping import SkippingLoop
 from toolserver.context.fallback import FallbackChain, FallbackReader, attempt, via
+from toolserver.context.provenance import SourceNote
 from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceError, SourceExcluded, SourceUnusable
 
 
@@ -69,7 +70,7 @@ async def test_when_its_time_is_over_a_chain_has_no_result_and_those_that_hang_t
     reader.takes_s = {"B": 1000}
     chain = chain_of(reader, via(A), via(B), within_s=10)
     assert await chain.run() is None
-    assert noted(chain.list_failures()) == {"A": "http_503: arranged", "B": "timeout: no answer in the time there is"}
+    assert noted(chain.list_failures()) == {"A": "http_503: arranged", "B": "timeout: no answer in the available time"}
 
 
 async def test_a_source_without_its_key_is_never_listed_and_one_barred_by_its_licence_is():
@@ -152,7 +153,7 @@ async def test_a_source_that_can_be_done_without_is_noted_and_not_blamed():
     await reading.read(A)
     assert await reading.attempt(B) is None
     assert await reading.attempt(C, within_s=3) is None
-    assert noted(reading.notes) == {"A": "live", "B": "http_503: arranged", "C": "timeout: no answer in 3 s"}
+    assert noted(reading.notes) == {"A": "live", "B": "http_503: arranged", "C": "timeout: no answer within 3 s"}
     assert reading.asked is A
 
 
@@ -204,3 +205,111 @@ async def test_a_source_that_fails_is_blamed_alone_whatever_was_read_before():
         await attempt(broken, reading)
     assert reading.list_blamed(caught.value) == [B]
     assert reading.list_blamed(SourceUnusable("B")) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "word"),
+    [({}, "KeyError"), ([], "TypeError"), (0, "ZeroDivisionError"), ("x", "ValueError"), (None, "AttributeError")],
+)
+async def test_every_way_in_which_an_answer_lacks_what_is_needed_is_a_change_of_the_source(found, word):
+    def needed(value):
+        if value == 0:
+            return 1 / value
+        return value.real if value is None else value["x"] if isinstance(value, dict | list) else int(value)
+
+    with pytest.raises(SourceChanged, match=word) as caught:
+        await attempt(via(A, then=needed), reader_of(Arranged(A=answer(found))))
+    assert caught.value.__cause__ is not None
+
+
+async def test_the_query_and_the_age_that_is_promised_reach_the_source():
+    asked = []
+
+    class Desk:
+        async def fresh(self, source, query, *, sla_s):
+            asked.append((source, query, sla_s))
+            return answer(1)
+
+    assert await via(A, "q")(reader_of(Desk())) == 1
+    assert asked == [(A, "q", 120.0)]
+
+
+async def test_after_an_optional_source_has_answered_the_one_read_before_is_still_blamed():
+    reading = reader_of(Arranged(A=1, B=2))
+    assert await reading.attempt(B) == 2
+    assert reading.asked is B
+    await reading.read(A)
+    await reading.attempt(B)
+    assert reading.asked is A
+
+
+async def test_when_its_first_source_is_optional_and_fails_nobody_is_blamed():
+    reading = reader_of(Arranged())
+    assert await reading.attempt(A) is None
+    assert (reading.asked, reading.list_blamed(SourceDown("x"))) == (None, [])
+
+
+async def test_without_a_limit_an_optional_source_is_waited_for():
+    reader = Arranged(A=1)
+    reader.takes_s = {"A": 1000}
+    assert await reader_of(reader).attempt(A) == 1
+
+
+async def test_rows_that_were_left_out_are_noted():
+    reading = reader_of(Arranged(A=replace(answer(1), dropped=3)))
+    await reading.read(A)
+    assert reading.notes[0].dropped == 3
+
+
+async def test_a_chain_starts_each_source_a_pause_after_the_one_before_it():
+    reader, began = Arranged(C=3), anyio.current_time()
+    reader.takes_s = {"A": 60, "B": 60}
+    chain = chain_of(reader, via(A), via(B), via(C), hedge_after_s=4)
+    result = await chain.run()
+    assert (result.index, anyio.current_time() - began) == (2, pytest.approx(8, abs=0.01))
+    assert noted(chain.list_failures()) == {"A": "timeout: overtaken", "B": "timeout: overtaken"}
+
+
+async def test_only_those_before_the_one_that_answered_were_overtaken():
+    reader = Arranged(A=1)
+    reader.takes_s = {"A": 4, "B": 60}
+    chain = chain_of(reader, via(A), via(B))
+    assert (await chain.run()).index == 0
+    assert chain.list_failures() == []
+
+
+async def test_a_chain_gives_up_at_its_time_and_not_before():
+    reader, began = Arranged(), anyio.current_time()
+    reader.takes_s = {"A": 1000}
+    chain = chain_of(reader, via(A), within_s=10)
+    assert await chain.run() is None
+    assert anyio.current_time() - began == pytest.approx(10, abs=0.01)
+    assert chain.choose_error().word == "timeout"
+
+
+async def test_a_failure_is_listed_in_its_section_as_one_without_a_time():
+    chain = chain_of(Arranged(), via(A))
+    await chain.run()
+    assert chain.list_failures() == [SourceNote(A, "data", "error", reason="http_503: arranged")]
+
+
+async def test_a_barred_source_is_passed_over_when_the_one_that_was_missed_is_named():
+    chain = chain_of(Arranged(A=SourceExcluded("no"), C=3), via(A), via(B), via(C))
+    await chain.run()
+    assert chain.find_missed(2) == (B, "http_503")
+    assert chain.find_missed(1) is None
+
+
+async def test_of_answers_that_do_not_fit_together_an_optional_one_that_failed_is_not_to_blame():
+    reading = reader_of(Arranged(A=1, C=3))
+
+    async def judged(reading):
+        await reading.read(A)
+        await reading.attempt(B)
+        await reading.read(C)
+        raise SourceChanged("they do not fit together")
+
+    with pytest.raises(SourceChanged) as caught:
+        await attempt(judged, reading)
+    assert reading.list_blamed(caught.value) == [C, A]
+    assert reading.list_blamed(SourceDown("overtaken")) == [C]

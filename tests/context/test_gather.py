@@ -8,7 +8,15 @@ import pytest
 from tests.calls.parts import number_source
 from tests.tools.faulty.skipping import SkippingLoop
 from toolserver.context.context import Fallback, ToolContext, via
-from toolserver.context.gather import delay_second, read_all, read_any, read_beside
+from toolserver.context.fallback import FallbackReader
+from toolserver.context.gather import (
+    convert_fallback,
+    delay_second,
+    limit_time,
+    read_all,
+    read_any,
+    read_beside,
+)
 from toolserver.upstream.reading import SourceAnswer
 from toolserver.upstream.source_errors import SourceDown, SourceError
 
@@ -114,3 +122,59 @@ async def test_it_is_asked_once_the_first_has_failed_or_kept_it_waiting_for_long
     desk, began = Late(one=takes, two=0), anyio.current_time()
     assert await context(desk).first("data", *delay_second(via(ONE), via(TWO), 3)) == "two"
     assert anyio.current_time() - began == pytest.approx(after_s)
+
+
+@pytest.fixture
+def reading():
+    """A reading of a desk at which the first source takes a minute and the second half a second."""
+    return FallbackReader(Late(one=60, two=0.5, three=0.2), "data", lambda: AT, 60)
+
+
+async def test_a_section_has_nine_seconds_for_all_its_fallbacks_and_then_each_a_moment_for_what_is_kept(reading):
+    began = anyio.current_time()
+    first, second, third = limit_time((via(ONE), via(TWO), via(THREE)))
+    with pytest.raises(SourceDown) as caught:
+        await first(reading)
+    assert (caught.value.word, anyio.current_time() - began) == ("timeout", pytest.approx(9))
+    with pytest.raises(SourceDown):
+        await second(reading)
+    assert anyio.current_time() - began == pytest.approx(9.3)
+    assert await third(reading) == "three"
+
+
+async def test_a_limit_counts_from_when_it_is_set_and_hinders_nobody_who_keeps_it(reading):
+    (limited,) = limit_time((via(TWO),), seconds=0.6)
+    assert await limited(reading) == "two"
+
+
+async def test_a_value_is_converted_after_it_was_read(reading):
+    assert await convert_fallback(via(TWO), str.upper)(reading) == "TWO"
+
+
+async def test_if_all_fail_the_first_of_the_questions_is_the_one_that_is_blamed():
+    ctx = context(Late(one=-2, two=-1))
+    with pytest.raises(SourceError):
+        await ctx.first("data", fallback(read_any))
+    assert said(ctx) == {"Test.one": "http_503: arranged"}
+
+
+async def test_whatever_either_of_two_says_both_are_waited_for():
+    ctx, began = context(Late(one=-3, two=1)), anyio.current_time()
+    assert await ctx.first("data", fallback(read_any)) == (None, "two")
+    assert anyio.current_time() - began == pytest.approx(3)
+
+
+async def test_after_an_answer_and_its_proof_it_is_the_answers_source_that_is_blamed_for_what_follows():
+    async def judged(reading):
+        await read_beside(reading, (ONE, None), (TWO, None))
+        raise SourceDown("the answer is of no use", word="empty")
+
+    ctx = context(Late(one=1, two=-2, three=0))
+    assert await ctx.first("data", judged, via(THREE)) == "three"
+    assert said(ctx) == {"Test.one": "empty: the answer is of no use", "Test.three": "empty: Test.one"}
+
+
+async def test_the_second_source_is_asked_at_once_if_the_first_has_already_failed():
+    desk, began = Late(one=-1, two=0), anyio.current_time()
+    assert await context(desk).first("data", *delay_second(via(ONE), via(TWO), 3)) == "two"
+    assert anyio.current_time() - began == pytest.approx(1)

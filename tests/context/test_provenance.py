@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import combinations
+from typing import get_args
 
 import pytest
 
 from tests.context.sources import NOW, A, B, C
-from toolserver.context.provenance import Caveat, Provenance, SourceNote
+from toolserver.context.provenance import Caveat, Code, Provenance, SourceNote
 from toolserver.upstream.source import Licence
 
 
@@ -91,8 +93,12 @@ def test_an_answer_is_stale_when_more_than_the_share_of_its_sources_is(stale, fr
 
 def test_what_a_tool_says_about_the_whole_answer_decides():
     provenance = kept(note(status="stale"))
+    assert provenance.stale()
     provenance.stale_as_a_whole = False
     assert not provenance.stale()
+    fresh = kept(note())
+    fresh.stale_as_a_whole = True
+    assert fresh.stale()
 
 
 def test_a_warning_is_given_once_and_warnings_have_one_order():
@@ -191,3 +197,72 @@ def test_rows_of_a_source_whose_answer_is_not_used_are_not_told():
 )
 def test_what_our_own_pacing_kept_from_being_asked_is_known(given, is_withheld):
     assert kept(given).withheld is is_withheld
+
+
+def test_of_two_reads_the_entry_has_the_heavier_status_whichever_came_first():
+    rising = ("live", "cached", "fallback", "stale")
+    for lighter, heavier in combinations(rising, 2):
+        for order in ((lighter, heavier), (heavier, lighter)):
+            (merged,) = kept(*(note(status=status) for status in order)).sources
+            assert merged.status == heavier
+
+
+def test_of_two_reads_that_are_equally_heavy_the_first_gives_its_reason():
+    reasons = [kept(note(status="stale", reason="a"), note(status="stale", reason="b")).sources[0].reason]
+    reasons += [kept(failure(A, "a"), failure(A, "b")).sources[0].reason]
+    reasons += [kept(note(status="stale"), note(reason="b")).sources[0].reason]
+    assert reasons == ["a", "a", "b"]
+
+
+def test_of_two_reads_the_larger_number_of_rows_left_out_is_noted():
+    for order in ((1, 3), (3, 1)):
+        assert kept(*(note(dropped=number) for number in order)).sources[0].dropped == 3
+
+
+def test_a_read_without_a_time_makes_nothing_older():
+    timeless = SourceNote(A, "data", "live")
+    assert kept(timeless, note(age_s=60)).sources[0].fetched_at == NOW - timedelta(seconds=60)
+    assert kept(timeless, timeless).sources[0].fetched_at is None
+    assert kept(timeless, note(C, age_s=60)).oldest_fetched_at == NOW - timedelta(seconds=60)
+    assert kept(timeless).oldest_fetched_at is None
+    assert kept(timeless).meta(stale=True) == {
+        "sources": [{"name": "Test.A", "section": "data", "status": "live", "fetched_at": None}],
+        "attribution": ["Test"],
+        "untrusted_text": False,
+        "stale": True,
+    }
+
+
+def test_a_list_that_was_cut_says_how_many_of_how_many_it_shows():
+    notes = Provenance()
+    notes.warn_truncated("data.rows", 1000, 12345)
+    assert [caveat.as_json() for caveat in notes.caveats()] == [
+        {"section": "data.rows", "code": "truncated", "message": "1,000 of 12,345 are listed.", "total": 12345}
+    ]
+
+
+def test_a_number_in_a_warning_is_told_even_if_it_is_none_at_all():
+    told = Caveat("a", "partial", "m", total=0, count=0).as_json()
+    assert (told["total"], told["count"]) == (0, 0)
+
+
+def test_sources_are_counted_once_by_name_and_one_that_answered_anywhere_is_a_good_one():
+    notes = kept(note(A, section="a.x"), failure(A, section="b"), failure(B, section="a"), failure(C, section="b"))
+    assert notes.count_sources() == (1, 2)
+    assert notes.count_sources("a") == (1, 1)
+    assert notes.count_sources("b") == (0, 2)
+
+
+def test_only_warnings_that_end_with_an_upstreams_return_make_an_answer_degraded():
+    passing = set()
+    for code in get_args(Code):
+        notes = Provenance()
+        notes.warn("data", code, "Something is so.")
+        passing |= {code} if notes.degraded else set()
+    assert passing == {
+        *("section_unavailable", "unproved_empty", "stale_data", "partial", "implausible_jump", "missing_symbols")
+    }
+
+
+def test_thousands_of_rows_left_out_are_told_with_a_comma():
+    assert kept(note(dropped=1200)).warnings[0].message == "1,200 rows of Test.A could not be read and are left out."

@@ -98,3 +98,31 @@ async def test_a_value_may_be_turned_into_another_and_a_failure_of_that_is_one_o
 
     fallbacks = (convert_fallback(gives("abc"), short), convert_fallback(gives("de"), short))
     assert await ctx.first("a", *fallbacks) == "DE"
+
+
+async def test_sections_stand_in_the_order_asked_for_whichever_fails_first(ctx):
+    async def late():
+        await anyio.sleep(1)
+        raise SourceDown("late")
+
+    found = await read_sections(ctx, {"a": (fails(SourceEmpty("soon")),)}, {"b": late})
+    with pytest.raises(SourceEmpty):
+        found.require_any()
+    found = await read_sections(ctx, {}, {"b": late, "a": lambda: fails(SourceEmpty("soon"))(ctx)})
+    with pytest.raises(SourceDown):
+        found.require_any()
+
+
+async def test_sections_are_read_at_once_and_a_slow_one_costs_nine_seconds_and_a_moment(ctx):
+    async def slow():
+        await anyio.sleep(5)
+        return 5
+
+    began = anyio.current_time()
+    found = await read_sections(ctx, {"a": (hangs,), "b": (gives(2),)}, {"c": slow})
+    assert anyio.current_time() - began == pytest.approx(9.3, abs=0.1)
+    assert [found.get(name, int) for name in "abc"] == [None, 2, 5]
+
+
+async def test_where_nothing_was_asked_for_nothing_is_missing(ctx):
+    (await read_sections(ctx, {})).require_any()

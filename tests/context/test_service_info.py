@@ -17,3 +17,12 @@ def test_the_age_of_the_service_is_counted_in_whole_seconds_from_its_making(tmp_
 def test_storage_is_writable_where_the_data_directory_is(tmp_path):
     assert ServiceInfo(ManualClock(START), tmp_path).storage_writable()
     assert not ServiceInfo(ManualClock(START), tmp_path / "missing").storage_writable()
+
+
+def test_a_service_that_was_begun_before_counts_from_then_and_is_otherwise_bare(tmp_path):
+    clock = ManualClock(START)
+    clock.advance(500)
+    service = ServiceInfo(clock, tmp_path, started=clock.monotonic() - 30)
+    assert service.uptime_s == 30
+    assert (service.blocks, service.probe_targets, service.evidence, service.x402) == (5, {}, None, None)
+    assert (service.allowances, service.webhooks) == (None, None)

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from tests.calls.parts import START
 from toolserver.context import time_series
 from toolserver.context.time_series import Ring, TimeSeriesStore
@@ -79,3 +81,66 @@ def test_a_key_keeps_only_its_newest_points(monkeypatch):
     for n in range(5):
         kept.note("price", "a", n, minutes(n), keep_s=86400)
     assert (kept.first("price", "a").value, kept.last("price", "a").value) == (2, 4)
+
+
+def test_a_point_at_the_very_edge_is_near_and_of_two_the_closer_one_is_given():
+    kept = TimeSeriesStore()
+    for n in (0, 10, 30):
+        kept.note("price", "a", n, minutes(n), keep_s=7200)
+    assert kept.near("price", "a", minutes(35), within_s=300).value == 30
+    assert kept.near("price", "a", minutes(35), within_s=299) is None
+    assert kept.near("price", "a", START - timedelta(minutes=5), within_s=300).value == 0
+    found = [kept.near("price", "a", minutes(n), within_s=3600).value for n in (4, 6, 10, 19, 21)]
+    assert found == [0, 10, 10, 10, 30]
+    assert kept.points("price", "a") == [(minutes(n), n) for n in (0, 10, 30)]
+
+
+def test_what_nobody_has_noted_is_nothing():
+    kept = TimeSeriesStore()
+    assert (kept.first("x", "a"), kept.last("x", "a"), kept.points("x", "a")) == (None, None, [])
+    assert (kept.keys("x"), kept.began("x"), kept.near("x", "a", START, within_s=1e9)) == ([], None, None)
+
+
+def test_a_point_is_kept_for_exactly_its_time_and_a_series_began_with_its_oldest_point():
+    kept = TimeSeriesStore()
+    kept.note("price", "a", 1, minutes(1), keep_s=60)
+    kept.note("price", "a", 2, minutes(2), keep_s=60)
+    kept.note("price", "b", 3, START, keep_s=60)
+    assert [point.value for point in kept.points("price", "a")] == [1, 2]
+    assert kept.began("price") == START
+    kept.note("price", "a", 3, minutes(2.5), keep_s=60)
+    assert [point.value for point in kept.points("price", "a")] == [2, 3]
+
+
+def test_a_value_that_is_not_newer_is_ignored_and_nobody_is_told():
+    told = []
+    kept = TimeSeriesStore(lambda *given: told.append(given))
+    for n, at in ((1, minutes(1)), (2, minutes(1)), (3, START)):
+        kept.note("price", "a", n, at, keep_s=600)
+    assert [point.value for point in kept.points("price", "a")] == [1]
+    assert [(series, key, point.value, keep_s) for series, key, point, keep_s in told] == [("price", "a", 1.0, 600)]
+
+
+def test_the_key_written_last_is_dropped_last():
+    kept = TimeSeriesStore()
+    for n, key in enumerate("aba"):
+        kept.note("price", key, n, minutes(n), keep_s=600)
+    assert kept.keys("price") == ["b", "a"]
+
+
+def test_a_series_has_at_most_two_thousand_keys_of_a_thousand_points():
+    assert (time_series.KEYS, time_series.POINTS) == (2000, 1000)
+
+
+def test_stored_points_come_back_with_their_time_and_go_with_it():
+    kept = TimeSeriesStore(lambda *given: pytest.fail("what comes from the store is not stored again"))
+    kept.restore([("price", "a", minutes(n).timestamp(), n, 60) for n in (0, 1, 3)])
+    assert kept.points("price", "a") == [(minutes(3), 3)]
+
+
+def test_a_row_that_is_put_again_is_no_longer_the_oldest_of_its_ring():
+    ring = Ring(keep_s=1800, most=2)
+    for n, key in enumerate("abac"):
+        ring.put(key, f"{key}{n}", minutes(n))
+    assert ring.rows(minutes(4)) == ["a2", "c3"]
+    assert ring.get("b") is None

@@ -52,7 +52,7 @@ def test_a_token_that_is_set_behind_is_the_last(file):
 def test_a_damaged_file_is_left_as_it_is(file, text):
     file.path.parent.mkdir()
     file.path.write_text(text)
-    with pytest.raises(CredentialsDamaged, match="mend it or move it away"):
+    with pytest.raises(CredentialsDamaged, match="repair it or move it away"):
         file.add(HERE, FIRST)
     with pytest.raises(CredentialsDamaged):
         file.read_tokens(HERE)

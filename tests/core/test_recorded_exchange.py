@@ -69,7 +69,7 @@ def test_the_name_of_a_body_says_what_it_is(tmp_path, said, suffix):
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("{", "is no recording"), ("[]", "is no recording"), ('{"format": 99}', "in format 99")]
+    ("text", "why"), [("{", "is not a recording"), ("[]", "is not a recording"), ('{"format": 99}', "in format 99")]
 )
 def test_what_is_no_recording_is_refused(tmp_path, text, why):
     (tmp_path / SUMMARY).write_text(text)

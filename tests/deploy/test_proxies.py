@@ -1,6 +1,6 @@
 """The files of deploy/ for nginx and Caddy, as they are but for names and ports, in front of a running service."""
 
-import secrets
+import itertools
 import shutil
 import socket
 import ssl
@@ -19,6 +19,7 @@ from tests.live.processes import Program, started
 
 DEPLOY = ROOT / "deploy"
 START_S = 15.0
+CLIENTS = itertools.count(1)  # two that nobody was before, for each proxy: all come to one service
 pytestmark = pytest.mark.live
 
 
@@ -114,7 +115,7 @@ def write_caddy(folder: Path, port: int, behind: str) -> list[str]:
 def test_clients_speak_http2_to_the_proxy_and_each_is_who_the_proxy_saw(address):
     """Both come by 127.0.0.1 to the service, which spaces the calls of each client."""
     url, authority = address
-    one, other = (f"127.{secrets.randbelow(254) + 1}.0.{last}" for last in (2, 3))
+    one, other = f"127.0.{next(CLIENTS)}.1", f"127.0.{next(CLIENTS)}.1"
     for client, expected in ((one, 200), (one, 429), (other, 200)):
         transport = httpx.HTTPTransport(http2=True, verify=authority, local_address=client)
         with httpx.Client(transport=transport, trust_env=False, timeout=30) as asking:

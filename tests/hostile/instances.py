@@ -145,7 +145,6 @@ class Judge:
 
     def try_fault(self, fault: Fault) -> None:
         """Let a fault last for its time, and wait until all is well again."""
-        time.sleep(CALM_S)
         self._scene.fire()
         began = time.monotonic()
         fault.begin(self._scene)
@@ -213,6 +212,7 @@ def try_faults(folder: Path, *, kills: int, seconds: float, faults: Sequence[Fau
     with set_scene(folder) as scene:
         callers = Callers(scene.instances, scene.buyers, seed=seed)
         callers.start()
+        time.sleep(CALM_S)  # later each fault is followed by as much in which all is well
         try:
             judge = Judge(scene, callers, seconds=seconds, run=run)
             for step in (*(partial(judge.try_fault, fault) for fault in faults), *([partial(judge.kill, rng)] * kills)):

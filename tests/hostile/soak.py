@@ -209,8 +209,9 @@ async def soak(program: Program, token: str, server: str, seconds: float) -> Soa
     """Warm up, let the strangers come, and see whether all is as before when they are gone."""
     client, calm = HonestClient(program, token), Honest()
     try:
-        await client.ask(Honest(), min(20.0, seconds))
-        await client.ask(calm, min(20.0, seconds))
+        before_s = min(20.0, seconds / 3)
+        await client.ask(Honest(), before_s)
+        await client.ask(calm, before_s)
         run = Soak(server, read_use(program), calm.p99_s)
         await _endure(program, client, run, seconds)
         await _recover(program, client, run)

@@ -5,7 +5,7 @@ import pytest
 from tests.hostile.allowance_kills import REVOKED, run_rounds
 from tests.size import sized
 
-ROUNDS = sized(8, fast=3, long=50)
+ROUNDS = sized(4, fast=3, long=50)
 
 
 @pytest.mark.live

@@ -12,7 +12,7 @@ from tests.hostile.instances_load import Call, Record
 from tests.hostile.instances_scene import Instance
 from tests.size import sized
 
-KILLS, SECONDS = sized((3, 1.5), fast=(1, 1.0), long=(50, 5.0))
+KILLS, SECONDS = sized((2, 1.0), fast=(1, 1.0), long=(50, 5.0))
 
 
 @pytest.mark.live

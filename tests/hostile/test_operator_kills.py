@@ -5,7 +5,7 @@ import pytest
 from tests.hostile.operator_kills import kill_operators
 from tests.size import sized
 
-ROUNDS = sized(2, fast=1, long=10)
+ROUNDS = sized(1, fast=1, long=10)
 
 
 @pytest.mark.live

@@ -10,7 +10,7 @@ from tests.hostile.soak_clients import CLIENTS
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
-SECONDS = 25
+SECONDS = 16
 
 
 @pytest.mark.alone

@@ -33,8 +33,8 @@ async def apply(ledger, operation):
 
 async def test_credits_leave_once_for_a_cause_and_stand_in_the_statement(ledger):
     asked = WithdrawCredits(KEY, 4, "refund:1:moved away")
-    assert await apply(ledger, asked) == Withdrawn(4, 6)
-    assert await apply(ledger, asked) == Withdrawn(4, 6, replayed=True)
+    assert [await apply(ledger, asked) for _ in range(2)] == [(4, 6, False), (4, 6, True)]
+    assert Withdrawn(4, 6) == (4, 6, False)
     page = await ledger.statement(OLD, StatementQuery())
     assert [(entry.kind, entry.credits) for entry in page.entries] == [("refund", -4), ("credit", 10)]
     assert await ledger.balance(OLD) == 6
@@ -70,7 +70,7 @@ async def test_credits_of_a_revoked_token_can_be_paid_back_and_those_of_an_allow
 
 @pytest.mark.parametrize("credits", [0, -1])
 def test_nothing_is_no_number_of_credits(credits):
-    with pytest.raises(ValueError, match="no number"):
+    with pytest.raises(ValueError, match="not a valid number"):
         WithdrawCredits(KEY, credits, "refund:1:x")
 
 

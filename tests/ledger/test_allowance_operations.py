@@ -128,6 +128,18 @@ async def test_changed_caps_hold_from_the_next_call_on(ledger):
     assert await ledger.balance(CHILD) == 0
 
 
+async def test_the_tools_of_an_allowance_can_be_changed_and_opened_again(ledger):
+    made = await create(ledger)
+    given, only = frozenset({"tools"}), AllowanceTerms("x", 1, tools={"premium_y": "/api/pro/y"})
+    changed = await ledger.change_allowance(OWNER, made.id, AllowanceChange(given, only))
+    assert (changed.tools, changed.name, changed.credits) == ('{"premium_y": "/api/pro/y"}', "robot", 10)
+    with pytest.raises(InsufficientCredits) as caught:
+        await reserve(ledger, "c1")
+    assert caught.value.extra["cap"] == "tools"
+    assert (await ledger.change_allowance(OWNER, made.id, AllowanceChange(given, AllowanceTerms("x", 1)))).tools is None
+    await reserve(ledger, "c1")
+
+
 async def test_a_revoked_allowance_ends_at_once_and_what_runs_can_be_settled(ledger):
     made = await create(ledger)
     await reserve(ledger, "c1")

@@ -20,8 +20,20 @@ from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import InsufficientCredits, InvalidToken, PaymentRequired, ToolserverError
 from toolserver.ledger.account_operations import WithdrawCredits
+from toolserver.ledger.allowance import DAY_MS, AllowanceTerms, draft_allowance
 from toolserver.ledger.memory import MemoryLedger
-from toolserver.ledger.operations import Charge, Mint, Reserve, Revoke, Settle
+from toolserver.ledger.operations import (
+    Charge,
+    LedgerOperation,
+    Mint,
+    Needs,
+    Reserve,
+    Revoke,
+    Settle,
+    UnknownCall,
+    outcome_of,
+    release_expired,
+)
 from toolserver.ledger.protocol import CallReused, CauseReused
 from toolserver.ledger.state import LedgerState, key_of
 
@@ -261,13 +273,125 @@ def test_a_token_is_revoked_once_for_its_first_reason(books):
     assert books.tokens[WHO].revoke_reason == "leaked"
 
 
+def test_a_reservation_and_its_settlement_say_everything_about_them(books):
+    books.now = 7000
+    reserve = Reserve("c1", WHO, 2, "/x", "b", 9500)
+    assert [reserve.on(books) for _ in range(2)] == [
+        ("c1", 2, 3, 9.5, "open", False),
+        ("c1", 2, 3, 9.5, "open", True),
+    ]
+    hold = books.holds["c1"]
+    assert (hold.endpoint, hold.service, hold.transfer, hold.settled_at, hold.day) == ("/x", "b", 2, None, None)
+    books.now = 8000
+    assert Settle("c1", None).on(books) == ("c1", 2, 3, None, "posted", False)
+    assert (hold.settled_at, hold.reason) == (8000, None)
+    assert Settle("c1", None).on(books) == ("c1", 2, 3, None, "posted", True)
+    books.now = 9000
+    assert Settle("c1", "5xx").on(books) == ("c1", 0, 5, "5xx", "reversed", False)
+    assert (hold.settled_at, hold.reason) == (9000, "5xx")
+    assert reserve.on(books) == ("c1", 2, 5, 9.5, "reversed", True)
+    assert [(t.kind, t.debit, t.credit, t.amount, t.resolves) for t in books.transfers[1:]] == [
+        ("pending", 4, 2, 2, None),
+        ("post", 4, 2, 2, 2),
+        ("reverse", 2, 4, 2, 2),
+    ]
+
+
+def test_a_charge_in_one_step_says_everything_about_it_and_ends_a_reservation(books):
+    books.now = 7000
+    assert Charge("c1", WHO, 2, "/x", "b").on(books) == ("c1", 2, 3, None, "posted", False)
+    assert (books.holds["c1"].settled_at, books.holds["c1"].service) == (7000, "b")
+    assert Charge("c1", WHO, 2, "/x", "b").on(books) == ("c1", 2, 3, None, "posted", True)
+    Reserve("c2", WHO, 3, "/x").on(books)
+    assert Charge("c2", WHO, 3, "/x").on(books) == ("c2", 3, 0, None, "posted", False)
+    with pytest.raises(InsufficientCredits) as refused:
+        Charge("c3", WHO, 1, "/x").on(books)
+    assert refused.value.extra == {"required": 1, "credits_remaining": 0}
+
+
+def test_a_voided_call_cannot_be_charged_and_keeps_the_first_64_characters_of_its_reason(books):
+    Reserve("c1", WHO, 2, "/x").on(books)
+    assert Settle("c1", "r" * 65).on(books) == ("c1", 0, 5, "r" * 64, "voided", False)
+    for again in (Settle("c1", None), Settle("c1", "later"), Charge("c1", WHO, 2, "/x")):
+        assert again.on(books) == ("c1", 0, 5, "r" * 64, "voided", True)
+    assert outcome_of(Settle("c9", "5xx"), books).args == ("c9 was never reserved",)
+    assert isinstance(outcome_of(Settle("c9", None), books), UnknownCall)
+
+
+@pytest.mark.parametrize("make", [lambda n: Mint(WHO, n, "m", "r"), lambda n: Charge("c", WHO, n, "/x")])
+def test_an_amount_is_a_whole_number_from_one_to_a_quadrillion(make):
+    for good in (1, 10**15):
+        assert make(good).credits == good
+    for wrong in (0, -1, 10**15 + 1, 1.0, True, "1"):
+        with pytest.raises(ValueError, match="not a valid number of credits"):
+            make(wrong)
+
+
+def test_credits_are_minted_once_for_a_cause_and_never_for_another_token_or_amount(books):
+    assert Mint(WHO, 3, "again", "acct_9").on(books) == (3, 8, False)
+    assert Mint(WHO, 3, "again", "acct_9").on(books) == (3, 8, True)
+    for other in (Mint(WHO, 4, "again", "r"), Mint(key_of(token(1)), 3, "again", "r")):
+        with pytest.raises(CauseReused):
+            other.on(books)
+    assert books.tokens[WHO].ref == "acct_1"
+    assert Mint(key_of(token(1)), 3, "first", "acct_2").on(books) == (3, 3, False)
+    assert books.tokens["acct_2"].hash == key_of(token(1))
+
+
+def test_reservations_are_expired_from_their_last_moment_on(books):
+    for call, expires_at in (("c1", 10), ("c2", 11), ("c3", 10), ("c4", 9)):
+        Reserve(call, WHO, 1, "/x", expires_at=expires_at).on(books)
+    Settle("c3", None).on(books)
+    books.now = 10
+    assert list(release_expired(books)) == [Settle("c1", "expired"), Settle("c4", "expired")]
+
+
+def test_calls_of_an_allowance_count_for_the_day_on_which_they_were_reserved(books):
+    child = draft_allowance(AllowanceTerms("child", 4), "c" * 64, 0)
+    child.parent = WHO
+    books.keep_allowance(child)
+    books.now = 3 * DAY_MS
+    books.changed_allowances.clear()
+    assert Reserve("c1", child.hash, 3, "/x").on(books).remaining == 1
+    assert (books.holds["c1"].allowance, books.holds["c1"].day, child.spent) == (child.id, 3, 3)
+    assert books.changed_allowances == {child.id: child}
+    with pytest.raises(CallReused):
+        Reserve("c1", WHO, 3, "/x").on(books)
+    with pytest.raises(InsufficientCredits):
+        Charge("c2", child.hash, 2, "/x").on(books)
+    assert Settle("c1", None).on(books).remaining == 1
+    assert child.spent == 3
+    assert Settle("c1", "5xx").on(books).remaining == 4
+    assert (child.spent, child.spent_today) == (0, 0)
+    with pytest.raises(InvalidToken):
+        Mint(child.hash, 1, "x", "r").on(books)
+    assert [Revoke(child.hash, "leaked").on(books) for _ in range(2)] == [True, False]
+    assert books.tokens[WHO].revoked_at is None
+
+
+def test_an_unknown_token_is_not_revoked_and_a_revocation_is_dated(books):
+    books.now = 6000
+    assert Revoke("d" * 64, "leaked").on(books) is False
+    assert Revoke(WHO, "leaked").on(books) is True
+    assert books.tokens[WHO].revoked_at == 6000
+
+
+def test_an_operation_says_what_it_needs():
+    assert Charge("c1", WHO, 1, "/x").needs() == Reserve("c1", WHO, 1, "/x").needs() == Needs(WHO, "c1")
+    assert (Settle("c1", None).needs(), Settle("c1", None, key=WHO).needs()) == (Needs(None, "c1"), Needs(WHO, "c1"))
+    assert (Mint(WHO, 1, "m", "r").needs(), Revoke(WHO, "x").needs()) == (Needs(WHO, None, "m"), Needs(WHO))
+    assert Needs() == (None, None, None, None, False)
+    with pytest.raises(NotImplementedError):
+        LedgerOperation().needs()
+
+
 @proves("ledger.contract")
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_laws_hold_whatever_happens(kind):
     machine = type(f"Laws of {kind}", (Laws,), {"kind": kind})
     quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much]
-    full = 6 if kind.endswith("postgres") else 30  # there each step is a trip to a server
-    examples = sized(full, fast=2, long=10 * full)
+    full = 4 if kind.endswith("postgres") else 15  # there each step is a trip to a server
+    examples = sized(full, fast=2, long=20 * full)
     run_state_machine_as_test(
         machine, settings=settings(max_examples=examples, stateful_step_count=20, suppress_health_check=quiet)
     )

@@ -9,7 +9,16 @@ from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.errors import PaymentRequired
 from toolserver.ledger.memory import MemoryLedger
-from toolserver.ledger.protocol import AccountRef, CallReused, CauseReused, UnknownCall
+from toolserver.ledger.protocol import (
+    FINGERPRINT,
+    AccountRef,
+    CallReused,
+    CauseReused,
+    UnknownCall,
+    fingerprint_of,
+    milliseconds,
+    new_ref,
+)
 from toolserver.server.background_tasks import repeat
 
 RICH, POOR, STRANGER = token(1), token(2), token(3)
@@ -169,11 +178,11 @@ async def test_credits_are_minted_once_for_each_cause(ledger):
 
 @pytest.mark.parametrize("credits", [0, -1, 10**15 + 1, 1.5, True, "2"])
 async def test_credits_are_whole_and_positive(ledger, credits):
-    with pytest.raises(ValueError, match="no number of credits"):
+    with pytest.raises(ValueError, match="not a valid number of credits"):
         await reserve(ledger, credits=credits)
-    with pytest.raises(ValueError, match="no number of credits"):
+    with pytest.raises(ValueError, match="not a valid number of credits"):
         await ledger.charge("c1", RICH, credits, endpoint="/x")
-    with pytest.raises(ValueError, match="no number of credits"):
+    with pytest.raises(ValueError, match="not a valid number of credits"):
         await ledger.mint(RICH, credits, cause="x")
 
 
@@ -267,3 +276,23 @@ async def test_the_ledger_in_memory_can_be_funded_for_a_test():
     ledger.fund(RICH, 5)
     assert await ledger.balance(RICH) == 10
     assert await faults(ledger) == []
+
+
+@pytest.mark.parametrize("text", ["", "0" * 15, "0" * 65, "g" + "0" * 15, "0" * 8 + " " + "0" * 8, "0x" + "0" * 14])
+def test_what_a_person_typed_is_refused_unless_it_can_be_a_fingerprint(text):
+    with pytest.raises(PaymentRequired) as caught:
+        fingerprint_of(text)
+    assert caught.value.code == "invalid_token"
+
+
+def test_a_fingerprint_has_16_digits_or_more_up_to_the_whole_hash_in_any_case():
+    assert FINGERPRINT == 16
+    assert fingerprint_of(" 0123456789ABCDEF\n") == "0123456789abcdef"
+    assert fingerprint_of("F" * 64) == "f" * 64
+
+
+def test_a_ledger_counts_whole_milliseconds_and_names_accounts_at_random(clock):
+    clock.advance(1.2345)
+    assert milliseconds(clock)() == int(START.timestamp() * 1000) + 1234
+    ref = new_ref()
+    assert (ref[:5], len(ref), int(ref[5:], 16) >= 0, new_ref() != ref) == ("acct_", 37, True, True)

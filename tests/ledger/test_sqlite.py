@@ -13,11 +13,14 @@ from tests.ledger.ledgers import opened, token
 from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.errors import PaymentRequired
+from toolserver.ledger.account_operations import ReplaceToken
+from toolserver.ledger.allowance import AllowanceTerms
 from toolserver.ledger.operations import LedgerOperation
-from toolserver.ledger.sqlite import FILE, open_ledger
+from toolserver.ledger.sqlite import FILE, KNOWN, KNOWN_S, KNOWN_SHARED_S, open_ledger
+from toolserver.ledger.state import key_of
 from toolserver.storage.errors import OutcomeUnknown, StorageFailed
 
-RICH = token(1)
+RICH, CHILD = token(1), token(1000)
 
 
 @pytest.fixture
@@ -128,6 +131,27 @@ async def test_a_revocation_by_another_process_counts_at_once_for_spending_and_s
     assert not await ledger.knows(RICH)
 
 
+async def test_a_valid_token_is_remembered_for_five_seconds(ledger, clock, tmp_path):
+    assert (KNOWN, KNOWN_S, KNOWN_SHARED_S) == (10_000, 5.0, 0.5)
+    assert await ledger.knows(RICH)
+    async with open_ledger(tmp_path / FILE, clock) as other:
+        await other.revoke(key_of(RICH), "leaked")
+    clock.advance(4.9)
+    assert await ledger.knows(RICH)
+    clock.advance(0.1)
+    assert not await ledger.knows(RICH)
+
+
+async def test_a_revocation_here_is_known_at_once(ledger):
+    made = await ledger.create_allowance(RICH, key_of(CHILD), AllowanceTerms("child", 5))
+    assert await ledger.find_payer(CHILD) == await ledger.find_payer(RICH) == key_of(RICH)
+    await ledger.revoke_allowance(RICH, made.id)
+    assert await ledger.find_payer(CHILD) is None
+    assert await ledger.find_payer(RICH) == key_of(RICH)
+    await ledger.revoke(key_of(RICH), "leaked")
+    assert await ledger.find_payer(RICH) is None
+
+
 @pytest.mark.live
 async def test_where_instances_share_the_books_a_revocation_by_another_one_counts_within_a_second(tmp_path, clock):
     async with opened("postgres", tmp_path, clock) as one, opened("postgres", tmp_path, clock) as other:
@@ -189,6 +213,77 @@ async def test_what_cannot_be_settled_is_released_unless_its_caller_settles_it_a
     assert (await ledger.balance(RICH), (await ledger.totals()).held) == (left, pending)
     if pending:
         assert (await ledger.settle("c1", **settled)).charged == 4
+
+
+@pytest.mark.parametrize(("failure", "left"), [(OutcomeUnknown, 10), (StorageFailed, 7)])
+async def test_a_charge_is_released_afterwards_if_nobody_knows_whether_it_was_written(
+    ledger, monkeypatch, failure, left
+):
+    together = ledger.file.together
+
+    async def unheard(run, operation):
+        await together(run, operation)
+        raise failure("lost at COMMIT")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger.file, "together", unheard)
+        with pytest.raises(PaymentRequired):
+            await ledger.charge("c1", RICH, 3, endpoint="/x")
+    await ledger.file.alone(lambda db: None)  # after what nobody waits for
+    assert await ledger.balance(RICH) == left
+
+
+async def test_a_reservation_ends_when_its_time_is_over(ledger, clock):
+    at, fingerprint = START.timestamp(), key_of(RICH)[:16]
+    for call, ttl_s, left in (("c1", 60, 9), ("c2", 0.25, 8)):
+        held = await ledger.reserve(call, RICH, 1, endpoint="/x", ttl_s=ttl_s, service="b")
+        assert held == (call, 1, left, at + ttl_s, "open", False)
+    first, second = await ledger.holds()
+    assert first == ("c2", fingerprint, 1, "/x", "b", at + 0.25)
+    assert second == ("c1", fingerprint, 1, "/x", "b", at + 60)
+    clock.advance(0.25)
+    assert (await ledger.sweep(), await ledger.sweep(), await ledger.balance(RICH)) == (1, 0, 9)
+    clock.advance(60)
+    assert await ledger.check() == []  # it sweeps first
+    assert await ledger.holds() == []
+    assert await ledger.totals() == (1, 10, 0, 0, 10, 5)
+
+
+async def test_a_hundred_reservations_are_listed_unless_more_are_asked_for(ledger):
+    await ledger.mint(RICH, 101, cause="more")
+    async with anyio.create_task_group() as tasks:
+        for number in range(101):
+            tasks.start_soon(lambda call: ledger.reserve(call, RICH, 1, endpoint="/x", ttl_s=60), f"c{number}")
+    assert [len(await ledger.holds(*limit)) for limit in ((), (101,), (3,))] == [100, 101, 3]
+
+
+async def test_a_charge_whose_answer_is_on_its_way_stays_in_the_journal_until_it_was_sent(ledger):
+    def kept(db):
+        return db.execute("SELECT call_id FROM journal ORDER BY 1").fetchall()
+
+    await ledger.charge("c1", RICH, 1, endpoint="/x", undelivered=True)
+    await ledger.charge("c2", RICH, 1, endpoint="/x")
+    await ledger.reserve("c3", RICH, 1, endpoint="/x", ttl_s=60)
+    await ledger.settle("c3", no_charge=None, undelivered=True)
+    assert await ledger.file.read(kept) == [("c1",), ("c3",)]
+    ledger.delivered("c1")
+    await ledger.file.alone(lambda db: None)
+    assert await ledger.file.read(kept) == [("c3",)]
+
+
+async def test_an_account_is_found_by_each_of_its_tokens_and_by_no_allowance(ledger):
+    await ledger.create_allowance(RICH, key_of(CHILD), AllowanceTerms("child", 5))
+    await ledger.file.together(ledger.apply_group, ReplaceToken(key_of(RICH), key_of(token(2))))
+    found = [await ledger.find_account(each) for each in (RICH, token(2), CHILD, token(9))]
+    assert found == [key_of(RICH), key_of(RICH), None, None]
+    assert (await ledger.standing_of_fingerprint(key_of(token(2))[:16])).payer == key_of(token(2))
+    assert (await ledger.standing_of_fingerprint(key_of(CHILD))).allowance is not None
+
+
+async def test_a_cause_is_found_by_its_beginning(ledger):
+    await ledger.mint(RICH, 1, cause="grant:1:thanks")
+    found = [await ledger.find_cause(start) for start in ("grant:1:", "grant:1:thanks", "grant:11:", "rich", "a")]
+    assert found == ["grant:1:thanks", "grant:1:thanks", None, "rich", None]
 
 
 async def test_after_closing_billing_is_unavailable(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 
 from toolserver.ledger.sqlite_books import (
     EVER,
+    CreditBooks,
     RowsRemoved,
     read_balances,
     read_credit_books,
@@ -86,3 +87,27 @@ def test_credits_that_removed_calls_used_are_not_owed(db):
     db.execute("INSERT INTO removed_calls VALUES (4, '', 6, 1, 3)")
     assert read_credit_books(db, 100, 300).owed == 58 - 5
     assert (read_credit_books(db, 0, EVER).owed_now, read_credit_books(db, 0, EVER).used) == (53, 12)
+
+
+def test_every_transfer_of_a_span_is_exported_in_order_with_its_token_and_its_call(db):
+    found = [tuple(row) for row in read_transfers(db, 100, 200)]
+    token = "a" * 16
+    assert found[0] == (1, 100, "posted", token, 11, CAUSES[0], None, None, None)
+    assert [row[0] for row in found] == list(range(1, 9))
+    assert found[5:] == [
+        (6, 100, "posted", token, -4, None, None, None, None),
+        (7, 100, "posted", token, -3, "refund:1", None, None, None),
+        (8, 150, "posted", token, -7, None, "c8", "/x", "5xx"),
+    ]
+    assert [tuple(row)[2:8] for row in read_transfers(db, 200, 201)] == [
+        ("reverse", token, 7, None, "c8", "/x"),
+        ("pending", token, -3, None, "c10", "/x"),
+        ("pending", token, -2, None, "c11", "/x"),
+        ("void", token, -2, None, "c11", "/x"),
+    ]
+
+
+def test_what_is_owed_now_is_the_same_for_every_span(db):
+    for since, until in ((0, EVER), (0, 100), (150, 200), (300, 400), (1, EVER), (0, EVER - 1)):
+        assert read_credit_books(db, since, until).owed_now == 58
+    assert read_credit_books(db, 300, 400)._replace(owed_now=0) == CreditBooks(owed_before=58, owed=58)

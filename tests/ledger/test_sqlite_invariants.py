@@ -10,7 +10,7 @@ from tests.ledger.ledgers import token
 from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.ledger.sqlite import FILE, open_ledger
-from toolserver.ledger.sqlite_invariants import RULES, find_breaches, read_totals
+from toolserver.ledger.sqlite_invariants import RULES, SHOWN, find_breaches, find_problems, read_totals
 
 RICH = token(1)
 NOW = int(START.timestamp() * 1000)
@@ -120,6 +120,34 @@ async def test_damage_is_found(file, rule, damage):
             db.execute(f"DROP INDEX {index}")
         db.executescript(damage)
     assert rule in {breach.rule for breach in await file.apart(lambda db: find_breaches(db, NOW))}
+
+
+async def test_calls_whose_rows_were_removed_stay_in_the_totals(file):
+    with closing(sqlite3.connect(file.path, isolation_level=None)) as db:
+        db.execute("INSERT INTO removed_calls VALUES(4, '', 7, 2, 3)")
+        assert read_totals(db) == (1, 100, 2 + 5, 2, 96, 9 + 3)
+
+
+async def test_credits_that_were_taken_back_are_not_issued(file):
+    with closing(sqlite3.connect(file.path, isolation_level=None)) as db:
+        db.execute("INSERT INTO transfer VALUES(10, 'posted', 4, 1, 5, NULL, 'refund:1', 0)")
+        assert read_totals(db) == (1, 95, 2, 2, 96, 10)
+
+
+async def test_a_reservation_may_be_open_until_its_time_and_in_a_backup_for_ever(file):
+    ends = NOW + 60_000
+    assert await file.apart(lambda db: find_breaches(db, ends - 1)) == []
+    assert await file.apart(lambda db: find_breaches(db, ends)) == [("no reservation is open past its time", "c2")]
+    assert await file.apart(find_problems) == []
+
+
+async def test_the_problems_of_a_backup_are_named_by_rule_and_place_and_at_most_five_of_each_rule(file):
+    rule = "a token has one account and an account one token"
+    with closing(sqlite3.connect(file.path, isolation_level=None)) as db:
+        for number, found in ((5, 1), (6, 2), (7, 3), (8, 4), (9, 5), (10, 5)):
+            db.execute("INSERT INTO account(id, kind) VALUES(?, 'token')", (number,))
+            assert find_problems(db) == [f"{rule}: account {each}" for each in range(5, 5 + found)]
+        assert SHOWN == 5
 
 
 @proves("ledger.sums")

@@ -2,23 +2,32 @@
 
 import sqlite3
 from contextlib import closing
+from itertools import chain
 
 import pytest
 
 from tests.ledger.ledgers import token
 from toolserver.errors import PaymentRequired
 from toolserver.ledger import sqlite_tables
+from toolserver.ledger.account_operations import ReplaceToken
+from toolserver.ledger.allowance import AllowanceTerms, draft_allowance
+from toolserver.ledger.allowance_operations import CreateAllowance, RevokeAllowance
 from toolserver.ledger.operations import Charge, Mint, Reserve, Revoke, Settle, outcome_of
 from toolserver.ledger.sqlite_invariants import find_breaches
 from toolserver.ledger.sqlite_tables import (
     SWEPT,
     apply_operation,
     apply_operations,
+    find_cause,
+    forget_undelivered,
     hash_of,
+    list_allowances,
     load_state,
+    note_undelivered,
     open_holds,
     read_account,
     read_standing,
+    release_undelivered,
     store_state,
     void_expired,
 )
@@ -125,3 +134,99 @@ def test_a_token_is_found_by_a_fingerprint_of_its_own_only(db):
         with pytest.raises(PaymentRequired):
             hash_of(db, fingerprint)
     assert hash_of(db, same) == same
+
+
+def journal(db):
+    return db.execute("SELECT call_id, state, next_at FROM journal ORDER BY call_id").fetchall()
+
+
+def charge_undelivered(db, *calls):
+    operations = [Charge(call, RICH, 4, "/x", undelivered=True) for call in calls]
+    note_undelivered(db, operations, apply_operations(db, operations, NOW), NOW)
+
+
+def test_charges_whose_answers_are_on_their_way_are_noted_until_they_were_sent_or_released(db):
+    operations = [
+        Charge("c1", RICH, 4, "/x", undelivered=True),
+        Charge("c2", RICH, 4, "/x"),
+        Charge("c3", RICH, 2000, "/x", undelivered=True),  # refused
+        Reserve("c4", RICH, 4, "/x"),
+        Settle("c4", None, undelivered=True),
+        Settle("c2", "5xx", undelivered=True),
+    ]
+    note_undelivered(db, operations, apply_operations(db, operations, NOW), NOW)
+    assert journal(db) == [("c1", "committed", NOW + 600_000), ("c4", "committed", NOW + 600_000)]
+    assert forget_undelivered(db, ["c4", "c9"]) == [None, None]
+    assert journal(db) == [("c1", "committed", NOW + 600_000)]
+    release = [Settle("c1", "5xx")]
+    note_undelivered(db, release, apply_operations(db, release, NOW), NOW)
+    assert journal(db) == []
+
+
+def test_charges_that_were_not_sent_before_the_process_ended_are_released_with_what_is_kept_of_them(db):
+    charge_undelivered(db, "c1", "c2", "c3")
+    apply_operation(db, Settle("c2", "5xx"), NOW)  # released, and noted by nobody
+    row = "INSERT INTO idempotency(scope, key, request, call_id, expires_at) VALUES('s', ?, 'r', ?, 0)"
+    db.executemany(row, [("k1", "c1"), ("k4", "c4")])
+    found = release_undelivered(db, NOW + 1)
+    assert [(hold.call_id, hold.state, hold.reason) for hold in found] == [
+        ("c1", "reversed", "delivery_failed"),
+        ("c3", "reversed", "delivery_failed"),
+    ]
+    assert (spendable(db, RICH), journal(db)) == (1000, [])
+    assert db.execute("SELECT call_id FROM idempotency").fetchall() == [("c4",)]
+    assert release_undelivered(db, NOW + 1) == []
+
+
+def test_a_cause_is_found_by_its_beginning(db):
+    apply_operation(db, Mint(RICH, 1, "grant:1:a", "acct_1"), NOW)
+    assert [find_cause(db, start) for start in ("grant:1:", "grant:", "rich", "grant:1:b", "")] == [
+        "grant:1:a",
+        "grant:1:a",
+        "rich",
+        None,
+        "grant:1:a",
+    ]
+
+
+def allow(db, number, at, **terms):
+    draft = draft_allowance(AllowanceTerms(f"robot {number}", 5, **terms), key_of(token(number)), at)
+    return apply_operation(db, CreateAllowance(RICH, draft), at)
+
+
+def test_allowances_are_listed_live_ones_oldest_first_then_the_last_hundred_ended_ones(db):
+    for number in range(101):
+        apply_operation(db, RevokeAllowance(RICH, allow(db, 1000 + number, number).id), NOW)
+    allow(db, 10, 7, expires_at=NOW + 1)
+    allow(db, 11, 5)
+    names = [each.name for each in list_allowances(db, RICH, NOW)]
+    assert names[:2] == ["robot 11", "robot 10"]
+    assert names[2:] == [f"robot {1000 + number}" for number in range(100, 0, -1)]
+    assert [each.name for each in list_allowances(db, RICH, NOW + 1)][:2] == ["robot 11", "robot 1100"]
+    apply_operation(db, Mint(POOR, 1, "poor", "acct_2"), NOW)
+    assert list_allowances(db, POOR, NOW) == []
+
+
+def test_an_allowance_and_the_successor_of_a_token_have_fingerprints_of_their_own(db):
+    made = allow(db, 10, NOW)
+    assert hash_of(db, made.hash[:16]) == made.hash
+    apply_operation(db, ReplaceToken(RICH, POOR), NOW)
+    assert (hash_of(db, POOR[:16]), hash_of(db, RICH[:16])) == (POOR, RICH)
+
+
+def test_an_allowance_is_loaded_by_its_hash_and_its_reference_with_the_token_that_pays(db):
+    made = allow(db, 10, NOW)
+    for key in (made.hash, made.ref):
+        books = read_account(db, key, NOW)
+        assert books.allowances[key] == made
+        assert books.payer(key).hash == RICH
+    assert read_account(db, POOR, NOW).tokens == {}
+
+
+def test_values_are_asked_for_in_lists_of_a_few_lengths():
+    for count in (0, 1, 2, 3, 5, 9, 31, 33, 64, 65, 150):
+        values = [str(number) for number in range(count)]
+        parts = list(sqlite_tables._padded(values))
+        assert list(dict.fromkeys(chain(*parts))) == values
+        assert {len(part) for part in parts} <= {1, 2, 4, 8, 16, 32, 64}
+        assert [len(part) for part in parts[:-1]] == [64] * (len(parts) - 1)

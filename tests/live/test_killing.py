@@ -6,7 +6,7 @@ from tests.live.killing import CALLERS, kill_again_and_again
 from tests.requirements import proves
 from tests.size import sized
 
-KILLS = sized(12, fast=2, long=50)
+KILLS = sized(6, fast=2, long=50)
 
 
 @proves("charge.killed")

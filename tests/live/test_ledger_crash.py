@@ -19,7 +19,7 @@ from toolserver.clock import ManualClock, SystemClock
 from toolserver.ledger.sqlite import open_ledger
 
 ROOT = Path(__file__).resolve().parents[2]
-ROUNDS = sized(50, fast=20, long=200)
+ROUNDS = sized(30, fast=20, long=200)
 
 # What may be found in the books after a crash, by what the caller was told last and what it had asked for since.
 MAY_BE = {

@@ -27,6 +27,7 @@ from rest_bridge.openapi import openapi
 from tests.live.buying import bought
 from tests.live.processes import Program
 from tests.requirements import proves
+from tests.size import sized
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
 
@@ -34,7 +35,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
 KEY = "Idempotency-Key"
 KEYS = itertools.count()
-EXAMPLES, FEW = 20, 3  # FEW where nothing but headers can vary
+EXAMPLES, FEW = sized(10, fast=10, long=100), 3  # FEW where nothing but headers can vary
 LENIENT = {"/api/air-quality"}  # by the specification: invalid coordinates take the defaults
 DECIMALS = "at most six decimals: for `multipleOf` 0.000001 validators divide binary fractions, and 1.1 fails"
 STRICTER: dict[str, dict[str, str]] = {

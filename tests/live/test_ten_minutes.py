@@ -64,5 +64,5 @@ def test_every_command_of_the_guide_does_what_it_says(demo: Program, tmp_path: P
     assert re.search(r"x-credits-remaining: \d+", done.stdout)
     assert '"valid": true' in done.stdout
     assert '"body": true' in done.stdout
-    assert "signature good" in done.stdout
+    assert "signature valid" in done.stdout
     assert json.loads((tmp_path / "answer.json").read_text())["sections"]

@@ -9,6 +9,7 @@ import pytest
 
 from tests.live.processes import CORE, PATHS, UNLIMITED, Program, started
 from tests.live.programs import CLIENTS, NODE, installed, ran
+from tests.size import sized
 from toolserver.registry.registry import Registry, Tier
 
 pytestmark = pytest.mark.live
@@ -17,6 +18,7 @@ DEFAULT, ALERTS, PREMIUM, ANY = 8_000, 12_000, 10_000, 25_000  # tokens
 MOST_META = 0.15  # of the bytes of the nine core answers
 CORE_LIST, CORE_LIST_PLAIN, INPUTS = 30 * 1024, 12 * 1024, 9_000  # bytes, bytes, tokens
 TOOLS = Registry.load("tools")
+WORDS = sized(1, fast=1, long=2)  # arguments that are given at once, of those that are one of several words
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +79,7 @@ def test_an_answer_with_any_words_for_arguments_fits_unless_a_limit_was_given(bu
         for operation in TOOLS
         if operation.tier is Tier.FREE and operation.method == "GET"
         for chosen in choices(operation)
-        if chosen and len(chosen) < 3
+        if chosen and len(chosen) <= WORDS
     ]
     counts = count(tmp_path, [told(busy, operation.path, **chosen) for operation, chosen in asked])
     long = [f"{o.name} {chosen}: {n}" for (o, chosen), n in zip(asked, counts, strict=True) if n > ANY]

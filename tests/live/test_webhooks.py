@@ -108,4 +108,4 @@ def test_listen_verifies_what_a_demo_sends(tmp_path):
             assert "listening" in listener.stderr.readline()
             tested = client.post(f"/api/pro/subscribe/{made['id']}/test").json()
             assert tested["status"] == 204, tested
-            assert "signature good" in listener.communicate(timeout=20)[0]
+            assert "signature valid" in listener.communicate(timeout=20)[0]

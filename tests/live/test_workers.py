@@ -186,7 +186,7 @@ def test_one_that_is_killed_is_started_again_and_only_calls_in_progress_on_it_ar
         time.sleep(2)
         killed = team.workers()[1]
         os.kill(killed, signal.SIGKILL)
-        team.wait_for("a worker is gone")
+        team.wait_for("a worker has ended")
         with client_of(team.program, token) as client:  # over a new connection each, also to the socket of the dead one
             for _ in range(8):
                 assert httpx.get(team.program.url + FREE, timeout=30, trust_env=False).status_code == 200
@@ -210,7 +210,7 @@ def test_workers_are_renewed_one_by_one_without_a_failed_call(start, server):
     with under_load(team, token) as load:
         time.sleep(1)
         team.program.process.send_signal(signal.SIGHUP)
-        team.wait_for("every worker is renewed")
+        team.wait_for("all workers were renewed")
         answered = load.answered
         time.sleep(1)
     assert load.failed == []

@@ -2,14 +2,25 @@
 
 import json
 import re
-from typing import Any
+from dataclasses import replace
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
+from tests.mcp import service
 from tests.requirements import proves
-from toolserver.mcp import messages
-from toolserver.mcp.definitions import LONGEST_PATTERN, annotations, definition
-from toolserver.registry.registry import Operation, Registry, Tier
+from toolserver.context.context import ToolContext
+from toolserver.mcp import definitions, messages
+from toolserver.mcp.definitions import (
+    LONGEST_PATTERN,
+    ToolChoices,
+    ToolRoute,
+    UnknownToolChoice,
+    annotations,
+    definition,
+)
+from toolserver.registry.registry import Operation, Registry, Tier, operation_of, tool
 
 KIB = 1024
 
@@ -109,3 +120,217 @@ def test_a_long_pattern_is_left_to_the_api_description(registry: Registry) -> No
     assert len(briefing.input_schema["properties"]["include"]["pattern"]) > LONGEST_PATTERN
     assert pattern(definition(briefing), "include") is None
     assert pattern(definition(confirm), "nonce") == "^svc_buy_[0-9a-f]{32}$"
+
+
+def test_a_pattern_of_forty_characters_is_still_listed() -> None:
+    @tool(path="/api/name", title="Name", ttl_s=60, toolset="core")
+    async def name(
+        ctx: ToolContext,
+        short: Annotated[str, Field(pattern="x" * 40)],
+        long: Annotated[str, Field(pattern="x" * 41)],
+    ) -> service.Echo:
+        """Names with patterns of two lengths."""
+        raise NotImplementedError
+
+    listed = definition(operation_of(name))["inputSchema"]["properties"]
+    assert listed["short"]["pattern"] == "x" * 40
+    assert "pattern" not in listed["long"]
+    assert listed["long"]["type"] == "string"
+
+
+def test_hints_say_what_a_call_does() -> None:
+    echo, oracle = operation_of(service.echo), operation_of(service.oracle)
+
+    def hints(operation: Operation) -> list[bool]:
+        told = annotations(operation)
+        return [told[f"{name}Hint"] for name in ("readOnly", "destructive", "idempotent", "openWorld")]
+
+    assert hints(echo) == [True, False, True, False]
+    assert hints(oracle) == [True, False, False, True]
+    assert hints(replace(oracle, method="POST")) == [False, False, False, True]
+    assert hints(replace(oracle, method="PUT", sources=())) == [False, False, True, True]
+    assert hints(replace(oracle, method="DELETE")) == [False, True, True, True]
+
+
+def test_without_output_schemas_only_hints_that_nobody_would_assume_are_listed() -> None:
+    free = definition(operation_of(service.echo), output_schema=False)
+    priced = definition(operation_of(service.oracle), output_schema=False)
+
+    assert free.keys() == priced.keys() == {"name", "description", "inputSchema", "annotations"}
+    assert free["annotations"] == {
+        "readOnlyHint": True,
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "openWorldHint": False,
+    }
+    assert priced["annotations"] == {"readOnlyHint": True, "destructiveHint": False}
+
+
+def test_a_token_is_an_argument_only_where_the_connection_carries_none() -> None:
+    oracle = operation_of(service.oracle)
+
+    assert "token" in definition(oracle, token_argument=True)["inputSchema"]["properties"]
+    assert "token" not in definition(oracle)["inputSchema"]["properties"]
+
+
+# --- what a client may call ---
+
+
+@pytest.fixture
+def choices() -> ToolChoices:
+    return ToolChoices(service.registry())
+
+
+def test_a_route_knows_the_key_of_a_free_answer_and_the_arguments_of_one_that_is_sold() -> None:
+    free, needs, sold = (ToolRoute(operation_of(tool)) for tool in (service.word, service.echo, service.oracle))
+
+    assert (free.free, free.default_key is None, free.sold) == (True, False, None)
+    assert (needs.free, needs.default_key, needs.sold) == (True, None, None)
+    assert (sold.free, sold.default_key) == (False, None)
+    assert sold.sold is not None
+    assert sold.sold[0].model_dump() == {"question": "why"}
+    assert ToolRoute(replace(operation_of(service.oracle), method="POST")).sold is None
+
+
+def test_spellings_of_arguments_are_remembered_up_to_a_size_and_a_number() -> None:
+    route = ToolRoute(operation_of(service.echo))
+
+    route.remember(b"x" * 513, "too long")
+    assert route.keys == {}
+    route.remember(b"x" * 512, "key")
+    assert route.keys == {b"x" * 512: "key"}
+    for number in range(255):
+        route.remember(b"%d" % number, number)
+    assert len(route.keys) == 256
+    route.remember(b"another", "new")
+    assert route.keys == {b"another": "new"}
+
+
+def test_spellings_are_not_remembered_where_each_call_has_to_be_looked_at() -> None:
+    for operation in (operation_of(service.oracle), replace(operation_of(service.echo), distinct=(("text",), 5, 60.0))):
+        route = ToolRoute(operation)
+        route.remember(b"{}", "key")
+        assert route.keys == {}
+
+
+def test_an_unknown_tool_is_told_what_it_may_be_called_or_where_it_is(choices: ToolChoices) -> None:
+    core = choices.choose(toolset="core")
+
+    message, near = core.describe_unknown("coin")
+    assert near == ["coin"]
+    assert "connect with ?toolset=all or ?tools=coin to call it" in message
+    assert core.describe_unknown("wrd") == (
+        "Unknown tool: wrd. Did you mean word? tools/list has the names.",
+        ["word"],
+    )
+    assert core.describe_unknown("parot")[1] == ["parrot"]
+    assert core.describe_unknown("zzz") == ("Unknown tool: zzz. tools/list has the names.", [])
+    assert core.describe_unknown("z" * 65) == (f"Unknown tool: {'z' * 64}. tools/list has the names.", [])
+
+
+def test_without_a_choice_the_core_is_listed_and_every_tool_can_be_called(choices: ToolChoices) -> None:
+    everything = {"echo", "parrot", "word", "oracle", "coin", "broken"}
+    whole, core, named = choices.choose(), choices.choose(toolset="core"), choices.choose(tools=["word"])
+
+    assert [tool["name"] for tool in whole.definitions] == ["echo", "word", "oracle"]
+    assert (whole.routes.keys(), whole.hidden) == (everything, {})
+    assert core.routes.keys() == everything - {"coin", "broken"}
+    assert core.hidden == {"coin": "all", "broken": "all"}
+    assert named.routes.keys() == {"word"}
+    assert named.hidden == {"echo": "core", "oracle": "core", "coin": "all", "broken": "all"}
+    assert choices.choose(tools=["parrot"]).routes.keys() == {"echo", "parrot"}
+
+
+def test_a_listing_is_ready_for_both_eras(choices: ToolChoices) -> None:
+    choice = choices.choose(toolset="all")
+    legacy = json.loads(choice.listed[False] + b"}")
+
+    assert legacy == {"tools": choice.definitions}
+    hinted = legacy | {"ttlMs": 300_000, "cacheScope": "private"}
+    assert json.loads(choice.listed[True] + b"}") == hinted
+
+
+def test_a_choice_is_made_once_and_each_way_to_list_it_is_another(choices: ToolChoices) -> None:
+    same = choices.choose(toolset="core")
+    assert choices.choose(tools=["echo", "word", "oracle"]) is same
+    others = [
+        choices.choose(),
+        choices.choose(toolset="core", output_schema=False),
+        choices.choose(toolset="core", short_meta=True),
+        choices.choose(toolset="core", token_argument=True),
+        choices.choose(tools=["word", "oracle"]),
+    ]
+    assert len({id(choice) for choice in (same, *others)}) == 6
+    assert [choice.short_meta for choice in others] == [False, False, True, False, False]
+    assert definitions.CHOICES == 64
+
+
+def test_tools_outside_the_registry_are_in_every_choice_and_counted() -> None:
+    extra, fixed = {"name": "extra"}, {"extra": b"{"}
+    choices = ToolChoices(service.registry(), extra=[extra], fixed=fixed)
+
+    assert (choices.count("core"), choices.count("all")) == (4, 6)
+    assert ToolChoices(service.registry()).count("core") == 3
+    choice = choices.choose(tools=["word"])
+    assert [tool["name"] for tool in choice.definitions] == ["word", "extra"]
+    assert choice.fixed == fixed
+
+
+def test_an_unknown_choice_says_what_is_wrong_and_names_the_valid_ones(choices: ToolChoices) -> None:
+    for named, said in (
+        ({"toolset": "most"}, "There is no toolset called 'most'."),
+        ({"tools": ["word", "x" * 65]}, f"There is no tool called '{'x' * 64}'."),
+    ):
+        with pytest.raises(UnknownToolChoice) as unknown:
+            choices.choose(**named)
+        assert str(unknown.value) == said
+        assert unknown.value.data["toolsets"] == ["core", "all"]
+        assert set(unknown.value.data["tools"]) == {"echo", "word", "oracle", "coin", "broken"}
+
+
+def test_the_query_wins_over_the_headers_and_its_words_are_read_in_any_case(choices: ToolChoices) -> None:
+    def chosen(query: bytes, *headers: bytes | None) -> list[str]:
+        return [tool["name"] for tool in choices.choose_by_request(query, *headers).definitions]
+
+    assert chosen(b"") == ["echo", "word", "oracle"]
+    assert chosen(b"", b" ALL ") == ["echo", "word", "broken", "coin", "oracle"]
+    assert chosen(b"toolset=core", b"all") == ["echo", "word", "oracle"]
+    assert chosen(b"", None, b"coin,, Word ,") == ["word", "coin"]
+    assert chosen(b"tools=word", None, b"coin") == ["word"]
+    assert chosen(b"tools=", None, b"coin") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "with_schemas", "short"),
+    [
+        (b"", True, False),
+        (b"output_schema=on&meta=full", True, False),
+        (b"output_schema=OFF", False, False),
+        (b"meta=short", True, True),
+    ],
+)
+def test_a_switch_has_two_words_and_is_on_without_any(
+    choices: ToolChoices, query: bytes, with_schemas: bool, short: bool
+) -> None:
+    choice = choices.choose_by_request(query)
+    assert all(("outputSchema" in tool) is with_schemas for tool in choice.definitions)
+    assert choice.short_meta is short
+
+
+@pytest.mark.parametrize(
+    ("query", "said", "words"),
+    [
+        (b"output_schema=maybe", "`output_schema` must be on or off.", {"output_schema": ["on", "off"]}),
+        (b"meta=", "`meta` must be full or short.", {"meta": ["full", "short"]}),
+    ],
+)
+def test_another_word_is_refused_with_both(choices: ToolChoices, query: bytes, said: str, words: Any) -> None:
+    with pytest.raises(UnknownToolChoice) as unknown:
+        choices.choose_by_request(query)
+    assert (str(unknown.value), unknown.value.data) == (said, words)
+
+
+def test_the_argument_for_a_token_is_listed_if_the_request_says_that_there_is_none(choices: ToolChoices) -> None:
+    for token_argument in (False, True):
+        choice = choices.choose_by_request(b"tools=oracle", token_argument=token_argument)
+        assert ("token" in choice.definitions[0]["inputSchema"]["properties"]) is token_argument

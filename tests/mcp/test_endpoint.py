@@ -318,6 +318,29 @@ async def test_without_a_choice_every_tool_can_be_called_and_with_one_the_refusa
     assert error_of(refused)["data"] == {"did_you_mean": ["coin"]}
 
 
+async def test_only_a_call_is_one_also_where_another_request_has_the_name_of_a_tool(http: httpx.AsyncClient) -> None:
+    await post(http, CALL)
+    for method in ("prompts/get", "no/such"):
+        assert error_of(await post(http, asked(method, {"name": "word"})))["code"] == -32601
+
+
+async def test_a_call_of_an_unknown_tool_takes_no_sdk_and_a_malformed_one_does(
+    http: httpx.AsyncClient, service: Service
+) -> None:
+    counts = service.pipeline.metrics.mcp_messages
+    for params in ({"name": "nope"}, {"name": "nope", "arguments": {}}, {"name": "nope", "arguments": None}):
+        assert error_of(await post(http, asked("tools/call", params)))["id"] == 1
+    assert (counts.taken, counts.by_sdk) == (3, 0)
+    for params in ({"name": ""}, {"name": "nope", "requestState": "x"}):
+        assert error_of(await post(http, asked("tools/call", params)))["code"] == -32602
+    assert (counts.taken, counts.by_sdk) == (5, 2)
+
+
+async def test_a_message_that_could_only_be_read_in_part_gets_its_id_back(http: httpx.AsyncClient) -> None:
+    assert error_of(await post(http, b'{"jsonrpc":"2.0","id":1,"method":5}'))["id"] == 1
+    assert error_of(await post(http, b'{"jsonrpc":"2.0","id":"a","method":"ping","params":[]}'))["id"] == "a"
+
+
 async def test_a_cursor_nobody_gave_out_is_refused(http: httpx.AsyncClient) -> None:
     answer = await post(http, asked("tools/list", {"cursor": "abc"}))
 
@@ -809,10 +832,11 @@ async def test_wrong_tool_names_are_refused_without_the_sdk_and_not_without_end(
     async with running(limited=True) as service, service.client() as http:
         answers = [await post(http, asked("tools/call", {"name": "wrd", "arguments": {}})) for _ in range(260)]
 
-    refused = [answer for answer in answers if answer.status_code == 429]
     assert error_of(answers[0])["data"] == {"did_you_mean": ["word"]}
-    assert len(refused) >= 10
-    assert "Too many uncommon messages" in error_of(refused[0])["message"]
+    assert [answer.status_code for answer in answers] == [200] * 240 + [429] * 20
+    refused = answers[240]
+    assert error_of(refused)["message"] == "Too many uncommon messages from this address. Try again in 1 s."
+    assert (error_of(refused)["code"], refused.headers["retry-after"]) == (-32600, "1")
 
 
 async def test_a_secret_given_as_the_name_of_a_tool_is_not_repeated(http: httpx.AsyncClient) -> None:

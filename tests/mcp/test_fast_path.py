@@ -15,7 +15,9 @@ from tests.mcp.service import TOKEN, Service, asked, headers_for, running
 from tests.size import sized
 from toolserver.calls import pipeline
 from toolserver.mcp import messages, sdk_server
-from toolserver.mcp.fast_path import is_modern_request
+from toolserver.mcp.definitions import ToolRoute
+from toolserver.mcp.fast_path import FastPath, arguments_of, is_modern_request, is_plain_notification
+from toolserver.mcp.messages import NO_PARAMS
 
 VERSIONS = [None, *messages.LEGACY, messages.MODERN]
 IDS = [0, 1, -7, 2**53, 2**63 - 1, 2**70, "", "a", 'ünï\u2028"\\', "0"]
@@ -225,7 +227,7 @@ metas = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=sized(60, fast=20, long=1000), suppress_health_check=list(HealthCheck))
+@settings(max_examples=sized(30, fast=20, long=1000), suppress_health_check=list(HealthCheck))
 @given(
     name=names,
     given_arguments=arguments,
@@ -283,3 +285,98 @@ def test_a_modern_body_without_a_version_header_is_left_to_the_sdk():
     assert legacy is not None
     assert modern is not None
     assert (is_modern_request(legacy, {}), is_modern_request(modern, {})) == (False, None)
+
+
+async def test_a_sold_answer_that_is_at_hand_is_charged_without_another_call(monkeypatch):
+    async with running() as service:
+        fast, route = FastPath(service.pipeline, service.facts), ToolRoute(service.registry["oracle"])
+        paying = service.caller(token=TOKEN)
+        first = await fast.call(route, NO_PARAMS, {}, paying)
+        monkeypatch.setattr(service.pipeline, "call", None)
+        second = await fast.call(route, NO_PARAMS, {}, paying)
+
+        assert [each.meta["credits_remaining"] for each in (first, second)] == [98, 96]
+        assert await service.ledger.balance(TOKEN) == 96
+        for given, caller in (
+            ({"question": "why"}, paying),
+            ({}, service.caller()),
+            ({}, service.caller(token=TOKEN, payment="{}")),
+        ):
+            with pytest.raises(TypeError):  # it asks for a call
+                await fast.call(route, NO_PARAMS, given, caller)
+        assert await service.ledger.balance(TOKEN) == 96
+
+
+async def test_an_answer_at_hand_is_found_by_how_its_arguments_are_written_until_it_expires():
+    async with running() as service:
+        fast, route = FastPath(service.pipeline, service.facts), ToolRoute(service.registry["echo"])
+
+        def read(**params):
+            return messages.read_message(json.dumps(asked("tools/call", {"name": "echo", **params})).encode()).params
+
+        written = read(arguments={"text": "hi"})
+        assert fast.answer_unlimited(route, written, "") is None
+        made = await fast.call(route, written, {"text": "hi"}, service.caller())
+        assert fast.answer_unlimited(route, written, "") == made.core
+        assert await fast.answer_from_cache(route, written, None, "") == made.core
+        short = await fast.answer_from_cache(route, written, None, "", short_meta=True)
+        assert short is not None
+        assert len(short) < len(made.core)
+        for other in (read(arguments={"text": "hi", "times": 1}), read(), read(arguments={"text": "hi"}, task={})):
+            assert fast.answer_unlimited(route, other, "") is None
+        service.clock.advance(61)
+        assert fast.answer_unlimited(route, written, "") is None
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [("", {}), ("null", {}), ("{}", {}), ('{"a":1}', {"a": 1}), ("[]", None), ('"a"', None), ("0", None)],
+)
+def test_arguments_are_an_object_or_left_out(written, expected):
+    member = f',"arguments":{written}' if written else ""
+    body = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x"{member}}}}}'
+    message = messages.read_message(body.encode())
+    assert message is not None
+    assert arguments_of(message.params) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "strict", "envelope", "expected"),
+    [
+        (None, False, False, False),
+        (None, False, True, None),
+        ("2025-11-25", False, False, False),
+        ("2025-11-25", True, False, False),
+        ("2025-11-25", False, True, False),
+        ("2025-11-25", True, True, None),
+        ("1999-01-01", False, False, None),
+        (messages.MODERN, False, True, True),
+        (messages.MODERN, True, True, True),
+        (messages.MODERN, False, False, None),
+    ],
+)
+def test_the_era_of_a_request_is_that_of_its_header_if_the_body_agrees(version, strict, envelope, expected):
+    message = messages.read_message(json.dumps(asked("tools/list", modern=envelope)).encode())
+    headers = {b"mcp-method": b"tools/list"}
+    if version is not None:
+        headers[b"mcp-protocol-version"] = version.encode()
+    assert message is not None
+    assert is_modern_request(message, headers, strict=strict) is expected
+
+
+@pytest.mark.parametrize(
+    ("message", "version", "expected"),
+    [
+        ({"method": "notifications/initialized"}, None, True),
+        ({"method": "notifications/initialized"}, "2024-11-05", True),
+        ({"method": "notifications/initialized"}, messages.MODERN, True),
+        ({"method": "notifications/initialized"}, "1999-01-01", False),
+        ({"method": "notifications/initialized", "id": 1}, None, False),
+        ({"method": "ping"}, None, False),
+    ],
+)
+def test_a_notification_has_no_id_and_a_version_that_we_serve(message, version, expected):
+    read = messages.read_message(json.dumps({"jsonrpc": "2.0", **message}).encode())
+    assert read is not None
+    headers = {} if version is None else {b"mcp-protocol-version": version.encode()}
+    assert is_plain_notification(read, headers) is expected

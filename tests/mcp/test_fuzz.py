@@ -67,7 +67,7 @@ async def sent(body: bytes, more: dict[str, str]) -> None:
         assert ("result" in told) != ("error" in told)
 
 
-fuzzed = settings(max_examples=sized(60, fast=20, long=1000), suppress_health_check=list(HealthCheck))
+fuzzed = settings(max_examples=sized(30, fast=20, long=1000), suppress_health_check=list(HealthCheck))
 
 
 @fuzzed

@@ -1,9 +1,11 @@
 """Messages as bytes: which are common, which protocol they speak, and what closes an answer."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from toolserver.core.caller import Caller
 from toolserver.mcp import messages
 from toolserver.mcp.messages import (
     CAPABILITIES_KEY,
@@ -98,6 +100,47 @@ def test_initialize_agrees_on_a_version_that_we_serve():
         expected = version if version in LEGACY else NEWEST_LEGACY
         assert json.loads(core + b"}")["protocolVersion"] == expected
     assert fixed_result(read("initialize", protocolVersion=MODERN), modern=False) is None
+
+
+def test_a_handshake_tells_who_we_are_and_needs_all_that_the_protocol_wants():
+    asked = {"protocolVersion": LEGACY[0], "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    told = json.loads(fixed_result(read("initialize", **asked), modern=False) + b"}")
+    assert told == {
+        "protocolVersion": LEGACY[0],
+        "capabilities": {"tools": {"listChanged": False}},
+        "serverInfo": messages.SERVER_INFO,
+        "instructions": messages.INSTRUCTIONS,
+    }
+    assert fixed_result(read("initialize", **asked), modern=True) is None
+    for left_out in asked:
+        given = {name: value for name, value in asked.items() if name != left_out}
+        assert fixed_result(read("initialize", **given), modern=False) is None
+
+
+def test_versions_and_the_time_for_which_answers_may_be_kept():
+    assert (MODERN, NEWEST_LEGACY, len(LEGACY)) == ("2026-07-28", "2025-11-25", 4)
+    assert (messages.LIST_TTL_MS, messages.DISCOVER_TTL_MS) == (300_000, 3_600_000)
+    discovered = json.loads(messages.DISCOVERED + b"}")
+    assert (discovered["ttlMs"], discovered["cacheScope"]) == (3_600_000, "public")
+    assert discovered["capabilities"] == {"tools": {"listChanged": False}}
+
+
+def test_a_message_adds_to_its_caller_what_its_meta_says():
+    caller = Caller(client="c", token="t", nonce="own")
+    plain = read(_meta={}).params.meta.add_to(caller)
+    told = {"idempotency_key": "k", "agent_nonce": "n", "receipt": "reference", messages.META_PAYMENT: {"a": 1}}
+    said = read(_meta=told).params.meta.add_to(caller)
+
+    assert plain == caller
+    wanted = {"idempotency_key": "k", "nonce": "n", "receipt_reference": True, "payment": '{"a": 1}'}
+    assert said == replace(caller, **wanted)
+    assert not read(_meta={"receipt": "whole"}).params.meta.add_to(caller).receipt_reference
+
+
+def test_a_person_who_opens_the_address_reads_what_it_is():
+    told = json.loads(messages.description("https://x/api/mcp", "https://x/docs", {"core": 3}))
+    assert (told["url"], told["docs"], told["tools"]) == ("https://x/api/mcp", "https://x/docs", {"core": 3})
+    assert told["protocol_versions"] == [*LEGACY, MODERN]
 
 
 def test_each_protocol_has_its_own_fixed_results():

@@ -92,9 +92,40 @@ def test_a_refused_request_is_refused_again_and_an_admitted_one_is_remembered():
 def test_what_is_remembered_is_bounded_in_number_and_size(monkeypatch):
     monkeypatch.setattr(request_guard, "VERDICTS", 3)
     made = guard()
-    for number in range(10):
+    counts = []
+    for number in range(5):
         admit(made, accept=b"*/*;q=0.%d" % number)
-    assert len(made._verdicts) <= 3
-    before = len(made._verdicts)
-    admit(made, accept=b"*/*, " + b"x" * request_guard.VERDICT_BYTES)
-    assert len(made._verdicts) == before
+        counts.append(len(made._verdicts))
+    assert counts == [1, 2, 3, 1, 2]
+    shared = sum(map(len, JSON.values()))
+    for size, kept in ((1025, 2), (1024, 3)):
+        admit(made, accept=b"*/*,".ljust(size - shared, b"x"))
+        assert len(made._verdicts) == kept
+
+
+def test_so_many_verdicts_of_such_a_size_are_remembered():
+    assert (request_guard.VERDICTS, request_guard.VERDICT_BYTES) == (512, 1024)
+
+
+def test_whoever_sends_a_token_has_a_choice_of_its_own_whatever_the_token_is():
+    made = guard()
+    bare, one, other = admit(made), admit(made, authorization=b"Bearer a"), admit(made, authorization=b"Bearer b")
+    assert one is other
+    assert bare is not one
+    assert len(made._verdicts) == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "status", "code"),
+    [
+        (b"", {"host": b"evil.example"}, 421, -32600),
+        (b"", {"origin": b"https://evil.example"}, 403, -32600),
+        (b"", {"content_type": b"text/plain"}, 415, -32600),
+        (b"", {"accept": b"text/html"}, 406, -32600),
+        (b"toolset=most", {}, 400, -32602),
+    ],
+)
+def test_a_refusal_has_its_status_and_its_code(query, headers, status, code):
+    with pytest.raises(MessageRefusal) as refused:
+        admit(guard(), query, **headers)
+    assert (refused.value.status, refused.value.code) == (status, code)

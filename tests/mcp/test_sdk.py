@@ -51,6 +51,10 @@ async def test_the_sdk_is_started_once_for_all_who_need_it_at_the_same_time(monk
     ]
 
 
+def test_it_waits_until_the_start_is_over():
+    assert sdk.PREPARED_AFTER_S == 10
+
+
 async def test_it_is_started_once_the_service_has_run_for_a_while(monkeypatch):
     module = Module()
     monkeypatch.setattr(sdk.importlib, "import_module", lambda name: module.names.append(name) or module)

@@ -3,6 +3,7 @@
 import json
 from types import SimpleNamespace
 
+import anyio
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequestParams, PaginatedRequestParams
@@ -11,7 +12,8 @@ from tests.mcp.service import TOKEN, registry, running
 from toolserver.mcp.asgi import CALLER, CHOICE
 from toolserver.mcp.definitions import ToolChoices
 from toolserver.mcp.fast_path import FastPath
-from toolserver.mcp.sdk_server import RegistryTools
+from toolserver.mcp.messages import INSTRUCTIONS, NAME, TITLE
+from toolserver.mcp.sdk_server import HINTS, RegistryTools, build, live, manager
 from toolserver.x402.headers import META_PAYMENT
 
 
@@ -57,6 +59,10 @@ async def test_an_unknown_tool_names_those_that_are_near(tools):
     with pytest.raises(MCPError) as refused:
         await tools.call_tool(context(), CallToolRequestParams(name="wrod"))
     assert refused.value.error.data == {"did_you_mean": ["word"]}
+    assert refused.value.error.code == -32602
+    with pytest.raises(MCPError) as unlike:
+        await tools.call_tool(context(), CallToolRequestParams(name="zzz"))
+    assert unlike.value.error.data is None
 
 
 async def test_meta_adds_to_the_caller(tools):
@@ -72,7 +78,7 @@ async def test_meta_adds_to_the_caller(tools):
 
 @pytest.mark.parametrize("meta", [{"idempotency_key": 5}, {"agent_nonce": ["n"]}])
 async def test_meta_of_another_type_is_refused(tools, meta):
-    with pytest.raises(MCPError, match="are strings"):
+    with pytest.raises(MCPError, match="must be strings"):
         tools.caller(context(meta))
 
 
@@ -83,3 +89,36 @@ async def test_over_http_caller_and_choice_come_with_the_request(service):
 
     assert tools.choice(given) is choice
     assert tools.caller(given).client == caller.client
+
+
+async def test_what_the_request_says_of_its_caller_is_kept_unless_the_message_says_otherwise(service):
+    tools = RegistryTools(FastPath(service.pipeline, service.facts))
+    choice = ToolChoices(registry()).choose(short_meta=True)
+    given = {CHOICE: choice, CALLER: service.caller(nonce="own", request_id="req_own", agent="a")}
+    plain, said = tools.caller(context(None, **given)), tools.caller(context({"agent_nonce": "n"}, **given))
+
+    assert (plain.nonce, plain.request_id, plain.agent, plain.short_meta) == ("own", "req_own", "a", True)
+    assert (plain.idempotency_key, plain.payment, plain.receipt_reference) == (None, None, False)
+    assert said.nonce == "n"
+    assert not tools.caller(context({"receipt": "whole"}, **given)).receipt_reference
+
+
+async def test_a_free_result_has_no_meta_of_its_own(tools):
+    result = await tools.call_tool(context(), CallToolRequestParams(name="word"))
+    assert (result.meta, result.is_error) == (None, False)
+
+
+async def test_the_server_of_the_sdk_describes_itself_as_the_fast_path_does(tools):
+    made = build(tools)
+    assert (made.name, made.title, made.instructions) == (NAME, TITLE, INSTRUCTIONS)
+    hints = {method: (hint.ttl_ms, hint.scope) for method, hint in HINTS.items()}
+    assert hints == {"tools/list": (300_000, "private"), "server/discover": (3_600_000, "public")}
+
+
+async def test_the_http_side_is_live_once_it_has_started_and_until_it_is_cancelled(service):
+    sessions = manager(FastPath(service.pipeline, service.facts), body_limit=9)
+    assert (sessions.json_response, sessions.stateless) == (True, True)
+    async with anyio.create_task_group() as tasks:
+        with anyio.fail_after(5):
+            await tasks.start(live, sessions)
+        tasks.cancel_scope.cancel()

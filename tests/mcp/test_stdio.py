@@ -21,6 +21,7 @@ from tests.mcp.stdio_server import load
 from tests.requirements import proves
 from tests.size import a_share
 from toolserver.mcp import messages as wire
+from toolserver.mcp import stdio
 from toolserver.mcp.stdio import LINE_LIMIT, Stdio
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -372,3 +373,8 @@ async def test_the_sdk_client_talks_to_it(mode: Any) -> None:
     assert [tool.name for tool in tools.tools] == ["echo", "word", "oracle"]
     assert result.structured_content["meaning"] == "42"
     assert version == (wire.MODERN if mode == "auto" else "2025-11-25")
+
+
+def test_lines_calls_and_the_end_have_these_bounds() -> None:
+    assert (stdio.LINE_LIMIT, stdio.AT_ONCE) == (4_194_304, 64)
+    assert (stdio.LAST_ANSWERS_S, stdio.CLOSING_S) == (15, 8)

@@ -9,7 +9,7 @@ from tests.mcp.service import asked
 from toolserver.core.credentials import FILE, CredentialsFile
 from toolserver.core.http_client import HttpClient
 from toolserver.mcp import messages
-from toolserver.mcp.stdio_bridge import SENT_ALONG, StdioBridge, TokenPurse
+from toolserver.mcp.stdio_bridge import ANSWER_BYTES, ANSWER_S, CONNECT_S, SENT_ALONG, StdioBridge, TokenPurse
 
 URL = "https://data.example"
 FIRST, SECOND = f"svc_live_{'1' * 64}", f"svc_live_{'2' * 64}"
@@ -133,7 +133,7 @@ async def test_what_has_no_answer_has_none(tmp_path):
     ("answer", "told"),
     [
         (httpx.ConnectError("refused"), "ConnectError"),
-        (httpx.Response(502, text="<html>bad gateway</html>"), "status 502; this is no MCP service"),
+        (httpx.Response(502, text="<html>bad gateway</html>"), "status 502; not an MCP service"),
         (
             httpx.Response(301, text="moved", headers={"location": "https://new.example/"}),
             "moved to https://new.example/",
@@ -155,8 +155,15 @@ async def test_a_damaged_credentials_file_is_told_and_no_call_is_sent(tmp_path):
     bridged = Bridged(tmp_path, result())
     bridged.file.path.write_text("{")
     told = await bridged.ask(asked("tools/call", {"name": "gas"}, value=1))
-    assert "mend it or move it away" in told["result"]["content"][0]["text"]
+    assert "repair it or move it away" in told["result"]["content"][0]["text"]
     assert bridged.requests == []
+
+
+async def test_an_answer_on_one_line_is_passed_on_as_it_was_written(tmp_path):
+    written = json.dumps(result(data=1), separators=(" , ", " : ")).encode()
+    bridged = Bridged(tmp_path, httpx.Response(200, content=written))
+    line = json.dumps(asked("tools/call", {"name": "gas"}, value=1)).encode()
+    assert await bridged._bridge.answer(line, messages.read_message(line)) == written
 
 
 async def test_an_answer_over_several_lines_becomes_one(tmp_path):
@@ -166,3 +173,74 @@ async def test_an_answer_over_several_lines_becomes_one(tmp_path):
     answer = await bridged._bridge.answer(line, messages.read_message(line))
     assert b"\n" not in answer
     assert json.loads(answer) == json.loads(written)
+
+
+def test_an_answer_has_these_bounds():
+    assert (ANSWER_BYTES, ANSWER_S, CONNECT_S) == (16_777_216, 120, 5)
+
+
+@pytest.mark.parametrize(
+    ("tool", "answer"),
+    [
+        ("payment_confirm", result(failed=True, token=FIRST)),
+        ("payment_confirm", result(token="svc_live_short")),
+        ("payment_confirm", result(token=5)),
+        ("payment_confirm", result(credits=5)),
+        ("payment_balance", result(token=FIRST)),
+    ],
+)
+async def test_only_a_token_that_was_sold_is_kept(tmp_path, tool, answer):
+    bridged = Bridged(tmp_path, answer)
+    assert await bridged.ask(asked("tools/call", {"name": tool}, value=1)) == answer
+    assert bridged.file.read_tokens(URL) == []
+
+
+async def test_a_token_bought_by_a_topup_is_kept_and_the_given_one_is_not_written_down(tmp_path):
+    bridged = Bridged(tmp_path, result(token=FIRST), result(token=SECOND), given=SECOND)
+    for _ in range(2):
+        told = await bridged.ask(asked("tools/call", {"name": "payment_topup"}, value=1))
+        assert told["result"]["structuredContent"]["token"].startswith("kept for you")
+    assert bridged.file.read_tokens(URL) == [FIRST]
+
+
+@pytest.mark.parametrize("code", ["insufficient_credits", "invalid_token", "expired"])
+async def test_when_every_token_is_refused_the_last_refusal_is_told(tmp_path, code):
+    bridged = Bridged(tmp_path, result(failed=True, error=code), given=FIRST)
+    bridged.file.add(URL, FIRST)
+    bridged.file.add(URL, SECOND)
+    told = await bridged.ask(asked("tools/call", {"name": "premium_macro"}, value=1))
+    assert told == result(failed=True, error=code)
+    assert bridged.tokens == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize(
+    ("message", "headers"),
+    [
+        (asked("initialize", modern=True), {"mcp-protocol-version": "2025-11-25"}),
+        (b"{", {"mcp-protocol-version": "2025-11-25"}),
+        (b"[]", {"mcp-protocol-version": "2025-11-25"}),
+        (
+            asked("resources/read", {"uri": "test://a"}, modern=True),
+            {"mcp-protocol-version": messages.MODERN, "mcp-method": "resources/read", "mcp-name": "test://a"},
+        ),
+        (
+            asked("tools/list", {"_meta": {messages.VERSION_KEY: "2099-01-01"}}, modern=True),
+            {"mcp-protocol-version": "2099-01-01", "mcp-method": "tools/list"},
+        ),
+    ],
+)
+async def test_headers_repeat_what_the_message_says_of_itself(tmp_path, message, headers):
+    bridged = Bridged(tmp_path, result())
+    await bridged.ask(message)
+    (sent,) = bridged.requests
+    assert {name: value for name, value in sent.headers.items() if name.startswith("mcp-")} == headers
+
+
+async def test_a_failure_is_told_in_the_era_of_the_call_and_to_nobody_for_a_notification(tmp_path):
+    bridged = Bridged(tmp_path, httpx.ConnectError("refused"))
+    for modern in (False, True):
+        told = await bridged.ask(asked("tools/call", {"name": "gas"}, value=1, modern=modern))
+        assert ("resultType" in told["result"]) is modern
+    assert await bridged.ask({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}}) is None
+    unread = await bridged.ask(b"{")
+    assert (unread["id"], unread["error"]["code"]) == (None, -32603)

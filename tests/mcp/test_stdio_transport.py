@@ -91,12 +91,35 @@ async def test_a_regular_file_can_be_read_too(tmp_path):
         os.close(source)
 
 
-def test_while_it_is_claimed_printing_goes_to_standard_error_and_reading_finds_nothing(capfd):
-    with claim_stdio() as (_, sink):
-        os.write(1, b"stray\n")
-        os.write(sink, b"message\n")
-        assert os.read(0, 10) == b""
-    os.write(1, b"after\n")
+async def test_reading_leaves_no_thread_behind(pipe, monkeypatch):
+    monkeypatch.setattr("anyio.to_thread.run_sync", None)
+    source, sink = pipe
+    os.write(sink, b"one\n")
+    os.close(sink)
+
+    assert await read_all(source) == [b"one"]
+
+
+def test_while_it_is_claimed_printing_goes_to_standard_error_and_reading_finds_nothing(capfd, pipe):
+    there, typed = pipe
+    before = os.dup(0)
+    os.dup2(there, 0)
+    try:
+        os.write(typed, b"first")
+        with claim_stdio() as (source, sink):
+            os.write(1, b"stray\n")
+            os.write(sink, b"message\n")
+            assert os.read(0, 10) == b""
+            assert os.read(source, 10) == b"first"
+        os.write(1, b"after\n")
+        os.write(typed, b"second")
+        assert os.read(0, 10) == b"second"
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
 
     out, err = capfd.readouterr()
     assert (out, err) == ("message\nafter\n", "stray\n")
+    for descriptor in (source, sink):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)

@@ -52,7 +52,7 @@ ENGINE = (
         "SourceFreshness(age, too_old or frozen)",
         "SourceFreshness(age, too_old)",
     ),
-    fault(FRESHNESS, "no answer is too old", 'raise SourceFrozen(f"newest is of {dated:%Y-%m-%d %H:%M}")', "return"),
+    fault(FRESHNESS, "no answer is too old", 'raise SourceFrozen(f"newest is from {dated:%Y-%m-%d %H:%M}")', "return"),
     fault(
         STILLNESS,
         "what stands still is always new",

@@ -306,7 +306,7 @@ async def test_where_late_payments_are_refused_one_in_time_may_be_claimed_late(t
         late, timely = await d.quote(), await d.quote()
         server.sees(paid(address_of(late), 5, at=NOW + 2401), paid(address_of(timely), 5, tx=TX2, at=NOW + 2400))
         d.clock.advance(86_400)
-        with pytest.raises(NoMatchingTransfer, match="after the end"):
+        with pytest.raises(NoMatchingTransfer, match="after the quote expired"):
             await d.confirm(TX, late.memo)
         assert await d.rows("SELECT reason FROM unapplied_payment") == [("late",)]
         assert (await d.confirm(TX2, timely.memo)).late is False

@@ -27,7 +27,7 @@ def test_a_credit_is_paid_back_at_its_price():
     assert (draft.amount, draft.expires_at) == (100_000, 1000 + 7 * 86_400_000)
 
 
-@pytest.mark.parametrize(("credits", "why"), [(6, "holds 5"), (5, "4 credits were paid for")])
+@pytest.mark.parametrize(("credits", "why"), [(6, "holds only 5"), (5, "4 credits were paid for")])
 def test_neither_more_than_is_held_nor_more_than_was_paid_for(credits, why):
     with pytest.raises(RefundRefused, match=why):
         RefundRoom(5, 4).require(credits)

@@ -44,5 +44,5 @@ def test_a_broken_file_gives_no_token(tmp_path, text):
 
 @pytest.mark.parametrize("id", ["../x", "ri_../../x", ""])
 def test_what_names_no_reissue_names_no_file(tmp_path, id):
-    with pytest.raises(ValueError, match="names no reissue"):
+    with pytest.raises(ValueError, match="is not the id of a reissue"):
         find_reissued_token(tmp_path, id)

@@ -64,7 +64,7 @@ async def test_two_refunds_that_fit_one_by_one_do_not_both_fit(shop):
     for id in ("rf_1", "rf_2"):
         await refunds.add(draft(bought, 200, id))
     await refunds.book("rf_1", "payer", FROM, AT)
-    with pytest.raises(RefundRefused, match="holds 50"):
+    with pytest.raises(RefundRefused, match="holds only 50"):
         await refunds.book("rf_2", "payer", FROM, AT)
     assert (await refunds.find("rf_2")).state == "asked"
     assert await d.ledger.balance(bought) == 50

@@ -208,7 +208,7 @@ async def test_a_late_payment_is_refused_where_the_operator_wants_that(anvil, ch
     ) as d:
         quote = await d.quote()
         anvil.pass_time(3600)
-        with pytest.raises(NoMatchingTransfer, match="after the end"):
+        with pytest.raises(NoMatchingTransfer, match="after the quote expired"):
             await confirmed(d, anvil, anvil.pay(wallet(quote), 5), quote.memo)
 
 

@@ -1,13 +1,15 @@
 """The statement of an account as its owner reads it: with the ids of receipts, and nothing of the ledger's inside."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tests.calls.parts import START
 from toolserver.clock import ManualClock
-from toolserver.core.account_statement import StatementRange
+from toolserver.core.account_statement import StatementLine, StatementRange
+from toolserver.ledger.allowance import AllowanceTerms
 from toolserver.ledger.memory import MemoryLedger
+from toolserver.ledger.state import AccountRef
 from toolserver.receipts.account_statements import AccountStatements
 
 TOKEN = "svc_live_" + "a" * 64
@@ -56,3 +58,24 @@ async def test_a_range_outside_is_empty(ledger):
 
     for wanted in (early, late):
         assert (await AccountStatements(ledger, None).read(TOKEN, wanted)).lines == []
+
+
+async def test_a_line_says_everything_about_its_movement(ledger):
+    child = await ledger.create_allowance(TOKEN, "c" * 64, AllowanceTerms("child", 5))
+    await ledger.charge(f"call_{'4' * 32}", AccountRef(child.ref), 1, endpoint="/api/pro/y")
+    await ledger.settle(OTHER, no_charge="5xx")
+    found = await AccountStatements(ledger, Kept()).read(TOKEN, ALL._replace(limit=3))
+    call, receipt = f"call_{'4' * 32}", f"rcpt_{'3' * 32}"
+    assert found.lines == [
+        StatementLine(START, "reversal", 2, OTHER, "/api/pro/x", "reversed", "5xx", None, None, None),
+        StatementLine(START, "call", -1, call, "/api/pro/y", "posted", None, None, None, child.id),
+        StatementLine(START, "call", -2, f"call_{'3' * 32}", "/api/pro/x", "posted", None, receipt, None, None),
+    ]
+    assert (found.credits, found.cursor) == (5, f"{4:016x}")
+
+
+async def test_a_span_includes_its_beginning_and_not_its_end(ledger):
+    statements, second = AccountStatements(ledger, None), timedelta(seconds=1)
+    spans = ((START, START + second), (START - second, START), (START + second, None), (None, START + second))
+    found = [await statements.read(TOKEN, ALL._replace(since=since, until=until)) for since, until in spans]
+    assert [len(each.lines) for each in found] == [4, 0, 0, 4]

@@ -4,6 +4,7 @@ import json
 import stat
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,18 +12,24 @@ from tests.calls.parts import START
 from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.receipts.keys import (
+    LOG_KEYS,
     LOOK_S,
     PUBLISH_AHEAD_S,
+    RECEIPT_KEYS,
+    Key,
     KeyFileBroken,
     KeyRing,
     NoSuchKey,
     b64,
     ensure_keys,
+    find_key_file,
+    join_keys,
     make_key,
     parse_keys,
     read_keys,
     revoke_key,
     rotate_keys,
+    thumbprint,
     unb64,
     write,
 )
@@ -203,3 +210,107 @@ def test_what_another_one_revoked_signs_no_more_also_after_the_file_was_read_aga
     assert len(ring.own) == 2
     with pytest.raises(NoSuchKey):
         ring.current()
+
+
+def test_key_files_are_below_the_data_directory_or_in_the_folder_of_a_mounted_secret():
+    assert (RECEIPT_KEYS, LOG_KEYS) == ("keys/receipts.json", "keys/log.json")
+    assert find_key_file(Path("/data"), LOG_KEYS) == Path("/data/keys/log.json")
+    assert find_key_file(Path("/data"), LOG_KEYS, Path("/run/secrets")) == Path("/run/secrets/log.json")
+
+
+def test_a_key_is_named_by_its_thumbprint_as_rfc_8037_has_it():
+    public = unb64("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo")
+    assert thumbprint(public) == "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
+
+
+def test_a_signature_is_good_for_its_message_and_key_only():
+    key, other = make_key(), make_key()
+    signature = key.sign(b"message")
+    assert (len(signature), key.verifies(signature, b"message")) == (64, True)
+    assert replace(key, seed=None).verifies(signature, b"message")
+    assert not key.verifies(signature, b"massage")
+    assert not other.verifies(signature, b"message")
+    assert not key.verifies(signature[:-1], b"message")
+    with pytest.raises(NoSuchKey, match=f"private half of {key.kid}"):
+        replace(key, seed=None).sign(b"message")
+
+
+@pytest.mark.parametrize(("at", "able"), [(99, False), (100, True), (199, True), (200, False)])
+def test_a_key_signs_from_its_beginning_until_its_end(at, able):
+    key = replace(make_key(100), exp=200)
+    assert (key.signs(at), key.covers(at)) == (able, able)
+    assert replace(key, exp=None).covers(at) == (at >= 100)
+    assert not replace(key, seed=None).signs(at)
+    assert not replace(key, revoked_at=300).signs(at)
+    assert replace(key, revoked_at=50).covers(at) == able
+
+
+def test_a_key_is_read_back_as_it_was_written():
+    key = replace(make_key(100), exp=200, revoked_at=150)
+    assert parse_keys(key.jwk(private=True)) == (key,)
+    assert parse_keys(key.jwk()) == (replace(key, seed=None),)
+    assert key.jwk() == {
+        "kty": "OKP",
+        "crv": "Ed25519",
+        "x": b64(key.public),
+        "kid": thumbprint(key.public),
+        "use": "sig",
+        "nbf": 100,
+        "exp": 200,
+        "revoked_at": 150,
+    }
+    assert parse_keys({**key.jwk(), "kid": ""})[0].kid == key.kid
+    with pytest.raises(ValueError, match="whole number"):
+        parse_keys({**key.jwk(), "nbf": True})
+    with pytest.raises(ValueError, match="32 bytes"):
+        parse_keys({**key.jwk(), "x": b64(bytes(33))})
+
+
+def test_a_running_service_looks_at_its_key_file_every_ten_seconds(tmp_path):
+    clock, path = ManualClock(START), tmp_path / "keys.json"
+    ring = KeyRing(path, clock)
+    for count in (2, 3):
+        write(path, [*read_keys(path), make_key()])
+        clock.advance(LOOK_S - 0.5)
+        assert (len(ring.keys), len(ring.own)) == (count - 1, count - 1)
+        clock.advance(0.5)
+        assert (len(ring.keys), len(ring.own)) == (count, count)
+    assert (LOOK_S, PUBLISH_AHEAD_S) == (10.0, 86_400)
+
+
+def test_a_rotation_ends_the_key_in_use_when_the_new_one_begins_and_never_later_than_it_would():
+    first, second = rotate_keys([make_key()], NOW, after_s=60)
+    assert (first.exp, second.nbf, second.exp) == (int(NOW) + 60, int(NOW) + 60, None)
+    early = replace(make_key(), exp=int(NOW) + 5)
+    assert rotate_keys([early], NOW, after_s=60)[0] == early
+    over, revoked = replace(early, exp=int(NOW)), replace(early, revoked_at=1)
+    assert [key.seed for key in rotate_keys([over, revoked], NOW)[:2]] == [None, None]
+    waiting = replace(make_key(int(NOW) + 9), revoked_at=int(NOW))
+    assert len(rotate_keys([make_key(), waiting], NOW)) == 3  # a revoked key waits for nothing
+
+
+def test_a_revocation_takes_the_private_half_and_leaves_the_other_keys_alone():
+    keys = (make_key(), make_key())
+    left = revoke_key(keys, keys[0].kid, NOW + 0.9)
+    assert left == (replace(keys[0], seed=None, revoked_at=int(NOW)), keys[1])
+    *both, new = revoke_key(left, keys[1].kid, NOW)
+    assert [key.revoked_at for key in both] == [int(NOW)] * 2
+    assert (new.nbf, new.signs(NOW)) == (int(NOW), True)
+
+
+def test_keys_that_are_joined_end_at_their_first_end_and_keep_their_private_half():
+    key, other = make_key(), make_key()
+    early, late = replace(key, seed=None, exp=100, revoked_at=90), replace(key, exp=200, revoked_at=80)
+    expected = Key(key.kid, key.public, key.seed, 0, 100, 80)
+    assert join_keys([early, other, late]) == (expected, other)
+    assert join_keys([late, other, early]) == (expected, other)
+    assert join_keys([key, replace(key, seed=None)]) == (key,)
+
+
+def test_the_newest_key_that_may_sign_does_and_leads_what_is_published(tmp_path):
+    old, new, coming = make_key(), make_key(int(NOW)), make_key(int(NOW) + 1)
+    write(tmp_path / "keys.json", [old, coming, new])
+    ring = KeyRing(tmp_path / "keys.json", ManualClock(START))
+    assert ring.current() == new
+    assert [jwk["kid"] for jwk in ring.published()] == [new.kid, coming.kid, old.kid]
+    assert (ring.find(coming.kid), ring.find("nonsense")) == (coming, None)

@@ -10,6 +10,9 @@ from tests.receipts.test_merkle import mth, root_from_path
 from toolserver.clock import ManualClock
 from toolserver.receipts.keys import KeyRing
 from toolserver.receipts.log_buckets import (
+    CLOSE_AFTER_S,
+    HOUR_S,
+    NOT_YET,
     BookedCall,
     BucketNamer,
     UnchargedCall,
@@ -80,6 +83,8 @@ def test_hours_are_written_and_read_in_one_way_only():
         assert read_hour(text) is None
     assert hours_of("2027-01-15") == range(HOUR - 8, HOUR + 16)
     assert closes_at(HOUR) == NOW + 3660
+    assert [hour_at(NOW + late) for late in (-1, 0, 3599, 3600)] == [HOUR - 1, HOUR, HOUR, HOUR + 1]
+    assert (HOUR_S, CLOSE_AFTER_S, NOT_YET) == (3600, 60.0, -1)
 
 
 def test_calls_add_up_to_a_leaf_for_each_bucket_in_an_order_that_says_nothing():
@@ -101,8 +106,19 @@ def test_calls_add_up_to_a_leaf_for_each_bucket_in_an_order_that_says_nothing():
         mth(sort_receipts([calls[0].receipt, calls[2].receipt])),
         mth([calls[3].receipt]),
     ]
-    leaf = json.loads(totals[0].entry(7))
-    assert (leaf["seq"], leaf["receipts_root"], "at" in leaf) == (7, None, False)
+    assert json.loads(totals[0].entry(7)) == {
+        "v": 2,
+        "seq": 7,
+        "hour": "2027-01-15T08:00:00Z",
+        "key": (b"a" * 32).hex(),
+        "reason": "5xx",
+        "endpoint": "/x",
+        "calls": 1,
+        "credits": 2,
+        "receipts": 0,
+        "receipts_root": None,
+    }
+    assert json.loads(totals[1].entry(8))["receipts_root"] == totals[1].root.hex()
     assert add_up([]) == []
 
 
@@ -114,4 +130,5 @@ def test_each_receipt_of_a_bucket_can_be_shown_to_be_in_its_leaf_and_no_other(co
     for digest in digests:
         found = prove_receipt(digests, digest)
         assert root_from_path(digest, found.place, found.size, found.path) == total.root
+    assert found.show() == {"index": count - 1, "size": count, "path": [step.hex() for step in found.path]}
     assert prove_receipt(digests, bytes(32)) is None

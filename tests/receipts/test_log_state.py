@@ -1,5 +1,7 @@
 """The rules of the log: what a group of leaves adds, and which states may be signed."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.calls.parts import START
@@ -12,9 +14,11 @@ from toolserver.receipts.log_state import (
     DaySum,
     LogForked,
     LogLease,
+    LogMark,
     SignCheckpoint,
     describe_day,
     grow_log,
+    sum_by_day,
 )
 
 NOW = START.timestamp()
@@ -113,3 +117,37 @@ def test_a_day_is_described_by_its_sums_the_most_frequent_first():
         "by_endpoint": {"/x": 3, "/y": 2},
         "events": [{"seq": 1}],
     }
+
+
+def test_a_state_that_is_kept_outside_the_database_is_led_on_from_too():
+    nodes = nodes_of(5)
+    root = SIGN.on(3, None, nodes).root
+    kept = replace(SIGN, kept=LogMark(3, root))
+    needed = {place: nodes[place] for place in kept.nodes(5, None)}
+    assert kept.on(5, None, needed).size == 5
+    for wrong in (LogMark(3, bytes(32)), LogMark(6, root)):
+        with pytest.raises(LogForked, match=f"{wrong.size} "):
+            replace(SIGN, kept=wrong).on(5, None, nodes)
+    assert replace(SIGN, kept=LogMark(6, root)).nodes(5, None) == SIGN.nodes(5, None)
+
+
+def test_the_same_state_may_be_signed_again_and_the_name_is_signed_with_it():
+    first = SIGN.on(3, None, nodes_of(3))
+    again = replace(SIGN, now=MS + 1).on(3, first, nodes_of(3))
+    assert again == first._replace(at=MS + 1)
+    assert replace(SIGN, origin="other/log").on(3, first, nodes_of(3)).note.startswith("other/log\n3\n")
+
+
+def test_sums_of_a_day_are_told_apart_by_day_reason_and_endpoint():
+    buckets = calls(2) + calls(1, first=2, hour=HOUR + 24) + [calls(1, first=3)[0]._replace(reason="stale_data")]
+    assert sorted(sum_by_day(add_up(buckets))) == [
+        DaySum("2027-01-15", "5xx", "/api/pro/0", 1, 3),
+        DaySum("2027-01-15", "5xx", "/api/pro/1", 1, 3),
+        DaySum("2027-01-15", "stale_data", "/api/pro/0", 1, 3),
+        DaySum("2027-01-16", "5xx", "/api/pro/0", 1, 3),
+    ]
+
+
+def test_what_is_equally_frequent_is_listed_by_its_name():
+    sums = [DaySum("d", reason, "/x", 2, 1) for reason in ("c", "a", "b")]
+    assert list(describe_day("d", sums, [])["by_reason"]) == ["a", "b", "c"]

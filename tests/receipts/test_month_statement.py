@@ -1,5 +1,6 @@
 """The statement of a month: signed apart from receipts, and a link of a chain."""
 
+import hashlib
 from dataclasses import replace
 
 import pytest
@@ -22,6 +23,7 @@ from toolserver.receipts.verify import verdict
 
 JANUARY = MonthSpan.named("2027-01")
 KEY = make_key()
+CLOSED_AT = JANUARY.until // 1000 + 60
 
 
 def statement(**changes):
@@ -76,3 +78,56 @@ def test_a_month_names_the_one_before_and_opens_as_it_closed():
     assert list(find_gap(None, follows)) == ["2027-02: it does not name the month before"]
     assert list(find_gap(january, january)) == ["2027-01: it does not name the month before"]
     assert list(find_gap(january, other)) == ["2027-02: it does not open with the balances that 2027-01 closed with"]
+
+
+@pytest.mark.parametrize(
+    ("times", "good"),
+    [
+        ({"nbf": CLOSED_AT}, True),
+        ({"nbf": CLOSED_AT + 1}, False),
+        ({"exp": CLOSED_AT + 1}, True),
+        ({"exp": CLOSED_AT}, False),
+        ({"revoked_at": CLOSED_AT + 1}, True),
+        ({"revoked_at": CLOSED_AT}, False),
+    ],
+)
+def test_a_key_counts_if_it_was_in_use_when_the_month_was_closed(times, good):
+    signed, key = parse_month(sign_month(statement(closed_at=CLOSED_AT * 1000), KEY)), replace(KEY, **times)
+    if good:
+        signed.require_signed(key)
+        return
+    with pytest.raises(StatementUnreadable, match="was not in use when the month was closed"):
+        signed.require_signed(key)
+
+
+def test_a_month_is_named_and_spans_from_its_first_moment_to_the_next_ones():
+    assert MonthSpan.named("1970-01") == ("1970-01", 0, 31 * 86_400_000)
+    assert MonthSpan.named("2028-02").until - MonthSpan.named("2028-02").since == 29 * 86_400_000
+    assert MonthSpan.at(MonthSpan.named("2027-12").until) == MonthSpan.named("2028-01")
+    assert (OPENING, CLOSING) == ("opening", "closing")
+
+
+@pytest.mark.parametrize(
+    ("head", "good"),
+    [
+        ({"alg": "EdDSA", "kid": "k", "typ": "month+jws"}, True),
+        ({"alg": "Ed25519", "kid": "k", "typ": "month+jws"}, True),
+        ({"alg": "none", "kid": "k", "typ": "month+jws"}, False),
+        ({"alg": "EdDSA", "kid": "k", "typ": "JWT"}, False),
+        ({"alg": "EdDSA", "kid": "k", "typ": "month+jws", "jku": "x"}, False),
+        ({"alg": "EdDSA", "typ": "month+jws"}, False),
+    ],
+)
+def test_the_header_of_a_month_says_nothing_else(head, good):
+    _, payload, signature = sign_month(statement(), KEY).split(".")
+    text = f"{b64(encode(head))}.{payload}.{signature}"
+    if good:
+        assert parse_month(text).kid == "k"
+        return
+    with pytest.raises(StatementUnreadable, match="its header is not that of a month statement"):
+        parse_month(text)
+
+
+def test_a_statement_is_named_by_the_hash_of_its_whole_text():
+    text = sign_month(statement(), KEY)
+    assert parse_month(text).sha256 == hashlib.sha256(text.encode()).hexdigest()

@@ -14,6 +14,7 @@ from nacl.exceptions import BadSignatureError
 from tests.calls.parts import POOR, RICH
 from tests.calls.shop import BEARER, DOWN, shop
 from tests.calls.toy import FIRST, SECOND
+from tests.receipts.old_log import make_old_log
 from tests.requirements import proves
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.sale import PaidCall, PaidCallResult, split_sale, unpack_sale
@@ -22,6 +23,7 @@ from toolserver.receipts.keys import (
     LOOK_S,
     PUBLISH_AHEAD_S,
     RECEIPT_KEYS,
+    KeyFileBroken,
     make_key,
     read_keys,
     revoke_key,
@@ -29,6 +31,7 @@ from toolserver.receipts.keys import (
     unb64,
     write,
 )
+from toolserver.receipts.service import LOG_PATH, TRUSTED, read_trusted_keys
 from toolserver.receipts.sign import MOST_BYTES, compact, encode, request_text, signing_input
 from toolserver.storage.errors import StorageFailed
 
@@ -304,6 +307,34 @@ async def test_a_receipt_of_a_sister_service_is_verified_with_the_key_the_operat
     assert verdicts[1]["checks"]["key_known"] is False
 
 
+async def test_a_receipt_from_before_there_were_buckets_comes_with_the_proof_of_its_own_leaf(tmp_path):
+    folder = tmp_path / "old"
+    old = make_old_log(folder, 2)
+    core = read_core(old.receipts[1])
+    async with shop(folder) as s:
+        shown = (await s.rest.get(f"/api/receipt/{core['id']}", headers=BEARER)).json()
+        found = await s.verify(old.receipts[1])
+        (key,) = read_keys(folder / RECEIPT_KEYS)
+        payload = encode(core | {"log": core["log"] | {"index": 0}})
+        other = await s.verify(compact(key.kid, payload, key.sign(signing_input(key.kid, payload))))
+    assert shown.keys() == {"receipt", "jws", "log_proof"}
+    assert (shown["log_proof"]["leaf"], shown["log_proof"]["size"]) == (json.loads(old.entries[1]), 2)
+    assert [each["checks"]["in_log"] for each in (found, other)] == [True, False]
+
+
+def test_the_keys_of_sister_services_are_read_from_every_file_of_their_folder(tmp_path):
+    keys = [make_key() for _ in range(3)]
+    assert read_trusted_keys(tmp_path) == {}
+    write(tmp_path / "a.json", keys[:2])
+    write(tmp_path / "b.json", keys[2:])
+    (tmp_path / "notes.txt").write_text("not a key")
+    assert read_trusted_keys(tmp_path) == {key.kid: key for key in keys}
+    (tmp_path / "c.json").mkdir()
+    with pytest.raises(KeyFileBroken, match="cannot be read"):
+        read_trusted_keys(tmp_path)
+    assert (LOG_PATH, TRUSTED) == ("/api/payment/no-charge-log", "keys/trusted")
+
+
 async def test_a_receipt_that_names_another_place_in_the_log_is_found_out_even_if_signed(tmp_path):
     async with shop(tmp_path) as s:
         core = core_of(await s.buy("/api/pro/void"))
@@ -365,7 +396,7 @@ async def test_an_agent_verifies_a_receipt_over_mcp(tmp_path):
     assert right["structuredContent"]["valid"] is whole["structuredContent"]["valid"] is True
     assert "error" not in right["structuredContent"]
     assert (wrong["isError"], wrong["structuredContent"]["valid"]) == (False, False)
-    assert wrong["structuredContent"]["error"] == "The receipt is for another body."
+    assert wrong["structuredContent"]["error"] == "The receipt is for a different body."
 
 
 @proves("charge.idempotent")

@@ -9,6 +9,8 @@ from tests.calls.charging import RICH, open_stand
 from tests.receipts.old_log import make_old_log
 from toolserver.core import ids
 from toolserver.ledger.sqlite import FILE
+from toolserver.receipts.log_state import LogMark
+from toolserver.receipts.sign import Body, Sale
 from toolserver.receipts.sqlite_audit import (
     KEPT_MS,
     count_logged,
@@ -17,6 +19,7 @@ from toolserver.receipts.sqlite_audit import (
     find_receipt_differences,
     find_unlogged,
 )
+from toolserver.receipts.sqlite_log import last_checkpoint
 from toolserver.storage.group_commit import snapshot
 from toolserver.storage.migrate import migrate
 
@@ -43,7 +46,8 @@ async def test_charged_calls_have_their_receipts(stand):
 async def test_a_charge_without_a_receipt_is_found_while_receipts_are_kept(stand):
     await stand.ledger.charge("call_1", RICH, 2, endpoint="/x")
     assert differences(stand) == ["call_1 was charged 2 credits and has no receipt that says so"]
-    assert differences(stand, KEPT_MS + 1) == []
+    days = 89 * 86_400_000
+    assert (len(differences(stand, days)), differences(stand, days + 1), KEPT_MS) == (1, [], days)
 
 
 async def test_a_receipt_of_a_call_that_is_not_settled_is_found(stand):
@@ -53,6 +57,48 @@ async def test_a_receipt_of_a_call_that_is_not_settled_is_found(stand):
     assert differences(stand) == []
     await stand.ledger.settle(call_id, no_charge="delivery_failed")
     assert differences(stand) == []  # it was given back after its receipt was signed
+
+
+async def test_a_receipt_that_the_ledger_does_not_bear_out_is_found(stand):
+    async def sign(call_id, charged, balance=98):
+        await stand.evidence.sign(Sale(call_id, "f" * 64, "/x", "GET /x", 2, charged, balance, body=Body("a" * 64, 1)))
+
+    for call_id in ("call_open", "call_void", "call_dear"):
+        await stand.ledger.reserve(call_id, RICH, 3, endpoint="/x", ttl_s=60)
+    await stand.ledger.settle("call_void", no_charge="5xx")
+    await stand.ledger.settle("call_dear", no_charge=None)
+    for call_id, charged in (("call_none", 2), ("call_free", 0), ("call_open", 3), ("call_void", 3), ("call_dear", 2)):
+        await sign(call_id, charged)
+    await sign("call_x402", 2, None)
+    assert differences(stand) == [
+        "rcpt_dear says 2 credits were charged for call_dear; the ledger has it as posted, for 3 credits",
+        "rcpt_none says 2 credits were charged for call_none; the ledger has no such call",
+        "rcpt_open says 3 credits were charged for call_open; the ledger has it as open, for 3 credits",
+        "call_dear was charged 3 credits and has no receipt that says so",
+    ]
+
+
+async def test_a_receipt_of_a_call_that_may_have_been_removed_is_no_difference(stand):
+    await stand.evidence.sign(Sale("call_1", "f" * 64, "/x", "GET /x", 2, 2, 98, body=Body("a" * 64, 1)))
+    now = stand.ledger.now()
+    insert = "INSERT INTO closed_month VALUES(?, ?, 0, '', 0, 1)"
+    for name, until, found in (("1970-01", now - 86_400_000, 1), ("1970-02", now - 86_400_000 + 1, 0)):
+        await stand.ledger.file.alone(lambda db, row=(name, until): db.execute(insert, row) and None)
+        assert len(differences(stand)) == found
+
+
+async def test_a_log_that_is_not_what_was_signed_is_found(stand):
+    await stand.free(ids.call_id())
+    stand.clock.advance(3660)
+    await stand.evidence.log.close_hours()
+    root = snapshot(stand.path, last_checkpoint).root
+
+    def compare(*mark):
+        return snapshot(stand.path, lambda db: list(find_log_differences(db, LogMark(*mark))))
+
+    assert compare(1, root) == []
+    assert compare(2, root) == ["the log has 1 leaves, the mark outside the database 2"]
+    assert compare(1, bytes(32)) == ["the first 1 leaves of the log are not those of the mark outside the database"]
 
 
 def log_differences(stand):

@@ -39,7 +39,7 @@ async def test_a_receipt_of_a_call_that_the_owner_has_not_or_of_another_price_is
     found = differences(stand, **{first: None, second: known[second]._replace(credits=3)})
     assert {line.partition("; ")[2] for line in found} == {
         "the ledger has no such call",
-        "the ledger has it posted, of 3",
+        "the ledger has it as posted, for 3 credits",
     }
     assert len(found) == 2
 

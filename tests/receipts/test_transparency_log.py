@@ -23,13 +23,26 @@ from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import BillingUnavailable
+from toolserver.receipts.keys import KeyRing
 from toolserver.receipts.log_buckets import UnchargedCall, open_bucket, read_hour
-from toolserver.receipts.log_state import LogForked
-from toolserver.receipts.transparency_log import EVENTS, LEASE_S, REMEMBERED, TransparencyLog, read_mark
+from toolserver.receipts.log_state import LogForked, LogMark
+from toolserver.receipts.memory import MemoryReceiptStore
+from toolserver.receipts.transparency_log import (
+    CLOSE_EVERY_S,
+    DAYS,
+    EVENTS,
+    LEASE_S,
+    MINUTE_S,
+    REMEMBERED,
+    TransparencyLog,
+    begin_log,
+    name_log,
+    read_mark,
+)
 from toolserver.server.sqlite_books_check import check_books
 from toolserver.storage.errors import RowsRewritten
 from toolserver.storage.group_commit import durable
-from toolserver.storage.high_water import HighWater
+from toolserver.storage.high_water import HighWater, MarksBroken
 from toolserver.storage.migrate import migrations, statements
 from toolserver.storage.sealed_file import note_restored
 
@@ -578,3 +591,93 @@ async def test_an_old_log_goes_on_with_its_leaves_and_its_last_state_is_the_begi
     async with durable(folder / "ledger.sqlite3") as file:
         checks = await check_books(file, file.path, read_mark(HighWater(folder)), int(s.clock.time() * 1000))
     assert {check.name: check.differences for check in checks if check.differences} == {}
+
+
+@pytest.fixture
+def clock():
+    return ManualClock(START)
+
+
+@pytest.fixture
+def quiet(tmp_path, clock):
+    """A log over a store in memory, of which nobody has heard."""
+    keys = KeyRing(tmp_path / "log.json", clock)
+    return TransparencyLog(MemoryReceiptStore(), keys, origin="o", clock=clock, marks=HighWater(tmp_path))
+
+
+def test_the_same_is_heard_once_in_each_minute_of_the_clock(quiet, clock):
+    clock.advance(30)
+    heard = ("5xx", "owner", "/x")
+    assert [quiet.first_this_minute(*heard) for _ in range(2)] == [True, False]
+    for other in (("stale_data", "owner", "/x"), ("5xx", "other", "/x"), ("5xx", "owner", "/y")):
+        assert quiet.first_this_minute(*other)
+    clock.advance(29.5)
+    assert not quiet.first_this_minute(*heard)
+    clock.advance(0.5)
+    assert quiet.first_this_minute(*heard)
+    assert (EVENTS, DAYS, CLOSE_EVERY_S, LEASE_S, MINUTE_S, REMEMBERED) == (200, 1000, 30.0, 120.0, 60.0, 10_000)
+
+
+async def test_an_hour_is_closed_a_minute_after_its_end_and_due_until_it_is_signed(quiet, clock):
+    call = UnchargedCall(clock.time(), "f" * 64, "5xx", "/x", 2)
+    hour = int(clock.time() // 3600)
+    assert await quiet.due_in(hour) == 3660 + 30
+    await quiet.record(call)
+    clock.advance(3659)
+    assert (await quiet.close_hours(), await quiet.due_in(hour)) == (0, 31)
+    clock.advance(1)
+    assert (await quiet.due_in(hour), await quiet.due_in(hour - 1)) == (30, None)
+    bucket = quiet.buckets.name(call, hour)
+    assert await quiet.prove_bucket(hour, bucket.key, None) is None
+    assert (await quiet.close_hours(), await quiet.close_hours(), await quiet.due_in(hour)) == (1, 0, None)
+    signed = await quiet.checkpoint()
+    assert (signed.size, signed.at) == (1, int(clock.time() * 1000))
+    leaf = await quiet.leaf(0)
+    proof = {"leaf": leaf, "size": 1, "path": [], "checkpoint": signed.note}
+    assert await quiet.prove_leaf(0) == await quiet.prove_bucket(hour, bucket.key, None) == proof
+    assert await quiet.prove_bucket(hour, bucket.key, bytes(32)) is None
+    assert (await quiet.prove_leaf(1), await quiet.leaf(1)) == (None, None)
+    assert leaf["key"] == bucket.key.hex()
+
+
+async def test_a_receipt_is_in_the_log_when_its_hour_is(quiet, clock):
+    digest = "ab" * 32
+    call = UnchargedCall(clock.time(), "f" * 64, "5xx", "/x", 2, digest)
+    hour = int(clock.time() // 3600)
+    key = quiet.buckets.name(call, hour).key
+    await quiet.record(call)
+    assert await quiet.has_receipt(hour, key, bytes.fromhex(digest)) is None
+    assert await quiet.has_receipt(hour, key, bytes(32)) is False
+    clock.advance(3660)
+    await quiet.close_hours()
+    assert await quiet.has_receipt(hour, key, bytes.fromhex(digest)) is True
+    assert await quiet.has_receipt(hour, key, bytes(32)) is False
+    proof = await quiet.prove_bucket(hour, key, bytes.fromhex(digest))
+    assert proof["receipt"] == {"index": 0, "size": 1, "path": []}
+
+
+def test_a_second_log_has_a_number_in_its_name_and_begins_with_the_leaves_there_are(tmp_path):
+    marks = HighWater(tmp_path)
+    assert (name_log("o", marks), read_mark(marks)) == ("o", None)
+    assert begin_log(marks, LogMark(3, bytes(32))) == 2
+    assert (name_log("o", marks), read_mark(marks)) == ("o/2", LogMark(3, bytes(32)))
+    assert begin_log(marks, LogMark(4, bytes(32))) == 3
+    assert name_log("o", marks) == "o/3"
+    marks.change("log", lambda before: {"size": "many"})
+    with pytest.raises(MarksBroken, match="cannot be read"):
+        read_mark(marks)
+
+
+async def test_what_was_signed_is_kept_outside_the_database_and_never_goes_back(quiet, clock, tmp_path):
+    empty = await quiet.checkpoint()
+    assert read_mark(HighWater(tmp_path)) == LogMark(0, empty.root)
+    await quiet.record(UnchargedCall(clock.time(), "f" * 64, "5xx", "/x", 2))
+    clock.advance(3660)
+    await quiet.close_hours()
+    signed = await quiet.checkpoint()
+    assert read_mark(HighWater(tmp_path)) == LogMark(1, signed.root)
+    quiet._store.leaves.clear()
+    for _ in range(2):
+        with pytest.raises(LogForked):
+            await quiet.checkpoint()
+    assert read_mark(HighWater(tmp_path)) == LogMark(1, signed.root)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.receipts.test_sign import JWS, KEY, OBJECT, SALE, core, signed
 from toolserver.receipts.keys import b64, make_key, unb64
-from toolserver.receipts.sign import compact, encode, signing_input
-from toolserver.receipts.verify import CHECKS, Known, verdict
+from toolserver.receipts.sign import SAFE, compact, encode, signing_input
+from toolserver.receipts.verify import CHECKS, Known, Unreadable, parse_receipt, verdict
 
 KEYS = {KEY.kid: KEY}
 ISSUED_AT = 1_800_000_001
@@ -250,3 +250,80 @@ def test_of_a_revoked_key_only_what_was_recorded_before_counts(known, revoked_at
 def test_a_log_that_has_something_else_in_its_place_is_a_failure():
     found = said(JWS, known=lambda parsed: Known(False, ISSUED_AT))
     assert failed(found) == ["in_log"]
+
+
+@pytest.mark.parametrize(("number", "valid"), [(SAFE, True), (-SAFE, True), (SAFE + 1, False), (-SAFE - 1, False)])
+def test_a_receipt_may_hold_every_safe_integer_and_no_other(number, valid):
+    assert SAFE == 2**53 - 1
+    try:
+        receipt = signed({**core(), "later": number})[1]
+    except ValueError:
+        receipt = {**OBJECT, "later": number}
+    assert (failed(said(receipt)) == []) is valid
+    assert valid or failed(said(receipt)) == ["format"]
+
+
+@pytest.mark.parametrize(
+    ("receipt", "error"),
+    [
+        ("a.b", "a JWS must have three parts"),
+        (b64(b'{"a":' * 5000) + ".e30.e30", "nested too deeply"),
+        (f"{header(alg='EdDSA')}.e30.e30", "the header must have the members alg, kid and typ, and no others"),
+        ({}, "signature and key_id must be strings"),
+        ({**OBJECT, "signature": "!"}, "not base64url"),
+        (
+            {**OBJECT, "extra": [1]},
+            "a receipt may hold only strings, safe integers, booleans, null, and the object `log`",
+        ),
+        ({**OBJECT, "log": {"origin": "x"}}, "`log` names neither a bucket nor a leaf"),
+        ({**OBJECT, "cost": "2"}, "Expected `int`, got `str` - at `$.cost`"),
+    ],
+)
+def test_what_is_wrong_with_the_form_is_said_in_one_line(receipt, error):
+    assert said(receipt)["error"] == f"This is not a receipt: {error}."
+
+
+def test_a_long_reason_is_cut_to_160_characters():
+    for long in ({**OBJECT, "kind": "x" * 300}, {**OBJECT, "issued_at": "2027-01-15T08:00:00.000Z" + "9" * 300}):
+        with pytest.raises(Unreadable) as caught:
+            parse_receipt(long)
+        assert len(str(caught.value)) <= 160
+    with pytest.raises(Unreadable) as caught:
+        parse_receipt({**OBJECT, "kind": "x" * 300})
+    assert len(str(caught.value)) == 160
+
+
+@pytest.mark.parametrize(
+    ("place", "good"),
+    [
+        ({"index": 0}, True),
+        ({"hour": "2027-01-15T08:00:00Z", "key": "0" * 64}, True),
+        ({"hour": "2027-01-15T08:00:00Z", "key": "0" * 64, "salt": "00", "more": 1}, True),
+        ({"index": 0, "hour": "never"}, True),
+        ({"key": "0" * 64}, False),
+    ],
+)
+def test_a_receipt_names_a_leaf_or_a_bucket(place, good):
+    receipt = signed({**core(), "log": {"origin": "o", **place}})[1]
+    assert said(receipt)["valid"] is good
+
+
+def test_each_failure_is_explained():
+    stranger = said(JWS, {})
+    assert (stranger["error"], stranger["key_id"]) == ("This verifier does not trust the key.", KEY.kid)
+    posing = said({**OBJECT, "cost": 3})
+    assert posing["error"] == "The signature is not one by this key over these bytes."
+    early = said(JWS, {KEY.kid: replace(KEY, nbf=ISSUED_AT + 1)})
+    assert early["error"] == "The key was not in use when the receipt says it was issued."
+    assert said(JWS, body_sha256="0" * 64)["error"] == "The receipt is for a different body."
+    other = said(JWS, known=lambda parsed: Known(False))
+    assert other["error"] == "The log has a different entry at the place that the receipt names."
+
+
+def test_a_receipt_on_record_counts_only_if_both_its_dates_are_before_the_revocation():
+    def valid(recorded_at, revoked_at):
+        keys = {KEY.kid: replace(KEY, revoked_at=revoked_at)}
+        return said(JWS, keys, known=lambda parsed: Known(None, recorded_at))["valid"]
+
+    assert [valid(ISSUED_AT, ISSUED_AT + late) for late in (0, 1)] == [False, True]
+    assert [valid(ISSUED_AT + 5, ISSUED_AT + late) for late in (5, 6)] == [False, True]

@@ -1,9 +1,11 @@
 """Requests as ASGI gives them: headers read once, bodies with a bound."""
 
+from dataclasses import replace
+
 import pytest
 
 from rest_bridge.asgi import ParsedRequest, body_of, parse_request, send
-from toolserver.errors import PayloadTooLarge
+from toolserver.errors import InvalidJson, PayloadTooLarge
 
 
 def parse(*headers):
@@ -66,3 +68,75 @@ async def test_only_the_headers_go_to_a_head_request(head, sent):
 
     await send(take, 200, [(b"a", b"b")], b"x", head=head)
     assert [message.get("body") for message in messages] == [None, sent]
+
+
+FIELDS = {
+    b"accept": "accept",
+    b"accept-encoding": "accept_encoding",
+    b"if-none-match": "if_none_match",
+    b"x-request-id": "request_id",
+    b"authorization": "authorization",
+    b"x-forwarded-for": "forwarded",
+    b"user-agent": "agent",
+    b"content-type": "content_type",
+    b"content-length": "content_length",
+    b"idempotency-key": "idempotency_key",
+    b"x-agent-nonce": "nonce",
+    b"payment-signature": "payment",
+    b"x-payment": "payment",
+    b"origin": "origin",
+    b"prefer": "prefer",
+}
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_each_header_fills_its_own_field_and_no_other(name):
+    assert parse((name, b"x")) == replace(ParsedRequest(), **{FIELDS[name]: b"x"})
+
+
+def test_exactly_those_headers_must_be_single_that_act_or_say_who_acts():
+    repeated = {name for name in FIELDS if parse((name, b"1"), (name, b"2")).twice is not None}
+    assert repeated == {
+        *(b"authorization", b"content-type", b"idempotency-key", b"content-length"),
+        *(b"payment-signature", b"x-payment"),
+    }
+
+
+def test_payments_of_two_versions_are_two_payments_and_an_empty_header_is_none():
+    assert parse((b"payment-signature", b"1"), (b"x-payment", b"2")).twice == b"x-payment"
+    assert parse((b"x-payment", b""), (b"payment-signature", b"2")).twice is None
+
+
+@pytest.mark.parametrize("length", [None, b"10", b"4", b"", b"-11", b"abc"])
+async def test_a_body_within_the_bound_is_read_whatever_was_announced(length):
+    assert await body(b"x" * 10, length=length) == (b"x" * 10, [])
+
+
+async def test_a_body_that_breaks_off_is_never_taken_for_a_whole_one():
+    messages = iter([{"type": "http.request", "body": b"{}", "more_body": True}, {"type": "http.disconnect"}])
+
+    async def receive():
+        return next(messages)
+
+    with pytest.raises(InvalidJson):
+        await body_of(receive, ParsedRequest(), 10)
+
+
+async def test_a_message_without_a_body_ends_an_empty_one():
+    async def receive():
+        return {"type": "http.request"}
+
+    assert await body_of(receive, ParsedRequest(), 10) == b""
+
+
+async def test_a_response_is_its_start_and_its_whole_body():
+    messages = []
+
+    async def take(message):
+        messages.append(message)
+
+    await send(take, 201, [(b"a", b"b")], b"x")
+    assert messages == [
+        {"type": "http.response.start", "status": 201, "headers": [(b"a", b"b")]},
+        {"type": "http.response.body", "body": b"x"},
+    ]

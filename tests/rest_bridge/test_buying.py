@@ -10,7 +10,7 @@ from tests.catalog.tiny import FACTS
 from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Addresses
-from toolserver.errors import ChainUnavailable
+from toolserver.errors import ChainUnavailable, RateLimited
 from toolserver.registry.site_facts import DEMO_PAY, WATCH, PurchaseTerms, Sales
 
 SIMULATED = replace(FACTS, sales=Sales(demo_wallet=True))
@@ -33,7 +33,7 @@ async def asked(body, method="POST", pay=paid):
     return await sent(demo_wallet(pay, SIMULATED), body, method)
 
 
-async def sent(app, body, method="POST"):
+async def sent(app, body, method="POST", *, client=("192.0.2.1", 1), forwarded=None):
     said = []
 
     async def receive():
@@ -42,7 +42,8 @@ async def sent(app, body, method="POST"):
     async def send(message):
         said.append(message)
 
-    scope = {"method": method, "path": DEMO_PAY, "query_string": b"", "headers": [], "client": ("192.0.2.1", 1)}
+    headers = [(b"x-forwarded-for", forwarded)] if forwarded else []
+    scope = {"method": method, "path": DEMO_PAY, "query_string": b"", "headers": headers, "client": client}
     await app(scope, receive, send)
     return said[0]["status"], json.loads(said[1]["body"]), dict(said[0]["headers"])
 
@@ -120,3 +121,34 @@ async def test_a_question_without_a_memo_is_refused_and_questions_are_counted():
 )
 def test_payments_are_looked_for_only_where_an_address_belongs_to_one_purchase(sales, seen):
     assert (WATCH in mounted(replace(FACTS, sales=sales))) is seen
+
+
+async def test_a_whole_number_of_dollars_is_an_amount_and_words_are_not():
+    assert (await asked(PAYMENT | {"amount_usd": 3}))[1] == {"tx_hash": "0x0x13"}
+    assert (await asked(PAYMENT | {"amount_usd": "3"}))[0] == 400
+
+
+@pytest.mark.parametrize("memo", [None, 5, ["paid"]])
+async def test_a_memo_is_a_text(memo):
+    status, problem, _ = await sent(watch(), {"nonce": memo})
+    assert (status, problem["error"]) == (400, "invalid_arguments")
+
+
+async def test_questions_count_for_the_client_that_a_trusted_proxy_names_and_with_payment_tools():
+    counted = limits(most=1)
+    app = payment_watch(Desk(), FACTS, counted, Addresses(["192.0.2.1/32"]))
+    asked = [(await sent(app, {"nonce": "paid"}, forwarded=address))[0] for address in (b"198.51.100.1",) * 2]
+    assert asked == [200, 429]
+    assert (await sent(app, {"nonce": "paid"}, forwarded=b"198.51.100.2"))[0] == 200
+    with pytest.raises(RateLimited):
+        counted.check("198.51.100.1", "payment_confirm")
+
+
+async def test_a_client_without_an_address_is_counted_too():
+    app = watch(most=1)
+    assert [(await sent(app, {"nonce": "paid"}, client=None))[0] for _ in range(2)] == [200, 429]
+
+
+def test_each_stands_at_its_own_path_and_nothing_else_does():
+    assert mounted(SIMULATED, "http://w").keys() == {"/buy/payment", "/buy/demo-payment"}
+    assert mounted(replace(FACTS, sales=Sales()), "http://w").keys() == {"/buy/payment"}

@@ -1,10 +1,12 @@
 """Every document: well-formed, safe, linked, complete, the same each time, and telling nothing of this machine."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from catalog import llms_txt
+from rest_bridge.documents import documents
 from rest_bridge.pages.tool import is_kept
 from rest_bridge.static_files import read_static_files, static_path
 from tests.catalog.tiny import FACTS, FREE, TINY
@@ -74,3 +76,39 @@ def test_nothing_of_this_machine_is_told_and_documents_are_the_same_each_time(re
     for document in once.values():
         assert str(Path(__file__).resolve().parents[2]).encode() not in document.body
         assert str(Path.home()).encode() + b"/" not in document.body
+
+
+def test_the_project_s_documents_are_pages_where_they_are_served_and_other_pages_lead_to_them():
+    guides = {"README": "# Docs\n\n## Users\n\n- [A](webhooks.md)\n- [B](receipts.md)\n"}
+    guides |= {"webhooks": "# Webhooks\n\nWords.\n", "receipts": "# Receipts\n\nWords.\n"}
+    found = documents(TINY, FACTS, guides=guides)
+    more = {"/docs/webhooks", "/docs/webhooks.md", "/docs/receipts", "/docs/receipts.md", "/docs/search.json"}
+    assert found.keys() - documents(TINY, FACTS).keys() == more
+    assert b"/docs/webhooks#conditions" in found["/account"].body
+    assert b'href="/docs/receipts"' in found["/receipts"].body
+    assert b'href="/docs/webhooks"' in found["/docs"].body
+    without = documents(TINY, FACTS)
+    assert b"/docs/webhooks" not in without["/account"].body
+    assert b"/docs/receipts" not in without["/receipts"].body
+
+
+@registries
+def test_the_site_map_has_every_page_for_people_and_no_other(registry):
+    found = made(registry)
+    listed = re.findall("<loc>https://data.example(.*?)</loc>", found["/sitemap.xml"].body.decode())
+    pages = {path for path, document in found.items() if document.content_type.startswith("text/html")}
+    assert len(listed) == len(set(listed))
+    assert set(listed) == pages | {"/status", "/sources"} | ({"/no-charge"} if "/buy" in pages else set())
+
+
+def test_an_example_stands_on_the_page_of_its_tool_and_in_the_description_of_the_interface():
+    found = documents(TINY, FACTS, examples={"digest": {"summary": "a calm day"}})
+    assert {path for path, document in found.items() if b"a calm day" in document.body} == {
+        *("/", "/t/digest", "/openapi.json")
+    }
+
+
+def test_pages_about_money_are_there_only_where_something_is_sold():
+    paid = made(TINY).keys() - made(FREE).keys()
+    tools = {tool_path(operation) for operation in TINY} - {tool_path(operation) for operation in FREE}
+    assert paid - tools == {*("/docs/payments", "/docs/payments.md", "/buy", "/account", "/receipts", "/api/meta/pro")}

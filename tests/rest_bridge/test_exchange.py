@@ -6,6 +6,7 @@ from rest_bridge.exchange import Endpoint, match_etag, paid_headers, prefers_ref
 from tests.catalog.tiny import TINY
 from toolserver.calls.outcome import Outcome
 from toolserver.calls.response import RenderedResponse
+from toolserver.x402.headers import unheader
 
 ANSWER = RenderedResponse(b"x" * 2000, 0, 60, 0)
 
@@ -79,3 +80,33 @@ def test_a_receipt_by_reference_is_named_and_the_preference_confirmed():
 )
 def test_a_preference_is_read_as_rfc_7240_writes_it(prefer, asked):
     assert prefers_reference(prefer) is asked
+
+
+def test_a_payment_that_came_with_the_call_is_told_in_the_version_in_which_it_was_sent():
+    told = {"success": True, "network": "eip155:8453", "transaction": "0xab"}
+    outcome = Outcome(ANSWER, settlement=told)
+    for lines in ((), [(b"payment-signature", b"x")]):
+        ((name, value),) = paid_headers(outcome, lines)
+        assert (name, unheader(value.decode())) == (b"payment-response", told)
+    (_, (name, value)) = paid_headers(outcome, [(b"accept", b"*/*"), (b"x-payment", b"x")])
+    assert (name, unheader(value.decode())) == (b"x-payment-response", told | {"network": "base"})
+
+
+def test_a_token_with_nothing_left_is_told_so():
+    assert paid_headers(Outcome(ANSWER, credits_remaining=0)) == [(b"x-credits-remaining", b"0")]
+
+
+def test_only_answers_that_are_kept_and_need_no_argument_are_found_without_reading_one():
+    assert {operation.name for operation in TINY if Endpoint(operation).default_key is not None} == {
+        *("digest", "premium_deep")
+    }
+    for operation in TINY:
+        endpoint = Endpoint(operation)
+        assert (endpoint.arguments is None) == (endpoint.default_key is None)
+
+
+@pytest.mark.parametrize(
+    ("given", "is_kept"), [(b"a" * 7, False), (b"a" * 8, True), (b"a" * 128, True), (b"a" * 129, False)]
+)
+def test_a_request_id_has_eight_to_a_hundred_and_twenty_eight_characters(given, is_kept):
+    assert (request_id(given) == given.decode()) is is_kept

@@ -13,7 +13,15 @@ import zstandard
 from tests.calls.parts import POOR, RICH, engine
 from tests.calls.toy import FIRST, REGISTRY, SECOND
 from tests.requirements import proves
+from toolserver.context.context import ToolContext
+from toolserver.core.models import TopLevel
+from toolserver.registry.registry import Registry, Tier, operation_of, tool
 from toolserver.settings import LimitSettings
+
+
+class Kept(TopLevel):
+    name: str
+    size: int
 
 
 @asynccontextmanager
@@ -300,3 +308,211 @@ async def test_a_paid_answer_with_little_meta_is_what_its_digest_covers():
             digest = base64.b64encode(hashlib.sha256(sold.content).digest()).decode()
             assert sold.json()["_meta"].keys() == {"attribution", "untrusted_text", "stale"}
             assert sold.headers["content-digest"] == f"sha-256=:{digest}:"
+
+
+async def test_a_cached_paid_answer_is_still_only_for_who_pays():
+    token = {"authorization": f"Bearer {RICH}"}
+    async with face() as (client, _):
+        made = await client.get("/api/pro/report", headers=token)
+        cached = await client.get("/api/pro/report", headers=token | {"x-request-id": "trace-1234567"})
+        without = await client.get("/api/pro/report")
+        poor = await client.get("/api/pro/report", headers={"authorization": f"Bearer {POOR}"})
+        left = await client.head("/api/pro/report", headers=token)
+
+    assert (made.headers["x-credits-remaining"], cached.headers["x-credits-remaining"]) == ("8", "6")
+    assert cached.content == made.content
+    assert cached.headers["x-request-id"] == "trace-1234567"
+    same = ("cache-control", "content-digest", "content-length", "content-type", "vary", "link")
+    assert [cached.headers[name] for name in same] == [made.headers[name] for name in same]
+    assert cached.headers.keys() == made.headers.keys()
+    assert [(refused.status_code, refused.json()["error"]) for refused in (without, poor)] == [
+        *((402, "missing_token"), (402, "insufficient_credits"))
+    ]
+    assert (left.status_code, left.headers["x-credits-remaining"]) == (200, "6")
+
+
+async def test_a_paid_call_is_repeated_with_its_key_for_nothing_also_from_the_cache():
+    async with face() as (client, _):
+        sent = {"authorization": f"Bearer {RICH}"}
+        await client.get("/api/pro/report", headers=sent)
+        found = [await client.get("/api/pro/report", headers=sent | {"idempotency-key": "k"}) for _ in range(2)]
+    assert [each.headers["x-credits-remaining"] for each in found] == ["6", "6"]
+    assert found[0].content == found[1].content
+
+
+async def test_whether_a_call_would_be_taken_is_asked_for_without_charge_and_without_a_body():
+    async with face() as (client, e):
+        asked = [await client.head("/api/pro/report", headers={"authorization": f"Bearer {RICH}"}) for _ in range(2)]
+        refused = await client.head("/api/pro/report")
+    assert [(each.status_code, each.headers["x-credits-remaining"]) for each in asked] == [(200, "10")] * 2
+    assert (refused.status_code, refused.content) == (402, b"")
+    assert e.internet.asked == []
+
+
+@pytest.mark.parametrize(
+    ("path", "own", "others"),
+    [
+        ("/api/numbr", {}, {"ratelimit-policy", "x-service-pricing", "allow"}),
+        ("/api/pro/report", {"x-service-pricing": "https://data.example/docs/payments"}, {"ratelimit-policy", "allow"}),
+    ],
+)
+async def test_a_refusal_is_kept_by_nobody_and_has_only_the_headers_of_its_kind(path, own, others):
+    async with face() as (client, _):
+        refused = await client.get(path)
+    assert (refused.headers["cache-control"], refused.headers["vary"]) == ("no-store", "Accept")
+    assert int(refused.headers["content-length"]) == len(refused.content)
+    assert refused.headers["access-control-allow-origin"] == "*"
+    assert own.items() <= dict(refused.headers).items()
+    assert not others & refused.headers.keys()
+    assert len(refused.headers.multi_items()) == len(refused.headers)
+
+
+async def test_an_unknown_path_has_no_methods_to_ask_for_and_leads_to_the_list_of_tools():
+    async with face() as (client, _):
+        missing, asked = await client.get("/api/numbr"), await client.options("/api/numbr")
+        known = await client.options("/api/number")
+    assert (asked.status_code, missing.json()["catalog"]) == (404, "https://data.example/api/llm-tools")
+    assert (known.headers["allow"], known.headers["access-control-allow-methods"]) == ("GET, HEAD, OPTIONS",) * 2
+    assert (known.content, known.headers["access-control-max-age"]) == (b"", "86400")
+
+
+async def test_a_page_has_its_own_policy_once_and_a_head_of_it_no_body():
+    async with face() as (client, _):
+        page, head = await client.get("/docs"), await client.head("/docs")
+        again = await client.get("/docs", headers={"if-none-match": page.headers["etag"]})
+        posted = await client.post("/docs")
+    assert [page.headers.get_list(name)[0][:30] for name in ("content-security-policy",)] == [
+        "default-src 'none'; script-src"
+    ]
+    assert len(page.headers.multi_items()) == len(page.headers)
+    assert int(page.headers["content-length"]) == len(page.content) > 1000
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-length"] == page.headers["content-length"]
+    assert (again.status_code, again.content) == (304, b"")
+    assert not {"content-length", "content-type"} & again.headers.keys()
+    assert (posted.status_code, posted.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
+
+
+async def test_a_304_says_nothing_of_the_body_on_both_ways():
+    async with face() as (client, _):
+        first = await client.get("/api/number")
+        tag = {"if-none-match": first.headers["etag"]}
+        short, long = await client.get("/api/number", headers=tag), await client.get("/api/number?add=0", headers=tag)
+    assert [each.status_code for each in (short, long)] == [304, 304]
+    for unchanged in (short, long):
+        assert not {"content-length", "content-type", "content-encoding"} & unchanged.headers.keys()
+        assert unchanged.headers["etag"] == first.headers["etag"]
+
+
+async def test_a_header_that_is_sent_twice_takes_the_long_way_and_is_joined():
+    async with face() as (client, _):
+        first = await client.get("/api/number")
+        again = await client.get(
+            "/api/number", headers=[("if-none-match", '"other"'), ("if-none-match", first.headers["etag"])]
+        )
+    assert again.status_code == 304
+
+
+async def test_without_limits_no_limit_is_told():
+    async with face() as (client, _):
+        for path in ("/api/number", "/api/number", "/api/number?add=1"):
+            assert not {"ratelimit", "ratelimit-policy"} & (await client.get(path)).headers.keys()
+
+
+async def test_a_refusal_for_too_many_calls_tells_the_rule():
+    async with face(limits=True) as (client, _):
+        for path in ("/api/number", "/api/number?add=1"):
+            refused = [await client.get(path) for _ in range(2)][1]
+            assert refused.status_code == 429
+            assert refused.headers["ratelimit-policy"] == '"daily";q=100000;w=86400, "spacing";q=1;w=30'
+
+
+@tool(path="/api/keep/{name}", title="Keep", tier=Tier.PAYMENT, method="POST")
+async def keep(ctx: ToolContext, name: str, size: int = 0) -> Kept:
+    """Says what it was given, in the path and in the body; it shows where arguments come from, for tests only."""
+    return Kept(name=name, size=size)
+
+
+@pytest.fixture
+async def keeping():
+    async with engine(Registry([operation_of(keep)])) as e:
+        transport = httpx.ASGITransport(app=e.service.web_app(), client=("192.0.2.1", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://any.example") as client:
+            yield client
+
+
+async def test_arguments_come_from_path_and_body_and_none_from_both(keeping):
+    found = await keeping.post("/api/keep/a%20b", json={"size": 2})
+    assert (found.status_code, found.json()) == (200, {"name": "a b", "size": 2})
+    assert (await keeping.post("/api/keep/a")).json() == {"name": "a", "size": 0}
+    for twice in (
+        await keeping.post("/api/keep/a", json={"name": "a"}),
+        await keeping.post("/api/keep/a?name=a", json={}),
+    ):
+        assert (twice.status_code, twice.json()["detail"]) == (400, "Give name only in the path.")
+
+
+async def test_a_body_is_bounded_and_json(keeping):
+    fits = b'{"size":1' + b" " * (65_536 - 10) + b"}"
+    assert (await keeping.post("/api/keep/a", content=fits)).json()["size"] == 1
+    large = await keeping.post("/api/keep/a", content=fits + b" ")
+    assert (large.status_code, large.json()["limit_bytes"]) == (413, 65_536)
+    other = await keeping.post("/api/keep/a", content=b"size=1", headers={"content-type": "text/plain"})
+    assert other.status_code == 415
+
+
+async def test_an_answer_of_a_payment_tool_is_for_its_caller_only(keeping):
+    found = await keeping.post("/api/keep/a", headers={"accept-encoding": "identity"})
+    assert found.headers["cache-control"] == "private, no-store"
+    assert int(found.headers["content-length"]) == len(found.content)
+    assert "content-digest" not in found.headers
+    meta = await keeping.post("/api/keep/a?meta=short")
+    assert meta.status_code == 400  # such an answer has no meta, so the parameter is unknown
+
+
+@pytest.mark.parametrize("path", ["/docs", "/api/number", "/api/number?add=1", "/api/pro/report", "/api/none"])
+async def test_no_byte_of_a_body_is_sent_where_only_the_headers_were_asked_for(path):
+    async with face() as (_, e):
+        sent = {}
+        for method in ("GET", "HEAD"):
+            messages = []
+
+            async def send(message, messages=messages):
+                messages.append(message)
+
+            async def receive():
+                return {"type": "http.request"}
+
+            address, _, query = path.partition("?")
+            scope = {"type": "http", "method": method, "path": address, "query_string": query.encode(), "headers": []}
+            await e.service.web_app()(scope, receive, send)
+            sent[method] = b"".join(message.get("body", b"") for message in messages)
+            assert int(dict(messages[0]["headers"])[b"content-length"]) > 0
+    assert (len(sent["GET"]) > 0, sent["HEAD"]) == (True, b"")
+
+
+async def test_a_cached_paid_answer_is_not_sold_to_who_sends_two_payments_with_the_token():
+    token = {"authorization": f"Bearer {RICH}"}
+    async with face() as (client, _):
+        await client.get("/api/pro/report", headers=token)
+        refused = await client.get("/api/pro/report", headers=token | {"payment-signature": "a", "x-payment": "b"})
+        left = await client.head("/api/pro/report", headers=token)
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_arguments")
+    assert left.headers["x-credits-remaining"] == "8"
+
+
+async def test_a_cached_paid_answer_waits_for_nothing_from_its_caller():
+    messages, lines = [], [(b"authorization", f"Bearer {RICH}".encode())]
+    scope = {"type": "http", "method": "GET", "path": "/api/pro/report", "query_string": b"", "headers": lines}
+
+    async def receive():
+        messages.append("asked whether the caller is still there")
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        messages.append(message["type"])
+
+    async with face() as (client, e):
+        await client.get("/api/pro/report", headers={"authorization": f"Bearer {RICH}"})
+        await e.service.web_app()(scope, receive, send)
+    assert messages == ["http.response.start", "http.response.body"]

@@ -6,13 +6,15 @@ from datetime import date
 
 import pytest
 
-from rest_bridge.headers import HeaderBook, choose_encoding, digest, limits
+from rest_bridge import headers as headers_module
+from rest_bridge.headers import HeaderBook, choose_encoding, digest, limits, settlement, settlement_version_1
 from toolserver.calls.quotas import LimitState, Quota
 from toolserver.calls.response import COMPRESS_FROM, RenderedResponse
 from toolserver.registry import deprecations
 from toolserver.registry.deprecations import Deprecation
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
+from toolserver.x402.headers import unheader
 
 NOW = 1_800_000_000.0
 TOOLS = Registry.load("tools")
@@ -123,3 +125,90 @@ def test_what_is_about_to_go_is_announced_in_the_answers_concerned(monkeypatch):
     assert sold["x-service-deprecation"] == "tool=premium_macro; sunset=2027-05-01; replacement=none"
     assert "deprecation" not in {name.decode() for name, _ in book.sold(TOOLS["premium_briefing"])}
     assert book.sold(SOLD) is book.sold(SOLD)
+
+
+def test_what_clients_ask_for_is_remembered_only_up_to_a_bound(monkeypatch):
+    kept = {}
+    monkeypatch.setattr(headers_module, "_chosen", kept)
+    for number in range(510):
+        assert choose_encoding(b"gzip, x%d" % number, COMPRESS_FROM) == "gzip"
+    assert choose_encoding(b"br, x509", COMPRESS_FROM) == "br"
+    assert len(kept) == 500
+
+
+def test_what_is_said_of_every_answer_is_said_once_and_of_tls_only_behind_it():
+    always = dict(BOOK.always)
+    assert len(always) == len(BOOK.always) == 7
+    assert {name: always[name] for name in always if name not in (b"link", b"access-control-expose-headers")} == {
+        b"access-control-allow-origin": b"*",
+        b"x-content-type-options": b"nosniff",
+        b"referrer-policy": b"no-referrer",
+        b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
+        b"strict-transport-security": b"max-age=31536000",
+    }
+    plain = dict(HeaderBook(SiteFacts("http://data.example", "data.example")).always)
+    assert always.keys() - plain.keys() == {b"strict-transport-security"}
+
+
+def test_a_preflight_may_be_kept_for_a_day_and_names_what_may_be_sent():
+    assert dict(BOOK.preflight) == {
+        b"access-control-allow-origin": b"*",
+        b"access-control-allow-headers": (
+            b"Accept, Authorization, Content-Type, Idempotency-Key, If-None-Match, Payment-Signature, Prefer, "
+            b"X-Agent-Nonce, X-Payment, X-Request-Id"
+        ),
+        b"access-control-max-age": b"86400",
+    }
+    assert BOOK.pricing == (b"x-service-pricing", b"https://data.example/docs/payments")
+
+
+def test_a_sold_answer_is_for_its_caller_only():
+    sold = dict(BOOK.sold(SOLD))
+    assert (sold[b"cache-control"], sold[b"vary"]) == (b"private, no-store", b"Accept-Encoding")
+    assert sold[b"content-type"] == b"application/json"
+    assert sold.keys() >= dict(BOOK.always).keys()
+
+
+def test_all_that_is_said_of_a_free_answer_by_where_it_comes_from():
+    told = free(answer(), now=NOW + 20.9, hit=False)
+    assert told["cache-control"] == "public, max-age=39, stale-if-error=86400"
+    assert told["cache-status"] == "toolserver; fwd=miss; stored; ttl=39"
+    assert told["last-modified"] == "Fri, 15 Jan 2027 07:59:55 GMT"
+    assert (told["vary"], told["content-type"]) == ("Accept-Encoding", "application/json")
+    assert free(answer(stale=True), hit=False)["cache-status"] == "toolserver; fwd=stale; ttl=60"
+    assert free(answer(stale=True))["cache-status"] == "toolserver; hit; detail=stale; ttl=60"
+    assert free(answer(oldest_at=None))["last-modified"] == "Fri, 15 Jan 2027 08:00:00 GMT"
+
+
+def test_an_answer_that_nobody_keeps_says_that_it_was_made_for_this_call():
+    told = free(answer(keepable=False), hit=False)
+    assert (told["cache-control"], told["cache-status"]) == ("no-store", "toolserver; fwd=bypass")
+    assert not {"etag", "age", "last-modified"} & told.keys()
+    assert free(answer(nothing=True), hit=False)["cache-status"] == "toolserver; fwd=miss; detail=upstream-down"
+
+
+def test_a_hit_and_a_miss_of_the_same_second_are_told_apart():
+    rendered = answer()
+    assert free(rendered, hit=False)["cache-status"] != free(rendered, hit=True)["cache-status"]
+
+
+def test_how_a_payment_ended_is_told_in_both_versions():
+    told = {"success": True, "network": "eip155:8453"}
+    (name, value), (name_1, value_1) = settlement(told), settlement_version_1(told)
+    assert (name, name_1) == (b"payment-response", b"x-payment-response")
+    assert (unheader(value.decode()), unheader(value_1.decode())) == (told, told | {"network": "base"})
+
+
+@pytest.mark.parametrize(
+    ("accept", "chosen"),
+    [
+        (b"GZIP ; q=0.5", "gzip"),
+        (b"br;q=0.5, gzip;q=0.6", "gzip"),
+        (b"br;q=1, gzip;q=1", "br"),
+        (b"gzip;q=0.001", "gzip"),
+        (b"*;q=0.1, br;q=0.2", "br"),
+        (b"*;q=0", None),
+    ],
+)
+def test_weights_decide_and_then_the_order_of_preference(accept, chosen):
+    assert choose_encoding(accept, COMPRESS_FROM) == chosen

@@ -53,3 +53,40 @@ async def test_a_failure_of_ours_is_told_without_its_words(caplog):
     assert (status, problem["error"]) == (500, "internal_error")
     assert "secret" not in str(problem)
     assert "a request failed" in caplog.text
+
+
+async def test_a_body_may_have_a_thousand_bytes():
+    assert MOST_BYTES == 1000
+    assert (await asked(b"{" + b" " * 998 + b"}"))[0] == 200
+
+
+async def test_a_refusal_says_which_methods_are_taken_and_every_answer_how_long_it_is():
+    said = []
+
+    async def receive():
+        return {"type": "http.request", "body": b"{}"}
+
+    async def send(message):
+        said.append(message)
+
+    for method in ("GET", "POST"):
+        await json_post(echo, FACTS)({"method": method, "path": "/x", "headers": []}, receive, send)
+    refused, body, answered, _ = said
+    assert (refused["status"], dict(refused["headers"])[b"allow"]) == (405, b"POST")
+    assert dict(refused["headers"])[b"content-length"] == b"%d" % len(body["body"])
+    assert dict(answered["headers"])[b"content-type"] == b"application/json"
+    assert b"allow" not in dict(answered["headers"])
+
+
+async def test_the_media_type_of_the_body_counts():
+    async def receive():
+        return {"type": "http.request", "body": b"{}"}
+
+    said = []
+
+    async def send(message):
+        said.append(message)
+
+    headers = [(b"content-type", b"text/plain")]
+    await json_post(echo, FACTS)({"method": "POST", "path": "/x", "headers": headers}, receive, send)
+    assert said[0]["status"] == 415

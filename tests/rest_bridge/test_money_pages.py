@@ -1,13 +1,21 @@
 """Which pages a service has by what it keeps accounts of."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
+import pytest
+
+from rest_bridge.asgi import parse_request
 from rest_bridge.money_pages import money_pages
+from tests.calls.parts import RICH
 from tests.catalog.tiny import FACTS, FREE, TINY
+from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Addresses
+from toolserver.errors import InvalidToken, RateLimited
 from toolserver.receipts.memory import MemoryReceiptStore
 from toolserver.receipts.service import ReceiptService
+from toolserver.registry.site_facts import Sales
 
 LEDGER = SimpleNamespace(balance=None)
 NOTHING = SimpleNamespace(evidence=None, x402=None, ledger=LEDGER)
@@ -34,3 +42,25 @@ def test_x402_is_described_where_it_is_taken():
 def test_where_nothing_is_sold_no_page_speaks_of_charges():
     assert paths(FREE, NOTHING) == set()
     assert paths(TINY, NOTHING) == {"/no-charge"}
+
+
+@pytest.mark.parametrize(("sales", "is_drawn"), [(Sales(), True), (Sales(transfer=False), False), (None, False)])
+def test_payments_are_drawn_only_where_credits_are_sold_by_transfer(sales, is_drawn):
+    found = money_pages(TINY, replace(FACTS, sales=sales), ManualClock(0), NOTHING, None, Addresses([]))
+    assert ("/buy/qr.svg" in found) is is_drawn
+
+
+async def test_receipts_are_read_within_the_limit_and_by_tokens_that_the_ledger_knows(tmp_path):
+    async def refuse(token):
+        raise InvalidToken(f"unknown: {token}")
+
+    named = {"clock": ManualClock(0), "base_url": "https://data.example", "service": "data.example"}
+    evidence = ReceiptService(MemoryReceiptStore(), tmp_path, **named)
+    money = SimpleNamespace(evidence=evidence, x402=None, ledger=SimpleNamespace(balance=refuse))
+    limits = PersonalLimits(per_minute=1, monotonic=ManualClock(0).monotonic)
+    read = money_pages(TINY, FACTS, ManualClock(0), money, limits, Addresses([]))["/api/receipt/*"]
+    scope = {"path": "/api/receipt/rcpt_" + "0" * 32, "headers": [(b"authorization", f"Bearer {RICH}".encode())]}
+    with pytest.raises(InvalidToken, match=RICH):
+        await read(scope, parse_request(scope))
+    with pytest.raises(RateLimited):
+        await read(scope, parse_request(scope))

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import jsonschema
@@ -13,6 +14,8 @@ from rest_bridge.documents import documents
 from rest_bridge.openapi import openapi
 from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.requirements import proves
+from toolserver.registry import deprecations
+from toolserver.registry.deprecations import Deprecation
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.registry import Registry, Tier
 from toolserver.registry.response_schema import answer_schema
@@ -266,3 +269,130 @@ def test_urls_are_public_and_lead_to_what_is_there(registry):
     assert found
     assert set(found) <= there
     assert str(Path(__file__).resolve().parents[2]) not in text
+
+
+FREE_HEADERS = [
+    *("Cache-Control", "Age", "ETag", "Last-Modified", "Cache-Status", "RateLimit-Policy", "RateLimit", "X-Request-Id")
+]
+PAID_HEADERS = [
+    *("Cache-Control", "X-Credits-Remaining", "X-Service-Receipt-Id", "X-Service-Receipt", "Content-Digest"),
+    *("Preference-Applied", "X-Request-Id"),
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "named"),
+    [
+        ("/api/sights", "get", FREE_HEADERS),
+        ("/api/pro/deep", "get", PAID_HEADERS),
+        ("/api/payment/balance", "get", ["Cache-Control", "Cache-Status", "X-Request-Id"]),
+        ("/api/payment/buy-credits", "post", ["Cache-Control", "Cache-Status", "X-Request-Id"]),
+        ("/api/pro/subscribe/{id}", "delete", ["Cache-Control", "Cache-Status", "X-Request-Id"]),
+    ],
+)
+def test_an_answer_has_exactly_the_headers_of_its_kind(path, method, named):
+    assert list(DOCUMENT["paths"][path][method]["responses"]["200"]["headers"]) == named
+
+
+def test_an_unchanged_answer_has_the_headers_of_its_freshness_and_a_tool_without_spacing_tells_no_limit():
+    unchanged = DOCUMENT["paths"]["/api/sights"]["get"]["responses"]["304"]
+    assert list(unchanged["headers"]) == [*FREE_HEADERS[:5], "X-Request-Id"]
+    paths = openapi(PROJECT, FACTS)["paths"]
+    for operation in PROJECT:
+        if operation.tier is Tier.FREE:
+            named = paths[operation.path]["get"]["responses"]["200"]["headers"]
+            assert ("RateLimit" in named) == operation.spaced, operation.name
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "named"),
+    [
+        ("/api/digest", "get", ["meta", "If-None-Match"]),
+        ("/api/pro/deep", "get", ["history", "meta", "Idempotency-Key", "Prefer"]),
+        ("/api/payment/balance", "get", []),
+        ("/api/pro/subscribe/{id}", "delete", ["id"]),
+    ],
+)
+def test_a_call_takes_exactly_the_parameters_of_its_kind(path, method, named):
+    described = DOCUMENT["paths"][path][method]
+    assert [followed(each)["name"] for each in described.get("parameters", [])] == named
+    assert "requestBody" not in described
+
+
+def test_what_an_operation_says_of_itself_is_told_whole():
+    described = DOCUMENT["paths"]["/api/pro/deep"]["get"]
+    assert {name: value for name, value in described.items() if name not in ("parameters", "responses")} == {
+        "operationId": "premium_deep",
+        "tags": ["premium"],
+        "summary": "Deep look",
+        "description": "A deep look at a place, window by window, for decisions that depend on it.",
+        "externalDocs": {"url": "https://data.example/t/premium_deep"},
+        "security": [{"bearer": []}],
+        "x-credits": 2,
+        "x-price": "2 credits",
+        "x-cache-ttl": 300,
+        "x-sources": ["Sample.place"],
+        "x-license": "inference-only",
+    }
+    licences = {
+        item[method]["x-license"]
+        for item in DOCUMENT["paths"].values()
+        for method in item
+        if "x-license" in item[method]
+    }
+    assert licences == {"inference-only", "permissive, with the attribution that each source requires", "yours"}
+
+
+def test_a_body_is_required_where_one_of_its_members_is_and_has_only_those_that_are_not_in_the_path():
+    paths, schemas = openapi(PROJECT, FACTS)["paths"], openapi(PROJECT, FACTS)["components"]["schemas"]
+    for operation in PROJECT:
+        body = paths[operation.path][operation.method.lower()].get("requestBody")
+        if body is None:
+            assert f"{operation.name}.arguments" not in schemas
+            continue
+        schema = schemas[f"{operation.name}.arguments"]
+        in_path = set(re.findall(r"{(\w+)}", operation.path))
+        assert set(schema["properties"]) == set(operation.input_schema["properties"]) - in_path
+        required = set(operation.input_schema.get("required", [])) - in_path
+        assert (body["required"], set(schema.get("required", []))) == (bool(required), required)
+
+
+def test_tags_are_those_that_are_used_and_the_service():
+    assert [tag["name"] for tag in DOCUMENT["tags"]] == ["free", "premium", "payment", "account", "service"]
+    assert [tag["name"] for tag in openapi(FREE, FACTS)["tags"]] == ["free", "service"]
+
+
+def test_what_is_announced_to_go_is_deprecated_as_a_whole_only_if_the_whole_goes(monkeypatch):
+    going = (
+        Deprecation("field", "sights.data.best", date(2027, 1, 1), date(2027, 4, 1), "none"),
+        Deprecation("tool", "digest", date(2027, 1, 1), date(2027, 4, 1), "none"),
+    )
+    monkeypatch.setattr(deprecations, "DEPRECATIONS", going)
+    paths = openapi(TINY, FACTS)["paths"]
+    marked = {path for path, item in paths.items() if any(one.get("deprecated") for one in item.values())}
+    assert marked == {"/api/digest"}
+    assert all("deprecated" not in one for item in DOCUMENT["paths"].values() for one in item.values())
+
+
+def test_the_head_of_the_document_says_whose_it_is():
+    info = DOCUMENT["info"]
+    assert (info["title"], info["contact"]) == ("toolserver", {"name": "ops@data.example"})
+    assert info["license"]["url"] == "https://data.example/docs#licence"
+    assert "invented" not in info["description"]
+    assert "contact" not in openapi(TINY, replace(FACTS, contact=None))["info"]
+    assert DOCUMENT["servers"] == [{"url": "https://data.example"}]
+
+
+def test_receipts_are_described_only_where_something_is_sold():
+    about = {path for path in DOCUMENT["paths"] if "receipt" in path or "log" in path.split("/")}
+    assert "/api/receipt/{id}" in about
+    assert not any("receipt" in path for path in openapi(FREE, FACTS)["paths"])
+
+
+def test_an_answer_is_its_frame_and_only_what_it_adds_to_it():
+    schema = DOCUMENT["components"]["schemas"]["sights"]
+    frame, own = schema["allOf"]
+    assert frame == {"$ref": "#/components/schemas/FreeAnswer"}
+    assert own["required"] == ["data"]
+    assert "source" not in own["properties"]
+    assert "allOf" not in DOCUMENT["components"]["schemas"]["payment_balance"]

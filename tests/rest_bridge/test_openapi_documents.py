@@ -90,3 +90,53 @@ def test_mcp_is_posted_with_or_without_a_token_and_has_no_event_stream():
     assert [post["responses"][status] for status in ("413", "415")] == [failure(413), failure(415)]
     assert get["responses"]["405"]["headers"] == {"Allow": {"$ref": "#/components/headers/Allow"}}
     assert "head" not in DESCRIBED["/api/mcp"]
+
+
+def test_only_the_tool_definitions_and_mcp_take_parameters_and_only_readiness_can_be_refused():
+    taking = {path for path, item in DESCRIBED.items() if any("parameters" in one for one in item.values())}
+    assert taking == {"/api/llm-tools", "/api/mcp", "/problems/{code}"}
+    statuses = {path: set(item["get"]["responses"]) for path, item in DESCRIBED.items()}
+    assert {path for path, found in statuses.items() if "400" in found} == {"/api/llm-tools"}
+    assert {path for path, found in statuses.items() if "503" in found} == {"/readyz"}
+    assert all("500" in found for path, found in statuses.items() if path != "/api/mcp")
+
+
+def test_a_body_in_json_has_the_members_that_it_must_have():
+    required = {}
+    for path in ("/api/llm-tools", "/live.json", "/status.json"):
+        schema = DESCRIBED[path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        assert set(schema["required"]) <= set(schema["properties"])
+        required[path] = " ".join(schema["required"])
+    assert required == {
+        "/api/llm-tools": "source generated_at docs auth count base_url calling routes",
+        "/live.json": "generated_at values",
+        "/status.json": "generated_at status checks service ledger chain counts sources changes",
+    }
+
+
+def test_the_definitions_in_every_layout_are_lists_and_the_routes_stand_by_name():
+    schema = DESCRIBED["/api/llm-tools"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    lists = {name for name, member in schema["properties"].items() if member["type"] == "array"}
+    assert lists == {"raw", "openai", "anthropic", "openai_responses", "gemini", "bedrock"}
+    route = schema["properties"]["routes"]["additionalProperties"]
+    assert route["required"] == ["method", "path", "auth", "arguments"] == list(route["properties"])
+
+
+def test_names_of_tools_are_separated_by_commas():
+    for path, method in (("/api/llm-tools", "get"), ("/api/mcp", "post")):
+        (tools,) = (each for each in DESCRIBED[path][method]["parameters"] if each["name"] == "tools")
+        assert (tools["style"], tools["explode"], tools["in"]) == ("form", False, "query")
+
+
+def test_the_choices_of_mcp_have_their_defaults_and_its_body_is_required():
+    post = DESCRIBED["/api/mcp"]["post"]
+    schemas = {each["name"]: each["schema"] for each in post["parameters"]}
+    assert {name: schema["default"] for name, schema in schemas.items() if "default" in schema} == {
+        "toolset": "core",
+        "output_schema": "on",
+        "meta": "full",
+    }
+    assert post["requestBody"]["required"] is True
+    request = post["requestBody"]["content"]["application/json"]["schema"]
+    assert request["required"] == ["jsonrpc", "method"]
+    assert post["responses"]["200"]["content"]["application/json"]["schema"]["required"] == ["jsonrpc", "id"]

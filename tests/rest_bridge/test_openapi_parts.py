@@ -73,7 +73,7 @@ def test_a_head_request_is_the_get_without_a_body_and_with_an_id_of_its_own():
 
     assert head(get) == {
         "operationId": "sights_head",
-        "summary": "Sights: the headers only",
+        "summary": "Sights: headers only",
         "tags": ["free"],
         "security": [],
         "parameters": [{"name": "lat"}],
@@ -107,3 +107,43 @@ def test_signing_in_is_described_only_where_hosts_can():
     server = describe_server(FACTS)
     assert flow["authorizationUrl"] == server["authorization_endpoint"]
     assert flow["tokenUrl"] == flow["refreshUrl"] == server["token_endpoint"]
+
+
+def test_a_bearer_is_the_way_to_pay_and_the_shapes_of_ids_are_told():
+    assert COMPONENTS["securitySchemes"]["bearer"] == {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "svc_live_<64 hex>",
+    }
+    key = COMPONENTS["parameters"]["Idempotency-Key"]
+    assert key["schema"] == {"type": "string", "minLength": 1, "maxLength": 255}
+    assert COMPONENTS["parameters"]["meta"]["schema"] == {
+        "type": "string",
+        "enum": ["full", "short"],
+        "default": "full",
+    }
+
+
+def test_every_failure_but_the_402_has_the_body_of_a_problem():
+    for status in FAILURES:
+        response = COMPONENTS["responses"][failure(status)["$ref"].rsplit("/", 1)[1]]
+        schema = response["content"]["application/problem+json"]["schema"]["$ref"].rsplit("/", 1)[1]
+        assert schema == ("PremiumPaymentRequired" if status == 402 else "Problem")
+    assert COMPONENTS["schemas"]["Problem"]["required"] == ["type", "title", "status", "detail", "error", "request_id"]
+    named = {error for error, problem in PROBLEMS.items() if problem.status != 402}
+    assert set(COMPONENTS["schemas"]["Problem"]["properties"]["error"]["enum"]) == named
+    assert COMPONENTS["schemas"]["PremiumPaymentRequired"]["required"] == ["error", "signup", "pricing"]
+
+
+def test_a_failure_in_conflict_says_when_to_try_again():
+    assert list(COMPONENTS["responses"]["Conflict"]["headers"]) == ["X-Request-Id", "Retry-After"]
+
+
+def test_a_reference_without_a_prefix_leads_to_the_name_itself_and_a_value_stays():
+    assert anchor_schema({"$ref": "#/$defs/Own", "a": 1}) == {"$ref": "#/components/schemas/Own", "a": 1}
+    assert anchor_schema({"properties": {"$ref": {"type": "string"}}}) == {"properties": {"$ref": {"type": "string"}}}
+
+
+def test_a_get_without_parameters_has_a_head_without_any():
+    get = {"operationId": "x", "summary": "X", "responses": {"200": {"description": "ok"}}}
+    assert head(get) == {"operationId": "x_head", "summary": "X: headers only", "responses": get["responses"]}

@@ -43,3 +43,28 @@ async def test_what_is_sent_is_what_is_described(asked):
         assert sent is None or re.search(parameter["schema"]["pattern"], sent)
     described = {parameter["name"].lower() for parameter in DELIVERY["parameters"]}
     assert {name for name in request.headers if name.startswith(("x-service-", "webhook-"))} <= described
+
+
+def test_every_delivery_has_a_body_and_the_headers_that_prove_it():
+    assert DELIVERY["requestBody"]["required"] is True
+    assert SCHEMA["required"] == ["subscription_id", "endpoint", "delivered_at", "data"]
+    assert {parameter["name"]: parameter["required"] for parameter in DELIVERY["parameters"]} == {
+        "X-Service-Signature": True,
+        "X-Service-Timestamp": True,
+        "X-Service-Subscription": True,
+        "webhook-id": True,
+        "webhook-timestamp": True,
+        "webhook-signature": True,
+        "X-Service-Signature-Previous": False,
+        "X-Service-Receipt-Id": False,
+    }
+    assert {(parameter["in"], parameter["schema"]["type"]) for parameter in DELIVERY["parameters"]} == {
+        ("header", "string")
+    }
+
+
+def test_a_delivery_needs_no_sign_in_and_a_test_is_marked_as_one():
+    assert (DELIVERY["security"], DELIVERY["responses"].keys()) == ([], {"2XX", "410", "default"})
+    assert SCHEMA["properties"]["test"]["const"] is True
+    assert SCHEMA["properties"]["condition"]["required"] == ["name", "state", "old", "new"]
+    assert SCHEMA["properties"]["condition"]["properties"]["state"]["enum"] == ["fired", "cleared", "no_data"]

@@ -76,3 +76,72 @@ async def test_nothing_else_is_here(path):
     found = await ask(path)
     assert found.status_code == 404
     assert "/metrics" in found.text
+
+
+async def test_what_is_asked_for_by_head_has_no_body_and_an_answer_to_get_has_its_length():
+    plain = {"accept-encoding": "identity"}
+    page, head = await ask(**plain), await ask(method="HEAD", **plain)
+    assert int(page.headers["content-length"]) == len(page.content) > 1000
+    assert head.headers["content-length"] == page.headers["content-length"]
+    again = await ask(**plain, **{"if-none-match": page.headers["etag"]})
+    assert again.status_code == 304
+    assert "content-length" not in again.headers
+    assert again.headers["cache-control"] == "no-store"
+
+
+async def test_every_answer_forbids_guessing_its_type_and_telling_where_one_came_from():
+    for found in (await ask(), await ask("/none"), await ask(method="POST")):
+        assert (found.headers["x-content-type-options"], found.headers["referrer-policy"]) == ("nosniff", "no-referrer")
+    refused = await ask(method="POST")
+    assert (refused.headers["content-type"], refused.headers["cache-control"]) == (
+        *("text/plain; charset=utf-8", "no-store"),
+    )
+    assert refused.text == "This page is read-only.\n"
+
+
+async def test_a_file_is_kept_for_a_year_also_here():
+    style = await ask(static_path("css/style.css"))
+    assert style.headers["cache-control"] == "public, max-age=31536000, immutable"
+
+
+async def test_a_report_is_the_same_for_some_seconds():
+    clock, read = ManualClock(START), []
+
+    async def report():
+        read.append(1)
+        return report_of(TINY)
+
+    app = OperatorsFace(FACTS, report, clock, bound_to="127.0.0.1", is_private=True)
+    for seconds in (0, 4.9, 0.1):
+        clock.advance(seconds)
+        await ask("/operators.json", app=app)
+    assert len(read) == 2
+
+
+@pytest.mark.parametrize("name", ["http://LOCALHOST:9464", "http://localhost"])
+async def test_the_case_of_a_name_does_not_matter(name):
+    assert (await ask(base_url=name)).status_code == 200
+
+
+async def test_without_a_name_nothing_is_answered():
+    said = []
+
+    async def send(message):
+        said.append(message)
+
+    await face()({"path": "/", "method": "GET", "headers": [], "query_string": b""}, None, send)
+    assert said[0]["status"] == 421
+
+
+async def test_no_byte_of_a_body_is_sent_where_only_the_headers_were_asked_for():
+    sent = {}
+    for method in ("GET", "HEAD"):
+        messages = []
+
+        async def send(message, messages=messages):
+            messages.append(message)
+
+        headers = [(b"host", b"localhost")]
+        await face()({"path": "/", "method": method, "headers": headers, "query_string": b""}, None, send)
+        sent[method] = messages[1]["body"]
+    assert (len(sent["GET"]) > 1000, sent["HEAD"]) == (True, b"")

@@ -1,11 +1,14 @@
 """The pages of error codes, which the `type` of every problem leads to."""
 
+import json
 from urllib.parse import urlsplit
 
-from tests.catalog.tiny import FACTS, TINY
+from rest_bridge.problems import problem_page, problems_page
+from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.requirements import proves
 from tests.rest_bridge.made import html_pages
-from toolserver.registry.error_codes import PROBLEMS, body
+from tests.rest_bridge.markup import Page
+from toolserver.registry.error_codes import PROBLEMS, body, concerns_payment, example
 
 
 @proves("errors.type")
@@ -17,3 +20,26 @@ def test_every_problem_has_a_page_that_its_type_leads_to():
         assert code in page.text
         told = body(code, "why", facts=FACTS, request_id="r1")
         assert urlsplit(told.get("type", f"/problems/{code}")).path == f"/problems/{code}"
+
+
+def test_codes_about_payment_are_listed_only_where_something_is_sold():
+    def listed(registry):
+        links = Page(problems_page(registry, FACTS).body).links
+        return [link.removeprefix("/problems/") for link in links if link.startswith("/problems/")]
+
+    assert listed(TINY) == list(PROBLEMS)
+    assert listed(FREE) == [code for code, problem in PROBLEMS.items() if not concerns_payment(problem)]
+    assert 5 < len(listed(FREE)) < len(listed(TINY)) - 5
+
+
+def test_the_page_of_a_code_shows_the_body_as_it_would_be_sent_and_what_to_do():
+    problem = PROBLEMS["rate_limited"]
+    page = Page(problem_page(TINY, FACTS, problem).body)
+    shown = json.loads(page.text[page.text.index("{\n") : page.text.index("\n}") + 2])
+    assert shown == example(problem, facts=FACTS, request_id="…")
+    assert '\n  "request_id": "…"' in page.text
+    assert problem.advice.replace("`", "") in page.text
+    for found in (page, Page(problems_page(TINY, FACTS).body)):
+        assert (
+            "On MCP, the same JSON is the text of a tool result with isError, and the HTTP status is 200." in found.text
+        )

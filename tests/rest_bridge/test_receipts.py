@@ -198,7 +198,87 @@ async def test_the_tag_of_the_keys_changes_with_their_bytes(shop):
 
 
 async def test_an_hour_that_no_calendar_has_is_not_found_and_another_text_is_refused(shop):
-    with pytest.raises(NotFound, match="no such hour"):
+    with pytest.raises(NotFound, match="does not exist in the calendar"):
         await shop.get(LOG_PATH + "/bucket", f"hour=2027-13-15T08:00:00Z&key={'0' * 64}")
     with pytest.raises(InvalidArguments):
         await shop.get(LOG_PATH + "/bucket", f"hour=yesterday&key={'0' * 64}")
+
+
+@pytest.mark.parametrize(
+    ("query", "wrong"),
+    [
+        ("hour=2027-01-15T08:00:00Z", "key"),
+        ("hour=2027-01-15T08:00:00Z&key=" + "0" * 63, "key"),
+        (f"hour=2027-01-15T08:00:00Z&key={'0' * 64}&receipt=x", "receipt"),
+        (f"key={'0' * 64}", "hour"),
+    ],
+)
+async def test_a_bucket_is_asked_for_by_hour_and_hashes(shop, query, wrong):
+    with pytest.raises(InvalidArguments) as refused:
+        await shop.get(LOG_PATH + "/bucket", query)
+    assert [error["loc"] for error in refused.value.extra["errors"]] == [wrong]
+    assert str(refused.value).startswith(f"{wrong}: must be ")
+
+
+async def test_a_bucket_of_an_hour_that_is_not_over_says_when_to_ask_again_and_one_that_never_was_does_not(shop):
+    with pytest.raises(NotFound, match="not in the log yet") as early:
+        await shop.get(LOG_PATH + "/bucket", f"hour=2027-01-15T09:00:00Z&key={'0' * 64}")
+    assert 3500 < int(early.value.headers["Retry-After"]) < 3700
+    with pytest.raises(NotFound, match="no such bucket") as never:
+        await shop.get(LOG_PATH + "/bucket", f"hour=2027-01-15T08:00:00Z&key={'0' * 64}")
+    assert never.value.headers == {}
+
+
+async def test_buckets_count_with_receipts_and_proofs_of_states_do_not(tmp_path):
+    shop = await Shop(tmp_path, limits=PersonalLimits(per_minute=1, monotonic=lambda: 0.0)).open()
+    for _ in range(2):
+        await shop.get(LOG_PATH + "/inclusion", "index=0&size=2")
+        await shop.get(LOG_PATH + "/consistency", "first=1&second=2")
+        await shop.get(LOG_PATH + "/tile/0/000.p/2")
+    with pytest.raises(InvalidArguments):
+        await shop.get(LOG_PATH + "/bucket", "hour=x")
+    with pytest.raises(RateLimited):
+        await shop.get(LOG_PATH + "/bucket", f"hour=2027-01-15T08:00:00Z&key={'0' * 64}")
+
+
+async def test_a_number_of_a_proof_has_sixteen_digits_at_most(shop):
+    with pytest.raises(NotFound):
+        await shop.get(LOG_PATH + "/inclusion", f"index=0&size={10**16 - 1}")
+    with pytest.raises(InvalidArguments) as refused:
+        await shop.get(LOG_PATH + "/inclusion", f"index=0&size={10**16}")
+    assert refused.value.extra["errors"] == [{"loc": "size", "msg": "must be a whole number", "type": "value_error"}]
+
+
+async def test_a_client_without_an_address_is_counted_too(tmp_path):
+    shop = await Shop(tmp_path, limits=PersonalLimits(per_minute=1, monotonic=lambda: 0.0)).open()
+    scope = {"path": VERIFY, "query_string": f"id={shop.id}".encode(), "headers": [], "client": None}
+    await shop.pages[VERIFY](scope, parse_request(scope))
+    with pytest.raises(RateLimited):
+        await shop.pages[VERIFY](scope, parse_request(scope))
+
+
+async def test_what_is_sent_is_json_without_spaces(shop):
+    for path in (KEY_SET, KEY):
+        reply = await shop.get(path)
+        assert header(reply, "content-type") == "application/json"
+        assert reply.body == json.dumps(json.loads(reply.body), separators=(",", ":"), ensure_ascii=False).encode()
+
+
+async def test_with_a_token_that_the_ledger_knows_a_receipt_of_another_is_not_found(tmp_path):
+    checked = []
+
+    async def know(token):
+        checked.append(token)
+
+    shop = await Shop(tmp_path, check_token=know).open()
+    with pytest.raises(NotFound):
+        await shop.get(RECEIPT + shop.id, authorization=f"Bearer {POOR}")
+    await shop.get(RECEIPT + shop.id, authorization=f"Bearer {RICH}")
+    assert checked == [POOR]
+
+
+async def test_a_receipt_is_written_in_its_own_letters(shop):
+    sale = Sale(_call(9), token_hash(RICH).hex(), "/api/pro/é", "GET /api/pro/é", 2, 2, 96, body=Body("ab" * 32, 2))
+    number, _ = await shop.evidence.sign(sale)
+    reply = await shop.get(RECEIPT + number, authorization=f"Bearer {RICH}")
+    assert '"/api/pro/é"' in reply.body.decode()

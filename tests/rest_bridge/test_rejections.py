@@ -8,6 +8,8 @@ from rest_bridge.rejections import RejectionWriter
 from tests.catalog.tiny import FACTS, TINY
 from tests.rest_bridge.markup import Page
 from toolserver.errors import MissingToken, NotFound
+from toolserver.x402.headers import REQUIRED
+from toolserver.x402.headers import header as offer
 
 WRITER = RejectionWriter(TINY, FACTS)
 BROWSER = b"text/html,application/xhtml+xml,*/*;q=0.8"
@@ -62,3 +64,21 @@ def test_what_was_asked_for_never_becomes_markup():
     body, _ = written(error)
     assert b"<script>alert" not in body
     assert b"<b>" not in body
+
+
+def test_an_offer_that_comes_with_a_refusal_is_also_in_its_body_for_clients_of_version_1():
+    offered = {"scheme": "exact", "network": "eip155:8453", "amount": "40000", "payTo": "0x1", "asset": "0x2"}
+    required = {
+        "resource": {"url": "https://data.example/api/pro/deep", "description": "d", "mimeType": "application/json"},
+        "accepts": [offered | {"maxTimeoutSeconds": 60, "extra": {}}],
+    }
+    error = MissingToken("A token is needed.", headers={REQUIRED: offer(required)})
+    told = json.loads(written(error)[0])
+    assert (told["x402Version"], told["accepts"][0]["maxAmountRequired"]) == (1, "40000")
+    assert "x402Version" not in json.loads(written(MissingToken("A token is needed."))[0])
+
+
+def test_a_payment_failure_is_json_even_for_a_browser():
+    body, headers = written(MissingToken("A token is needed."))
+    assert headers == {b"content-type": b"application/problem+json"}
+    assert json.loads(body)["request_id"] == "req_1"

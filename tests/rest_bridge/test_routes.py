@@ -1,5 +1,7 @@
 """What stands at which path: operations before pages, pages before what stands above them."""
 
+from dataclasses import replace
+
 import pytest
 
 from rest_bridge.routes import RouteTable
@@ -77,3 +79,23 @@ def test_paths_of_every_kind_are_suggested_for_a_wrong_one():
     assert "/api/mcp" in ROUTES.similar("/api/mpc")
     assert "/docs" in ROUTES.similar("/dcs")
     assert ROUTES.similar("/zzzzzzzzzzzzzzz" * 50) == []
+
+
+def test_what_stands_below_a_page_is_no_path_that_could_be_suggested():
+    assert not any("*" in near for path in ("/docs/x", "/api/x", "/docs/*") for near in ROUTES.similar(path))
+    assert ROUTES.page("/docs/*") is under
+
+
+def test_a_path_with_operations_of_two_methods_answers_both():
+    get, delete = TINY["digest"], TINY["webhook_unsubscribe"]
+    routes = RouteTable([replace(get, path="/api/x"), replace(delete, path="/api/x")], {}, {})
+    assert routes.methods("/api/x") == ["GET", "HEAD", "DELETE", "OPTIONS"]
+    assert (routes.operation("/api/x", "HEAD").name, routes.operation("/api/x", "DELETE").name) == (
+        *("digest", "webhook_unsubscribe"),
+    )
+
+
+def test_an_operation_at_the_path_of_a_page_leaves_the_page_where_it_is():
+    routes = RouteTable(TINY, {"/api/digest": page, "/api/*": under}, {})
+    assert routes.page("/api/digest") is page
+    assert routes.methods("/api/digest") == ["GET", "HEAD", "OPTIONS"]

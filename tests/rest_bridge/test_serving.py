@@ -130,3 +130,56 @@ async def test_a_fresh_document_is_never_stored():
     reply = await ask(fresh(make))
     assert (reply.status, header(reply, b"cache-control")) == (503, b"no-store")
     assert header(reply, b"etag") is None
+
+
+async def test_a_document_may_be_kept_for_five_minutes_and_says_what_it_is():
+    reply = await ask(lazy(lambda: LONG))
+    tag = header(reply, b"etag")
+    assert reply.headers == [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"cache-control", b"public, max-age=300"),
+        (b"etag", tag),
+        (b"vary", b"Accept-Encoding"),
+    ]
+    assert len(tag) == 34
+
+
+async def test_each_form_of_a_page_and_each_document_by_query_is_made_once():
+    made = []
+
+    def make(name):
+        return lambda *given: made.append(name) or Document(name.encode(), "text/plain")
+
+    either, queried = negotiate(make("page"), make("other"), "text/markdown"), by_query(make("query"))
+    for _ in range(2):
+        await ask(either)
+        await ask(either, accept="text/markdown")
+        await ask(queried, b"a=1&b=2")
+        await ask(queried, b"b=2&a=1")
+    assert made == ["page", "other", "query"]
+
+
+async def test_documents_by_query_are_kept_for_sixty_four_choices():
+    made = []
+
+    def make(given):
+        made.append(given["n"])
+        return Document(b"x", "text/plain")
+
+    handler = by_query(make)
+    for n in (*range(65), 0, 63, 64):
+        await ask(handler, b"n=%d" % n)
+    assert made[65:] == ["64"]
+
+
+async def test_a_compressed_form_is_made_once():
+    handler = lazy(lambda: LONG)
+    first, again = [await ask(handler, accept_encoding="br") for _ in range(2)]
+    assert first.body is again.body
+
+
+async def test_what_is_read_by_name_may_be_kept_for_seconds_and_a_brief_one_as_long_as_it_says():
+    handler = brief_under("/t/", lambda name: b"{}")
+    scope = {"headers": [], "query_string": b"", "path": "/t/sights.json"}
+    assert header(await handler(scope, parse_request(scope)), b"cache-control") == b"public, max-age=5"
+    assert header(await ask(brief(lambda: LONG, max_age_s=9)), b"cache-control") == b"public, max-age=9"

@@ -138,3 +138,27 @@ async def test_a_document_that_only_writing_brings_up_is_found_by_its_path():
     assert (await handler(scope, parse_request(scope))).body == b"page"
     with pytest.raises(NotFound):
         await handler({**scope, "path": "/docs/none"}, parse_request(scope))
+
+
+async def test_a_document_is_served_from_its_first_reading_on():
+    found, written = handlers(TINY)
+    first = await ask(found["/docs"])
+    again = await ask(found["/docs"], **{"if-none-match": dict(first.headers)[b"etag"].decode()})
+    assert (again.status, written) == (304, [TINY])
+
+
+async def test_live_values_and_kept_answers_are_read_for_every_request():
+    found, written = handlers(TINY)
+    reply = await ask(found["/live.json"])
+    assert (reply.body, dict(reply.headers)[b"cache-control"]) == (b"{}", b"public, max-age=5")
+    scope = {"headers": [], "query_string": b"", "path": "/t/sights.json"}
+    assert (await found["/t/*"](scope, parse_request(scope))).body == b'{"answer":1}'
+    assert written == []
+
+
+async def test_without_any_check_a_service_is_ready():
+    async def ready():
+        return {}
+
+    found, _ = handlers(TINY, ready=ready)
+    assert (await ask(found["/readyz"])).body == b'{"ready":true,"checks":{},"degraded":[]}'

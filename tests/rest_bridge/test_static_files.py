@@ -4,9 +4,11 @@ import re
 
 import pytest
 
+from rest_bridge import static_files
 from rest_bridge.asgi import parse_request
 from rest_bridge.static_files import PREFIX, read_static_files, static_handler, static_path
 from toolserver.errors import NotFound
+from toolserver.registry.site_facts import Document
 
 STYLE = "css/style.css"
 
@@ -60,3 +62,42 @@ def test_modules_import_what_is_there_and_nothing_from_elsewhere():
 def test_files_are_small():
     for name, document in read_static_files().items():
         assert len(document.body) < (300_000 if name.endswith(".png") else 200_000), name
+
+
+def test_the_version_changes_with_every_byte_and_every_name(monkeypatch):
+    def version(**given):
+        found = {name: Document(body, "text/css") for name, body in given.items()}
+        monkeypatch.setattr(static_files, "read_static_files", lambda: found)
+        return static_files._digest.__wrapped__()
+
+    versions = [version(a=b"x"), version(a=b"y"), version(b=b"x"), version(a=b"x", b=b""), version(a=b"xx")]
+    assert len(set(versions)) == len(versions)
+    assert version(a=b"x") == versions[0]
+
+
+async def test_a_client_that_has_a_file_is_not_sent_it_again():
+    first, headers = await ask(static_path(STYLE))
+    again, _ = await ask(static_path(STYLE), if_none_match=headers[b"etag"].decode())
+    assert (first.status, again.status, again.body) == (200, 304, b"")
+
+
+def test_every_kind_of_file_has_its_media_type():
+    kinds = {name.rsplit(".", 1)[-1]: document.content_type for name, document in read_static_files().items()}
+    assert (
+        kinds.items()
+        <= {
+            "css": "text/css; charset=utf-8",
+            "js": "text/javascript; charset=utf-8",
+            "json": "application/json",
+            "png": "image/png",
+            "svg": "image/svg+xml",
+            "txt": "text/plain; charset=utf-8",
+        }.items()
+    )
+
+
+async def test_a_compressed_form_is_made_once():
+    handler = static_handler()
+    scope = {"path": static_path(STYLE), "headers": [(b"accept-encoding", b"gzip")], "query_string": b""}
+    first, again = [await handler(scope, parse_request(scope)) for _ in range(2)]
+    assert first.body is again.body

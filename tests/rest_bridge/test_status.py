@@ -2,6 +2,7 @@
 
 import json
 
+import anyio
 import pytest
 
 from rest_bridge.asgi import parse_request
@@ -47,3 +48,20 @@ async def test_many_readers_within_some_seconds_cost_one_reading():
     first = [json.loads((await reading.get("/status.json")).body)["asked"] for _ in range(20)]
     reading.clock.advance(KEEP_S)
     assert [*first, json.loads((await reading.get("/status.json")).body)["asked"]] == [1] * 20 + [2]
+
+
+async def test_a_reading_is_kept_for_five_seconds_and_no_longer():
+    assert KEEP_S == 5
+    reading = Reading()
+    for seconds in (0, 4.9, 0.1, 4.9, 0.1):
+        reading.clock.advance(seconds)
+        await reading.get("/status.json")
+    assert reading.asked == 3
+
+
+async def test_those_who_ask_at_once_wait_for_one_reading():
+    reading = Reading()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(reading.get, "/status.json")
+    assert reading.asked == 1

@@ -1,6 +1,7 @@
 """The Atom feed of changes, read by the parser that reads other people's feeds."""
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 from rest_bridge.status_feed import write_feed
 from tests.catalog.tiny import FACTS, TINY
@@ -40,3 +41,24 @@ def test_names_are_escaped():
     entry = feed(CHANGE | {"source": 'A<b>"&'}).find(f"{ATOM}entry")
     assert entry.findtext(f"{ATOM}title") == 'A<b>"& is down'
     assert entry.find(f"{ATOM}link").get("href") == "https://data.example/status#A%3Cb%3E%22%26"
+
+
+def test_a_feed_leads_to_itself_to_the_page_and_from_each_entry_to_its_source():
+    found = feed(CHANGE)
+    assert {link.get("rel"): link.get("href") for link in found.findall(f"{ATOM}link")} == {
+        "self": "https://data.example/status.atom",
+        "alternate": "https://data.example/status",
+    }
+    assert found.find(f"{ATOM}entry/{ATOM}link").get("href") == "https://data.example/status#Sample.place"
+    assert found.findtext(f"{ATOM}title") == "toolserver: changes of sources"
+
+
+def test_an_entry_says_what_happened():
+    back, down = (entry.findtext(f"{ATOM}summary") for entry in feed(BACK, CHANGE).findall(f"{ATOM}entry"))
+    assert back == "The source answers again."
+    assert down.startswith("Three exchanges in a row failed; the last error was: timeout. Tools answer from other")
+
+
+def test_an_address_without_a_host_is_named_by_the_service():
+    body = write_feed(replace(FACTS, base_url=""), status_of(TINY, changes=[CHANGE])).body
+    assert b"<id>tag:toolserver,2027-01-15:/status/Sample.place/down/07:00:00Z</id>" in body

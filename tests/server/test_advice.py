@@ -73,5 +73,5 @@ def test_backups_on_the_disk_of_the_data_are_told(tmp_path):
 
 def test_the_verdict_counts_what_needs_a_person():
     told = [Advice("a", True, "A."), Advice("b", False, "B.")]
-    assert describe_verdict(told) == "verdict: 1 of 2 findings need a person"
+    assert describe_verdict(told) == "verdict: 1 of 2 findings need attention"
     assert describe_verdict(told[1:]) == "verdict: well, with some advice"

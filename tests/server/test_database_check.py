@@ -65,7 +65,7 @@ async def test_copies_that_are_the_same_have_no_differences(path, tmp_path):
     [
         (
             "UPDATE reservation SET state = 'reversed', reason = 'x' WHERE call_id = 'c1'",
-            "reservation: 2 rows, and not",
+            "reservation: 2 rows, but with different contents",
         ),
         ("INSERT INTO account VALUES(77, 'token', 5, 0, 0)", "account: 4 rows and 5"),
         ("INSERT INTO account VALUES(77, 'token', 5, 0, 0)", "sums of accounts"),

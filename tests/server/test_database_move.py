@@ -79,7 +79,7 @@ async def test_what_was_sold_is_sold_on_from_the_server_and_nowhere_else(folder)
     marks = await anyio.to_thread.run_sync(SharedMarks(folder / "another", terms_of(folder)).read_all)
     assert marks["address"] == 64
     assert "rows" not in marks
-    with pytest.raises(MoveRefused, match=r"was moved to .* already"):
+    with pytest.raises(MoveRefused, match="was already moved to "):
         await move(folder)
 
 
@@ -166,7 +166,8 @@ async def test_a_copy_that_differs_is_not_served_and_the_file_stays(folder, monk
 
     monkeypatch.setattr(MoveTarget, "set_counters", rewrite)
     with pytest.raises(
-        MoveRefused, match="the copy is not the ledger, and is not served: token: 1 rows, and not the same"
+        MoveRefused,
+        match="the copy differs from the ledger and is not served: token: 1 rows, but with different contents",
     ):
         await move(folder)
     assert (folder / "data" / FILE).exists()
@@ -210,7 +211,7 @@ def test_a_folder_without_a_ledger_has_nothing_to_move(tmp_path):
 
 def test_a_ledger_that_was_moved_is_not_moved_again(tmp_path):
     write_move(tmp_path, MoveMark.begin(NOWHERE.url).complete())
-    with pytest.raises(MoveRefused, match=r"was moved to postgresql://127\.0\.0\.1:9/none already"):
+    with pytest.raises(MoveRefused, match=r"was already moved to postgresql://127\.0\.0\.1:9/none"):
         move_database(tmp_path, NOWHERE)
     with pytest.raises(MoveRefused, match="is served from there"):
         cancel_move(tmp_path)

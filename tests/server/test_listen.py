@@ -77,7 +77,7 @@ def test_a_port_in_use_ends_the_program_with_a_sentence():
         with pytest.raises(SystemExit) as ended:
             bind_socket("127.0.0.1", port)
     assert (
-        str(ended.value) == f"cannot listen on 127.0.0.1, port {port}: address already in use; port 0 picks a free one"
+        str(ended.value) == f"cannot listen on 127.0.0.1, port {port}: address already in use; port 0 picks a free port"
     )
 
 
@@ -146,7 +146,7 @@ async def test_an_app_that_ends_by_itself_ends_the_program(caplog):
         await send({"type": "lifespan.startup.complete"})
 
     sock = bind_socket("127.0.0.1", 0)
-    with anyio.fail_after(30), pytest.raises(SystemExit, match="the service ended by itself"):
+    with anyio.fail_after(30), pytest.raises(SystemExit, match="the service ended unexpectedly"):
         await serve(dies, sock, Settings(), stop=anyio.Event())
 
 

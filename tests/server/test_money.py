@@ -37,7 +37,7 @@ async def test_simulated_and_real_money_never_share_a_directory(tmp_path, simula
     await opened(own)
     before = (tmp_path / FILE).read_bytes()
 
-    with pytest.raises(OtherWorld, match="data directory of its own"):
+    with pytest.raises(OtherWorld, match="its own data directory"):
         await opened(other)
 
     assert (tmp_path / FILE).read_bytes() == before
@@ -105,7 +105,7 @@ async def test_a_directory_that_others_can_read_is_closed_at_the_start(tmp_path,
     await opened(settings)
 
     assert [path.stat().st_mode & 0o077 for path in open_to_others] == [0] * 4
-    assert len([record for record in caplog.records if "no longer can" in record.message]) == 4
+    assert len([record for record in caplog.records if "removed other users' access" in record.message]) == 4
 
 
 def test_one_that_cannot_be_closed_is_refused(tmp_path, monkeypatch):

@@ -47,7 +47,12 @@ def test_a_draft_is_begun_anew(archive):
     assert len(list(read_lines(archive))) == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"text", gzip.compress(b"{}\n")[:-9], gzip.compress(b"{}\n{\n")])
+# What gzip writes holds the second in which it was written, so these have names of their own.
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"text", gzip.compress(b"{}\n")[:-9], gzip.compress(b"{}\n{\n")],
+    ids=["empty", "text", "cut short", "half a line"],
+)
 def test_what_is_not_whole_is_refused(tmp_path, content):
     path = tmp_path / "part"
     path.write_bytes(content)

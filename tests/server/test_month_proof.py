@@ -84,21 +84,21 @@ def test_any_change_of_a_row_is_not_what_was_signed(archive):
     lines, prove = archive
     place = rows_of(lines, "receipt")[0]
     lines[place][6] += 1
-    assert prove(lines) == ["receipt: the rows are not those that were signed"]
+    assert prove(lines) == ["receipt: the rows differ from those that were signed"]
 
 
 @pytest.mark.parametrize(
     ("table", "row", "column", "value", "problem"),
     [
-        ("transfer", 1, 4, 6, "what was set aside|owed|make"),
-        ("transfer", 1, 1, "void", "the closing balance is"),
-        ("reservation", 0, 3, "voided", "its transfers do not say that it is voided"),
-        ("reservation", 0, 2, 1, "its transfers do not say"),
-        ("receipt", 0, 3, "e30", "its signature is not good"),
+        ("transfer", 1, 4, 6, "does not match its reservation|owed|add up"),
+        ("transfer", 1, 1, "void", "closing balance is"),
+        ("reservation", 0, 3, "voided", "its transfers do not match its state, voided"),
+        ("reservation", 0, 2, 1, "its transfers do not match its state"),
+        ("receipt", 0, 3, "e30", "its signature is invalid"),
         ("receipt", 0, 1, "rcpt_" + "0" * 32, "names another receipt"),
         ("receipt", 0, 4, "other", "is not in the key set"),
-        ("uncharged_call", 0, 5, 1, "not in the log as they were booked"),
-        ("closing", 0, 3, 1, "the closing balance is"),
+        ("uncharged_call", 0, 5, 1, "not in the log as booked"),
+        ("closing", 0, 3, 1, "closing balance is"),
     ],
 )
 def test_what_an_operator_with_the_key_makes_up_does_not_add_up(archive, table, row, column, value, problem):
@@ -113,7 +113,7 @@ def test_what_settles_a_call_moves_what_was_set_aside(archive):
     lines, prove = archive
     (void,) = [place for place in rows_of(lines, "transfer") if lines[place][1] == "void"]
     lines[void][4] += 1
-    assert f"transfer {lines[void][0]} moves something else than what was set aside" in prove(lines, sign=True)
+    assert f"transfer {lines[void][0]} does not match its reservation" in prove(lines, sign=True)
 
 
 def test_credits_that_nobody_gave_are_not_equal_to_debits(archive):
@@ -130,7 +130,7 @@ def test_what_is_left_out_or_put_in_does_not_add_up(archive):
     lines, prove = archive
     for table, problem in (
         ("transfer", "closing balance"),
-        ("uncharged_call", "says more than what was booked"),
+        ("uncharged_call", "reports more than was booked"),
         ("no_charge", "not in the log"),
         ("closing", "closing balance"),
     ):
@@ -144,7 +144,7 @@ def test_figures_of_the_statement_are_those_of_the_rows(archive, closed):
     fields = {name: getattr(said, name) for name in said.__struct_fields__}
     fields["credits"] = {**said.credits, "used": said.credits["used"] - 1}
     text = sign_month(type(said)(**fields), closed[1].current())
-    assert prove([*lines[:-1], {"statement": text}]) == ["used: the rows make 14, the statement says 13"]
+    assert prove([*lines[:-1], {"statement": text}]) == ["used: the rows add up to 14, but the statement says 13"]
 
 
 def test_a_key_that_is_not_published_proves_nothing(archive, closed):
@@ -179,5 +179,5 @@ async def test_rows_that_do_not_agree_are_not_closed(tmp_path, anyio_backend):
             db.execute(f"DROP TRIGGER {name}")
         db.execute("UPDATE receipt SET signature=zeroblob(64) WHERE seq=1")
         db.commit()
-    with pytest.raises(MonthRefused, match="its signature is not good"):
+    with pytest.raises(MonthRefused, match="its signature is invalid"):
         await closer_of("sqlite", tmp_path).close_until(FEBRUARY, NOW)

@@ -146,7 +146,7 @@ async def test_without_an_archive_that_proves_the_rows_nothing_leaves(kind, clos
         path.write_bytes(whole)
     async with opened_seller(kind, closed, "2027-01-20T00:00:00") as seller:
         await seller.sell()  # a clock that is months behind
-    with pytest.raises(MonthRefused, match="those of transfer are not its archive's"):
+    with pytest.raises(MonthRefused, match="those of transfer differ from its archive"):
         await prune(kind, closed)
     assert "a closed month keeps its transfers" in str(await find_differences(kind, closed))
     after = await read(kind, closed, count_rows)
@@ -161,7 +161,7 @@ async def test_another_archive_of_the_same_rows_is_not_the_one_that_was_signed(k
     with pytest.raises(MonthRefused, match="does not follow"):
         await other._close(JANUARY, None, NOW + 1)
     name_archive(closed / "other", "2027-01").replace(name_archive(closed / "archive", "2027-01"))
-    with pytest.raises(MonthRefused, match="it is the archive of another statement"):
+    with pytest.raises(MonthRefused, match="it belongs to another statement"):
         await prune(kind, closed)
 
 

@@ -5,12 +5,12 @@ import pytest
 from tests.calls.parts import START
 from tests.ledger.ledgers import opened_file
 from toolserver.clock import ManualClock
+from toolserver.core.settings_groups import ScalingSettings
 from toolserver.ledger.sqlite import SqliteLedger
 from toolserver.receipts.keys import RECEIPT_KEYS, ensure_keys
 from toolserver.receipts.published_keys import KeysDiffer
 from toolserver.server.receipts import open_receipts
 from toolserver.settings import Settings
-from toolserver.settings_parts import ScalingSettings
 
 NAMED = {"base_url": "https://data.example", "service": "data.example"}
 CLOCK = ManualClock(START)

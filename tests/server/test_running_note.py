@@ -32,4 +32,4 @@ def test_what_is_no_note_is_none(tmp_path):
 def test_a_folder_that_cannot_be_written_keeps_no_service_from_running(tmp_path, caplog):
     (tmp_path / "file").write_text("")
     with note_running(tmp_path / "file", URL):
-        assert caplog.messages == ["the note of a running service could not be written"]
+        assert caplog.messages == ["the address of the running service could not be recorded"]

@@ -19,6 +19,7 @@ from toolserver.cli.recover import _list_lost_addresses
 from toolserver.cli.sweep import sweep_plan
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
+from toolserver.core.settings_groups import ScalingSettings
 from toolserver.errors import PaymentRequired, ToolserverError
 from toolserver.ledger.sqlite import FILE
 from toolserver.receipts.log_state import LogMark
@@ -27,7 +28,6 @@ from toolserver.server.money import keeps_books, open_money
 from toolserver.server.readiness import Readiness
 from toolserver.server.shared_database import NotOnServer, database_terms, find_marks, require_one_place
 from toolserver.settings import LedgerSettings, PaymentSettings, Settings, StorageSettings
-from toolserver.settings_parts import ScalingSettings
 from toolserver.storage.high_water import HighWater
 
 URL = SecretStr("postgresql://me:hunter2@db.example/money")

@@ -73,9 +73,9 @@ def test_a_closed_month_keeps_its_terms(db, sql):
     ("sql", "found"),
     [
         ("SELECT 1", []),
-        ("UPDATE closed_month SET transfers=2 WHERE month='2027-02'", ["the statement says something else"]),
+        ("UPDATE closed_month SET transfers=2 WHERE month='2027-02'", ["the statement differs from its row"]),
         ("DELETE FROM closed_month WHERE month='2027-01'", ["does not name the month before"]),
-        ("UPDATE closed_month SET statement='x' WHERE month='2027-02'", ["not the statement of a month"]),
+        ("UPDATE closed_month SET statement='x' WHERE month='2027-02'", ["not a month statement"]),
     ],
 )
 def test_what_somebody_rewrote_is_found(db, sql, found):

@@ -47,8 +47,8 @@ async def test_the_end_of_the_pipe_is_heard_as_well():
     ("script", "why"),
     [
         ("import sys; sys.stdin.readline(); sys.exit(9)", "worker 7 ended with status 9 before it was ready"),
-        ("print('hello'); input()", "wrote something else than its line"),
-        ("print('[]'); input()", "wrote no object"),
+        ("print('hello'); input()", "wrote something other than its ready line"),
+        ("print('[]'); input()", "a line to standard output that is not an object"),
         ("import os; os.kill(os.getpid(), 9)", "worker 7 was ended by signal 9 before"),
     ],
 )

@@ -57,7 +57,7 @@ def test_only_the_owner_can_read_a_backup(database, tmp_path):
 
 def test_a_name_that_is_taken_is_not_overwritten(database, tmp_path):
     (tmp_path / "copy").write_text("precious")
-    with pytest.raises(BackupFailed, match="exists already"):
+    with pytest.raises(BackupFailed, match="already exists"):
         back_up(database, tmp_path / "copy", problems=none)
     assert (tmp_path / "copy").read_text() == "precious"
 
@@ -93,7 +93,7 @@ def test_a_damaged_file_is_noticed(database, tmp_path):
 def test_a_reference_to_nothing_is_noticed(database, tmp_path):
     with closing(sqlite3.connect(database, isolation_level=None)) as db:
         db.execute("INSERT INTO token(hash, account, ref, issued_at) VALUES(?, 99, 'acct_x', 0)", ("0" * 64,))
-    with pytest.raises(BackupFailed, match="token refers to nothing in account"):
+    with pytest.raises(BackupFailed, match="token refers to a missing row in account"):
         back_up(database, tmp_path / "copy", problems=none)
 
 

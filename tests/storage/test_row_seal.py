@@ -165,7 +165,7 @@ def test_a_seal_that_was_changed_is_no_seal(sealed, seal, damage):
 
 
 def test_a_seal_that_was_deleted_is_missed(sealed, seal):
-    assert rewritten_by(sealed, seal, lambda db: db.execute("DELETE FROM row_seal")) == ["the seal is gone"]
+    assert rewritten_by(sealed, seal, lambda db: db.execute("DELETE FROM row_seal")) == ["the seal is missing"]
 
 
 def test_a_seal_of_another_key_is_not_ours(sealed):

@@ -129,9 +129,9 @@ async def test_rules_of_the_file_that_were_taken_away_or_added_are_found(path, s
 
 async def test_a_seal_that_was_removed_is_not_made_again(path):
     rewrite(path, "DELETE FROM row_seal")
-    assert await find(path) == ["the seal is gone"]
+    assert await find(path) == ["the seal is missing"]
     take_back(path, BEFORE_SEAL)
-    assert "the seal is gone" in await find(path)
+    assert "the seal is missing" in await find(path)
 
 
 async def test_a_file_of_before_the_seal_is_sealed_as_it_is(path):

@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from tests.truth.judge import run_judge
-from tests.truth.matrix import all_cases, named_cases, seeded_tenth
+from tests.truth.matrix import all_cases, named_cases, seeded_cases
 from tests.truth.stage import SCENARIOS
 from tests.truth.weeks import run_week
 
@@ -33,7 +33,7 @@ def main() -> int:
     if given.all:
         cases = list(dict.fromkeys(all_cases()))
     elif given.seeded is not None:
-        cases = seeded_tenth(given.seeded, given.share)
+        cases = seeded_cases(given.seeded, given.share)
     else:
         cases = list(dict.fromkeys(named_cases()))
     if given.tool:

@@ -5,6 +5,7 @@ from functools import lru_cache
 from tests.served import all_tools
 from tests.truth.leaves import Leaves, collect
 from tests.truth.stage import Case, world_of
+from tools.simulated.disasters import SimDisaster, disasters
 from tools.simulated.quakes import SimQuake, quakes
 from tools.simulated.stories import front_page
 from toolserver.world.model import ROUTES
@@ -16,6 +17,12 @@ PAGE = 60  # stories: two pages, since a front page of a moment ago held some of
 def quakes_since(scenario: str, now: float, since: float) -> tuple[SimQuake, ...]:
     """Earthquakes after `since` and up to `now`, newest first."""
     return tuple(quakes(world_of(scenario, now), since))
+
+
+@lru_cache(1000)
+def disasters_since(scenario: str, now: float, since: float) -> tuple[SimDisaster, ...]:
+    """Disasters that went on after `since`, the last begun first."""
+    return tuple(disasters(world_of(scenario, now), since))
 
 
 @lru_cache(1000)

@@ -149,7 +149,7 @@ def is_told(kind: str, warm: bool) -> bool:
     return warm or kind != "jump"
 
 
-def seeded_tenth(seed: int, share: float = 0.1) -> list[Case]:
+def seeded_cases(seed: int, share: float = 0.1) -> list[Case]:
     """A share of all cases, chosen by a seed; the named ones are always among them."""
     named = list(dict.fromkeys(named_cases()))
     rest = [case for case in dict.fromkeys(all_cases()) if case not in set(named)]

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from tests.truth.said import Said
 from tests.truth.stage import WARM_S
 from tools.simulated import eonet
-from tools.simulated.disasters import disasters
 from tools.simulated.funding import perpetuals, rate
 
 HOUR, DAY = 3600.0, 86400.0
@@ -27,7 +26,7 @@ RATE_SHARE, RATE_SPARE = 0.1, 0.00002
 def disaster_rows(said: Said) -> Iterator[str]:
     """Each disaster goes on, or has ended of late, and is where it is said to be."""
     at = said.composed.at
-    true = [d for d in disasters(said.world(), at - 60 * DAY) if d.ended >= at - OVER_S]
+    true = [d for d in said.disasters(at - 60 * DAY) if d.ended >= at - OVER_S]
     numbers = {f"gdacs:{d.kind}{d.number}" for d in true} | {f"eonet:{e['id']}" for e in eonet.only_here(said.world())}
     for row in said.get("data") or ():
         if said.flagged("data") or said.flagged(f"data.{row['id'].split(':')[0]}"):
@@ -47,7 +46,7 @@ def grave_disasters(said: Said) -> Iterator[str]:
     if said.get("data") is None or said.flagged("data") or said.flagged("data.gdacs"):
         return
     at, listed = said.composed.at, {row["id"] for row in said.get("data")}
-    for d in disasters(said.world(), at - DAY):
+    for d in said.disasters(at - DAY):
         if d.level in ("Orange", "Red") and d.began <= at - KNOWN_S and f"gdacs:{d.kind}{d.number}" not in listed:
             yield f"data: a disaster that is {d.level} is left out: {d.kind}{d.number}"
             return

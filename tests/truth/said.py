@@ -3,8 +3,9 @@
 from datetime import datetime
 from typing import Any
 
-from tests.truth.known import quakes_since
+from tests.truth.known import disasters_since, quakes_since
 from tests.truth.stage import Case, Composed, world_of
+from tools.simulated.disasters import SimDisaster
 from tools.simulated.quakes import SimQuake
 from toolserver.world.model import World
 
@@ -77,3 +78,7 @@ class Said:
     def quakes(self, since: float) -> tuple[SimQuake, ...]:
         """Every earthquake of the world after an instant, up to the answer."""
         return quakes_since(self.case.scenario, self.composed.at, since)
+
+    def disasters(self, since: float) -> tuple[SimDisaster, ...]:
+        """Every disaster of the world that went on after an instant, as they are at the time of the answer."""
+        return disasters_since(self.case.scenario, self.composed.at, since)

@@ -12,13 +12,12 @@ from unittest import mock
 
 from tests.calls.parts import RICH, engine
 from tests.served import all_tools
-from tests.tools.faulty.cells import Memory, recall, remembered
+from tests.tools.faulty.cells import Memory, recall, remembered, settings_of
 from tests.tools.faulty.reading import parsed_once
 from tests.tools.faulty.skipping import LoopClock
-from tests.tools.faulty.upstreams import VIA, Pages, Upstreams
+from tests.tools.faulty.upstreams import Pages, Upstreams
 from toolserver.context.time_series import TimeSeriesStore
 from toolserver.errors import UpstreamUnavailable
-from toolserver.settings import UpstreamSettings
 from toolserver.upstream.source import Source
 from toolserver.world.model import Edits, World
 from toolserver.world.scenarios import scenarios
@@ -74,6 +73,12 @@ def world_of(scenario: str, at: float) -> World:
     return World(1, at, edits_of(scenario))
 
 
+@cache
+def pages_of(scenario: str) -> Pages:
+    """The pages of a scenario, made once in a process."""
+    return Pages()
+
+
 @dataclass
 class Composed:
     """An answer, when it was composed, what it cost and how long it may be kept."""
@@ -92,7 +97,6 @@ class Stage:
     """Composes answers, each on an engine of its own. The memory of a warm engine is made once."""
 
     def __init__(self) -> None:
-        self._pages = {name: Pages() for name in SCENARIOS}
         self._memories: dict[Any, tuple[Memory, TimeSeriesStore]] = {}
         self.asked = 0
 
@@ -113,13 +117,13 @@ class Stage:
         self, case: Case, at: float, memory: tuple[Memory, TimeSeriesStore] | None
     ) -> tuple[Composed, tuple[Memory, TimeSeriesStore]]:
         clock = LoopClock(datetime.fromtimestamp(at, UTC))
-        upstreams = Upstreams(clock, self._pages[case.scenario])
+        upstreams = Upstreams(clock, pages_of(case.scenario))
         upstreams.state.edits = edits_of(case.scenario)
         for fault in case.faults:
             since = at - fault.since if fault.kind == "frozen" else None
             upstreams.fault(fault.match, fault.kind, since=since, **dict(fault.parameters))
         registry = all_tools()
-        async with engine(registry, internet=upstreams, clock=clock, upstream=UpstreamSettings(via=VIA)) as e:
+        async with engine(registry, internet=upstreams, clock=clock, whole=settings_of(keyed=False)) as e:
             if memory is not None:
                 sources: Mapping[str, Source[Any, Any]] = {s.name: s for o in registry for s in o.sources}
                 recall(e.cache, memory[0], sources)

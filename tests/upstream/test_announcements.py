@@ -7,7 +7,7 @@ import pytest
 
 from tests.tools.premium.store import store
 from toolserver.clock import ManualClock
-from toolserver.upstream.announcements import LONGEST, Announcements
+from toolserver.upstream.announcements import LONGEST, Announcement, Announcements
 
 URL = "https://gamma-api.example/markets"
 SUNSET = "Fri, 01 May 2026 00:00:00 GMT"
@@ -80,3 +80,18 @@ async def test_what_the_world_announces_is_in_the_metrics_and_the_list_within_on
     assert said in listed[0].text
     assert f'toolserver_source_announcement{{kind="{kind}"' in metrics
     assert 'source="AlternativeMe.fear_greed"} 1.0' in metrics
+
+
+def test_an_announcement_says_when_it_was_last_seen_and_they_are_listed_by_source(clock):
+    announcements = Announcements(clock)
+    announcements.record("B.x", URL, 308, {"location": "https://www.other.example/x"})
+    for _ in range(2):
+        announcements.record("A.x", URL, 200, {"sunset": SUNSET, "warning": ' 299 - "old"'})
+        clock.advance(60)
+    at = clock.time()
+    assert announcements.list_all() == [
+        Announcement("A.x", "sunset", SUNSET, at - 60),
+        Announcement("A.x", "warning", ' 299 - "old"', at - 60),
+        Announcement("B.x", "moved", "to www.other.example", at - 120),
+    ]
+    assert LONGEST == 200

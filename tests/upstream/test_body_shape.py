@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolserver.upstream.body_shape import Shape, compare_shapes, write_path
+from toolserver.upstream.body_shape import LONGEST_ROW, MAP_FROM, Shape, compare_shapes, write_path
 
 
 def shape(*values):
@@ -58,3 +58,22 @@ def test_a_long_list_within_a_list_is_no_row():
     long = [list(range(30))]
     assert differences([long], [["x", *range(29)]]) == [("[][]", "string", 1, 30)]
     assert differences([long], [[1, 2]]) == []
+
+
+def test_a_list_within_a_list_is_a_row_up_to_24_items():
+    assert LONGEST_ROW == 24
+    assert differences([[[0] * 24]], [["x", *[0] * 23]]) == [("[][0]", "string", 1, 1)]
+    assert differences([[[0] * 25]], [["x", *[0] * 24]]) == [("[][]", "string", 1, 25)]
+
+
+def test_names_of_five_similar_objects_are_data_and_those_of_four_are_fields():
+    assert MAP_FROM == 5
+    five, four = ({f"P{n}": {"c": 1, "v": 2} for n in range(count)} for count in (5, 4))
+    assert differences([five], {"Q": {"c": 1}}) == [("*.v", "absent", 1, 1)]
+    assert differences([four], {"Q": {"c": 1}}) == [(f"P{n}", "absent", 1, 1) for n in range(4)]
+
+
+@pytest.mark.parametrize(("last", "is_map"), [({"a": 1, "b": 1, "c": 1}, True), ({"a": 1, "c": 1}, False)])
+def test_objects_are_similar_that_share_more_than_half_of_their_fields(last, is_map):
+    expected = {f"P{n}": {"a": 1, "b": 1} for n in range(4)} | {"P4": last}
+    assert differences([expected], {}) == ([] if is_map else [(f"P{n}", "absent", 1, 1) for n in range(5)])

@@ -13,10 +13,10 @@ from tests.calls import parts
 from tests.calls.parts import START, Number, number_source
 from tests.requirements import proves
 from toolserver.clock import ManualClock
+from toolserver.core.settings_groups import ScalingSettings
 from toolserver.settings import SourceSettings
-from toolserver.settings_parts import ScalingSettings
 from toolserver.upstream.body_store import NoStore, StoredBody
-from toolserver.upstream.cache import SourceCache
+from toolserver.upstream.cache import SourceCache, _key, _Question
 from toolserver.upstream.size_guard import EVERY_S, LEAST
 from toolserver.upstream.source import Gauge, Get, HostGroup
 from toolserver.upstream.source_errors import (
@@ -290,7 +290,7 @@ async def test_an_answer_of_days_to_come_is_no_answer():
     source = number_source(newest=lambda n: n.at)
     async with engine() as e:
         e.internet.serves(URL, {"value": 1, "at": e.clock.time() + 2 * 86400})
-        with pytest.raises(SourceChanged, match="which is to come"):
+        with pytest.raises(SourceChanged, match="which is in the future"):
             await e.cache.fresh(source, None, sla_s=30)
         e.internet.serves(URL, {"value": 1, "at": e.clock.time() + 3600})
         assert (await e.cache.fresh(source, None, sla_s=30)).value.value == 1
@@ -577,3 +577,27 @@ async def test_an_answer_of_yesterday_after_one_of_today_is_not_kept():
         kept = await e.cache.kept(advancing, None)
         assert kept is not None
         assert kept.value.value == 1
+
+
+async def test_what_another_instance_fetched_is_taken_unless_it_is_unreadable_or_too_old_to_be_true():
+    dated = replace(SOURCE, newest=lambda number: number.at, newest_max_s=600)
+    stored = {
+        name: StoredBody(json.dumps(body).encode(), START, {"etag": '"x"'})
+        for name, body in {
+            "good": {"value": 4, "at": START.timestamp() - 600},
+            "old": {"value": 4, "at": START.timestamp() - 601},
+            "unreadable": {"no": "value"},
+        }.items()
+    }
+    async with engine() as e:
+        question = _Question(dated, None, _key(dated, None), False)
+        assert await e.cache._take(question, stored["old"]) is None
+        assert await e.cache._take(question, stored["unreadable"]) is None
+        assert await e.cache.kept(dated, None) is None
+        taken = await e.cache._take(question, stored["good"])
+        kept = await e.cache.fresh(dated, None, sla_s=0)
+
+    assert (taken.value.value, taken.fetched_at, taken.latency_ms) == (4, START, None)
+    assert (taken.validators, taken.body) == ({"etag": '"x"'}, stored["good"].body)
+    assert (kept.value.value, kept.fetched_at, kept.failure) == (4, START, None)
+    assert e.internet.asked == []

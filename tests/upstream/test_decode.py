@@ -9,7 +9,16 @@ from typing import NamedTuple
 import pytest
 
 from tests.calls.parts import FREELY
-from toolserver.upstream.decode import LONG_JSON, ParsedBody, parse_body, read_body, read_times
+from toolserver.upstream.decode import (
+    LONG_JSON,
+    LONGEST_REASON,
+    MOST_LINES,
+    MOST_VALUES,
+    ParsedBody,
+    parse_body,
+    read_body,
+    read_times,
+)
 from toolserver.upstream.proof import Proof
 from toolserver.upstream.rows import read_rows
 from toolserver.upstream.source import Get, Licence, Source
@@ -133,6 +142,7 @@ def test_a_time_that_cannot_be_read_means_that_the_source_has_changed(which):
 def test_an_answer_is_judged_by_its_stamp_or_else_by_its_newest_item():
     newest, stamp = datetime(2027, 1, 1, tzinfo=UTC), datetime(2027, 1, 2, tzinfo=UTC)
     assert read_times(source_of(), 1) == ParsedBody(1, None, None)
+    assert read_times(source_of(), 1).dropped == 0
     assert read_times(source_of(newest=lambda _: newest), 1) == ParsedBody(1, newest, newest)
     assert read_times(source_of(newest=lambda _: newest, stamp=lambda _: stamp), 1) == ParsedBody(1, newest, stamp)
 
@@ -217,3 +227,13 @@ def test_a_long_text_that_is_no_json_is_refused_and_its_constants_are_no_numbers
         parse_body(source_of(), JSON, None, ("[1,]" + LONG).encode())
     with pytest.raises(SourceChanged):
         parse_body(source_of(), JSON, None, ("[NaN]" + LONG).encode())
+
+
+def test_a_long_reason_is_cut_and_the_bounds_of_a_body_are_as_measured():
+    def fail(body, query):
+        raise ValueError("x" * 500)
+
+    with pytest.raises(SourceChanged) as changed:
+        parse_body(source_of(fail), JSON, None, b"{}")
+    assert str(changed.value) == "ValueError: " + "x" * (LONGEST_REASON - len("ValueError: "))
+    assert (LONGEST_REASON, LONG_JSON, MOST_VALUES, MOST_LINES) == (200, 262_144, 1_500_000, 500_000)

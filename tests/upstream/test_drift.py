@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.calls.parts import FREELY
-from toolserver.upstream.drift import Asked, Drift, find_drift
+from toolserver.upstream.drift import MOST_DIFFERENCES, Asked, Drift, find_drift
 from toolserver.upstream.rows import read_rows
 from toolserver.upstream.source import Get, Licence, Source
 
@@ -148,3 +148,20 @@ def test_a_column_that_is_absent_is_named():
     asked = Asked(TABLE, TABLE.request, None)
     found = find_drift(asked, b"date,close\n2027-01-15,1\n", [b"date,price\n2027-01-14,2\n"], is_read=False)
     assert found == [Drift("[].price", "absent", "parse fails", True)]
+
+
+def test_what_the_parser_needs_comes_first_and_what_it_does_not_read_last():
+    def change(row):
+        for name in ("price", "note", "unread"):
+            del row[name]
+
+    assert drift(real(change), is_read=False) == [
+        Drift("rows[].price", "absent", "parse fails", True),
+        Drift("rows[].note", "absent", "answers change", True),
+        Drift("rows[].unread", "absent", "not read", False),
+    ]
+
+
+def test_of_very_many_differences_two_hundred_are_tried():
+    wide = SIMULATED | {f"field {number:03}": 1 for number in range(MOST_DIFFERENCES + 1)}
+    assert len(drift(SIMULATED, simulated=wide)) == MOST_DIFFERENCES == 200

@@ -229,7 +229,7 @@ async def test_two_mirrors_that_hang_have_half_of_the_time_each(rig):
         await anyio.sleep_forever()
 
     rig.internet.serves("https://", hang)
-    with pytest.raises(SourceDown, match=r"no answer in 0\.05 s"):
+    with pytest.raises(SourceDown, match=r"no answer within 0\.05 s"):
         await rig.fetch(source_of((Get(URL), Get("https://mirror.example/v1")), timeout_s=0.1))
 
 
@@ -342,3 +342,33 @@ async def test_a_large_body_is_parsed_in_a_worker_thread(rig):
         )
         await rig.fetch(source)
     assert threads == [True, False]
+
+
+async def test_queries_that_callers_choose_have_a_circuit_of_their_own_that_opens_after_ten_failures(rig):
+    rig.internet.serves(URL, {"no": "value"})
+    source = source_of(Get(URL))
+    for _ in range(11):
+        with pytest.raises(SourceError):
+            await rig.fetcher.fetch(source, None, {}, None, is_chosen=True)
+    assert rig.observed == [("changed", True)] * 10
+    assert rig.fetcher.health.state(source.name) == "closed"
+    rig.internet.serves(URL, {"value": 1})
+    assert (await rig.fetch(source)).value == Number(1)
+
+
+@pytest.mark.parametrize("is_chosen", [False, True])
+async def test_a_host_that_says_when_to_come_again_is_not_asked_before(rig, is_chosen):
+    rig.internet.serves(URL, httpx.Response(429, headers={"retry-after": "120"}))
+    source = source_of(Get(URL))
+    with pytest.raises(SourceLimited):
+        await rig.fetcher.fetch(source, None, {}, None, is_chosen=is_chosen)
+    rig.internet.serves(URL, {"value": 1})
+    rig.clock.advance(119)
+    with pytest.raises(SourceLimited) as refused:
+        await rig.fetcher.fetch(source, None, {}, None, is_chosen=is_chosen)
+    assert (refused.value.asked, refused.value.retry_after_s) == (False, 1)
+    assert len(rig.internet.asked) == 1
+    if is_chosen:  # a limit that a caller's query met is none of the others
+        assert (await rig.fetch(source)).value == Number(1)
+    rig.clock.advance(1)
+    assert (await rig.fetcher.fetch(source, None, {}, None, is_chosen=is_chosen)).value == Number(1)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tests.calls.parts import START, number_source
-from toolserver.upstream.freshness import BACK_S, judge, judge_order, judge_times
+from toolserver.upstream.freshness import AHEAD_S, BACK_S, judge, judge_order, judge_times
 from toolserver.upstream.source_errors import SourceChanged, SourceFrozen
 
 
@@ -66,3 +66,7 @@ def test_the_newest_item_does_not_go_back_within_an_hour(advances, newest_s, bef
             order()
     else:
         order()
+
+
+def test_a_document_may_be_a_day_ahead_and_its_newest_item_goes_back_after_an_hour():
+    assert (AHEAD_S, BACK_S) == (86_400, 3_600)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolserver.upstream.host_lane import ChosenShare, HostLane, Ticket
+from toolserver.upstream.host_lane import BURST, LONGEST_QUEUE, ChosenShare, HostLane, Ticket
 
 
 def lane_of(parallel=1, gap_s=2.0, budget=10, reserve=0.5):
@@ -66,3 +66,108 @@ def test_a_share_is_never_exceeded_by_more_than_one_request_in_a_period(share):
             taken += 1
         now += 0.5
     assert share - 1 <= taken <= share + 1
+
+
+def send(lane, now, *, is_chosen):
+    lane.enqueue(ticket := Ticket(is_chosen))
+    lane.take(ticket, now)
+    lane.leave(ticket)
+
+
+def test_callers_use_up_their_share_and_all_requests_the_budget():
+    lane = lane_of(budget=40)
+    assert (lane.count_left(0), lane.count_chosen_left(0)) == (40, 5)
+    send(lane, 0, is_chosen=True)
+    send(lane, 0, is_chosen=True)
+    assert (lane.count_left(0), lane.count_chosen_left(0)) == (38, 3)
+    send(lane, 0, is_chosen=False)
+    assert (lane.count_left(0), lane.count_chosen_left(0)) == (37, 3)
+    assert lane.count_chosen_left(4) == 4  # fifteen grow back in a minute
+    assert (lane.count_left(59.9), lane.count_left(60)) == (37, 40)
+
+
+def test_callers_alone_use_the_whole_budget_of_a_group_without_a_reserve():
+    lane = lane_of(parallel=2, budget=4, reserve=0)
+    for left in (4, 3, 2, 1):
+        assert (lane.count_left(0), lane.count_chosen_left(0)) == (left, left)
+        send(lane, 0, is_chosen=True)
+    assert not lane.has_budget(Ticket(True), 0, waiting=False)
+    assert lane.terms["chosen_seats"] == 2
+
+
+def test_the_terms_for_all_instances_are_those_of_the_lane():
+    assert lane_of(parallel=3, gap_s=2.0, budget=40).terms == {
+        "budget": 40,
+        "period": 60.0,
+        "gap": 2.0,
+        "seats": 3,
+        "chosen_seats": 2,
+        "interval": 4.0,
+        "burst": 5.0,
+    }
+    assert lane_of(parallel=1, reserve=0).terms.items() >= {("interval", 0), ("burst", 0), ("chosen_seats", 1)}
+    assert lane_of(parallel=1).terms["chosen_seats"] == 1
+
+
+def test_without_contact_an_instance_uses_its_part_of_the_budget_and_keeps_the_distance_of_all():
+    lane = HostLane(1, 2.0, 40, 60.0, 0.5, instances=4)
+    assert (lane.count_left(0), lane.count_chosen_left(0)) == (40, 5)
+    lane.is_alone = True
+    assert (lane.count_left(0), lane.count_chosen_left(0)) == (10, 1)
+    send(lane, 0, is_chosen=True)
+    assert (lane.count_left(0), lane.count_chosen_left(0), lane.next_at) == (9, 0, 8.0)
+    lane.is_alone = False
+    assert (lane.count_left(0), lane.count_chosen_left(0)) == (39, 4)
+    send(lane, 10, is_chosen=False)
+    assert lane.next_at == 12.0
+
+
+def test_a_budget_smaller_than_the_number_of_instances_is_one_request_in_a_longer_period():
+    lane = HostLane(1, 0, 2, 60.0, 0.5, instances=4)
+    lane.is_alone = True
+    send(lane, 0, is_chosen=False)
+    assert [lane.count_left(now) for now in (0, 60, 119, 120)] == [0, 0, 0, 1]
+    lane = HostLane(1, 0, 2, 60.0, 0.5, instances=4)
+    send(lane, 0, is_chosen=False)
+    assert [lane.count_left(now) for now in (0, 59, 60)] == [1, 1, 2]
+
+
+def test_one_who_waits_for_a_caller_is_counted_against_the_share_of_callers_only():
+    lane = lane_of(budget=8)  # one of callers at once
+    lane.enqueue(Ticket(True))
+    assert not lane.has_budget(Ticket(True), 0, waiting=True)
+    assert lane.has_budget(Ticket(True), 0, waiting=False)
+    assert lane.has_budget(Ticket(False), 0, waiting=True)
+
+
+def test_a_closure_of_callers_closes_their_queue_and_any_other_closes_both():
+    lane = lane_of()
+    lane.close(30.0, is_chosen=True)
+    assert (lane.closed_until(Ticket(True)), lane.closed_until(Ticket(False))) == (30, 0)
+    lane.close(20.0, is_chosen=False)
+    assert (lane.closed_until(Ticket(True)), lane.closed_until(Ticket(False))) == (30, 20)
+
+
+def test_the_queue_of_callers_is_crowded_from_thirty_two_on():
+    lane = lane_of()
+    for _ in range(LONGEST_QUEUE - 1):
+        lane.enqueue(Ticket(True))
+        lane.enqueue(Ticket(False))
+    assert not lane.is_crowded
+    lane.enqueue(Ticket(True))
+    assert lane.is_crowded
+    assert (LONGEST_QUEUE, BURST) == (32, 0.25)
+
+
+def test_of_two_seats_callers_take_one():
+    lane = lane_of(parallel=2)
+    first, second, other = Ticket(True), Ticket(True), Ticket(False)
+    lane.enqueue(first)
+    lane.take(first, 0)
+    lane.enqueue(second)
+    assert not lane.is_next(second)
+    lane.enqueue(other)
+    assert lane.is_next(other)
+    lane.take(other, 0)
+    lane.leave(first)
+    assert lane.is_next(second)

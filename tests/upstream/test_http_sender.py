@@ -113,3 +113,51 @@ async def test_the_client_is_made_once_and_off_the_event_loop_where_it_has_modul
     assert len(made) == 1
     assert made[0] is not threading.main_thread()
     await sender.aclose()
+
+
+@pytest.mark.parametrize(
+    ("validators", "sent"),
+    [
+        ({}, {}),
+        ({"etag": '"a"'}, {"if-none-match": '"a"'}),
+        ({"last-modified": "Mon"}, {"if-modified-since": "Mon"}),
+        ({"etag": '"a"', "last-modified": "Mon"}, {"if-none-match": '"a"', "if-modified-since": "Mon"}),
+    ],
+)
+async def test_a_conditional_source_sends_the_validators_that_it_was_given(recorded, validators, sent):
+    rig, _ = recorded
+    rig.internet.serves(URL, {"value": 1})
+    await rig.fetch(source_of(Get(URL), conditional=True), validators)
+    await rig.fetch(source_of(Get(URL)), validators)
+    asked = [
+        {name: request.headers[name] for name in ("if-none-match", "if-modified-since") if name in request.headers}
+        for request in rig.internet.asked
+    ]
+    assert asked == [sent, {}]
+
+
+@pytest.mark.parametrize(
+    ("decode", "accepted"),
+    [("json", "application/json"), ("text", "text/csv, text/plain, */*;q=0.5"), ("bytes", "*/*")],
+)
+async def test_a_request_says_what_it_can_read(recorded, decode, accepted):
+    rig, kept = recorded
+    rig.internet.serves(URL, {"value": 1})
+    await rig.fetch(replace(source_of(Get(URL, decode=decode)), parse=lambda body, query: 1))
+    assert {name: kept[0].sent_headers[name] for name in ("Accept", "Accept-Encoding")} == {
+        "Accept": accepted,
+        "Accept-Encoding": "gzip",
+    }
+
+
+async def test_with_a_transport_that_is_given_the_client_is_made_at_once(monkeypatch):
+    made = []
+    rig = Rig()
+    sender = rig.fetcher._sender
+    make = sender._make_client
+    monkeypatch.setattr(sender, "_make_client", lambda: made.append(threading.current_thread()) or make())
+    rig.internet.serves(URL, {"value": 1})
+    for _ in range(2):
+        await rig.fetch(source_of(Get(URL)))
+    assert made == [threading.main_thread()]
+    await rig.fetcher.aclose()

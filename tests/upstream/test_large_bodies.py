@@ -84,3 +84,8 @@ async def test_a_large_body_is_parsed_off_the_event_loop_one_at_a_time():
             tasks.start_soon(bodies.parse, PARSED_APART_FROM, parse)
     assert most == [1] * 6
     assert await bodies.parse(PARSED_APART_FROM, parse) is not threading.current_thread()
+
+
+def test_a_body_needs_a_place_from_a_quarter_of_a_mebibyte_and_another_from_two():
+    assert STEPS == ((262_144, 8), (2_097_152, 2))
+    assert (PARSED_APART_FROM, module.MOST_PARSED, module.PATIENCE_S) == (65_536, 1, 20)

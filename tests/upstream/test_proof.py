@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.calls.parts import number_source
-from toolserver.upstream.proof import Proof, is_empty
+from toolserver.upstream.proof import Proof, count_listed, is_empty
 from toolserver.upstream.source_errors import SourceUnproved
 
 NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
@@ -72,3 +72,38 @@ def test_a_source_that_may_be_empty_without_a_proof_cannot_be_made():
     with pytest.raises(TypeError, match="no proof of life"):
         number_source(least=0)
     assert number_source(least=0, proof=Proof.harmless(REASON)).least == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        ((1, 2), 2),
+        ([], 0),
+        ({"a": 1}, 1),
+        (Listed((1, 2, 3)), 3),
+        (None, 0),
+        ("text", None),
+        (b"bytes", None),
+        (7, None),
+    ],
+)
+def test_of_a_list_or_a_record_of_one_the_items_are_counted(value, count):
+    assert count_listed(value) == count
+
+
+def test_what_proves_nothing_is_said():
+    for proof, stamp, said in (
+        (Proof.by_stamp(60), None, "no stamp proves it"),
+        (Proof.by_stamp(60), NOW - timedelta(minutes=2), "its stamp is from 2027-01-15 07:58"),
+        (Proof.by_second(REASON), None, "nothing in the answer proves it"),
+    ):
+        with pytest.raises(SourceUnproved) as unproved:
+            proof.check((), stamp=stamp, newest=None, now=NOW)
+        assert unproved.value.reason == f"unproved_empty: {said}"
+
+
+@pytest.mark.parametrize("how", ["second", "harmless"])
+def test_a_reason_of_four_words_is_a_sentence(how):
+    assert Proof(how, reason="it has four words").reason == "it has four words"
+    with pytest.raises(TypeError, match="in a sentence"):
+        Proof(how, reason="it has three")

@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
-from tests.calls.parts import number_source
-from toolserver.upstream.reading import CallReader, describe
+import pytest
+
+from tests.calls.parts import START, number_source
+from toolserver.upstream.reading import CallReader, KeptReader, SourceAnswer, describe
 from toolserver.upstream.source import Licence
+from toolserver.upstream.source_errors import SourceDown
 
 
 def test_the_licence_block_names_class_and_attribution_and_the_terms_if_they_are_known():
@@ -32,3 +35,29 @@ async def test_a_call_says_in_each_read_whether_its_arguments_were_chosen_and_wh
     reader = CallReader(Recorder(), is_chosen=True, is_patient=False)
     assert await reader.fresh(None, None, sla_s=5) == {"sla_s": 5, "is_chosen": True, "is_patient": False}
     assert await reader.kept(None, None) == "kept"
+
+
+@pytest.mark.parametrize("of_call", [False, True])
+@pytest.mark.parametrize("of_read", [False, True])
+async def test_what_a_call_or_a_read_chose_is_chosen_and_only_two_that_can_wait_do(of_call, of_read):
+    reader = CallReader(Recorder(), is_chosen=of_call, is_patient=of_call)
+    how = await reader.fresh(None, None, sla_s=5, is_chosen=of_read, is_patient=of_read)
+    assert how == {"sla_s": 5, "is_chosen": of_call or of_read, "is_patient": of_call and of_read}
+
+
+async def test_a_read_chooses_nothing_and_can_wait_unless_it_says_otherwise():
+    reader = CallReader(Recorder(), is_chosen=False, is_patient=True)
+    assert await reader.fresh(None, None, sla_s=5) == {"sla_s": 5, "is_chosen": False, "is_patient": True}
+
+
+async def test_when_the_time_of_a_call_has_run_out_only_what_is_kept_is_read():
+    reader = KeptReader(Recorder(), SourceDown("not composed within 4 s", word="timeout"))
+    with pytest.raises(SourceDown) as failure:
+        await reader.fresh(None, None, sla_s=5)
+    assert failure.value.reason == "timeout: not composed within 4 s"
+    assert await reader.kept(None, None) == "kept"
+
+
+def test_an_answer_is_whole_and_from_the_cache_unless_it_says_otherwise():
+    answer = SourceAnswer(1, START, None, None)
+    assert (answer.latency_ms, answer.failure, answer.dropped) == (None, None, 0)

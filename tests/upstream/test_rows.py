@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolserver.upstream.rows import count_rows, read_rows
+from toolserver.upstream.rows import ALWAYS_ALLOWED, USUAL_SHARE, RowCount, count_rows, read_rows
 from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceLimited
 
 
@@ -62,3 +62,28 @@ def test_what_is_not_about_the_row_ends_the_reading(error):
 def test_a_row_is_left_out_whatever_its_reader_stumbles_over():
     rows = [1, {"a": math.nan}["a"], SourceChanged("another kind"), RecursionError(), ZeroDivisionError(), 2]
     assert [row for row in read_rows(rows, read) if row == row] == [1, 2]
+
+
+def test_the_rows_of_a_body_are_counted_with_those_that_were_left_out():
+    with count_rows(0.5) as count:
+        read_rows([1, None, ValueError()], read)
+        read_rows([2], read)
+    assert count == RowCount(0.5, dropped=1, seen=4)
+    assert RowCount() == RowCount(0.1, 0, 0)
+
+
+@pytest.mark.parametrize(("rows", "bad", "is_read"), [(10, 3, True), (10, 4, False), (50, 5, True), (50, 6, False)])
+def test_three_rows_or_a_tenth_may_be_unreadable(rows, bad, is_read):
+    given_rows = [*range(rows - bad), *[ValueError("no")] * bad]
+    assert (USUAL_SHARE, ALWAYS_ALLOWED) == (0.1, 3)
+    if is_read:
+        assert len(read_rows(given_rows, read)) == rows - bad
+    else:
+        with pytest.raises(SourceChanged, match=f"{bad} of {rows} rows"):
+            read_rows(given_rows, read)
+
+
+def test_a_long_reason_is_cut():
+    with pytest.raises(SourceChanged) as changed:
+        read_rows([1, *[ValueError("x" * 500)] * 4], read)
+    assert len(str(changed.value)) == 200

@@ -26,6 +26,7 @@ def exchange(**parts):
         quote(KEY, safe=""),
         quote_plus(KEY),
         json.dumps(KEY)[1:-1],
+        json.dumps(KEY)[1:-1].replace("/", "\\/"),
         json.dumps(KEY, ensure_ascii=False)[1:-1],
     ],
 )
@@ -46,9 +47,11 @@ def test_a_key_is_removed_from_the_address_headers_bodies_and_errors(written):
     assert (clean.body, clean.failure) == (f"unknown key {REMOVED}!".encode(), f"ConnectError: {REMOVED}")
 
 
-def test_basic_authentication_holds_no_key():
-    encoded = base64.b64encode(f"{KEY}:".encode()).decode()
-    assert encoded.rstrip("=") not in str(REMOVER.clean(exchange(body=encoded.encode())))
+@pytest.mark.parametrize("pair", [KEY, f"{KEY}:", f":{KEY}"])
+def test_basic_authentication_holds_no_key(pair):
+    encoded = base64.b64encode(pair.encode()).rstrip(b"=")
+    assert REMOVER.clean(exchange(body=b"Basic " + encoded)).body == f"Basic {REMOVED}".encode()
+    assert REMOVER.is_in(encoded)
 
 
 def test_headers_that_are_secret_as_a_whole_are_removed():
@@ -75,3 +78,18 @@ def test_switches_and_words_of_addresses_are_no_secrets():
 def test_a_key_that_begins_with_another_is_removed_as_a_whole():
     remover = SecretRemover({"A": "12345678", "B": "1234567890"})
     assert remover.clean_text("a 1234567890 b 12345678") == f"a {REMOVED} b {REMOVED}"
+
+
+@pytest.mark.parametrize(
+    ("part", "is_secret"),
+    [("a" * 19, False), ("a" * 20, True), ("a" * 6 + "1", False), ("a" * 7 + "1", True), ("a" * 8, False)],
+)
+def test_a_part_of_an_address_is_a_secret_if_it_is_long_or_has_a_digit(part, is_secret):
+    remover = SecretRemover({"ETH_RPC_URL": f"wss://node.example/{part}"})
+    assert remover.clean_text(f"at {part}") == (f"at {REMOVED}" if is_secret else f"at {part}")
+    assert remover.is_in(f"at {part}".encode()) is is_secret
+
+
+@pytest.mark.parametrize(("value", "is_secret"), [("a" * 7, False), ("a" * 8, True)])
+def test_a_value_of_eight_characters_is_a_secret_whatever_it_looks_like(value, is_secret):
+    assert SecretRemover({"A": value}).is_in(value.encode()) is is_secret

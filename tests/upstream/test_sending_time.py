@@ -47,3 +47,10 @@ async def test_time_that_does_not_run_can_be_paused():
     with spending.pause():
         pass
     assert spending.left_s == 1
+
+
+@pytest.mark.parametrize(("left_s", "is_mostly_over"), [(60, False), (30, False), (29.9, True), (0, True)])
+def test_a_time_is_mostly_over_when_less_than_half_is_left(left_s, is_mostly_over):
+    spending = SendingTime(60)
+    spending.left_s = left_s
+    assert spending.is_mostly_over is is_mostly_over

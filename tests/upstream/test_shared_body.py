@@ -7,6 +7,7 @@ import pytest
 from tests.calls.parts import START, number_source
 from toolserver.upstream.secret_removal import SecretRemover
 from toolserver.upstream.shared_body import (
+    SHARED_BYTES,
     pack_body,
     read_failure,
     read_time,
@@ -68,3 +69,20 @@ def test_times_are_exact():
     at = datetime(2027, 1, 15, 8, 0, 0, 123457, tzinfo=UTC)
     assert read_time(write_time(at)) == at
     assert read_time(None) is read_time(b"x") is read_time(b"9" * 30) is None
+
+
+def test_a_time_is_written_as_microseconds_since_1970():
+    assert write_time(datetime(1970, 1, 2, 0, 0, 0, 1, tzinfo=UTC)) == b"86400000001"
+    assert read_time(b"0") == datetime(1970, 1, 1, tzinfo=UTC)
+
+
+async def test_a_body_that_is_as_large_as_the_source_may_send_is_taken_and_no_larger_one():
+    source = number_source(max_bytes=100)
+    for size, is_taken in ((100, True), (101, False)):
+        named, packed = await pack_body(b"a" * size, {}, REMOVER)
+        assert (await unpack_body(source, write_time(START), named, packed) is not None) is is_taken
+
+
+def test_of_a_long_detail_a_hundred_characters_are_written_down():
+    assert str(read_failure(write_failure(SourceDown("x" * 500), REMOVER))) == "x" * 100
+    assert SHARED_BYTES == 4_194_304

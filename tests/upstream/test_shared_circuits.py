@@ -7,6 +7,7 @@ from tests.redis_server import memory_in
 from toolserver.clock import ManualClock
 from toolserver.core.shared_memory import Script, SharedMemoryLost
 from toolserver.upstream import shared_circuits
+from toolserver.upstream.shared_circuits import SharedCircuits
 from toolserver.upstream.source_errors import SourceDown
 from toolserver.upstream.source_health import CircuitOpen, SourceHealth
 from toolserver.upstream.throttle import RequestWithheld
@@ -130,3 +131,21 @@ async def test_without_redis_each_goes_by_what_it_knows():
         health.record_failure("s", DOWN)
     with pytest.raises(CircuitOpen):
         await health.admit_among_all("s")
+
+
+async def test_an_instance_that_asks_is_told_the_seconds_until_the_next_probe(two):
+    circuits = SharedCircuits(two.memory, two.clock, kind="defaults")
+    assert await circuits.admit("s") == ("closed", 0)
+    await two.fail(0, 3)
+    state, wait_s = await circuits.admit("s")
+    assert (state, 28 < wait_s <= 30) == ("open", True)
+    with pytest.raises(CircuitOpen, match=r"probe in (29|30) s"):
+        await two.both[1].admit_among_all("s")
+
+
+async def test_failures_in_a_row_are_remembered_for_a_day(two):
+    await two.fail(0)
+    (key,) = SharedCircuits(two.memory, two.clock, kind="defaults")._keys("s")[1:]
+    left_ms = await two.memory.run(Script("return redis.call('PTTL', KEYS[1])"), [key], [])
+    assert 86_390_000 < left_ms <= 86_400_000
+    assert (shared_circuits.PROBE_S, shared_circuits.KEEP_S) == (60, 86_400)

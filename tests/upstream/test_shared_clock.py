@@ -1,5 +1,7 @@
 """Only a clock that is not the machine's says how far ahead it is."""
 
+import pytest
+
 from tests.calls.parts import START
 from toolserver.clock import ManualClock, SystemClock
 from toolserver.upstream.shared_clock import SharedClock
@@ -12,3 +14,15 @@ def test_a_real_clock_adds_nothing_and_a_simulated_one_how_far_ahead_it_is():
     before = dated.date({"a": 1})["ahead"]
     clock.advance(600)
     assert 599 < dated.date({})["ahead"] - before <= 600
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "added"),
+    [(0.5, {}), (-0.5, {}), (1.0, {"ahead": 1.0}), (-1.0, {"ahead": -1.0}), (600.0, {"ahead": 600.0})],
+)
+def test_a_lead_of_a_second_is_the_least_that_is_said(ahead_s, added):
+    dated, asked = SharedClock(clock := ManualClock(START)), {"a": 1}
+    dated._real = ManualClock(START)
+    (clock if ahead_s > 0 else dated._real).advance(abs(ahead_s))
+    assert dated.date(asked) == {"a": 1} | added
+    assert asked == {"a": 1}

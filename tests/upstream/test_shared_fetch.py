@@ -11,9 +11,9 @@ import pytest
 
 from tests.calls.instances import instances_on, until_shared
 from tests.calls.parts import START, number_source
+from toolserver.core.settings_groups import ScalingSettings
 from toolserver.core.shared_memory import hash_name
 from toolserver.settings import SourceSettings
-from toolserver.settings_parts import ScalingSettings
 from toolserver.upstream import shared_fetch
 from toolserver.upstream.source import HostGroup
 from toolserver.upstream.source_errors import SourceDown, SourceError, SourceLimited

@@ -7,7 +7,18 @@ import pytest
 
 from tests.calls.parts import number_source
 from toolserver.core.data_point import DataPoint
-from toolserver.upstream.size_guard import AGREE_S, CHANGED_S, EVERY_S, KEEP_S, LEAST, MOST, SERIES, SizeGuard
+from toolserver.upstream.size_guard import (
+    AGREE_S,
+    CHANGED_S,
+    EVERY_S,
+    KEEP_S,
+    LEAST,
+    LEAST_USUAL,
+    MOST,
+    SERIES,
+    SHARE,
+    SizeGuard,
+)
 from toolserver.upstream.source_errors import SourceUnproved
 
 START = datetime(2027, 1, 15, 8, tzinfo=UTC)
@@ -160,3 +171,18 @@ def test_a_new_length_is_the_usual_one_after_a_restart_too():
     after = SizeGuard()
     after.restore((series, key, point.at.timestamp(), point.value, keep_s) for series, key, point, keep_s in saved)
     assert after.usual(ONE.name) == guard.usual(ONE.name) == 3
+
+
+def test_the_numbers_of_the_guard_are_those_that_the_feeds_were_measured_with():
+    assert (SHARE, LEAST_USUAL, LEAST, MOST) == (0.15, 20, 4, 30)
+    assert (EVERY_S, AGREE_S, CHANGED_S, KEEP_S) == (21_600, 600, 172_800, 2_592_000)
+
+
+@pytest.mark.parametrize(("usual", "count", "is_short"), [(20, 2, True), (20, 3, False), (19, 0, False)])
+def test_a_list_is_short_below_its_share_of_what_is_usually_enough_to_tell(usual, count, is_short):
+    guard = lived([usual] * 8)
+    if is_short:
+        with pytest.raises(SourceUnproved, match=f"{count} items of usually {usual}"):
+            see(guard, count)
+    else:
+        see(guard, count)

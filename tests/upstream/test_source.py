@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from toolserver.upstream.proof import Proof
-from toolserver.upstream.source import Get, HostGroup, Licence, Source
+from toolserver.upstream.source import Gauge, Get, HostGroup, Licence, Source
 
 ONE, OTHER = Get("https://one.example/a"), Get("https://other.example/a")
 TIDE = Source(
@@ -83,3 +83,27 @@ def test_a_probe_is_a_query_or_made_from_the_time():
     assert replace(TIDE, probe="BTC").make_probe(at) == "BTC"
     assert replace(TIDE, probe=lambda now: now.year).make_probe(at) == 2027
     assert TIDE.make_probe(at) is None
+
+
+def test_what_a_source_does_not_declare_is_the_cautious_choice():
+    bare = Source("Harbour.bare", ONE, TIDE.parse, licence=TIDE.licence, hosts=TIDE.hosts, fresh_s=60)
+    assert (bare.keep_s, bare.timeout_s, bare.max_bytes, bare.least) == (86_400, 8, 2_097_152, 1)
+    declared = ("prefix", "conditional", "advances", "user_input", "few_choices", "untrusted")
+    assert [getattr(bare, name) for name in declared] == [False] * 6
+    assert (bare.ageless, bare.lists, bare.size_varies, bare.also) == ("", "", "", frozenset())
+    for name in ("newest", "stamp", "newest_max_s", "proof", "moves", "covers", "gauge", "probe"):
+        assert getattr(bare, name) is None
+
+
+def test_what_a_group_of_hosts_does_not_declare_is_one_set_of_limits_half_of_it_reserved():
+    group = HostGroup("harbour", 1, 0, 60, 60)
+    assert (group.each_host, group.key, group.keyed_budget, group.keyed_gap_s) == (False, None, None, None)
+    assert (group.reserve, group.refusing) == (0.5, frozenset())
+    assert Gauge(dict, 0.5).absolute is False
+
+
+@pytest.mark.parametrize("name", ["ageless", "size_varies"])
+def test_a_reason_has_four_words_at_least(name):
+    assert getattr(replace(TIDE, **{name: "it has four words"}), name) == "it has four words"
+    with pytest.raises(TypeError, match="less than a sentence"):
+        replace(TIDE, **{name: "it has three"})

@@ -1,6 +1,7 @@
 """The circuit of each source, and the two lines it leaves in the log."""
 
 import pytest
+from msgspec import msgpack
 
 from tests.calls.parts import START
 from toolserver.clock import ManualClock
@@ -13,7 +14,7 @@ from toolserver.upstream.source_errors import (
     SourceImplausible,
     SourceLimited,
 )
-from toolserver.upstream.source_health import CircuitOpen, SourceHealth
+from toolserver.upstream.source_health import POLICY, POLICY_FOR_CALLERS, CircuitOpen, SourceHealth
 from toolserver.upstream.source_history import SourceHistory
 from toolserver.upstream.throttle import RequestWithheld
 
@@ -184,3 +185,61 @@ def test_the_sources_that_are_not_asked_are_listed_with_the_seconds_left(clock):
     fail(health, 1)
     clock.advance(10)
     assert [seconds for _, seconds in health.list_open()] == [pytest.approx(20)]
+
+
+class AllInstances:
+    """What all instances know together, as a test arranges it, and the results that they are told."""
+
+    def __init__(self):
+        self.state, self.wait_s, self.told = b"closed", 0, []
+
+    async def run(self, script, keys, given):
+        return self.state, self.wait_s * 1e6
+
+    def send(self, script, keys, given):
+        self.told.append(msgpack.decode(given[0])["result"])
+
+
+@pytest.fixture
+def others():
+    return AllInstances()
+
+
+@pytest.fixture
+def shared(clock, others):
+    return SourceHealth(clock, memory=others)
+
+
+async def test_a_source_that_all_instances_get_answers_from_is_asked_and_takes_no_memory(shared):
+    await shared.admit_among_all("A")
+    assert shared._circuits == {}
+
+
+async def test_what_all_instances_know_of_a_source_is_its_state_here(shared, others, clock):
+    others.state, others.wait_s = b"open", 12
+    with pytest.raises(CircuitOpen, match="probe in 12 s"):
+        await shared.admit_among_all("A")
+    assert (shared.state("A"), shared.list_open()) == ("open", [("A", 12)])
+    others.state, others.wait_s = b"half_open", 0
+    await shared.admit_among_all("A")
+    assert shared.state("A") == "half_open"
+    others.state = b"closed"
+    await shared.admit_among_all("A")
+    assert (shared.state("A"), shared.list_open()) == ("closed", [])
+
+
+async def test_all_instances_are_told_what_came_of_a_request(shared, others):
+    shared.record_success("A")
+    shared.record_failure("A", DOWN)
+    shared.record_failure("A", SourceLimited("http 429"))
+    assert others.told == ["good", "bad"]
+    others.state = b"half_open"
+    await shared.admit_among_all("A")
+    shared.record_nothing("A")
+    assert others.told == ["good", "bad", "nothing"]
+
+
+def test_a_source_is_down_for_half_a_minute_at_first_and_for_callers_two_minutes_at_most():
+    assert (POLICY.failures_in_a_row, POLICY.first_wait_s, POLICY.longest_wait_s) == (3, 30, 600)
+    callers = POLICY_FOR_CALLERS
+    assert (callers.failures_in_a_row, callers.first_wait_s, callers.longest_wait_s) == (10, 30, 120)

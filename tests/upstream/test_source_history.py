@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.calls.parts import START
 from toolserver.clock import ManualClock
-from toolserver.upstream.source_history import CHANGES, QUARTER_S, QUARTERS, SourceHistory
+from toolserver.upstream.source_history import CHANGES, QUARTER_S, QUARTERS, SourceChange, SourceHistory, SourceQuarter
 
 
 class Kept:
@@ -94,3 +94,34 @@ def test_the_newest_change_comes_first(clock):
     history.note("A", "back", "ok")
     assert [(change.kind, change.reason) for change in history.changes()] == [("back", "ok"), ("down", "timeout")]
     assert history.changes()[0].at - history.changes()[1].at == 5
+
+
+def test_a_quarter_says_when_the_last_exchange_and_the_last_good_one_ended(clock):
+    history = SourceHistory(clock)
+    begun = clock.time()
+    history.count("A", "good", "ok")
+    clock.advance(60)
+    history.count("A", "failed", "timeout")
+    assert history.quarters("A") == [SourceQuarter(int(begun // 900), 1, 0, 1, begun, begun + 60, "timeout")]
+    history.note("A", "down", "timeout")
+    assert history.changes() == [SourceChange(begun + 60, "A", "down", "timeout")]
+
+
+def test_the_past_day_is_96_quarters_with_the_one_that_runs(clock):
+    history = SourceHistory(clock)
+    history.count("A", "good", "ok")
+    clock.advance((QUARTERS - 1) * QUARTER_S)
+    assert len(history.quarters("A")) == 1
+    clock.advance(QUARTER_S - 1)
+    assert len(history.quarters("A")) == 1
+    clock.advance(1)
+    assert history.quarters("A") == []
+    assert (QUARTERS, QUARTER_S, CHANGES) == (96, 900, 200)
+
+
+def test_a_row_that_is_older_than_the_last_one_is_not_taken(clock):
+    history = SourceHistory(clock)
+    now = int(clock.time() // QUARTER_S)
+    rows = [SourceQuarter(now - 1, 1), SourceQuarter(now, 1), SourceQuarter(now, 2), SourceQuarter(now - 1, 9)]
+    history.restore([("A", row) for row in rows], [])
+    assert [(row.quarter - now, row.good) for row in history.quarters("A")] == [(-1, 1), (0, 2)]

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from toolserver.upstream import tcp_probe
-from toolserver.upstream.tcp_probe import connect_ms
+from toolserver.upstream.tcp_probe import GAP_S, TIMEOUT_S, TRIES, connect_ms
 
 
 @pytest.fixture(autouse=True)
@@ -76,3 +76,7 @@ async def test_a_name_that_does_not_resolve_has_no_time(monkeypatch):
 
     monkeypatch.setattr(anyio, "getaddrinfo", fail)
     assert await connect_ms("nowhere.invalid", 443) is None
+
+
+def test_three_tries_lie_a_little_apart_and_have_two_seconds_each():
+    assert (TRIES, GAP_S, TIMEOUT_S) == (3, 0.15, 2)

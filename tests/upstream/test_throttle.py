@@ -6,7 +6,9 @@ import pytest
 import toolserver.upstream.throttle as throttle_module
 from tests.calls.parts import START
 from toolserver.clock import ManualClock
+from toolserver.core.shared_memory import SharedMemoryLost
 from toolserver.upstream.host_lane import LONGEST_QUEUE
+from toolserver.upstream.shared_lanes import LaneVerdict
 from toolserver.upstream.source import HostGroup
 from toolserver.upstream.source_errors import SourceLimited
 from toolserver.upstream.throttle import Throttle
@@ -234,3 +236,98 @@ async def test_a_long_wait_for_a_seat_is_known_when_it_has_become_one(clock, mon
         await held.wait()
         tasks.cancel_scope.cancel()
     await take(throttle, group)
+
+
+@pytest.mark.parametrize(("each_s", "is_held"), [(0.015, True), (0.005, False)])
+async def test_a_wait_for_several_requests_is_as_long_as_all_of_them(clock, monkeypatch, each_s, is_held):
+    monkeypatch.setattr(throttle_module, "HOLD_S", 0.02)
+    throttle, group, held = throttle_of(clock), HostGroup("g", 1, 0, 100, 60), anyio.Event()
+
+    async def send():
+        async with throttle.turn(group, HOST, patience_s=5):
+            await anyio.sleep(each_s)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(2):
+            tasks.start_soon(send)
+            await anyio.lowlevel.checkpoint()
+        tasks.start_soon(lambda: take(throttle, group, held=held))
+    assert held.is_set() is is_held
+
+
+class AllInstances:
+    """What all instances say together when they are asked for a turn: what a test arranges, and then `go`."""
+
+    instances, is_lost = 2, False
+
+    def __init__(self, *verdicts):
+        self.verdicts, self.asked, self.left, self.closed = list(verdicts), [], [], []
+
+    async def take(self, name, lane, token, *, is_chosen):
+        self.asked.append((name, token, is_chosen))
+        verdict = self.verdicts.pop(0) if self.verdicts else LaneVerdict("go", 0.0)
+        if verdict is None:
+            raise SharedMemoryLost
+        return verdict
+
+    def leave(self, name, token):
+        self.left.append((name, token))
+
+    def close(self, name, seconds, *, is_chosen):
+        self.closed.append((name, seconds, is_chosen))
+
+
+async def test_a_turn_that_all_instances_allow_is_taken_at_once_and_given_back(clock):
+    others, group = AllInstances(), HostGroup("g", 1, 0, 100, 60, each_host=True)
+    await take(Throttle(clock=clock, keys={}, shared=others), group, patience_s=0, is_chosen=True)
+    ((name, token, is_chosen),) = others.asked
+    assert (name, is_chosen) == (("g", HOST), True)
+    assert others.left == [(name, token)]
+
+
+async def test_a_turn_that_others_have_is_asked_for_again_while_there_is_patience(clock):
+    group = HostGroup("g", 1, 0, 100, 60)
+    others, began = AllInstances(LaneVerdict("wait", 0.02), LaneVerdict("busy", 0.0)), anyio.current_time()
+    await take(Throttle(clock=clock, keys={}, shared=others), group)
+    assert anyio.current_time() - began > 0.11  # 0.02 as told, and 0.1 for a seat
+    assert len(others.asked) == 3
+    assert len({token for _, token, _ in others.asked}) == len(others.left) == 1
+    late = AllInstances(LaneVerdict("wait", 9.0))
+    refusal = await refusal_of(Throttle(clock=clock, keys={}, shared=late), group, patience_s=5)
+    assert (refusal.reason, late.left) == ("budget: g: next turn in 9 s", [])
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason", "retry_after_s"),
+    [
+        (LaneVerdict("spent", 0.0), "budget: 100 per 60 s", None),
+        (LaneVerdict("closed", 7.0), "rate_limited: closed for 7 s", 7.0),
+    ],
+)
+async def test_a_turn_that_all_instances_refuse_is_refused_here(clock, verdict, reason, retry_after_s):
+    group, others = HostGroup("g", 1, 0, 100, 60), AllInstances(verdict)
+    refusal = await refusal_of(Throttle(clock=clock, keys={}, shared=others), group)
+    assert (refusal.reason, refusal.retry_after_s) == (reason, retry_after_s)
+    assert others.left == []
+
+
+async def test_without_contact_an_instance_goes_on_with_its_part_of_the_budget(clock):
+    group, others = HostGroup("g", 1, 0, 4, 60), AllInstances(None, None, None)
+    throttle = Throttle(clock=clock, keys={}, shared=others)
+    for _ in range(2):
+        await take(throttle, group)
+    (budget,) = throttle.list_budgets()
+    assert (budget.total, budget.left, others.left) == (4, 0, [])
+    assert (await refusal_of(throttle, group)).reason == "budget: 4 per 60 s"
+    assert len(others.asked) == 3
+
+
+async def test_all_instances_are_told_which_host_to_leave_alone(clock):
+    group, others = HostGroup("g", 1, 0, 100, 60), AllInstances()
+    Throttle(clock=clock, keys={}, shared=others).close(group, HOST, 7, is_chosen=True)
+    assert others.closed == [(("g", ""), 30, True)]
+
+
+def test_a_wait_is_long_after_a_second_and_a_half():
+    assert (throttle_module.HOLD_S, throttle_module.BUSY_S) == (1.5, 0.1)
+    assert (throttle_module.SHORTEST_CLOSURE_S, throttle_module.LONGEST_CLOSURE_S) == (30, 3600)

@@ -32,7 +32,7 @@ def test_what_is_signed_well_is_taken_and_the_rest_refused():
     reported, answers = post(SECRET, signed(b'{"a":1}'), signed(b"{}", "whsec_" + "0" * 32), (b"{}", {}))
     assert answers == [204, 401, 401]
     assert [received.valid for received in reported] == [True, False, False]
-    assert "signature good" in reported[0].describe()
+    assert "signature valid" in reported[0].describe()
     assert "webhook-id=msg_1" in reported[0].describe()
     assert '"a": 1' in reported[0].describe()
 

@@ -109,7 +109,7 @@ def test_a_rate_limit_equals_counting_by_hand(gaps, n, window):
         ({"kind": "status", "code": 99}, "code must be between"),
         ({"kind": "reset", "at": "tail"}, "at must be one of body, headers"),
         ({"kind": "oversize", "mib": 1e9}, "mib must be between"),
-        ({"id": "a b"}, "id may hold"),
+        ({"id": "a b"}, "id may contain"),
     ],
 )
 def test_a_rule_that_is_not_understood_is_refused_with_the_reason(wrong, text):

@@ -245,7 +245,7 @@ async def test_a_stale_answer_is_given_for_nothing_and_one_authorisation_gets_no
         d.clock.advance(600)
         again = await d.buy(payment)
         assert (again.sold.rendered.payload, again.settlement) == (sold.rendered.payload, None)
-        with pytest.raises(IdempotencyConflict, match="came with another call"):
+        with pytest.raises(IdempotencyConflict, match="already sent with another call"):
             await d.buy(payment, history="30d")
         assert d.script.settlements == 1
         assert (await d.buy(signed(validBefore=str(NOW + 7200)))).sold.charged == 2

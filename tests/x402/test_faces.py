@@ -253,7 +253,7 @@ WRONG = st.sampled_from(["", "0x", "-1", "9" * 78, "x" * 64, "é", "\0", None, 5
 
 
 @given(GARBAGE, st.sampled_from(["from", "to", "value", "validAfter", "validBefore", "nonce"]), WRONG)
-@settings(max_examples=sized(60, fast=10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sized(30, fast=10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_garbage_is_never_a_5xx(tmp_path_factory, text, name, value):
     whole = payload()
     whole["payload"]["authorization"][name] = value

@@ -170,7 +170,7 @@ async def test_a_top_up_that_a_restored_ledger_does_not_know_is_recovered_from_t
     refused = await recover_topup(restored, pay.chain.url, spent_on_call, {})
 
     assert (asked["credits"], asked["payers"]) == (50, checksum_address(PAYER))
-    assert "a payment for a single call is none" in refused.stderr
+    assert "payments for single calls do not count" in refused.stderr
     async with open_ledger(restored / FILE) as ledger:
         assert await ledger.balance(done["token"]) == 50
 

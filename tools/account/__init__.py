@@ -1,1 +1,1 @@
-"""Tools that manage what belongs to a token."""
+"""Define the tools that manage a token's data: its statement, allowances, reissue and webhooks."""

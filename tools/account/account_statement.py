@@ -13,7 +13,9 @@ DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def _as_time(given: Any) -> Any:
-    """A day as its first moment, and a time without a zone as UTC. Not the number that some parsers take for a time."""
+    """Read a day as its first moment, and a time without a zone as UTC. Numbers are refused, though some parsers take
+    them.
+    """
     if not isinstance(given, str):
         raise ValueError("must be a time such as 2027-01-15T08:00:00Z, or a day")
     if DAY.fullmatch(given):

@@ -1,1 +1,1 @@
-"""Free tools: one module each."""
+"""Define the free tools: one module each."""

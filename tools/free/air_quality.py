@@ -44,7 +44,7 @@ class AirQualityHere(Payload):
 
 
 class AirReading(NamedTuple):
-    """What one provider says of the air; concentrations only where it models them."""
+    """One provider's reading of the air; concentrations only where the provider models them."""
 
     time: datetime | None
     us_aqi: float | None
@@ -53,7 +53,7 @@ class AirReading(NamedTuple):
 
 
 def coordinate(limit: float) -> Callable[[Any], float | None]:
-    """Reads degrees within ± limit, two decimals; anything else counts as not given."""
+    """Return a reader of degrees within ± limit, with two decimals. Any other value counts as not given."""
 
     def degrees(given: Any) -> float:
         return two_decimals(within(number(given), -limit, limit))

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 SHOWN = 5
 LONGEST = 400  # characters of a summary
-CAPS = (60, 45, 30)  # for what others wrote in it: the widest that fits
+CAPS = (60, 45, 30)  # for third-party text in it: the widest cap that fits
 
 
 class CryptoSection(Payload):
@@ -150,7 +150,7 @@ def _earthquakes(listed: QuakeList) -> QuakeSection:
 
 
 def summary(sections: FreeBriefingSections) -> str:
-    """The sections in words, at most 400 characters. What is missing is said to be missing."""
+    """Write the sections in words, at most 400 characters, including which ones are missing."""
     written = (_written(sections, cap) for cap in CAPS)
     return next((text for text in written if len(text) <= LONGEST), None) or _cut(_written(sections, 15), LONGEST)
 

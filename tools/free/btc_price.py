@@ -42,7 +42,7 @@ async def btc_price(ctx: ToolContext) -> BtcPrice:
 
 
 def shown(spot: Spot) -> BtcPrice:
-    """The payload, rounded to the digits that mean something."""
+    """Return the payload, rounded to the digits that carry meaning."""
     return BtcPrice(
         price_usd=price(spot.price_usd),
         change_24h_percent=None if spot.change_24h_percent is None else percent(spot.change_24h_percent),

@@ -30,7 +30,7 @@ class ChainNetwork(Payload):
 
 
 class Heard(NamedTuple):
-    """What one node says, and when its newest sample ended."""
+    """The answer of one node, and when its newest sample ended."""
 
     epoch: EpochInfo
     samples: Sequence[Sample]
@@ -72,7 +72,7 @@ async def chain_network(ctx: ToolContext) -> ChainNetwork:
 
 
 async def _node(reading: FallbackReader) -> Heard:
-    """Both answers, of nodes that agree on where the chain is."""
+    """Read epoch and samples from nodes that agree on the position of the chain."""
     samples = await reading.read(PERFORMANCE_SAMPLES)
     epoch = await reading.read(EPOCH_INFO)
     if abs(epoch.slot - samples[0].slot) > FARTHEST_SLOTS:
@@ -83,7 +83,7 @@ async def _node(reading: FallbackReader) -> Heard:
 
 
 async def _any_slot_time(reading: FallbackReader, newest: int) -> SlotTime:
-    """The time of a recent slot; of one before if that was skipped."""
+    """Return the time of a recent slot, or of an earlier one if that slot was skipped."""
     for slot in (newest, newest - SKIPPED):
         if found := await reading.attempt(SLOT_TIME, slot):
             return found
@@ -91,14 +91,14 @@ async def _any_slot_time(reading: FallbackReader, newest: int) -> SlotTime:
 
 
 def _time_of(sample: Sample, known: SlotTime, now: datetime) -> datetime:
-    """When the newest sample ended: slots follow each other as fast as in it. Raises SourceFrozen."""
+    """Return when the newest sample ended, at that sample's pace of slots. Raises SourceFrozen when it is old."""
     at = known.time + timedelta(seconds=(sample.slot - known.slot) * sample.period_s / sample.slots)
     if now - at > OLDEST:
-        raise SourceFrozen(f"the newest sample is of {at:%Y-%m-%d %H:%M}")
+        raise SourceFrozen(f"the newest sample is dated {at:%Y-%m-%d %H:%M}")
     return min(at, now)
 
 
 def rate(samples: Sequence[Sample], *, votes: bool) -> float:
-    """Transactions a second over the samples, with or without votes."""
+    """Return transactions a second over the samples, with or without votes."""
     counted = sum(s.transactions if votes else s.non_vote_transactions or 0 for s in samples)
     return round(counted / sum(s.period_s for s in samples), 1)

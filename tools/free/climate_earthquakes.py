@@ -41,7 +41,7 @@ WIDER: dict[QuakeQuery, QuakeQuery] = {
 FLOORS: dict[Magnitude, float] = {"significant": 6.0, "4.5": 4.5, "2.5": 2.5, "1.0": 1.0, "all": 0.0}
 EMSC_MOST = 1000
 SHOWN, MOST = 60, 500
-LENIENT = timedelta(days=3)  # a kept list may be a day old, and a month has 31
+LENIENT = timedelta(days=3)  # a cached list may be a day old, and a month has 31
 
 
 class CatalogueEvent(Payload):
@@ -72,7 +72,7 @@ class CatalogueEvents(TopLevel):
 
 
 class QuakeFeed(NamedTuple):
-    """A list, and whether EMSC gave it."""
+    """A list, and whether it comes from EMSC."""
 
     quakes: tuple[Quake, ...]
     from_emsc: bool = False
@@ -115,7 +115,7 @@ async def climate_earthquakes(
 
 
 def _fallbacks(query: QuakeQuery, now: datetime) -> tuple[Fallback[QuakeFeed], ...]:
-    """The feed of USGS, or the catalogue of EMSC; what may be empty is cut from what never is."""
+    """Return USGS's feed and EMSC's catalogue; a list that may be empty is cut from one that never is."""
     wide = WIDER.get(query, query)
 
     def of_usgs(listed: QuakeList) -> QuakeFeed:
@@ -133,22 +133,22 @@ def _fallbacks(query: QuakeQuery, now: datetime) -> tuple[Fallback[QuakeFeed], .
 
 
 def _alive(listed: QuakeList, wide: QuakeQuery, now: datetime) -> tuple[Quake, ...]:
-    """The events of a feed that is never empty.
+    """Return the events of a feed that is never empty.
 
     Raises:
-        ValueError: one of them is far older than was asked for: then something else was answered.
-        SourceUnproved: there are too few.
+        ValueError: an event is far older than requested, so the answer is for another request.
+        SourceUnproved: there are too few events.
     """
     since = now - timedelta(hours=HOURS[wide.period]) - LENIENT
     if any(quake.time < since for quake in listed.quakes):
-        raise ValueError("events that were not asked for")
+        raise ValueError("events older than requested")
     if len(listed.quakes) < LEAST_A_DAY and wide.magnitude != "4.5":
         raise SourceUnproved(f"{len(listed.quakes)} events in a {wide.period}")
     return listed.quakes
 
 
 def _cut(quakes: tuple[Quake, ...], query: QuakeQuery, now: datetime) -> tuple[Quake, ...]:
-    """The events that were asked for, of a list that may be wider; a period ends `now`, when the list was made."""
+    """Return the requested events of a list that may be wider; a period ends `now`, when the list was made."""
     if query not in WIDER:
         return quakes
     narrower = WIDER[query].period != query.period
@@ -157,7 +157,7 @@ def _cut(quakes: tuple[Quake, ...], query: QuakeQuery, now: datetime) -> tuple[Q
 
 
 def _is_of(quake: Quake, magnitude: Magnitude) -> bool:
-    """Whether an event is of the feed: by USGS's measure of significance where it has one, by magnitude otherwise."""
+    """Return True if an event belongs to the feed: by USGS's significance where it has one, by magnitude otherwise."""
     if magnitude == "significant" and quake.significance is not None:
         return is_significant(quake)
     if magnitude in ("1.0", "all"):

@@ -14,13 +14,13 @@ LAND = (
     "AL AK AS AR AZ CA CO CT DE DC FL GA GU HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH"
     " OK OR PA PR RI SC SD TN TX UT VT VI VA WA WV WI WY MP PW FM MH"
 )
-TEXTS, LEAST_TEXT = 15_000, 250  # characters of all descriptions of an answer, and of one
+TEXTS, LEAST_TEXT = 15_000, 250  # characters of all descriptions of an answer, and the minimum for one
 SEA = "AM AN GM LC LE LH LM LO LS PH PK PM PS PZ SL"
 AREAS = frozenset(f"{LAND} {SEA}".split())
 
 
 def known_area(given: str) -> str:
-    """The area's code in capitals, if the NWS knows it."""
+    """Return the area's code in capitals. Raises PydanticCustomError if the NWS does not know it."""
     if (found := find_word(given, AREAS)) is not None:
         return found
     raise PydanticCustomError("unknown_area", "not a two-letter state, territory or marine area of the NWS")
@@ -113,7 +113,7 @@ async def climate_weather_alerts(
 
 
 async def _listed(ctx: ToolContext, status: Status) -> tuple[Alert, ...]:
-    """The messages of the whole country; those of another status are asked for by themselves."""
+    """Return the messages of the whole country; those of a status other than Actual need a request of their own."""
     if status == "Actual":
         return (await ctx.read(ALERTS, ALL)).alerts
     return (await ctx.read(FILTERED_ALERTS, AlertQuery(status=status))).alerts
@@ -131,7 +131,7 @@ def _matches(alert: Alert, query: AlertQuery) -> bool:
 
 
 def _room_for_text(ctx: ToolContext, alerts: list[Alert]) -> int:
-    """The characters that each description may have; a warning says so when it cuts one."""
+    """Return how many characters each description may have; a warning says when one is cut."""
     room = max(LEAST_TEXT, TEXTS // max(1, len(alerts)))
     if any(len(alert.description or "") > room for alert in alerts):
         ctx.warn("data.description", "truncated", f"Descriptions are cut at {room} characters; fewer alerts have more.")

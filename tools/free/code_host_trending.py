@@ -49,7 +49,7 @@ class CodeHostTrending(RootModel[Annotated[list[RepoItem], Field(max_length=SHOW
 
 
 class TrendingList(NamedTuple):
-    """What one of the two sources gave."""
+    """The result of one of the two sources."""
 
     items: list[RepoItem]
     incomplete: bool = False
@@ -82,7 +82,7 @@ async def code_host_trending(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN
 
 
 def trending(now: datetime) -> tuple[Fallback[TrendingList], ...]:
-    """The searches that others make too, with the token and without; the feed, which waits for their turn."""
+    """Return the searches that other tools share, with the token and without; then the feed, which waits for them."""
     query = RepoQuery(NEW, (now - timedelta(days=DAYS)).date())
     searches = (
         convert_fallback(search, lambda found: most_starred(found.listed, now)) for search in search_fallbacks(query)
@@ -92,7 +92,7 @@ def trending(now: datetime) -> tuple[Fallback[TrendingList], ...]:
 
 
 def most_starred(listed: RepoList, now: datetime) -> TrendingList:
-    """Own and living repositories, most stars first. Raises SourceEmpty when there is none."""
+    """Return repositories that are neither forks nor archived, most stars first. Raises SourceEmpty for none."""
     own = [repo for repo in listed.repos if not (repo.fork or repo.archived)]
     if not own:
         raise SourceEmpty("nothing but forks and archives")
@@ -101,12 +101,12 @@ def most_starred(listed: RepoList, now: datetime) -> TrendingList:
 
 
 def names_only(listed: tuple[TrendingRepo, ...]) -> TrendingList:
-    """Names and links in the order of the feed, nothing else."""
+    """Return names and links in the order of the feed, without other fields."""
     return TrendingList([_named(repo) for repo in listed[:SHOWN]], names_only=True)
 
 
 def age_days(repo: Repo, now: datetime) -> float:
-    """Days since creation, at least one, so that the first hours do not count for more than they are."""
+    """Return the days since creation, at least one, so that the first hours do not inflate a daily rate."""
     return round(max(1.0, (now - repo.created_at).total_seconds() / 86400), 1)
 
 

@@ -35,7 +35,7 @@ class Threats(RootModel[list[Threat]]):
 
 
 class Dated(NamedTuple):
-    """An item and the time it is sorted by."""
+    """An item and the time by which it is sorted."""
 
     at: datetime
     item: Threat
@@ -180,5 +180,5 @@ def _newest(rows: tuple[Any, ...], at: Callable[[Any], datetime]) -> list[Any]:
 
 
 def _note(*parts: str | None) -> str | None:
-    """What there is to say, joined."""
+    """Join the parts of a note; None if there are none."""
     return ", ".join(part for part in parts if part) or None

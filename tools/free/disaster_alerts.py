@@ -76,15 +76,17 @@ async def disaster_alerts(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] 
 
 
 def matters(disaster: Disaster, now: datetime) -> bool:
-    """Whether it is going on, or ended within 48 hours. Only of what lasts for weeks the mark alone is believed: of the
-    rest a list is kept up from day to day, and an old one would show storms that are over.
+    """Return True if a disaster is ongoing, or ended within 48 hours.
+
+    The mark `current` suffices only for kinds that last for weeks. The others are updated daily, and an outdated list
+    would show storms that have ended.
     """
     ended = disaster.ended_at or disaster.started_at
     return (disaster.current is True and disaster.kind in LASTING) or ended >= now - RECENT
 
 
 def from_gdacs(disaster: Disaster) -> DisasterItem | None:
-    """The item, or None for a kind that has no word here."""
+    """Return the item, or None for a kind that this tool does not show."""
     if disaster.kind not in KINDS:
         return None
     return DisasterItem(

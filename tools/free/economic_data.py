@@ -65,7 +65,7 @@ async def economic_data(ctx: ToolContext) -> EconomicData:
 
 
 def figure(name: str, unit: str, found: Sourced) -> Figure:
-    """The newest observation of a series beside the one before it."""
+    """Return the newest observation of a series with the one before it."""
     last, before = newest(found.series), previous(found.series)
     yearly = year_over_year_percent(found.series) if name == "cpi" else None
     return Figure(

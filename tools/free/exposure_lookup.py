@@ -42,7 +42,7 @@ RETRY_S = 15
 
 
 def public_ipv4(text: str) -> str:
-    """The address itself, if it is four plain decimal numbers and routed on the Internet."""
+    """Return the address if it is four plain decimal numbers and routed on the Internet."""
     try:
         address = IPv4Address(text)
     except AddressValueError:
@@ -104,7 +104,7 @@ async def exposure_lookup(
         found[known] = kept
     ctx.shorten(HOUR_S - ctx.now.timestamp() % HOUR_S)
     missing = [known for known, host in found.items() if host is None]
-    if missing:  # the service has not yet read them all: ask for one, and try again soon
+    if missing:  # the service has not read them all yet: request one, and try again soon
         asked = await ctx.section(f"data.{missing[0]}", via(LISTED_HOST, missing[0]))
         found[missing[0]] = asked
         ctx.shorten(RETRY_S)
@@ -118,7 +118,7 @@ async def exposure_lookup(
 
 
 def addresses_of_the_hour(now: datetime) -> list[str]:
-    """The next six of the curated addresses; after as many hours as it takes they begin anew."""
+    """Return the next six of the curated addresses. The list starts again when it is exhausted."""
     listed = list(CURATED)
     first = int(now.timestamp() // HOUR_S) * SHOWN % len(listed)
     return listed[first : first + SHOWN]

@@ -63,7 +63,7 @@ def shown(day: FxDay) -> dict[str, float]:
 
 
 def changes(found: FxRates) -> dict[str, float] | None:
-    """How much dearer (+) a dollar became in each currency quoted on both days."""
+    """Return how much more (+) a dollar buys of each currency quoted on both days, in percent."""
     if found.previous is None:
         return None
     before = found.previous.per_usd

@@ -102,7 +102,7 @@ async def funding_rates(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = 
     if len(found) < FEWEST_VENUES:
         raise SourceEmpty(f"{len(found)} of {len(NAMES)} venues answered")
     if not any(is_of_now(funding, ctx.now) for venue in found for funding in venue.fundings):
-        raise SourceUnproved("no venue that tells its time answered")
+        raise SourceUnproved("no venue with a timestamp answered")
     if any(venue.venue == "okx" and not any(f.mark_price for f in venue.fundings) for venue in found):
         ctx.warn("data.top", "field_missing", "OKX gave rates without mark prices.", okx_funding.MARK_PRICES.name)
     top = ctx.page(largest(found, SHOWN), limit, "data.top")
@@ -110,12 +110,12 @@ async def funding_rates(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = 
 
 
 def is_of_now(funding: Funding, now: datetime) -> bool:
-    """Whether a time proves it: that of the rate, or that of the settlement to come."""
+    """Return True if a time proves that the rate is current: that of the rate, or a settlement in the future."""
     return funding.at is not None or (funding.next_at is not None and funding.next_at > now)
 
 
 async def _ask_venues(ctx: ToolContext) -> Sequence[VenueFundings | None]:
-    """One entry per name of `NAMES`. OKX steps in once: Bybit's turn waits until Binance's is over."""
+    """Return one entry per name of `NAMES`. OKX replaces one venue only, so Bybit's turn waits for Binance's result."""
     settled = Event()
     first: list[VenueFundings | None] = []
 
@@ -129,7 +129,7 @@ async def _ask_venues(ctx: ToolContext) -> Sequence[VenueFundings | None]:
     async def okx_if_free(reading: FallbackReader) -> VenueFundings:
         await settled.wait()
         if any(found and found.venue == "okx" for found in first):
-            raise SourceUnusable("OKX replaces Binance already")
+            raise SourceUnusable("OKX already replaces Binance")
         return await _okx(reading)
 
     return await gather(

@@ -26,7 +26,7 @@ class GamePlatformTop(RootModel[Annotated[list[GameItem], Field(max_length=SHOWN
 
 
 class Game(NamedTuple):
-    """A game of either source."""
+    """A game from either source."""
 
     app_id: int
     name: str | None = None

@@ -51,5 +51,5 @@ async def gas(ctx: ToolContext) -> Gas:
 
 
 def gwei(price: float) -> float:
-    """Four decimals; two digits of what would vanish."""
+    """Round to four decimals, or to two digits where that would be 0."""
     return round(price, DECIMALS) or significant(price, 2)

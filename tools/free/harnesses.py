@@ -133,12 +133,12 @@ async def harnesses(
 
 
 def _cut(ctx: ToolContext, board: Benchmark, limit: int) -> Benchmark:
-    """The best results of a board."""
+    """Return a board with its best results."""
     return board.model_copy(update={"results": ctx.page(board.results, limit, f"data.benchmarks.{board.id}")})
 
 
 async def _boards(ctx: ToolContext) -> list[ScoreBoard]:
-    """Every board there is, each with the day of its copy. The shipped one is always there."""
+    """Return every available board, each with the day of its copy. The shipped one is always included."""
     swe_bench, aider, metr = await gather(
         ctx.section("data.swe_bench", SWE_BENCH),
         ctx.section("data.aider_polyglot", AIDER),

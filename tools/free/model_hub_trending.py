@@ -60,7 +60,7 @@ async def model_hub_trending(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN
 
 
 async def read_living_list(reading: FallbackReader) -> ModelList:
-    """The list, of a hub that still writes. Raises SourceFrozen when not one of all models was changed of late."""
+    """Return the list of a hub that is alive. Raises SourceFrozen when no model was changed recently."""
     both = await read_beside(reading, (MODELS_LIKED_7D, None), (LAST_CHANGE, None))
     listed, changed = both
     if isinstance(changed, SourceFrozen):

@@ -71,7 +71,7 @@ async def severe_weather(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] =
 
 
 def _admit(ctx: ToolContext, ranking: Ranking) -> None:
-    """Say what the ranking does not know. Raises SourceEmpty when it says nothing any more."""
+    """Warn about the limits of the ranking. Raises SourceEmpty when a stale ranking has no alert left."""
     if not ranking.alerts and ctx.notes.stale():
         ctx.warn("data", "section_unavailable", "Every known alert has ended, and newer ones could not be read.")
         raise SourceEmpty("every known alert has ended")

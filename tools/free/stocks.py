@@ -18,7 +18,7 @@ SYMBOLS = f"^{_ONE}(,{_ONE}){{0,{MOST - 1}}}$"
 
 
 def canonical(text: str) -> str:
-    """Symbols upper-cased, each once and in order, so that the same question is the same question."""
+    """Return symbols in upper case, each once and sorted, so that equal queries share an answer. Raises ValueError."""
     names = sorted({name.strip().upper() for name in text.split(",")})
     if len(names) > MOST or not all(SYMBOL.fullmatch(name) for name in names):
         raise ValueError(f"give 1 to {MOST} tickers separated by commas, like AAPL,MSFT")
@@ -98,12 +98,12 @@ async def stocks(
 
 
 def shown(board: QuoteBoard, symbols: tuple[str, ...], now: datetime) -> list[Quote]:
-    """The quotes there are, in the order of the symbols."""
+    """Return the available quotes, in the order of the symbols."""
     return [quoted(board, symbol, now) for symbol in symbols if symbol in board.quotes]
 
 
 def quoted(board: QuoteBoard, symbol: str, now: datetime) -> Quote:
-    """Changes are always computed: providers' own contradict their prices at times."""
+    """Return a quote with a computed change: the change that providers publish sometimes contradicts their prices."""
     quote = board.quotes[symbol]
     change = quote.price - quote.previous_close
     return Quote(

@@ -55,7 +55,7 @@ class Volcanoes(RootModel[Annotated[list[VolcanoItem], Field(max_length=SHOWN, d
 
 
 class Listed(NamedTuple):
-    """Volcanoes, and whether the list is the weekly report, which has all of them."""
+    """Volcanoes, and whether they are the complete list of the weekly report."""
 
     items: list[VolcanoItem]
     complete: bool
@@ -99,7 +99,7 @@ async def volcanoes(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOW
 
 
 def from_reports(reports: tuple[VolcanoReport, ...]) -> list[VolcanoItem]:
-    """Newest first; the summaries are cut, never rewritten."""
+    """Return the reported volcanoes, newest first; the summaries are cut, never rewritten."""
     newest_first = sorted(reports, key=lambda report: report.published_at, reverse=True)
     return [
         _item(
@@ -120,7 +120,7 @@ def from_reports(reports: tuple[VolcanoReport, ...]) -> list[VolcanoItem]:
 
 
 def merged(listed: list[VolcanoItem], elevated: tuple[ElevatedVolcano, ...]) -> list[VolcanoItem]:
-    """The listed volcanoes with USGS's levels where it has raised them, then those that only USGS lists."""
+    """Return the listed volcanoes with USGS's levels where raised, then those that only USGS lists."""
     levels = {volcano.vnum: volcano for volcano in elevated}
     found = [_with_level(item, levels.pop(item.vnum, None) if item.vnum else None) for item in listed]
     rest = sorted(levels.values(), key=lambda volcano: volcano.sent_at, reverse=True)
@@ -142,7 +142,7 @@ def _from_usgs(volcano: ElevatedVolcano) -> VolcanoItem:
 
 
 def eruptions_elsewhere(ctx: ToolContext) -> Fallback[Listed]:
-    """What NASA EONET and GDACS list; one of them is enough."""
+    """Return the fallback that lists volcanoes of NASA EONET and GDACS; one of the two suffices."""
 
     async def fallback(reading: FallbackReader) -> Listed:
         events = await _or_error(reading, EONET_FALLBACK)
@@ -160,7 +160,7 @@ def eruptions_elsewhere(ctx: ToolContext) -> Fallback[Listed]:
 
 
 async def _or_error(reading: FallbackReader, *fallbacks: Fallback[T]) -> T | SourceError:
-    """The first fallback's value, or the last error."""
+    """Return the first fallback's value, or the last error."""
     failure: SourceError = SourceEmpty("no fallback")
     for fallback in fallbacks:
         try:
@@ -198,7 +198,7 @@ def _from_eonet(event: NaturalEvent) -> VolcanoItem:
 
 
 def _item(name: str, source: str, **known: Any) -> VolcanoItem:
-    """An item in which all that is not known is null."""
+    """Return an item in which every unknown field is null."""
     return VolcanoItem.model_validate(
         dict.fromkeys(VolcanoItem.model_fields) | known | {"name": name, "source": source}
     )

@@ -50,7 +50,7 @@ class LocalWeather(Payload):
 
 
 def rounded(degrees: float | None) -> float | None:
-    """Two decimals: neighbours share an answer."""
+    """Round to two decimals, so that neighbours share an answer."""
     return None if degrees is None else two_decimals(degrees)
 
 

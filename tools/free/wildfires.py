@@ -59,7 +59,7 @@ class Wildfires(Payload):
 
 
 class SeenFires(NamedTuple):
-    """Detections, the satellites they are of, and the files that could not be read, each with the reason's word."""
+    """Detections, their satellites, and the files that could not be read, each with its reason's word."""
 
     detections: tuple[Detection, ...]
     satellites: tuple[str, ...]
@@ -113,7 +113,7 @@ async def wildfires(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOW
 
 
 def _area(now: datetime) -> Fallback[SeenFires]:
-    """What one satellite saw all over North America, where something burns every day."""
+    """Return the fallback for all of North America from one satellite: some fire burns there every day."""
 
     def seen(found: tuple[Detection, ...]) -> SeenFires:
         if not recent(found, now):
@@ -124,7 +124,7 @@ def _area(now: datetime) -> Fallback[SeenFires]:
 
 
 async def _files(reading: FallbackReader) -> SeenFires:
-    """The regional files of every satellite. A satellite counts when its file of the mainland is there: one must be."""
+    """Read the regional files of every satellite. A satellite counts if its mainland file is read; one must count."""
     wanted = [FireFile(satellite, region) for region in REGIONS for satellite in FILES]
     parts = dict(zip(wanted, await gather(*(_file(reading, file) for file in wanted)), strict=True))
     missing = {file: part for file, part in parts.items() if isinstance(part, SourceError)}

@@ -1,4 +1,4 @@
-"""Numbers of the Bitcoin network, and the answers of the Esplora interface, which several explorers give."""
+"""Read numbers of the Bitcoin network, and the replies of the Esplora interface that several explorers share."""
 
 import math
 import re
@@ -12,7 +12,9 @@ _TXID = re.compile(r"[0-9a-f]{64}")
 
 
 class Fees(NamedTuple):
-    """Satoshi per virtual byte that get a transaction into a block that soon; not always whole numbers."""
+    """Fees in satoshi per virtual byte that get a transaction into a block within each period; not always whole
+    numbers.
+    """
 
     fastest: float
     half_hour: float
@@ -22,7 +24,7 @@ class Fees(NamedTuple):
 
 
 class MiningPower(NamedTuple):
-    """What all miners do a second, and how hard that makes a block."""
+    """The hash rate of all miners per second, and the resulting difficulty of a block."""
 
     hashrate_eh_s: float
     difficulty: float
@@ -37,7 +39,7 @@ class Backlog(NamedTuple):
 
 
 class RecentTx(NamedTuple):
-    """A transaction that just arrived. `value_sat` is all it pays, its own change included; it has no time."""
+    """A transaction that just arrived. `value_sat` is all it pays, including its own change; it has no timestamp."""
 
     txid: str
     fee_sat: int
@@ -46,14 +48,14 @@ class RecentTx(NamedTuple):
 
 
 def txid(text: Any) -> str:
-    """A transaction's name: 64 hex digits. Raises ValueError."""
+    """Return a transaction id of 64 hex digits. Raises ValueError for any other text."""
     if not isinstance(text, str) or not _TXID.fullmatch(text):
         raise ValueError(f"not a transaction: {text!r:.80}")
     return text
 
 
 def satoshi(value: Any) -> int:
-    """A whole amount, not above what there will ever be. Raises ValueError."""
+    """Return a whole amount of satoshi, at most the final supply of bitcoin. Raises ValueError."""
     amount = number(value)
     if amount != int(amount):
         raise ValueError(f"not whole: {amount!r}")
@@ -65,12 +67,12 @@ def fee_rate(value: Any) -> float:
 
 
 def parse_height(body: str, query: None) -> int:
-    """The height of the chain, a number as text."""
+    """Return the height of the chain from a number written as text."""
     return int(within(int(body), LOWEST, 1e8))
 
 
 def parse_backlog(body: Any, query: None) -> Backlog:
-    """The counts. A mempool with nothing in it is not believed."""
+    """Return the counts of the mempool. An empty mempool is refused as implausible."""
     return Backlog(
         waiting=int(within(positive(body["count"]), 1, 1e8)),
         vsize=int(positive(body["vsize"])),
@@ -79,7 +81,7 @@ def parse_backlog(body: Any, query: None) -> Backlog:
 
 
 def parse_recent(body: Any, query: None) -> tuple[RecentTx, ...]:
-    """The last ten or so, newest first."""
+    """Return the last ten or so transactions, newest first."""
     return read_rows(body, _recent)
 
 

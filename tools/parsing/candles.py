@@ -1,4 +1,4 @@
-"""Candles, as every exchange draws them, and the sources of them."""
+"""Read candles, which all exchanges deliver in much the same form, and build the sources of them."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -25,7 +25,7 @@ class Candle(NamedTuple):
 
 
 def candle(start: datetime, opened: Any, high: Any, low: Any, close: Any, volume: Any) -> Candle:
-    """A candle from numbers or strings. Raises ValueError when open or close lie outside low…high."""
+    """Return a candle from numbers or strings. Raises ValueError when open or close lie outside low…high."""
     top, bottom = traded_price(high), traded_price(low)
     first, last = (within(traded_price(value), bottom / LEEWAY, top * LEEWAY) for value in (opened, close))
     return Candle(start, first, top, bottom, last, within(number(volume), 0, 1e15))
@@ -46,7 +46,9 @@ def candle_source(
     length_s: int,
     least: int = 30,
 ) -> Source[Q, tuple[Candle, ...]]:
-    """The candles of one length: the lengths share a public name, and the newest candle may be two lengths old."""
+    """Return the source of candles of one length. All lengths share a public name; the newest candle may be two lengths
+    old.
+    """
     return Source(
         name,
         request,

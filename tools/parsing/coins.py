@@ -1,4 +1,4 @@
-"""Coins as every market page lists them, and which of them moved most."""
+"""Read coins as market pages list them, and find those that moved most."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -9,12 +9,12 @@ from tools.parsing.optional import optional
 from toolserver import Gauge, SourceChanged, SourceEmpty
 
 LEAST_VOLUME_USD = 1_000_000
-WRAPPED = frozenset({"WBTC", "WETH", "STETH", "WSTETH", "WEETH", "CBBTC"})  # they move with what they wrap
+WRAPPED = frozenset({"WBTC", "WETH", "STETH", "WSTETH", "WEETH", "CBBTC"})  # they move with the coin that they wrap
 FEWEST_MOVERS = 5
 
 
 class Coin(NamedTuple):
-    """One coin of a list by market value. None is what the provider does not say."""
+    """One coin of a list by market value. A field is None when the provider does not publish it."""
 
     symbol: str
     name: str
@@ -32,7 +32,7 @@ class Coin(NamedTuple):
 
 
 def by_symbol(coins: Iterable[Coin], symbol: str) -> Coin:
-    """The first, so the largest, coin of that symbol. Raises LookupError."""
+    """Return the first coin with that symbol, which is the largest one. Raises LookupError."""
     for coin in coins:
         if coin.symbol == symbol:
             return coin
@@ -40,7 +40,7 @@ def by_symbol(coins: Iterable[Coin], symbol: str) -> Coin:
 
 
 class MovedCoin(NamedTuple):
-    """A coin that takes part in the ranking by movement, with what that takes."""
+    """A coin that takes part in the ranking by movement, with the figures that the ranking needs."""
 
     coin: Coin
     change_24h_percent: float
@@ -48,12 +48,12 @@ class MovedCoin(NamedTuple):
 
 
 def movers(coins: Sequence[Coin], limit: int = 15) -> list[MovedCoin]:
-    """The coins whose price changed most in 24 hours, either way; of equal ones the larger first.
+    """Return the coins whose price changed most in 24 hours, up or down; of equal changes, the larger coin first.
 
-    Left out: thin trading, no known change or rank, what keeps to one dollar, and wrapped duplicates.
+    Coins with thin trading, without a known change or rank, pegged to the dollar, or wrapped are left out.
 
     Raises:
-        SourceChanged: fewer than five remain, which no real list leaves.
+        SourceChanged: fewer than five coins remain; every real list leaves more.
     """
     moved = [found for coin in coins if (found := _moved(coin))]
     if len(moved) < FEWEST_MOVERS:
@@ -75,7 +75,7 @@ def newest(coins: Sequence[Coin]) -> datetime | None:
 
 
 def with_bitcoin(coins: Iterable[Coin]) -> tuple[Coin, ...]:
-    """The coins. Raises SourceEmpty without bitcoin: a list that lacks it is no list."""
+    """Return the coins. Raises SourceEmpty when bitcoin is missing: every real list has it."""
     read = tuple(coins)
     if not any(c.symbol == "BTC" for c in read):
         raise SourceEmpty(f"no BTC among {len(read)} coins")
@@ -83,7 +83,7 @@ def with_bitcoin(coins: Iterable[Coin]) -> tuple[Coin, ...]:
 
 
 def large_prices(coins: Sequence[Coin]) -> Mapping[str, float]:
-    """What must not jump: small coins do, these two do not."""
+    """Return the prices of BTC and ETH. Small coins do jump between two answers, these two do not."""
     first: dict[str, float] = {}
     for coin in coins:
         first.setdefault(coin.symbol, coin.price_usd)
@@ -94,23 +94,23 @@ GAUGE = Gauge(large_prices, 0.4)
 
 
 def figure(value: Any) -> float | None:
-    """An optional number of either sign."""
+    """Return an optional number of either sign."""
     return optional(number_or_none, value)
 
 
 def amount(value: Any) -> float | None:
-    """An optional number that is never negative: a price, a volume, a market value."""
+    """Return an optional number that cannot be negative: a price, a volume, a market value."""
     read = figure(value)
     return read if read is not None and read >= 0 else None
 
 
 def quoted(value: Any) -> float | None:
-    """A price, or None for what has none. Raises ValueError for what is no number."""
+    """Return a price, or None where there is none. Raises ValueError for anything that is not a number."""
     price = number_or_none(value)
     return price if price is not None and price > 0 else None
 
 
 def read_rank(value: Any) -> int | None:
-    """An optional rank; providers write 0 for unranked."""
+    """Return an optional rank, None for 0: providers write 0 for unranked."""
     read = figure(value)
     return int(read) if read is not None and read >= 1 else None

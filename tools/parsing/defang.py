@@ -1,11 +1,11 @@
-"""Dangerous addresses written so that nothing turns them into a link again."""
+"""Rewrite dangerous addresses so that no program turns them into a link again."""
 
 import re
 from html import escape
 
 from tools.parsing.text import clean
 
-INDICATOR = 300  # cap, in characters
+INDICATOR = 300  # the longest indicator, in characters
 _SCHEME = re.compile(r"http(?=s?:)", re.IGNORECASE)
 _AUTHORITY = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*:[/\\]+)?(?P<host>[^/\\?#]*)(?P<rest>.*)", re.IGNORECASE | re.DOTALL
@@ -13,7 +13,7 @@ _AUTHORITY = re.compile(
 
 
 def defang(indicator: str, cap: int = INDICATOR) -> str:
-    """A URL, host, address or mail address that is no link any more: `hxxp://host[.]example/path`.
+    """Return a URL, host, address or mail address that is not a link any more: `hxxp://host[.]example/path`.
 
     `http` becomes `hxxp`, dots of the host `[.]`, every `@` `[@]`; hashes stay as they are.
     """
@@ -25,5 +25,5 @@ def defang(indicator: str, cap: int = INDICATOR) -> str:
 
 
 def literal(text: str, cap: int = 2000) -> str:
-    """`clean` for what must keep every character that shows, such as a URL: entities are not decoded."""
+    """Clean a text that must keep every visible character, such as a URL: entities are not decoded."""
     return clean(escape(text, quote=False), cap)

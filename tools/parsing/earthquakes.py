@@ -1,15 +1,15 @@
-"""An earthquake, as every seismological network lists it."""
+"""Describe an earthquake, as every seismological network lists it."""
 
 from datetime import datetime
 from typing import NamedTuple
 
 from toolserver import SourceChanged
 
-MANY, NEAR = 10, 0.8  # each magnitude more is ten times rarer
+MANY, NEAR = 10, 0.8  # earthquakes become ten times rarer with each magnitude
 
 
 class Quake(NamedTuple):
-    """One event. `magnitude` is None until the first solution is published; `kind` tells quarry blasts apart."""
+    """One event. `magnitude` is None until the first solution is published; `kind` marks quarry blasts."""
 
     id: str
     magnitude: float | None
@@ -24,7 +24,7 @@ class Quake(NamedTuple):
     magnitude_type: str | None = None
     status: str | None = None
     updated: datetime | None = None
-    significance: float | None = None  # as USGS counts it: from 600 on an event is significant
+    significance: float | None = None  # USGS's own measure: an event is significant from 600 on
 
 
 class QuakeList(NamedTuple):
@@ -39,7 +39,9 @@ def newest_quake(listed: QuakeList) -> datetime | None:
 
 
 def require_small(quakes: tuple[Quake, ...], floor: float) -> None:
-    """Of many earthquakes most are near the smallest that is listed. Raises SourceChanged when none is."""
+    """Raise SourceChanged when a long list has no earthquake near `floor`: most earthquakes of a list are near its
+    minimum.
+    """
     magnitudes = [quake.magnitude for quake in quakes if quake.magnitude is not None]
     if len(magnitudes) >= MANY and min(magnitudes) > floor + NEAR:
         raise SourceChanged(f"the smallest of {len(magnitudes)} earthquakes is M{min(magnitudes):g}")

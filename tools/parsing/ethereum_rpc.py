@@ -1,4 +1,4 @@
-"""JSON-RPC of Ethereum nodes: where to ask, and what an answer may be."""
+"""Call Ethereum nodes over JSON-RPC: the requests to each host, and which answers are accepted."""
 
 from typing import Any
 
@@ -11,22 +11,22 @@ HOSTS = (
     "https://rpc.flashbots.net/",
 )
 ID = 1
-LIMITED_CODES = {-32005, -32016, -32029, 15, 429}  # as the public gateways number it
+LIMITED_CODES = {-32005, -32016, -32029, 15, 429}  # the public gateways use these numbers
 
 
 def ask(keys: Keys, method: str, *params: Any) -> list[Post]:
-    """The same call at every host, in the order in which they are tried."""
+    """Return the same call for every host, in the order in which the hosts are tried."""
     own = keys.get("ETH_RPC_URL")
     call = {"jsonrpc": "2.0", "id": ID, "method": method, "params": list(params)}
     return [Post(url, json=call) for url in ((own, *HOSTS) if own else HOSTS)]
 
 
 def result(body: Any) -> Any:
-    """`result` of our own call.
+    """Return the `result` of our own call.
 
     Raises:
-        SourceLimited, SourceRefused: `error` is set, an object or a text.
-        SourceEmpty: `result` is null, the node does not know what was asked for.
+        SourceLimited, SourceRefused: `error` is set, to an object or a text.
+        SourceEmpty: `result` is null, so the node does not know the requested item.
     """
     if error := body.get("error"):
         raise _refusal(error)
@@ -38,7 +38,7 @@ def result(body: Any) -> Any:
 
 
 def _refusal(error: Any) -> SourceLimited | SourceRefused:
-    """Never the text itself: a node may quote the key of its URL."""
+    """Describe an error without quoting its text: a node may quote the key of its URL."""
     code = error.get("code") if isinstance(error, dict) else None
     text = str(error).lower()
     if code in LIMITED_CODES or any(words in text for words in ("rate limit", "too many", "limit exceeded", "quota")):
@@ -47,14 +47,14 @@ def _refusal(error: Any) -> SourceLimited | SourceRefused:
 
 
 def quantity(text: Any) -> int:
-    """A hex quantity such as 0x1b. Raises ValueError, also for a number that is not hex."""
+    """Return a hex quantity such as 0x1b as an integer. Raises ValueError, also for a number that is not hex."""
     if not isinstance(text, str) or not text.startswith("0x"):
         raise ValueError(f"not a quantity: {text!r:.40}")
     return int(text, 16)
 
 
 def address(text: Any) -> str:
-    """An address in lower case. Raises ValueError."""
+    """Return an address in lower case. Raises ValueError."""
     if not isinstance(text, str) or len(text) != 42:
         raise ValueError(f"not an address: {text!r:.60}")
     quantity(text)

@@ -1,4 +1,4 @@
-"""Exchange rates of the dollar, day by day."""
+"""Read exchange rates of the dollar, day by day."""
 
 from collections.abc import Mapping
 from datetime import date, datetime
@@ -15,7 +15,7 @@ LEAST_DAYS, LEAST_CODES = 20, 12
 
 
 class FxDay(NamedTuple):
-    """What a dollar was worth on a day: units of each currency, by code."""
+    """The value of a dollar on a day: units of each currency, by code."""
 
     date: date
     per_usd: Mapping[str, float]
@@ -26,12 +26,12 @@ FxDays: TypeAlias = tuple[FxDay, ...]
 
 
 def choose_rates(rates: Mapping[str, Any]) -> dict[str, float]:
-    """The rates of our currencies, in our order; a code that is not quoted is absent."""
+    """Return the rates of our currencies, in our order; a code that is not quoted is absent."""
     return {code: positive(rates[code]) for code in CODES if rates.get(code) is not None}
 
 
 def require_complete(days: list[FxDay]) -> FxDays:
-    """The days, if there are enough of them and the youngest is not reduced. Raises SourceEmpty."""
+    """Return the days. Raises SourceEmpty when there are too few of them, or when the latest one lacks currencies."""
     if len(days) < LEAST_DAYS:
         raise SourceEmpty(f"{len(days)} days")
     if len(days[-1].per_usd) < LEAST_CODES:
@@ -44,5 +44,5 @@ def newest_day(days: FxDays) -> datetime:
 
 
 def newest_rates(day: FxDay) -> dict[str, float]:
-    """The rates by the names under which providers are compared."""
+    """Return the rates by the names under which providers are compared."""
     return {f"USD-{code}": rate for code, rate in day.per_usd.items()}

@@ -1,4 +1,4 @@
-"""An index between fear and greed."""
+"""Read an index between fear and greed."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from toolserver import SourceChanged
 
 
 class FearGreed(NamedTuple):
-    """An index between 0 (extreme fear) and 100 (extreme greed), with the publisher's own word for it."""
+    """An index between 0 (extreme fear) and 100 (extreme greed), with the publisher's own label."""
 
     value: int
     label: str
@@ -18,7 +18,9 @@ class FearGreed(NamedTuple):
 
 
 def read_score(value: Any, label: str) -> int:
-    """A whole number of 0 to 100. Raises SourceChanged for a 0 that is not called extreme fear: that one is a fault."""
+    """Return a whole number from 0 to 100. Raises SourceChanged for a 0 without the label "extreme fear": that is a
+    fault.
+    """
     read = round(within(number(value), 0, 100))
     if read == 0 and label.casefold() != "extreme fear":
         raise SourceChanged(f"value 0 is called {label!r:.40}")

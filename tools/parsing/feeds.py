@@ -1,11 +1,11 @@
-"""Headlines of RSS feeds, dated."""
+"""Describe the dated headlines of RSS feeds."""
 
 from datetime import datetime
 from typing import NamedTuple
 
 
 class Headline(NamedTuple):
-    """A title, where it leads, and when it was published."""
+    """A title, its link, and when it was published."""
 
     title: str
     url: str | None

@@ -1,4 +1,4 @@
-"""Funding of perpetual contracts as every venue pays it, made comparable."""
+"""Make the funding rates of perpetual contracts comparable across venues."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -12,14 +12,14 @@ from tools.parsing.times import from_epoch_ms
 Venue = Literal["binance", "bybit", "hyperliquid", "dydx", "okx"]
 
 HOURS_A_YEAR = 8760
-APART, SHARED = 0.005, 5  # marks of one instant differ by less; judged by so many contracts at least
-ABSURD_PERCENT = 10_000  # a year; beyond it is a contract being wound up, not a market
+APART, SHARED = 0.005, 5  # marks of one instant differ by less; at least this many shared contracts are needed to judge
+ABSURD_PERCENT = 10_000  # a year; a contract beyond this is being wound up
 
 
 class Funding(NamedTuple):
-    """What holders of a contract pay each other at the coming settlement, as a fraction of its value.
+    """The payment between the holders of a contract at the next settlement, as a fraction of the contract's value.
 
-    `symbol` is BASE-QUOTE. A positive rate is paid by those who are long.
+    `symbol` is BASE-QUOTE. Holders of long positions pay a positive rate.
     """
 
     symbol: str
@@ -35,7 +35,7 @@ class Funding(NamedTuple):
 
 
 class VenueFundings(NamedTuple):
-    """The contracts of a venue; `predicted` when another venue says what this one will pay."""
+    """The contracts of a venue; `predicted` when another venue forecasts the rates of this one."""
 
     venue: Venue
     fundings: tuple[Funding, ...]
@@ -43,16 +43,16 @@ class VenueFundings(NamedTuple):
 
 
 def largest(venues: Iterable[VenueFundings], limit: int = 20) -> list[tuple[VenueFundings, Funding]]:
-    """The contracts with the largest annualized rate of either sign, the absurd left out."""
+    """Return the contracts with the largest annualized rates of either sign, without absurd ones."""
     pairs = [(venue, funding) for venue in venues for funding in venue.fundings]
     sound = [pair for pair in pairs if abs(pair[1].annualized_percent) <= ABSURD_PERCENT]
     return sorted(sound, key=lambda pair: abs(pair[1].annualized_percent), reverse=True)[:limit]
 
 
 def list_disagreeing(venues: Sequence[VenueFundings]) -> list[VenueFundings]:
-    """The venues whose prices are not those of the others: half of what they share is farther apart than `APART`.
+    """Return the venues whose prices disagree: the median distance from every other venue exceeds `APART`.
 
-    Of two venues that disagree nobody knows which is right: both are given.
+    When only two venues disagree, both are returned, since neither is known to be right.
     """
     prices = {venue.venue: _prices(venue) for venue in venues}
     apart = []
@@ -66,7 +66,7 @@ def list_disagreeing(venues: Sequence[VenueFundings]) -> list[VenueFundings]:
 
 
 def _prices(venue: VenueFundings) -> dict[str, float]:
-    """Mark prices by the coin's name at most venues: contracts on a thousand are called kPEPE or 1000PEPE."""
+    """Return mark prices by the coin's most common name: contracts on a thousand coins are called kPEPE or 1000PEPE."""
     bases = ((f.symbol.split("-")[0], f.mark_price) for f in venue.fundings)
     return {f"1000{base[1:]}" if base[:1] == "k" else base: mark for base, mark in bases if mark}
 
@@ -81,12 +81,12 @@ def newest(fundings: Iterable[Funding]) -> datetime | None:
 
 
 def usdt_pair(symbol: str) -> str:
-    """BTC-USDT for BTCUSDT."""
+    """Return BTC-USDT for BTCUSDT."""
     return f"{symbol.removesuffix('USDT')}-USDT"
 
 
 def rate(value: Any) -> float | None:
-    """A required member that is blank where a contract pays no funding. Raises ValueError for what is no number."""
+    """Return a required rate, None for a blank: the contract pays no funding. Raises ValueError for any other text."""
     return None if value is None or value == "" else number(value)
 
 
@@ -95,10 +95,10 @@ def mark(value: Any) -> float | None:
 
 
 def dead(price: Any) -> bool:
-    """Whether a price is given and is none: a market nobody makes, or an answer of zeros."""
+    """Return True if a price is present but not positive: nobody makes that market, or the answer holds only zeros."""
     return price not in (None, "") and mark(price) is None
 
 
 def settlement(milliseconds: Any) -> datetime | None:
-    """The time of a settlement; venues write 0 or nothing when there is none."""
+    """Return the time of a settlement, None for 0 or a blank, which venues write when there is none."""
     return optional(lambda value: from_epoch_ms(positive(value)), milliseconds)

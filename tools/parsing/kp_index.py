@@ -1,4 +1,4 @@
-"""The planetary K index of geomagnetic activity."""
+"""Describe a reading of the planetary K index of geomagnetic activity."""
 
 from datetime import datetime
 from typing import NamedTuple

@@ -1,14 +1,16 @@
-"""Numbers read strictly and written with the digits that mean something."""
+"""Read numbers strictly and round them to the digits that carry meaning."""
 
 import math
 from typing import Any
 
-LARGEST = 1e24  # nothing that is measured, counted or paid here is larger
+LARGEST = 1e24  # larger than anything that is measured, counted or paid here
 _MISSING = {"", ".", "-", "--", "N/D", "NA", "N/A", "null"}
 
 
 def number(value: Any) -> float:
-    """A float within LARGEST from a number or a numeric string. Raises ValueError otherwise (bool is not a number)."""
+    """Return a float within LARGEST from a number or a numeric string. Raises ValueError otherwise (bool is not a
+    number).
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(f"not a number: {value!r:.40}")
     if isinstance(value, str) and not value.isascii():
@@ -24,14 +26,14 @@ def number(value: Any) -> float:
 
 
 def number_or_none(value: Any) -> float | None:
-    """A finite float, or None for null and the usual marks of a missing value. Raises ValueError on anything else."""
+    """Return a finite float, None for null and the usual marks of a missing value. Raises ValueError for the rest."""
     if value is None or (isinstance(value, str) and value.strip() in _MISSING):
         return None
     return number(value)
 
 
 def positive(value: Any) -> float:
-    """A finite float above zero. Raises ValueError otherwise."""
+    """Return a finite float above zero. Raises ValueError otherwise."""
     result = number(value)
     if result <= 0:
         raise ValueError(f"not positive: {value!r:.40}")
@@ -39,27 +41,27 @@ def positive(value: Any) -> float:
 
 
 def within(value: float, low: float, high: float) -> float:
-    """The value itself when low <= value <= high. Raises ValueError otherwise."""
+    """Return the value if low <= value <= high. Raises ValueError otherwise."""
     if not low <= value <= high:
         raise ValueError(f"{value!r} is outside {low}…{high}")
     return value
 
 
 def significant(value: float, digits: int = 6) -> float:
-    """Rounded to so many significant digits."""
+    """Round a value to a number of significant digits."""
     return float(f"{value:.{digits}g}")
 
 
 def price(value: float) -> float:
-    """A price: 2 decimals from 1 upwards, 6 significant digits below."""
+    """Round a price: 2 decimals from 1 upwards, 6 significant digits below."""
     return round(value, 2) if abs(value) >= 1 else significant(value)
 
 
 def percent(value: float) -> float:
-    """A percentage, 2 decimals."""
+    """Round a percentage to 2 decimals."""
     return round(value, 2) + 0.0  # + 0.0 turns -0.0 into 0.0
 
 
 def change_percent(new: float, old: float) -> float:
-    """(new - old) / old in percent, 2 decimals. Raises ZeroDivisionError when old is 0."""
+    """Return (new - old) / old in percent, 2 decimals. Raises ZeroDivisionError when old is 0."""
     return percent((new - old) / old * 100)

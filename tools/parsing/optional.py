@@ -1,4 +1,4 @@
-"""Members that an answer can do without."""
+"""Read members that an answer can do without."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 def optional(read: Callable[[Any], T], value: Any) -> T | None:
-    """`read(value)`, or None when the value is absent, blank or not readable. Never for required members."""
+    """Return `read(value)`, None when the value is absent, blank or not readable. Never use it for required members."""
     if value is None or value == "":
         return None
     try:

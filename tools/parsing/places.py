@@ -1,4 +1,4 @@
-"""Points on the globe as callers give them: bounded, so that answers can be shared."""
+"""Describe points on the globe as callers give them, rounded so that callers can share answers."""
 
 from typing import Annotated, NamedTuple
 
@@ -9,7 +9,7 @@ Longitude = Annotated[float, Field(ge=-180, le=180)]
 
 
 class Place(NamedTuple):
-    """A point in degrees, both rounded to two decimals: about a kilometre."""
+    """A point in degrees, both rounded to two decimals (about a kilometre)."""
 
     lat: float
     lon: float
@@ -19,5 +19,5 @@ DEFAULT = Place(34.05, -118.24)  # Los Angeles
 
 
 def two_decimals(degrees: float) -> float:
-    """Rounded to two decimals, never minus zero."""
+    """Round to two decimals, with -0.0 as 0.0."""
     return round(degrees, 2) + 0.0

@@ -1,4 +1,4 @@
-"""The little YAML that leaderboards use: flat lists of mappings, and mappings inside mappings. Scalars stay text."""
+"""Read the small part of YAML that leaderboards use: flat lists of mappings and nested mappings. Scalars stay text."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ _QUOTED = re.compile(r"""(["'])(.*?)\1(?:\s|$)""")
 
 
 def rows(text: str) -> list[dict[str, str]]:
-    """The mappings of a list, each `- key: value` and more keys below it."""
+    """Return the mappings of a list: each starts with `- key: value`, with further keys below it."""
     found: list[dict[str, str]] = []
     for _, line in _lines(text):
         if line.startswith("- "):
@@ -21,7 +21,7 @@ def rows(text: str) -> list[dict[str, str]]:
 
 
 def tree(text: str) -> dict[str, Any]:
-    """Mappings by indentation. Lists are left out."""
+    """Return nested mappings by indentation. Lists are left out."""
     root: dict[str, Any] = {}
     within = [(-1, root)]
     for indent, line in _lines(text):
@@ -40,7 +40,7 @@ def tree(text: str) -> dict[str, Any]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that say something: how far they are indented, and the rest."""
+    """Yield the indentation and the text of each line that has content."""
     for line in text.splitlines():
         rest = line.strip()
         if rest and not rest.startswith("#"):

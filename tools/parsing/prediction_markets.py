@@ -1,13 +1,15 @@
-"""An open prediction market, of whichever provider."""
+"""Describe an open prediction market of any provider."""
 
 from datetime import datetime
 from typing import NamedTuple
 
 
 class Bet(NamedTuple):
-    """One open market. `prices` stand beside `outcomes`, 0…1, empty when there are none yet; changes are of the first.
+    """One open market. `prices` (0…1) match `outcomes`, and are empty when there are none yet; changes are of the
+    first.
 
-    `updated_at` is when the provider wrote the row: Polymarket writes all rows at once, so it is no sign of a trade.
+    `updated_at` is when the provider wrote the row: Polymarket writes all rows at once, so it does not indicate a
+    trade.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""What several sources of one provider share: its licence, its address, and how it reports an error."""
+"""Hold what several sources of one provider share: its licence, its address, and how it reports an error."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ OKX_BUSY = {"50001", "50004", "50013", "50026"}  # service down, timed out, busy
 
 
 def check_okx_body(body: Any) -> list[Any]:
-    """`data`, when `code` is "0": errors come with status 200."""
+    """Return `data` when `code` is "0", and raise a SourceError otherwise: errors come with status 200."""
     code = str(body["code"])
     if code == "0":
         return body["data"]  # type: ignore[no-any-return]
@@ -29,7 +29,7 @@ BINANCE_GEO, BINANCE_BANNED = 0, -1003  # values of `code`: 0 is an error here
 
 
 def refuse_binance_error(body: Any) -> None:
-    """Errors are objects with `code` and `msg`, also where a list is the answer."""
+    """Raise a SourceError for an object with `code` and `msg`, which Binance sends even where a list is expected."""
     if not isinstance(body, dict) or "code" not in body:
         return
     if body["code"] == BINANCE_BANNED:

@@ -1,4 +1,4 @@
-"""Dated values: one type for every macro series, and what is read off it."""
+"""Hold dated values: one type for every macro series, and the figures that are computed from a series."""
 
 import csv
 import datetime as dt
@@ -22,45 +22,45 @@ Series: TypeAlias = tuple[Observation, ...]
 
 
 def series(pairs: Iterable[tuple[dt.date, float | None]]) -> Series:
-    """The series of (date, value) pairs in any order; None is a value that was not published."""
+    """Return the series of (date, value) pairs in any order; a value of None was not published."""
     known = {date: value for date, value in pairs if value is not None}
     return tuple(Observation(date, known[date]) for date in sorted(known))
 
 
 def nonzero(found: Series) -> Series:
-    """The series itself. Raises SourceChanged when every value is 0: a broken upstream, not a market."""
+    """Return the series. Raises SourceChanged when every value is 0: that is a broken upstream, not a market."""
     if found and not any(value for _, value in found):
         raise SourceChanged("every value is 0")
     return found
 
 
 def newest(found: Series) -> Observation:
-    """The youngest observation. Raises SourceEmpty when there is none."""
+    """Return the latest observation. Raises SourceEmpty when there is none."""
     if not found:
         raise SourceEmpty("no observation")
     return found[-1]
 
 
 def previous(found: Series) -> Observation | None:
-    """The observation published before the youngest one, however long ago."""
+    """Return the observation published before the latest one, at any distance in time."""
     return found[-2] if len(found) > 1 else None
 
 
 def year_over_year_percent(found: Series) -> float | None:
-    """The youngest value against the one 12 months earlier; None when that month was not published."""
+    """Compare the latest value with the one 12 months earlier; None when that month was not published."""
     last = newest(found)
     before = next((o for o in found if (o.date.year + 1, o.date.month) == (last.date.year, last.date.month)), None)
     return None if before is None else (last.value / before.value - 1) * 100
 
 
 def spread(minuend: Series, subtrahend: Series) -> Series:
-    """The difference on the dates that both series have."""
+    """Return the difference on the dates that both series have."""
     other = dict(subtrahend)
     return series((date, value - other[date]) for date, value in minuend if date in other)
 
 
 def newest_at(*found: Series) -> dt.datetime | None:
-    """The youngest date of the series, as the UTC midnight it begins with."""
+    """Return the latest date of the series, as the UTC midnight it begins with."""
     dates = [one[-1].date for one in found if one]
     return midnight(max(dates)) if dates else None
 
@@ -70,7 +70,7 @@ def midnight(date: dt.date) -> dt.datetime:
 
 
 def calendar_date(text: str) -> dt.date:
-    """From MM/DD/YYYY, M/D/YYYY or ISO. Raises ValueError."""
+    """Read a date from MM/DD/YYYY, M/D/YYYY or ISO. Raises ValueError."""
     text = text.strip()
     if "/" not in text:
         return dt.date.fromisoformat(text)
@@ -79,12 +79,12 @@ def calendar_date(text: str) -> dt.date:
 
 
 def table(text: str, *columns: str) -> list[dict[str, str]]:
-    """The rows of a CSV text by header name, blank lines left out.
+    """Return the rows of a CSV text by header name, without blank lines.
 
-    Nobody knows which cell a shorter row lacks, so its cells are all `CUT`, which is neither a number nor a date.
+    A short row does not show which cell it lacks, so all its cells are `CUT`, which is neither a number nor a date.
 
     Raises:
-        SourceChanged: one of the columns is missing, or the text ends inside a row, so that more may be missing.
+        SourceChanged: a column is missing, or the text ends inside a row, so that more may be missing.
     """
     reader = csv.DictReader(text.removeprefix("\ufeff").splitlines(), restval=None, skipinitialspace=True)
     names = [name.strip() for name in reader.fieldnames or []]
@@ -112,7 +112,7 @@ def series_source(
     least: int = 1,
     gauge: Gauge[Series] | None = None,
 ) -> Source[None, Series]:
-    """A published series, asked for every six hours and kept for two weeks."""
+    """Return the source of a published series, requested every six hours and kept for two weeks."""
     return Source(
         name,
         request,

@@ -1,4 +1,4 @@
-"""Rocket launches, and how many people may be in space."""
+"""Describe rocket launches, and limit how many people may plausibly be in space."""
 
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -7,9 +7,9 @@ Precision = Literal["second", "minute", "hour", "day", "month", "unknown"]
 
 
 class Launch(NamedTuple):
-    """One launch. `net` is the earliest time it may happen; `date_text` says when, where there is no time yet.
+    """One launch. `net` is the earliest time it may happen; `date_text` has the date where there is no time yet.
 
-    `lat` and `lon` are the place of the pad in degrees, both None where the source does not say it.
+    `lat` and `lon` are the place of the pad in degrees, both None where the source does not state it.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Quotes of shares, funds and indices, of whichever provider."""
+"""Describe quotes of shares, funds and indices of any provider."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,14 +6,14 @@ from typing import NamedTuple, TypeAlias
 
 from toolserver import SourceEmpty
 
-USABLE = 0.6  # share of the symbols asked for
-UNGAUGED = "VIX"  # it may double in a day
+USABLE = 0.6  # share of the requested symbols
+UNGAUGED = "VIX"  # the VIX may double in a day
 
 
 class StockQuote(NamedTuple):
     """A last price and the close it is compared with.
 
-    `trading` says whether the market was open, `delayed` whether the price is, both as far as the provider tells.
+    `trading` says whether the market was open, `delayed` whether the price is, both as far as the provider says.
     """
 
     symbol: str
@@ -30,19 +30,19 @@ Quotes: TypeAlias = Mapping[str, StockQuote]
 
 
 class Symbols(NamedTuple):
-    """What to ask for. `known` says that all of them exist, so that many missing ones are the provider's fault."""
+    """The symbols to request. `known` says that all of them exist, so missing ones are the provider's fault."""
 
     names: tuple[str, ...]
     known: bool = True
 
 
 def require_enough(found: Quotes, query: Symbols) -> Quotes:
-    """The quotes, unless too many of existing symbols are missing. Raises SourceEmpty."""
+    """Return the quotes. Raises SourceEmpty when too many of the symbols that exist are missing."""
     if query.known and len(found) < USABLE * len(query.names):
         raise SourceEmpty(f"{len(found)} of {len(query.names)} quotes")
     return found
 
 
 def gauged_prices(found: Quotes) -> dict[str, float]:
-    """The prices by which providers are compared."""
+    """Return the prices by which providers are compared."""
     return {name: quote.price for name, quote in found.items() if name != UNGAUGED}

@@ -1,4 +1,4 @@
-"""A submission to Hacker News, by either of its interfaces."""
+"""Describe a submission to Hacker News, from either of its interfaces."""
 
 from datetime import datetime
 from typing import NamedTuple

@@ -1,7 +1,7 @@
-"""How many tokens a text is, estimated without a vocabulary: the cuts of o200k_base, and how long its words are.
+"""Estimate the number of tokens of a text without a vocabulary, from the cuts of o200k_base and the length of words.
 
-The cuts are those of the encoding itself: words with the sign before them, numbers by three digits, runs of signs.
-What a vocabulary would say of each piece is put by its length; over English prose with figures the sum is within 3 %.
+The cuts are those of the encoding: words with the sign before them, numbers by three digits, runs of signs.
+The length of a piece replaces the look-up in the vocabulary. Over English prose with figures the sum is within 3 %.
 """
 
 import math
@@ -16,12 +16,12 @@ _PIECE = re.compile(
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _LONELY = frozenset("\"'#@*&+")
-COMMON = 9  # letters; an English word up to here is mostly one piece of the vocabulary
+COMMON = 9  # letters; an English word up to this length is usually one piece of the vocabulary
 SIGNS = 2.4  # signs in a piece of a longer run of them
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens of o200k_base a text is."""
+    """Return an estimate of the number of o200k_base tokens in a text."""
     return round(sum(_weigh(piece) for piece in _PIECE.findall(text)))
 
 
@@ -44,11 +44,11 @@ def _weigh_word(word: str) -> float:
 
 
 def _weigh_sign(piece: str, letters: str) -> float:
-    """A sign that stands before a word is often a piece of its own."""
+    """Return the weight of the sign before a word: some signs are often a piece of their own."""
     return 0.6 if letters[0] in _LONELY else 0.0
 
 
 def _weigh_foreign(letters: str) -> float:
-    """Letters beyond ASCII: a Latin word of about three letters a piece, one of an ideograph's script of about one."""
+    """Weigh letters beyond ASCII: about three letters of a Latin word a token, about one of an ideographic script."""
     wide = sum(ord(letter) >= 0x2E80 for letter in letters)
     return max(1.0, math.ceil(wide * 0.55) + (len(letters) - wide) / 3)

@@ -1,4 +1,4 @@
-"""XML and RSS as sources read them, with the engine's reader of plain XML."""
+"""Read XML and RSS for sources, with the engine's reader of plain XML."""
 
 from xml.etree.ElementTree import Element, ParseError
 
@@ -6,7 +6,7 @@ from toolserver import SourceChanged, read_xml
 
 
 def xml_root(body: bytes) -> Element:
-    """The root element, decoded as the document declares. Raises SourceChanged for anything but plain XML."""
+    """Return the root element, decoded as the document declares. Raises SourceChanged for anything but plain XML."""
     try:
         return read_xml(body)
     except (ParseError, LookupError, ValueError) as error:
@@ -14,7 +14,7 @@ def xml_root(body: bytes) -> Element:
 
 
 def rss_channel(body: bytes) -> Element:
-    """The channel of an RSS 2.0 document. Raises SourceChanged."""
+    """Return the channel of an RSS 2.0 document. Raises SourceChanged."""
     root = xml_root(body)
     channel = root.find("channel")
     if root.tag != "rss" or channel is None:
@@ -23,5 +23,5 @@ def rss_channel(body: bytes) -> Element:
 
 
 def rss_items(body: bytes) -> list[Element]:
-    """The items of an RSS 2.0 document, in its order. Raises SourceChanged."""
+    """Return the items of an RSS 2.0 document, in its order. Raises SourceChanged."""
     return list(rss_channel(body).iter("item"))

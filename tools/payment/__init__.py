@@ -1,1 +1,1 @@
-"""Tools around credits: buying them, and checking the balance and the receipts."""
+"""Define the tools for credits: buying them, and checking the balance and the receipts."""

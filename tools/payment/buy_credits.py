@@ -13,7 +13,7 @@ NETWORK, TOKEN = "eip155:8453", "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
 
 
 def _number(value: object) -> object:
-    """A JSON number, or digits as a query string or a form has them. Not true, and not "1_000"."""
+    """Return a JSON number, or one of digits, as query strings and forms have it. Refuses true and "1_000"."""
     if isinstance(value, bool) or (isinstance(value, str) and not re.fullmatch(r"[0-9]+(\.[0-9]+)?", value)):
         raise ValueError("must be a number")
     return value

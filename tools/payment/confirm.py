@@ -11,7 +11,7 @@ HASH, MEMO, SIGNATURE = "^(0[xX])?[0-9a-fA-F]{64}$", "^svc_buy_[0-9a-f]{32}$", "
 
 
 def shaped(pattern: str) -> Any:
-    """Tells callers what a text looks like; it is judged where it is read, with a refusal that says what is wrong."""
+    """Tell callers the format of a text. The text is judged where it is read, with an error that says what is wrong."""
     return Field(json_schema_extra={"pattern": pattern})
 
 

@@ -1,4 +1,4 @@
-"""What to do with a token that was just bought: the words that lead a model from a payment to its first paid answer."""
+"""Tell a model what to do with a newly bought token: the words that lead from a payment to the first paid answer."""
 
 from pydantic import Field
 
@@ -18,4 +18,4 @@ SPEND = NextStep(
     " connection sends no such header, with the argument `token`.",
 )
 """After a token was sold."""
-PREPAID_CALLS, DEAREST_CREDITS = 5, 2  # a balance that covers fewer calls at the highest price is called low
+PREPAID_CALLS, DEAREST_CREDITS = 5, 2  # a balance that covers fewer calls at the highest price is low

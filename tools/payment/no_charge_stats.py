@@ -12,7 +12,7 @@ EVENTS, DAYS = 200, 1000
 
 
 def _written(day: Any) -> Any:
-    """A day as people write it, and not the number of seconds that some parsers take it for."""
+    """Read a written day. Numbers are refused, though some parsers take them for seconds."""
     if not isinstance(day, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", day):
         raise ValueError("must be YYYY-MM-DD")
     return day
@@ -74,7 +74,7 @@ async def payment_no_charge_stats(
     """
     evidence = ctx.host.evidence
     if evidence is None:
-        raise NotFound("This instance keeps no account of calls.")
+        raise NotFound("This instance keeps no statistics of uncharged calls.")
     found = await evidence.no_charge(date or ctx.now.date())
     listed = [{"date": day, "count": count} for day, count in await evidence.no_charge_days()] if dates else None
     return NoChargeStats.model_validate({**found, "dates": listed})

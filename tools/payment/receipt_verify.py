@@ -64,7 +64,7 @@ async def receipt_verify(
     """
     evidence = ctx.host.evidence
     if evidence is None:
-        raise NotFound("This instance has no receipts.")
+        raise NotFound("This instance does not issue receipts.")
     if _size(receipt) > MOST_BYTES:
         message = f"must have at most {MOST_BYTES} bytes"
         errors = [{"loc": "receipt", "msg": message, "type": "too_long"}]

@@ -41,7 +41,7 @@ async def payment_topup(
     """
     topups = getattr(ctx.host, "x402", None)  # not every host takes such payments
     if topups is None:
-        raise NotFound("This server takes no x402 payments.")
+        raise NotFound("This server does not accept x402 payments.")
     bought = await topups.buy(atomic(amount_usd), ctx.caller, signature=payer_signature)
     return TopUp(
         token=bought.token, credits=bought.credits, transaction=f"0x{bought.tx.hex()}", network=NETWORK, next=SPEND

@@ -1,1 +1,1 @@
-"""Premium tools: one module each."""
+"""Define the premium tools: one module each."""

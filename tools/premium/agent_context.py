@@ -108,7 +108,7 @@ async def premium_agent_context(ctx: ToolContext) -> AgentContext:
 
 
 def _chains(ctx: ToolContext) -> dict[str, tuple[Fallback[Any], ...]]:
-    """Every section but the services, by its path, in the order of the text."""
+    """Return every section except the services, by its path, in the order of the text."""
     today = new_york_date(ctx.now)
     by_fred = (
         convert_fallback(fallback, context_shown.other_fed_rate)
@@ -128,7 +128,7 @@ def _chains(ctx: ToolContext) -> dict[str, tuple[Fallback[Any], ...]]:
 
 
 def _markets(ctx: ToolContext, found: Sections) -> ContextMarkets:
-    """A price is as of when it was fetched: venues do not tell another time."""
+    """Return the markets. A price has the time of its fetch, since venues do not publish another one."""
     fetched = [note.fetched_at for note in ctx.notes.used if note.section == BTC and note.fetched_at]
     return ContextMarkets(
         btc=found.get(BTC, lambda spot: context_shown.btc(spot, min(fetched, default=ctx.now))),
@@ -152,7 +152,7 @@ def _events(ctx: ToolContext, found: Sections) -> WorldEvents:
 
 
 def _warn_of_gaps(ctx: ToolContext, found: Sections) -> None:
-    """What is missing inside of a section that is there."""
+    """Warn about missing parts of sections that are present."""
 
     def spot(read: Spot) -> None:
         missing = [name for name in ("change_24h_percent", "volume_24h_usd") if name in read.missing]
@@ -175,7 +175,9 @@ def _warn_of_gaps(ctx: ToolContext, found: Sections) -> None:
 
 
 def _providers(ctx: ToolContext, order: list[str]) -> list[str]:
-    """Who was used, as the text calls them, in the order of the text; the status pages only when there is no other."""
+    """Return the providers used, by short name, in the order of the text; the status pages only when there are no
+    others.
+    """
     used = [note for note in ctx.notes.used if note.section in order]
     used.sort(key=lambda note: order.index(note.section))
     names = [note.source.name.split(".")[0] for note in used or ctx.notes.used]

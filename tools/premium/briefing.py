@@ -43,7 +43,7 @@ ALL = ",".join(FALLBACKS)
 
 
 def canonical(given: Any) -> str:
-    """The names asked for, each once and in our order. Raises ValueError, also when there is none."""
+    """Return the requested names, each once and in our order. Raises ValueError, also when there is none."""
     names = given if isinstance(given, list | tuple) else str(given).split(",")
     asked = {str(name).strip().casefold() for name in names} - {""}
     if not asked or not asked <= FALLBACKS.keys():
@@ -209,7 +209,7 @@ def _path(name: str) -> str:
 
 
 def _shown(ctx: ToolContext, name: str) -> Callable[[Any], Payload]:
-    """What makes a section of the value its chain gave."""
+    """Return the function that makes a section from its chain's value."""
     makers: dict[str, Callable[[Any], Payload]] = {
         "btc": lambda spot: btc(ctx, spot),
         "fear-greed": mood,

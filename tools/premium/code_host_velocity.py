@@ -36,7 +36,7 @@ from toolserver import (
 
 NEW_DAYS, ACTIVE_DAYS = 7, 30
 TRENDING, ACTIVE, TOPICS, TOP_TOPICS = 30, 15, 10, 20
-BUDGET_S = 11.0  # without a token the two searches go out seven seconds apart
+BUDGET_S = 11.0  # without a token the two searches are sent seven seconds apart
 RETRY_S = 60.0
 NEWEST, LIVELY = "trending_repos", "ai_ml_repos_active_30d"
 
@@ -113,7 +113,7 @@ class PremiumCodeHostVelocity(TopLevel):
 
 
 class RepositoryMoment(NamedTuple):
-    """What a repository is shown by: the context's memory, and the time its stars are of."""
+    """The context, whose history has the star counts, and the time of the search."""
 
     ctx: ToolContext
     at: datetime
@@ -175,7 +175,7 @@ async def premium_code_host_velocity(
 
 
 def usable(ctx: ToolContext, section: str, found: Searched | SourceError) -> Searched | None:
-    """The search itself, its stars remembered; None when it failed, and then the answer does not live long."""
+    """Keep the stars of a search and return it; None after a failure, which also shortens the answer's lifetime."""
     if isinstance(found, SourceError):
         ctx.shorten(RETRY_S)
         return None
@@ -215,7 +215,7 @@ def owner_type(text: str | None) -> OwnerType | None:
 
 
 def by_language(repos: Sequence[NewRepo]) -> list[LanguageCount]:
-    """The language most repositories are in first, of equal ones the more starred."""
+    """Count repositories by language, most first; of equal counts, the one with more stars."""
     counts, stars = Counter[str](), Counter[str]()
     for repo in repos:
         counts[repo.language or "unknown"] += 1
@@ -225,7 +225,7 @@ def by_language(repos: Sequence[NewRepo]) -> list[LanguageCount]:
 
 
 def by_topic(repos: Sequence[NewRepo]) -> list[TopicCount]:
-    """The topics of most repositories first."""
+    """Count repositories by topic, most first."""
     counts = Counter(topic for repo in repos for topic in dict.fromkeys(repo.topics))
     order = sorted(counts, key=lambda topic: (-counts[topic], topic))
     return [TopicCount(topic=topic, count=counts[topic]) for topic in order[:TOP_TOPICS]]
@@ -234,7 +234,7 @@ def by_topic(repos: Sequence[NewRepo]) -> list[TopicCount]:
 def totals(
     trending: Sequence[NewRepo] | None, active: Sequence[VelocityRepo] | None, *, authenticated: bool
 ) -> VelocityTotals:
-    """Counts of what is listed; null for a list that failed, and a share of nothing is null too."""
+    """Return the counts of the lists; null for a list that failed, and for a share of an empty one."""
     ai = None if trending is None else sum(repo.is_ai_ml for repo in trending)
     return VelocityTotals(
         trending_count=None if trending is None else len(trending),

@@ -27,14 +27,14 @@ METHOD = (
 
 
 class Asset(NamedTuple):
-    """What is compared: its class, and its chain on a day."""
+    """An asset to compare: its class, and its chain on a day."""
 
     asset_class: AssetClass
     fallbacks: Callable[[dt.date], Fallbacks]
 
     @property
     def step(self) -> Step:
-        """What a day changes, in the usual measure of the class: percentage points of a yield, a share of a price."""
+        """The daily change in the usual measure of the class: percentage points of a yield, a share of a price."""
         return difference if self.asset_class == "rates" else simple_return
 
 
@@ -142,7 +142,7 @@ def _recent(read: Sourced, today: dt.date) -> Sourced:
 
 
 def compared(ctx: ToolContext, series: dict[str, Series]) -> list[PairItem]:
-    """Every pair that can be computed, the closest first; a warning for each that cannot."""
+    """Return every pair that can be computed, the strongest first; a warning for each other pair."""
     pairs = []
     for a, b in combinations(series, 2):
         pair = compare(a, b, series[a], series[b])
@@ -155,7 +155,7 @@ def compared(ctx: ToolContext, series: dict[str, Series]) -> list[PairItem]:
 
 
 def compare(a: str, b: str, one: Series, other: Series) -> PairItem | None:
-    """Two assets side by side; None when there is too little to compare."""
+    """Compare two assets; None when there are too few values."""
     pair = correlation.align(one, other)
     returns = correlation.steps(pair)
     r = correlation.pearson(returns)
@@ -177,7 +177,7 @@ def compare(a: str, b: str, one: Series, other: Series) -> PairItem | None:
 
 
 def matrix(pairs: list[PairItem]) -> dict[str, dict[str, float | None]]:
-    """r by symbol and symbol, the same in both directions, 1 with itself, null where there is no pair."""
+    """Return r by symbol and symbol: symmetric, 1 on the diagonal, null where there is no pair."""
     known = {frozenset((pair.a, pair.b)): pair.pearson_r for pair in pairs}
     return {a: {b: 1.0 if a == b else known.get(frozenset((a, b))) for b in ASSETS} for a in ASSETS}
 

@@ -41,7 +41,7 @@ COIN_SOURCES = (COINS_MARKETS, COINLORE, COINPAPRIKA)
 
 
 def canonical(given: Any) -> str | None:
-    """Symbols upper-cased, each once and in order; None for none. Raises ValueError."""
+    """Return symbols in upper case, each once and in order; None for none. Raises ValueError."""
     listed = given if isinstance(given, list | tuple) else str(given or "").split(",")
     names = sorted({str(name).strip().upper() for name in listed} - {""})
     if len(names) > MOST or not all(SYMBOL.fullmatch(name) for name in names):
@@ -179,7 +179,7 @@ async def premium_crypto_deep(
 
 
 def _chains(history: str | None) -> dict[str, tuple[Fallback[Any], ...]]:
-    """Every section by its path; daily candles only when asked for."""
+    """Return every section by its path; daily candles only when requested."""
     days = {"series.btc_30d": candles.btc_days(DAYS)} if history else {}
     return {
         "coins_top50": tuple(via(source, None, ranked) for source in COIN_SOURCES),
@@ -191,7 +191,7 @@ def _chains(history: str | None) -> dict[str, tuple[Fallback[Any], ...]]:
 
 
 def ranked(listed: Sequence[Coin]) -> list[tuple[int, Coin]]:
-    """The coins with a rank, the largest first. Raises LookupError when none has one."""
+    """Return the coins with a rank, the largest first. Raises LookupError when none has one."""
     found = [(coin.rank, coin) for coin in listed if coin.rank is not None]
     if not found:
         raise LookupError("no coin has a rank")
@@ -199,7 +199,7 @@ def ranked(listed: Sequence[Coin]) -> list[tuple[int, Coin]]:
 
 
 def coin_rows(asked: frozenset[str]) -> Callable[[list[tuple[int, Coin]]], list[CoinFigures]]:
-    """The largest of the coins asked for, or of all when none is."""
+    """Return a function that picks the largest of the requested coins, or of all when none is requested."""
 
     def rows(listed: list[tuple[int, Coin]]) -> list[CoinFigures]:
         return [coin_row(coin, rank) for rank, coin in listed if not asked or coin.symbol in asked][:COINS]
@@ -226,9 +226,9 @@ def coin_row(coin: Coin, rank: int) -> CoinFigures:
 def pair_rows(
     ctx: ToolContext, asked: frozenset[str], changes: Mapping[str, float | None]
 ) -> Callable[[tuple[Pair, ...]], list[PairFigures]]:
-    """The most traded of the pairs asked for, or of all; what their venue does not tell is warned about.
+    """Return a function that picks the most traded requested pairs, or of all, and warns about missing fields.
 
-    Where no venue tells how a pair's price changed, `changes` has that of the coin over all venues.
+    Where no venue publishes a pair's change, `changes` has that of the coin over all venues.
     """
 
     def rows(listed: tuple[Pair, ...]) -> list[PairFigures]:
@@ -254,7 +254,7 @@ def _any_matches(
     top: list[CoinFigures] | None,
     pairs: list[PairFigures] | None,
 ) -> bool:
-    """Whether any symbol was found; those that are nowhere are named. An answer without any is not charged."""
+    """Return True if any symbol was found, and warn about the others. An answer without any is not charged."""
     seen = {row.symbol for row in top or ()} | {row.pair.rpartition("-")[0] for row in pairs or ()}
     if absent := sorted(asked - seen):
         ctx.warn("coins_top50", "missing_symbols", f"In neither list: {', '.join(absent)}.")
@@ -264,7 +264,7 @@ def _any_matches(
 
 
 def gas_figures(gas: GasPrice) -> GasFigures:
-    """Whole gwei that are enough, and the exact figures beside them."""
+    """Return whole gwei that suffice, with the exact figures."""
     return GasFigures(
         low_gwei=math.ceil(gas.low_gwei),
         standard_gwei=math.ceil(gas.standard_gwei),
@@ -278,7 +278,7 @@ def gas_figures(gas: GasPrice) -> GasFigures:
 
 
 def exact(gwei: float) -> float:
-    """Four decimals; two digits of what would vanish."""
+    """Round to four decimals, or to two digits where that would be 0."""
     return round(gwei, 4) or significant(gwei, 2)
 
 

@@ -28,7 +28,7 @@ from toolserver import (
 FOLLOW_S = 30.0
 MOST = 20
 PLACES = 4
-WEI = 10**18  # an ETH
+WEI = 10**18  # wei per ETH
 LEAST_ETH, BALANCED_ETH = 5, 10
 BLOCKS = "blocks_scanned"
 NAMES = sorted(set(EXCHANGES.values()))
@@ -100,7 +100,7 @@ class PremiumExchangeFlows(TopLevel):
 
 
 class Flow(NamedTuple):
-    """A transfer to or from a wallet that is known."""
+    """A transfer to or from a known wallet."""
 
     direction: Direction
     exchange: str
@@ -111,7 +111,7 @@ class Flow(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """What came in and went out, wei."""
+    """The incoming and outgoing transfers, in wei."""
 
     inflows: tuple[int, ...]
     outflows: tuple[int, ...]
@@ -181,14 +181,14 @@ async def premium_exchange_flows(ctx: ToolContext, limit: Annotated[int, up_to(M
 
 
 def flows_in(chain: Chain) -> tuple[Flow, ...]:
-    """The transfers of 5 ETH and more to or from an exchange, newest block first, the largest of a block first."""
+    """Return transfers of 5 ETH and more to or from an exchange, newest block first, the largest of a block first."""
     found = [flow for block, transfer in chain.transfers if (flow := flow_of(block, transfer)) is not None]
     kept = [flow for flow in found if flow.direction != "internal"]
     return tuple(sorted(kept, key=lambda f: (-f.block.number, -f.transfer.value_wei, f.transfer.hash)))
 
 
 def flow_of(block: Block, transfer: EtherTransfer) -> Flow | None:
-    """What a transfer is to the exchanges; None when it is too small or between strangers."""
+    """Return a transfer as a flow of an exchange; None when it is too small or involves no exchange."""
     sender, receiver = transfer.sender, transfer.to
     paying, paid = EXCHANGES.get(sender), EXCHANGES.get(receiver or "")
     if transfer.value_wei < LEAST_ETH * WEI or not (paying or paid):
@@ -203,7 +203,7 @@ def flow_of(block: Block, transfer: EtherTransfer) -> Flow | None:
 
 
 def sides(flows: Iterable[Flow]) -> Sides:
-    """What came from and went to others than exchanges."""
+    """Return the amounts that came from and went to addresses other than exchanges."""
     listed = list(flows)
     inflows, outflows = (
         tuple(flow.transfer.value_wei for flow in listed if flow.direction == direction)
@@ -213,7 +213,7 @@ def sides(flows: Iterable[Flow]) -> Sides:
 
 
 def by_exchange(flows: Sequence[Flow], usd: float | None) -> list[ExchangeFlow]:
-    """Every exchange, also one that nothing was seen of; the largest net flow first, whichever way."""
+    """Return every exchange, including those without transfers; the largest net flow first, in either direction."""
     listed = [(name, sides(flow for flow in flows if flow.exchange == name)) for name in NAMES]
     return [
         exchange_flow(name, both, usd) for name, both in sorted(listed, key=lambda pair: (-abs(pair[1].net), pair[0]))
@@ -252,7 +252,7 @@ def flow_transfer(flow: Flow, usd: float | None) -> FlowTransfer:
 
 
 def totals(flows: Sequence[Flow], usd: float | None) -> FlowTotals:
-    """Sums over all exchanges; what moves between two of them is neither inflow nor outflow."""
+    """Return sums over all exchanges; a transfer between two of them is neither inflow nor outflow."""
     both = sides(flows)
     return FlowTotals(
         transfer_count=len(both.inflows) + len(both.outflows),
@@ -266,7 +266,7 @@ def totals(flows: Sequence[Flow], usd: float | None) -> FlowTotals:
 
 
 def bias(both: Sides) -> Bias:
-    """Which way it leans: balanced within 10 ETH, or within a tenth of all that moved."""
+    """Return the direction of the net flow: balanced within 10 ETH, or within a tenth of the total."""
     moved = sum(both.inflows) + sum(both.outflows)
     if 10 * abs(both.net) < max(10 * BALANCED_ETH * WEI, moved):
         return "balanced"

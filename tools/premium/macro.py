@@ -196,7 +196,7 @@ async def premium_macro(
 
 
 def _chains(now: dt.datetime) -> dict[str, tuple[Fallback[Any], ...]]:
-    """Every section by its path."""
+    """Return every section by its path."""
     today = new_york_date(now)
     return {
         **{f"economic.{name}": INDICATORS[name].fallbacks(today) for name in FREQUENCIES},
@@ -223,7 +223,7 @@ def dated(pairs: Iterable[tuple[dt.date, float]]) -> list[DatedValue]:
 
 
 def four(rates: FxRates) -> FxRates:
-    """The rates themselves, if the newest day quotes one of our four currencies. Raises LookupError."""
+    """Return the rates if the newest day quotes one of our four currencies. Raises LookupError otherwise."""
     if not any(code in rates.newest.per_usd for code in CODES):
         raise LookupError("none of the four currencies")
     return rates
@@ -240,7 +240,7 @@ def dollar(ctx: ToolContext, rates: FxRates, history: str | None) -> DollarRates
 
 
 def rate_series(ctx: ToolContext, rates: FxRates) -> dict[str, list[DatedValue]]:
-    """Each currency on the newest published days; a day that does not quote it stays out."""
+    """Return each currency on the newest published days, without days that do not quote it."""
     days = rates.days[-LONGEST:]
     if len(days) < LONGEST:
         ctx.warn("forex.series", "incomplete_window", f"Only {len(days)} of {LONGEST} published days are known.")
@@ -286,6 +286,6 @@ def _notes(found: Sections, history: str | None) -> dict[str, str]:
 
 
 def _span(series: Series) -> str:
-    """How many observations there are, and from when to when: `30 from 2024-07-01 to 2026-12-01`."""
+    """Describe the number and the dates of observations: `30 from 2024-07-01 to 2026-12-01`."""
     shown = series[-LONGEST:]
     return f"{len(shown)} from {shown[0].date} to {shown[-1].date}"

@@ -33,7 +33,7 @@ TRENDING, SIGNALS = "trending", "prediction_markets_signals"
 SHOWN, MARKETS_SHOWN = 15, 5
 LEAST_FEEDS, LEAST_HEADLINES = 3, 100
 WINDOW_H = 24
-FOLLOW_S = 100.0  # a board of Reddit a composition: each of the four comes round before its word is stale
+FOLLOW_S = 100.0  # one board of Reddit a composition: each of the four is read again before its answer is stale
 
 
 class CryptoFearGreed(Payload):
@@ -167,7 +167,7 @@ def vix(found: IndexQuote) -> VolatilityIndex:
 
 
 def enough(ctx: ToolContext, collected: Collected | None, items: Sequence[Item]) -> bool:
-    """Whether there are headlines enough to speak of a trend; what is missing is said."""
+    """Return True if there are enough headlines to call a trend, and warn about missing feeds."""
     if collected is None:
         return False
     if collected.missing:

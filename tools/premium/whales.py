@@ -181,7 +181,7 @@ async def premium_whales(ctx: ToolContext, limit: Annotated[int, up_to(MOST_ETH)
 
 
 def large(chain: Chain) -> tuple[LargeTransfer, ...]:
-    """The transfers of 100 ETH and more, largest first."""
+    """Return the transfers of 100 ETH and more, largest first."""
     found = [LargeTransfer(block, transfer) for block, transfer in chain.transfers if transfer.value_wei >= LEAST_WEI]
     return tuple(sorted(found, key=lambda moved: (-moved.transfer.value_wei, moved.transfer.hash)))
 
@@ -189,7 +189,7 @@ def large(chain: Chain) -> tuple[LargeTransfer, ...]:
 def judge(
     ctx: ToolContext, window: WhaleWindow | None, chain: Chain | None, moved: Sequence[LargeTransfer] | None
 ) -> None:
-    """Say what is wrong with what was found, and whether there is anything in it."""
+    """Warn about limits of the result, and mark it as empty when it has no transfer."""
     if chain is not None:
         onchain.judge(ctx, ETH, chain)
     if not moved and not (window and window.whales):
@@ -237,7 +237,7 @@ def eth_whale(moved: LargeTransfer, usd: float | None) -> EthWhale:
 
 
 def totals(window: WhaleWindow | None, moved: Sequence[LargeTransfer] | None, spot: SpotPrices) -> WhaleTotals:
-    """Counts and sums of all that was found; null for what could not be looked at."""
+    """Return counts and sums of everything found; null for parts that could not be read."""
     btc = None if window is None else bitcoin(sum(seen.moved_sat for seen in window.whales))
     eth = None if moved is None else ether(sum(each.transfer.value_wei for each in moved))
     return WhaleTotals(

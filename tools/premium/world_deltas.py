@@ -30,7 +30,7 @@ from toolserver import (
 )
 
 TYPES = ("earthquake", "tech_news_story", "prediction_market_update", "space_launch")
-AHEAD_OF_US = timedelta(seconds=60)  # a caller's clock may be that much fast
+AHEAD_OF_US = timedelta(seconds=60)  # a caller's clock may be fast by that much
 RETRY_S = 15.0
 _PLUS_LOST = re.compile(r"([T ]\d\d:\d\d\S*) (\d\d:?\d\d)$")  # a "+" that was not encoded in a URL
 
@@ -38,7 +38,7 @@ EventType = Literal["earthquake", "tech_news_story", "prediction_market_update",
 
 
 def whole_second(given: Any) -> datetime | None:
-    """The time asked for, in UTC and whole seconds, so that one time is one answer. Raises ValueError."""
+    """Return the requested time in UTC and whole seconds, so that equal times share an answer. Raises ValueError."""
     if given is None:
         return None
     if not isinstance(given, str | datetime):
@@ -199,7 +199,7 @@ def _sample(ctx: ToolContext, whole: Sequence[Event], after: Sequence[Event]) ->
 
 
 def window(since: datetime | None, now: datetime) -> tuple[datetime, bool]:
-    """From when on events are listed, and whether that is later than asked for. Raises InvalidArguments."""
+    """Return the time from which events are listed, and whether it is later than requested. Raises InvalidArguments."""
     earliest = now - HOUR
     if since is None:
         return earliest, False
@@ -212,7 +212,7 @@ def window(since: datetime | None, now: datetime) -> tuple[datetime, bool]:
 
 
 def events_of(ctx: ToolContext, found: Sections) -> dict[EventType, list[Event]]:
-    """The events of the rolling hour by type, of the types that a source answered for."""
+    """Return the events of the rolling hour by type, for the types that a source answered."""
     now = ctx.now
     made: dict[EventType, list[Event] | None] = {
         "earthquake": found.get(TYPES[0], lambda lists: [quake(*pair) for pair in deltas.quakes(lists, now)]),
@@ -226,7 +226,7 @@ def events_of(ctx: ToolContext, found: Sections) -> dict[EventType, list[Event]]
 
 
 def _market_updates(ctx: ToolContext, prices: Prices) -> list[Event] | None:
-    """The markets that moved. None when not one change of the past hour is known: that is not 0 updates."""
+    """Return the markets that moved; None when no change of the past hour is known, which differs from 0 updates."""
     moved, unknown, traded = deltas.moves(ctx.history, prices, ctx.now)
     if unknown and unknown * 2 > traded:
         told = f"The change of the hour is unknown of {unknown} of {traded} markets; prices are kept from now on."
@@ -235,7 +235,9 @@ def _market_updates(ctx: ToolContext, prices: Prices) -> list[Event] | None:
 
 
 def in_order(events: Iterable[Event]) -> list[Event]:
-    """Each event once, the latest first; of the same second, which is all that is shown, in the order of the types."""
+    """Return each event once, the latest first; within a second, which is the precision shown, in the order of the
+    types.
+    """
     once = {(event.type, event.data.id): event for event in events}
     return sorted(once.values(), key=lambda event: (-int(event.timestamp.timestamp()), TYPES.index(event.type)))
 

@@ -1,1 +1,1 @@
-"""Models and pure maths that several tools use."""
+"""Hold the models and the pure maths that several tools share."""

@@ -1,4 +1,4 @@
-"""The bands of the US air quality index, and which reporting area is near a point."""
+"""Band the US air quality index, and find the reporting area nearest to a point."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -18,28 +18,33 @@ BANDS: tuple[tuple[float, Band], ...] = (
     (300, "very_unhealthy"),
 )
 FARTHEST_KM = 60.0
-AHEAD = timedelta(hours=1)  # by so much a clock or the start of an hour may be ahead of ours
+AHEAD = timedelta(hours=1)  # how far a clock or the start of an hour may be ahead of ours
 
 
 class Near(NamedTuple):
-    """A reporting area and how far away it is."""
+    """A reporting area and its distance."""
 
     area: Area
     distance_km: float
 
 
 def aqi_band(aqi: int) -> Band:
-    """The band of an index."""
+    """Return the band of an index."""
     return next((band for most, band in BANDS if aqi <= most), "hazardous")
 
 
 def nearest(areas: Iterable[Area], place: Place, now: datetime) -> Near:
-    """The nearest reporting area. Raises SourceEmpty when none is near, SourceChanged for a measurement to come."""
+    """Return the nearest reporting area.
+
+    Raises:
+        SourceEmpty: no area is within `FARTHEST_KM`.
+        SourceChanged: its measurement is dated in the future.
+    """
     near = min(
         (Near(area, distance_km(*place, area.lat, area.lon)) for area in areas), key=lambda found: found.distance_km
     )
     if near.distance_km > FARTHEST_KM:
         raise SourceEmpty(f"no reporting area within {FARTHEST_KM:g} km")
     if near.area.time is not None and near.area.time > now + AHEAD:
-        raise SourceChanged(f"{near.area.name} is of {near.area.time:%Y-%m-%d %H:%M}, which is to come")
+        raise SourceChanged(f"{near.area.name} is dated {near.area.time:%Y-%m-%d %H:%M}, in the future")
     return near

@@ -1,6 +1,7 @@
-"""The names that the National Weather Service gives to events, in its own spelling.
+"""List the names that the National Weather Service gives to events, in its own spelling.
 
-https://api.weather.gov/alerts/types lists them. New ones come now and then, so a name in the data counts as known too.
+https://api.weather.gov/alerts/types lists them. New names are added occasionally, so a name in the data counts as
+known too.
 """
 
 from collections.abc import Iterable
@@ -43,7 +44,7 @@ EVENTS = frozenset(
 
 
 def spell_event(given: str) -> str:
-    """Return the event's name as the service spells it; as it was given, without superfluous blanks, if unknown."""
+    """Return the event's name as the service spells it; an unknown name as given, without superfluous blanks."""
     plain = " ".join(given.split())
     return find_word(plain, EVENTS) or plain
 
@@ -52,7 +53,7 @@ def find_event(given: str, in_data: Iterable[str]) -> str:
     """Return a name as it is spelled in the data, or in the list.
 
     Raises:
-        InvalidArguments: neither has it; with the nearest names.
+        InvalidArguments: neither has it; the message lists the nearest names.
     """
     named = set(in_data)
     found = find_word(given, named) or find_word(given, EVENTS)

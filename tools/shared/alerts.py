@@ -1,4 +1,4 @@
-"""Weather alerts in force and how grave they are, for every tool that ranks them."""
+"""Rank the weather alerts in force by gravity, for every tool that shows them."""
 
 import re
 from collections.abc import Iterable
@@ -50,7 +50,7 @@ class RankedAlert(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """Alerts in force, gravest first. `classed` is False where the source knows no severity, urgency and certainty."""
+    """Alerts in force, gravest first. `classed` is False where the source has no severity, urgency and certainty."""
 
     alerts: tuple[RankedAlert, ...]
     classed: bool
@@ -58,24 +58,24 @@ class Ranking(NamedTuple):
 
 
 def score(severity: Severity, urgency: Urgency, certainty: Certainty) -> float:
-    """Severity x urgency x certainty: from 0.125 to 64."""
+    """Return severity x urgency x certainty: from 0.125 to 64."""
     return SEVERITIES[severity] * URGENCIES[urgency] * CERTAINTIES[certainty]
 
 
 def category(event: str) -> str:
-    """One word for the kind of weather, by the first word of the event's name that says it."""
+    """Return one word for the kind of weather, by the first category with a word that occurs in the event's name."""
     return next((name for name, words in _CATEGORIES if words.search(event)), "other")
 
 
 def alert_fallbacks(now: datetime) -> tuple[Fallback[Ranking], ...]:
-    """The alerts in force in the United States: from the NWS, or from NOAA's map, which does not class them."""
+    """Return the alerts in force in the United States: from the NWS, or from NOAA's map, which does not class them."""
     return via(ALERTS, ALL, lambda listed: ranked(listed, now)), via(
         WATCH_WARNING_MAP, None, lambda mapped: ranked_map(mapped, now)
     )
 
 
 def in_force(alerts: Iterable[Alert], now: datetime) -> list[Alert]:
-    """The alerts that are neither over nor cancelled nor replaced by another one in force."""
+    """Return the alerts that have not ended, are not cancelled and are not replaced by another one in force."""
     messages = {alert.id: alert for alert in alerts}.values()
     candidates = [a for a in messages if a.message_type != "Cancel" and (a.ends or a.expires) > now]
     cancels = [a for a in messages if a.message_type == "Cancel"]
@@ -84,7 +84,7 @@ def in_force(alerts: Iterable[Alert], now: datetime) -> list[Alert]:
 
 
 def ranked(listed: AlertList, now: datetime) -> Ranking:
-    """By score, the newer first among equals."""
+    """Rank alerts by score, newer ones first among equals."""
     found = sorted(in_force(listed.alerts, now), key=lambda a: a.sent, reverse=True)
     alerts = sorted((_ranked(alert) for alert in found), key=lambda a: -a.score)
     return Ranking(tuple(alerts), classed=True)
@@ -109,7 +109,7 @@ def _ranked(alert: Alert) -> RankedAlert:
 
 
 def ranked_map(mapped: AlertMap, now: datetime) -> Ranking:
-    """Warnings, watches, advisories, statements; the newer first within each."""
+    """Rank mapped alerts: warnings, watches, advisories, statements; newer ones first within each."""
     found = [a for a in mapped.alerts if a.action not in _OVER and (a.ends or a.expires) > now]
     found = sorted(sorted(found, key=lambda a: a.issued, reverse=True), key=_by_significance)
     return Ranking(tuple(_of_map(alert) for alert in found), classed=False, truncated=mapped.truncated)

@@ -1,4 +1,4 @@
-"""Allowances as the account tools show them."""
+"""Show allowances as the account tools return them."""
 
 import re
 from datetime import UTC, datetime
@@ -14,7 +14,9 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def _as_end(given: Any) -> Any:
-    """A time with a zone, or the word that takes it away. Not the number that some parsers take for a time."""
+    """Read a time with a zone, or the word that removes the end. Numbers are refused, though some parsers take them for
+    times.
+    """
     if not isinstance(given, str):
         raise ValueError("must be a time such as 2027-01-15T08:00:00Z, or never")
     if given == "never":
@@ -52,7 +54,7 @@ class AllowanceRecord(Payload):
 
 
 def allowances_of(ctx: ToolContext) -> Any:
-    """The allowances of this service. Raises NotFound where there are none."""
+    """Return the allowances of this service. Raises NotFound where there are none."""
     found = getattr(ctx.host, "allowances", None)
     if found is None:
         raise NotFound("This server keeps no allowances.")
@@ -60,7 +62,7 @@ def allowances_of(ctx: ToolContext) -> Any:
 
 
 def allowance_fields(details: AllowanceDetails) -> dict[str, Any]:
-    """The members of a record."""
+    """Return the members of a record."""
     shown = details._asdict()
     del shown["token"]
     return shown

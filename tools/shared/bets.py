@@ -1,4 +1,4 @@
-"""Prediction markets: the ways to get them, which ones count, and the item they are shown as."""
+"""Get prediction markets, choose the ones that count, and show them as items."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from tools.sources.polymarket import MARKETS
 from toolserver import Fallback, Payload, SourceEmpty, Timestamp, via
 
 SOURCES = (MARKETS, EVENTS)
-OPEN = (0.005, 0.995)  # beyond these a market is as good as decided
+OPEN = (0.005, 0.995)  # outside this range a market is as good as decided
 SUM_TOLERANCE = 0.05
 
 
@@ -29,12 +29,14 @@ class BetItem(Payload):
 
 
 def markets() -> tuple[Fallback[tuple[Bet, ...]], ...]:
-    """All open yes/no markets that count, largest 24-hour volume first."""
+    """Return the fallbacks for all open yes/no markets that count, largest 24-hour volume first."""
     return via(MARKETS, None, by_volume), via(EVENTS, None, lambda page: by_volume(page.bets))
 
 
 def by_volume(bets: Iterable[Bet]) -> tuple[Bet, ...]:
-    """The markets that count, largest first. Raises SourceEmpty when there are none: that never happens."""
+    """Return the markets that count, largest first. Raises SourceEmpty when there are none, which does not happen in
+    practice.
+    """
     found = sorted((bet for bet in bets if counts(bet)), key=lambda bet: bet.volume_24h_usd, reverse=True)
     if not found:
         raise SourceEmpty("no open yes/no market")
@@ -42,7 +44,7 @@ def by_volume(bets: Iterable[Bet]) -> tuple[Bet, ...]:
 
 
 def counts(bet: Bet) -> bool:
-    """Whether it asks a yes/no question that is still open, with prices that agree with each other."""
+    """Return True if the market asks a yes/no question that is still open, with prices that agree with each other."""
     if tuple(name.lower() for name in bet.outcomes) != ("yes", "no") or len(bet.prices) != 2:
         return False
     low, high = OPEN

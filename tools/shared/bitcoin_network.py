@@ -1,4 +1,4 @@
-"""The state of the Bitcoin network: height, fees, mining power, mempool. Each part has fallbacks."""
+"""Read the state of the Bitcoin network: height, fees, mining power, mempool. Each part has fallbacks."""
 
 import math
 from typing import Any
@@ -10,7 +10,7 @@ from tools.sources import blockstream, mempool
 from tools.sources.blockchain_info import STATS
 from toolserver import Fallback, Payload, Sections, delay_second, via
 
-PATIENCE_S = 3.0  # four requests go to one host, a second apart: the last one is not slow, only late
+PATIENCE_S = 3.0  # four requests go to one host, a second apart: the last one has to wait for the others
 
 NETWORK_SOURCES = (
     mempool.HEIGHT,
@@ -51,7 +51,7 @@ class BitcoinNetwork(Payload):
 
 
 def network_chains(section: str) -> dict[str, tuple[Fallback[Any], ...]]:
-    """The four parts by their paths: mempool.space, or Blockstream and, for mining power, Blockchain.com."""
+    """Return the four parts by their paths: mempool.space, or Blockstream and, for mining power, Blockchain.com."""
     return {
         f"{section}.block_height": delay_second(via(mempool.HEIGHT), via(blockstream.HEIGHT), PATIENCE_S),
         f"{section}.fees_sat_per_vb": delay_second(via(mempool.FEES), via(blockstream.FEES), PATIENCE_S),
@@ -63,7 +63,7 @@ def network_chains(section: str) -> dict[str, tuple[Fallback[Any], ...]]:
 
 
 def network(found: Sections, section: str) -> BitcoinNetwork | None:
-    """What is known of Bitcoin, or None when nothing is."""
+    """Return the parts that are known, or None when all are missing."""
     made = BitcoinNetwork(
         block_height=found.get(f"{section}.block_height", int),
         fees_sat_per_vb=found.get(f"{section}.fees_sat_per_vb", fee_rates),
@@ -74,7 +74,7 @@ def network(found: Sections, section: str) -> BitcoinNetwork | None:
 
 
 def fee_rates(fees: Fees) -> FeeRates:
-    """Whole satoshi that are enough, at least one."""
+    """Round fee rates up to whole satoshi, at least one."""
     return FeeRates(**{name: max(1, math.ceil(rate)) for name, rate in fees._asdict().items()})
 
 

@@ -1,4 +1,4 @@
-"""Large bitcoin transfers among the transactions that were just heard of, remembered for half an hour."""
+"""Collect large bitcoin transfers among the newest transactions, and remember them for half an hour."""
 
 import math
 from collections.abc import Iterable
@@ -12,14 +12,16 @@ from tools.sources.blockchain_info import UNCONFIRMED_TXS, UnconfirmedTx
 from toolserver import Fallback, Ring, TimeSeriesStore, via
 
 LEAST_SAT = 10 * 10**8
-KEEP_S, MOST = 1800.0, 8000  # a hundred each 30 seconds are 6,000
+KEEP_S, MOST = 1800.0, 8000  # a hundred every 30 seconds are 6,000
 SAT = Decimal(10**8)
 
 UNCONFIRMED_SOURCES = (UNCONFIRMED_TXS, mempool.RECENT, blockstream.RECENT)
 
 
 class SeenTransaction(NamedTuple):
-    """A transaction when it was first seen. `moved_sat` is what others were paid; else, all, with its own change."""
+    """A transaction when it was first seen. `moved_sat` is what others were paid, or else all outputs with its own
+    change.
+    """
 
     hash: str
     first_seen: datetime
@@ -31,7 +33,7 @@ class SeenTransaction(NamedTuple):
 
 
 class WhaleWindow(NamedTuple):
-    """What was seen of late: the large ones, largest first; how many in all, and since when."""
+    """The recent transactions: the large ones, largest first; how many in all, and for how long we have watched."""
 
     whales: tuple[SeenTransaction, ...]
     sampled: int
@@ -39,7 +41,7 @@ class WhaleWindow(NamedTuple):
 
 
 def fallbacks_to_see(now: datetime) -> tuple[Fallback[tuple[SeenTransaction, ...]], ...]:
-    """The hundred newest with inputs and outputs, or ten with nothing but their total."""
+    """Return the fallbacks: the hundred newest with inputs and outputs, or ten with only their total."""
     return (
         via(UNCONFIRMED_TXS, None, lambda txs: tuple(map(without_change, txs))),
         via(mempool.RECENT, None, lambda txs: tuple(total_only(tx, now) for tx in txs)),
@@ -48,7 +50,7 @@ def fallbacks_to_see(now: datetime) -> tuple[Fallback[tuple[SeenTransaction, ...
 
 
 def without_change(tx: UnconfirmedTx) -> SeenTransaction:
-    """What is paid to an address that also pays is change, and did not move."""
+    """Return the transaction without its change: outputs to an address that also pays did not move."""
     return SeenTransaction(
         hash=tx.hash,
         first_seen=tx.at,
@@ -61,12 +63,14 @@ def without_change(tx: UnconfirmedTx) -> SeenTransaction:
 
 
 def total_only(tx: RecentTx, now: datetime) -> SeenTransaction:
-    """These lists tell neither a time nor what is change: first seen means by us."""
+    """Return the transaction with its total: these lists have no time and do not mark change, so first seen means by
+    us.
+    """
     return SeenTransaction(tx.txid, now, tx.value_sat, tx.value_sat, tx.fee_sat, tx.vsize, change_removed=False)
 
 
 def remember(history: TimeSeriesStore, seen: Iterable[SeenTransaction], now: datetime) -> WhaleWindow:
-    """Add what was just seen to what was seen before, each transaction once, and look at all of it."""
+    """Add the transactions just seen to the known ones, each once, and return the window over all of them."""
     ring: Ring[SeenTransaction] = history.ring("btc_seen", keep_s=KEEP_S, most=MOST)
     for each in seen:
         known = ring.get(each.hash)

@@ -1,4 +1,4 @@
-"""Bitcoin candles from three exchanges: the hours or days that are over."""
+"""Get bitcoin candles of completed hours or days from three exchanges."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ DAY_SOURCES = (coinbase.CANDLES_DAY, kraken.OHLC_DAY, binance.KLINES_DAY)
 
 
 def btc_hours(count: int) -> tuple[Fallback[tuple[Candle, ...]], ...]:
-    """The candles of the newest `count` hours that are over, oldest first. Binance's are in USDT."""
+    """Return the fallbacks for the newest `count` completed hours, oldest first. Binance's candles are in USDT."""
     return (
         _fallback(coinbase.CANDLES_HOUR, coinbase.CandleQuery(3600), HOUR, count),
         _fallback(kraken.OHLC_HOUR, kraken.OhlcQuery(60), HOUR, count),
@@ -25,7 +25,7 @@ def btc_hours(count: int) -> tuple[Fallback[tuple[Candle, ...]], ...]:
 
 
 def btc_days(count: int) -> tuple[Fallback[tuple[Candle, ...]], ...]:
-    """The same for UTC days."""
+    """Return the fallbacks for the newest `count` completed UTC days, oldest first."""
     return (
         _fallback(coinbase.CANDLES_DAY, coinbase.CandleQuery(86400), DAY, count),
         _fallback(kraken.OHLC_DAY, kraken.OhlcQuery(1440), DAY, count),
@@ -36,7 +36,9 @@ def btc_days(count: int) -> tuple[Fallback[tuple[Candle, ...]], ...]:
 def _fallback(
     source: Source[Q, tuple[Candle, ...]], query: Q, span: timedelta, count: int
 ) -> Fallback[tuple[Candle, ...]]:
-    """A period is over by the time the candles were fetched: what is over since then was still open in them."""
+    """Return a fallback that judges by the time of the fetch: a period that has ended since was still open in the
+    candles.
+    """
 
     async def fallback(reading: FallbackReader) -> tuple[Candle, ...]:
         candles = await reading.read(source, query)
@@ -44,16 +46,16 @@ def _fallback(
         assert fetched_at is not None
         found = completed(candles, span, count, fetched_at)
         if not found:
-            raise SourceEmpty("no candle of the time asked for")
+            raise SourceEmpty("no candle of the requested time")
         return found
 
     return fallback
 
 
 def completed(candles: Iterable[Candle], span: timedelta, count: int, at: datetime) -> tuple[Candle, ...]:
-    """The candles of the newest `count` periods that were over at an instant, oldest first.
+    """Return the candles of the newest `count` periods that had ended at an instant, oldest first.
 
-    A period without a candle stays out: nothing is filled in, and no older one moves up.
+    A period without a candle stays out: no gap is filled, and no older candle moves up.
     """
     length = span.total_seconds()
     end = datetime.fromtimestamp(at.timestamp() // length * length, UTC)

@@ -1,4 +1,4 @@
-"""Gold, crude oil and natural gas in dollars: the chains of providers, and what each of them measures."""
+"""Price gold, crude oil and natural gas in dollars: the chains of providers, and what each of them measures."""
 
 import datetime as dt
 from typing import Literal, NamedTuple
@@ -20,13 +20,13 @@ OIL_SOURCES = (*OIL_SERIES_SOURCES, yahoo.CHART)
 GAS_SOURCES = (OBSERVATIONS, GRAPH_CSV, HENRY_HUB_DAILY, yahoo.CHART)
 
 Kind = Literal["spot", "token", "futures"]
-DAILY_IDS = ("DCOILWTICO", "DHHNGSP", "DTWEXBGS")  # one chart for all that is daily and not a rate
+DAILY_IDS = ("DCOILWTICO", "DHHNGSP", "DTWEXBGS")  # one chart for all daily series that are not rates
 SINCE, OLDEST = dt.timedelta(days=120), dt.timedelta(days=16)
 GOLD_RANGE, OIL_RANGE, GAS_RANGE = (500, 20_000), (-50, 500), (0, 200)
 
 
 class Gold(NamedTuple):
-    """What a troy ounce costs, when, who says so, and in which form it was traded."""
+    """The price of a troy ounce, its time, its provider, and the form in which it was traded."""
 
     price_usd: float
     as_of: dt.datetime
@@ -35,7 +35,7 @@ class Gold(NamedTuple):
 
 
 class Priced(NamedTuple):
-    """A price of a day: a barrel of oil, or a million Btu of gas."""
+    """The price on a day of a barrel of oil, or of a million Btu of gas."""
 
     price_usd: float
     date: dt.date
@@ -44,7 +44,7 @@ class Priced(NamedTuple):
 
 
 def gold_fallbacks() -> tuple[Fallback[Gold], ...]:
-    """The spot price; a token for an ounce; the oracle's price on the chain; the nearest future."""
+    """Return the fallbacks: the spot price; a token for an ounce; the oracle's on-chain price; the nearest future."""
     return (
         via(XAU_SPOT, None, _from_spot),
         _from_token,
@@ -58,7 +58,7 @@ def _from_spot(found: GoldPrice) -> Gold:
 
 
 async def _from_token(reading: FallbackReader) -> Gold:
-    """The ticker has no time of its own: it is of the moment it was fetched."""
+    """Return the price of a token. The ticker has no timestamp, so the time of the fetch counts."""
     ticker = await reading.read(kraken.TICKER, "PAXGUSD")
     fetched_at = reading.notes[-1].fetched_at
     assert fetched_at is not None
@@ -74,12 +74,14 @@ def _from_future(chart: yahoo.Chart) -> Gold:
 
 
 def daily_chart(today: dt.date) -> GraphQuery:
-    """FRED's chart without a key: one request for oil, gas and the dollar."""
+    """Return the query for FRED's chart without a key: one request for oil, gas and the dollar."""
     return GraphQuery(DAILY_IDS, today - SINCE)
 
 
 def fred_daily(series_id: str, today: dt.date) -> tuple[Fallback[Sourced], ...]:
-    """A daily series of FRED: with a key, and without. They are published once a week, a week late."""
+    """Return the fallbacks for a daily series of FRED: with a key, and without. It is published once a week, a week
+    late.
+    """
 
     def named(found: Charts) -> Sourced:
         return name_source(require_young(found[series_id], today, OLDEST.days), f"fred:{series_id}")
@@ -91,12 +93,12 @@ def fred_daily(series_id: str, today: dt.date) -> tuple[Fallback[Sourced], ...]:
 
 
 def oil_series_fallbacks(today: dt.date) -> tuple[Fallback[Sourced], ...]:
-    """Daily spot prices of West Texas Intermediate at Cushing, as EIA publishes them."""
+    """Return the fallbacks for daily spot prices of West Texas Intermediate at Cushing, as EIA publishes them."""
     return *fred_daily("DCOILWTICO", today), _mirror(WTI_DAILY, "eia:RWTC")
 
 
 def oil_fallbacks(today: dt.date) -> tuple[Fallback[Priced], ...]:
-    """The newest spot price of oil; the nearest future when nobody has it."""
+    """Return the fallbacks for the newest spot price of oil; the nearest future when no provider has it."""
     spot = tuple(
         convert_fallback(fallback, lambda found: _newest(found, OIL_RANGE)) for fallback in oil_series_fallbacks(today)
     )
@@ -104,7 +106,9 @@ def oil_fallbacks(today: dt.date) -> tuple[Fallback[Priced], ...]:
 
 
 def gas_fallbacks(today: dt.date) -> tuple[Fallback[Priced], ...]:
-    """The newest spot price of natural gas at Henry Hub; the nearest future when nobody has it."""
+    """Return the fallbacks for the newest spot price of natural gas at Henry Hub; the nearest future when no provider
+    has it.
+    """
     daily = (*fred_daily("DHHNGSP", today), _mirror(HENRY_HUB_DAILY, "eia:RNGWHHD"))
     return *(convert_fallback(fallback, lambda found: _newest(found, GAS_RANGE)) for fallback in daily), _future(
         "NG=F", GAS_RANGE

@@ -1,4 +1,4 @@
-"""The parts of the agent context: the state of the world at one instant, written for a model."""
+"""Define the parts of the agent context: the state of the world at one instant, written for a model."""
 
 import datetime as dt
 from typing import Literal

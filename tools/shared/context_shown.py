@@ -1,4 +1,4 @@
-"""From what the sources say to the parts of the agent context. What may be missing is left to the tool to warn of."""
+"""Turn source values into the parts of the agent context. The tool itself warns of missing parts."""
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
@@ -78,13 +78,13 @@ def vix(quote: IndexQuote) -> VixNow:
 
 
 def fed_rate(found: FundsRate) -> FedRateNow:
-    """The effective rate and the range that the Fed aims at."""
+    """Return the effective rate and the range that the Fed targets."""
     rate = _rate(found.percent)
     return rate.model_copy(update={"target_from": found.target_from_percent, "target_to": found.target_to_percent})
 
 
 def other_fed_rate(found: Sourced) -> FedRateNow:
-    """The same from a provider who does not tell the range."""
+    """Return the effective rate from a provider that does not publish the range."""
     return _rate(found.series)
 
 
@@ -94,7 +94,7 @@ def _rate(found: Series) -> FedRateNow:
 
 
 def forex(rates: FxRates) -> ForexNow:
-    """The four currencies of the newest day. Raises LookupError when none of them is quoted."""
+    """Return the four currencies of the newest day. Raises LookupError when none of them is quoted."""
     known = {code: rates.newest.per_usd.get(code) for code in ("EUR", "JPY", "GBP", "CHF")}
     if not any(known.values()):
         raise LookupError("none of the four currencies")
@@ -140,7 +140,7 @@ def markets(found: tuple[Bet, ...]) -> list[MarketNews]:
 
 
 def infrastructure(items: Iterable[ServiceItem]) -> Infrastructure:
-    """The four services in our words; all unknown when none of their pages answered."""
+    """Return the four services in our words; all unknown when none of their pages answered."""
     said = {item.name: WORDS[item.status] for item in items}
     words: dict[str, Word] = {page.name: said.get(page.name, "unknown") for page in MAJORS}
     fine = [name for name, word in words.items() if word == "operational"]
@@ -152,7 +152,7 @@ def infrastructure(items: Iterable[ServiceItem]) -> Infrastructure:
 
 
 def _summary(words: Mapping[str, Word], fine: Sequence[str]) -> str:
-    """What is not operational first, by name."""
+    """Summarise the services by name, those that are not operational first."""
     if len(fine) == len(words):
         return f"All operational: {', '.join(fine)}."
     others = [

@@ -1,4 +1,4 @@
-"""Correlation of dated series: pairs aligned by date, returns over the same steps, Pearson's r."""
+"""Correlate dated series: pairs aligned by date, returns over the same steps, Pearson's r."""
 
 import datetime as dt
 import statistics
@@ -9,7 +9,7 @@ from tools.parsing.series import Series
 
 RETURNS = 30  # at most
 LEAST = 10
-FLAT = 1e-12  # a deviation below it is what rounding leaves of a constant
+FLAT = 1e-12  # a smaller deviation is only the rounding error of a constant
 
 Relationship = Literal["negligible", "weak", "moderate", "strong"]
 Direction = Literal["positive", "negative", "none"]
@@ -34,7 +34,7 @@ class Steps(NamedTuple):
 
 
 def simple_return(before: float, value: float) -> float:
-    """How much was gained, as a share of what was there. Raises ZeroDivisionError."""
+    """Return the gain as a share of the old value. Raises ZeroDivisionError."""
     return value / before - 1
 
 
@@ -43,19 +43,19 @@ def difference(before: float, value: float) -> float:
 
 
 def since(found: Series, day: dt.date) -> Series:
-    """The observations of that day and later."""
+    """Return the observations from that day on."""
     return tuple(observation for observation in found if observation.date >= day)
 
 
 def align(one: Series, other: Series) -> Aligned:
-    """Both series on the newest days that both have a value of: one day more than there are returns."""
+    """Align both series on the newest days that both have a value for: one day more than there are returns."""
     first, second = dict(one), dict(other)
     dates = tuple(sorted(first.keys() & second.keys())[-(RETURNS + 1) :])
     return Aligned(dates, tuple(first[day] for day in dates), tuple(second[day] for day in dates))
 
 
 def steps(pair: Aligned, first: Step = simple_return, second: Step = simple_return) -> Steps:
-    """The steps from each common day to the next one; a step from 0 is left out, for either series."""
+    """Return the steps from each common day to the next one; a step from 0 in either series is left out."""
     ends = [i for i in range(1, len(pair.dates)) if pair.first[i - 1] and pair.second[i - 1]]
     return Steps(
         tuple(pair.dates[i] for i in ends),
@@ -65,7 +65,7 @@ def steps(pair: Aligned, first: Step = simple_return, second: Step = simple_retu
 
 
 def pearson(found: Steps) -> float | None:
-    """r, 4 decimals; None for fewer than ten steps, and where one of the series stands still."""
+    """Return r with 4 decimals; None for fewer than ten steps, and where one of the series is constant."""
     if len(found.dates) < LEAST:
         return None
     if min(statistics.pstdev(found.first), statistics.pstdev(found.second)) < FLAT:

@@ -1,4 +1,4 @@
-"""People in space: the ways to get them, and which craft they are on."""
+"""Get the people in space, and assign them to their craft."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -12,7 +12,7 @@ from toolserver import Fallback, FallbackReader, SourceError, delay_second, via
 
 SOURCES = (ASTRONAUTS, EXPEDITIONS, PEOPLE)
 PACED_S = 6.0  # a request to Launch Library may have to wait for the one before it
-CHECK_S = 1.5  # how long the second list may keep the first one waiting
+CHECK_S = 1.5  # how long the second list may delay the first one
 SHORT = {"International Space Station": "ISS"}
 
 
@@ -34,12 +34,12 @@ class Crew(NamedTuple):
 
 
 def crew() -> tuple[Fallback[Crew], ...]:
-    """Launch Library's roster, compared with the other one; the other one alone."""
+    """Return the fallbacks: Launch Library's roster, compared with the other list; the other list alone."""
     return delay_second(roster, via(PEOPLE, None, from_list), PACED_S)
 
 
 async def roster(reading: FallbackReader) -> Crew:
-    """The roster and, if it comes soon, the length of the other list, asked at the same time."""
+    """Read the roster and, if it arrives soon, the length of the other list, both requested at the same time."""
     astronauts: tuple[Astronaut, ...] = ()
     others: tuple[Traveller, ...] | None = None
     failed: list[SourceError] = []
@@ -47,7 +47,7 @@ async def roster(reading: FallbackReader) -> Crew:
     async def compare() -> None:
         nonlocal others
         others = await reading.attempt(PEOPLE, within_s=CHECK_S)
-        reading.asked = ASTRONAUTS  # should this fallback be overtaken, it is for want of the roster
+        reading.asked = ASTRONAUTS  # if another fallback overtakes this one, the missing roster is the cause
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(compare)
@@ -73,13 +73,13 @@ def from_list(travellers: Iterable[Traveller]) -> Crew:
 
 
 def aboard(people: Iterable[Person], expeditions: Iterable[Expedition]) -> tuple[Person, ...]:
-    """The people with the station whose crew holds them; None for those of no expedition."""
+    """Return the people with the station whose crew they belong to; None for people of no expedition."""
     stations = {member: station_name(e.station) for e in expeditions for member in e.crew}
     return tuple(person._replace(craft=stations.get(person.id)) if person.id else person for person in people)
 
 
 def station_name(station: str) -> str:
-    """The usual short name."""
+    """Return the usual short name."""
     if station.startswith("Tiangong"):
         return "Tiangong"
     return SHORT.get(station, station)

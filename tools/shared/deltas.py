@@ -1,6 +1,7 @@
-"""What happened in the world within the past hour, and the launches around it: the chains and what counts as an event.
+"""Find events of the past hour in the world and the launches around it: the chains, and what counts as an event.
 
-An event is kept by its own rule, and only within the rolling hour; which of them a caller has seen is not known here.
+An event is kept by the rule of its type, and only within the rolling hour. This module does not know which of them
+a caller has seen.
 """
 
 from collections.abc import Iterable
@@ -27,10 +28,10 @@ NEWEST = timedelta(minutes=60)
 QUAKE_FLOOR = 4.0
 VOLUME_USD = 10_000
 MOVE = 0.01
-PRICED_WITHIN_S = 300  # of an hour ago: a price of our own that old is the price of an hour ago
+PRICED_WITHIN_S = 300  # of an hour ago: our own price counts as the price of an hour ago within this distance
 STORIES, LOOKS, PRICES = "deltas.stories", "deltas.looks", "deltas.prices"
 STORIES_S, PRICES_S = 2 * 86400, 2 * 3600
-ENTERED, THERE = 1.0, 0.0  # how a story was first seen: it came while we looked; it was there when we began
+ENTERED, THERE = 1.0, 0.0  # how a story was first seen: it appeared while we watched; it was there when we began
 SOURCES = (*QUAKE_SOURCES, FRONT_PAGE, TOP_IDS, MARKETS, EVENTS, *flights.SOURCES)
 
 
@@ -67,9 +68,9 @@ class MovedMarket(NamedTuple):
 
 
 def quake_fallbacks(now: datetime) -> tuple[Fallback[tuple[QuakeList, ...]], ...]:
-    """The list of the day, of which the hour is cut afterwards: an hour may be empty, a day never is.
+    """Return the fallbacks for the day's list, from which the hour is cut later: an hour may be empty, a day never is.
 
-    Of EMSC's list, which has no stamp, the newest event has to be of this hour.
+    EMSC's list has no timestamp, so its newest event has to be of this hour.
     """
 
     def of_the_hour(listed: QuakeList) -> tuple[QuakeList, ...]:
@@ -82,7 +83,7 @@ def quake_fallbacks(now: datetime) -> tuple[Fallback[tuple[QuakeList, ...]], ...
 
 
 def quakes(lists: Iterable[QuakeList], now: datetime) -> list[tuple[Quake, float]]:
-    """Earthquakes of M4 and above in the past hour, each once, in its latest version."""
+    """Return earthquakes of M4 and above in the past hour, each once, in its latest version."""
     once: dict[str, tuple[Quake, float]] = {}
     for quake, magnitude in (pair for listed in lists for pair in earthquakes_of(listed, QUAKE_FLOOR)):
         other = once.get(quake.id)
@@ -103,16 +104,16 @@ def quake_severity(magnitude: float) -> Severity:
 
 
 async def page_fallback(reading: FallbackReader) -> FrontPageState:
-    """The front page and when it was fetched."""
+    """Return the front page and when it was fetched."""
     stories = await proved_page(reading)
     return FrontPageState(stories, min(note.fetched_at for note in reading.notes if note.used and note.fetched_at))
 
 
 def find_new_stories(history: TimeSeriesStore, page: FrontPageState, now: datetime) -> list[SeenStory]:
-    """The stories that came to the page within the past hour, as far as that is known.
+    """Return the stories known to have come to the page within the past hour.
 
-    A story that was not there at the look before came in between. If that look is more than an hour ago, or there was
-    none, nobody knows when it came: then it counts when it was submitted within the hour.
+    A story that was absent at the previous look has come since. If that look is more than an hour ago, or there was
+    none, the time of arrival is unknown, and the story counts when it was submitted within the hour.
     """
     at = min(page.at, now)  # it may have been fetched a moment after the composition began
     last = history.last(LOOKS, "")
@@ -138,7 +139,7 @@ def story_severity(points: int) -> Severity:
 
 
 def price_fallbacks() -> tuple[Fallback[Prices], ...]:
-    """Open yes/no markets with when their prices were fetched."""
+    """Return the fallbacks for open yes/no markets, with the time when their prices were fetched."""
 
     async def polymarket(reading: FallbackReader) -> Prices:
         bets = await reading.read(MARKETS)
@@ -152,7 +153,7 @@ def price_fallbacks() -> tuple[Fallback[Prices], ...]:
 
 
 def yes_or_no(bets: Iterable[Bet], at: datetime) -> Prices:
-    """Those that ask a yes/no question and have prices. Raises SourceEmpty when there are none: that never happens."""
+    """Keep yes/no questions with prices. Raises SourceEmpty when there are none, which does not happen in practice."""
     found = tuple(bet for bet in bets if tuple(name.lower() for name in bet.outcomes) == ("yes", "no") and bet.prices)
     if not found:
         raise SourceEmpty("no open yes/no market")
@@ -160,7 +161,7 @@ def yes_or_no(bets: Iterable[Bet], at: datetime) -> Prices:
 
 
 class Moves(NamedTuple):
-    """The markets that moved or were opened; of how many of all traded ones the change of the hour is unknown."""
+    """The markets that moved or opened; how many of all traded ones have no known change over the hour."""
 
     moved: list[MovedMarket]
     unknown: int
@@ -168,7 +169,7 @@ class Moves(NamedTuple):
 
 
 def moves(history: TimeSeriesStore, prices: Prices, now: datetime) -> Moves:
-    """The traded markets whose price moved within the past hour, or that were opened in it."""
+    """Return the traded markets whose price moved within the past hour, or that opened in it."""
     since, at = now - HOUR, min(prices.at, now)
     if at <= since:
         return Moves([], 0, 0)
@@ -188,7 +189,7 @@ def moves(history: TimeSeriesStore, prices: Prices, now: datetime) -> Moves:
 
 
 def _change(history: TimeSeriesStore, bet: Bet, at: datetime) -> float | None:
-    """What the venue says, else against our own price of about an hour ago; without the noise of binary fractions."""
+    """Return the venue's change, or else ours against our own price of about an hour ago, rounded to 4 decimals."""
     if bet.change_1h is not None:
         return round(bet.change_1h, 4)
     before = history.near(PRICES, _key(bet), at - HOUR, within_s=PRICED_WITHIN_S)
@@ -208,7 +209,7 @@ def move_severity(change: float | None) -> Severity:
 
 
 def launches(listed: Iterable[Launch], now: datetime) -> list[tuple[Launch, datetime]]:
-    """The launches from an hour ago to twelve hours ahead whose time is known to the hour or better."""
+    """Return the launches from an hour ago to twelve hours ahead whose time is known to the hour or better."""
     found = {launch.id: (launch, launch.net) for launch in listed if launch.net and _timed(launch)}
     return [(launch, net) for launch, net in found.values() if now - HOUR <= net <= now + AHEAD]
 

@@ -1,4 +1,4 @@
-"""Disasters of the past weeks: the ways to get them, and which events of two catalogues are the same."""
+"""Get the disasters of the past weeks, and match the events of two catalogues."""
 
 from datetime import datetime, timedelta
 
@@ -11,9 +11,7 @@ GDACS_SOURCES = (EVENT_LIST, GREEN_LIST, RSS)
 EONET_FALLBACK: Fallback[tuple[NaturalEvent, ...]] = via(EVENTS)
 NEAR_KM, NEAR_TIME = 200.0, timedelta(days=3)
 SEEN = timedelta(hours=20)
-GRAVE_SEEN = timedelta(
-    days=5
-)  # one that is orange or red goes on, or ended of late: dry spells and wars of weather last
+GRAVE_SEEN = timedelta(days=5)  # orange or red ones are ongoing or ended recently: droughts and fires last
 
 KINDS = {
     "EQ": "earthquake",
@@ -28,10 +26,10 @@ CATEGORIES = {"severeStorms": "TC", "volcanoes": "VO", "floods": "FL", "wildfire
 
 
 def gdacs_fallbacks(now: datetime) -> tuple[Fallback[tuple[Disaster, ...]], ...]:
-    """GDACS's event list, or its news feed."""
+    """Return the fallbacks: GDACS's event list, or its news feed."""
 
     async def event_list(reading: FallbackReader) -> tuple[Disaster, ...]:
-        """Two questions, since each answer is cut at 100 events and green earthquakes would crowd out the rest."""
+        """Send two requests: each answer is cut at 100 events, and green earthquakes would crowd out the rest."""
         today = now.date()
         grave = EventQuery("EQ;TC;FL;VO;WF;DR", "Orange;Red", today - timedelta(days=30), today)
         green = EventQuery("TC;FL;VO;WF;DR", "Green", today - timedelta(days=5), today)
@@ -43,8 +41,9 @@ def gdacs_fallbacks(now: datetime) -> tuple[Fallback[tuple[Disaster, ...]], ...]
 
 
 def require_living(found: tuple[Disaster, ...], now: datetime, within: timedelta = SEEN) -> tuple[Disaster, ...]:
-    """The disasters, one of which was seen within that time: some are always going on. An end that is forecast says
-    nothing of when it was written. Raises SourceFrozen.
+    """Return the disasters. Raises SourceFrozen when none was seen within that time: some are always ongoing.
+
+    A forecast end does not count, since it does not show when it was written.
     """
     times = [time for disaster in found for time in (disaster.started_at, disaster.ended_at) if time and time <= now]
     seen = max(times, default=None)
@@ -54,7 +53,7 @@ def require_living(found: tuple[Disaster, ...], now: datetime, within: timedelta
 
 
 def kind_of(event: NaturalEvent) -> str | None:
-    """GDACS's code for what the event is, or None for what is no disaster, such as an iceberg or a burn on purpose."""
+    """Return GDACS's code for the event; None if it is not a disaster, such as an iceberg or a prescribed burn."""
     kind = next((CATEGORIES[category] for category in event.categories if category in CATEGORIES), None)
     if kind != "WF":
         return kind
@@ -63,7 +62,7 @@ def kind_of(event: NaturalEvent) -> str | None:
 
 
 def same_event(event: NaturalEvent, disaster: Disaster) -> bool:
-    """Whether both catalogues mean the same: the same kind, within 200 km and three days."""
+    """Return True if both catalogues mean the same event: the same kind, within 200 km and three days."""
     if kind_of(event) != disaster.kind or disaster.lat is None or disaster.lon is None:
         return False
     ended = max(disaster.started_at, disaster.ended_at or disaster.started_at)
@@ -72,7 +71,7 @@ def same_event(event: NaturalEvent, disaster: Disaster) -> bool:
 
 
 def only_in_eonet(events: tuple[NaturalEvent, ...], disasters: tuple[Disaster, ...]) -> list[tuple[str, NaturalEvent]]:
-    """The disasters that GDACS does not list, each with GDACS's code for what it is."""
+    """Return the disasters that GDACS does not list, each with GDACS's code for its kind."""
     return [
         (kind, event)
         for event in events

@@ -1,7 +1,7 @@
-"""The most traded pairs of one exchange, whichever answers: coins against USDT.
+"""List the most traded pairs of the first exchange that answers: coins against USDT.
 
-At Binance and OKX a coin's trade is in USDT; at Kraken most of it is in dollars, so there its volume is that over all
-currencies that have a price in dollars at Kraken itself.
+At Binance and OKX a coin's trade is in USDT. At Kraken most of it is in dollars, so its volume there is the sum over
+all currencies that have a price in dollars at Kraken itself.
 """
 
 from collections import Counter, defaultdict
@@ -23,7 +23,7 @@ MONEY = frozenset(
         "USD USDT USDC FDUSD TUSD BUSD USDP DAI USDE USDS USD1 PYUSD RLUSD USDD GUSD USDG USDR AUSD XUSD BFUSD "
         "EUR EURI AEUR EURC EURT EURR EURQ GBP TGBP AUD CAD CHF JPY TRY BRL ARS MXN ZAR UAH PLN RON COP CZK NGN RUB"
     ).split()
-)  # stable coins and currencies: a pair of two of them says nothing of coins
+)  # stable coins and currencies: a pair of two of them is no coin's price
 
 LIST_SOURCES = (binance.TICKERS_24H, kraken.ASSET_PAIRS, kraken.TICKER_ALL, okx.SPOT_TICKERS)
 
@@ -40,9 +40,10 @@ class PairFigures(Payload):
 
 
 class Pair(NamedTuple):
-    """A pair's last 24 hours at one venue. `volume` is in the quote currency; None is what the venue does not say.
+    """A pair's last 24 hours at one venue. `volume` is in the quote currency; None is what the venue does not publish.
 
-    At Kraken it is in USD over all pairs of the coin but so many as `left_out`, whose currency has no price in USD.
+    At Kraken the volume is in USD over all pairs of the coin, except `left_out` pairs whose currency has no price in
+    USD.
     """
 
     base: str
@@ -58,7 +59,7 @@ class Pair(NamedTuple):
 
 
 def list_fallbacks() -> tuple[Fallback[tuple[Pair, ...]], ...]:
-    """Binance, then Kraken, then OKX: all coins they trade, most traded first."""
+    """Return the fallbacks Binance, Kraken, OKX: all coins that they trade, most traded first."""
     return (
         via(binance.TICKERS_24H, None, lambda tickers: ranked(map(from_binance, tickers))),
         _kraken,
@@ -67,7 +68,7 @@ def list_fallbacks() -> tuple[Fallback[tuple[Pair, ...]], ...]:
 
 
 async def _kraken(reading: FallbackReader) -> tuple[Pair, ...]:
-    """Kraken's pairs; it does not tell prices of a day ago, so the change is that of the same coin at OKX."""
+    """Return Kraken's pairs, with the same coin's change at OKX: Kraken does not publish prices of a day ago."""
     named = await reading.read(kraken.ASSET_PAIRS)
     tickers = await reading.read(kraken.TICKER_ALL)
     listed = ranked(kraken_pairs(tickers, named))
@@ -77,7 +78,7 @@ async def _kraken(reading: FallbackReader) -> tuple[Pair, ...]:
 
 
 def fill_changes(listed: Iterable[Pair], changes: Mapping[str, float | None]) -> tuple[Pair, ...]:
-    """The pairs, with the change of another list, by coin, where their own venue does not tell it."""
+    """Return the pairs, with the change of another list, by coin, where their own venue does not have it."""
     return tuple(
         pair if pair.change_24h_percent is not None else pair._replace(change_24h_percent=changes.get(pair.base))
         for pair in listed
@@ -85,7 +86,7 @@ def fill_changes(listed: Iterable[Pair], changes: Mapping[str, float | None]) ->
 
 
 def ranked(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
-    """Each coin once, most traded first: against USDT, or against USD where there is no such pair.
+    """Return each coin once, most traded first: against USDT, or against USD where there is no USDT pair.
 
     Raises:
         SourceEmpty: no coin is traded.
@@ -102,13 +103,15 @@ def ranked(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
 
 
 def is_coin(base: str, bases: set[str]) -> bool:
-    """Neither money nor a leveraged token: BTCUP is one when BTC is traded as well, JUP is a coin."""
+    """Return True for neither money nor a leveraged token: BTCUP is leveraged when BTC is traded as well, JUP is a
+    coin.
+    """
     stems = [base.removesuffix(suffix) for suffix in LEVERAGED if base.endswith(suffix)]
     return base not in MONEY and not any(stem in bases for stem in stems)
 
 
 def from_binance(ticker: binance.BinanceTicker) -> Pair:
-    """A symbol such as BTCUSDT; one in another currency gets no quote."""
+    """Return a symbol such as BTCUSDT as a pair; a symbol in another currency gets no quote."""
     base = ticker.symbol.removesuffix(QUOTE)
     return Pair(
         base=base,
@@ -124,9 +127,9 @@ def from_binance(ticker: binance.BinanceTicker) -> Pair:
 
 
 def kraken_pairs(tickers: Iterable[kraken.KrakenTicker], named: Mapping[str, kraken.AssetPair]) -> list[Pair]:
-    """Kraken's pairs in USD and USDT, each with its coin's volume over all currencies.
+    """Return Kraken's pairs in USD and USDT, each with its coin's volume over all currencies.
 
-    The price of 24 hours ago is not in it, so neither is the change.
+    The tickers lack the price of 24 hours ago, so the change is None.
     """
     known = [(named[ticker.name], ticker) for ticker in tickers if ticker.name in named]
     worth = in_usd(known)
@@ -156,7 +159,7 @@ def kraken_pairs(tickers: Iterable[kraken.KrakenTicker], named: Mapping[str, kra
 
 
 def in_usd(known: Iterable[tuple[kraken.AssetPair, kraken.KrakenTicker]]) -> dict[str, float]:
-    """What a unit of each currency and stable coin is worth in USD, where one of the pairs says so."""
+    """Return the worth in USD of one unit of each currency and stable coin that a pair prices."""
     worth = {"USD": 1.0}
     for (base, quote), ticker in known:
         if quote == "USD" and base in MONEY:
@@ -167,7 +170,7 @@ def in_usd(known: Iterable[tuple[kraken.AssetPair, kraken.KrakenTicker]]) -> dic
 
 
 def from_okx(ticker: okx.SpotTicker) -> Pair:
-    """The number of trades is not in it."""
+    """Return a ticker as a pair, without the number of trades, which OKX does not publish."""
     return Pair(
         base=ticker.base,
         quote=ticker.quote,
@@ -182,17 +185,17 @@ def from_okx(ticker: okx.SpotTicker) -> Pair:
 
 
 def missing(pairs: Sequence[Pair]) -> list[str]:
-    """The fields that are None in one of the pairs."""
+    """Return the fields that are None in one of the pairs."""
     return [name for name in ("change_24h_percent", "trades_24h") if any(getattr(pair, name) is None for pair in pairs)]
 
 
 def pairs_in_usd(pairs: Sequence[Pair]) -> list[str]:
-    """The coins that are shown against USD."""
+    """Return the coins that are shown against USD."""
     return [pair.base for pair in pairs if pair.quote == "USD"]
 
 
 def count_left_out(pairs: Sequence[Pair]) -> int:
-    """How many pairs of the coins are in no volume: those against another coin, and in money without a price in USD."""
+    """Count the coins' pairs that no volume includes: those against another coin, or money without a price in USD."""
     return sum(pair.left_out for pair in pairs)
 
 

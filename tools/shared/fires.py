@@ -1,4 +1,4 @@
-"""Fire detections of several satellites made one list: the past day's, each fire once, strongest first."""
+"""Merge the fire detections of several satellites into one list: the past day's, each fire once, strongest first."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -14,12 +14,14 @@ CELL_LAT, CELL_LON = 0.01, 0.05  # degrees, each more than that distance, as far
 
 
 def recent(found: Iterable[Detection], now: datetime) -> list[Detection]:
-    """Detections of the past 24 hours."""
+    """Return the detections of the past 24 hours."""
     return [fire for fire in found if now - WINDOW <= fire.time]
 
 
 def distinct(found: Iterable[Detection]) -> list[Detection]:
-    """Strongest first, without what another satellite saw as a stronger fire near it in place and time."""
+    """Return detections, strongest first, without those that are near a stronger one of another satellite in place and
+    time.
+    """
     kept: list[Detection] = []
     by_cell: defaultdict[tuple[int, int], list[Detection]] = defaultdict(list)
     for fire in sorted(found, key=lambda fire: (-fire.frp_mw, fire.time, fire.lat, fire.lon)):

@@ -1,4 +1,4 @@
-"""The front page of Hacker News: the ways to get it and the item it is made of."""
+"""Get the front page of Hacker News, and make its items."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -25,10 +25,10 @@ from toolserver import (
 
 SHOWN = 30
 LEAST = 10
-ON_TOP = 100  # so many ids of the site hold what search calls its front page
-FIRST, KNOWN = 10, 6  # of the site's first ten stories search knows so many, unless one of the two is hours behind
-FAR = 1.01  # ids grow by a hundredth in a month: one that is so far above the site's newest is that of no story
-YOUNG = timedelta(hours=12)  # a page always has a story as young as this, unless nothing happens at all
+ON_TOP = 100  # the site's first 100 ids include the page that search calls its front page
+FIRST, KNOWN = 10, 6  # search knows this many of the site's first ten stories, unless one of the two is hours behind
+FAR = 1.01  # ids grow by a hundredth in a month: an id so far above the site's newest belongs to no story
+YOUNG = timedelta(hours=12)  # the page always has a story this young, unless nothing happens at all
 PARALLEL = 5
 SOURCES = (FRONT_PAGE, TOP_IDS, ITEM)
 
@@ -46,7 +46,7 @@ class StoryItem(Payload):
 
 
 async def proved_page(reading: FallbackReader) -> tuple[Story, ...]:
-    """The page as search holds it, of which the site's own order proves that it is today's; else its newest story.
+    """Return the page of search, proved current by the site's own order, or else by its newest story.
 
     Raises SourceUnproved.
     """
@@ -79,7 +79,7 @@ def require_given(ids: Sequence[int], known: Iterable[int]) -> None:
 
 
 def require_young(stories: tuple[Story, ...], now: datetime | None) -> tuple[Story, ...]:
-    """The stories, one of which has to be of the past hours. Raises SourceUnproved."""
+    """Return the stories. Raises SourceUnproved when none of them is from the past hours."""
     newest = max((story.created_at for story in stories), default=None)
     if now is None or newest is None or now - newest > YOUNG:
         raise SourceUnproved("no story of the past 12 hours")
@@ -87,7 +87,7 @@ def require_young(stories: tuple[Story, ...], now: datetime | None) -> tuple[Sto
 
 
 def front_page() -> tuple[Fallback[tuple[StoryItem, ...]], ...]:
-    """Search for the fields and the page for the order; the page and its items; search alone, by points."""
+    """Return the fallbacks: search with the page's order; the page and its items; search alone, by points."""
     return found_and_ordered, item_by_item, search_alone
 
 
@@ -100,22 +100,22 @@ async def search_alone(reading: FallbackReader) -> tuple[StoryItem, ...]:
 
 
 def is_behind(ids: Sequence[int], known: Iterable[int]) -> bool:
-    """Whether search knows stories that are newer than the whole page of the site, give or take one: ids only grow."""
+    """Return True if search knows more than one story newer than the site's whole page: ids only grow."""
     newest = max(ids[:ON_TOP])
     return sum(newest < story <= newest * FAR for story in known) > 1
 
 
 async def found_and_ordered(reading: FallbackReader) -> tuple[StoryItem, ...]:
-    """The stories as search holds them, in the order of the page. Raises SourceUnproved when both are old."""
+    """Return the stories of search, in the order of the page. Raises SourceUnproved when both are old."""
     ids, stories = await read_all(reading, (TOP_IDS, None), (FRONT_PAGE, None))
     require_one_page(ids, stories)
     return in_order(ids[:ON_TOP], require_young(stories, _searched_at(reading)))
 
 
 async def item_by_item(reading: FallbackReader) -> tuple[StoryItem, ...]:
-    """The first ids of the page, each read on its own. Those that fail are left out.
+    """Read the first ids of the page one by one. Those that fail are left out.
 
-    Raises SourceUnproved when search, if it was asked, knows a newer page.
+    Raises SourceUnproved when the kept answer of search, if there is one, has a newer page.
     """
     ids = await reading.read(TOP_IDS)
     fetched_at = reading.notes[-1].fetched_at
@@ -146,7 +146,7 @@ async def item_by_item(reading: FallbackReader) -> tuple[StoryItem, ...]:
 
 
 def in_order(ids: Iterable[int], stories: Iterable[Story]) -> tuple[StoryItem, ...]:
-    """The stories whose ids are given, in that order."""
+    """Return the stories whose ids are given, in that order."""
     by_id = {story.id: story for story in stories}
     return ranked(by_id[item] for item in ids if item in by_id)
 
@@ -156,7 +156,7 @@ def by_points(stories: Iterable[Story]) -> tuple[StoryItem, ...]:
 
 
 def ranked(stories: Iterable[Story]) -> tuple[StoryItem, ...]:
-    """The first 30 stories as items. Raises SourceEmpty below ten: that is not a front page."""
+    """Return the first 30 stories as items. Raises SourceEmpty below ten, which is not a front page."""
     complete = [story for story in stories if story.title and story.comments is not None][:SHOWN]
     if len(complete) < LEAST:
         raise SourceEmpty(f"{len(complete)} stories")

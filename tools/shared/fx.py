@@ -1,4 +1,4 @@
-"""Dollar exchange rates: the chain of providers, each telling the newest published day and the one before."""
+"""Get dollar exchange rates: a chain of providers that each return the newest published day and the one before."""
 
 from datetime import date, timedelta
 from typing import Literal, NamedTuple
@@ -15,7 +15,7 @@ SATURDAY = 5
 
 
 class FxRates(NamedTuple):
-    """Published days, oldest first: at least one. `kind` tells the ECB's fixings from mid-market rates."""
+    """Published days, oldest first: at least one. `kind` separates the ECB's fixings from mid-market rates."""
 
     days: FxDays
     kind: Literal["ecb_reference", "market_mid"]
@@ -26,7 +26,7 @@ class FxRates(NamedTuple):
 
     @property
     def previous(self) -> FxDay | None:
-        """The day published before the newest: not the day before it on the calendar."""
+        """The day published before the newest, which need not be the previous calendar day."""
         return self.days[-2] if len(self.days) > 1 else None
 
     @property
@@ -36,7 +36,7 @@ class FxRates(NamedTuple):
 
 
 def usd_fallbacks(today: date) -> tuple[Fallback[FxRates], ...]:
-    """The providers in the order they are asked; the last one knows no history, only single days."""
+    """Return the providers in their order of use; the last one has only single days, no history."""
     return (
         via(USD_TIMESERIES, FxWindow(today - WINDOW, today), lambda days: FxRates(days, "ecb_reference")),
         via(REFERENCE_RATES_90D, None, lambda days: FxRates(days, "ecb_reference")),
@@ -54,7 +54,7 @@ async def _market_mid(reading: FallbackReader) -> FxRates:
 
 
 def weekday_before(day: date) -> date:
-    """The last Monday to Friday before a day."""
+    """Return the last Monday to Friday before a day."""
     before = day - timedelta(days=1)
     while before.weekday() >= SATURDAY:
         before -= timedelta(days=1)

@@ -1,4 +1,4 @@
-"""What gas costs on Ethereum, from the chain itself or from an explorer."""
+"""Price gas on Ethereum, from the chain itself or from an explorer."""
 
 from datetime import datetime, timedelta
 from statistics import median
@@ -17,7 +17,7 @@ SLOT, OLDEST, AHEAD = timedelta(seconds=12), timedelta(minutes=3), timedelta(min
 
 
 class GasPrice(NamedTuple):
-    """Gwei per gas, base fee included: low is slow, fast is dear. `block` is the newest one looked at."""
+    """Gwei per gas, base fee included: low is slow, fast is expensive. `block` is the newest one considered."""
 
     low_gwei: float
     standard_gwei: float
@@ -29,7 +29,7 @@ class GasPrice(NamedTuple):
 
 
 def gas_fallbacks() -> tuple[Fallback[GasPrice], ...]:
-    """Fees paid in the newest blocks, then Blockscout, then Etherscan where its key is set."""
+    """Return the fallbacks: fees paid in the newest blocks, then Blockscout, then Etherscan where its key is set."""
     return (_of_history, _of_blockscout, _of_etherscan)
 
 
@@ -54,37 +54,37 @@ async def _of_etherscan(reading: FallbackReader) -> GasPrice:
 
 
 def time_of(block: int, header: Header) -> datetime:
-    """When a block was made, by one whose time is known: neither the chain's fees nor the oracle carry a time.
+    """Return the time of a block, computed from a block with a known time: fees and the oracle carry no time.
 
-    Blocks are a slot apart; the few slots that stay empty make it seconds later than this.
+    Blocks are a slot apart. A few slots stay empty, so the real time is seconds later.
     """
     return header.time + (block - header.number) * SLOT
 
 
 def living(made: datetime, now: datetime) -> datetime:
-    """The time of a block that may be called the newest.
+    """Return the block's time if the block is recent enough to be the newest.
 
     Raises:
-        SourceFrozen: it is older.
-        SourceChanged: it is still to come.
+        SourceFrozen: the block is too old.
+        SourceChanged: its time is in the future.
     """
     if made - now > AHEAD:
-        raise SourceChanged(f"the newest block would be of {made:%Y-%m-%d %H:%M}")
+        raise SourceChanged(f"the newest block is dated {made:%Y-%m-%d %H:%M}, in the future")
     if now - made > OLDEST:
-        raise SourceFrozen(f"the newest block is of {made:%Y-%m-%d %H:%M}")
+        raise SourceFrozen(f"the newest block is dated {made:%Y-%m-%d %H:%M}")
     return min(made, now)
 
 
 def _obtained_at(reading: FallbackReader) -> datetime:
-    """When the answer just read was obtained."""
+    """Return when the latest answer was obtained."""
     at = reading.notes[-1].fetched_at
     if at is None:
-        raise ValueError("an answer without a time")
+        raise ValueError("an answer without a timestamp")
     return at
 
 
 def from_history(history: FeeHistory, as_of: datetime) -> GasPrice:
-    """The next block's base fee, plus the median over the blocks of the tip at the percentiles 10, 50 and 90.
+    """Return the next block's base fee plus the median tip over the blocks at the percentiles 10, 50 and 90.
 
     Raises:
         SourceChanged: no block has a transaction.
@@ -97,7 +97,7 @@ def from_history(history: FeeHistory, as_of: datetime) -> GasPrice:
 
 
 def sound(price: GasPrice) -> GasPrice:
-    """The price itself when low <= standard <= fast. Raises SourceChanged."""
+    """Return the price. Raises SourceChanged unless low <= standard <= fast."""
     if not price.low_gwei <= price.standard_gwei <= price.fast_gwei:
         raise SourceChanged(f"{price.low_gwei:g} {price.standard_gwei:g} {price.fast_gwei:g} are out of order")
     return price

@@ -1,4 +1,4 @@
-"""From a place's name to its coordinates: the only one, the by far largest one, or a refusal that lists them."""
+"""Turn a place's name into coordinates: the only match, one far larger than the rest, or a refusal that lists all."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from tools.parsing.places import DEFAULT, Place
 from tools.sources.open_meteo_geocoding import GEOCODING, Located
 from toolserver import InvalidArguments, SourceUnproved, ToolContext
 
-LARGER = 5  # times the population of the next one: then nobody means the next one
+LARGER = 5  # times the population of the next one: a smaller place is then not meant
 SHOWN = 5
-KNOWN = "London"  # a name that the geocoder knows, if it knows any
+KNOWN = "London"  # a name that every working geocoder knows
 
 PlaceName = Annotated[
     str,
@@ -27,7 +27,7 @@ PlaceName = Annotated[
 
 
 class ChosenPlace(NamedTuple):
-    """The place that an answer is about; `name` where it was found by one, `by_default` where none was given."""
+    """The place that an answer is about; `name` if it was found by name, `by_default` if none was given."""
 
     place: Place
     name: str | None = None
@@ -35,11 +35,11 @@ class ChosenPlace(NamedTuple):
 
 
 async def choose_place(ctx: ToolContext, point: Place | None, name: str | None) -> ChosenPlace:
-    """The point that was given, or the place of the name, or Los Angeles, which a warning says.
+    """Return the given point, the place with that name, or Los Angeles with a warning.
 
     Raises:
-        InvalidArguments: both were given, or the name is that of no place or of several.
-        SourceError: the geocoder gave nothing.
+        InvalidArguments: both were given, or the name matches no place or several.
+        SourceError: the geocoder did not answer.
     """
     if name is not None and point is not None:
         message = "give a place, or lat and lon, not both"
@@ -54,11 +54,11 @@ async def choose_place(ctx: ToolContext, point: Place | None, name: str | None) 
 
 
 async def locate(ctx: ToolContext, name: str) -> Located:
-    """The place of that name.
+    """Return the place with that name.
 
     Raises:
-        InvalidArguments: there is none, or several that may be meant; they are listed.
-        SourceError: the geocoder gave nothing, or knows no place at all.
+        InvalidArguments: no place has the name, or several may be meant; the message lists them.
+        SourceError: the geocoder did not answer, or finds no place at all.
     """
     city, *qualifiers = (part.strip() for part in name.split(","))
     found = await ctx.read(GEOCODING, city, section="data.place")
@@ -79,7 +79,7 @@ def _lies_in(located: Located, qualifier: str) -> bool:
 
 
 def fold(name: str) -> str:
-    """A name without case and accents: São Paulo is sao paulo."""
+    """Return a name without case and accents: São Paulo becomes sao paulo."""
     plain = unicodedata.normalize("NFKD", name)
     return "".join(letter for letter in plain if not unicodedata.combining(letter)).casefold()
 

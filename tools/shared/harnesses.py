@@ -1,4 +1,4 @@
-"""Benchmarks of coding agents side by side, and the views on them: a harness is what runs a model, and matters too."""
+"""Compare benchmarks of coding agents, and build the views on them. A harness runs a model and affects its score."""
 
 import json
 import re
@@ -47,7 +47,7 @@ class Benchmark(Payload):
 
 
 class ScoreBoard(NamedTuple):
-    """A benchmark, and what of it can be compared: the best score of each harness with each single model."""
+    """A benchmark and its comparable results: the best score of each harness with each single model."""
 
     shown: Benchmark
     pairs: Mapping[tuple[str, str], float]
@@ -90,7 +90,7 @@ class BenchmarkTop(Payload):
 
 
 def harness_of(name: str) -> str:
-    """What ran the model, of the name of a submission: the text before the first " + " or " (" ."""
+    """Return the harness in the name of a submission: the text before the first " + " or " ("."""
     return _HARNESS_ENDS.split(name, maxsplit=1)[0].strip()
 
 
@@ -121,7 +121,7 @@ def bash_only(submissions: Iterable[Submission], as_of: date) -> ScoreBoard:
 
 
 def polyglot(runs: Iterable[PolyglotRun], read_on: date) -> ScoreBoard:
-    """The board of the day of its newest run: runs are entered months apart, and the last may be the last for ever."""
+    """Return the board, dated by its newest run: runs are entered months apart, and there may never be another."""
     runs = tuple(runs)
     return _board(
         [_row(f"Aider/{r.edit_format}", (r.model,), r.solved_percent, r.date) for r in runs],
@@ -149,7 +149,7 @@ def time_horizon(horizons: Iterable[TimeHorizon], as_of: date) -> ScoreBoard:
 
 
 def terminal_bench() -> ScoreBoard:
-    """The copy that is shipped: no upstream offers the board as data."""
+    """Return the copy that is shipped: no upstream offers the board as data."""
     rows = ((r["harness"], (r["model"],), r["score"], date.fromisoformat(r["reported_at"])) for r in _COPY["results"])
     return _board(
         [_row(*row) for row in rows],
@@ -164,7 +164,9 @@ def terminal_bench() -> ScoreBoard:
 
 
 def gaps(boards: Iterable[ScoreBoard]) -> list[Gap]:
-    """For each model that several harnesses ran on a benchmark, how far apart the best and the worst are."""
+    """Return the distance between the best and the worst harness for each model that several harnesses ran on a
+    benchmark.
+    """
     found = [
         Gap(benchmark=board.shown.id, model=model, best=best, worst=worst, delta=round(best.score - worst.score, 2))
         for board in boards
@@ -184,7 +186,7 @@ def _extremes(board: ScoreBoard) -> Iterator[tuple[str, Scored, Scored]]:
 
 
 def combine(boards: Sequence[ScoreBoard]) -> list[Combined]:
-    """Pairs of harness and model that at least two benchmarks of percentages have, best first."""
+    """Return the pairs of harness and model that at least two percentage benchmarks have, best first."""
     counted = [board for board in boards if board.shown.unit != MINUTES]
     shares: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for board in counted:
@@ -206,7 +208,7 @@ def combine(boards: Sequence[ScoreBoard]) -> list[Combined]:
 
 
 def tops(boards: Iterable[ScoreBoard]) -> list[BenchmarkTop]:
-    """The best result of each benchmark."""
+    """Return the best result of each benchmark."""
     return [
         BenchmarkTop(
             id=board.shown.id,
@@ -220,12 +222,12 @@ def tops(boards: Iterable[ScoreBoard]) -> list[BenchmarkTop]:
 
 
 def newest_result(boards: Iterable[ScoreBoard]) -> date | None:
-    """The youngest date any board gives to a result."""
+    """Return the latest date that any board gives to a result."""
     return max((r.reported_at for board in boards for r in board.shown.results if r.reported_at), default=None)
 
 
 class _Row(NamedTuple):
-    """A result, and whether it is that of one model alone."""
+    """A result, and whether a single model achieved it."""
 
     result: BenchmarkResult
     single: bool

@@ -1,4 +1,4 @@
-"""The headlines of a day from many feeds: read side by side, without undated ones, and each story once."""
+"""Collect the headlines of a day from many feeds: read in parallel, without undated ones, and each story once."""
 
 import functools
 import re
@@ -27,9 +27,9 @@ from toolserver import (
 )
 
 DAY = timedelta(hours=24)
-PATIENCE_S = 8.0  # for all feeds together; who is later answers the next call
+PATIENCE_S = 8.0  # for all feeds together; slower feeds answer the next call
 PACED_S = 4.0  # for the board of Reddit whose turn it is
-DUE = 0.8  # of the time that a board is fresh: from then on reading it has it asked anew
+DUE = 0.8  # of the time that a board is fresh: after that, reading it requests it again
 TURNS = "headlines.turns"
 NEWS: dict[str, tuple[Source[Any, Any], ...]] = {
     "hacker_news": (STORIES_24H,),
@@ -56,7 +56,7 @@ _LAST_PART = re.compile(r"\s+[-–|]\s+([^-–|]{1,60})$")
 
 
 class Item(NamedTuple):
-    """A headline and who has it. `said` is the title without the publisher's name after it."""
+    """A headline and its publisher. `said` is the title without the publisher's name at its end."""
 
     publisher: str
     title: str
@@ -66,7 +66,7 @@ class Item(NamedTuple):
 
 
 class Collected(NamedTuple):
-    """What the feeds gave, how many of them answered, and which did not; how many of those may not be asked."""
+    """The items of the feeds, how many feeds answered, which did not, and how many of those are excluded."""
 
     items: tuple[Item, ...]
     answered: int
@@ -75,7 +75,7 @@ class Collected(NamedTuple):
 
 
 class _Round:
-    """One round of all feeds, for one fallback: what they gave, and who gave nothing."""
+    """One round of all feeds, for one fallback: the items found, and the feeds that failed."""
 
     def __init__(self, ctx: ToolContext, reading: FallbackReader) -> None:
         self._ctx, self._reading = ctx, reading
@@ -85,7 +85,7 @@ class _Round:
     async def ask(
         self, publisher: str, source: Source[Any, Any], patience_s: float, query: Any = None
     ) -> SourceError | None:
-        """Read a feed. Why it gave nothing, if it did not."""
+        """Read a feed. Return the reason if it fails, otherwise None."""
         failure: SourceError
         try:
             with anyio.fail_after(patience_s):
@@ -99,9 +99,9 @@ class _Round:
         return failure
 
     async def boards(self) -> None:
-        """Boards of Reddit may be asked ten seconds apart, so one is asked: of those that are due, the next in turn.
+        """Read one board of Reddit, the next in turn that is due: requests have to be ten seconds apart.
 
-        The others say what they last said, as long as that is not stale.
+        The other boards keep their last answer as long as it is not stale.
         """
         kept = {board: await self._reading.read_kept(board) for board in reddit.HOT}
         turn = self._turn(kept)
@@ -111,7 +111,7 @@ class _Round:
             if failure is None:
                 del kept[turn]
             elif isinstance(failure, SourceExcluded):
-                unasked = failure  # what bars one of them bars them all
+                unasked = failure  # an exclusion of one board applies to all
         for board, known in kept.items():
             if known is not None:
                 self.errors.pop(board, None)
@@ -121,7 +121,7 @@ class _Round:
                 self.miss(board, unasked)
 
     def _turn(self, kept: Mapping[Source[Any, Any], tuple[Any, SourceNote] | None]) -> Source[Any, Any] | None:
-        """The board to ask now: of those whose word is growing old, the one that was asked longest ago."""
+        """Return the board to read now: of those whose answer is growing old, the one read longest ago."""
         now, history = self._ctx.now, self._ctx.history
 
         def due(board: Source[Any, Any]) -> bool:
@@ -149,18 +149,21 @@ class _Round:
         for source, error in self.errors.items():
             self._reading.notes.append(SourceNote(source, self._reading.section, "error", reason=error.reason))
         if not self.found:
-            self._ctx.notes.add(self._reading.notes)  # of a fallback that fails only one source would be listed
+            self._ctx.notes.add(self._reading.notes)  # otherwise a failed fallback would list only one source
             source, error = next(iter(self.errors.items()), (STORIES_24H, SourceDown("no feed")))
             self._reading.asked = source
             raise error
-        in_order = ((publisher, source.name) for publisher, source in pairs)  # not that of arrival
+        in_order = ((publisher, source.name) for publisher, source in pairs)  # not the order of arrival
         items = tuple(item for key in in_order for item in self.found.get(key, ()))
         barred = sum(isinstance(error, SourceExcluded) for error in self.errors.values())
         return Collected(items, len(self.found), tuple(s.name for _, s in pairs if s in self.errors), barred)
 
 
 def headline_fallbacks(ctx: ToolContext) -> tuple[Fallback[Collected], ...]:
-    """All feeds at once; those that do not answer are left out. Raises the first error when none does."""
+    """Return the fallback that reads all feeds at once; feeds that fail are left out.
+
+    It raises the first error when none answers.
+    """
     pairs = [(publisher, source) for publisher, sources in NEWS.items() for source in sources]
 
     async def collect(reading: FallbackReader) -> Collected:
@@ -177,7 +180,7 @@ def headline_fallbacks(ctx: ToolContext) -> tuple[Fallback[Collected], ...]:
 
 
 def items_of(publisher: str, found: Iterable[Any]) -> tuple[Item, ...]:
-    """The headlines or stories of one feed as items."""
+    """Return the headlines or stories of one feed as items."""
     made = []
     for each in found:
         url, at = (each.url or _talk(each), each.created_at) if isinstance(each, Story) else (each.url, each.at)
@@ -191,7 +194,7 @@ def _talk(story: Story) -> str:
 
 
 def without_publisher(title: str, *, always: bool = False) -> str:
-    """The title without ` - Publisher` at its end: whatever stands there when `always`, else a known name."""
+    """Return the title without ` - Publisher` at its end: any text after the dash when `always`, else a known name."""
     match = _LAST_PART.search(title)
     if match is None or not (always or match[1].strip().casefold() in PUBLISHERS):
         return title
@@ -199,7 +202,7 @@ def without_publisher(title: str, *, always: bool = False) -> str:
 
 
 def of_the_day(items: Iterable[Item], now: datetime) -> list[Item]:
-    """The items of the past 24 hours, oldest first; of those with the same address or title only the first."""
+    """Return the items of the past 24 hours, oldest first; of several with one address or title, only the first."""
     addresses: set[str] = set()
     titles: set[str] = set()
     kept = []
@@ -214,7 +217,7 @@ def of_the_day(items: Iterable[Item], now: datetime) -> list[Item]:
 
 @functools.lru_cache(4096)
 def canonical(url: str | None) -> str:
-    """The address without scheme, `www.`, `utm_*` and fragment; empty for none."""
+    """Return the address without scheme, `www.`, `utm_*` and fragment; empty for none."""
     if url is None:
         return ""
     address, _, query = url.partition("#")[0].partition("://")[2].partition("?")
@@ -227,5 +230,5 @@ def canonical(url: str | None) -> str:
 
 @functools.lru_cache(4096)
 def folded(title: str) -> str:
-    """The letters and digits of a title, without case."""
+    """Return the letters and digits of a title, without case."""
     return "".join(filter(str.isalnum, title.casefold()))

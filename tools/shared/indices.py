@@ -1,4 +1,4 @@
-"""Quotes of the three large index funds and the VIX, and the broad dollar index: the chains of providers."""
+"""Get quotes of the three large index funds and the VIX, and the broad dollar index: the chains of providers."""
 
 import datetime as dt
 from typing import Literal, NamedTuple
@@ -22,12 +22,12 @@ VIX_SOURCES = (*MARKET_SOURCES, VIX_HISTORY)
 DOLLAR_SOURCES = (OBSERVATIONS, GRAPH_CSV, BROAD_DOLLAR_INDEX)
 
 Freshness = Literal["delayed", "real_time", "previous_close"]
-MARKET = Symbols(("SPY", "DIA", "QQQ", "VIX"))  # one question for all of them
+MARKET = Symbols(("SPY", "DIA", "QQQ", "VIX"))  # one request for all of them
 VIX_RANGE = (5, 200)
 
 
 class IndexQuote(NamedTuple):
-    """A last price and how far it is from the close before. `as_of` is None where the provider does not tell."""
+    """A last price and its change from the previous close. `as_of` is None where the provider does not state it."""
 
     price: float
     change: float
@@ -38,9 +38,9 @@ class IndexQuote(NamedTuple):
 
 
 def market_fallbacks(symbol: str) -> tuple[Fallback[IndexQuote], ...]:
-    """One of the four symbols of MARKET; the VIX has its published closes as a last resort.
+    """Return the fallbacks for one of the four symbols of MARKET; for the VIX, the published closes come last.
 
-    Yahoo comes last of those with prices of now: it refuses clients that are no browsers, as it likes.
+    Yahoo is the last one with current prices: it often refuses clients that are not browsers.
     """
     fallbacks = (
         via(QUOTES, MARKET, lambda quotes: from_quote(quotes[symbol], f"cnbc:{symbol}")),
@@ -55,7 +55,7 @@ def vix_fallbacks() -> tuple[Fallback[IndexQuote], ...]:
 
 
 def from_quote(quote: StockQuote, source: str) -> IndexQuote:
-    """The change is always computed: providers' own contradict their prices at times."""
+    """Return a quote with a computed change: the change that providers publish sometimes contradicts their prices."""
     if quote.symbol == "VIX":
         within(quote.price, *VIX_RANGE)
     return IndexQuote(
@@ -75,7 +75,7 @@ def _from_cboe(quote: StockQuote | None, symbol: str) -> IndexQuote:
 
 
 def from_closes(closes: Series) -> IndexQuote:
-    """The newest close against the one before. Raises LookupError without both."""
+    """Compare the newest close with the one before. Raises LookupError without both."""
     last, before = newest(closes), previous(closes)
     if before is None:
         raise LookupError("a single close")
@@ -90,6 +90,8 @@ def from_closes(closes: Series) -> IndexQuote:
 
 
 def dollar_index_fallbacks(today: dt.date) -> tuple[Fallback[Sourced], ...]:
-    """The trade-weighted index against a broad group of currencies, daily values out once a week."""
+    """Return the fallbacks for the trade-weighted index against a broad group of currencies: daily values, published
+    weekly.
+    """
     release = via(BROAD_DOLLAR_INDEX, None, lambda found: name_source(found, "federalreserve:H10/JRXWTFB_N.B"))
     return *fred_daily("DTWEXBGS", today), release

@@ -1,4 +1,4 @@
-"""The earthquakes of the past day that are news: flagged as significant, or large."""
+"""Find the newsworthy earthquakes of the past day: those flagged as significant, and large ones."""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -8,20 +8,22 @@ from tools.parsing.earthquakes import Quake, QuakeList
 from tools.shared.quakes import QUAKE_SOURCES, earthquakes_of, is_significant, quake_day_fallbacks
 from toolserver import Fallback, convert_fallback
 
-LARGE = 6.0  # the magnitude from which an earthquake is news without a flag
+LARGE = 6.0  # from this magnitude an earthquake is news without a flag
 ANY = -10.0
 SOURCES = QUAKE_SOURCES
 
 
 class LargeQuakes(NamedTuple):
-    """Earthquakes that are news, largest first. `flagged`: those that somebody flagged are among them."""
+    """Newsworthy earthquakes, largest first. `flagged` says whether the list includes those flagged as significant."""
 
     quakes: tuple[tuple[Quake, float], ...]
     flagged: bool
 
 
 def large_quake_fallbacks(now: dt.datetime) -> tuple[Fallback[LargeQuakes], ...]:
-    """Cut from the list of the day, which is never empty: USGS's significant and large ones; EMSC's large ones."""
+    """Return the fallbacks, cut from the day's list, which is never empty: USGS's significant and large ones, EMSC's
+    large ones.
+    """
     usgs, emsc = quake_day_fallbacks(now)
     return convert_fallback(usgs, of_usgs), convert_fallback(emsc, of_emsc)
 
@@ -36,6 +38,6 @@ def of_emsc(listed: QuakeList) -> LargeQuakes:
 
 
 def _largest(quakes: Iterable[tuple[Quake, float]]) -> tuple[tuple[Quake, float], ...]:
-    """Each event once, the largest first, the newer of two alike first."""
+    """Return each event once, the largest first, and the newer one first among equals."""
     once = {quake.id: (quake, magnitude) for quake, magnitude in quakes}
     return tuple(sorted(once.values(), key=lambda pair: (pair[1], pair[0].time), reverse=True))

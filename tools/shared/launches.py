@@ -1,4 +1,4 @@
-"""Rocket launches: the ways to get them, which are still to come, and the item they are shown as."""
+"""Get rocket launches, choose the upcoming ones, and show them as items."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ from tools.sources.rocketlaunch_live import NEXT_LAUNCHES
 from toolserver import Fallback, Payload, SourceUnproved, Timestamp, delay_second, via
 
 SOURCES = (LAUNCHES, NEXT_LAUNCHES)
-OVERDUE = timedelta(days=2)  # what has not flown by then is given another time
+OVERDUE = timedelta(days=2)  # a launch that has not flown by then gets another date
 PACED_S = 6.0  # a request to Launch Library may have to wait for the one before it
 FAILED = ("Failure", "Launch Failure", "Partial Failure", "Launch was a Partial Failure", "In-Flight Abort")
 FLOWN = ("Success", "Launch Successful", "Deployed", "Payload Deployed", *FAILED)
@@ -41,12 +41,15 @@ class LaunchItem(Payload):
 
 
 def launches(now: datetime) -> tuple[Fallback[tuple[Launch, ...]], ...]:
-    """All that is listed, what flew lately included. A launch is always planned: a list of the past is none."""
+    """Return the fallbacks for all listed launches, recent ones included.
+
+    They refuse a list of past launches only: some launch is always planned.
+    """
 
     def living(listed: tuple[Launch, ...]) -> tuple[Launch, ...]:
         past = [launch for launch in listed if launch.net and launch.net < now - OVERDUE and not flown(launch)]
         if past or not upcoming(listed, now):
-            raise SourceUnproved("a list of launches that are over")
+            raise SourceUnproved("every listed launch is over")
         return listed
 
     return delay_second(via(LAUNCHES, None, living), via(NEXT_LAUNCHES, None, living), PACED_S)
@@ -65,13 +68,13 @@ def is_crewed(launch: Launch) -> bool:
 
 
 def upcoming(listed: Iterable[Launch], now: datetime) -> list[Launch]:
-    """Those that are still ahead, soonest first, without a time last."""
+    """Return the upcoming launches, soonest first, those without a time last."""
     ahead = [launch for launch in listed if not flown(launch) and (launch.net is None or is_ahead(launch, now))]
     return sorted(ahead, key=lambda launch: launch.net or _LAST)
 
 
 def is_ahead(launch: Launch, now: datetime) -> bool:
-    """Whether its time is to come; one known by its day or month alone is ahead until that is over."""
+    """Return True if the launch is in the future; one known only by day or month is ahead until that has ended."""
     if launch.net is None or launch.precision not in ("day", "month"):
         return launch.net is not None and launch.net > now
     if launch.precision == "month":

@@ -1,4 +1,4 @@
-"""The words by which a title is scored: an own list, lexicon 1. It counts words and understands nothing."""
+"""Score titles by a list of words (lexicon 1). The score counts words and does not consider context."""
 
 import functools
 import re
@@ -15,7 +15,7 @@ NEGATIVE = (
 )
 IRREGULAR = {"rose": 1, "won": 1, "beaten": 1, "fell": -1, "sank": -1, "lost": -1, "slid": -1, "sold-off": -1}
 NEGATORS = frozenset("no not never without fails denies despite ends".split())
-REACH = 3  # words before a hit in which a negator turns it round
+REACH = 3  # words before a hit in which a negator reverses it
 
 _VOWELS = "aeiou"
 _DOUBLES = re.compile(r"[^aeiou]*[aeiou][^aeiouwxy]")  # one syllable that ends in one vowel and one consonant
@@ -23,7 +23,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 
 def forms(word: str) -> frozenset[str]:
-    """The word with the endings of English verbs and nouns, whether or not it has all of them."""
+    """Return the word with the endings of English verbs and nouns, including forms that do not exist."""
     if "-" in word:
         return frozenset({word, f"{word}s"})
     stem = word.removesuffix("e")
@@ -44,15 +44,15 @@ WORTH = (
 
 @functools.lru_cache(4096)
 def score(title: str) -> float:
-    """(positive - negative) / (positive + negative) words, -1 … 1; 0 without any."""
+    """Return (positive - negative) / (positive + negative) words, -1 … 1; 0 without any."""
     words = _WORD.findall(title.casefold())
-    hits = [at for at, word in enumerate(words) if word in WORTH or "-" in word]  # few: the rest costs only them
+    hits = [at for at, word in enumerate(words) if word in WORTH or "-" in word]  # hits are few, so only they cost time
     signs = [sign for at in hits for sign in _signs(words[at], words[max(0, at - REACH) : at])]
     return sum(signs) / len(signs) if signs else 0.0
 
 
 def _signs(word: str, before: list[str]) -> list[int]:
-    """+1 or -1 for the word, or for each part of a compound that is no entry itself."""
+    """Return +1 or -1 for the word, or for each part of a compound that is not an entry itself."""
     parts = [word] if word in WORTH else word.split("-")
     turned = -1 if NEGATORS.intersection(before) else 1
     return [turned * WORTH[part] for part in parts if part in WORTH]

@@ -1,6 +1,6 @@
-"""U.S. macro series: for each indicator its unit and the chain of providers, in the order they are asked.
+"""Define the U.S. macro series: each indicator's unit and its chain of providers, in their order of use.
 
-The official publisher comes first, FRED with a key next, FRED's charts without one last. Every fallback gives the
+The official publisher comes first, FRED with a key next, FRED's charts without one last. Every fallback returns the
 whole series as published, so that a tool may show one value or a history.
 """
 
@@ -21,13 +21,13 @@ from toolserver import Fallback, FallbackReader, SourceEmpty, SourceFrozen, read
 SOURCES = (EFFR, TIMESERIES, REAL_GDP_GROWTH, PAR_YIELDS, PMMS_30Y, OBSERVATIONS, GRAPH_CSV)
 
 ENOUGH_ROWS, LEAST_ROWS = 45, 20  # of a year's yields: below the first, the year before is read too
-YOUNG_MONTHS = 2  # of a year, in which it cannot have so many rates: both years are asked for at once
+YOUNG_MONTHS = 2  # too early in the year for that many rates: both years are requested at once
 FIRST_RATES_BY = 7  # of January
 PERCENT, INDEX, GROWTH, POINTS = "percent", "index 1982-84=100", "percent, quarterly annualised", "percentage points"
 
 
 class Sourced(NamedTuple):
-    """A series that holds something, and whose it is: `provider:series`."""
+    """A series with at least one value, and its source: `provider:series`."""
 
     series: Series
     source: str
@@ -37,16 +37,17 @@ Fallbacks: TypeAlias = tuple[Fallback[Sourced], ...]
 
 
 class MacroIndicator(NamedTuple):
-    """What an indicator is counted in, and its chain on a day (the day in New York)."""
+    """An indicator's unit, and its chain on a day (the day in New York)."""
 
     unit: str
     fallbacks: Callable[[date], Fallbacks]
 
 
 class _Group(NamedTuple):
-    """Series of one frequency, which FRED puts into one file; in days, how far back to ask and the oldest newest value.
+    """Series of one frequency, which share a file at FRED; `days` back to request, and the age limit of the newest
+    value.
 
-    A month and a quarter are dated by their first day and come out weeks after their last.
+    A month and a quarter are dated by their first day and are published weeks after their last.
     """
 
     ids: tuple[str, ...]
@@ -61,18 +62,18 @@ _QUARTERLY = _Group(("A191RL1Q225SBEA",), 8 * 366, 260)  # holds 30 quarters
 
 
 def new_york_date(now: datetime) -> date:
-    """The day it is in New York, give or take the hour of daylight saving."""
+    """Return the date in New York, give or take the hour of daylight saving."""
     return (now - timedelta(hours=5)).date()
 
 
 def name_source(found: Series, source: str) -> Sourced:
-    """The series with its name. Raises SourceEmpty when it is empty."""
+    """Return the series with its name. Raises SourceEmpty when it is empty."""
     newest(found)
     return Sourced(found, source)
 
 
 def require_young(found: Series, today: date, oldest: int) -> Series:
-    """The series. Raises SourceFrozen when its newest value is of more than so many days ago."""
+    """Return the series. Raises SourceFrozen when its newest value is more than `oldest` days old."""
     last = newest(found).date
     if (today - last).days > oldest:
         raise SourceFrozen(f"it ends on {last}")
@@ -118,7 +119,7 @@ def _treasury_2y(today: date) -> Fallbacks:
 
 
 def _yield_curve(today: date) -> Fallbacks:
-    """10 years less 2 years, both of one provider and one day."""
+    """Return the fallbacks for 10 years less 2 years, both of one provider and one day."""
 
     def of_fred(ten: Series, two: Series) -> Sourced:
         return _steepness(require_young(ten, today, _DAILY.oldest), require_young(two, today, _DAILY.oldest))
@@ -139,7 +140,7 @@ def _steepness(ten_year: Series, two_year: Series) -> Sourced:
 
 
 def _fred(series_id: str, charts: _Group, today: date) -> Fallbacks:
-    """The last two fallbacks of most chains: FRED with a key, FRED's chart without."""
+    """Return the last two fallbacks of most chains: FRED with a key, FRED's chart without."""
 
     def named(found: Charts) -> Sourced:
         return name_source(require_young(found[series_id], today, charts.oldest), f"fred:{series_id}")
@@ -155,7 +156,7 @@ def _graph(charts: _Group, today: date) -> GraphQuery:
 
 
 def _treasury(today: date, then: Callable[[YieldCurve], Sourced]) -> Fallback[Sourced]:
-    """The yields of this year, and of the last one while this one is young."""
+    """Return the fallback for this year's yields, joined with last year's early in the year."""
 
     async def fallback(reading: FallbackReader) -> Sourced:
         this, last = YieldYear(today.year), YieldYear(today.year - 1, past=True)

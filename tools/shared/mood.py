@@ -1,4 +1,6 @@
-"""The mood of the crypto market: one of two Fear & Greed indices, by name, since they differ by several points."""
+"""Read the mood of the crypto market from one of two Fear & Greed indices, by name, since they differ by several
+points.
+"""
 
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -24,7 +26,7 @@ class Mood(NamedTuple):
 
 
 def fear_greed_fallbacks() -> tuple[Fallback[Mood], ...]:
-    """alternative.me, then CoinMarketCap where its key is set."""
+    """Return the fallbacks: alternative.me, then CoinMarketCap where its key is set."""
     return (
         via(ALTERNATIVE_ME, None, lambda read: mood(read, "alternative.me")),
         via(COINMARKETCAP, None, lambda read: mood(read, "coinmarketcap")),

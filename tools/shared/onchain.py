@@ -1,4 +1,4 @@
-"""What the newest Ethereum blocks moved, and its worth. Blocks do not change: all who look share their reads."""
+"""Read the transfers of the newest Ethereum blocks, and value them. Blocks do not change, so all callers share them."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -14,7 +14,7 @@ from tools.sources.ethereum import BLOCK_NUMBER, FULL_BLOCK, Block, EtherTransfe
 from toolserver import Fallback, FallbackReader, Payload, SourceError, Timestamp, ToolContext, iso, via
 
 BLOCKS, AT_ONCE = 5, 3
-OLDEST = timedelta(seconds=180)  # of the newest block, before the chain counts as not moving
+OLDEST = timedelta(seconds=180)  # age of the newest block, after which the chain counts as halted
 WEI = Decimal(10**18)
 PLACES = 6
 
@@ -33,7 +33,7 @@ class ScannedBlock(Payload):
 
 
 class Chain(NamedTuple):
-    """The newest blocks, newest first; `missing` is how many of those asked for could not be had, `reason` why."""
+    """The newest blocks, newest first; `missing` counts the requested blocks that failed, `reason` says why."""
 
     blocks: tuple[Block, ...]
     missing: int
@@ -46,12 +46,12 @@ class Chain(NamedTuple):
 
 
 def block_fallbacks(ctx: ToolContext) -> tuple[Fallback[Chain], ...]:
-    """The only fallback there is, for as many blocks as the service is set to look at."""
+    """Return the only fallback, for as many blocks as the service is set to read."""
     return (partial(newest_blocks, count=ctx.host.blocks if ctx.host else BLOCKS),)
 
 
 async def newest_blocks(reading: FallbackReader, count: int = BLOCKS) -> Chain:
-    """A fallback: the newest blocks, three at a time. Raises SourceError when not one of them can be had."""
+    """Read the newest blocks, three at a time, as a fallback. Raises SourceError when all of them fail."""
     head = await reading.read(BLOCK_NUMBER)
     seats = anyio.CapacityLimiter(AT_ONCE)
     found: list[Block] = []
@@ -74,7 +74,7 @@ async def newest_blocks(reading: FallbackReader, count: int = BLOCKS) -> Chain:
 
 
 def judge(ctx: ToolContext, section: str, chain: Chain) -> None:
-    """Say what is wrong with the blocks: some missing, or all of them old."""
+    """Warn about the blocks: some are missing, or all of them are old."""
     if chain.missing:
         text = f"{chain.missing} of {chain.missing + len(chain.blocks)} blocks could not be read ({chain.reason})."
         ctx.warn(section, "partial", text, FULL_BLOCK.name)
@@ -85,13 +85,13 @@ def judge(ctx: ToolContext, section: str, chain: Chain) -> None:
 
 
 def list_scanned(chain: Chain | None) -> list[ScannedBlock]:
-    """The blocks looked at, newest first."""
+    """Return the blocks that were read, newest first."""
     blocks = chain.blocks if chain else ()
     return [ScannedBlock(number=block.number, time=block.time, tx_count=block.tx_count) for block in blocks]
 
 
 def price_fallbacks(asset: Asset) -> tuple[Fallback[float], ...]:
-    """What one BTC or ETH costs in USD: two exchanges, then the chain's own feed."""
+    """Return the fallbacks for the price of one BTC or ETH in USD: two exchanges, then the chain's own feed."""
     return (
         via(coinbase.PRODUCT_STATS, PAIRS[asset], lambda stats: stats.last),
         via(kraken.TICKER, KRAKEN[asset], lambda ticker: ticker.last),
@@ -104,12 +104,12 @@ def ether(wei: int) -> Decimal:
 
 
 def show_amount(units: Decimal, places: int = PLACES) -> float:
-    """An amount as it goes out; exact until here."""
+    """Round an amount for the payload; it is exact until here."""
     return float(round(units, places)) + 0.0  # + 0.0 turns -0.0 into 0.0
 
 
 def dollars(units: Decimal, price: float | None) -> int | None:
-    """What so many units are worth, whole USD; None without a price."""
+    """Return the worth of these units in whole USD; None without a price."""
     return None if price is None else round(units * Decimal(str(price)))
 
 

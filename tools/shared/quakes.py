@@ -1,7 +1,7 @@
-"""The earthquakes of the past day, for every tool that shows them: what is rarer is cut from this one list.
+"""Get the earthquakes of the past day, for every tool that shows them: rarer kinds are cut from this one list.
 
-Magnitude 2.5 and above in a day is never empty, so that the list proves itself; of a rarer kind, or of an hour, there
-may be none, and a list of those alone could not be told from one that nobody writes any more.
+A day always has earthquakes of magnitude 2.5 and above, so the list proves itself. A list of a rarer kind, or of an
+hour, may be empty, and could not be told from a list that is no longer maintained.
 """
 
 from datetime import datetime, timedelta
@@ -14,14 +14,14 @@ from toolserver import Fallback, SourceUnproved, via
 FLOOR = 2.5
 LEAST_A_DAY = 5  # the world is never quieter
 DAY = timedelta(hours=25)  # and an hour for clocks and caches
-NEWEST = timedelta(minutes=90)  # EMSC has no stamp: its newest event tells that it is written
-SIGNIFICANT = 600  # of USGS's own measure: from here on an event is in the feed of the significant ones
+NEWEST = timedelta(minutes=90)  # EMSC has no timestamp: its newest event shows that it is maintained
+SIGNIFICANT = 600  # USGS's own measure: from 600 on an event is in the feed of the significant ones
 QUAKE_SOURCES = (QUAKES_DAY, QUAKES_QUERY)
 THE_DAY = QuakeQuery("2.5", "day")
 
 
 def quake_day_fallbacks(now: datetime) -> tuple[Fallback[QuakeList], ...]:
-    """Magnitude 2.5 and above in the 24 hours before `now`: USGS, or EMSC when USGS is down."""
+    """Return the fallbacks for magnitude 2.5 and above in the 24 hours before `now`: USGS, else EMSC."""
     minute = now.replace(second=0, microsecond=0)
     return (
         via(QUAKES_DAY, THE_DAY, lambda listed: whole_day(listed, now)),
@@ -30,7 +30,7 @@ def quake_day_fallbacks(now: datetime) -> tuple[Fallback[QuakeList], ...]:
 
 
 def whole_day(listed: QuakeList, now: datetime) -> QuakeList:
-    """The list, if it has as many earthquakes as there are on any day. Raises SourceUnproved."""
+    """Return the list. Raises SourceUnproved when it has fewer earthquakes than any real day."""
     of_the_day = [quake for quake, _ in earthquakes_of(listed) if quake.time > now - DAY]
     if len(of_the_day) < LEAST_A_DAY:
         raise SourceUnproved(f"{len(of_the_day)} earthquakes in a day")
@@ -38,7 +38,7 @@ def whole_day(listed: QuakeList, now: datetime) -> QuakeList:
 
 
 def living_day(listed: QuakeList, now: datetime) -> QuakeList:
-    """The same of a list without a stamp: its newest event is of the past minutes. Raises SourceUnproved."""
+    """Check a list without a timestamp likewise. Raises SourceUnproved unless its newest event is minutes old."""
     newest = max((quake.time for quake in listed.quakes), default=None)
     if newest is None or newest < now - NEWEST:
         raise SourceUnproved("no earthquake of the past 90 minutes")
@@ -46,7 +46,7 @@ def living_day(listed: QuakeList, now: datetime) -> QuakeList:
 
 
 def earthquakes_of(listed: QuakeList, floor: float = FLOOR) -> list[tuple[Quake, float]]:
-    """The earthquakes of at least that magnitude, newest first, each with its magnitude.
+    """Return the earthquakes of at least that magnitude, newest first, each with its magnitude.
 
     Quarry blasts and events whose magnitude is not published yet are left out.
     """
@@ -55,5 +55,5 @@ def earthquakes_of(listed: QuakeList, floor: float = FLOOR) -> list[tuple[Quake,
 
 
 def is_significant(quake: Quake) -> bool:
-    """Whether USGS counts the event among the significant ones."""
+    """Return True if USGS counts the event among the significant ones."""
     return quake.significance is not None and quake.significance >= SIGNIFICANT

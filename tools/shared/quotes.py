@@ -1,4 +1,4 @@
-"""Share and index quotes: one board filled from several providers, each asked only for what is still missing."""
+"""Fill one board of share and index quotes from several providers, each queried only for the missing quotes."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -22,11 +22,11 @@ SHARES = (
     "MSTR", "SMCI", "AVGO", "CRM", "NFLX", "XYZ", "SHOP", "HOOD", "SOFI", "MARA", "RIOT", "UBER", "ARM", "SNOW", "RBLX",
     "RIVN",
 )  # fmt: skip
-DEFAULTS = (*INDICES, *SHARES)  # indices first: the last providers are asked for the first few only
+DEFAULTS = (*INDICES, *SHARES)  # indices first: the last providers are queried for the first few only
 QUOTE_SOURCES = (QUOTES, SPARK, DELAYED_QUOTE, QUOTE)
-SINGLY = 10  # symbols that a provider is asked for one by one, in one refresh,
-PATIENCE_S = 4.0  # and for how long; who is late answers the next refresh
-REFUSALS = 2  # of a provider that is asked one by one, after which it is left alone
+SINGLY = 10  # symbols that one refresh requests one by one from a provider,
+PATIENCE_S = 4.0  # and for how long; slower providers answer the next refresh
+REFUSALS = 2  # of a provider queried one by one, after which it is skipped
 LACKS = {DELAYED_QUOTE: frozenset(INDICES) - set(cboe.INDICES), QUOTE: frozenset(INDICES)}
 OLD = timedelta(minutes=12)
 DELAY = timedelta(minutes=20)  # of quotes that are delayed by design
@@ -34,19 +34,19 @@ DELAY = timedelta(minutes=20)  # of quotes that are delayed by design
 
 @dataclass(slots=True)
 class QuoteBoard:
-    """Quotes by symbol and when they were fetched, the symbols somebody denied, and the providers that failed."""
+    """Quotes by symbol and when they were fetched, the symbols that a provider denied, and failed providers."""
 
     quotes: dict[str, StockQuote] = field(default_factory=dict)
     fetched_at: dict[str, datetime] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
     failures: list[tuple[Source[Any, Any], SourceError]] = field(default_factory=list)
-    singly: Counter[str] = field(default_factory=Counter)  # symbols asked one by one, by source name
+    singly: Counter[str] = field(default_factory=Counter)  # symbols requested one by one, by source name
 
     def missing(self, symbols: Iterable[str]) -> list[str]:
         return [symbol for symbol in symbols if symbol not in self.quotes]
 
     def old(self, symbol: str, now: datetime) -> bool:
-        """Whether a quote is too old for trading hours: fetched long ago, or standing still while others trade."""
+        """Return True if a quote is too old for trading hours: fetched long ago, or unchanged while others trade."""
         quote = self.quotes[symbol]
         late = in_session(now) and now - self.fetched_at[symbol] > OLD
         limit = OLD + DELAY if quote.delayed else OLD
@@ -54,10 +54,10 @@ class QuoteBoard:
 
 
 async def read_board(ctx: ToolContext, section: str, symbols: tuple[str, ...] = ()) -> QuoteBoard:
-    """The indices and the symbols, by default the usual shares, as far as anybody has them.
+    """Return the indices and the symbols (by default the usual shares) that any provider has.
 
-    The section is that of the provider that answers for all; those that fill gaps are listed under `.quotes` of it.
-    Raises SourceError when nobody answers.
+    The section names the provider that answers for all; those that fill gaps are listed under its `.quotes`.
+    Raises SourceError when none answers.
     """
     wanted = tuple(dict.fromkeys((*symbols, *INDICES))) if symbols else DEFAULTS
     board = await ctx.first(
@@ -97,7 +97,7 @@ async def _from_one_by_one(
 
 
 async def _fill(board: QuoteBoard, reading: FallbackReader, wanted: tuple[str, ...]) -> None:
-    """Ask for what is missing. Who fails here is only noted."""
+    """Request the missing quotes. Failures are only noted."""
     named = tuple(symbol for symbol in wanted if symbol not in DEFAULTS)
     if named:
         await _ask(board, reading, QUOTES_ON_DEMAND, Symbols(named, known=False))
@@ -139,7 +139,7 @@ async def _ask_for_one(
 
 
 def _take(board: QuoteBoard, reading: FallbackReader, asked: tuple[str, ...], found: Mapping[str, StockQuote]) -> None:
-    """Put quotes on the board, with the time of the exchange just made."""
+    """Put quotes on the board, with the time of the latest answer."""
     fetched_at = reading.notes[-1].fetched_at
     assert fetched_at is not None
     board.quotes.update(found)

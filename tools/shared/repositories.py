@@ -1,4 +1,4 @@
-"""What GitHub's search says of repositories: how fast they gain stars, and whether they are about machine learning."""
+"""Read GitHub's repository search: how fast repositories gain stars, and whether they are about machine learning."""
 
 import re
 from dataclasses import replace
@@ -11,7 +11,7 @@ from toolserver import Fallback, FallbackReader, Get, Keys, Source, TimeSeriesSt
 
 DAY, NEARLY_AN_HOUR = timedelta(days=1), timedelta(minutes=55)
 STARS, KEEP_S, WITHIN_S = "github_stars", 30 * 86400.0, 2 * 3600.0
-PATIENCE_S = 8.0  # searches go out one after the other, seconds apart
+PATIENCE_S = 8.0  # searches are sent one after the other, seconds apart
 
 AGENTS = frozenset({"agent", "agents"})
 WORDS = AGENTS | frozenset(
@@ -34,7 +34,7 @@ PHRASES = (
 
 
 class Searched(NamedTuple):
-    """A search: when it was made, whether the token was accepted for it, and what it found."""
+    """A search: when it was made, whether the token was accepted for it, and its result."""
 
     listed: RepoList
     at: datetime
@@ -42,7 +42,7 @@ class Searched(NamedTuple):
 
 
 def with_token(query: RepoQuery, keys: Keys) -> Get | None:
-    """The search with the token; not usable without one."""
+    """Return the search with the token; it is not usable without one."""
     return search_request(query, keys)[0] if "GITHUB_TOKEN" in keys else None
 
 
@@ -55,7 +55,7 @@ ANONYMOUS = replace(REPOSITORIES, request=anonymous)
 
 
 def search_fallbacks(query: RepoQuery) -> tuple[Fallback[Searched], ...]:
-    """The search with the token, then without: unlike both in one source, this tells which of them it was."""
+    """Return the search with the token, then without. As one source, the two could not be told apart; here they can."""
     return delay_second(_fallback(WITH_TOKEN, query, True), _fallback(ANONYMOUS, query, False), PATIENCE_S)
 
 
@@ -70,13 +70,13 @@ def _fallback(source: Source[RepoQuery, RepoList], query: RepoQuery, authenticat
 
 
 def most_starred(listed: RepoList, limit: int) -> list[Repo]:
-    """Own and living repositories, most stars first."""
+    """Return repositories that are neither forks nor archived, most stars first."""
     own = [repo for repo in listed.repos if not (repo.fork or repo.archived)]
     return sorted(own, key=lambda repo: (-repo.stars, repo.full_name))[:limit]
 
 
 def age_days(repo: Repo, now: datetime) -> float:
-    """Days since creation, at least one, so that the first hours do not count for more than they are."""
+    """Return the days since creation, at least one, so that the first hours do not inflate a daily rate."""
     return round(max(1.0, (now - repo.created_at) / DAY), 1)
 
 
@@ -89,13 +89,13 @@ def remember(history: TimeSeriesStore, found: Searched) -> None:
 
 
 def stars_24h(history: TimeSeriesStore, repo: Repo, at: datetime) -> int | None:
-    """Stars gained since a day before an instant, give or take two hours; None when nobody looked then."""
+    """Return the stars gained since a day before an instant, give or take two hours; None without a count from then."""
     before = history.near(STARS, str(repo.id), at - DAY, within_s=WITHIN_S)
     return None if before is None else repo.stars - int(before.value)
 
 
 def is_ai_ml(repo: Repo) -> bool:
-    """Whether name, description or topics hold one of our words or phrases. Agents alone may be anybody's."""
+    """Return True if name, description or topics have one of our words or phrases. "Agent" alone is too ambiguous."""
     texts = [" ".join(_words(text)) for text in (repo.name, repo.description or "", *repo.topics)]
     hits = WORDS.intersection(word for text in texts for word in text.split())
     phrases = any(f" {phrase}" in f" {text}" for text in texts for phrase in PHRASES)  # also its plural

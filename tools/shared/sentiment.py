@@ -1,4 +1,4 @@
-"""What headlines say of tickers: which they name, how their words weigh, and what that comes to."""
+"""Find the tickers that headlines name, score the words around them, and summarise the scores."""
 
 import re
 from collections import Counter
@@ -44,7 +44,7 @@ class Talk(NamedTuple):
 
 
 def talk(items: Iterable[Item]) -> list[Talk]:
-    """Every ticker that is named, the most named first, then the one with the clearer score."""
+    """Return every ticker that is named, the most named first, then the one with the clearer score."""
     by_symbol: dict[str, list[Mention]] = {}
     for item in items:
         symbols = find_tickers(item.said, finance=item.publisher in FINANCE)
@@ -60,7 +60,7 @@ def mean(mentions: list[Mention]) -> float:
 
 
 def samples(mentions: Iterable[Mention]) -> list[Mention]:
-    """Three: the clearest, the newer first, and from as many publishers as there are."""
+    """Return three samples: the clearest, newer ones first, from as many publishers as possible."""
     best = sorted(mentions, key=lambda mention: (-abs(mention.score), -mention.item.at.timestamp()))
     seen: set[str] = set()
     first: list[Mention] = []
@@ -95,5 +95,5 @@ def vix_label(value: float) -> VixLabel:
 
 
 def financial(bets: Iterable[Bet]) -> list[Bet]:
-    """The markets that ask about money, in their order."""
+    """Return the markets about finance, in their order."""
     return [bet for bet in bets if _FINANCE.search(bet.question)]

@@ -1,4 +1,4 @@
-"""What space weather numbers are called: storm levels, flare classes, and which bulletins are in force."""
+"""Name the levels of space weather: storm levels, flare classes, and the bulletins in force."""
 
 import math
 from collections.abc import Iterable
@@ -18,21 +18,21 @@ STORMS: tuple[tuple[float, StormLevel], ...] = (
     (5, "minor"),
 )
 FLARES: tuple[tuple[float, FlareLetter], ...] = ((1e-4, "X"), (1e-5, "M"), (1e-6, "C"), (1e-7, "B"))
-LASTING = timedelta(hours=24)  # of a bulletin that does not say until when it is valid
+LASTING = timedelta(hours=24)  # of a bulletin without an end
 
 
 def storm_level(kp: float) -> StormLevel:
-    """The level of a planetary K index."""
+    """Return the level of a planetary K index."""
     return next((level for least, level in STORMS if kp >= least), "quiet")
 
 
 def flare_letter(flux_wm2: float) -> FlareLetter:
-    """The class of a flux in the band from 0.1 to 0.8 nm."""
+    """Return the class of a flux in the band from 0.1 to 0.8 nm."""
     return next((letter for least, letter in FLARES if flux_wm2 >= least), "A")
 
 
 def flare_class(flux_wm2: float) -> str:
-    """Class and tenths of it, rounded down: C3.4. There is no class above X, so that X may have two digits."""
+    """Return class and tenths, rounded down: C3.4. X is the highest class, so it may have two digits."""
     letter = flare_letter(flux_wm2)
     decade = next((least for least, name in FLARES if name == letter), 1e-8)
     tenths = math.floor(round(flux_wm2 / decade * 10, 6))
@@ -42,7 +42,7 @@ def flare_class(flux_wm2: float) -> str:
 
 
 def in_force(bulletins: Iterable[Bulletin], now: datetime) -> list[Bulletin]:
-    """Bulletins that are neither cancelled nor extended by another one nor over, newest first."""
+    """Return bulletins that are not cancelled, extended by another one or expired, newest first."""
     bulletins = list(bulletins)
     ended = {(b.code, b.ends) for b in bulletins if b.ends is not None}
     standing = [b for b in bulletins if not b.cancels and (b.code, b.serial) not in ended]

@@ -1,4 +1,4 @@
-"""What one unit of an asset costs now, and the 24 hours before, from whichever venue answers first."""
+"""Get the current price of an asset and its last 24 hours, from the first venue that answers."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -18,7 +18,7 @@ NEAR, NEAR_VOLUME = 0.02, 0.025  # candles are a quarter of an hour old at most,
 
 
 class Spot(NamedTuple):
-    """A price and its last 24 hours; None is what the venue does not say.
+    """A price and its last 24 hours; None is what the venue does not publish.
 
     A price quoted in USDT is in USDT: it is marked, not converted.
     """
@@ -38,7 +38,7 @@ class Spot(NamedTuple):
 
 
 def btc_spot_fallbacks() -> tuple[Fallback[Spot], ...]:
-    """The bitcoin price: four exchanges, two market pages, and the chain as the last resort."""
+    """Return the fallbacks for the bitcoin price: four exchanges, two market pages, and the chain last."""
     return (
         coinbase_btc,
         kraken_btc,
@@ -64,29 +64,29 @@ BTC_SPOT_SOURCES = (
 
 
 async def coinbase_btc(reading: FallbackReader) -> Spot:
-    """Coinbase's statistics carry no time: its candles, asked now and then, prove that they are of today."""
+    """Return Coinbase's statistics, which have no timestamp: its candles prove that they are current."""
     proof = (coinbase.CANDLES_PROOF, coinbase.CandleQuery(3600))
     both = await read_beside(reading, (coinbase.PRODUCT_STATS, "BTC-USD"), proof)
     stats, candles = both
     if isinstance(candles, SourceFrozen):
         reading.asked = coinbase.CANDLES_PROOF
-        raise candles  # what the venue says stands still
+        raise candles  # the venue's data are frozen
     if isinstance(candles, SourceError):
         await _require_second(reading, stats.last)
     elif not is_of_today(stats.last, stats.volume, candles):
-        raise SourceFrozen("the statistics are not those of the candles")
+        raise SourceFrozen("the statistics do not match the candles")
     return from_stats(stats)
 
 
 async def _require_second(reading: FallbackReader, price: float) -> None:
-    """Kraken has to agree with a price that nothing else proves. Raises SourceUnproved."""
+    """Raise SourceUnproved unless Kraken agrees with a price that nothing else proves."""
     ticker = await reading.attempt(kraken.TICKER, "XBTUSD")
     if ticker is None or abs(ticker.last - price) > NEAR * price:
         raise SourceUnproved("neither candles nor Kraken prove the statistics")
 
 
 def is_of_today(price: float, volume: float, candles: Sequence[Candle]) -> bool:
-    """Whether a ticker has the price of the candles, and their volume of 24 hours, give or take an hour."""
+    """Return True if a ticker matches the price of the candles and their volume of 24 hours, give or take an hour."""
     start = candles[-1].start - DAY
     near_price = abs(price - candles[-1].close) <= NEAR * price
     least = sum(candle.volume for candle in candles if candle.start > start)
@@ -95,22 +95,23 @@ def is_of_today(price: float, volume: float, candles: Sequence[Candle]) -> bool:
 
 
 async def kraken_btc(reading: FallbackReader) -> Spot:
-    """Kraken's ticker, with its hourly candles: they prove it, which has no time, and hold the price of a day ago.
+    """Return Kraken's ticker; its hourly candles prove it, since it has no time, and hold the price of a day ago.
 
-    Raises SourceError of the candles when they do not come or stand still, SourceFrozen when the ticker is not theirs.
+    Raises the SourceError of the candles when they fail or are frozen, SourceFrozen when the ticker does not match
+    them.
     """
     both = await read_beside(reading, (kraken.TICKER, "XBTUSD"), (kraken.OHLC_HOUR, kraken.OhlcQuery(60)))
     ticker, candles = both
     if isinstance(candles, SourceError):
         reading.asked = kraken.OHLC_HOUR
-        raise candles  # without them nothing says of when the ticker is
+        raise candles  # without the candles the ticker has no time
     if not is_of_today(ticker.last, ticker.volume, candles):
-        raise SourceFrozen("the ticker is not of the time of the candles")
+        raise SourceFrozen("the ticker does not match the candles")
     return from_kraken(ticker, close_a_day_ago(candles))
 
 
 def close_a_day_ago(candles: Sequence[Candle]) -> float | None:
-    """The close of the candle that began a day before the newest one, or None without such a candle."""
+    """Return the close of the candle that began a day before the newest one, or None without that candle."""
     start = candles[-1].start - DAY
     return next((candle.close for candle in candles if candle.start == start), None)
 
@@ -150,7 +151,7 @@ def from_binance(ticker: binance.BinanceTicker) -> Spot:
 
 
 def from_okx(base: str) -> Callable[[Sequence[okx.SpotTicker]], Spot]:
-    """Picks the asset quoted in USDT from the list. Raises LookupError without it."""
+    """Pick the asset quoted in USDT from the list. Raises LookupError without it."""
 
     def pick(tickers: Sequence[okx.SpotTicker]) -> Spot:
         found = [ticker for ticker in tickers if (ticker.base, ticker.quote) == (base, "USDT")]
@@ -171,7 +172,7 @@ def from_okx(base: str) -> Callable[[Sequence[okx.SpotTicker]], Spot]:
 
 
 def from_coins(symbol: str, venue: str) -> Callable[[Sequence[Coin]], Spot]:
-    """Picks the largest coin of that symbol from the list. Raises LookupError without it."""
+    """Pick the largest coin of that symbol from the list. Raises LookupError without it."""
 
     def pick(coins: Sequence[Coin]) -> Spot:
         coin = by_symbol(coins, symbol)
@@ -188,5 +189,5 @@ def from_coins(symbol: str, venue: str) -> Callable[[Sequence[Coin]], Spot]:
 
 
 def from_round(found: Round) -> Spot:
-    """A price and nothing else."""
+    """Return a spot price without any other figure."""
     return Spot(found.price, None, None, None, None, "chainlink")

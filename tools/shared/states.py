@@ -1,4 +1,4 @@
-"""Which U.S. state a point is in, roughly: by boxes that overlap at the borders."""
+"""Find roughly which U.S. state a point is in, by boxes that overlap at the borders."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ class Box(NamedTuple):
         return self.south <= lat <= self.north and self.west <= lon <= self.east
 
     def off_centre(self, lat: float, lon: float) -> float:
-        """0 in the middle, 1 at the edge."""
+        """Return 0 in the middle of the box, 1 at its edge."""
         height, width = self.north - self.south, self.east - self.west
         return max(abs(2 * lat - self.south - self.north) / height, abs(2 * lon - self.west - self.east) / width)
 
@@ -77,6 +77,6 @@ BOXES = (
 
 
 def state_of(lat: float, lon: float) -> str | None:
-    """The state among whose boxes the point is nearest to the middle; None outside all of them."""
+    """Return the state in whose box the point is nearest to the middle; None outside all boxes."""
     boxes = [box for box in BOXES if box.holds(lat, lon)]
     return min(boxes, key=lambda box: box.off_centre(lat, lon)).state if boxes else None

@@ -1,4 +1,4 @@
-"""The state of well-known services: what each status page says, in one vocabulary."""
+"""Read the state of well-known services from their status pages, in one vocabulary."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -23,14 +23,14 @@ PAGE_S = 5.0
 
 
 class PageReading(NamedTuple):
-    """What a status page says, in our word and its own."""
+    """The state that a status page reports, in our word and its own."""
 
     status: Status
     description: str
 
 
 class StatusPage(NamedTuple):
-    """A service and the way to learn how it is."""
+    """A service and the way to read its state."""
 
     name: str
     url: str
@@ -66,7 +66,7 @@ def from_statuspage(summary: PageSummary) -> PageReading:
 
 
 def from_slack(slack: SlackStatus) -> PageReading:
-    """The worst active incident; a kind that Slack invents later counts as an incident."""
+    """Return the worst active incident; a kind that Slack adds later counts as an incident."""
     if slack.status == "ok":
         return PageReading("operational", "No active incident")
     readings = [PageReading(SLACK_WORDS.get(i.kind, "degraded"), i.title) for i in slack.incidents]
@@ -74,13 +74,13 @@ def from_slack(slack: SlackStatus) -> PageReading:
 
 
 def from_google_cloud(incidents: tuple[GoogleIncident, ...]) -> PageReading:
-    """The worst open incident, the newest of several."""
+    """Return the worst open incident, the newest of several."""
     readings = [PageReading("partial_outage" if i.severity == "high" else "degraded", i.description) for i in incidents]
     return _worst(readings, PageReading("operational", "No open incident"))
 
 
 def from_aws(events: tuple[AwsEvent, ...]) -> PageReading:
-    """The worst current event; resolved ones stay listed for a while and mean nothing."""
+    """Return the worst current event; resolved ones stay listed for a while and do not count."""
     words: dict[int, Status] = {1: "operational", 2: "degraded", 3: "partial_outage"}
     readings = [
         PageReading(words[e.level], f"{e.service}, {e.region}: {e.summary}" if e.region else e.summary)
@@ -91,18 +91,18 @@ def from_aws(events: tuple[AwsEvent, ...]) -> PageReading:
 
 
 def from_azure(feed: AzureFeed) -> PageReading:
-    """An item is an event that is going on."""
+    """Return the worst item. Every item is an ongoing event."""
     readings = [PageReading("degraded", item.title) for item in feed.items]
     return _worst(readings, PageReading("operational", "No active event"))
 
 
 def _worst(readings: Sequence[PageReading], otherwise: PageReading) -> PageReading:
-    """The first of the worst readings."""
+    """Return the first of the worst readings."""
     return max(readings, key=lambda reading: _WORSE.index(reading.status), default=otherwise)
 
 
 def soon(fallback: Fallback[T], seconds: float = PAGE_S) -> Fallback[T]:
-    """The fallback, given up after a while: one slow page must not hold up the others."""
+    """Return the fallback with a time limit: one slow page must not delay the others."""
 
     async def limited(reading: FallbackReader) -> T:
         try:
@@ -139,7 +139,7 @@ MAJOR_SOURCES = STATUS_SOURCES[:4]
 
 
 async def check_pages(ctx: ToolContext, pages: Sequence[StatusPage], section: str) -> list[ServiceItem]:
-    """The state of each page in order, all asked at once; `unknown` where a page does not answer.
+    """Return the state of each page in order, all read at once; `unknown` where a page does not answer.
 
     Raises:
         SourceError: none of them answered.

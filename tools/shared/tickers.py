@@ -1,4 +1,4 @@
-"""Twenty-six tickers and the titles that name them. Words that are also plain English need more than themselves."""
+"""Match twenty-six tickers in titles. Names that are also plain English words need a second word as context."""
 
 import functools
 import re
@@ -15,7 +15,7 @@ CONTEXT = (
 
 
 class TickerRule(NamedTuple):
-    """`symbols` and `names` speak for themselves; `unclear_*` need a word of CONTEXT beside them."""
+    """`symbols` and `names` suffice alone; `unclear_*` need a word of CONTEXT in the same title."""
 
     symbol: str
     asset_class: AssetClass
@@ -26,7 +26,7 @@ class TickerRule(NamedTuple):
 
 
 def _ticker(symbol: str, kind: AssetClass, *names: str, unclear: str = "", also: str = "") -> TickerRule:
-    """`!` before the symbol: it needs context. `unclear`: names that do. `also`: a former symbol."""
+    """Build a rule. `!` before the symbol: it needs context. `unclear`: names that need it. `also`: a former symbol."""
     plain, old = symbol.removeprefix("!"), (also,) if also else ()
     needs = symbol != plain
     return TickerRule(
@@ -79,7 +79,7 @@ def _whole(words: Iterable[str], before: str, after: str) -> re.Pattern[str] | N
 
 
 class _Matcher:
-    """How one ticker is found in a title."""
+    """The patterns that find one ticker in a title."""
 
     def __init__(self, ticker: TickerRule) -> None:
         cashtags = (f"${symbol}" for symbol in (*ticker.symbols, *ticker.unclear_symbols))
@@ -102,8 +102,10 @@ _MATCHERS = {ticker.symbol: _Matcher(ticker) for ticker in TICKERS}
 
 @functools.lru_cache(4096)
 def find_tickers(title: str, *, finance: bool = False) -> tuple[str, ...]:
-    """The symbols of the tickers a title names. `finance`: it is of a finance feed, where Apple is the company."""
-    maybe = {_OWNER[word] for word in _ANY.findall(title)}  # of most titles none, and this is quick to see
+    """Return the symbols of the tickers in a title. `finance`: the title is of a finance feed, where Apple is the
+    company.
+    """
+    maybe = {_OWNER[word] for word in _ANY.findall(title)}  # most titles have none, and this is quick to see
     if not maybe:
         return ()
     context = _CONTEXT.search(title) is not None

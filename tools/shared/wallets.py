@@ -1,7 +1,7 @@
-"""Ethereum addresses that exchanges pay from and collect to, as public label lists know them.
+"""List Ethereum addresses that exchanges pay from and collect to, as public label lists know them.
 
-Only addresses on which two lists agree: lists contradict each other often, and a wrong label is worse than none.
-Deposit addresses, of which every customer has one, are not in here.
+Only addresses on which two lists agree are included: lists often contradict each other, and a wrong label is worse
+than none. Deposit addresses, one for every customer, are not included.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ CHECKED_ON = date(2026, 8, 21)
 
 
 class Wallet(NamedTuple):
-    """One hot wallet. `address` is lower-case; `checked_on` is the day of the youngest list that was compared."""
+    """One hot wallet. `address` is lower-case; `checked_on` is the date of the latest list that was compared."""
 
     exchange: str
     address: str

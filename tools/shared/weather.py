@@ -1,4 +1,4 @@
-"""Two forecasts made one: units, WMO codes in words, and which hours are the next 24."""
+"""Convert two forecasts to one form: units, WMO codes in words, and the hours that are the next 24."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -9,8 +9,8 @@ from toolserver import SourceChanged, SourceFrozen
 
 HOURS = 24
 MM_PER_INCH, MPH_PER_MS = 25.4, 2.23694
-FARTHEST = timedelta(hours=2)  # between now and the step that stands for now
-OLDEST = timedelta(hours=7)  # a forecast may be kept for six hours and a bit
+FARTHEST = timedelta(hours=2)  # between now and the step that serves as the current weather
+OLDEST = timedelta(hours=7)  # a forecast may be kept for a little over six hours
 
 WORDS = (  # the WMO codes from … to, in words
     (0, 0, "clear"),
@@ -39,7 +39,7 @@ FALLING = (  # in this order: a symbol may hold several, such as lightrainshower
 
 
 class Weather(NamedTuple):
-    """Now, and the hours from the current one on. `timezone` is None where the provider does not say."""
+    """Now, and the hours from the current one on. `timezone` is None where the provider does not publish it."""
 
     timezone: str | None
     current: Conditions
@@ -47,12 +47,12 @@ class Weather(NamedTuple):
 
 
 def condition(code: int | None) -> str:
-    """A WMO code in words."""
+    """Return the words for a WMO code."""
     return next((words for low, high, words in WORDS if code is not None and low <= code <= high), UNKNOWN)
 
 
 def code_of_symbol(symbol: str | None) -> int | None:
-    """The WMO code nearest to a symbol of MET Norway."""
+    """Return the WMO code nearest to a symbol of MET Norway."""
     if symbol is None:
         return None
     name = symbol.removesuffix("_day").removesuffix("_night").removesuffix("_polartwilight")
@@ -64,18 +64,21 @@ def fahrenheit(celsius: float) -> float:
 
 
 def from_open_meteo(forecast: Forecast, now: datetime) -> Weather:
-    """Raises SourceFrozen when its current conditions are not of today's hours."""
+    """Convert a forecast of Open-Meteo. Raises SourceFrozen when its current conditions are hours old."""
     if now - forecast.current.time > OLDEST:
-        raise SourceFrozen(f"current conditions are of {forecast.current.time:%Y-%m-%d %H:%M}")
+        raise SourceFrozen(f"the current conditions are dated {forecast.current.time:%Y-%m-%d %H:%M}")
     return Weather(forecast.timezone, forecast.current, next_hours(forecast.hourly, now))
 
 
 def from_met_norway(steps: tuple[Step, ...], now: datetime) -> Weather:
-    """The step of the current hour stands for now. Raises SourceFrozen when there is none or the first is long past."""
+    """Use the step of the current hour as the current weather.
+
+    Raises SourceFrozen when no step is near, or when the first one is long past.
+    """
     begun = [step for step in steps if step.time <= now]
     step = begun[-1] if begun else steps[0]
     if abs(now - step.time) > FARTHEST or now - steps[0].time > OLDEST:
-        raise SourceFrozen(f"nearest step is of {step.time:%Y-%m-%d %H:%M}")
+        raise SourceFrozen(f"the nearest step is dated {step.time:%Y-%m-%d %H:%M}")
     humidity, rain = step.humidity_percent, step.precipitation_mm
     if humidity is None:
         raise SourceChanged("no humidity")
@@ -102,5 +105,5 @@ def _hour(step: Step) -> Hour:
 
 
 def next_hours(hourly: tuple[Hour, ...], now: datetime) -> tuple[Hour, ...]:
-    """The current hour and the 23 after it, as far as they are known; local hours need not begin with UTC's."""
+    """Return the current hour and the 23 after it, as far as known; local hours need not begin with UTC's."""
     return tuple(hour for hour in hourly if timedelta(hours=-1) < hour.time - now <= timedelta(hours=HOURS - 1))

@@ -1,4 +1,4 @@
-"""Webhook subscriptions as the account tools show them."""
+"""Show webhook subscriptions as the account tools return them."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -55,19 +55,19 @@ class WebhookDelivery(Payload):
 
 
 def webhooks_of(ctx: ToolContext) -> Any:
-    """The subscriptions of this service. Raises NotFound where it has none."""
+    """Return the subscriptions of this service. Raises NotFound where it has none."""
     if ctx.host.webhooks is None:
         raise NotFound("This server delivers no webhooks.")
     return ctx.host.webhooks
 
 
 def show_subscription(found: WebhookSubscription) -> Subscription:
-    """A subscription without its secrets."""
+    """Return a subscription without its secrets."""
     return Subscription(**subscription_fields(found))
 
 
 def subscription_fields(found: WebhookSubscription) -> dict[str, Any]:
-    """The fields of a subscription as its owner sees them."""
+    """Return the fields of a subscription as its owner sees them."""
     return {
         "id": found.id,
         "endpoint": found.endpoint,
@@ -89,7 +89,7 @@ def subscription_fields(found: WebhookSubscription) -> dict[str, Any]:
 
 
 def show_delivery(fire: WebhookFire) -> WebhookDelivery:
-    """A fire as the delivery log has it. What the receiver answered is not shown, only its status."""
+    """Return a fire from the delivery log, with the status of the receiver's answer but not its content."""
     charged = fire.state == "charged"
     return WebhookDelivery(
         id=fire.message_id,
@@ -108,5 +108,5 @@ def show_delivery(fire: WebhookFire) -> WebhookDelivery:
 
 
 def moment_of(milliseconds: int | None) -> Any:
-    """A stored time."""
+    """Return a stored time."""
     return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -1,1 +1,3 @@
-"""Each provider's wire format, generated from a seed and a clock. Pure, like the sources, and independent of them."""
+"""Generate each provider's wire format from a seed and a clock. The modules are pure, as the sources are, and do not
+use them.
+"""

@@ -1,4 +1,4 @@
-"""Aider's polyglot leaderboard as it is on the wire: YAML that people write, with comments and quotes."""
+"""Simulate Aider's polyglot leaderboard on the wire: hand-written YAML with comments and quotes."""
 
 from tools.simulated.benchmarks import Score, polyglot
 from toolserver.world.model import Ask, Reply, World, serves
@@ -30,7 +30,7 @@ def leaderboard(world: World, ask: Ask) -> Reply:
 
 @leaderboard.form("drift")
 def other_order(world: World, ask: Ask) -> Reply:
-    """Keys in another order, one that is new, indented lists, quoted text."""
+    """Return keys in another order, one new key, indented lists, quoted text."""
     rows = (
         f'  - date: "{s.day}"\n    new_key: 1\n    pass_rate_2: {s.percent}\n'
         f"    edit_format: '{s.harness.removeprefix('Aider/')}'\n    model: {s.model}\n"

@@ -1,4 +1,4 @@
-"""AirNow's file of reporting areas as it is on the wire: columns without a header, local times, three types of rows."""
+"""Simulate AirNow's file of reporting areas on the wire: columns without a header, local times, three types of rows."""
 
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from tools.simulated.sky import air
 from toolserver.world.model import Ask, Reply, World, serves
 
 ZONES = {"EST": -5, "CST": -6, "MST": -7, "PST": -8, "AKST": -9, "HST": -10, "ChST": 10}
-ABROAD = {"CN": 8, "QA": 3, "PK": 5}  # the zones of posts abroad, whose abbreviations others have too
+ABROAD = {"CN": 8, "QA": 3, "PK": 5}  # the zones of posts abroad, whose abbreviations are ambiguous
 AREAS = """
 Central LA CO|CA|34.0661|-118.2266|PST
 San Francisco|CA|37.7500|-122.4300|PST
@@ -86,7 +86,7 @@ Beijing|CN|39.9500|116.4700|CST
 Doha|QA|25.3000|51.5200|AST
 Islamabad|PK|33.7200|73.1100|PKT
 """.strip().splitlines()
-POLLUTANTS = {"OZONE": 0.7, "PM2.5": 1.0, "PM10": 0.5}  # the share of the area's index each one has
+POLLUTANTS = {"OZONE": 0.7, "PM2.5": 1.0, "PM10": 0.5}  # each pollutant's share of the area's index
 CATEGORIES = (
     (50, "Good"),
     (100, "Moderate"),
@@ -109,7 +109,7 @@ class SimArea(NamedTuple):
 
 
 def areas(world: World) -> list[SimArea]:
-    """Every area as measured in the last full hour."""
+    """Return every area as measured in the last full hour."""
     hour = world.now - world.now % 3600
     found = [line.split("|") for line in AREAS]
     return [

@@ -1,4 +1,4 @@
-"""The weather alerts of the simulated world: hazards over zones, each announced, updated, and over or called off."""
+"""Simulate the weather alerts: hazards over zones, each announced, updated, and expired or called off."""
 
 import hashlib
 import math
@@ -11,11 +11,11 @@ from toolserver.world.model import World
 LONGEST_S = 60 * 3600.0
 SLOT_S = 120.0
 PER_HOUR = 13.0
-LINGERS_S = 900.0  # how long a message is still listed once it is replaced, over or has called something off
+LINGERS_S = 900.0  # how long a message stays listed after it is replaced, has expired or has called off a hazard
 
 
 class Hazard(NamedTuple):
-    """A kind of alert. `phenomenon` and `significance` are of VTEC; what has none is no part of it."""
+    """A kind of alert. `phenomenon` and `significance` come from VTEC; kinds outside VTEC have neither."""
 
     event: str
     phenomenon: str | None
@@ -52,7 +52,7 @@ TEST = Hazard("Test Message", None, None, "Unknown", "Unknown", "Unknown", 1, "T
 
 
 class Office(NamedTuple):
-    """A forecast office, the state it warns and where that is. `offset_h` is the local time."""
+    """A forecast office, its state and its location. `offset_h` is the local time's offset."""
 
     code: str
     city: str
@@ -108,15 +108,15 @@ class SimAlert(NamedTuple):
 
     @property
     def expires(self) -> float:
-        """When the message itself is void: hazards that last are announced again before that."""
+        """When the message itself expires: hazards that last are announced again before that."""
         return self.ends if self.action != "CON" else min(self.ends, self.sent + 12 * 3600)
 
 
 def alerts(world: World) -> list[SimAlert]:
-    """The messages listed at this instant, newest first; all of them are whole seconds old.
+    """Return the messages listed at this instant, newest first, at whole seconds.
 
     There is always one Tornado Warning in force and one alert of each severity, unless `alerts.quiet` is pinned
-    to 1, which leaves nothing graver than Moderate.
+    to 1, which leaves nothing more severe than Moderate.
     """
     found = [message for hazard in _hazards(world) for message in _listed(world, *hazard)]
     found += [_injected(e) for e in world.injected("alert", world.now - 24 * 3600) if _of_weather(e)]
@@ -126,7 +126,7 @@ def alerts(world: World) -> list[SimAlert]:
 
 
 def in_force(world: World, status: str = "actual") -> list[SimAlert]:
-    """What of the listed messages of a status counts: neither over nor called off nor replaced."""
+    """Return the listed messages of a status that are not expired, called off or replaced."""
     listed = [a for a in alerts(world) if a.status.lower() == status]
     now_gone = {gone for a in listed for gone, _ in a.references}
     return [a for a in listed if a.kind != "Cancel" and _until(a) > world.now and a.id not in now_gone]
@@ -136,12 +136,12 @@ def _until(alert: SimAlert) -> float:
     return alert.expires if alert.hazard.event in ENDLESS else alert.ends
 
 
-ENDLESS = {"Air Quality Alert", "Special Weather Statement", "Test Message"}  # these say when they expire, not more
+ENDLESS = {"Air Quality Alert", "Special Weather Statement", "Test Message"}  # they expire, but have no end
 PREFIX = "urn:oid:2.49.0.1.840.0."
 
 
 def _hazards(world: World) -> Iterator[tuple[str, Hazard, float]]:
-    """Every hazard that may still be listed: its name, kind and beginning."""
+    """Yield every hazard that may still be listed: its name, kind and beginning."""
     since = world.now - LONGEST_S
     for index, at in world.slots("alert", since=since, slot_s=SLOT_S, rate=PER_HOUR / 3600):
         yield f"{index}", world.pick("alert.hazard", index, HAZARDS), at
@@ -156,14 +156,14 @@ def _hazards(world: World) -> Iterator[tuple[str, Hazard, float]]:
 
 
 def _regular(world: World, kind: str, every_s: float) -> list[tuple[int, float]]:
-    """One beginning per period, in its first half."""
+    """Return one beginning per period, in its first half."""
     first, last = math.floor((world.now - LONGEST_S) / every_s), math.floor(world.now / every_s)
     moments = [(i, (i + 0.5 * world.u(kind, i)) * every_s) for i in range(first, last + 1)]
     return [(i, at) for i, at in moments if at <= world.now]
 
 
 def _listed(world: World, name: str, hazard: Hazard, at: float) -> list[SimAlert]:
-    """The messages of one hazard that the service lists now: the newest, and for a while those before it."""
+    """Return the messages of one hazard that the service lists now: the newest, and for a while those before it."""
     began = float(math.floor(at))
     forced = not name.isdigit()
     lasts = hazard.hours * 3600 * (1 if forced else world.between("alert.lasts", name, 0.6, 1.4))
@@ -209,7 +209,7 @@ def _messages(
 
 
 def _zones(world: World, name: str, office: Office) -> tuple[tuple[str, str], ...]:
-    """One to four zones of the office: their codes and names."""
+    """Return one to four zones of the office: their codes and names."""
     many, first = 1 + int(world.u("alert.zones", name) * 4), int(world.u("alert.zone", name) * len(SIDES))
     numbers = [(first + k) % len(SIDES) for k in range(many)]
     return tuple((f"{office.state}Z{10 + n:03d}", f"{SIDES[n]} {office.region}") for n in numbers)
@@ -221,7 +221,7 @@ def _identifier(world: World, name: str, serial: int) -> str:
 
 
 def _of_weather(event: dict[str, Any]) -> bool:
-    """Alerts are injected for the weather and, with a type, for disasters."""
+    """Return True for injected weather alerts. Injected alerts with a type are disasters."""
     return "type" not in event
 
 

@@ -1,4 +1,4 @@
-"""alternative.me's Fear & Greed index as it answers on the wire: one value a day, all of it strings."""
+"""Simulate alternative.me's Fear & Greed index on the wire: one value a day, all of it strings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ LABELS = [(25, "Extreme Fear"), (46, "Fear"), (54, "Neutral"), (75, "Greed"), (1
 
 
 def index(world: World, day: int) -> int:
-    """The value of a day (days since the epoch). Pin `fear_greed` to fix it."""
+    """Return the value of a day (days since the epoch). Pin `fear_greed` to fix it."""
     pinned = world.pinned("fear_greed", max(day * DAY, min(world.now, (day + 1) * DAY - 1)))
     if pinned is not None:
         return round(pinned)
@@ -41,7 +41,7 @@ def error(world: World, ask: Ask) -> Reply:
 
 @fear_greed.form("drift")
 def numbers(world: World, ask: Ask) -> Reply:
-    """Numbers where strings were, oldest first, no countdown."""
+    """Return numbers in place of strings, oldest first, without a countdown."""
     today = int(world.now // DAY)
     listed = [_day(world, today - back) for back in (1, 0)]
     return _answer([day | {"value": int(day["value"]), "timestamp": int(day["timestamp"])} for day in listed])
@@ -58,7 +58,7 @@ def _answer(listed: list[dict[str, Any]], failure: str | None = None) -> Reply:
 
 @expects("fear-greed")
 def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What `/api/fear-greed` must say at this instant when alternative.me answers."""
+    """Return the values that `/api/fear-greed` must have at this instant when alternative.me answers."""
     today = int(world.now // DAY)
     value = index(world, today)
     return {"value": value, "label": label(value), "index": "alternative.me", "previous_value": index(world, today - 1)}

@@ -1,4 +1,4 @@
-"""AWS Health's current events as they answer on the wire: UTF-16, big end first, with a byte order mark."""
+"""Simulate AWS Health's current events on the wire: big-endian UTF-16 with a byte order mark."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ from tools.simulated.incidents import SimIncident, incidents
 from toolserver.world.model import Ask, Reply, World, serves
 
 STATUS = {"maintenance": "1", "minor": "2", "major": "3", "critical": "3"}
-LISTED_S = 6 * 3600.0  # how long a resolved event stays
+LISTED_S = 6 * 3600.0  # how long a resolved event stays listed
 
 
 @serves("AWS.current_events", "health.aws.amazon.com", "/public/currentevents")
@@ -22,7 +22,7 @@ def no_event(world: World, ask: Ask) -> Reply:
 
 @current_events.form("drift")
 def plain_utf8(world: World, ask: Ask) -> Reply:
-    """The same in UTF-8, numbers for numeric strings."""
+    """Return the same events in UTF-8, with numbers for numeric strings."""
     told = [_event(world, i) for i in incidents(world, "AWS", world.now - LISTED_S)]
     return Reply.json([e | {"status": int(e["status"]), "date": int(e["date"])} for e in told])
 

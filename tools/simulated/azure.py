@@ -1,4 +1,4 @@
-"""Azure's status feed as it answers on the wire: RSS with a date of its own kind, no item when all is well."""
+"""Simulate Azure's status feed on the wire: RSS with its own date format, without items when no event is active."""
 
 from datetime import UTC, datetime
 from xml.sax.saxutils import escape
@@ -35,7 +35,7 @@ def feed(world: World, ask: Ask) -> Reply:
 
 @feed.form("error200")
 def without_a_date(world: World, ask: Ask) -> Reply:
-    """A feed that was never built."""
+    """Return a feed without a build date."""
     return Reply.text(
         "<rss version='2.0'><channel><title>Azure Status</title></channel></rss>", content_type="text/xml"
     )

@@ -1,7 +1,7 @@
-"""Base as its public nodes answer, with one token on it: a block every two seconds, USDC transfers as they are ordered.
+"""Simulate Base's public nodes, with one token: a block every two seconds, USDC transfers as injected.
 
 Transfers come from the control interface (`POST /_sim/chain/transfer`), which injects events of kind `base_transfer`.
-Nobody's balance is kept: an address has what was sent to it.
+Balances are not kept: the balance of an address is the sum that was sent to it.
 """
 
 import hashlib
@@ -31,12 +31,12 @@ class Sent(NamedTuple):
 
 
 def block_at(at: float) -> int:
-    """The number of the first block that is not older than an instant."""
+    """Return the number of the first block that is not older than an instant."""
     return -(-int(at - GENESIS) // BLOCK_S)
 
 
 def head(world: World) -> int:
-    """The number of the newest block."""
+    """Return the number of the newest block."""
     return int(world.now - GENESIS) // BLOCK_S
 
 
@@ -45,7 +45,7 @@ def block_time(number: int) -> int:
 
 
 def sent(world: World) -> list[Sent]:
-    """Every transfer that is in a block by now."""
+    """Return every transfer that is in a block by now."""
     found = [
         Sent(e["hash"], e["from"].lower(), e["to"].lower(), int(e["amount"]), block_at(e["at"]))
         for e in world.injected("base_transfer")
@@ -54,13 +54,13 @@ def sent(world: World) -> list[Sent]:
 
 
 def block_hash(world: World, number: int) -> str:
-    """It follows from the number and what the block holds: a block that loses a transfer is another one."""
+    """Return a hash of a block's number and content, so that a block that loses a transfer gets another hash."""
     held = "".join(each.hash for each in sent(world) if each.block == number)
     return f"0x{hashlib.sha256(f'base {number} {held}'.encode()).hexdigest()}"
 
 
 def block(world: World, number: int) -> dict[str, Any]:
-    """A block, with the hashes of its transactions."""
+    """Return a block, with the hashes of its transactions."""
     empty = "0x" + "00" * 32
     return {
         "baseFeePerGas": "0x4c4b40",
@@ -92,7 +92,7 @@ def block(world: World, number: int) -> dict[str, Any]:
 
 
 class BaseRpcError(Exception):
-    """What the node says instead of a result."""
+    """The error that a node returns in place of a result."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -191,7 +191,7 @@ def _receipt(world: World, params: list[Any]) -> dict[str, Any] | None:
 
 
 def _logs(world: World, params: list[Any]) -> list[dict[str, Any]]:
-    """Transfers of USDC in a range of blocks. The contract, one or a list, and the recipient have to be given."""
+    """Return the transfers of USDC in a range of blocks. Contract (one or a list) and recipient are required."""
     wanted = params[0]
     event, _, payee = wanted["topics"]
     contracts = [wanted["address"]] if isinstance(wanted["address"], str) else wanted["address"]
@@ -203,7 +203,9 @@ def _logs(world: World, params: list[Any]) -> list[dict[str, Any]]:
 
 
 def _asked_about(data: str) -> list[str]:
-    """The addresses behind code that is run and not deployed: it can only be the one that reads balances of USDC."""
+    """Return the addresses in code that is run without deployment: only the code that reads balances of USDC is
+    supported.
+    """
     code, words = data[2 : 2 + 2 * BALANCES_CODE], data[2 + 2 * BALANCES_CODE :]
     if not (code.startswith("6370a08231") and USDC[2:] in code and len(words) % 64 == 0):
         raise BaseRpcError(3, "execution reverted")
@@ -243,7 +245,7 @@ METHODS: dict[str, Callable[[World, list[Any]], Any]] = {
 
 
 def answer(world: World, call: dict[str, Any]) -> dict[str, Any]:
-    """The reply to one JSON-RPC call."""
+    """Return the reply to one JSON-RPC call."""
     said = {"jsonrpc": "2.0", "id": call.get("id")}
     method = METHODS.get(call.get("method", ""))
     if method is None:
@@ -257,13 +259,13 @@ def answer(world: World, call: dict[str, Any]) -> dict[str, Any]:
 
 
 def rpc(world: World, ask: Ask) -> Reply:
-    """One call, or a list of calls."""
+    """Answer one call, or a list of calls."""
     asked = ask.json
     return Reply.json([answer(world, call) for call in asked] if isinstance(asked, list) else answer(world, asked))
 
 
 def behind(world: World, ask: Ask) -> Reply:
-    """A node that sees no transaction yet."""
+    """Answer as a node that does not know any transaction yet."""
     return Reply.json({"jsonrpc": "2.0", "id": ask.json.get("id"), "result": None})
 
 

@@ -1,10 +1,10 @@
-"""Benchmarks of coding agents in the simulated world: fixed tables of models and harnesses, scores by the seed."""
+"""Simulate benchmarks of coding agents: fixed tables of models and harnesses, scores from the seed."""
 
 from typing import NamedTuple
 
 from toolserver.world.model import World
 
-MODELS = (  # name, day of its release, how able it is
+MODELS = (  # name, release date, ability
     ("gpt-4o-2024-05-13", "2024-05-13", 0.35),
     ("claude-3-5-sonnet-20241022", "2024-10-22", 0.5),
     ("o1-2024-12-17", "2024-12-17", 0.5),
@@ -24,7 +24,7 @@ MINI = "mini-SWE-agent"
 
 
 class Score(NamedTuple):
-    """What a harness reached with a model, in percent."""
+    """The score of a harness with a model, in percent."""
 
     harness: str
     model: str
@@ -33,19 +33,19 @@ class Score(NamedTuple):
 
 
 def swe_bench(world: World) -> list[Score]:
-    """Half of all pairs, and every model with the small harness; best first."""
+    """Return half of all pairs, and every model with the small harness; best first."""
     pairs = [(h, m) for h in HARNESSES for m in MODELS if world.u("swe.submitted", f"{h}.{m[0]}") < 0.5]
     found = [_score(world, harness, model) for harness, model in [*pairs, *((MINI, m) for m in MODELS)]]
     return sorted(found, key=lambda score: -score.percent)
 
 
 def polyglot(world: World) -> list[Score]:
-    """Every model in both formats."""
+    """Return every model in both formats."""
     return [_score(world, f"Aider/{form}", model) for model in MODELS for form in FORMATS]
 
 
 def minutes(world: World, model: str, able: float) -> float:
-    """The length of task at which a model succeeds half the time."""
+    """Return the length of task at which a model succeeds half the time."""
     return round(2 ** (12 * able + world.between("metr", model, -1, 0)), 6)
 
 

@@ -1,4 +1,4 @@
-"""The prediction markets of the simulated world: one price function that two venues see a little differently."""
+"""Simulate the prediction markets: one price function, which two venues report with small differences."""
 
 import math
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from toolserver.world.model import World
 
 COUNT = 120
 HOUR, DAY = 3600.0, 86400.0
-LIVELY = 10  # every so many-th market swings, so that some have always moved within the hour
+LIVELY = 10  # one market in ten swings, so that some have always moved within the hour
 SPORTS = 7  # of every ten, this one is between two teams
 
 TOPICS = [
@@ -47,7 +47,7 @@ class SimBet(NamedTuple):
 
 
 def bets(world: World) -> list[SimBet]:
-    """The markets that are open now. With `bets.quiet` pinned to 1 none of them is younger than a day."""
+    """Return the open markets. With `bets.quiet` pinned to 1 all of them are at least a day old."""
     found = [_bet(world, index) for index in range(COUNT)]
     quiet = world.pinned("bets.quiet") == 1
     return [b for b in found if not quiet or world.now - b.created > DAY]
@@ -69,8 +69,11 @@ def _bet(world: World, index: int) -> SimBet:
 
 
 def price(world: World, bet: SimBet, at: float | None = None) -> float:
-    """Probability of the first outcome, in steps of 0.001. Pin `bet.<index>`, or inject `market_move` with `market`
-    (an index) and `move` (a difference that stays). With `bets.quiet` pinned to 1 it is the first price, for ever."""
+    """Return the probability of the first outcome, in steps of 0.001.
+
+    Pin `bet.<index>`, or inject `market_move` with `market` (an index) and `move` (a lasting difference). With
+    `bets.quiet` pinned to 1 it is always the first price.
+    """
     at = world.now if at is None else at
     if (pinned := world.pinned(f"bet.{bet.number}", at)) is not None:
         return pinned
@@ -88,21 +91,21 @@ def price(world: World, bet: SimBet, at: float | None = None) -> float:
 
 
 def _swing(world: World, bet: SimBet, at: float) -> float:
-    """Up and down in five hours, the markets a sixth of a turn apart: at any time some are on their way."""
+    """Swing up and down in five hours, each market a sixth of a turn later: some are always moving."""
     turn = 2 * math.pi * (at / (5 * HOUR) + bet.number / LIVELY / 6)
     middle = world.between("bet.middle", f"{bet.number}.{bet.life}", 0.25, 0.75)
     return middle + 0.05 * math.sin(turn)
 
 
 def price_change(world: World, bet: SimBet, over_s: float) -> float | None:
-    """How much the price changed over a span; None for a market younger than that."""
+    """Return the price change over a span; None for a market younger than that."""
     if world.now - bet.created < over_s:
         return None
     return round(price(world, bet) - price(world, bet, world.now - over_s), 4)
 
 
 def volume(world: World, bet: SimBet) -> float:
-    """Dollars traded in the past 24 hours; the lively ones trade most."""
+    """Return the dollars traded in the past 24 hours; the lively markets trade most."""
     low, high = (5.5, 6.7) if bet.number % LIVELY == 0 else (3.2, 6.5)
     exponent = world.between("bet.volume", bet.number, low, high)
     return 10**exponent * (1 + 0.3 * world.noise(f"bet.{bet.number}.volume", world.now / DAY))

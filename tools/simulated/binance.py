@@ -1,4 +1,4 @@
-"""Binance's public data host as it answers on the wire: strings with eight decimals, errors as objects with `code`."""
+"""Simulate Binance's public data host on the wire: strings with eight decimals, errors as objects with `code`."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ GEO = (
 
 
 def symbols() -> dict[str, str]:
-    """Symbol -> asset, of everything quoted in USDT."""
+    """Return symbol -> asset, for everything quoted in USDT."""
     return {f"{coin.symbol}USDT": coin.symbol for coin in market.coins() if coin.symbol != "USDT"}
 
 
@@ -86,7 +86,7 @@ def _text(value: float) -> str:
 
 @ticker.form("drift")
 def ticker_as_numbers(world: World, ask: Ask) -> Reply:
-    """Numbers where there were strings and the other way round, keys sorted, members more."""
+    """Return numbers in place of strings and vice versa, with sorted keys and more members."""
     rows = _all(world) if "symbol" not in ask.params else [_ticker(world, "BTCUSDT", market.day(world, "BTC", VENUE))]
     changed = [{name: _swapped(name, row[name]) for name in sorted(row)} | {"permissions": ["SPOT"]} for row in rows]
     return Reply.json(changed[0] if "symbol" in ask.params else changed)

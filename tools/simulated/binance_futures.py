@@ -1,4 +1,4 @@
-"""Binance futures as they answer on the wire: rates and intervals in two lists, numbers as strings."""
+"""Simulate Binance futures on the wire: rates and intervals in two lists, numbers as strings."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def premium_index(world: World, ask: Ask) -> Reply:
 
 @serves(NAME, HOST, "/fapi/v1/fundingInfo")
 def funding_info(world: World, ask: Ask) -> Reply:
-    """Only what differs from eight hours is listed."""
+    """List only the intervals that differ from eight hours."""
     adjusted = [p for p in perpetuals(world) if p.hours != USUAL_HOURS]
     return Reply.json([_terms(p) for p in adjusted])
 
@@ -49,7 +49,7 @@ for route in (premium_index, funding_info):
 
 @premium_index.form("drift")
 def numbers_for_strings(world: World, ask: Ask) -> Reply:
-    """Numbers where strings were, times as strings, members added."""
+    """Return numbers in place of strings, times as strings, and additional members."""
     rows = [dict(reversed(row.items())) for row in _usdt(world)]
     changed = [row | {"lastFundingRate": float(row["lastFundingRate"]), "time": str(row["time"])} for row in rows]
     return Reply.json([row | {"indexWeight": None} for row in changed])
@@ -74,7 +74,7 @@ def _premium(world: World, contract: Perpetual) -> dict[str, Any]:
 
 
 def _others(world: World) -> list[dict[str, Any]]:
-    """Contracts of another quote currency, and those with a delivery date."""
+    """Return contracts of another quote currency, and those with a delivery date."""
     usdc = [row | {"symbol": row["symbol"].replace("USDT", "USDC")} for row in _usdt(world)[:5]]
     dated = {
         "symbol": "BTCUSDT_270326",

@@ -1,9 +1,9 @@
-"""Bitcoin of the simulated world: transactions that arrive, height, fees and mining power, all by the clock.
+"""Simulate Bitcoin by the clock: arriving transactions, height, fees and mining power.
 
 Seven transactions a second. Every 30 s one moves 10 BTC or more, and every 60 s one that spends as much keeps nearly
-all of it: both pay what is left back to the address they spend from. Inject a `btc_tx` (`value_btc`, and if wanted
-`change_btc`, `from`, `to`, `fee_sat`); pin `btc.quiet` to 1 to have none of the large ones but the injected.
-Pin `btc.fee_sat_vb` to fix the fee that the next block asks for.
+all of it: both pay the rest back to the address they spend from. Inject a `btc_tx` (`value_btc`, optionally
+`change_btc`, `from`, `to`, `fee_sat`); pin `btc.quiet` to 1 to have no large ones except those injected.
+Pin `btc.fee_sat_vb` to fix the fee for the next block.
 """
 
 import hashlib
@@ -21,14 +21,14 @@ DAY = 86400.0
 
 
 class SimOutput(NamedTuple):
-    """What a transaction pays; no address: a note that moves nothing."""
+    """An output of a transaction; one without an address is a note that moves nothing."""
 
     address: str | None
     value_sat: int
 
 
 class SimTx(NamedTuple):
-    """A transaction and the moment at which it was first heard of."""
+    """A transaction and the moment when it was first heard of."""
 
     txid: str
     at: float
@@ -50,7 +50,7 @@ class SimTx(NamedTuple):
 
     @property
     def moved_sat(self) -> int:
-        """What reached others than those who paid."""
+        """The amount that reached others than the payers."""
         own = {spent.address for spent in self.inputs}
         return sum(output.value_sat for output in self.outputs if output.address not in own)
 
@@ -64,19 +64,19 @@ def address(world: World, k: object) -> str:
 
 
 def newest(world: World, count: int) -> list[SimTx]:
-    """The newest transactions, newest first."""
+    """Return the newest transactions, newest first."""
     seconds = count // TXS_A_SECOND + 2
     return heard(world, world.now - seconds)[:count]
 
 
 def heard(world: World, since: float) -> list[SimTx]:
-    """The transactions first heard of after `since`, newest first."""
+    """Return the transactions first heard of after `since`, newest first."""
     found = [*_small(world, since), *large(world, since)]
     return sorted(found, key=lambda tx: (tx.at, tx.txid), reverse=True)
 
 
 def large(world: World, since: float) -> list[SimTx]:
-    """Those that spend 10 BTC or more, and what was injected."""
+    """Return the transactions that spend 10 BTC or more, and the injected ones."""
     found = [*_regular(world, "whale", WHALE_S, since), *_regular(world, "keeper", KEEPER_S, since)]
     loud = [tx for tx in found if world.pinned("btc.quiet", tx.at) != 1]
     return loud + [_injected(world, event) for event in world.injected("btc_tx", since)]
@@ -91,7 +91,7 @@ def _small(world: World, since: float) -> Iterator[SimTx]:
 
 
 def _regular(world: World, kind: str, every_s: int, since: float) -> Iterator[SimTx]:
-    """One each so many seconds: a whale pays much, a keeper pays little and keeps much."""
+    """Yield one transaction per period: a whale pays much, a keeper pays little and keeps much."""
     for slot in range(math.floor(since / every_s), math.floor(world.now / every_s) + 1):
         at = (slot + world.u(f"btc.{kind}", slot)) * every_s
         much, little = _spread(world, f"{kind}.much{slot}", 10.5, 600), _spread(world, f"{kind}.little{slot}", 0.1, 5)
@@ -101,12 +101,12 @@ def _regular(world: World, kind: str, every_s: int, since: float) -> Iterator[Si
 
 
 def _spread(world: World, key: str, low: float, high: float) -> int:
-    """An amount, small ones more often; satoshi."""
+    """Return an amount in satoshi, small ones more often."""
     return int(low * (high / low) ** world.u("btc.amount", key) * SAT)
 
 
 def _tx(world: World, key: str, at: float, paid: int, change: int, *, change_home: bool | None = None) -> SimTx:
-    """A payment to one or two, change, and sometimes a note. Many wallets take change at a new address."""
+    """Return a payment to one or two, with change and sometimes a note. Many wallets take change at a new address."""
     home = address(world, f"{key}.home")
     back = home if change_home or world.u("btc.home", key) < 0.4 else address(world, f"{key}.new")
     first = paid if world.u("btc.two", key) < 0.7 else paid // 3
@@ -118,7 +118,7 @@ def _tx(world: World, key: str, at: float, paid: int, change: int, *, change_hom
 def _balanced(
     world: World, key: str, at: float, home: str, outputs: tuple[SimOutput, ...], fee: int | None = None
 ) -> SimTx:
-    """The transaction that spends what it pays and a fee."""
+    """Return the transaction with inputs that cover its outputs and a fee."""
     weight = int(world.between("btc.weight", key, 440, 2400))
     rate = next_block_fee(world.at(at)) * world.between("btc.rate", key, 0.5, 1.6)
     fee = math.ceil(rate * weight / 4) if fee is None else fee
@@ -142,30 +142,30 @@ def height(world: World) -> int:
 
 
 def next_block_fee(world: World) -> float:
-    """Satoshi per virtual byte, 1 to 40."""
+    """Return satoshi per virtual byte, 1 to 40."""
     pinned = world.pinned("btc.fee_sat_vb")
     return float(40 ** ((world.noise("btc.fee", world.now / 1800) + 1) / 2)) if pinned is None else pinned
 
 
 def fees(world: World) -> tuple[float, float, float, float, float]:
-    """For the next block, half an hour, an hour, a day, and not being thrown away."""
+    """Return the fees for the next block, half an hour, an hour, a day, and the minimum to stay in the mempool."""
     top = next_block_fee(world)
     fastest, half_hour, hour, economy = (round(max(1.0, top * share), 3) for share in (1, 0.83, 0.71, 0.4))
     return fastest, half_hour, hour, economy, 1.0
 
 
 def hashrate(world: World) -> float:
-    """Hashes a second."""
+    """Return hashes a second."""
     return 9.5e20 * (1 + 0.06 * world.noise("btc.hashrate", world.now / DAY))
 
 
 def difficulty(world: World) -> float:
-    """Changes every 2016 blocks."""
+    """Return the difficulty, which changes every 2016 blocks."""
     period = height(world) // 2016
     return round(9.5e20 * (1 + 0.03 * world.noise("btc.difficulty", period)) * BLOCK_S / 2**32, 2)
 
 
 def waiting(world: World) -> tuple[int, int, int]:
-    """How many transactions wait, their virtual size, and what they pay; satoshi."""
+    """Return how many transactions wait, their virtual size, and their fees in satoshi."""
     count = int(45_000 * (1 + 0.7 * world.noise("btc.waiting", world.now / 900)))
     return count, count * 497, int(count * 497 * max(1.0, next_block_fee(world) * 0.6))

@@ -1,4 +1,4 @@
-"""Blockchain.com as it answers on the wire: floats with exponents, the newest transactions with all they pay."""
+"""Simulate Blockchain.com on the wire: floats with exponents, the newest transactions with all outputs."""
 
 from typing import Any
 
@@ -72,14 +72,14 @@ def _side(n: int, side: SimOutput, *, spent: bool) -> dict[str, Any]:
 
 @stats.form("drift")
 def fewer_figures(world: World, ask: Ask) -> Reply:
-    """Text for numbers, only what miners care about, in another order."""
+    """Return text for numbers, and only the mining figures, in another order."""
     found = {name: str(value) for name, value in _stats(world).items()}
     return Reply.json({name: found[name] for name in ("timestamp", "difficulty", "hash_rate")})
 
 
 @unconfirmed.form("drift")
 def more_members(world: World, ask: Ask) -> Reply:
-    """Text for amounts, an empty address for none, no relay, a balance more."""
+    """Return text for amounts, an empty address for none, no relay, and an additional balance."""
     listed = [_listed(tx) for tx in bitcoin.newest(world, LISTED)]
     for row in listed:
         row["out"] = [{"addr": "", **out, "value": str(out["value"])} for out in row["out"]]

@@ -1,4 +1,4 @@
-"""Blockscout's statistics as they answer on the wire: counters as strings, gas prices as numbers."""
+"""Simulate Blockscout's statistics on the wire: counters as strings, gas prices as numbers."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ PERCENTILES = {"slow": 10, "average": 50, "fast": 90}
 
 
 def prices(world: World) -> dict[str, float]:
-    """Gwei, as estimated from the newest block at the last update."""
+    """Return gwei, as estimated from the newest block at the last update."""
     then = world.at(world.now - world.now % PERIOD_S)
     base, newest = base_fee(then, head(then) + 1), head(then)
     return {name: round((base + tip(then, newest, q)) / GWEI, 3) for name, q in PERCENTILES.items()}
@@ -26,7 +26,7 @@ def stats(world: World, ask: Ask) -> Reply:
 
 @stats.form("drift")
 def objects(world: World, ask: Ask) -> Reply:
-    """The newer form: each price an object."""
+    """Return the newer form, in which each price is an object."""
     detailed = {
         name: {
             "base_fee": round(base_fee(world, head(world) + 1) / GWEI, 2),

@@ -1,4 +1,4 @@
-"""Blockstream's explorer as it answers on the wire: fee estimates by the number of blocks to wait."""
+"""Simulate Blockstream's explorer on the wire: fee estimates by the number of blocks to wait."""
 
 from tools.simulated import bitcoin
 from tools.simulated.mempool import RECENT, backlog
@@ -9,7 +9,7 @@ TARGETS = (*range(1, 26), 144, 504, 1008)
 
 
 def estimates(world: World) -> dict[str, float]:
-    """From the dearest to the cheapest: what mempool.space says, and what lies between."""
+    """Return estimates, highest first: the fees of mempool.space, and interpolated ones."""
     known = dict(zip((1, 3, 6, 144, 1008), bitcoin.fees(world), strict=True))
     return {str(target): max(fee for at, fee in known.items() if at >= target) for target in TARGETS}
 
@@ -35,7 +35,7 @@ def mempool(world: World, ask: Ask) -> Reply:
 
 @serves(NAME, HOST, "/api/mempool/recent")
 def newest(world: World, ask: Ask) -> Reply:
-    """Virtual sizes are whole here."""
+    """Return the newest transactions; virtual sizes are whole here."""
     found = bitcoin.newest(world, RECENT)
     return Reply.json([{"txid": t.txid, "fee": t.fee_sat, "vsize": t.vsize, "value": t.total_sat} for t in found])
 
@@ -48,7 +48,7 @@ def texts(world: World, ask: Ask) -> Reply:
 @fees.form("empty")
 @mempool.form("empty")
 def nothing(world: World, ask: Ask) -> Reply:
-    """A node that has just started."""
+    """Answer as a node that has just started."""
     return Reply.json({})
 
 

@@ -1,4 +1,4 @@
-"""BLS's public API: POST, values as strings, newest first, refusals with status 200."""
+"""Simulate BLS's public API: POST, values as strings, newest first, refusals with status 200."""
 
 import datetime as dt
 from collections.abc import Callable
@@ -51,7 +51,7 @@ def no_months(world: World, ask: Ask) -> Reply:
 
 @timeseries.form("drift")
 def with_averages(world: World, ask: Ask) -> Reply:
-    """Series in another order, annual averages among the months, `latest` gone."""
+    """Return the series in another order, with annual averages among the months and without `latest`."""
     years = range(int(ask.json["startyear"]), int(ask.json["endyear"]) + 1)
     average = {"year": str(years[0]), "period": "M13", "periodName": "Annual", "value": "1.0", "footnotes": [{}]}
     found = [{"seriesID": n, "data": [average, *_data(world, n, years)]} for n in reversed(ask.json["seriesid"])]

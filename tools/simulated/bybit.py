@@ -1,4 +1,4 @@
-"""Bybit's linear tickers as they answer on the wire: numbers as strings, many of them empty."""
+"""Simulate Bybit's linear tickers on the wire: numbers as strings, many of them empty."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def barred(world: World, ask: Ask) -> Reply:
 
 @tickers.form("drift")
 def before_intervals(world: World, ask: Ask) -> Reply:
-    """Some rows say nothing of their interval, as before 2025; `time` is a string."""
+    """Omit the interval in some rows, as before 2025; `time` is a string."""
     rows = [_row(world, contract) for contract in perpetuals(world)]
     for row in rows[::20]:
         del row["fundingIntervalHour"]

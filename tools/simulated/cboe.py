@@ -1,4 +1,4 @@
-"""Cboe: quotes a quarter of an hour old by symbol, and the VIX's daily history as CSV."""
+"""Simulate Cboe: quotes by symbol, a quarter of an hour old, and the VIX's daily history as CSV."""
 
 import datetime as dt
 from itertools import takewhile
@@ -40,7 +40,7 @@ def quote(world: World, ask: Ask) -> Reply:
 
 @quote.form("auth")
 def denied(world: World, ask: Ask) -> Reply:
-    """What an unknown symbol gets."""
+    """Return the answer for an unknown symbol."""
     return Reply.text(DENIED, 403, content_type="application/xml")
 
 
@@ -51,7 +51,7 @@ def vix_history(world: World, ask: Ask) -> Reply:
 
 @vix_history.form("drift")
 def iso_dates(world: World, ask: Ask) -> Reply:
-    """Dates as repackaged copies have them."""
+    """Return dates in the form of repackaged copies."""
     return _csv("DATE,OPEN,HIGH,LOW,CLOSE", [_row(world, day, "%Y-%m-%d") for day in _days(world)])
 
 
@@ -61,7 +61,7 @@ def header_only(world: World, ask: Ask) -> Reply:
 
 
 def _days(world: World) -> list[dt.date]:
-    """Sessions that are over for two hours, oldest first."""
+    """Return sessions that ended at least two hours ago, oldest first."""
     out = macro.days_out(world, macro.market_day, lambda day: stocks.session(day).closes + 7200)
     return list(takewhile(lambda day: day >= SINCE, out))[::-1]
 

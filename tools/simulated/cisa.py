@@ -1,4 +1,4 @@
-"""CISA's catalogue as it answers on the wire, at its own address and as a copy: CVE ids of the year 2099."""
+"""Simulate CISA's catalogue on the wire, at its own address and as a copy: CVE ids of the year 2099."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 from toolserver.world.model import Ask, Handler, Reply, World, serves
 
 ENTRIES = 1400
-EVERY_S = 43200.0  # two new ones a day
+EVERY_S = 43200.0  # two new entries a day
 PRODUCTS = [("Acme", "Gateway"), ("Initech", "Printer Server"), ("Globex", "Mail"), ("Hooli", "Phone OS")]
 FLAWS = ["Command Injection", "Use-After-Free", "Path Traversal", "Deserialization of Untrusted Data"]
 
 
 def catalogue(world: World) -> list[dict[str, Any]]:
-    """All entries, the last added first."""
+    """Return all entries, the last added first."""
     last = int(world.now // EVERY_S)
     return [_entry(world, index) for index in range(last, last - ENTRIES, -1)]
 
@@ -53,7 +53,7 @@ def whole(world: World, ask: Ask) -> Reply:
 
 
 def of_2023(world: World, ask: Ask) -> Reply:
-    """The form of 2023: oldest first, without ransomware and CWE members."""
+    """Return the form of 2023: oldest first, without ransomware and CWE members."""
     later = ("knownRansomwareCampaignUse", "cwes")
     old = [{k: v for k, v in entry.items() if k not in later} for entry in reversed(catalogue(world))]
     return _reply(world, old)
@@ -64,7 +64,7 @@ def none(world: World, ask: Ask) -> Reply:
 
 
 def blocked(world: World, ask: Ask) -> Reply:
-    """What data centres are answered."""
+    """Return the answer that data centres get."""
     page = "<HTML><HEAD><TITLE>Access Denied</TITLE></HEAD><BODY><H1>Access Denied</H1></BODY></HTML>"
     return Reply.text(page, 403, "text/html")
 

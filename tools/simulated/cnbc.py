@@ -1,4 +1,4 @@
-"""CNBC's quotes: rows of printed strings, a lone row without its list, unknown symbols as rows with a code."""
+"""Simulate CNBC's quotes: rows of printed strings, a single row without a list, unknown symbols as rows with a code."""
 
 import datetime as dt
 from typing import Any
@@ -21,7 +21,7 @@ def nothing_known(world: World, ask: Ask) -> Reply:
 
 @quotes.form("drift")
 def without_dots(world: World, ask: Ask) -> Reply:
-    """Indices lose their dot, rows and members change places, an optional member goes."""
+    """Return indices without their dot, rows and members in another order, and one optional member less."""
     rows = [_row(world, symbol) for symbol in reversed(ask.params["symbols"].split("|"))]
     return _answer(
         [{k: v.lstrip(".") if k == "symbol" else v for k, v in row.items() if k != "curmktstatus"} for row in rows]

@@ -1,4 +1,4 @@
-"""Coinbase as it answers on the wire: numbers as strings in statistics and spot prices, as numbers in candles."""
+"""Simulate Coinbase on the wire: numbers as strings in statistics and spot prices, as numbers in candles."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ LENGTHS = {60, 300, 900, 3600, 21600, 86400}
 
 
 def quoted(price: float) -> str:
-    """A price with as many decimals as venues give it."""
+    """Return a price with the number of decimals that venues use."""
     return f"{price:.2f}" if price >= 1 else f"{price:.8f}" if price >= 0.001 else f"{price:.12f}"
 
 
@@ -46,7 +46,7 @@ def _stats(world: World, asset: str) -> dict[str, str]:
 
 @stats.form("drift")
 def stats_as_numbers(world: World, ask: Ask) -> Reply:
-    """Numbers where there were strings, another order, one member more."""
+    """Return numbers in place of strings, in another order, with one more member."""
     found = _stats(world, _asset(ask.parts["product"]) or "BTC")
     return Reply.json({"conversions_volume": "0.00"} | {name: float(found[name]) for name in reversed(found)})
 
@@ -116,7 +116,7 @@ def unavailable(world: World, ask: Ask) -> Reply:
 
 @expects("btc-price")
 def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What `/api/btc-price` must say at this instant when Coinbase answers."""
+    """Return the values that `/api/btc-price` must have at this instant when Coinbase answers."""
     day = market.day(world, "BTC", VENUE)
     return {
         "price_usd": round(day.last, 2),

@@ -1,4 +1,4 @@
-"""CoinGecko's market list as it answers on the wire."""
+"""Simulate CoinGecko's market list on the wire."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -35,7 +35,7 @@ def too_many_with_200(world: World, ask: Ask) -> Reply:
 
 @markets.form("drift")
 def fewer_figures(world: World, ask: Ask) -> Reply:
-    """Null optional members, members added, wrapped coins without a rank."""
+    """Return null optional members, additional members, and wrapped coins without a rank."""
     listed = [_row(world, coin, rank, ["24h"]) for rank, coin in enumerate(coins(), 1)]
     for row in listed:
         wrapped = row["symbol"].upper() in WRAPPED
@@ -93,7 +93,7 @@ def _row(world: World, coin: SimCoin, rank: int, spans: list[str]) -> dict[str, 
 
 
 def _short(value: float) -> float | int:
-    """Numbers as the list writes them: whole from 10,000 up, cents above one, some digits below."""
+    """Round as the list does: whole numbers from 10,000 up, cents above one, a few digits below."""
     if value >= 10000:
         return round(value)
     return round(value, 2) if value >= 1 else float(f"{value:.6g}")
@@ -105,7 +105,7 @@ def _milliseconds(at: float) -> str:
 
 @expects("crypto-movers")
 def expected(world: World, params: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What `/api/crypto-movers` must say at this instant when CoinGecko answers."""
+    """Return the coins that `/api/crypto-movers` must have at this instant when CoinGecko answers."""
     changes = {c.symbol: change_percent(world, c.symbol, DAY) for c in coins()}
     eligible = [c for c in coins() if c.symbol not in STABLE | WRAPPED and not _at_par(world, c.symbol, changes)]
     top = sorted(eligible, key=lambda c: abs(changes[c.symbol]), reverse=True)[:15]

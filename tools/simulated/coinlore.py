@@ -1,4 +1,4 @@
-"""Coinlore's ticker list as it answers on the wire: most numbers are strings."""
+"""Simulate Coinlore's ticker list on the wire: most numbers are strings."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def no_coins(world: World, ask: Ask) -> Reply:
 
 @tickers.form("drift")
 def numbers_for_strings(world: World, ask: Ask) -> Reply:
-    """Numbers where strings were, ranks as strings, empty optional members."""
+    """Return numbers in place of strings, ranks as strings, and empty optional members."""
     rows = [_row(world, coin, rank) for rank, coin in enumerate(coins(), 1)]
     numeric = ("price_usd", "percent_change_24h", "market_cap_usd")
     drifted = [row | {name: float(row[name]) for name in numeric} | {"percent_change_1h": ""} for row in rows]

@@ -1,4 +1,4 @@
-"""CoinMarketCap's Fear and Greed index as it answers on the wire: for keys only, every fifteen minutes."""
+"""Simulate CoinMarketCap's Fear and Greed index on the wire: for keys only, every fifteen minutes."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""CoinPaprika's ticker list as it answers on the wire: every coin, the unranked ones too."""
+"""Simulate CoinPaprika's ticker list on the wire: every coin, including unranked ones."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -31,7 +31,7 @@ def error_object(world: World, ask: Ask) -> Reply:
 
 
 def _named(row: dict[str, Any], symbol: str) -> dict[str, Any]:
-    """Another coin with the same numbers."""
+    """Return another coin with the same numbers."""
     return row | {"id": f"{symbol.lower()}-{row['id']}", "symbol": symbol}
 
 

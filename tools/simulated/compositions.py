@@ -1,4 +1,6 @@
-"""What the premium payloads must say of the simulated world when every first provider answers and no key is set."""
+"""Compute what premium payloads must contain when every first provider of the simulated world answers and no key is
+set.
+"""
 
 import datetime as dt
 import math
@@ -35,19 +37,19 @@ Daily = dict[dt.date, float]
 
 
 def free(world: World, endpoint: str) -> Any:
-    """What the free endpoint of a topic must say."""
+    """Return the data that the free endpoint of a topic must have."""
     return ROUTES.expectations[endpoint](world, {})
 
 
 def open_bets(world: World) -> list[SimBet]:
-    """The yes/no markets that are still open, the most traded first."""
+    """Return the open yes/no markets, the most traded first."""
     listed = polymarket.list_bets(world)[:100]
     return [bet for bet in listed if bet.outcomes == ("Yes", "No") and 0.005 < price(world, bet) < 0.995]
 
 
 @expects("pro/briefing")
 def briefing(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """All six sections, and the hourly series with `history`."""
+    """Return all six sections, and the hourly series with `history`."""
     bitcoin, humans = free(world, "btc-price"), free(world, "humans-in-space")
     bets = open_bets(world)
     sections = {
@@ -66,7 +68,7 @@ def briefing(world: World, params: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _hours(world: World) -> list[dict[str, Any]]:
-    """The 24 hours that are over, at Coinbase."""
+    """Return the 24 completed hours at Coinbase."""
     end = world.now - world.now % HOUR
     starts = [end - n * HOUR for n in range(24, 0, -1)]
     closes = [round(market.price(world, "BTC", start + HOUR, coinbase.VENUE), 2) for start in starts]
@@ -75,7 +77,7 @@ def _hours(world: World) -> list[dict[str, Any]]:
 
 @expects("pro/macro")
 def macro_dashboard(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """Figures, rates, prices and quotes, without series."""
+    """Return figures, rates, prices and quotes, without series."""
     figures, forex = free(world, "economic-data"), free(world, "forex")
     names = ("fed_rate", "cpi", "unemployment", "gdp_growth", "treasury_10y")
     trades = {name: stocks.trade(world, symbol) for name, symbol in FUNDS.items()}
@@ -96,14 +98,14 @@ def macro_dashboard(world: World, params: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _newest(world: World, series_id: str) -> dict[str, Any]:
-    """The youngest price of FRED's chart."""
+    """Return the latest price of FRED's chart."""
     day, value = next((day, value) for day, value in fred.SERIES[series_id](world) if value is not None)
     return {"price_usd": value, "date": str(day)}
 
 
 @expects("pro/agent-context")
 def agent_context(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """The values and the names of what happened."""
+    """Return the values, and the names of the events."""
     minute = world.now - world.now % 60
     large = [q for q in quakes(world.at(minute), minute - DAY) if q.magnitude >= SIGNIFICANT]
     large.sort(key=lambda quake: (quake.magnitude, quake.at), reverse=True)
@@ -137,7 +139,7 @@ def agent_context(world: World, params: Mapping[str, str]) -> dict[str, Any]:
 
 @expects("pro/correlation-matrix")
 def correlations(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """r of each pair by "A B", with the number of returns, and how many observations each asset has."""
+    """Return r of each pair by "A B", the number of returns, and the number of observations of each asset."""
     assets = {
         "OIL_WTI": _chart(world, "DCOILWTICO"),
         "TREASURY_10Y": _yields(world, "treasury_10y"),
@@ -153,7 +155,7 @@ def correlations(world: World, params: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _oldest(world: World) -> dt.date:
-    """75 days before the day it is in New York."""
+    """Return the date 75 days before the current date in New York."""
     return dt.datetime.fromtimestamp(world.now - 5 * HOUR, dt.UTC).date() - 75 * macro.DAY
 
 

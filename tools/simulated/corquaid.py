@@ -1,4 +1,4 @@
-"""The list of people in space that is kept by hand, as it answers on the wire."""
+"""Simulate the hand-maintained list of people in space on the wire."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ AGENCIES = {"RFSA": "Roscosmos"}
 
 @serves("Corquaid.people_in_space", "corquaid.github.io", "/international-space-station-APIs/JSON/people-in-space.json")
 def people_in_space(world: World, ask: Ask) -> Reply:
-    """Everyone; with `crew.missing` pinned, that many are not on the list yet."""
+    """Return everyone; with `crew.missing` pinned, that many people are not on the list yet."""
     missing = int(world.pinned("crew.missing") or 0)
     listed = humans(world)[missing:]
     return _answer([_person(number, person) for number, person in enumerate(listed, 1)])
@@ -23,7 +23,7 @@ def nobody(world: World, ask: Ask) -> Reply:
 
 @people_in_space.form("drift")
 def bare(world: World, ask: Ask) -> Reply:
-    """Only the members that were always there, numbers as text."""
+    """Return only the members that were always in the list, with numbers as text."""
     rows = [_person(number, person) for number, person in enumerate(humans(world), 1)]
     kept = ("name", "country", "agency", "position", "spacecraft", "iss")
     return _answer([{k: row[k] for k in kept} | {"launched": str(row["launched"])} for row in rows])

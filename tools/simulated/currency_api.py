@@ -1,4 +1,4 @@
-"""Currency-api on jsDelivr: one file a calendar day, lower-case codes, many digits, not the fixing."""
+"""Simulate currency-api on jsDelivr: one file a calendar day, lower-case codes, many digits, no fixings."""
 
 import datetime as dt
 from typing import Any
@@ -24,7 +24,7 @@ def no_rates(world: World, ask: Ask) -> Reply:
 
 
 def _middle(world: World, code: str, day: dt.date) -> float:
-    """A little beside the fixing of the day."""
+    """Return a rate close to the fixing of the day."""
     return round(macro.per_usd(world, code, day) * (1 + 0.001 * world.noise(f"mid.{code}", day.toordinal())), 8)
 
 

@@ -1,4 +1,4 @@
-"""DataHub's copies of EIA's daily prices: CSV, oldest first, days without a price left out."""
+"""Simulate DataHub's copies of EIA's daily prices: CSV, oldest first, without the days that have no price."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def henry_hub_with_blanks(world: World, ask: Ask) -> Reply:
 
 
 def _with_blanks(world: World, name: str) -> Reply:
-    """A column more, the columns turned, newest first, and a row without a price, as the older files had."""
+    """Return one more column, reversed columns, newest first, and a row without a price, as in older files."""
     rows = [("2021-01-01", ""), *_rows(world, name)]
     return _csv("Unit,Price,Date", [("USD", price, day) for day, price in reversed(rows)])
 
@@ -50,12 +50,12 @@ def not_found(world: World, ask: Ask) -> Reply:
 
 
 def copied(day: dt.date) -> float:
-    """Prices of a week are published on Wednesday of the next one and copied the day after."""
+    """Return when a price is copied: a week's prices are published on the next Wednesday and copied a day later."""
     return macro.epoch(day + macro.DAY * (10 - day.weekday()), 6)
 
 
 def days(world: World, count: int) -> list[dt.date]:
-    """The newest days with a price, oldest first."""
+    """Return the newest days with a price, oldest first."""
     return list(islice(macro.days_out(world, macro.bank_day, copied), count))[::-1]
 
 

@@ -1,4 +1,4 @@
-"""DBnomics: one series, periods and values as parallel lists since 1947."""
+"""Simulate DBnomics: one series, with periods and values as parallel lists since 1947."""
 
 from typing import Any
 

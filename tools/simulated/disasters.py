@@ -1,4 +1,4 @@
-"""The disasters of the simulated world, which GDACS and EONET each tell in their way."""
+"""Simulate the disasters, which GDACS and EONET each report in their own form."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from tools.simulated.quakes import quakes
 from toolserver.world.model import World
 
 DAY = 86400.0
-EARTHQUAKES_S = 5 * DAY  # older ones are nobody's news
+EARTHQUAKES_S = 5 * DAY  # older ones are no longer news
 WORDS = {
     "EQ": "Earthquake",
     "TC": "Tropical Cyclone",
@@ -31,7 +31,7 @@ NAMES = ["ALMA", "BRUNO", "CELIA", "DORIAN", "ELSA", "FINN", "GRETA", "HUGO", "I
 
 
 class SimDisaster(NamedTuple):
-    """One disaster as it truly is, in epoch seconds; `number` names it among those of its kind."""
+    """One disaster in epoch seconds; `number` identifies it among those of its kind."""
 
     kind: str
     number: int
@@ -47,7 +47,7 @@ class SimDisaster(NamedTuple):
 
 
 def disasters(world: World, since: float) -> list[SimDisaster]:
-    """Those that went on after `since`, the last begun first. There is always one of orange or red."""
+    """Return the disasters that were active after `since`, the last begun first. One is always orange or red."""
     found = [d for kind in EVERY_DAYS for d in _regular(world, kind, since)]
     shaken = quakes(world, max(since, world.now - EARTHQUAKES_S))
     found += [_quake(world, q.name, q.at, q.magnitude, q.place, q.lat, q.lon) for q in shaken if q.magnitude >= 4.5]
@@ -56,7 +56,7 @@ def disasters(world: World, since: float) -> list[SimDisaster]:
 
 
 def _regular(world: World, kind: str, since: float) -> list[SimDisaster]:
-    """One per period of its kind, at a seeded moment of the period."""
+    """Return one disaster per period of its kind, at a seeded moment of the period."""
     every, longest = EVERY_DAYS[kind] * DAY, LASTS_DAYS[kind][1] * DAY
     first, last = int((since - longest) // every), int(world.now // every)
     return [
@@ -90,7 +90,7 @@ def _quake(world: World, name: str, at: float, magnitude: float, place: str, lat
 
 
 def _injected(world: World) -> list[SimDisaster]:
-    """Injected by hand: `{"kind": "alert", "type": "TC", "level": "red", "country": …, "lat": …, "days": …}`."""
+    """Return injected: `{"kind": "alert", "type": "TC", "level": "red", "country": …, "lat": …, "days": …}`."""
     return [
         SimDisaster(
             str(e["type"]),

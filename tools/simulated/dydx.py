@@ -1,4 +1,4 @@
-"""dYdX's perpetual markets as its indexer answers: an object of objects, decimals as strings."""
+"""Simulate dYdX's perpetual markets at its indexer: an object of objects, decimals as strings."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The ECB's reference rates of 90 days: nested cubes in XML, units per euro, newest first."""
+"""Simulate the ECB's reference rates of 90 days: nested cubes in XML, units per euro, newest first."""
 
 import datetime as dt
 from itertools import takewhile

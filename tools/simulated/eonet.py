@@ -1,4 +1,4 @@
-"""EONET as it answers on the wire: what GDACS has too, what only EONET has, and icebergs."""
+"""Simulate EONET on the wire: events that GDACS has too, events that only EONET has, and icebergs."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -29,13 +29,13 @@ def no_event(world: World, ask: Ask) -> Reply:
 
 @events.form("drift")
 def other_order(world: World, ask: Ask) -> Reply:
-    """Newest observation first, no closing date, the magnitude as text."""
+    """Return the newest observation first, without a closing date, and the magnitude as text."""
     told = [*_echoes(world), *only_here(world), *_no_disasters(world)]
     return _reply([_drifted(event) for event in told])
 
 
 def only_here(world: World) -> list[dict[str, Any]]:
-    """A storm, a volcano, a flood (as a polygon) and the large fires: what GDACS does not list."""
+    """Return a storm, a volcano, a flood (as a polygon) and the large fires, which GDACS does not list."""
     day = world.now - world.now % DAY
     storm = _event(
         world, 1, "Tropical Storm Onlyhere", "severeStorms", "NOAA_NHC", [(day - DAY, -115, -60), (day, -114, -59)]
@@ -50,7 +50,7 @@ def only_here(world: World) -> list[dict[str, Any]]:
 
 
 def _fires(world: World) -> list[dict[str, Any]]:
-    """Fires in North America, of which some are large."""
+    """Return fires in North America, some of them large."""
     hour = world.now - world.now % 3600
     found = []
     for index in range(FIRES):
@@ -65,7 +65,7 @@ def _fires(world: World) -> list[dict[str, Any]]:
 
 
 def _no_disasters(world: World) -> list[dict[str, Any]]:
-    """Icebergs, and a fire that was lit on purpose."""
+    """Return icebergs and a prescribed fire."""
     day = world.now - world.now % DAY
     icebergs = [
         _event(world, 200 + i, f"Iceberg A{70 + i}", "seaLakeIce", "NATICE", [(day, -40 + i, -60)]) for i in range(4)
@@ -76,7 +76,7 @@ def _no_disasters(world: World) -> list[dict[str, Any]]:
 
 
 def _echoes(world: World) -> list[dict[str, Any]]:
-    """What GDACS lists too, seen half a degree away and an hour later."""
+    """Return events that GDACS lists too, half a degree away and an hour later."""
     found = [d for d in disasters(world, world.now - 4 * DAY) if d.kind in ECHOES and d.number < 2_000_000]
     return [_echo(world, disaster) for disaster in found]
 

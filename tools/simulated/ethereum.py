@@ -1,4 +1,4 @@
-"""Ethereum as its public nodes answer: JSON-RPC over POST, quantities in hex."""
+"""Simulate Ethereum's public nodes: JSON-RPC over POST, quantities in hex."""
 
 import itertools
 from collections.abc import Callable
@@ -23,11 +23,11 @@ FEEDS = {
     "0xf4030086522a5beea4988f8ca5b36dbc97bee88c": ("BTC", 1200),
     "0x5f4ec3df9cbd43714fe2740f5e3616155c5b8419": ("ETH", 1200),
     "0x214ed9da11d2fbe465a6fc601a91e62ebec1a0d6": ("XAU", 21600),
-}  # contract -> asset, and how often it is written
+}  # contract -> asset, and how often it is updated
 
 
 def block(world: World, number: int) -> dict[str, Any]:
-    """A block with its transactions, as nodes give it."""
+    """Return a block with its transactions, in the form of nodes."""
     count = 120 + int(world.u("eth.count", number) * 81)
     large = transfers(world, number)
     small = [_small(world, f"{number}.s{i}") for i in range(count - len(large))]
@@ -69,7 +69,7 @@ def _used(world: World, number: int) -> float:
 
 
 def _small(world: World, key: str) -> SimTransfer:
-    """Less than 3 ETH, often none at all: a call of a contract."""
+    """Return a transaction of less than 3 ETH, often of zero: a contract call."""
     value = 0 if world.u("eth.call", key) < 0.5 else int(world.between("eth.small", key, 0.001, 3) * GWEI) * GWEI
     return SimTransfer(key, stranger(world, key), stranger(world, key + "to"), value)
 
@@ -101,7 +101,7 @@ def _transaction(
 
 
 def _typed(world: World, kind: int, fee: int, extra: int) -> dict[str, Any]:
-    """The members that depend on the type of a transaction."""
+    """Return the members that depend on the type of a transaction."""
     if kind == 0:
         return {"chainId": "0x1"}
     listed = {"accessList": [], "chainId": "0x1", "yParity": "0x0"}
@@ -115,7 +115,7 @@ def _typed(world: World, kind: int, fee: int, extra: int) -> dict[str, Any]:
 
 
 class EthereumRpcError(Exception):
-    """What the node says instead of a result."""
+    """The error that a node returns in place of a result."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -168,7 +168,7 @@ METHODS: dict[str, Callable[[World, list[Any]], Any]] = {
 
 
 def answer(world: World, call: dict[str, Any]) -> dict[str, Any]:
-    """The reply to one JSON-RPC call."""
+    """Return the reply to one JSON-RPC call."""
     said = {"jsonrpc": "2.0", "id": call.get("id")}
     method = METHODS.get(call.get("method", ""))
     if method is None:
@@ -182,13 +182,13 @@ def answer(world: World, call: dict[str, Any]) -> dict[str, Any]:
 
 
 def rpc(world: World, ask: Ask) -> Reply:
-    """One call, or a list of calls."""
+    """Answer one call, or a list of calls."""
     asked = ask.json
     return Reply.json([answer(world, call) for call in asked] if isinstance(asked, list) else answer(world, asked))
 
 
 def own_node(world: World, ask: Ask) -> Reply:
-    """A node of one's own, with the key in the path."""
+    """Answer as an operator's own node, with the key in the path."""
     if not ask.key_ok(ask.parts["key"]):
         return Reply.json(
             {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "Must be authenticated!"}}, 401
@@ -217,7 +217,7 @@ def too_many(world: World, ask: Ask) -> Reply:
 
 
 def reordered(world: World, ask: Ask) -> Reply:
-    """The result first, addresses in another case, and the newer members."""
+    """Return the result first, addresses in another case, and the newer members."""
     said = answer(world, ask.json)
     result = said.get("result")
     if isinstance(result, dict) and "transactions" in result:
@@ -239,7 +239,7 @@ HOSTS = {
     "eth.drpc.org": "/",
     "gateway.tenderly.co": "/public/mainnet",
     "rpc.flashbots.net": "/",
-    "ethereum.example": "/{key}",  # what ETH_RPC_URL may name: https://ethereum.example/sim-key
+    "ethereum.example": "/{key}",  # a possible value of ETH_RPC_URL: https://ethereum.example/sim-key
 }
 ASKED_BY = {
     "Ethereum.block_number": "eth_blockNumber",
@@ -250,7 +250,7 @@ ASKED_BY = {
 
 
 def asks(method: str | None) -> Callable[[Ask], bool]:
-    """Whether a request is of a JSON-RPC method; None: of any that has no name here."""
+    """Return True if the request calls a JSON-RPC method; None matches methods that have no name here."""
 
     def when(ask: Ask) -> bool:
         try:

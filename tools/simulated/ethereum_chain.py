@@ -1,4 +1,4 @@
-"""The Ethereum chain of the simulated world: a block every 12 s, whose transfers and fees follow from its number."""
+"""Simulate the Ethereum chain: a block every 12 s, whose transfers and fees follow from its number."""
 
 import hashlib
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ WALLETS = {
 
 
 class SimTransfer(NamedTuple):
-    """Ether moved by a transaction of a block. `to` is None when it makes a contract."""
+    """Ether moved by a transaction of a block. `to` is None when it creates a contract."""
 
     key: str
     sender: str
@@ -31,7 +31,7 @@ class SimTransfer(NamedTuple):
 
 
 def head(world: World) -> int:
-    """The number of the newest block."""
+    """Return the number of the newest block."""
     return int(world.now // SLOT_S) - UNBORN
 
 
@@ -40,23 +40,23 @@ def block_time(number: int) -> int:
 
 
 def digest(world: World, key: str, k: object = "", size: int = 32) -> str:
-    """So many bytes in hex, fixed by seed, key and k."""
+    """Return bytes in hex that depend on seed, key and k."""
     return "0x" + hashlib.sha256(f"{world.seed}|eth.{key}|{k}".encode()).hexdigest()[: 2 * size]
 
 
 def stranger(world: World, k: object) -> str:
-    """An address nobody has a name for."""
+    """Return an address without a label."""
     return digest(world, "address", k, 20)
 
 
 def wallet(world: World, k: object) -> tuple[str, str]:
-    """One of the exchanges, and one of its addresses."""
+    """Return one of the exchanges, and one of its addresses."""
     exchange = world.pick("eth.exchange", k, list(WALLETS))
     return exchange, world.pick("eth.wallet", k, WALLETS[exchange])
 
 
 def transfers(world: World, number: int) -> list[SimTransfer]:
-    """The transfers of 5 ETH and more in a block: what exchanges receive and pay, whales, and what was injected.
+    """Return a block's transfers of 5 ETH and more: flows of exchanges, whales, and injected ones.
 
     Pin `eth.quiet` to 1 to have only the injected ones.
     """
@@ -86,7 +86,7 @@ def _between_exchanges(world: World, key: str) -> SimTransfer:
 
 
 def _whale(world: World, key: str) -> SimTransfer:
-    """One in ten makes a contract."""
+    """Return a whale transfer; one in ten creates a contract."""
     to = None if world.u("eth.create", key) < 0.1 else stranger(world, f"{key}.to")
     return SimTransfer(key, stranger(world, key), to, _wei(world, key, 100, 2500))
 
@@ -103,7 +103,7 @@ def _wei(world: World, key: str, low: float, high: float) -> int:
 
 
 def base_fee(world: World, number: int) -> int:
-    """Wei per gas, 0.2 to 30 gwei. Pin `gas.base_fee_gwei` to fix it."""
+    """Return wei per gas, 0.2 to 30 gwei. Pin `gas.base_fee_gwei` to fix it."""
     at = block_time(number)
     pinned = world.pinned("gas.base_fee_gwei", at)
     gwei = 0.2 * 150 ** ((world.noise("eth.base_fee", at / 3600) + 1) / 2) if pinned is None else pinned
@@ -111,5 +111,5 @@ def base_fee(world: World, number: int) -> int:
 
 
 def tip(world: World, number: int, percentile: float) -> int:
-    """What so many percent of a block's gas paid on top, or less; wei."""
+    """Return the tip in wei at a percentile of a block's gas."""
     return int(world.between("eth.tip", number, 0.005, 0.4) * (1 + (percentile / 25) ** 2) * GWEI)

@@ -1,4 +1,4 @@
-"""Etherscan's gas oracle as it answers on the wire: fractional strings, and errors with status 200."""
+"""Simulate Etherscan's gas oracle on the wire: fractional strings, and errors with status 200."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -44,7 +44,7 @@ def old_interface(world: World, ask: Ask) -> Reply:
 
 @oracle.form("drift")
 def whole_numbers(world: World, ask: Ask) -> Reply:
-    """The form of the years before: whole gwei, nothing of the base fee."""
+    """Return the form of earlier years: whole gwei, without the base fee."""
     newest = head(world)
     base = base_fee(world, newest + 1)
     prices = [str(max(1, round((base + tip(world, newest, q)) / GWEI))) for q in (10, 50, 90)]
@@ -59,7 +59,7 @@ def _not_ok(text: str) -> Reply:
 
 @expects("gas")
 def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What `/api/gas` must say at this instant when a node answers."""
+    """Return the values that `/api/gas` must have at this instant when a node answers."""
     newest = head(world)
     base = base_fee(world, newest + 1)
     said = {"block": newest, "base_fee": round(base / GWEI, 4), "method": "fee_history", "unit": "gwei"}

@@ -1,4 +1,4 @@
-"""The Federal Reserve Board's release H.10: an HTML table of days, ND where there is no value, out once a week."""
+"""Simulate the Federal Reserve's release H.10: an HTML table of days, ND for a missing value, published weekly."""
 
 import datetime as dt
 from itertools import islice
@@ -34,7 +34,7 @@ def broad_index(world: World, ask: Ask) -> Reply:
 
 @broad_index.form("drift")
 def other_markup(world: World, ask: Ask) -> Reply:
-    """Newest first, plain cells left open, years with four digits, a third kind of row among them."""
+    """Return newest first, plain cells without end tags, years with four digits, and a third kind of row."""
     found = [f"<TR><TD>{day:%d}-{day:%b}-{day:%Y}<TD>&nbsp;{_cell(world, day)} " for day in reversed(days(world, ROWS))]
     return _page(world, [*found[:9], "<tr><td colspan=2>Week</td></tr>", *found[9:]])
 
@@ -45,13 +45,13 @@ def headings_only(world: World, ask: Ask) -> Reply:
 
 
 def released(day: dt.date) -> float:
-    """A week is out on Monday of the next one, or on the business day after that, in the afternoon."""
+    """Return the release time of a week: the next Monday, or the business day after that, in the afternoon."""
     monday = day + macro.DAY * (7 - day.weekday())
     return macro.epoch(monday if macro.bank_day(monday) else macro.following(monday, macro.bank_day), 21.25)
 
 
 def days(world: World, count: int) -> list[dt.date]:
-    """The newest weekdays that are out, oldest first; holidays are among them."""
+    """Return the newest released weekdays, oldest first, including holidays."""
     return list(islice(macro.days_out(world, lambda day: day.weekday() < 5, released), count))[::-1]
 
 

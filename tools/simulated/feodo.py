@@ -1,4 +1,4 @@
-"""Feodo Tracker's block list as it answers on the wire: five old servers."""
+"""Simulate Feodo Tracker's block list on the wire: five old servers."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -20,13 +20,13 @@ def no_server(world: World, ask: Ask) -> Reply:
 
 @block_list.form("drift")
 def other_types(world: World, ask: Ask) -> Reply:
-    """The port as text, members in another order, no name of the network."""
+    """Return the port as text, members in another order, and no name of the network."""
     listed = [dict(reversed(server(world, index).items())) for index in range(SERVERS)]
     return Reply.json([s | {"port": f"{s['port']}", "as_name": None} for s in listed])
 
 
 def server(world: World, index: int) -> dict[str, Any]:
-    """A server that was first seen some months ago, and last a while later."""
+    """Return a server that was first seen some months ago, and last seen a while later."""
     week = world.now - world.now % (7 * 86400)
     seen = week - world.between("feodo.seen", index, 60, 400) * 86400
     online = seen + world.between("feodo.online", index, 1, 50) * 86400

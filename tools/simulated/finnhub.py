@@ -1,4 +1,4 @@
-"""Finnhub's quote: numbers under one-letter names, zeros for what it does not know, a key in a header."""
+"""Simulate Finnhub's quote: numbers under one-letter names, zeros for unknown symbols, a key in a header."""
 
 from tools.simulated import stocks
 from toolserver.world.model import Ask, Reply, World, serves

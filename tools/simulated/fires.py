@@ -1,7 +1,7 @@
-"""The wildfires of the simulated world: some hundred that burn for days, seen whenever a satellite passes.
+"""Simulate the wildfires: several hundred that burn for days, seen whenever a satellite passes.
 
-An injected event of kind `fire` is seen by NOAA-20 when it happens: `lat`, `lon`, `frp` (MW); with a `name` it is
-an incident too, with `acres`, `contained` and `state`.
+NOAA-20 sees an injected event of kind `fire` when it happens: `lat`, `lon`, `frp` (MW); with a `name` it is also
+an incident, with `acres`, `contained` and `state`.
 """
 
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ from toolserver.world.model import World
 BURNING, INCIDENTS = 300, 20
 LASTS = 10 * 86400
 ORBIT_S = 6090.0
-DELAY_S = 3600.0  # from a pass until it can be read
-SEEN = 0.17  # how often a pass comes over a fire and the sky is clear
+DELAY_S = 3600.0  # from a pass until its data are available
+SEEN = 0.17  # how often a pass covers a fire under a clear sky
 KM = 0.009  # degrees of latitude
 BOXES = (  # state, south, north, west, east, how many of thirty fires
     ("CA", 34.5, 41.5, -122.5, -117.5, 6),
@@ -33,7 +33,7 @@ NAMES = ["Cedar", "Bootleg", "Dixie", "Sheep Creek", "Park", "Borel", "Lone Rock
 
 
 class Satellite(NamedTuple):
-    """`offset_s` is where on its orbit it is at the epoch."""
+    """A satellite; `offset_s` is its position on its orbit at the epoch."""
 
     name: str
     code: str
@@ -60,7 +60,7 @@ class Blaze(NamedTuple):
 
 
 class Pixel(NamedTuple):
-    """What a satellite wrote down; `at` is the minute of the pass."""
+    """A detection by a satellite; `at` is the minute of the pass."""
 
     lat: float
     lon: float
@@ -72,7 +72,7 @@ class Pixel(NamedTuple):
 
 
 def blazes(world: World) -> list[Blaze]:
-    """Everything that burns."""
+    """Return all burning fires."""
     return [_blaze(world, number, world.now) for number in range(BURNING)]
 
 
@@ -93,7 +93,7 @@ def _blaze(world: World, number: int, at: float) -> Blaze:
 
 
 def pixels(world: World, satellite: Satellite, hours: float = 24) -> list[Pixel]:
-    """What a satellite saw in the past hours, as far as it can be read by now, oldest first."""
+    """Return a satellite's detections of the past hours that are available by now, oldest first."""
     found = [pixel for at in _passes(world, satellite, hours) for pixel in _seen(world, satellite, at)]
     since = world.now - hours * 3600
     if satellite.name == "NOAA-20":
@@ -107,7 +107,7 @@ def _passes(world: World, satellite: Satellite, hours: float) -> list[float]:
 
 
 def _seen(world: World, satellite: Satellite, at: float) -> Iterator[Pixel]:
-    """A pass: each fire that is below gives one to three pixels."""
+    """Yield the detections of a pass: one to three pixels for each fire below."""
     orbit = f"{satellite.code}.{at:.0f}"
     for number in range(BURNING):
         if world.u("fire.seen", f"{orbit}.{number}") < SEEN:
@@ -153,7 +153,7 @@ class SimFireIncident(NamedTuple):
 
 
 def incidents(world: World) -> list[SimFireIncident]:
-    """The twenty largest fires, as the agencies report them, and the injected ones that have a name."""
+    """Return the twenty largest fires, as the agencies report them, and the injected ones that have a name."""
     largest = sorted(blazes(world), key=lambda blaze: blaze.power, reverse=True)[:INCIDENTS]
     found = [_incident(world, blaze) for blaze in largest]
     found += [_named(event) for event in world.injected("fire") if event.get("name")]

@@ -1,4 +1,4 @@
-"""NASA FIRMS as it answers on the wire: comma separated files by satellite and region, and the area query for keys."""
+"""Simulate NASA FIRMS on the wire: CSV files by satellite and region, and the area query for keys."""
 
 import math
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def header_only(world: World, ask: Ask) -> Reply:
 
 @file.form("drift")
 def as_the_area_query(world: World, ask: Ask) -> Reply:
-    """Letters instead of words, no leading zeros, one column more, and all of them in another order."""
+    """Return letters in place of words, no leading zeros, one more column, and all columns in another order."""
     return _table(world, AREA_COLUMNS[::-1], [_area_cells(p) for p in _of_region(world, ask)])
 
 
@@ -109,7 +109,9 @@ def _area_cells(pixel: Pixel) -> dict[str, Any]:
 
 @expects("wildfires")
 def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What `/api/wildfires` must say at this instant when the regional files answer: the strongest fires, each once."""
+    """Return what `/api/wildfires` must have at this instant when the regional files answer: the strongest fires, each
+    once.
+    """
     kept: list[Pixel] = []
     everything = [pixel for satellite in SATELLITES.values() for pixel in pixels(world, satellite)]
     for pixel in sorted(everything, key=lambda p: (-p.frp, p.at, p.lat, p.lon)):
@@ -132,7 +134,7 @@ def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _one(pixel: Pixel, other: Pixel) -> bool:
-    """The same fire seen by two satellites; on this scale the earth is flat."""
+    """Return True if two satellites saw the same fire; on this scale the earth is flat."""
     north = (pixel.lat - other.lat) * 111.195
     east = (pixel.lon - other.lon) * 111.195 * math.cos(math.radians(pixel.lat))
     return pixel.satellite != other.satellite and abs(pixel.at - other.at) <= 10800 and math.hypot(north, east) <= 1

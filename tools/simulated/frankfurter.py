@@ -1,4 +1,4 @@
-"""Frankfurter: fixings with the dollar as base, five significant digits; business days only."""
+"""Simulate Frankfurter: fixings with the dollar as base, five significant digits; business days only."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ def not_found(world: World, ask: Ask) -> Reply:
 
 @timeseries.form("drift")
 def newest_first(world: World, ask: Ask) -> Reply:
-    """The days in the other order, a currency no longer quoted, a member more."""
+    """Return the days in reverse order, without one currency, with one more member."""
     since, until = (dt.date.fromisoformat(ask.parts[name]) for name in ("since", "until"))
     days = fixings(world, since, until)
     symbols = [code for code in ask.params["symbols"].split(",") if code != "NOK"]
@@ -37,7 +37,7 @@ def newest_first(world: World, ask: Ask) -> Reply:
 
 
 def fixings(world: World, since: dt.date, until: dt.date) -> list[dt.date]:
-    """Published days from the business day at or before `since`, oldest first."""
+    """Return published days from the business day at or before `since`, oldest first."""
     found = []
     for day in macro.days_out(world, macro.fixing_day, macro.afternoon):
         if day <= until:
@@ -58,7 +58,7 @@ def _answer(days: list[dt.date], rates: Mapping[str, Any], **more: str) -> Reply
 
 @expects("forex")
 def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What `/api/forex` must say at this instant when Frankfurter answers."""
+    """Return the values that `/api/forex` must have at this instant when Frankfurter answers."""
     day, before = islice(macro.days_out(world, macro.fixing_day, macro.afternoon), 2)
     codes = list(macro.PER_USD)
     return {

@@ -1,4 +1,4 @@
-"""FRED: observations as JSON for a key, charts as CSV for everyone; missing values as `.` or as empty cells."""
+"""Simulate FRED: observations as JSON for a key, charts as CSV for everyone; missing values are `.` or empty cells."""
 
 import datetime as dt
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ def _weekday(day: dt.date) -> bool:
 
 
 def _funds(world: World) -> Values:
-    """Weekends and holidays repeat the business day before, as this series does."""
+    """Yield the rate, which repeats the last business day on weekends and holidays, as this series does."""
     for day in macro.days_out(world, _every_day, lambda day: macro.epoch(macro.following(day, macro.bank_day), 15)):
         traded = (
             day
@@ -31,7 +31,7 @@ def _funds(world: World) -> Values:
 
 
 def _yields(name: str) -> Callable[[World], Values]:
-    """Every weekday; holidays have a row without a value."""
+    """Return every weekday; holidays have a row without a value."""
 
     def values(world: World) -> Values:
         for day in macro.days_out(world, _weekday, macro.next_evening):
@@ -41,7 +41,7 @@ def _yields(name: str) -> Callable[[World], Values]:
 
 
 def _spot(name: str, weekday: int) -> Callable[[World], Values]:
-    """Values of every weekday, those of a week out together on a weekday of the next one."""
+    """Return the values of every weekday; those of a week are published together on a weekday of the next one."""
 
     def release(day: dt.date) -> float:
         return macro.epoch(day + macro.DAY * (7 + weekday - day.weekday()), 21)
@@ -96,7 +96,7 @@ def observations(world: World, ask: Ask) -> Reply:
 
 @observations.form("auth")
 def bad_key(world: World, ask: Ask) -> Reply:
-    """The message quotes the key."""
+    """Return an error whose message quotes the key."""
     given = ask.params.get("api_key", "")
     return _error(400, f"Bad Request.  The value for variable api_key ({given}) is not registered.")
 
@@ -113,7 +113,7 @@ def graph(world: World, ask: Ask) -> Reply:
 
 @graph.form("drift")
 def older_header(world: World, ask: Ask) -> Reply:
-    """The download as it was before: another name for the date, a point for a missing value."""
+    """Return the download as it was before: another name for the date, a point for a missing value."""
     return _graph(world, ask, "DATE", ".")
 
 

@@ -1,4 +1,4 @@
-"""Freddie Mac's survey: CSV, a row a week since 1971 (shortened here), oldest first, blanks in late columns."""
+"""Simulate Freddie Mac's survey: CSV, weekly rows since 1971 (shortened here), oldest first, blanks in late columns."""
 
 import datetime as dt
 from itertools import takewhile
@@ -22,13 +22,13 @@ def header_only(world: World, ask: Ask) -> Reply:
 
 @history.form("drift")
 def other_columns(world: World, ask: Ask) -> Reply:
-    """Reversed columns and one more."""
+    """Return reversed columns and one more."""
     columns = ["week", *reversed(COLUMNS)]
     return _csv(columns, [_row(world, day) | {"week": str(n)} for n, day in enumerate(thursdays(world))])
 
 
 def thursdays(world: World) -> list[dt.date]:
-    """The survey's days, oldest first; a rate is out at noon of its day."""
+    """Return the survey's days, oldest first; a rate is published at noon of its day."""
     out = macro.days_out(world, macro.thursday, lambda day: macro.epoch(day, 17))
     return list(takewhile(lambda day: day >= SINCE, out))[::-1]
 

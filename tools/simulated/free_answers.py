@@ -1,4 +1,4 @@
-"""What those free endpoints must say of the simulated world that are made of several providers, all of them up."""
+"""Compute what free endpoints made of several providers must contain when all of the simulated providers answer."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -57,7 +57,7 @@ def briefing(world: World, params: Mapping[str, str]) -> dict[str, Any]:
 
 @expects("disaster-alerts")
 def disaster_alerts(world: World, params: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Red, orange, without a colour, green; the newest first within each."""
+    """Return red, orange, no colour, green; the newest first within each."""
     rows = [*_of_gdacs(world), *_of_eonet(world)]
     order = ("red", "orange", None, "green")
     rows.sort(key=lambda row: (order.index(row["alert_level"]), -row["began"]))
@@ -65,7 +65,7 @@ def disaster_alerts(world: World, params: Mapping[str, str]) -> list[dict[str, A
 
 
 def _of_gdacs(world: World) -> list[dict[str, Any]]:
-    """The grave ones of thirty days and the green ones of five, as far as they are not over for two days."""
+    """Return the severe ones of thirty days and the green ones of five, unless they ended over two days ago."""
     today = world.now - world.now % DAY
     grave = [d for d in disasters(world, today - 30 * DAY) if d.level != "Green"][:100]
     green = [d for d in disasters(world, today - 5 * DAY) if d.level == "Green" and d.kind != "EQ"][:100]
@@ -77,7 +77,7 @@ def _of_gdacs(world: World) -> list[dict[str, Any]]:
 
 
 def _of_eonet(world: World) -> list[dict[str, Any]]:
-    """What GDACS does not list; fires from a thousand acres."""
+    """Return disasters that GDACS does not list; fires from a thousand acres."""
     found = []
     for event in eonet.only_here(world):
         first, category = event["geometry"][0], event["categories"][0]["id"]
@@ -90,7 +90,7 @@ def _of_eonet(world: World) -> list[dict[str, Any]]:
 
 @expects("cyber-threats")
 def cyber_threats(world: World, params: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The newest of each feed, newest first, the undated ones last."""
+    """Return the newest of each feed, newest first, the undated ones last."""
     urls = [("URLhaus", u.at, _harmless(u.url)) for u in urlhaus.urls(world, world.now - urlhaus.KEPT_S)[:EACH]]
     found = threatfox.indicators(world, world.now - 2 * DAY)[:EACH]
     iocs = [("ThreatFox", i.at, _harmless(i.value)) for i in found]
@@ -108,7 +108,7 @@ def _at(text: str) -> float:
 
 
 def _harmless(text: str) -> str:
-    """No link any more: dots only of the host, which ends at the first slash after the scheme."""
+    """Return a defanged URL: brackets go around dots of the host only, which ends at the first slash."""
     scheme, mark, rest = text.rpartition("://") if "://" in text else ("", "", text)
     host, slash, path = rest.partition("/")
     return (scheme.replace("http", "hxxp") + mark + host.replace(".", "[.]") + slash + path).replace("@", "[@]")

@@ -1,4 +1,4 @@
-"""Perpetual contracts of the simulated world: what every venue lists, and what it lets its traders pay."""
+"""Simulate perpetual contracts: the listings of every venue, and their funding rates."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ TINY = 0.002  # coins below this price are traded by the thousand
 
 
 class Perpetual(NamedTuple):
-    """A contract on so many units of a coin. `hours` is how often Binance, Bybit and OKX settle it."""
+    """A contract on `units` of a coin. `hours` is the interval at which Binance, Bybit and OKX settle it."""
 
     coin: str
     units: int
@@ -30,7 +30,7 @@ class Perpetual(NamedTuple):
 
 
 def perpetuals(world: World) -> list[Perpetual]:
-    """A contract on every coin that moves, and one on a thousand of the cheapest."""
+    """Return a contract on every coin that moves, and one on a thousand of the cheapest."""
     listed = [coin for coin in coins() if coin.symbol not in STABLE | {"WBTC"}]
     whole = [Perpetual(coin.symbol, 1, _hours(world, coin.symbol)) for coin in listed]
     return whole + [Perpetual(coin.symbol, 1000, _hours(world, coin.symbol)) for coin in listed if coin.base < TINY]
@@ -43,7 +43,7 @@ def _hours(world: World, coin: str) -> int:
 
 
 def rate(world: World, venue: str, contract: Perpetual, hours: int) -> float:
-    """The fraction of the coming settlement; a few coins are crowded. Pin `funding.<venue>.<base>` to fix it."""
+    """Return the rate of the next settlement; a few coins are crowded. Pin `funding.<venue>.<base>` to fix it."""
     pinned = world.pinned(f"funding.{venue}.{contract.base}")
     if pinned is not None:
         return pinned
@@ -58,7 +58,7 @@ def mark(world: World, venue: str, contract: Perpetual) -> float:
 
 
 def settlement(world: World, hours: int, ahead: int = 1) -> int:
-    """The next settlement, or a later one, in epoch milliseconds."""
+    """Return the next settlement, or a later one, in epoch milliseconds."""
     return int((math.floor(world.now / (hours * HOUR)) + ahead) * hours * HOUR * 1000)
 
 
@@ -70,7 +70,7 @@ VENUES = ("binance", "bybit", "hyperliquid", "dydx")
 
 
 def expected_rows(world: World) -> Iterator[dict[str, Any]]:
-    """Every contract of the four venues as the tool shows it, the annualized rate unrounded."""
+    """Yield every contract of the four venues as the tool shows it, with the annualized rate unrounded."""
     for venue in VENUES:
         for contract in perpetuals(world):
             hours = contract.hours if venue in ("binance", "bybit") else 1
@@ -85,7 +85,7 @@ def expected_rows(world: World) -> Iterator[dict[str, Any]]:
 
 @expects("funding-rates")
 def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What `/api/funding-rates` must say at this instant when all four venues answer."""
+    """Return the rows that `/api/funding-rates` must have at this instant when all four venues answer."""
     rows = sorted(expected_rows(world), key=lambda row: abs(row["annualized"]), reverse=True)[:20]
     top = [{k: v for k, v in row.items() if k != "annualized"} for row in rows]
     for shown, row in zip(top, rows, strict=True):

@@ -1,4 +1,4 @@
-"""GDACS as it answers on the wire: an event list cut at the hundred newest, and the news feed."""
+"""Simulate GDACS on the wire: an event list cut at the hundred newest, and the news feed."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -57,7 +57,7 @@ def no_event(world: World, ask: Ask) -> Reply:
 
 @search.form("drift")
 def by_class(world: World, ask: Ask) -> Reply:
-    """As the sister path answers: each event several times, once for each class of geometry."""
+    """Answer as the sister path does: each event several times, once for each class of geometry."""
     found: list[dict[str, Any]] = []
     for disaster in _asked_for(world, ask):
         centre = _feature(world, disaster)
@@ -84,7 +84,7 @@ def no_item(world: World, ask: Ask) -> Reply:
 
 
 def name(disaster: SimDisaster) -> str:
-    """What GDACS calls it."""
+    """Return GDACS's name for a disaster."""
     word = WORDS[disaster.kind]
     if disaster.kind == "VO":
         return f"{word}  {disaster.own_name}"  # two blanks, as upstream
@@ -96,7 +96,7 @@ def current(world: World, disaster: SimDisaster) -> bool:
 
 
 def _asked_for(world: World, ask: Ask) -> list[SimDisaster]:
-    """The hundred newest of the kinds and colours, between the days. `limit` is ignored, as upstream."""
+    """Return the hundred newest of the kinds and colours, between the days. `limit` is ignored, as upstream."""
     params = ask.params
     since = datetime.fromisoformat(params["fromdate"]).replace(tzinfo=UTC).timestamp()
     until = datetime.fromisoformat(params["todate"]).replace(tzinfo=UTC).timestamp() + DAY

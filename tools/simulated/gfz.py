@@ -1,4 +1,4 @@
-"""GFZ Potsdam's K index as it answers on the wire: parallel arrays, the newest values not there yet."""
+"""Simulate GFZ Potsdam's K index on the wire: parallel arrays, in which the newest values are not published yet."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""GitHub's repository search, and the third-party trending feed, as they answer on the wire."""
+"""Simulate GitHub's repository search, and the third-party trending feed, on the wire."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ SAME = {  # of every repository here
 
 @serves("GitHub.search_repositories", "api.github.com", "/search/repositories")
 def search(world: World, ask: Ask) -> Reply:
-    """`created:>day` or `topic:llm`, sorted by stars."""
+    """Search `created:>day` or `topic:llm`, sorted by stars."""
     given = ask.headers.get("authorization")
     if given is not None and not ask.key_ok(given.removeprefix("Bearer ")):
         return bad_credentials(world, ask)
@@ -38,11 +38,11 @@ def _matching(world: World, ask: Ask) -> list[SimRepo]:
     if terms.get("topic") == "llm":
         return _own(about_llms(world))[:size]
     day = datetime.fromisoformat(terms["created"].lstrip(">")).replace(tzinfo=UTC).timestamp()
-    return _own(created_since(world, day + DAY))[:size]  # `>` is after that day
+    return _own(created_since(world, day + DAY))[:size]  # `>` means after that day
 
 
 def _own(repos: list[SimRepo]) -> list[SimRepo]:
-    """Without forks: a search that does not say `fork:true` leaves them out."""
+    """Return repositories without forks: a search without `fork:true` leaves them out."""
     return [repo for repo in repos if not repo.fork]
 
 
@@ -58,13 +58,13 @@ def nothing(world: World, ask: Ask) -> Reply:
 
 @search.form("error200")
 def incomplete(world: World, ask: Ask) -> Reply:
-    """The search took too long: a part of the answer, marked."""
+    """Return part of the answer, marked as incomplete: the search took too long."""
     return _list([_item(repo) for repo in _matching(world, ask)[:12]], incomplete=True)
 
 
 @search.form("drift")
 def bare(world: World, ask: Ask) -> Reply:
-    """Without topics and visibility, with a score, in another order."""
+    """Return repositories without topics and visibility, with a score, in another order."""
     gone = ("topics", "visibility", "node_id")
     items = [{k: v for k, v in reversed(_item(repo).items()) if k not in gone} for repo in _matching(world, ask)]
     return _list([item | {"score": 1.0} for item in items])
@@ -86,7 +86,7 @@ def forbidden(world: World, ask: Ask) -> Reply:
 
 @search.form("auth")
 def bad_credentials(world: World, ask: Ask) -> Reply:
-    """The token is refused; without one there is nothing to refuse."""
+    """Refuse the token; a request without one is answered."""
     if "authorization" not in ask.headers:
         return search.handler(world, ask)
     return Reply.json({"message": "Bad credentials", "documentation_url": DOCS, "status": "401"}, 401)
@@ -137,7 +137,7 @@ def _iso(at: float) -> str:
 
 @serves("GitHubTrending.rss", "mshibanami.github.io", "/GitHubTrendingRSS/weekly/all.xml")
 def trending(world: World, ask: Ask) -> Reply:
-    """Made once a day; it knows older repositories too."""
+    """Return the feed, which is made once a day and includes older repositories."""
     midnight = world.at(world.now - world.now % DAY)
     both = zip(created_since(midnight, midnight.now - 7 * DAY), about_llms(midnight), strict=False)
     return _feed([repo for pair in both for repo in pair][:25], midnight.now)
@@ -166,7 +166,7 @@ def _feed(repos: list[SimRepo], made_at: float) -> Reply:
 
 @expects("code-host-trending")
 def expected(world: World, params: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What `/api/code-host-trending` must list at this instant when GitHub answers."""
+    """Return the list that `/api/code-host-trending` must have at this instant when GitHub answers."""
     today = world.now - world.now % DAY
     found = _own(created_since(world, today - 6 * DAY))[:50]
     return [

@@ -1,4 +1,4 @@
-"""Gold-API as it answers on the wire: one metal, a number for the price, a time to the second."""
+"""Simulate Gold-API on the wire: one metal, a number for the price, a time to the second."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -6,16 +6,16 @@ from typing import Any
 from tools.simulated import market
 from toolserver.world.model import Ask, Reply, World, serves
 
-STEP_S = 10.0  # how often the price is set anew
+STEP_S = 10.0  # how often the price changes
 
 
 def spot(world: World) -> float:
-    """Dollars per troy ounce, as quoted."""
+    """Return dollars per troy ounce, as quoted."""
     return round(market.price(world, "XAU", set_at(world)), 2)
 
 
 def set_at(world: World) -> float:
-    """When the price that stands was set."""
+    """Return when the current price was set."""
     return world.now - world.now % STEP_S
 
 
@@ -39,7 +39,7 @@ def _body(world: World) -> dict[str, Any]:
 
 @price.form("drift")
 def as_string(world: World, ask: Ask) -> Reply:
-    """The price as a string, the time with milliseconds, members missing and more."""
+    """Return the price as a string, the time with milliseconds, and other members."""
     body = _body(world)
     at = body["updatedAt"].replace("Z", ".123Z")
     return Reply.json({"updatedAt": at, "price": f"{body['price']:.2f}", "name": "Gold", "high": None})

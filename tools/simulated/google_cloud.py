@@ -1,4 +1,4 @@
-"""Google Cloud's incident history as it answers on the wire: newest first, an open incident has no end."""
+"""Simulate Google Cloud's incident history on the wire: newest first, an open incident has no end."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -24,7 +24,7 @@ def nothing_ever(world: World, ask: Ask) -> Reply:
 
 @history.form("drift")
 def null_for_absent(world: World, ask: Ask) -> Reply:
-    """An open incident with a null end, and members in another order."""
+    """Return an open incident with a null end, and members in another order."""
     told = [_incident(world, i) for i in _past(world)]
     return Reply.json([dict(reversed(({"end": None} | i).items())) for i in told])
 
@@ -34,7 +34,7 @@ def _past(world: World) -> list[SimIncident]:
 
 
 def _changed(world: World) -> float:
-    """When the file last changed: an incident began or ended."""
+    """Return when the file last changed: an incident began or ended."""
     return max(t for i in _past(world) for t in (i.began, i.ended) if t <= world.now)
 
 

@@ -1,4 +1,4 @@
-"""Hacker News as it answers on the wire: the Firebase API and Algolia's search of the same stories."""
+"""Simulate Hacker News on the wire: the Firebase API and Algolia's search of the same stories."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ def no_ids(world: World, ask: Ask) -> Reply:
 
 @top_ids.form("error200")
 def nothing_there(world: World, ask: Ask) -> Reply:
-    """What the database says of a path that does not exist."""
+    """Return the database's answer for a path that does not exist."""
     return Reply.json(None)
 
 
@@ -53,7 +53,7 @@ def _firebase(world: World, s: SimStory) -> dict[str, Any]:
 
 @serves("HackerNewsAlgolia.front_page", ALGOLIA, "/api/v1/search")
 def search(world: World, ask: Ask) -> Reply:
-    """The front page; the order of the answer is not that of the page."""
+    """Return the front page; the order of the answer differs from that of the page."""
     found = sorted(front_page(world), key=lambda s: s.id, reverse=True)
     return _hits([_hit(world, s, on_page=True) for s in found], ask)
 
@@ -65,7 +65,7 @@ def no_hits(world: World, ask: Ask) -> Reply:
 
 @search.form("drift")
 def other_types(world: World, ask: Ask) -> Reply:
-    """Numbers as strings and the id as a number; no tags, no highlights."""
+    """Return numbers as strings and the id as a number; no tags, no highlights."""
     hits = []
     for s in (s for s in front_page(world) if s.kind == "story"):
         hit = _hit(world, s, on_page=True)
@@ -134,7 +134,7 @@ def _iso(at: float) -> str:
 
 @expects("tech-news")
 def expected(world: World, params: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What `/api/tech-news` must list at this instant when search and page answer."""
+    """Return the stories that `/api/tech-news` must list at this instant when search and page answer."""
     stories = [s for s in front_page(world) if s.kind == "story"][:30]
     return [
         {"rank": rank, "id": s.id, "title": s.title, "score": points(world, s), "comments": comments(world, s)}

@@ -1,6 +1,6 @@
-"""The headlines of the simulated world: 400 a day over all feeds, some posted twice, some without a date.
+"""Simulate the headlines: 400 a day over all feeds, some posted twice, some without a date.
 
-Each knows what it names and how its words weigh, by the template it is made of.
+The template of a headline determines the tickers it names and the score of its words.
 """
 
 import math
@@ -44,7 +44,7 @@ TEMPLATES = [  # text, score of its words
     ("What holders of {} think of plan {n}", 0.0),
     ("{} schedules call {n}", 0.0),
 ]
-DECOYS = [  # words that are no tickers here
+DECOYS = [  # words that are not tickers here
     "Missing LINK found NEAR old bridge {n}",
     "The META question about DOT com, part {n}",
     "Flip a COIN {n} times and see",
@@ -54,7 +54,7 @@ DECOYS = [  # words that are no tickers here
 
 
 class SimHeadline(NamedTuple):
-    """One item of a feed. `origin` is the number of what it tells; a copy has that of the first."""
+    """One item of a feed. `origin` is the number of its story; a copy has the number of the original."""
 
     origin: int
     feed: str
@@ -68,9 +68,9 @@ class SimHeadline(NamedTuple):
 
 
 def headlines(world: World) -> list[SimHeadline]:
-    """Everything that is in a feed now, newest first. With `headlines.quiet` pinned to 1 no ticker is named.
+    """Return everything that is in a feed now, newest first. With `headlines.quiet` pinned to 1 no ticker is named.
 
-    Injected events of the kind `headline` hold `title`, `feed`, and if wanted `symbols`, `score` and `url`.
+    Injected events of the kind `headline` hold `title`, `feed`, and optionally `symbols`, `score` and `url`.
     """
     first, last = math.floor((world.now - LISTED_S) / SLOT_S), math.floor(world.now / SLOT_S)
     found = [item for slot in range(first, last + 1) for item in _told(world, slot)]
@@ -91,7 +91,7 @@ def _told(world: World, slot: int) -> list[SimHeadline]:
 
 
 def _copy(world: World, one: SimHeadline) -> SimHeadline:
-    """The same in another feed a while later: at the same address, or under the same title."""
+    """Return a copy in another feed a while later: at the same address, or under the same title."""
     feed = world.pick("headline.second", one.origin, [f for f in FEEDS if f != one.feed])
     at = one.at + math.floor(world.between("headline.later", one.origin, 60, 1800))
     if world.u("headline.linked", one.origin) < 0.5:
@@ -101,7 +101,7 @@ def _copy(world: World, one: SimHeadline) -> SimHeadline:
 
 
 def _title(world: World, slot: int) -> tuple[str, tuple[str, ...], float]:
-    n = slot % 1_000_000  # no two items are called alike
+    n = slot % 1_000_000  # no two items have the same title
     if world.pinned("headlines.quiet") == 1 or world.u("headline.decoy", slot) < 0.3:
         return world.pick("headline.what", slot, DECOYS).format(n=n), (), 0.0
     text, score = world.pick("headline.what", slot, TEMPLATES)
@@ -128,12 +128,12 @@ def _injected(event: dict[str, object]) -> SimHeadline:
 
 
 def url(feed: str, number: int) -> str:
-    """Where an item leads."""
+    """Return the link of an item."""
     if feed in BOARDS:
         return f"https://www.reddit.com/r/{feed}/comments/{number:x}/a_post/"
     return f"https://{HOSTS[feed]}/stories/{number}"
 
 
 def list_headlines(world: World, feed: str, count: int) -> list[SimHeadline]:
-    """The newest items of one feed."""
+    """Return the newest items of one feed."""
     return [item for item in headlines(world) if item.feed == feed][:count]

@@ -1,4 +1,4 @@
-"""The model hub as it answers on the wire: fifteen models that gain likes."""
+"""Simulate the model hub on the wire: fifteen models that gain likes."""
 
 import math
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ PIPELINES = ["text-generation", "image-text-to-text", "text-to-image", None, "au
 
 
 class SimModel(NamedTuple):
-    """One model. The last one is of the early days and has no author."""
+    """One model. The last one is from the early days and has no author."""
 
     id: str
     author: str | None
@@ -29,7 +29,7 @@ class SimModel(NamedTuple):
 
 
 def models(world: World) -> list[SimModel]:
-    """All models, most likes in seven days first."""
+    """Return all models, most likes in seven days first."""
     found = [_model(world, index) for index in range(COUNT)]
     return sorted(found, key=lambda model: (-model.likes_7d, model.id))
 
@@ -52,14 +52,14 @@ def _model(world: World, index: int) -> SimModel:
 
 
 def _likes(world: World, index: int, span: float) -> int:
-    """Likes gained in a span that ends now: a steady rate of the model's own, with waves."""
+    """Return likes gained in a span that ends now: a steady rate for each model, with waves."""
     rate = 10 ** world.between("model.rate", index, 0.3, 2.5) if index else 400.0
     return int(rate * span / DAY * (1 + 0.2 * math.sin(world.now / DAY + index)))
 
 
 @serves("HuggingFace.models_liked_7d", "huggingface.co", "/api/models")
 def hub(world: World, ask: Ask) -> Reply:
-    """With `expand[]`, exactly the members asked for and the ids; without, the usual ones."""
+    """Return exactly the requested members and the ids with `expand[]`; the usual ones without."""
     asked = [value for name, value in parse_qsl(ask.query) if name == "expand[]"]
     if ask.params.get("sort") == "lastModified":
         newest = {"_id": f"{0:024x}", "id": "eon-research/just-now", "lastModified": _iso(_last_change(world))}
@@ -74,7 +74,7 @@ def hub(world: World, ask: Ask) -> Reply:
 
 
 def _last_change(world: World) -> float:
-    """When the model that was changed last was changed: of millions, one is every few seconds."""
+    """Return the time of the latest change of any model: among millions, one changes every few seconds."""
     return world.now - world.now % 5
 
 
@@ -85,7 +85,7 @@ def no_models(world: World, ask: Ask) -> Reply:
 
 @hub.form("drift")
 def not_expanded(world: World, ask: Ask) -> Reply:
-    """The hub ignores `expand[]`, as it did before it knew it."""
+    """Ignore `expand[]`, as the hub did before it supported it."""
     plain = "&".join(part for part in ask.query.split("&") if not part.startswith(("expand[]", "expand%5B%5D")))
     return hub.handler(world, Ask(ask.method, ask.host, ask.path, plain, ask.headers))
 
@@ -119,7 +119,7 @@ def _iso(at: float) -> str:
 
 @expects("model-hub-trending")
 def expected(world: World, params: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What `/api/model-hub-trending` must list at this instant."""
+    """Return the models that `/api/model-hub-trending` must list at this instant."""
     return [
         {"id": m.id, "likes": m.likes, "downloads": m.downloads, "pipeline": m.pipeline, "author": m.author}
         for m in models(world)[:15]

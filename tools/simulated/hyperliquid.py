@@ -1,4 +1,4 @@
-"""Hyperliquid's info endpoint as it answers: two lists joined by position, and forecasts by venue."""
+"""Simulate Hyperliquid's info endpoint: two lists joined by position, and forecasts by venue."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from toolserver.world.model import Ask, Reply, World, serves
 
 
 def _asks(kind: str) -> Callable[[Ask], bool]:
-    """One path answers every question; the body says which."""
+    """Match a request by its body: one path answers every question."""
     return lambda ask: kind in ask.body.decode(errors="replace")
 
 
@@ -51,14 +51,14 @@ for route in (contexts, predictions):
 
 @contexts.form("error200")
 def one_list_shorter(world: World, ask: Ask) -> Reply:
-    """What must not be joined: a coin without its context."""
+    """Return lists that must not be joined: a coin lacks its context."""
     universe, listed = _listed(world)
     return Reply.json([{"universe": universe}, listed[:-1]])
 
 
 @contexts.form("drift")
 def more_members(world: World, ask: Ask) -> Reply:
-    """Members added, `isDelisted` in every row, numbers where strings were."""
+    """Return additional members, `isDelisted` in every row, and numbers in place of strings."""
     universe, listed = _listed(world)
     rows = [{"isDelisted": False, "onlyIsolated": True} | coin for coin in universe]
     numeric = [context | {"funding": float(context["funding"]), "predicted": None} for context in listed]
@@ -94,7 +94,7 @@ def _context(world: World, contract: Perpetual) -> dict[str, Any]:
 
 
 def _forecasts(world: World, contract: Perpetual) -> list[list[Any]]:
-    """Null where a venue does not list the coin."""
+    """Return forecasts, null where a venue does not list the coin."""
     venues = (
         ("BinPerp", "binance", contract.hours),
         ("HlPerp", "hyperliquid", 1),

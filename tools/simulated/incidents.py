@@ -1,4 +1,4 @@
-"""The incidents of the simulated services: one of forty minutes a day on each, at a seeded time."""
+"""Simulate the incidents of services: one of forty minutes a day on each, at a seeded time."""
 
 import math
 from typing import NamedTuple
@@ -29,7 +29,7 @@ SERVICES = [
 
 
 class SimIncident(NamedTuple):
-    """What truly happened to a service, in epoch seconds."""
+    """The true course of an incident, in epoch seconds."""
 
     id: str
     impact: str
@@ -39,14 +39,14 @@ class SimIncident(NamedTuple):
 
 
 def incidents(world: World, service: str, since: float) -> list[SimIncident]:
-    """The incidents of a service that ended after `since` and began by now, newest first."""
+    """Return the incidents of a service that ended after `since` and began by now, newest first."""
     days = range(math.floor(since / DAY), math.floor(world.now / DAY) + 1)
     found = [_daily(world, service, day) for day in days] + _injected(world, service)
     return sorted((i for i in found if i.ended > since and i.began <= world.now), key=lambda i: i.began, reverse=True)
 
 
 def current(world: World, service: str) -> SimIncident | None:
-    """The gravest incident that is going on."""
+    """Return the most severe ongoing incident."""
     order = ["maintenance", "minor", "major", "critical"]
     return max(incidents(world, service, world.now), key=lambda i: order.index(i.impact), default=None)
 
@@ -59,7 +59,9 @@ def _daily(world: World, service: str, day: int) -> SimIncident:
 
 
 def _injected(world: World, service: str) -> list[SimIncident]:
-    """Injected by hand: `{"kind": "incident", "page": "GitHub", "impact": "major", "title": …, "duration_s": …}`."""
+    """Return injected incidents: `{"kind": "incident", "page": "GitHub", "impact": "major", "title": …, "duration_s":
+    …}`.
+    """
     return [
         SimIncident(
             f"x{e['at']:.0f}",

@@ -1,4 +1,4 @@
-"""InternetDB as it answers on the wire: a fixed table for well-known addresses, half of the rest made up."""
+"""Simulate InternetDB on the wire: a fixed table for well-known addresses, invented records for half of the rest."""
 
 from ipaddress import AddressValueError, IPv4Address
 from typing import Any
@@ -60,19 +60,19 @@ def too_many(world: World, ask: Ask) -> Reply:
 
 @host.form("drift")
 def more_members(world: World, ask: Ask) -> Reply:
-    """Members in another order, and one more."""
+    """Return members in another order, and one more."""
     known = record(world, ask.parts["ip"])
     return Reply.json({"last_seen": None} | dict(reversed(known.items()))) if known else nothing_known(world, ask)
 
 
 @host.form("error200")
 def another_address(world: World, ask: Ask) -> Reply:
-    """The record of an address nobody asked for."""
+    """Return the record of another address than requested."""
     return Reply.json(_record({"ports": [1]}, "192.0.2.1"))
 
 
 def record(world: World, ip: str) -> dict[str, Any] | None:
-    """What is known of an address; None where nothing is."""
+    """Return the record of an address; None if there is none."""
     if ip in KNOWN:
         return _record(KNOWN[ip], ip)
     if world.u("internetdb.indexed", ip) < 0.5:

@@ -1,6 +1,6 @@
-"""Kalshi's open events as they answer on the wire: dollars and counts in strings, markets nested in events.
+"""Simulate Kalshi's open events on the wire: dollars and counts in strings, markets nested in events.
 
-There are more than a page holds, most of them hardly traded; the cursor leads to the next page.
+There are more events than a page holds, most of them hardly traded; the cursor leads to the next page.
 """
 
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ def events(world: World, ask: Ask) -> Reply:
 
 @serves("Kalshi.open_events", HOSTS[1], PATH)
 def same_events(world: World, ask: Ask) -> Reply:
-    """The other host of the same service."""
+    """Answer as the other host of the same service."""
     return events.handler(world, ask)
 
 
@@ -34,7 +34,7 @@ def no_events(world: World, ask: Ask) -> Reply:
 @events.form("drift")
 @same_events.form("drift")
 def cents(world: World, ask: Ask) -> Reply:
-    """The wire of 2025: whole cents beside the strings."""
+    """Return the wire format of 2025: whole cents beside the strings."""
     page = _page(world, ask)
     for market in (m for e in page["events"] for m in e["markets"]):
         market["last_price"] = round(float(market["last_price_dollars"]) * 100)
@@ -55,7 +55,7 @@ def _page(world: World, ask: Ask) -> dict[str, Any]:
 
 
 def _quiet_event(world: World, number: int) -> dict[str, Any]:
-    """An event that nobody trades."""
+    """Return an event without trade."""
     day = world.now - world.now % DAY
     question = f"Will it rain in Freedonia on day {number + 1} from now?"
     bet = SimBet(QUIET_FROM + number, 0, "Climate", question, ("Yes", "No"), day - 30 * DAY, day + (number + 1) * DAY)
@@ -65,7 +65,7 @@ def _quiet_event(world: World, number: int) -> dict[str, Any]:
 
 
 def _events(world: World) -> list[dict[str, Any]]:
-    """Elections are one event with a market per candidate, games one with a market per team, the rest stands alone."""
+    """Return events: elections have a market per candidate, games one per team, the rest a single market."""
     grouped: dict[str, list[dict[str, Any]]] = {}
     heads: dict[str, dict[str, Any]] = {}
     for bet in bets(world):
@@ -114,7 +114,7 @@ def _markets(world: World, bet: SimBet, ticker: str, title: str) -> list[dict[st
 
 
 def yes_price(world: World, bet: SimBet, at: float | None = None) -> float:
-    """The last price here: whole cents, a little off the other venue."""
+    """Return the last price here: whole cents, a little different from the other venue."""
     at = world.now if at is None else at
     off = 0.01 * world.noise(f"kalshi.{bet.number}", at / 900)
     return min(0.99, max(0.01, round(price(world, bet, at) + off, 2)))

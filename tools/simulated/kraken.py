@@ -1,4 +1,4 @@
-"""Kraken as it answers on the wire: arrays of strings under pair names of its own, errors with status 200."""
+"""Simulate Kraken on the wire: arrays of strings under its own pair names, errors with status 200."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +11,7 @@ OWN = {"BTC": "XBT", "DOGE": "XDG"}
 LETTERED = {"BTC": "XXBT", "ETH": "XETH", "XRP": "XXRP", "LTC": "XLTC", "DOGE": "XXDG"}
 LETTERED |= {code: f"Z{code}" for code in ("USD", "EUR", "GBP", "JPY", "CAD", "AUD")}
 LONG = frozenset({"XXBT", "XETH", "XXRP", "XLTC"})  # in the names of their pairs too
-MORE = {  # in what else than USD and USDT some coins are traded
+MORE = {  # the quotes of some coins besides USD and USDT
     "BTC": ("EUR", "GBP", "USDC", "PYUSD", "AUSD"),
     "ETH": ("EUR", "GBP", "USDC", "PYUSD", "BTC"),
     "XRP": ("EUR", "RLUSD"),
@@ -27,14 +27,14 @@ SHARES = {
     "RLUSD": 0.003,
     "BTC": 0.02,
 }
-TETHER = {"BTC": 1 / 9, "ETH": 1 / 18}  # of the trade in dollars; of other coins a tenth
+TETHER = {"BTC": 1 / 9, "ETH": 1 / 18}  # of the trade in dollars; a tenth for other coins
 FIAT = {("EUR", "USD"), ("GBP", "USD"), ("USD", "JPY"), ("USD", "CAD")}
-DOLLARS = ("PYUSD", "RLUSD")  # stable coins that are no coins of this world's market; AUSD has no pair of its own
+DOLLARS = ("PYUSD", "RLUSD")  # stable coins that this world's market does not list; AUSD has no pair of its own
 ROWS = 120  # upstream up to 720
 
 
 def pair_name(asset: str, quote: str) -> str:
-    """The key under which a pair is answered: the oldest pairs with the letters, all others without."""
+    """Return the key of a pair in an answer: with the letters for the oldest pairs, without them for the rest."""
     base, other = LETTERED.get(asset, asset), LETTERED.get(quote, quote)
     if asset == "USDT" and quote == "USD":
         return "USDTZUSD"
@@ -52,7 +52,7 @@ ASKED |= {pair_name(*pair): pair for pair in PAIRS}
 
 
 def in_usd(world: World, asset: str, at: float | None = None) -> float:
-    """The price in USD of a coin, a currency or a stable coin."""
+    """Return the price in USD of a coin, a currency or a stable coin."""
     at = world.now if at is None else at
     if asset in market.BASES:
         return market.price(world, asset, at, VENUE)
@@ -90,12 +90,12 @@ def _all(world: World) -> dict[str, Any]:
 
 
 def share(asset: str, quote: str) -> float:
-    """The trade of a pair as a part of that of the asset in dollars."""
+    """Return the trade of a pair as a share of that of the asset in dollars."""
     return TETHER.get(asset, 0.1) if quote == "USDT" else SHARES.get(quote, 1.0)
 
 
 def _day(world: World, asset: str, quote: str) -> market.Day:
-    """The past 24 hours of a pair, in its quote currency."""
+    """Return the past 24 hours of a pair, in its quote currency."""
     rate = in_usd(world, quote)
     if asset not in market.BASES:
         last = in_usd(world, asset) / rate
@@ -132,7 +132,7 @@ def asset_pairs(world: World, ask: Ask) -> Reply:
 
 @asset_pairs.form("drift")
 def pairs_without_names(world: World, ask: Ask) -> Reply:
-    """Without `wsname`, as pairs that its feed does not have; base and quote are there."""
+    """Return pairs with base and quote but without `wsname`, like pairs that Kraken's feed does not have."""
     rows = {pair_name(*pair): _pair(*pair) for pair in sorted(PAIRS)}
     for row in rows.values():
         del row["wsname"]
@@ -174,7 +174,7 @@ def _text(price: float) -> str:
 @ticker.form("drift")
 @ticker_all.form("drift")
 def ticker_as_numbers(world: World, ask: Ask) -> Reply:
-    """Numbers where there were strings, another order, a member more, no opening price."""
+    """Return numbers in place of strings, another order, one more member, and no opening price."""
     asked = ask.params.get("pair")
     rows = _all(world) if asked is None else {pair_name(*ASKED[asked]): _ticker(world, *ASKED[asked])}
     changed = {
@@ -208,7 +208,7 @@ def _price(price: float) -> str:
 
 @ohlc.form("drift")
 def last_first(world: World, ask: Ask) -> Reply:
-    """The scalar `last` before the rows, one column more."""
+    """Return the scalar `last` before the rows, and one more column."""
     found = market.candles(world, "BTC", int(ask.params.get("interval", "1")) * 60, ROWS, VENUE)
     rows = [[int(c.start), c.open, c.high, c.low, c.close, c.low, c.volume, 5, "x"] for c in found]
     return Reply.json({"error": [], "result": {"last": rows[-2][0], "XXBTZUSD": rows}})

@@ -1,4 +1,4 @@
-"""What the payloads on large transfers must say, worked out from the simulated chains and nothing else."""
+"""Compute what the payloads on large transfers must contain, from the simulated chains alone."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ OWNERS = {address: exchange for exchange, known in WALLETS.items() for address i
 
 
 class SimMove(NamedTuple):
-    """A transfer of the newest blocks, and whose wallets it is between."""
+    """A transfer of the newest blocks, and the owners of both wallets."""
 
     txid: str
     number: int
@@ -22,7 +22,7 @@ class SimMove(NamedTuple):
 
 
 def moves(world: World, least_eth: float) -> list[SimMove]:
-    """The transfers of at least so much in the five newest blocks."""
+    """Return the transfers of at least an amount in the five newest blocks."""
     found = []
     for number in range(head(world), head(world) - BLOCKS, -1):
         for each in transfers(world, number):
@@ -33,7 +33,7 @@ def moves(world: World, least_eth: float) -> list[SimMove]:
 
 @expects("pro/exchange-flows")
 def flows(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """The sums in ETH, and by exchange `[inflow, outflow]`."""
+    """Return the sums in ETH, and by exchange `[inflow, outflow]`."""
     seen = moves(world, 5)
     came = {name: sum(m.value_wei for m in seen if m.payee == name and not m.payer) / ETHER for name in WALLETS}
     went = {name: sum(m.value_wei for m in seen if m.payer == name and not m.payee) / ETHER for name in WALLETS}
@@ -50,7 +50,7 @@ def flows(world: World, params: Mapping[str, str]) -> dict[str, Any]:
 
 @expects("pro/whales")
 def whales(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What a first look sees: the hundred newest bitcoin transactions, the five newest blocks."""
+    """Return what a first look finds: in the hundred newest bitcoin transactions and the five newest blocks."""
     btc = [tx for tx in bitcoin.newest(world, 100) if tx.moved_sat >= 10 * bitcoin.SAT]
     eth = moves(world, 100)
     return {
@@ -63,7 +63,7 @@ def whales(world: World, params: Mapping[str, str]) -> dict[str, Any]:
 
 @expects("pro/crypto-deep")
 def network(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What mempool.space says of Bitcoin, before anything is rounded."""
+    """Return mempool.space's figures for Bitcoin, before anything is rounded."""
     waiting = dict(zip(("count", "vsize", "total_fee_sat"), bitcoin.waiting(world), strict=True))
     return {
         "block_height": bitcoin.height(world),

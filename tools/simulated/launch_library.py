@@ -1,4 +1,4 @@
-"""Launch Library 2 as it answers on the wire: launches, astronauts, expeditions."""
+"""Simulate Launch Library 2 on the wire: launches, astronauts, expeditions."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ PRECISIONS = {"SEC": (0, "Second"), "MIN": (1, "Minute"), "HR": (2, "Hour"), "DA
 
 
 def _guarded(handler: Handler) -> Handler:
-    """Refuses a token that is not one of ours; none is needed."""
+    """Wrap a handler so that it refuses unknown tokens; a token is optional."""
 
     def answer(world: World, ask: Ask) -> Reply:
         given = ask.headers.get("authorization")
@@ -61,7 +61,7 @@ def upcoming(world: World, ask: Ask) -> Reply:
 @serves("LaunchLibrary.astronauts_in_space", HOST, "/2.3.0/astronauts/")
 @_guarded
 def astronauts(world: World, ask: Ask) -> Reply:
-    """The mannequin is listed although only humans are asked for."""
+    """Return the astronauts, including the mannequin although the query wants humans only."""
     return _page([_astronaut(world, person) for person in people(world)], ask)
 
 
@@ -79,7 +79,7 @@ for route in (upcoming, astronauts, expeditions):
 
 @upcoming.form("drift")
 def list_mode(world: World, ask: Ask) -> Reply:
-    """The list of version 2.2.0: provider, pad, location and mission are plain text, the vehicle is not there."""
+    """Return the list of version 2.2.0: provider, pad, location and mission are plain text, the vehicle is missing."""
     rows = []
     for launch in launches(world):
         row = _launch(world, launch)
@@ -199,14 +199,14 @@ def _iso(at: float) -> str:
 
 @expects("launches")
 def expected_launches(world: World, params: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What `/api/launches` must list at this instant when Launch Library answers."""
+    """Return the launches that `/api/launches` must list at this instant when Launch Library answers."""
     open_ = [x for x in launches(world)[:15] if x.code not in FLOWN and x.net > world.now]
     return [{"id": x.id, "name": x.name, "provider": x.provider, "status_code": x.code} for x in open_[:10]]
 
 
 @expects("humans-in-space")
 def expected_humans(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What `/api/humans-in-space` must say at this instant when Launch Library answers."""
+    """Return the people that `/api/humans-in-space` must list at this instant when Launch Library answers."""
     crafts = {ISS: "ISS", TIANGONG: "Tiangong"}
     listed = sorted((crafts[str(person.station)], person.name, person.agency[1]) for person in humans(world))
     people_ = [{"name": name, "craft": craft, "agency": agency} for craft, name, agency in listed]

@@ -1,7 +1,8 @@
-"""The economy of the simulated world: business days, rates that walk in small steps, figures out on their days.
+"""Simulate the economy: business days, rates that move in small steps, figures published on their days.
 
-Every provider of a quantity reads it here, so they agree; each writes it in its own way. Pin `macro.<name>` (or
-`fx.<code>`) to fix a value; names are those of `LEVELS`, `cpi`, `unemployment`, `gdp_growth` and `target`.
+Every simulated provider of a quantity reads it here, so they agree; each writes it in its own form. Pin
+`macro.<name>` (or `fx.<code>`) to fix a value; names are those of `LEVELS`, `cpi`, `unemployment`, `gdp_growth` and
+`target`.
 """
 
 import datetime as dt
@@ -26,7 +27,7 @@ PER_USD = {
     "EUR": 0.86, "GBP": 0.755, "JPY": 154.0, "CAD": 1.39, "AUD": 1.52, "CHF": 0.8, "CNY": 7.1, "INR": 88.6, "MXN": 18.4,
     "BRL": 5.3, "KRW": 1440.0, "SGD": 1.295, "HKD": 7.78, "SEK": 9.45, "NOK": 10.1, "NZD": 1.75,
 }  # fmt: skip
-SHUTDOWN = {(2025, 10)}  # a month the survey never took place in: no figure was or will be published
+SHUTDOWN = {(2025, 10)}  # a month without a survey: no figure was or will be published
 
 
 def epoch(date: dt.date, hours: float = 0) -> float:
@@ -37,13 +38,13 @@ def epoch(date: dt.date, hours: float = 0) -> float:
 
 
 def nth_weekday(year: int, month: int, weekday: int, n: int) -> dt.date:
-    """The n-th Monday (0) … Sunday (6) of a month."""
+    """Return the n-th Monday (0) … Sunday (6) of a month."""
     first = dt.date(year, month, 1)
     return first + DAY * ((weekday - first.weekday()) % 7 + 7 * (n - 1))
 
 
 def easter(year: int) -> dt.date:
-    """Easter Sunday, by the anonymous Gregorian computation."""
+    """Return Easter Sunday, by the anonymous Gregorian computation."""
     a, b, c = year % 19, *divmod(year, 100)
     d, e = divmod(b, 4)
     g = (8 * b + 13) // 25
@@ -55,7 +56,7 @@ def easter(year: int) -> dt.date:
 
 
 def _fixed(year: int, *named: tuple[int, int]) -> list[dt.date]:
-    """Holidays of a date; one on a Sunday is kept on Monday."""
+    """Return holidays with fixed dates; those on a Sunday move to Monday."""
     dates = [dt.date(year, month, day) for month, day in named]
     return [date + DAY if date.weekday() == 6 else date for date in dates]
 
@@ -75,21 +76,21 @@ def _moving(year: int) -> list[dt.date]:
 
 @lru_cache(maxsize=64)
 def market_holidays(year: int) -> frozenset[dt.date]:
-    """Days on which the New York exchanges are closed; a holiday on a Saturday is kept on Friday, but for New Year."""
+    """Return the days on which the New York exchanges are closed; a Saturday holiday but New Year moves to Friday."""
     fixed = _fixed(year, (6, 19), (7, 4), (12, 25))
     return frozenset([*_moving(year), *_fixed(year, (1, 1)), *(d - DAY if d.weekday() == 5 else d for d in fixed)])
 
 
 @lru_cache(maxsize=64)
 def bank_holidays(year: int) -> frozenset[dt.date]:
-    """U.S. federal holidays, lost on a Saturday, and Good Friday, when the bond market rests too."""
+    """Return U.S. federal holidays, lost on a Saturday, and Good Friday, when the bond market closes too."""
     fixed = _fixed(year, (1, 1), (6, 19), (7, 4), (11, 11), (12, 25))
     return frozenset([*_moving(year), nth_weekday(year, 10, 0, 2), *fixed])
 
 
 @lru_cache(maxsize=64)
 def euro_holidays(year: int) -> frozenset[dt.date]:
-    """Days without a fixing."""
+    """Return the days without a fixing."""
     good_friday = easter(year) - 2 * DAY
     named = [(1, 1), (5, 1), (12, 25), (12, 26)]
     return frozenset([good_friday, good_friday + 3 * DAY, *(dt.date(year, month, day) for month, day in named)])
@@ -112,7 +113,7 @@ def thursday(date: dt.date) -> bool:
 
 
 def following(date: dt.date, calendar: Calendar) -> dt.date:
-    """The next day of the calendar after a date."""
+    """Return the next day of the calendar after a date."""
     date += DAY
     while not calendar(date):
         date += DAY
@@ -120,7 +121,7 @@ def following(date: dt.date, calendar: Calendar) -> dt.date:
 
 
 def days_out(world: World, calendar: Calendar, release: Callable[[dt.date], float]) -> Iterator[dt.date]:
-    """The calendar's days whose value is published by now (`release` gives the instant), newest first."""
+    """Yield the calendar's days whose value is published by now (`release` returns the instant), newest first."""
     date = world.time.date()
     while True:
         if calendar(date) and release(date) <= world.now:
@@ -148,7 +149,7 @@ def afternoon(date: dt.date) -> float:
 
 
 def walk(world: World, key: str, date: dt.date, base: float) -> float:
-    """A level that wanders around `base`, at most 0.5 % from one weekday to the next."""
+    """Return a level that wanders around `base`, at most 0.5 % from one weekday to the next."""
     pinned = world.pinned(key, epoch(date, 12))
     if pinned is not None:
         return pinned
@@ -158,29 +159,31 @@ def walk(world: World, key: str, date: dt.date, base: float) -> float:
 
 @lru_cache(maxsize=1 << 15)
 def drift(seed: int, key: str, n: int) -> float:
-    """What a level is multiplied by on the n-th weekday; long series ask for the same days again and again."""
+    """Return the factor of a level on the n-th weekday; it is cached, since long series request the same days
+    repeatedly.
+    """
     noise = World(seed, 0).noise
     return math.exp(0.04 * noise(key, n / 80) + 0.006 * noise(f"{key}.b", n / 6) + 0.0007 * noise(f"{key}.c", n))
 
 
 def level(world: World, name: str, date: dt.date) -> float:
-    """A rate of `LEVELS` in percent, or a price in dollars (barrel, million Btu), as published: two decimals."""
+    """Return a rate of `LEVELS` in percent, or a price in dollars (barrel, million Btu), as published: two decimals."""
     return round(walk(world, f"macro.{name}", date, LEVELS[name]), 2)
 
 
 def target(world: World, date: dt.date) -> float:
-    """Lower end of the range the central bank aims at; it moves a quarter point, seldom."""
+    """Return the lower end of the central bank's target range; it rarely moves, by a quarter point."""
     pinned = world.pinned("macro.target", epoch(date, 12))
     return pinned if pinned is not None else 3.25 + 0.25 * int(3 * world.u("macro.target", date.toordinal() // 91))
 
 
 def funds_rate(world: World, date: dt.date) -> float:
-    """The effective rate, a little above the lower end."""
+    """Return the effective rate, a little above the lower end."""
     return round(target(world, date) + 0.08 + 0.01 * (world.u("macro.effr", date.toordinal()) < 0.15), 2)
 
 
 def per_euro(world: World, code: str, date: dt.date) -> float:
-    """The fixing: five significant digits, as the ECB publishes it."""
+    """Return the fixing with five significant digits, as the ECB publishes it."""
     dollars = 1 / walk(world, "fx.EUR", date, PER_USD["EUR"])
     if code == "USD":
         return float(f"{dollars:.5g}")
@@ -188,7 +191,7 @@ def per_euro(world: World, code: str, date: dt.date) -> float:
 
 
 def per_usd(world: World, code: str, date: dt.date) -> float:
-    """The same fixing with the dollar as base."""
+    """Return the same fixing with the dollar as base."""
     euro = 1.0 if code == "EUR" else per_euro(world, code, date)
     return euro / per_euro(world, "USD", date)
 
@@ -202,23 +205,23 @@ def _after(year: int, month: int, months: int) -> tuple[int, int]:
 
 
 def prices_release(year: int, month: int) -> float:
-    """The 13th of the next month, in the morning."""
+    """Return the 13th of the next month, in the morning."""
     return epoch(dt.date(*_after(year, month, 1), 13), 13.5)
 
 
 def jobs_release(year: int, month: int) -> float:
-    """The first Friday of the next month that is not its first day."""
+    """Return the first Friday of the next month that is not its first day."""
     friday = nth_weekday(*_after(year, month, 1), 4, 1)
     return epoch(friday if friday.day > 1 else friday + 7 * DAY, 13.5)
 
 
 def growth_release(year: int, month: int) -> float:
-    """The 29th of the month after the quarter that begins with `month`."""
+    """Return the 29th of the month after the quarter that begins with `month`."""
     return epoch(dt.date(*_after(year, month, 3), 29), 13.5)
 
 
 def periods_out(world: World, since: int, step: int, release: Callable[[int, int], float]) -> list[dt.date]:
-    """First days of the months (step 1) or quarters (step 3) that are published, from January `since`, oldest first."""
+    """Return first days of the published months (step 1) or quarters (step 3), from January `since`, oldest first."""
     found = []
     year, month = since, 1
     while release(year, month) <= world.now:
@@ -228,7 +231,7 @@ def periods_out(world: World, since: int, step: int, release: Callable[[int, int
 
 
 def cpi(world: World, date: dt.date) -> float | None:
-    """Consumer price index of a month; None where none was ever published."""
+    """Return the consumer price index of a month; None where none was ever published."""
     if (date.year, date.month) in SHUTDOWN:
         return None
     months = 12 * (date.year - 2026) + date.month - 1
@@ -238,7 +241,7 @@ def cpi(world: World, date: dt.date) -> float | None:
 
 
 def unemployment(world: World, date: dt.date) -> float | None:
-    """Percent of the labour force in a month; None where none was ever published."""
+    """Return the percentage of the labour force in a month; None where none was ever published."""
     if (date.year, date.month) in SHUTDOWN:
         return None
     pinned = world.pinned("macro.unemployment", epoch(date))
@@ -250,14 +253,14 @@ def unemployment(world: World, date: dt.date) -> float | None:
 
 
 def gdp_growth(world: World, date: dt.date) -> float:
-    """Annualised percent of the quarter that begins on a day."""
+    """Return the annualised percentage of the quarter that begins on a day."""
     pinned = world.pinned("macro.gdp_growth", epoch(date))
     return pinned if pinned is not None else round(2.2 + 2 * world.noise("macro.gdp_growth", date.toordinal() / 70), 1)
 
 
 @expects("economic-data")
 def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What `/api/economic-data` must say at this instant when every publisher answers and no key is set."""
+    """Return what `/api/economic-data` must have at this instant when every publisher answers and no key is set."""
 
     def daily(
         calendar: Calendar, release: Callable[[dt.date], float], value: Callable[[dt.date], float]

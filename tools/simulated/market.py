@@ -1,4 +1,4 @@
-"""Prices of the simulated world: one smooth function of time per asset, so venues, candles and changes agree."""
+"""Simulate prices: one smooth function of time per asset, so that venues, candles and changes agree."""
 
 import math
 from functools import lru_cache
@@ -11,7 +11,7 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 
 class SimCoin(NamedTuple):
-    """What a market page says of an asset besides its price."""
+    """An asset's data on a market page besides its price."""
 
     symbol: str
     name: str
@@ -61,7 +61,7 @@ STABLE = {"USDT", "USDC"}
 
 
 def coins(count: int = 100) -> list[SimCoin]:
-    """The largest coins by nominal market value: the named ones and invented ones."""
+    """Return the largest coins by nominal market value: named ones and invented ones."""
     made = []
     for i in range(count - len(NAMED)):
         name = _SYLLABLES[i % 16] + _SYLLABLES[(i // 16 * 5 + i * 3) % 16]
@@ -78,7 +78,7 @@ _SWING = {"XAU": 0.15, "PAXG": 0.15}  # gold moves less than coins
 
 
 def price(world: World, asset: str, at: float | None = None, venue: str | None = None) -> float:
-    """USD price of an asset at an instant, as one venue sees it. Pin `price.<asset>` to fix it."""
+    """Return the USD price of an asset at an instant at one venue. Pin `price.<asset>` to fix it."""
     at = world.now if at is None else at
     pinned = world.pinned(f"price.{asset}", at)
     base = BASES[asset]
@@ -95,7 +95,7 @@ def price(world: World, asset: str, at: float | None = None, venue: str | None =
 
 @lru_cache(maxsize=1 << 15)  # every venue's page of one instant has half-hourly prices of a hundred assets
 def _swung(seed: int, asset: str, at: float) -> float:
-    """How far an asset's price has moved from its base, as a factor."""
+    """Return the factor between an asset's price and its base."""
     world, swing = World(seed, at), _SWING.get(asset, 1.0)
     steps = ((0.004, "1", MINUTE), (0.012, "2", HOUR), (0.05, "3", DAY))
     return math.exp(sum(swing * size * world.noise(f"{asset}.{n}", at / span) for size, n, span in steps))
@@ -113,7 +113,7 @@ class SimCandle(NamedTuple):
 
 
 def candle(world: World, asset: str, start: float, span_s: float, venue: str | None = None) -> SimCandle:
-    """The candle of [start, start + span), cut at now when still open."""
+    """Return the candle of [start, start + span), cut at now when still open."""
     end = min(start + span_s, world.now)
     moments = [start + (end - start) * i / 24 for i in range(25)]
     seen = [price(world, asset, at, venue) for at in moments]
@@ -121,7 +121,7 @@ def candle(world: World, asset: str, start: float, span_s: float, venue: str | N
 
 
 def candles(world: World, asset: str, span_s: float, count: int, venue: str | None = None) -> list[SimCandle]:
-    """The newest `count` candles, oldest first; the last one is still open."""
+    """Return the newest `count` candles, oldest first; the last one is still open."""
     current = world.now - world.now % span_s
     return [candle(world, asset, current - i * span_s, span_s, venue) for i in range(count - 1, -1, -1)]
 
@@ -137,13 +137,13 @@ class Day(NamedTuple):
 
 
 def day(world: World, asset: str, venue: str | None = None) -> Day:
-    """Open, high, low, last and volume of the past 24 hours at a venue, from the same price function."""
+    """Return open, high, low, last and volume of the past 24 hours at a venue, from the same price function."""
     hours = [price(world, asset, world.now - i * HOUR / 2, venue) for i in range(48, -1, -1)]
     return Day(hours[0], max(hours), min(hours), hours[-1], volume(world, asset, world.now, DAY))
 
 
 def volume(world: World, asset: str, at: float, span_s: float) -> float:
-    """Units traded in the span before an instant: more dollars for larger assets. Spans in a row add up."""
+    """Return the units traded in the span before an instant. Larger assets trade more; consecutive spans add up."""
     began = at - span_s
     edges = [began, *(day * DAY for day in range(int(began // DAY) + 1, math.ceil(at / DAY))), at]
     trade = [1 + 0.4 * world.noise(f"{asset}.volume", edge / DAY) for edge in edges]  # linear from day to day
@@ -153,6 +153,6 @@ def volume(world: World, asset: str, at: float, span_s: float) -> float:
 
 
 def change_percent(world: World, asset: str, over_s: float) -> float:
-    """How much the price moved over a span, in percent."""
+    """Return the price change over a span, in percent."""
     before = price(world, asset, world.now - over_s)
     return (price(world, asset) - before) / before * 100

@@ -1,4 +1,6 @@
-"""mempool.space as it answers on the wire: the height as bare text, fees that need not be whole, the ten newest."""
+"""Simulate mempool.space on the wire: the height as bare text, fees that may be fractional, the ten newest
+transactions.
+"""
 
 from typing import Any
 
@@ -71,14 +73,14 @@ def height_with_a_line_end(world: World, ask: Ask) -> Reply:
 
 @recommended.form("drift")
 def whole_fees(world: World, ask: Ask) -> Reply:
-    """As text, in another order, with a member more."""
+    """Return fees as text, in another order, with one more member."""
     fees = dict(zip(FEES, bitcoin.fees(world), strict=True))
     return Reply.json({"updated": 1} | {name: str(value) for name, value in reversed(fees.items())})
 
 
 @mining.form("drift")
 def floats(world: World, ask: Ask) -> Reply:
-    """Numbers with an exponent, and nothing but the two that count."""
+    """Return numbers with an exponent, and only the two members that the source needs."""
     figures = {"currentDifficulty": str(bitcoin.difficulty(world)), "currentHashrate": bitcoin.hashrate(world)}
     return Reply.json({"hashrates": []} | figures)
 

@@ -1,4 +1,4 @@
-"""MET Norway as it answers on the wire: degrees Celsius, metres per second, steps of an hour and then of six."""
+"""Simulate MET Norway on the wire: degrees Celsius, metres per second, steps of an hour and then of six."""
 
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -38,13 +38,13 @@ def no_steps(world: World, ask: Ask) -> Reply:
 
 @compact.form("geo")
 def unknown_client(world: World, ask: Ask) -> Reply:
-    """Refused for its User-Agent."""
+    """Refuse a request for its User-Agent."""
     return Reply.text("<html><head><title>403 Forbidden</title></head><body></body></html>", 403, "text/html")
 
 
 @compact.form("status:203")
 def to_be_retired(world: World, ask: Ask) -> Reply:
-    """Still answered, but with the status of a version that will go."""
+    """Answer with the status of a version that will be retired."""
     told = compact.handler(world, ask)
     return Reply(told.body, 203, told.content_type, told.headers, told.last_modified)
 

@@ -1,4 +1,4 @@
-"""METR's time horizons as they are on the wire: mappings in mappings in YAML, keys in alphabetical order."""
+"""Simulate METR's time horizons on the wire: nested mappings in YAML, keys in alphabetical order."""
 
 from tools.simulated.benchmarks import MODELS, minutes
 from toolserver.world.model import Ask, Reply, World, serves
@@ -49,7 +49,7 @@ def _document(models: str) -> Reply:
 
 
 def key_of(name: str) -> str:
-    """As METR writes a model's name."""
+    """Return a model's name in METR's spelling."""
     return name.replace("-", "_").replace(".", "_")
 
 

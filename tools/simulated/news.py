@@ -1,4 +1,4 @@
-"""News feeds as they answer on the wire: RSS 2.0, each publisher with habits of its own."""
+"""Simulate news feeds on the wire: RSS 2.0, with differences between the publishers."""
 
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -30,7 +30,7 @@ def _feed(name: str, world: World, ask: Ask) -> Reply:
 
 
 def _drifted(name: str, world: World, ask: Ask) -> Reply:
-    """Other order, a zone without a name, a member of another namespace, an item without a title."""
+    """Return another order, a zone without a name, a member of another namespace, and an item without a title."""
     found = list_headlines(world, name, ITEMS)
     items = [
         f"<item><dc:creator>x</dc:creator><pubDate>{_rfc(item.at)[:-5]}Z</pubDate><guid>{escape(item.url)}</guid>"
@@ -79,7 +79,7 @@ for source, (name, host, path) in PLACES.items():
 
 @serves("GoogleNews.search_rss", "news.google.com", "/rss/search")
 def search(world: World, ask: Ask) -> Reply:
-    """Found in other feeds: the publisher stands after the title, the link leads there by a detour."""
+    """Return headlines of other feeds: the publisher follows the title, and the link is a redirect."""
     found = [item for item in headlines(world) if item.dated and item.symbols][:ITEMS]
     items = (
         item._replace(

@@ -1,4 +1,4 @@
-"""NIFC's incident layer as it answers on the wire: GeoJSON of an ArcGIS server, times in milliseconds."""
+"""Simulate NIFC's incident layer on the wire: GeoJSON of an ArcGIS server, times in milliseconds."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def _collection(features: list[dict[str, Any]]) -> Reply:
 
 
 def _feature(world: World, number: int, incident: SimFireIncident) -> dict[str, Any]:
-    """Every seventh has not been contained in any report yet."""
+    """Return an incident; every seventh has no containment in any report yet."""
     return {
         "type": "Feature",
         "id": number + 1,

@@ -1,4 +1,6 @@
-"""NOAA's map of watches, warnings and advisories as ArcGIS answers for it: only what has a VTEC code, unclassed."""
+"""Simulate NOAA's map of watches, warnings and advisories as ArcGIS answers it: only alerts with a VTEC code,
+unclassed.
+"""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -25,7 +27,7 @@ def arcgis_error(world: World, ask: Ask) -> Reply:
 
 @watch_warning_map.form("drift")
 def epoch_times(world: World, ask: Ask) -> Reply:
-    """Times in epoch milliseconds, as ArcGIS writes fields of the type date."""
+    """Return times in epoch milliseconds, as ArcGIS writes fields of the type date."""
     return _map(world, ask, lambda at: int(at * 1000))
 
 

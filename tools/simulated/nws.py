@@ -1,4 +1,4 @@
-"""The National Weather Service as it answers on the wire."""
+"""Simulate the National Weather Service on the wire."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ UNDERSTOOD: dict[str, Callable[[SimAlert, str], bool]] = {
     "message_type": lambda a, value: a.kind.lower() == value,
     "zone": lambda a, value: value in [code for code, _ in a.zones],
 }
-POLYGONS = {"TO", "SV", "FF"}  # hazards so small and short that they have an outline of their own
+POLYGONS = {"TO", "SV", "FF"}  # hazards so small and short that they have their own outline
 
 
 @serves("NWS.alerts_active", "api.weather.gov", "/alerts/active")
@@ -39,7 +39,7 @@ def nothing(world: World, ask: Ask) -> Reply:
 
 @active.form("drift")
 def older_form(world: World, ask: Ask) -> Reply:
-    """As in 2019: ids without `urn:oid`, fewer members, members in another order."""
+    """Return the form of 2019: ids without `urn:oid`, fewer members, members in another order."""
     return _answer(world, ask, _old_feature)
 
 
@@ -80,7 +80,7 @@ def _matches(alert: SimAlert, name: str, values: str) -> bool:
 
 
 def _minute(world: World) -> float:
-    return world.now - world.now % 60  # the list is made anew every minute
+    return world.now - world.now % 60  # the list is rewritten every minute
 
 
 def _collection(features: list[dict[str, Any]], minute: float) -> Reply:
@@ -123,7 +123,7 @@ def _feature(world: World, alert: SimAlert) -> dict[str, Any]:
 
 
 def _message(world: World, alert: SimAlert) -> dict[str, Any]:
-    """What every form of a message has, in CAP's words."""
+    """Return the members that every form of a message has, in CAP's words."""
     hazard, offset = alert.hazard, alert.office.offset_h
     return {
         "id": alert.id,
@@ -154,7 +154,7 @@ def _message(world: World, alert: SimAlert) -> dict[str, Any]:
 
 
 def _new(alert: SimAlert) -> dict[str, Any]:
-    """What messages have since 2024."""
+    """Return the members that messages have had since 2024."""
     return {
         "note": None,
         "scope": "Public",
@@ -242,7 +242,7 @@ def _spoken(at: float, offset_h: int) -> str:
     return f"{local:%B} {local.day} at {local:%I:%M%p}".replace(" 0", " ")
 
 
-# What the tools must make of it
+# The expected answers of the tools
 
 SEVERITY = {"Extreme": 4.0, "Severe": 3.0, "Moderate": 2.0, "Minor": 1.0, "Unknown": 0.5}
 URGENCY = {"Immediate": 4.0, "Expected": 3.0, "Future": 2.0, "Past": 0.5, "Unknown": 0.5}

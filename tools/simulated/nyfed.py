@@ -1,4 +1,4 @@
-"""The New York Fed's reference rates: JSON, newest first, a day's rate out the next morning."""
+"""Simulate the New York Fed's reference rates: JSON, newest first, a day's rate published the next morning."""
 
 import datetime as dt
 from itertools import islice
@@ -21,7 +21,7 @@ def no_rates(world: World, ask: Ask) -> Reply:
 
 @effr.form("drift")
 def with_another_rate(world: World, ask: Ask) -> Reply:
-    """Oldest first, members in another order, and a second kind of rate among them."""
+    """Return oldest first, members in another order, and a second kind of rate among them."""
     days = list(islice(macro.days_out(world, macro.bank_day, macro.next_morning), 45))
     rows = [dict(reversed(_rate(world, day).items())) for day in reversed(days)]
     return Reply.json({"refRates": [*rows, {"effectiveDate": str(days[0]), "type": "OBFR", "percentRate": 9.99}]})

@@ -1,4 +1,4 @@
-"""OKX spot tickers as they answer on the wire: strings everywhere, errors with status 200 and a `code`."""
+"""Simulate OKX spot tickers on the wire: strings everywhere, errors with status 200 and a `code`."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def _answer(data: list[dict[str, Any]], code: str = "0", text: str = "") -> Repl
 
 
 def _rows(world: World) -> list[dict[str, Any]]:
-    """Every coin in USDT, the larger ones also in USD, and one pair that was listed a moment ago."""
+    """Return every coin in USDT, the larger ones also in USD, and one pair that was just listed."""
     coins = [coin.symbol for coin in market.coins()]
     days = {symbol: market.day(world, symbol, VENUE) for symbol in coins}
     pairs = [(s, "USDT") for s in coins if s != "USDT"] + [(s, "USD") for s in coins[:20]]
@@ -60,7 +60,7 @@ def _text(price: float) -> str:
 
 @tickers.form("drift")
 def tickers_as_numbers(world: World, ask: Ask) -> Reply:
-    """Numbers where there were strings, also the code; other order, members more."""
+    """Return numbers in place of strings, for the code as well, in another order, with more members."""
     kept = {"instType", "instId"}
     rows = [
         {name: row[name] if name in kept or row[name] == "" else float(row[name]) for name in reversed(row)}

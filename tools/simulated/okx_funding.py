@@ -1,4 +1,4 @@
-"""OKX's funding rates and mark prices as they answer on the wire: every number a string."""
+"""Simulate OKX's funding rates and mark prices on the wire: every number is a string."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ for route in (funding_rate, mark_price):
 
 @funding_rate.form("drift")
 def numbers(world: World, ask: Ask) -> Reply:
-    """Numbers where strings were; a row without a rate."""
+    """Return numbers in place of strings, and a row without a rate."""
     rows = [row | {"fundingRate": float(row["fundingRate"]), "ts": int(row["ts"])} for row in _rows(world)]
     return _answer([*rows, rows[0] | {"instId": "NEW-USDT-SWAP", "fundingRate": ""}])
 

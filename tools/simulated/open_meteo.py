@@ -1,4 +1,4 @@
-"""Open-Meteo as it answers on the wire: local times without an offset, only the variables that were asked for."""
+"""Simulate Open-Meteo on the wire: local times without an offset, and only the requested variables."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ TIME_UNITS = {"time": "iso8601", "interval": "seconds"}
 
 
 class ForecastRefused(ValueError):
-    """The reason of an error body."""
+    """A refusal; its message is the reason of an error body."""
 
 
 def forecast(world: World, ask: Ask) -> Reply:
@@ -76,7 +76,7 @@ def _place(params: Mapping[str, str]) -> tuple[float, float]:
 
 
 def _envelope(lat: float, lon: float, here: Zone) -> dict[str, Any]:
-    """The coordinates are those of the grid cell."""
+    """Return the envelope, with the coordinates of the grid cell."""
     return {
         "latitude": round(round(lat * 16) / 16 + 0.000005, 6),
         "longitude": round(round(lon * 16) / 16 - 0.000005, 6),
@@ -97,7 +97,7 @@ def fahrenheit(celsius: float) -> float:
 
 
 def _guarded(handler: Handler, *, keyed: bool) -> Handler:
-    """Bad coordinates and keys get the refusal that all of its endpoints share."""
+    """Wrap a handler so that it refuses bad coordinates and keys, as all endpoints of Open-Meteo do."""
 
     def answer(world: World, ask: Ask) -> Reply:
         if keyed and not ask.key_ok(ask.params.get("apikey")):
@@ -144,7 +144,7 @@ for _host in (FREE_AIR, CUSTOMER_AIR):
 
 @expects("weather")
 def expected_weather(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What `/api/weather` must say at this instant when Open-Meteo answers."""
+    """Return the values that `/api/weather` must have at this instant when Open-Meteo answers."""
     lat, lon = (float(params.get("lat", DEFAULT[0])), float(params.get("lon", DEFAULT[1])))
     here = zone(lat, lon)
     first = (world.now + here.offset_s) // 3600 * 3600 - here.offset_s
@@ -171,7 +171,7 @@ def _said(seen: Sky, at: float) -> dict[str, Any]:
 
 @expects("air-quality")
 def expected_air(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What `/api/air-quality` must say at this instant when Open-Meteo answers. Coordinates have to be valid."""
+    """Return the values that `/api/air-quality` must have when Open-Meteo answers. Coordinates must be valid."""
     lat, lon = (float(params.get("lat", DEFAULT[0])), float(params.get("lon", DEFAULT[1])))
     found = air(world, lat, lon, world.now - world.now % 3600)
     return {"lat": lat, "lon": lon, "default_location": "lat" not in params} | found._asdict()

@@ -1,4 +1,4 @@
-"""Open-Meteo's geocoder as it answers on the wire: some cities of the world, and the small ones of the same names."""
+"""Simulate Open-Meteo's geocoder on the wire: some cities of the world, and small ones with the same names."""
 
 from typing import Any, NamedTuple
 
@@ -99,7 +99,7 @@ PLACES = tuple(
 
 
 def search(world: World, ask: Ask) -> Reply:
-    """By the beginning of the name, without case; the larger first. Without a place there are no `results`."""
+    """Search by the beginning of the name, without case; larger places first. Without a match `results` is missing."""
     name = ask.params.get("name", "").strip().casefold()
     if len(name) < 2:
         return Reply.json({"generationtime_ms": 0.2})

@@ -1,4 +1,4 @@
-"""OpenPhish's community feed as it answers on the wire: three hundred URLs, renewed twice a day."""
+"""Simulate OpenPhish's community feed on the wire: three hundred URLs, renewed twice a day."""
 
 from toolserver.world.model import Ask, Reply, World, serves
 
@@ -8,7 +8,7 @@ LURES = ["login-bank", "parcel-fee", "free-coins", "mail-quota"]
 
 
 def phishing_urls(world: World) -> list[str]:
-    """Newest first, only on names reserved for documentation."""
+    """Return URLs, newest first, only on names reserved for documentation."""
     last = int(world.now // EVERY_S) * 60
     return [_url(world, index) for index in range(last, last - LINES, -1)]
 

@@ -1,6 +1,6 @@
-"""Polymarket's market lists as they answer on the wire: JSON inside strings, one stamp for all rows.
+"""Simulate Polymarket's market lists on the wire: JSON inside strings, one timestamp for all rows.
 
-The bare list says that it is deprecated; its successor wraps the same rows and names the next page.
+The bare list announces that it is deprecated; its successor wraps the same rows and names the next page.
 """
 
 import json
@@ -18,7 +18,7 @@ ENDING = {
     "sunset": "Fri, 01 May 2026 00:00:00 GMT",
     "warning": '299 - "use /markets/keyset"',
 }
-RETICENT = 0.6  # of the markets that trade little say nothing of their changes
+RETICENT = 0.6  # of the markets with little trade omit their changes
 BATCH_S = 120.0  # all rows are rewritten that often
 SAME = {  # in every row
     "resolutionSource": "",
@@ -92,7 +92,7 @@ def _rows(world: World, ask: Ask) -> list[dict[str, Any]]:
 
 
 def _with_real_lists(world: World) -> list[dict[str, Any]]:
-    """Lists instead of JSON in strings, the volume as a string, a member added."""
+    """Return lists in place of JSON in strings, the volume as a string, and an additional member."""
     rows = []
     for row in (_row(world, bet) for bet in list_bets(world)[:100]):
         inner = {name: json.loads(row[name]) for name in ("outcomes", "outcomePrices", "clobTokenIds")}
@@ -101,7 +101,7 @@ def _with_real_lists(world: World) -> list[dict[str, Any]]:
 
 
 def list_bets(world: World) -> list[SimBet]:
-    """Open markets, the most traded first."""
+    """Return open markets, the most traded first."""
     return sorted(bets(world), key=lambda bet: volume(world, bet), reverse=True)
 
 
@@ -141,12 +141,12 @@ def _row(world: World, bet: SimBet) -> dict[str, Any]:
         "bestAsk": round(yes + 0.0005, 4),
     }
     changes = {"oneHourPriceChange": price_change(world, bet, HOUR), "oneDayPriceChange": price_change(world, bet, DAY)}
-    said = {name: change for name, change in changes.items() if change}  # no member when nothing moved
+    said = {name: change for name, change in changes.items() if change}  # the member is absent when nothing moved
     return SAME | row | ({} if is_reticent(world, bet) else said)
 
 
 def is_reticent(world: World, bet: SimBet) -> bool:
-    """Whether a market's row lacks its changes although it moved, as most rows do upstream."""
+    """Return True if a market's row lacks its changes although it moved, as most rows do upstream."""
     return bool(bet.number % LIVELY) and world.u("polymarket.reticent", bet.number) < RETICENT
 
 
@@ -173,7 +173,7 @@ def _iso(at: float, digits: int) -> str:
 
 @expects("predictions")
 def expected(world: World, params: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What `/api/predictions` must list at this instant when Polymarket answers."""
+    """Return the markets that `/api/predictions` must list at this instant when Polymarket answers."""
     answers = [b for b in list_bets(world)[:100] if b.outcomes == ("Yes", "No") and 0.005 < price(world, b) < 0.995]
     return [
         {

@@ -1,13 +1,14 @@
-"""The earthquakes of the simulated world: one process that every catalogue sees a little differently."""
+"""Simulate the earthquakes: one process, which every catalogue reports with small differences."""
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 from toolserver.world.model import World
 
 SLOT_S = 60.0
 PER_DAY = 60  # of magnitude 2.5 and above
-SMALL = 200  # below that: far fewer than the law says, as in every real catalogue
+SMALL = 200  # below that: far fewer than the law predicts, as in every real catalogue
 SIGNIFICANT = 6.0
 PLACES = [
     ("Hihifo, Tonga", -15.8, -173.6),
@@ -25,7 +26,7 @@ BEARINGS = ["N", "NNE", "NE", "E", "SE", "S", "SSW", "W", "WNW", "NW"]
 
 
 class SimQuake(NamedTuple):
-    """One event as it truly was; `name` is its identity."""
+    """One event with its true values; `name` is its identity."""
 
     name: str
     at: float
@@ -37,7 +38,7 @@ class SimQuake(NamedTuple):
 
 
 def quakes(world: World, since: float) -> list[SimQuake]:
-    """Events after `since` (epoch seconds) and up to now, newest first; from 2.5 up by Gutenberg-Richter, b = 1.
+    """Return events after `since` (epoch seconds) and up to now, newest first; from 2.5 up by Gutenberg-Richter, b = 1.
 
     There is always one of M4+ in the last hour and a significant one in the last day, unless the value
     `quakes.quiet` is pinned to 1, which leaves only those below M4.
@@ -54,7 +55,7 @@ def quakes(world: World, since: float) -> list[SimQuake]:
 
 
 def _regular(world: World, kind: str, since: float, every_s: float) -> list[tuple[int, float]]:
-    """One event per period, at a seeded moment in its first half."""
+    """Return one event per period, at a seeded moment in its first half."""
     first, last = math.floor(since / every_s), math.floor(world.now / every_s)
     moments = [(i, (i + 0.5 * world.u(kind, i)) * every_s) for i in range(first, last + 1)]
     return [(i, at) for i, at in moments if since < at <= world.now]
@@ -62,18 +63,21 @@ def _regular(world: World, kind: str, since: float, every_s: float) -> list[tupl
 
 def _random(world: World, index: int, at: float) -> SimQuake:
     magnitude = 2.5 - math.log10(1 - 0.99999 * world.u("quake.magnitude", index))
-    return _placed(world, f"{index}", at, min(magnitude, 5.9))
+    return _placed(world.seed, f"{index}", at, min(magnitude, 5.9))
 
 
 def _small(world: World, index: int, at: float) -> SimQuake:
-    return _placed(world, f"t{index}", at, world.between("tremor.magnitude", index, 0.8, 2.4))
+    return _placed(world.seed, f"t{index}", at, world.between("tremor.magnitude", index, 0.8, 2.4))
 
 
 def _forced(world: World, name: str, index: int, at: float, low: float, high: float) -> SimQuake:
-    return _placed(world, f"{name}{index}", at, world.between(f"quake.{name}", index, low, high))
+    return _placed(world.seed, f"{name}{index}", at, world.between(f"quake.{name}", index, low, high))
 
 
-def _placed(world: World, index: str, at: float, magnitude: float) -> SimQuake:
+@lru_cache(maxsize=1 << 14)
+def _placed(seed: int, index: str, at: float, magnitude: float) -> SimQuake:
+    """Return the earthquake of an index. It is cached, since catalogues list it again at each instant."""
+    world = World(seed, at)
     near, lat, lon = world.pick("quake.place", index, PLACES)
     distance = int(world.between("quake.distance", index, 2, 190))
     bearing = world.pick("quake.bearing", index, BEARINGS)

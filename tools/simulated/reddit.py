@@ -1,4 +1,4 @@
-"""Reddit's boards as they answer on the wire: Atom, and a page of HTML for addresses it does not like."""
+"""Simulate Reddit's boards on the wire: Atom, and a page of HTML for refused addresses."""
 
 from datetime import UTC, datetime
 from xml.sax.saxutils import escape, quoteattr
@@ -24,7 +24,7 @@ def _serve(board: str) -> None:
 
     @hot.form("drift")
     def only_updated(world: World, ask: Ask) -> Reply:
-        """No time of publication, only that of the last change."""
+        """Return posts without the time of publication, only with that of the last change."""
         entries = "".join(_entry(board, item) for item in list_headlines(world, board, 50))
         return _atom(board, world, entries.replace("<published>", "<first>").replace("</published>", "</first>"))
 

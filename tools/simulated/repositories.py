@@ -1,4 +1,4 @@
-"""The repositories of the simulated code host: new ones every few hours, and older ones about language models."""
+"""Simulate the repositories of the code host: new ones every few hours, and older ones about language models."""
 
 import math
 from typing import NamedTuple
@@ -38,7 +38,7 @@ class SimRepo(NamedTuple):
 
 
 def created_since(world: World, since: float) -> list[SimRepo]:
-    """Repositories created after `since`, most stars first."""
+    """Return repositories created after `since`, most stars first."""
     slots = range(math.floor(since / NEW_SLOT_S), math.floor(world.now / NEW_SLOT_S) + 1)
     born = [(i, (i + world.u("repo.at", i)) * NEW_SLOT_S) for i in slots]
     found = [_repo(world, i, at, _grown(world, i, at), ()) for i, at in born if since < at <= world.now]
@@ -46,13 +46,13 @@ def created_since(world: World, since: float) -> list[SimRepo]:
 
 
 def _grown(world: World, index: int, created: float) -> int:
-    """Stars: fast at first, then slower, to a ceiling that few have high."""
+    """Return stars: growth is fast at first, then slower, up to a ceiling that is high for a few."""
     ceiling = 10 ** world.between("repo.ceiling", index, 1.6, 4.1)
     return int(ceiling * (1 - math.exp(-(world.now - created) / (2.5 * DAY))))
 
 
 def about_llms(world: World) -> list[SimRepo]:
-    """Older, active repositories on language models, most stars first. Stars only ever grow."""
+    """Return older, active repositories on language models, most stars first. Stars never decrease."""
     found = []
     for index in range(LLM):
         created = (15_000 + 40 * index) * DAY  # from 2011 on

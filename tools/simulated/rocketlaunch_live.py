@@ -1,4 +1,4 @@
-"""RocketLaunch.Live as it answers on the wire: the next five launches."""
+"""Simulate RocketLaunch.Live on the wire: the next five launches."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -34,7 +34,7 @@ def none_known(world: World, ask: Ask) -> Reply:
 
 @following.form("drift")
 def lifted_off(world: World, ask: Ask) -> Reply:
-    """T-0 is known, members are missing, and the list still has one that has flown."""
+    """Return launches with a known T-0, with members missing, and with one that has already flown."""
     found = [_launch(launch) for launch in launches(world) if launch.net > world.now][:5]
     gone = ("weather_summary", "weather_temp", "media", "tags", "modified", "win_close", "missions")
     rows = [{k: v for k, v in row.items() if k not in gone} | {"t0": row["win_open"]} for row in found]

@@ -1,4 +1,4 @@
-"""The weather and the air of the simulated world, by place and instant: every forecast tells of the same sky.
+"""Simulate the weather and the air by place and instant: every forecast describes the same sky.
 
 Pinned values: `weather.temperature_c` and `air.us_aqi`, everywhere on earth.
 """
@@ -15,7 +15,7 @@ AQI_STEPS = ((0, 0), (9, 50), (35.4, 100), (55.4, 150), (125.4, 200), (225.4, 30
 
 
 class Sky(NamedTuple):
-    """What anyone there would measure. `symbol` has no `_day` or `_night`."""
+    """The measurable weather at a place. `symbol` has no `_day` or `_night`."""
 
     temperature_c: float
     apparent_c: float
@@ -50,7 +50,7 @@ class Zone(NamedTuple):
 
 
 def zone(lat: float, lon: float) -> Zone:
-    """Nautical zones, but for one that is half an hour off."""
+    """Return a nautical zone, with one exception that is half an hour off."""
     if 6 < lat < 36 and 68 < lon < 90:
         return Zone("Asia/Kolkata", 19800)
     hours = round(lon / 15)
@@ -58,7 +58,7 @@ def zone(lat: float, lon: float) -> Zone:
 
 
 def sky(world: World, lat: float, lon: float, at: float) -> Sky:
-    """The sky over a place at an instant (epoch seconds)."""
+    """Return the sky over a place at an instant (epoch seconds)."""
     cell = f"{math.floor(lat)},{math.floor(lon)}"
     solar = (at / 3600 + lon / 15) % 24
     pinned = world.pinned("weather.temperature_c", at)
@@ -87,7 +87,7 @@ def _temperature(world: World, lat: float, cell: str, solar: float, at: float) -
 
 
 def _cover(wet: float, celsius: float) -> tuple[int, str]:
-    """WMO code and symbol."""
+    """Return WMO code and symbol."""
     for below, cover in (
         (0.25, (0, "clearsky")),
         (0.4, (1, "fair")),
@@ -104,7 +104,7 @@ def _cover(wet: float, celsius: float) -> tuple[int, str]:
 
 
 def air(world: World, lat: float, lon: float, at: float) -> Air:
-    """The air over a place at an instant; it is the same within a degree. The US index is 10 to 180."""
+    """Return the air over a place at an instant; it is the same within a degree. The US index is 10 to 180."""
     cell = f"{math.floor(lat)},{math.floor(lon)}"
     dust = (world.noise(f"air.{cell}", at / 14400) + 1) / 2
     fine = round(2 + 90 * dust**3, 1)
@@ -122,7 +122,7 @@ def air(world: World, lat: float, lon: float, at: float) -> Air:
 
 
 def aqi(fine: float) -> int:
-    """The US index of a concentration of PM2.5."""
+    """Return the US index of a concentration of PM2.5."""
     for (low, index), (high, next_index) in pairwise(AQI_STEPS):
         if fine <= high:
             return round(index + (fine - low) / (high - low) * (next_index - index))

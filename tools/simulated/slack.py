@@ -1,4 +1,4 @@
-"""Slack's status page as it answers on the wire: dates of San Francisco, slashes escaped."""
+"""Simulate Slack's status page on the wire: dates in San Francisco time, escaped slashes."""
 
 import json
 from datetime import datetime, timedelta, timezone
@@ -19,7 +19,7 @@ def status(world: World, ask: Ask) -> Reply:
 
 @status.form("drift")
 def other_order(world: World, ask: Ask) -> Reply:
-    """Members in another order, one more, slashes as they are."""
+    """Return members in another order, one more, and slashes that are not escaped."""
     body = _body(world, current(world, "Slack"))
     return Reply.json({"version": "v2.1.0"} | dict(reversed(body.items())))
 

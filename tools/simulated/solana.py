@@ -1,4 +1,4 @@
-"""Solana nodes as they answer: JSON-RPC over POST, slots of about 400 ms, votes among the transactions."""
+"""Simulate Solana nodes: JSON-RPC over POST, slots of about 400 ms, votes among the transactions."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ HOSTS = {
     "solana-rpc.publicnode.com": "/",
     "api.mainnet-beta.solana.com": "/",
     "solana.drpc.org": "/",
-    "solana.example": "/{key}",  # what SOLANA_RPC_URL may name: https://solana.example/sim-key
+    "solana.example": "/{key}",  # a possible value of SOLANA_RPC_URL: https://solana.example/sim-key
 }
 SAMPLES = "getRecentPerformanceSamples"
 BLOCK_TIME = "getBlockTime"
@@ -22,12 +22,12 @@ def slot_at(at: float) -> int:
 
 
 def time_of(slot: int) -> int:
-    """When a slot was, in whole epoch seconds."""
+    """Return the time of a slot, in whole epoch seconds."""
     return int((slot - 3) * SLOT_S) + LAUNCH
 
 
 def samples(world: World, count: int) -> list[dict[str, int]]:
-    """The minutes that are over, newest first."""
+    """Return the completed minutes, newest first."""
     ends = [world.now - world.now % SAMPLE_S - i * SAMPLE_S for i in range(count)]
     return [_sample(world, end) for end in ends]
 
@@ -65,12 +65,12 @@ def answer(world: World, ask: Ask) -> Reply:
 
 
 def _asks(method: str) -> Callable[[Ask], bool]:
-    """One path answers every call; the body says which."""
+    """Match a request by its body: one path answers every call."""
     return lambda ask: f'"{method}"' in ask.body.decode(errors="replace")
 
 
 def _without_votes(world: World, ask: Ask) -> Reply:
-    """An older node: it does not count the transactions of users apart."""
+    """Answer as an older node, which does not count the transactions of users separately."""
     told = samples(world, int(ask.json["params"][0]))
     return _result(ask, [{k: v for k, v in row.items() if k != "numNonVoteTransactions"} for row in told])
 
@@ -105,7 +105,7 @@ def _error(ask: Ask, code: int, message: str, status: int = 200) -> Reply:
 
 
 def _own_node(world: World, ask: Ask) -> Reply:
-    """A node of one's own, with the key in the path."""
+    """Answer as an operator's own node, with the key in the path."""
     if not ask.key_ok(ask.parts["key"]):
         return _error(ask, 401, "Unauthorized", 401)
     return answer(world, ask)
@@ -132,7 +132,7 @@ for _host, _path in HOSTS.items():
 
 @expects("chain-network")
 def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What `/api/chain-network` must say at this instant."""
+    """Return the values that `/api/chain-network` must have at this instant."""
     told, info = samples(world, 3), epoch_info(world)
     users = [row["numNonVoteTransactions"] for row in told]
     return {

@@ -1,4 +1,4 @@
-"""Rockets and crews of the simulated world: launches on a schedule that firms up, and who is in orbit."""
+"""Simulate rockets and crews: launches on a schedule that firms up, and the people in orbit."""
 
 import math
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from toolserver.world.model import World
 
 HOUR, DAY = 3600.0, 86400.0
 REGULAR_S = 13 * HOUR  # a launch somewhere in the middle half of each: 6.5 to 19.5 hours apart
-RESERVE_S = 50 * 60.0  # small rockets, announced an hour ahead, so that one has always just flown and one is next
+RESERVE_S = 50 * 60.0  # small rockets, announced an hour ahead: one has always just flown and one is next
 ASCENT_S = 30 * 60.0
 RECENT_S, RESERVE_RECENT_S = 24 * HOUR, 70 * 60.0  # how long flown ones stay listed
 AHEAD_S = 25 * DAY
@@ -47,7 +47,9 @@ class SimLaunch(NamedTuple):
 
 
 def launches(world: World) -> list[SimLaunch]:
-    """All that is listed, by time. With `launches.quiet` pinned to 1, none from two hours ago to 13 hours ahead."""
+    """Return all listed launches, by time. With `launches.quiet` pinned to 1, none from two hours ago to 13 hours
+    ahead.
+    """
     found = [*_regular(world), *_reserve(world), *_injected(world)]
     if world.pinned("launches.quiet") == 1:
         found = [launch for launch in found if not -2 * HOUR < launch.net - world.now < 13 * HOUR]
@@ -83,7 +85,7 @@ def _planned(world: World, index: int) -> SimLaunch:
 
 
 def _known(world: World, index: int, net: float) -> tuple[str, str, float]:
-    """How exactly the time is known: to the second at the end, to the day or the month long before."""
+    """Return the precision of a time: the second shortly before the launch, the day or the month long before."""
     left = net - world.now
     if index % 6 == 5 and left > 5 * DAY:
         return "M", "TBD", _month_end(net)
@@ -95,7 +97,7 @@ def _known(world: World, index: int, net: float) -> tuple[str, str, float]:
 
 
 def _month_end(at: float) -> float:
-    """Midnight of the last day of the month."""
+    """Return midnight of the last day of the month."""
     day = datetime.fromtimestamp(at, UTC)
     following = datetime(day.year + day.month // 12, day.month % 12 + 1, 1, tzinfo=UTC)
     return following.timestamp() - DAY
@@ -120,7 +122,7 @@ def _reserve(world: World) -> list[SimLaunch]:
 
 
 def _injected(world: World) -> list[SimLaunch]:
-    """Events of the kind `launch`, listed from the start: `at` is when it flies."""
+    """Return injected events of the kind `launch`, listed from the start: `at` is when it flies."""
     made = []
     for event in (e for e in world.edits.events if e["kind"] == "launch"):
         net = float(event["at"])
@@ -159,14 +161,14 @@ FAMILY = ["Arden", "Brandt", "Ciobanu", "Dvořák", "Eriksen", "Feng", "Grigorye
 
 
 def people(world: World) -> list[SimPerson]:
-    """Seven on the ISS, three on Tiangong, each ship staying half a year, and a mannequin in a car."""
+    """Return seven people on the ISS and three on Tiangong, each crew for half a year, and a mannequin in a car."""
     found = []
     for ship, (station, name, phase, agencies) in enumerate(SHIPS):
         tour = math.floor(world.now / TOUR_S - phase)
         launched = (tour + phase) * TOUR_S
         for seat, agency in enumerate(agencies):
             key = f"{ship}.{tour}.{seat}"
-            given = GIVEN[(4 * ship + seat + tour) % len(GIVEN)]  # twelve for ten people: nobody is called alike
+            given = GIVEN[(4 * ship + seat + tour) % len(GIVEN)]  # twelve for ten people, so that all names differ
             full = f"{given} {world.pick('crew.family', key, FAMILY)}"
             identity = 1000 + tour * 100 + ship * 10 + seat
             first = launched - world.between("crew.first", key, 0, 9) * 365 * DAY

@@ -1,4 +1,4 @@
-"""Eleven status pages as they answer on the wire, and what all fifteen must be read as."""
+"""Simulate eleven status pages on the wire, and compute how all fifteen must be read."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ WORDS = {
 
 
 def page(service: str) -> Handler:
-    """The handler of one service's status.json."""
+    """Return the handler of one service's status.json."""
 
     def handler(world: World, ask: Ask) -> Reply:
         return Reply.json({"page": _page(world, service), "status": _status(world, service)})
@@ -41,7 +41,7 @@ def page(service: str) -> Handler:
 
 
 def with_more_members(service: str) -> Handler:
-    """The form of summary.json: members added, the other order, components instead of a time zone."""
+    """Return the form of summary.json: more members, another order, components in place of a time zone."""
 
     def handler(world: World, ask: Ask) -> Reply:
         identity = {k: v for k, v in _page(world, service).items() if k != "time_zone"}
@@ -58,7 +58,7 @@ for _service, (_host, _) in PAGES.items():
 
 
 def moved(service: str) -> Handler:
-    """The handler of the host where a page was: it has moved for good."""
+    """Return the handler of the former host of a page, which has moved permanently."""
 
     def handler(world: World, ask: Ask) -> Reply:
         return Reply(b"", 301, headers={"location": f"https://{PAGES[service][0]}/api/v2/status.json"})
@@ -72,7 +72,7 @@ for _service, _host in FORMER.items():
 
 def _page(world: World, service: str) -> dict[str, Any]:
     host, identity = PAGES[service]
-    if service == "OpenAI":  # incident.io: no time zone, and a date that stands still for months
+    if service == "OpenAI":  # incident.io: no time zone, and a date that does not change for months
         stood = datetime.fromtimestamp(world.now - 90 * 86400, UTC).replace(hour=19, minute=25, second=56)
         return {
             "id": identity,
@@ -95,12 +95,12 @@ def _status(world: World, service: str) -> dict[str, str]:
 
 @expects("service-status")
 def expected(world: World, params: Mapping[str, str]) -> list[dict[str, str]]:
-    """What `/api/service-status` must say at this instant when every page answers."""
+    """Return the states that `/api/service-status` must show at this instant when every page answers."""
     return [{"name": service, "status": status_of(service, current(world, service))} for service in SERVICES]
 
 
 def status_of(service: str, incident: SimIncident | None) -> str:
-    """The word for an incident, as far as the page of that service can tell how grave it is."""
+    """Return the word for an incident, as far as the page of that service distinguishes its severity."""
     if incident is None:
         return "operational"
     words = {"minor": "degraded", "major": "partial_outage", "critical": "major_outage", "maintenance": "maintenance"}

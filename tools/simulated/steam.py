@@ -1,4 +1,4 @@
-"""Steam's charts and store, and SteamSpy, as they answer on the wire: a hundred games with a day curve."""
+"""Simulate Steam's charts and store, and SteamSpy, on the wire: a hundred games with a daily curve."""
 
 import json
 import math
@@ -25,7 +25,7 @@ def name(index: int) -> str:
 
 
 def players(world: World, index: int, at: float | None = None) -> int:
-    """How many play a game at an instant: most in the evening of its own time zone."""
+    """Return the number of players of a game at an instant: most in the evening of its own time zone."""
     at = world.now if at is None else at
     at -= at % STEP_S
     base = 900_000 / (index + 1) ** 0.9
@@ -34,13 +34,13 @@ def players(world: World, index: int, at: float | None = None) -> int:
 
 
 def peak(world: World, index: int, start: float, end: float) -> int:
-    """The most between two instants, counted every half hour and at the end."""
+    """Return the maximum between two instants, counted every half hour and at the end."""
     moments = [start + i * HOUR / 2 for i in range(int((end - start) / (HOUR / 2)) + 1)]
     return max(players(world, index, at) for at in [*moments, end])
 
 
 def chart(world: World) -> list[int]:
-    """Game numbers, most players first."""
+    """Return game numbers, most players first."""
     return sorted(range(COUNT), key=lambda index: players(world, index), reverse=True)
 
 
@@ -94,7 +94,7 @@ def _item(app: int, title: str) -> dict[str, Any]:
 
 @serves("SteamSpy.top100_2weeks", "steamspy.com", "/api.php")
 def top100(world: World, ask: Ask) -> Reply:
-    """An object in the order of app ids; `ccu` is yesterday's peak."""
+    """Return an object in the order of app ids; `ccu` is yesterday's peak."""
     today = world.now - world.now % DAY
     rows = {app_id(i): _spy(app_id(i), name(i), peak(world, i, today - DAY, today)) for i in range(COUNT)}
     return Reply.json({str(app): rows[app] for app in sorted(rows)})
@@ -134,7 +134,7 @@ def _spy(app: int, title: str, ccu: int) -> dict[str, Any]:
 
 @expects("game-platform-top")
 def expected(world: World, params: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What `/api/game-platform-top` must list at this instant when Steam answers."""
+    """Return the games that `/api/game-platform-top` must list at this instant when Steam answers."""
     return [
         {
             "rank": rank,

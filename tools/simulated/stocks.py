@@ -1,4 +1,4 @@
-"""Shares, funds, indices and futures of the simulated world: they move in New York's trading hours and stand else.
+"""Simulate shares, funds, indices and futures: prices move only in New York's trading hours.
 
 Pin `price.<symbol>` to fix a price.
 """
@@ -51,7 +51,7 @@ class Session(NamedTuple):
 
 
 def new_york_hours(date: dt.date) -> int:
-    """What New York's clocks show less UTC."""
+    """Return New York's offset from UTC in hours."""
     summer = macro.nth_weekday(date.year, 3, 6, 2) <= date < macro.nth_weekday(date.year, 11, 6, 1)
     return -4 if summer else -5
 
@@ -62,7 +62,7 @@ def session(date: dt.date) -> Session:
 
 
 def sessions(world: World, count: int) -> list[Session]:
-    """The newest sessions that have begun, newest first."""
+    """Return the newest sessions that have begun, newest first."""
     begun = macro.days_out(world, macro.market_day, lambda day: session(day).opens)
     return [session(day) for day in islice(begun, count)]
 
@@ -72,12 +72,12 @@ def is_open(world: World) -> bool:
 
 
 def last_trade(world: World) -> float:
-    """The instant of the price that stands: now, or the last close."""
+    """Return the instant of the current price: now, or the last close."""
     return min(world.now, sessions(world, 1)[0].closes)
 
 
 def price(world: World, symbol: str, at: float) -> float:
-    """The price at an instant of a session."""
+    """Return the price at an instant of a session."""
     pinned = world.pinned(f"price.{symbol}", at)
     if pinned is not None:
         return pinned
@@ -92,7 +92,7 @@ def price(world: World, symbol: str, at: float) -> float:
 
 
 class Trade(NamedTuple):
-    """What a quote says of a symbol, in cents where it costs a dollar or more."""
+    """A symbol's quote, in cents for prices of a dollar or more."""
 
     last: float
     previous_close: float
@@ -112,7 +112,7 @@ def _cents(value: float) -> float:
 
 
 def future(world: World, symbol: str, at: float) -> float:
-    """A futures price: the spot price of the day, a little moved by the hour."""
+    """Return a futures price: the spot price of the day, with a small hourly movement."""
     day = dt.datetime.fromtimestamp(at, dt.UTC).date()
     base = 4100.0 if symbol == "GC=F" else macro.LEVELS[FUTURES[symbol][1]]
     spot = macro.walk(world, f"macro.{FUTURES[symbol][1]}", day, base)
@@ -121,7 +121,7 @@ def future(world: World, symbol: str, at: float) -> float:
 
 @expects("stocks")
 def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What `/api/stocks` must say at this instant when CNBC answers: prices and closes by symbol."""
+    """Return prices and closes by symbol that `/api/stocks` must have at this instant when CNBC answers."""
     names = params["symbols"].split(",") if "symbols" in params else list(SHARES)[:31]
     trades = {name: trade(world, name) for name in names if name in NAMES}
     return {

@@ -1,4 +1,4 @@
-"""The submissions of the simulated tech news site: born every four minutes, they rise, are ranked and sink."""
+"""Simulate the submissions of the tech news site: one every four minutes; they rise, are ranked and sink."""
 
 import math
 from typing import NamedTuple
@@ -12,7 +12,7 @@ HOUR = 3600.0
 RANKED_S = 36 * HOUR  # older ones are on no page
 SAME_S, QUIET_S = 8 * HOUR, 2 * HOUR
 TOP, STIRRED_S = 15, 60.0
-RISING = 5  # every so many-th submission makes it to the front page, so that some always enter
+RISING = 5  # every fifth submission reaches the front page, so that some always enter
 
 SUBJECTS = [
     "Postgres", "a RISC-V laptop", "the Linux kernel", "SQLite", "WebAssembly", "a home-made radio telescope",
@@ -49,7 +49,7 @@ class SimStory(NamedTuple):
 
 
 def story(world: World, index: int) -> SimStory:
-    """The submission of a slot."""
+    """Return the submission of a slot."""
     rising = index % RISING == 0
     asks = not rising and world.u("story.ask", index) < 0.1
     subject, template = world.pick("story.subject", index, SUBJECTS), world.pick("story.template", index, TEMPLATES)
@@ -78,7 +78,7 @@ def _injected(event: dict[str, object]) -> SimStory:
 
 
 def by_id(world: World, identity: int) -> SimStory | None:
-    """The submission of that id if it exists by now."""
+    """Return the submission of that id if it exists by now."""
     if identity >= INJECTED_ID:
         return next((s for e in world.injected("story") if (s := _injected(e)).id == identity), None)
     found = story(world, identity - FIRST_ID)
@@ -86,14 +86,14 @@ def by_id(world: World, identity: int) -> SimStory | None:
 
 
 def born_since(world: World, since: float) -> list[SimStory]:
-    """Submissions after `since` and up to now, oldest first."""
+    """Return submissions after `since` and up to now, oldest first."""
     slots = range(math.floor(since / SLOT_S), math.floor(world.now / SLOT_S) + 1)
     found = [story(world, index) for index in slots] + [_injected(e) for e in world.injected("story", since)]
     return sorted((s for s in found if since < s.born <= world.now), key=lambda s: s.born)
 
 
 def points(world: World, s: SimStory) -> int:
-    """Logistic growth from 1 to the cap."""
+    """Return points by logistic growth from 1 to the cap."""
     hours = (world.now - s.born) / HOUR
     return 1 + int(s.cap / (1 + math.exp(-(hours - s.middle) / s.spread)))
 
@@ -103,10 +103,10 @@ def comments(world: World, s: SimStory) -> int:
 
 
 def rank_stories(world: World) -> list[SimStory]:
-    """All that is on any page, best first: points against age. Jobs drift through; a dead one is noticed late.
+    """Return everything on any page, best first: points against age. Jobs pass through; a dead story stays for a while.
 
     With the value `stories.quiet` pinned to 1 the order is that of some hours ago, so nothing enters for eight hours;
-    those on top still change places with each other, as they always do.
+    those on top still exchange places with each other, as they always do.
     """
     quiet = world.pinned("stories.quiet") == 1
     then = world.at((world.now - QUIET_S) // SAME_S * SAME_S) if quiet else world
@@ -120,11 +120,11 @@ def rank_stories(world: World) -> list[SimStory]:
 
 
 def _stir(ranked: list[SimStory], now: float) -> list[SimStory]:
-    """The same stories with two neighbours on top exchanged, others every minute."""
+    """Return the same stories with two neighbours on top exchanged, others every minute."""
     first = int(now // STIRRED_S) % (TOP - 1)
     return [*ranked[:first], *reversed(ranked[first : first + 2]), *ranked[first + 2 :]]
 
 
 def front_page(world: World, count: int = 50) -> list[SimStory]:
-    """What is shown on the first page: stories and jobs, none of them dead."""
+    """Return the first page: stories and jobs, none of them dead."""
     return [s for s in rank_stories(world) if not s.dead][:count]

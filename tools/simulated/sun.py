@@ -1,4 +1,4 @@
-"""The sun and the earth's magnetic field in the simulated world: one activity that NOAA and GFZ both report.
+"""Simulate the sun and the earth's magnetic field: one activity that NOAA and GFZ both report.
 
 Pinned values: `kp.index` (0 to 9), `solar_wind.speed` (km/s), `solar_wind.density` (per cm³) and `xray.flux`
 (W/m², 0.1 to 0.8 nm: 2.5e-4 is a flare of class X2.5), each for every instant it covers.
@@ -48,7 +48,7 @@ class Flare(NamedTuple):
 
 
 class SimBulletin(NamedTuple):
-    """A message as the forecasters wrote it; `product` names the list's entry."""
+    """A message in the forecasters' words; `product` names the list's entry."""
 
     product: str
     code: str
@@ -58,7 +58,7 @@ class SimBulletin(NamedTuple):
 
 
 def kp(world: World, at: float) -> float:
-    """The planetary K index of the three hours that hold an instant: 0 to 7 in thirds."""
+    """Return the planetary K index of the three hours that hold an instant: 0 to 7 in thirds."""
     start = at // PERIOD * PERIOD
     pinned = world.pinned("kp.index", min(start + PERIOD - 1, world.now))
     if pinned is not None:
@@ -69,19 +69,19 @@ def kp(world: World, at: float) -> float:
 
 
 def wind_speed(world: World, at: float) -> float:
-    """Kilometres per second."""
+    """Return kilometres per second."""
     pinned = world.pinned("solar_wind.speed", at)
     return round(450 + 150 * world.noise("wind.speed", at / 7200), 1) if pinned is None else pinned
 
 
 def wind_density(world: World, at: float) -> float:
-    """Protons per cubic centimetre."""
+    """Return protons per cubic centimetre."""
     pinned = world.pinned("solar_wind.density", at)
     return round(6 + 5 * world.noise("wind.density", at / 3600), 2) if pinned is None else pinned
 
 
 def xray(world: World, minute: float, flares: list[Flare]) -> float:
-    """The flux of the minute that begins then, in the long band; `flares` are those of `flares_since`."""
+    """Return the flux of the minute that begins then, in the long band; `flares` are those of `flares_since`."""
     pinned = world.pinned("xray.flux", min(minute + MINUTE - 1, world.now))
     if pinned is not None:
         return pinned
@@ -96,15 +96,15 @@ def _shape(since: float) -> float:
 
 
 def flares_since(world: World, since: float) -> list[Flare]:
-    """Flares after an instant, of class B to M."""
+    """Return flares after an instant, of class B to M."""
     slots = world.slots("flare", since=since, slot_s=FLARE_SLOT, rate=FLARES_PER_DAY / 86400)
     return [Flare(at, 10 ** world.between("flare.peak", i, -6.3, -4.6)) for i, at in slots]
 
 
 def bulletins(world: World) -> list[SimBulletin]:
-    """The messages of a month, newest first.
+    """Return the messages of a month, newest first.
 
-    Every half day a proton warning is issued: of three, one is cancelled, one is extended and one runs out.
+    Every half day a proton warning is issued: of three, one is cancelled, one is extended and one expires.
     """
     since = world.now - HISTORY
     first = int(since // WARNING_EVERY)
@@ -155,5 +155,5 @@ def _others(world: World, index: int) -> Iterator[SimBulletin]:
 
 
 def written(at: float) -> str:
-    """As forecasters write a time: 2027 Jan 15 0800 UTC."""
+    """Return a time in the forecasters' form: 2027 Jan 15 0800 UTC."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y %b %d %H%M UTC")

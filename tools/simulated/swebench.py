@@ -1,4 +1,4 @@
-"""SWE-bench's leaderboards as they are on the wire: one document with more boards than anybody asked for."""
+"""Simulate SWE-bench's leaderboards on the wire: one document, with more boards than the source needs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from tools.simulated.benchmarks import MINI, Score, swe_bench
 from toolserver.world.model import Ask, Reply, World, expects, serves
 
 HOST, PATH = "raw.githubusercontent.com", "/SWE-bench/swe-bench.github.io/master/data/leaderboards.json"
-NAMELESS = "Secret Agent (2026-01-01)"  # says no model
+NAMELESS = "Secret Agent (2026-01-01)"  # states no model
 PAIR = "Relay + two models"
 
 
@@ -60,7 +60,7 @@ def _row(name: str, models: list[str], score: Score) -> dict[str, Any]:
 
 @expects("harnesses")
 def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What `/api/harnesses?view=summary` must say first when SWE-bench answers."""
+    """Return what `/api/harnesses?view=summary` must show first when SWE-bench answers."""
     best = swe_bench(world)[0]
     top = {"harness": best.harness, "model": best.model, "score": best.percent}
     return {"benchmarks": [{"id": "swe_bench_verified", "top": top}]} if params.get("view") == "summary" else {}

@@ -1,4 +1,4 @@
-"""NOAA's space weather service as it answers on the wire: lists of objects and lists of lists, newest first or last."""
+"""Simulate NOAA's space weather service on the wire: lists of objects and lists of lists, newest first or last."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from toolserver.world.model import Ask, Reply, World, expects, serves
 
 HOST = "services.swpc.noaa.gov"
 KP_PERIODS, KP_MINUTES, WIND_MINUTES = 60, 360, 180
-A_OF_KP = (0, 3, 7, 15, 27, 48, 80, 140, 240, 400)  # the linear index that belongs to whole numbers of K
+A_OF_KP = (0, 3, 7, 15, 27, 48, 80, 140, 240, 400)  # the linear index for whole numbers of K
 
 
 @serves("SWPC.planetary_k", HOST, "/products/noaa-planetary-k-index.json")
@@ -32,13 +32,13 @@ def planetary_k(world: World, ask: Ask) -> Reply:
 
 @planetary_k.form("drift")
 def planetary_k_as_lists(world: World, ask: Ask) -> Reply:
-    """The form of before 2026: a header row, everything a string, the name in lower case."""
+    """Return the form from before 2026: a header row, everything a string, the name in lower case."""
     rows = [[_time(at, " ") + ".000", f"{value:.2f}", str(A_OF_KP[int(value)]), "8"] for at, value in _periods(world)]
     return Reply.json([["time_tag", "kp", "a_running", "station_count"], *rows])
 
 
 def _periods(world: World) -> list[tuple[float, float]]:
-    """Closed periods and the one that is under way, oldest first."""
+    """Return closed periods and the current one, oldest first."""
     last = world.now // PERIOD * PERIOD
     return [(at, kp(world, at)) for at in (last - PERIOD * i for i in reversed(range(KP_PERIODS)))]
 
@@ -58,7 +58,7 @@ def planetary_k_1m(world: World, ask: Ask) -> Reply:
 
 @serves("SWPC.solar_wind_1m", HOST, "/json/rtsw/rtsw_wind_1m.json")
 def solar_wind(world: World, ask: Ask) -> Reply:
-    """Newest first, two spacecraft; the newest minute has not come in whole."""
+    """Return newest first, for two spacecraft; the newest minute is incomplete."""
     rows = []
     for minute in reversed(_minutes(world, WIND_MINUTES)):
         late = minute > world.now - 60
@@ -88,7 +88,7 @@ def _craft(name: str, minute: float, speed: float | None, density: float, *, act
 
 @solar_wind.form("drift")
 def solar_wind_as_lists(world: World, ask: Ask) -> Reply:
-    """The retired product: a header row, strings, null for what is missing, oldest first."""
+    """Return the retired product: a header row, strings, null for missing values, oldest first."""
     rows: list[list[str | None]] = [["time_tag", "density", "speed", "temperature"]]
     for minute in _minutes(world, WIND_MINUTES):
         late = minute > world.now - 60
@@ -110,7 +110,7 @@ def propagated(world: World, ask: Ask) -> Reply:
 
 @serves("SWPC.goes_xray_1d", HOST, "/json/goes/{satellite}/xrays-1-day.json")
 def goes_xray(world: World, ask: Ask) -> Reply:
-    """Two rows a minute: the short band is a fraction of the long one."""
+    """Return two rows a minute: the short band is a fraction of the long one."""
     number = {"primary": 19, "secondary": 18}.get(ask.parts["satellite"])
     if number is None:
         return Reply.text("<html><head><title>404 Not Found</title></head></html>", 404, "text/html")
@@ -153,7 +153,7 @@ def _message(told: SimBulletin) -> dict[str, str]:
 
 
 def _minutes(world: World, count: int) -> list[float]:
-    """The last so many full minutes, oldest first."""
+    """Return the last full minutes, oldest first."""
     last = world.now // 60 * 60
     return [last - 60 * i for i in reversed(range(count))]
 
@@ -164,7 +164,7 @@ def _time(at: float, between: str = "T") -> str:
 
 @expects("space-weather")
 def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What `/api/space-weather` must say at this instant when NOAA answers."""
+    """Return the values that `/api/space-weather` must have at this instant when NOAA answers."""
     flares = flares_since(world, world.now - 27 * 3600)
     flux, minute = max((xray(world, at, flares), at) for at in _minutes(world, 1440))
     wind = max(at for at in _minutes(world, 3) if at <= world.now - 60)

@@ -1,4 +1,4 @@
-"""ThreatFox as it answers on the wire: an export keyed by id, and the API behind a key with other member names."""
+"""Simulate ThreatFox on the wire: an export keyed by id, and the API for keys with other member names."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ class SimIndicator(NamedTuple):
 
 
 def indicators(world: World, since: float) -> list[SimIndicator]:
-    """One every ten minutes, newest first, only on names and addresses reserved for documentation."""
+    """Return one indicator every ten minutes, newest first, only on names and addresses reserved for documentation."""
     found = world.slots("threatfox", since=since, slot_s=SLOT_S, rate=1 / SLOT_S)
     return [_indicator(world, index, at) for index, at in found][::-1]
 
@@ -56,7 +56,7 @@ def nothing_recent(world: World, ask: Ask) -> Reply:
 
 @export.form("drift")
 def other_types(world: World, ask: Ask) -> Reply:
-    """Tags as a list, the confidence as text, members in another order."""
+    """Return tags as a list, the confidence as text, and members in another order."""
     found = indicators(world, world.now - 2 * 86400)
     told = {f"{i.id}": dict(reversed(_exported(i).items())) for i in found}
     changed = {

@@ -1,4 +1,4 @@
-"""Treasury's yield curve file of a year: CSV, newest first, tenors quoted."""
+"""Simulate Treasury's yield curve file of a year: CSV, newest first, tenors quoted."""
 
 import datetime as dt
 from itertools import takewhile
@@ -42,7 +42,7 @@ def header_only(world: World, ask: Ask) -> Reply:
 
 @rates.form("drift")
 def another_tenor(world: World, ask: Ask) -> Reply:
-    """A new tenor first, the others in reverse."""
+    """Return a new tenor first, the others in reverse."""
     return _file(world, int(ask.parts["year"]), ["9 Mo", *reversed(TENORS)])
 
 

@@ -1,6 +1,7 @@
-"""URLhaus as it answers on the wire: a commented CSV export, newest first, and the API behind a key."""
+"""Simulate URLhaus on the wire: a commented CSV export, newest first, and the API for keys."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from toolserver.world.model import Ask, Reply, World, serves
@@ -30,7 +31,7 @@ class SimUrl(NamedTuple):
 
 
 def urls(world: World, since: float) -> list[SimUrl]:
-    """One every five minutes, newest first, only on addresses and names reserved for documentation."""
+    """Return one URL every five minutes, newest first, only on addresses and names reserved for documentation."""
     found = world.slots("urlhaus", since=since, slot_s=SLOT_S, rate=1 / SLOT_S)
     return [_url(world, index, at) for index, at in found][::-1]
 
@@ -55,7 +56,7 @@ def nothing_recent(world: World, ask: Ask) -> Reply:
 
 @export.form("drift")
 def other_columns(world: World, ask: Ask) -> Reply:
-    """Columns in another order, and one more."""
+    """Return columns in another order, and one more."""
     columns = [*reversed(COLUMNS.split(",")), "sha256"]
     return _csv(world, urls(world, world.now - KEPT_S), columns)
 
@@ -80,8 +81,15 @@ def no_results(world: World, ask: Ask) -> Reply:
 
 def _csv(world: World, found: list[SimUrl], columns: list[str]) -> Reply:
     head = HEAD.format(updated=_time(world.now), columns=",".join(columns))
-    rows = [",".join(f'"{_row(url).get(name, "")}"' for name in columns) for url in found]
+    rows = [_line(url, tuple(columns)) for url in found]
     return Reply.text((head + "\n".join(rows) + "\n").replace("\n", "\r\n"), content_type="text/plain")
+
+
+@lru_cache(maxsize=1 << 13)
+def _line(url: SimUrl, columns: tuple[str, ...]) -> str:
+    """Return a line of the export. It is cached: a week has two thousand, and the next export repeats nearly all."""
+    row = _row(url)
+    return ",".join(f'"{row.get(name, "")}"' for name in columns)
 
 
 def _row(url: SimUrl) -> dict[str, str]:

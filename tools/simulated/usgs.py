@@ -1,4 +1,4 @@
-"""USGS and EMSC as they answer on the wire: two catalogues of the same earthquakes."""
+"""Simulate USGS and EMSC on the wire: two catalogues of the same earthquakes."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ def no_events(world: World, ask: Ask) -> Reply:
 
 @feed.form("drift")
 def extra_members(world: World, ask: Ask) -> Reply:
-    """The change of 2026: `tz` null, other key order, members added; numbers as they were."""
+    """Return the change of 2026: `tz` null, other key order, additional members; the numbers are unchanged."""
     minute = world.now - world.now % 60
     since = minute - PERIODS.get(ask.parts["period"], 86400)
     found = [q for q in quakes(world.at(minute), since) if q.magnitude >= FLOORS.get(ask.parts["magnitude"], 2.5)]
@@ -144,7 +144,7 @@ def _emsc(world: World, quake: SimQuake) -> dict[str, Any]:
 
 @expects("earthquake")
 def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What `/api/earthquake` must say at this instant when USGS answers."""
+    """Return the events that `/api/earthquake` must list at this instant when USGS answers."""
     minute = world.now - world.now % 60
     found = [q for q in quakes(world.at(minute), minute - 86400) if q.magnitude >= 2.5 and not _blast(world, q)]
     return {
@@ -158,7 +158,7 @@ def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
 
 @expects("climate/earthquakes")
 def expected_events(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """What `/api/climate/earthquakes` must say at this instant when USGS answers: blasts are in it."""
+    """Return the events that `/api/climate/earthquakes` must list when USGS answers, quarry blasts included."""
     magnitude, period = params.get("magnitude", "2.5"), params.get("period", "day")
     minute = world.now - world.now % 60
     found = [q for q in quakes(world.at(minute), minute - PERIODS[period]) if q.magnitude >= FLOORS[magnitude]]

@@ -1,4 +1,4 @@
-"""The restless volcanoes of the simulated world, as the Smithsonian and USGS tell them on the wire."""
+"""Simulate the restless volcanoes as the Smithsonian and USGS report them on the wire."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 from toolserver.world.model import Ask, Reply, World, expects, serves
 
 WEEK = 7 * 86400.0
-PUBLISHED_S = 11 * 3600.0  # after midnight of Thursday, the day the epoch began
+PUBLISHED_S = 11 * 3600.0  # after midnight of Thursday, the weekday of the epoch
 HEAD = """<?xml version="1.0" encoding="ISO-8859-1"?>
 <rss version="2.0"
       xmlns:georss="http://www.georss.org/georss"
@@ -72,7 +72,7 @@ def no_report(world: World, ask: Ask) -> Reply:
 
 @weekly_report.form("drift")
 def other_titles(world: World, ask: Ask) -> Reply:
-    """No category in the titles."""
+    """Return titles without a category."""
     reply = _report(world, VOLCANOES)
     text = reply.body.decode("iso-8859-1")
     for category in ("New Eruptive Activity", "Continuing Eruptive Activity"):
@@ -92,13 +92,13 @@ def none_elevated(world: World, ask: Ask) -> Reply:
 
 @elevated.form("drift")
 def numeric(world: World, ask: Ask) -> Reply:
-    """The volcano's number as a number, the time as text."""
+    """Return the volcano's number as a number, the time as text."""
     told = [_elevated(world, name, vnum) for name, vnum in RAISED]
     return Reply.json([v | {"vnum": int(v["vnum"]), "sent_unixtime": f"{v['sent_unixtime']}"} for v in told])
 
 
 def published_at(world: World) -> float:
-    """Thursday before noon, UTC."""
+    """Return the time of publication: Thursday before noon, UTC."""
     return (world.now - PUBLISHED_S) // WEEK * WEEK + PUBLISHED_S
 
 
@@ -153,7 +153,7 @@ def _elevated(world: World, name: str, vnum: str) -> dict[str, Any]:
 
 @expects("volcanoes")
 def expected(world: World, params: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What `/api/volcanoes` must say at this instant when the Smithsonian and USGS answer."""
+    """Return the volcanoes that `/api/volcanoes` must list at this instant when the Smithsonian and USGS answer."""
     levels = {vnum: _elevated(world, name, vnum) for name, vnum in RAISED}
     told = [{"name": v.name, "country": v.country, "vnum": v.vnum} for v in VOLCANOES]
     reported = {v.vnum for v in VOLCANOES}

@@ -1,4 +1,4 @@
-"""Yahoo's spark and chart: daily closes of five sessions, nulls among them, a reference close that misleads."""
+"""Simulate Yahoo's spark and chart: daily closes of five sessions, nulls among them, a misleading reference close."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def spark(world: World, ask: Ask) -> Reply:
 
 @spark.form("drift")
 def nested(world: World, ask: Ask) -> Reply:
-    """The other form, in lists."""
+    """Return the other form, in lists."""
     return Reply.json({"spark": {"result": [_nested(world, symbol) for symbol in _known(ask)], "error": None}})
 
 
@@ -57,7 +57,7 @@ def unknown_symbol(world: World, ask: Ask) -> Reply:
 
 @chart.form("empty")
 def no_trading(world: World, ask: Ask) -> Reply:
-    """A range without sessions: no times, an empty quote."""
+    """Return a range without sessions: no times, an empty quote."""
     symbol = ask.parts["symbol"].replace("%5E", "^").replace("%3D", "=")
     at, last = _closes(world, symbol)[-1]
     assert last is not None
@@ -75,7 +75,7 @@ def _known(ask: Ask) -> list[str]:
 
 
 def _closes(world: World, symbol: str) -> list[tuple[float, float | None]]:
-    """Times and closes of the newest sessions, oldest first; the last one is of the last trade."""
+    """Return times and closes of the newest sessions, oldest first; the last one is of the last trade."""
     seen = stocks.sessions(world, SESSIONS)
     moments = [*((s.opens, s.closes) for s in reversed(seen[1:])), (stocks.last_trade(world),) * 2]
     closes: list[tuple[float, float | None]] = [(at, _value(world, symbol, end)) for at, end in moments]

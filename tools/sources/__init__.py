@@ -1,1 +1,4 @@
-"""One module per provider: how to ask, how to read, what its answers are worth. Pure: no I/O, no clock."""
+"""Describe the sources, one module per provider: how to request and read its answers, and how to judge them.
+
+The modules are pure: they use no I/O and no clock.
+"""

@@ -1,4 +1,4 @@
-"""Aider's polyglot leaderboard: how many coding exercises a model solves in two tries (YAML, no key, Apache-2.0).
+"""Read Aider's polyglot leaderboard: how many coding exercises a model solves in two tries (YAML, no key, Apache-2.0).
 
 https://aider.chat/docs/leaderboards/
 """
@@ -28,7 +28,7 @@ class PolyglotRun(NamedTuple):
 
 
 def parse(body: str | None, query: None) -> tuple[PolyglotRun, ...]:
-    """Every run that has a score."""
+    """Return every run that has a score."""
     found = read_rows(rows(body or ""), lambda row: _run(row) if row.get("pass_rate_2") else None)
     if found and not any(run.solved_percent for run in found):
         raise SourceChanged("every score is 0")
@@ -56,7 +56,7 @@ POLYGLOT = Source(
     licence=LICENCE,
     hosts=RAW,
     fresh_s=12 * HOUR,
-    ageless="results are entered months apart, and the last may be the last for ever: answers carry its date",
+    ageless="results are entered months apart and may end for good; answers carry the newest date",
     keep_s=30 * DAY,
     timeout_s=20,
     conditional=True,

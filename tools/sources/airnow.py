@@ -1,4 +1,4 @@
-"""AirNow: the air quality index measured in each U.S. reporting area (one text file, no key, preliminary data).
+"""Read AirNow: the air quality index measured in each U.S. reporting area (one text file, no key, preliminary data).
 
 https://docs.airnowapi.org/docs/ReportingAreaFactSheet.pdf
 """
@@ -22,14 +22,14 @@ LICENCE = Licence(
 )
 COLUMNS, LEAST_OBSERVED = 13, 200
 OBSERVED = "O"  # the other rows are forecasts (F) and yesterday's summaries (Y)
-ZONES: dict[str, tuple[float, ...]] = {  # hours from UTC; of several, that of the place is meant
+ZONES: dict[str, tuple[float, ...]] = {  # hours from UTC; of several, the one that fits the place
     "AST": (-4, 3), "ADT": (-3,), "EST": (-5, 10), "EDT": (-4,), "CST": (-6, 8), "CDT": (-5,), "MST": (-7, 6.5, 8),
     "MDT": (-6,), "PST": (-8, 5, 8), "PDT": (-7,), "AKST": (-9,), "AKDT": (-8,), "HST": (-10,), "HDT": (-9,),
     "NST": (-3.5,), "NDT": (-2.5,), "SST": (-11,), "CHST": (10,), "GST": (4, 10), "GMT": (0,), "UTC": (0,),
     "WAT": (1,), "CAT": (2,), "EET": (2,), "EAT": (3,), "UZT": (5,), "PKT": (5,), "IST": (5.5, 2), "NPT": (5.75,),
     "BST": (6, 1), "ICT": (7,), "WIB": (7,), "HKT": (8,), "JST": (9,), "KST": (9,),
 }  # fmt: skip
-OFF = 3.0  # hours that a place's clock may be off its sun: western China's is, nobody's by more
+OFF = 3.0  # hours that a clock may differ from solar time: western China has the largest difference
 
 
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
@@ -51,7 +51,7 @@ class Area(NamedTuple):
 
 
 def parse(body: bytes | None, query: None) -> tuple[Area, ...]:
-    """Every area with an observed index."""
+    """Return every area with an observed index."""
     rows = read_rows(_text(body or b"").splitlines(), _observed)
     if len(rows) < LEAST_OBSERVED:
         raise SourceEmpty(f"{len(rows)} observations")
@@ -73,7 +73,7 @@ def _text(body: bytes) -> str:
 
 
 def _observed(line: str) -> Area | None:
-    """The area of a row of type O; None for a row of another type, and for one without an index."""
+    """Return the area of a row of type O; None for a row of another type, and for one without an index."""
     row = line.split("|")
     is_observed = len(row) >= COLUMNS and row[5].strip() == OBSERVED and row[12].strip()
     return _area(row) if is_observed else None
@@ -93,15 +93,15 @@ def _area(row: list[str]) -> Area:
 
 
 def _time(row: list[str], lon: float) -> datetime:
-    """Local time of the measurement: `MM/DD/YY`, `HH:MM` and the zone, an offset from UTC or an abbreviation."""
+    """Return the time of a measurement: `MM/DD/YY`, `HH:MM` and the zone, an offset from UTC or an abbreviation."""
     local = datetime.strptime(f"{row[1].strip()} {row[2].strip()}+0000", "%m/%d/%y %H:%M%z")
     return local - timedelta(hours=offset(row[3].strip(), lon))
 
 
 def offset(zone: str, lon: float) -> float:
-    """Hours from UTC. Of an abbreviation with several meanings, the one that fits the longitude: Beijing's CST is +8.
+    """Return the hours from UTC. An ambiguous abbreviation is resolved by longitude: Beijing's CST is +8.
 
-    Raises ValueError where none of them fits, KeyError for one that nobody knows.
+    Raises ValueError where no meaning fits, KeyError for an unknown abbreviation.
     """
     if written := _OFFSET.fullmatch(zone):
         sign, hours, minutes = written.groups(default="0")

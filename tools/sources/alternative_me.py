@@ -1,4 +1,4 @@
-"""alternative.me crypto Fear & Greed index, one value a day (JSON, no key, credit next to the value).
+"""Read alternative.me's crypto Fear & Greed index, one value a day (JSON, no key, credit next to the value).
 
 https://alternative.me/crypto/fear-and-greed-index/#api
 """
@@ -19,7 +19,7 @@ ONE_DAY = timedelta(days=1)
 
 
 def parse(body: Any, query: None) -> FearGreed:
-    """The newest of the listed days, and the one before it as `previous_value`."""
+    """Return the newest of the listed days, with the one before it as `previous_value`."""
     if (error := body["metadata"]["error"]) is not None:
         raise SourceChanged(f"metadata.error: {clean(str(error), 60)}")
     days = sorted(body["data"], key=lambda day: number(day["timestamp"]), reverse=True)
@@ -38,7 +38,7 @@ def parse(body: Any, query: None) -> FearGreed:
 
 
 def _counts_down(today: dict[str, Any]) -> bool:
-    """Whether the next value is announced: the count runs from an unknown moment, but ends a day after this value."""
+    """Return True if the next value is announced: the countdown must end within a day after this value."""
     left = today.get("time_until_update")
     return left is not None and 0 < number(left) <= ONE_DAY.total_seconds()
 

@@ -1,4 +1,4 @@
-"""Current events of AWS Health (JSON in UTF-16, no key).
+"""Read current events of AWS Health (JSON in UTF-16, no key).
 
 https://health.aws.amazon.com/health/status
 """
@@ -27,7 +27,7 @@ class AwsEvent(NamedTuple):
 
 
 def parse(body: bytes, query: None) -> tuple[AwsEvent, ...]:
-    """Every event, resolved ones too. No event is the usual answer."""
+    """Return every event, resolved ones too. An empty list is the usual answer."""
     listed = json.loads(_decoded(body))
     if not isinstance(listed, list):
         raise SourceChanged("not a list")
@@ -35,7 +35,7 @@ def parse(body: bytes, query: None) -> tuple[AwsEvent, ...]:
 
 
 def _decoded(body: bytes) -> str:
-    """UTF-16 with a byte order mark today; UTF-8, should that ever change."""
+    """Decode UTF-16 with a byte order mark, or UTF-8 in case AWS changes the encoding."""
     utf16 = body.startswith((b"\xfe\xff", b"\xff\xfe"))
     return body.decode("utf-16" if utf16 else "utf-8-sig")
 
@@ -61,11 +61,11 @@ AWS_EVENTS = Source(
     licence=LICENCE,
     hosts=STATUS,
     fresh_s=120,
-    ageless="an event may last for weeks, and where none is going on there is no time at all",
+    ageless="an event may last for weeks, and without an event there is no timestamp",
     keep_s=30 * MINUTE,
     timeout_s=10,
     newest=newest,
     least=0,
-    proof=Proof.harmless("an empty list is how AWS says that nothing is wrong; a page of its own is unknown otherwise"),
+    proof=Proof.harmless("AWS reports normal operation by an empty list; an unreadable page is shown as unknown"),
     untrusted=True,
 )

@@ -1,4 +1,4 @@
-"""Azure's status feed (RSS, no key). A feed without items is the usual answer.
+"""Read Azure's status feed (RSS, no key). A feed without items is the usual answer.
 
 https://azure.status.microsoft/en-us/status/feed/
 """
@@ -18,7 +18,7 @@ LICENCE = Licence("unclear", "Azure status", "https://azure.status.microsoft")
 
 
 class AzureItem(NamedTuple):
-    """An event that is going on."""
+    """An ongoing event."""
 
     title: str
     published_at: datetime | None
@@ -32,7 +32,7 @@ class AzureFeed(NamedTuple):
 
 
 def parse(body: bytes, query: None) -> AzureFeed:
-    """Every item of the channel, which must say whose it is and when it was built."""
+    """Return every item of the channel, which must state its owner and when it was built."""
     channel = rss_channel(body)
     if "azure" not in channel.findtext("title", "Azure").lower():
         raise SourceChanged("another feed")
@@ -60,7 +60,7 @@ AZURE_STATUS = Source(
     licence=LICENCE,
     hosts=STATUS,
     fresh_s=120,
-    ageless="nobody says that the feed is built again while nothing happens",
+    ageless="the feed may not be rebuilt while nothing happens",
     keep_s=30 * MINUTE,
     timeout_s=10,
     newest=newest,

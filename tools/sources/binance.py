@@ -1,4 +1,4 @@
-"""Binance spot market data from its public data host (JSON, no key; redistribution is barred, some countries are too).
+"""Read Binance spot data from its public data host (JSON, no key; redistribution and some countries are barred).
 
 https://developers.binance.com/docs/binance-spot-api-docs/rest-api/market-data-endpoints
 """
@@ -46,7 +46,7 @@ def request(symbol: str, keys: Keys) -> Get:
 
 
 def parse(body: Any, symbol: str) -> BinanceTicker:
-    """The symbol's statistics."""
+    """Return the symbol's statistics."""
     refuse_binance_error(body)
     if body["symbol"] != symbol:
         raise SourceChanged(f"{body['symbol']!r:.20} for {symbol}")
@@ -54,7 +54,7 @@ def parse(body: Any, symbol: str) -> BinanceTicker:
 
 
 def parse_all(body: Any, query: None) -> tuple[BinanceTicker, ...]:
-    """All symbols that were traded; a halted one has zeros, or a last price and nothing else."""
+    """Return all traded symbols. A halted one has zeros, or a last price without other figures, and is left out."""
     refuse_binance_error(body)
     return read_rows(body, lambda row: _ticker(row) if all(number(row[name]) > 0 for name in PRICES) else None)
 
@@ -78,7 +78,7 @@ def klines_request(query: KlineQuery, keys: Keys) -> Get:
 
 
 def parse_klines(body: Any, query: KlineQuery) -> tuple[Candle, ...]:
-    """Every row, oldest first; the last one is still open."""
+    """Return every row, oldest first; the last candle is still open."""
     refuse_binance_error(body)
     return read_rows(body, lambda row: candle(from_epoch_ms(row[0]), *row[1:6]))
 
@@ -121,7 +121,7 @@ TICKERS_24H = Source(
 
 
 def klines(interval: Interval) -> Source[KlineQuery, tuple[Candle, ...]]:
-    """BTCUSDT candles of one length."""
+    """Return the source of BTCUSDT candles of one length."""
     return candle_source(
         "Binance.klines",
         klines_request,

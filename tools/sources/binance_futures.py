@@ -1,4 +1,4 @@
-"""Binance USD-margined futures: funding of every perpetual contract (JSON, no key, closed to some countries).
+"""Read Binance USD-margined futures: funding of every perpetual contract (JSON, no key, closed to some countries).
 
 https://developers.binance.com/docs/derivatives/usds-margined-futures/market-data/rest-api/Mark-Price
 """
@@ -16,11 +16,11 @@ from tools.sources.hosts import EXCHANGES, HOUR, MINUTE
 from toolserver import Get, Source, SourceChanged, read_rows
 
 API = "https://fapi.binance.com/fapi/v1"
-USUAL_HOURS = 8.0  # of every contract that the list of intervals does not name
+USUAL_HOURS = 8.0  # of every contract that is missing in the list of intervals
 
 
 class Premium(NamedTuple):
-    """A perpetual contract against USDT, by its exchange symbol (BTCUSDT); how often it pays is said elsewhere."""
+    """A perpetual contract against USDT, by its exchange symbol (BTCUSDT); its interval comes from another request."""
 
     symbol: str
     rate: float
@@ -30,7 +30,7 @@ class Premium(NamedTuple):
 
 
 def parse_premiums(body: Any, query: None) -> tuple[Premium, ...]:
-    """Every perpetual contract against USDT; contracts with a delivery date have no settlement and are left out."""
+    """Return every perpetual contract against USDT. Contracts with a delivery date have no settlement."""
     return read_rows(_rows(body), _premium)
 
 
@@ -50,7 +50,7 @@ def _premium(row: dict[str, Any]) -> Premium | None:
 
 
 def parse_intervals(body: Any, query: None) -> dict[str, float]:
-    """Hours between settlements of the contracts with adjusted terms; all others settle every eight hours."""
+    """Return the hours between settlements of contracts with adjusted terms; all others settle every eight hours."""
     return dict(read_rows(_rows(body), _interval))
 
 
@@ -59,7 +59,7 @@ def _interval(row: dict[str, Any]) -> tuple[str, float]:
 
 
 def fundings(premiums: Iterable[Premium], intervals: Mapping[str, float]) -> tuple[Funding, ...]:
-    """Rates and intervals put together."""
+    """Combine rates and intervals."""
     return tuple(
         Funding(usdt_pair(p.symbol), p.rate, intervals.get(p.symbol, USUAL_HOURS), p.mark_price, p.next_at, p.at)
         for p in premiums
@@ -87,9 +87,9 @@ INTERVALS = Source(
     licence=BINANCE_LICENCE,
     hosts=EXCHANGES,
     fresh_s=6 * HOUR,
-    ageless="terms of contracts, which change weeks apart and carry no time",
+    ageless="terms of contracts, which change weeks apart and carry no timestamp",
     keep_s=6 * HOUR,
     key=lambda query: "intervals",  # one name, two requests: kept apart
-    least=1,  # there are always some: without them every rate of theirs would be off by half
+    least=1,  # the list always has some: without them, every rate of theirs would be off by half
     untrusted=True,
 )

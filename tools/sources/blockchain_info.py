@@ -1,4 +1,4 @@
-"""Blockchain.com: Bitcoin's mining power, and the newest transactions with all they pay (JSON, no key; terms unclear).
+"""Read Blockchain.com: Bitcoin's mining power and newest transactions with their outputs (JSON, no key; terms unclear).
 
 https://www.blockchain.com/explorer/api/charts_api
 """
@@ -20,14 +20,14 @@ ADDRESS = 100  # characters; the longest real one has 90
 
 
 class Stats(NamedTuple):
-    """Mining power at a time."""
+    """The mining power at a time."""
 
     power: MiningPower
     at: datetime
 
 
 class Output(NamedTuple):
-    """What a transaction pays, and to whom; some scripts have no address."""
+    """An output of a transaction: its value and its recipient; some scripts have no address."""
 
     address: str | None
     value_sat: int
@@ -45,14 +45,14 @@ class UnconfirmedTx(NamedTuple):
 
 
 def parse_stats(body: Any, query: None) -> Stats:
-    """Hashes in GH/s. Fees are in it too, but may be negative: not used."""
+    """Return the statistics. Hashes are in GH/s; fees may be negative and are not used."""
     hashrate = positive(body["hash_rate"]) / GIGAHASHES_AN_EXAHASH
     power = MiningPower(within(hashrate, 1e-6, 1e6), positive(body["difficulty"]))
     return Stats(power, from_epoch_ms(body["timestamp"]))
 
 
 def parse_unconfirmed(body: Any, query: None) -> tuple[UnconfirmedTx, ...]:
-    """The hundred newest transactions."""
+    """Return the hundred newest transactions."""
     return read_rows(body["txs"], _transaction)
 
 

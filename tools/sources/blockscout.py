@@ -1,4 +1,4 @@
-"""Blockscout explorer for Ethereum: its estimate of gas prices (JSON, no key).
+"""Read gas price estimates for Ethereum from the Blockscout explorer (JSON, no key).
 
 https://docs.blockscout.com/devs/apis/rest
 """
@@ -16,7 +16,7 @@ LICENCE = Licence("unclear", "Blockscout", "https://docs.blockscout.com/")
 
 
 class GasEstimate(NamedTuple):
-    """Price of gas in gwei, base fee included, for three degrees of patience."""
+    """The price of gas in gwei, base fee included, for three degrees of urgency."""
 
     slow_gwei: float
     average_gwei: float
@@ -25,7 +25,7 @@ class GasEstimate(NamedTuple):
 
 
 def parse(body: Any, query: None) -> GasEstimate:
-    """The three prices, each a number or an object that holds one."""
+    """Return the three prices, each given as a number or as an object that holds one."""
     prices = body["gas_prices"]
     slow, average, fast = (_gwei(prices[name]) for name in ("slow", "average", "fast"))
     return GasEstimate(slow, average, fast, from_iso(body["gas_price_updated_at"]))

@@ -1,4 +1,4 @@
-"""Blockstream's Bitcoin explorer: height, fee estimates and waiting transactions (no key; terms unclear).
+"""Read Blockstream's Bitcoin explorer: height, fee estimates and waiting transactions (no key; terms unclear).
 
 https://github.com/Blockstream/esplora/blob/master/API.md
 """
@@ -19,7 +19,7 @@ TARGETS = ("1", "3", "6", "144", "1008")  # blocks: next, half an hour, an hour,
 
 
 def parse_fees(body: Any, query: None) -> Fees:
-    """Estimates by blocks to wait; a node that has just started has none."""
+    """Return the fee estimates by blocks to wait; a node that has just started has none."""
     if not body:
         raise SourceEmpty("no estimates")
     return Fees(*(fee_rate(body[target]) for target in TARGETS))
@@ -40,8 +40,12 @@ def _source(request: Get, parse: Callable[[Any, None], R], **more: Any) -> Sourc
 HEIGHT = _source(
     Get(f"{API}/blocks/tip/height", decode="text"),
     parse_height,
-    ageless="a height carries no time, and the next block may be an hour away",
+    ageless="a height carries no timestamp, and the next block may be an hour away",
 )
-FEES = _source(Get(f"{API}/fee-estimates"), parse_fees, ageless="fees carry no time and stand still while little waits")
+FEES = _source(
+    Get(f"{API}/fee-estimates"),
+    parse_fees,
+    ageless="fees carry no timestamp and do not change while few transactions wait",
+)
 BACKLOG = _source(Get(f"{API}/mempool"), parse_backlog, moves=lambda backlog: backlog)
 RECENT = _source(Get(f"{API}/mempool/recent"), parse_recent, moves=lambda recent: recent)

@@ -1,4 +1,4 @@
-"""U.S. Bureau of Labor Statistics: consumer prices and unemployment (JSON, public domain).
+"""Read consumer prices and unemployment from the U.S. Bureau of Labor Statistics (JSON, public domain).
 
 `BLS_API_KEY` is optional: it moves the request to version 2, which allows more of them. Without it 25 a day are
 allowed, so one request serves both series. https://www.bls.gov/developers/
@@ -30,7 +30,7 @@ LICENCE = Licence("yes", "U.S. Bureau of Labor Statistics", "https://www.bls.gov
 
 
 class Years(NamedTuple):
-    """The first and the last year to ask for."""
+    """The first and the last year to request."""
 
     first: int
     last: int
@@ -56,7 +56,7 @@ def request(query: Years, keys: Keys) -> Post:
 
 
 def parse(body: Any, query: Years) -> Labour:
-    """Both series, each with at least one month."""
+    """Return both series, each with at least one month."""
     if body["status"] != "REQUEST_SUCCEEDED":
         raise _refusal(body)
     found = {row["seriesID"]: _months(row) for row in body["Results"]["series"]}
@@ -66,7 +66,7 @@ def parse(body: Any, query: Years) -> Labour:
 
 
 def _refusal(body: dict[str, Any]) -> Exception:
-    """What a status other than success means. The messages quote the key, so they are not passed on."""
+    """Return the error for an unsuccessful status. The messages quote the key, so they are not passed on."""
     text = " ".join(map(str, body.get("message") or [])).lower()
     if "threshold" in text:
         return SourceLimited("daily threshold reached")
@@ -76,7 +76,7 @@ def _refusal(body: dict[str, Any]) -> Exception:
 
 
 def _months(row: dict[str, Any]) -> Series:
-    """M13 is the average of the year; `-` is a month that was never published."""
+    """Return the months of a series, without M13 (the average of the year) and `-` (a month never published)."""
     low, high = PLAUSIBLE.get(row["seriesID"], (-1e9, 1e9))
 
     def month(item: dict[str, Any]) -> tuple[date, float | None] | None:
@@ -99,7 +99,7 @@ TIMESERIES = Source(
     timeout_s=15,
     newest=lambda found: newest_at(found.cpi, found.unemployment_percent),
     newest_max_s=75 * DAY,
-    key=lambda query: "cpi, unemployment",  # the years only bound what is asked
+    key=lambda query: "cpi, unemployment",  # the years only limit the size of the answer
     gauge=Gauge(lambda found: {"cpi": found.cpi[-1].value}, 0.4),
     probe=lambda now: Years(now.year - 3, now.year),
 )

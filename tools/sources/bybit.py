@@ -1,4 +1,4 @@
-"""Bybit linear contracts: funding of every perpetual against USDT (JSON, no key, closed to some countries).
+"""Read Bybit linear contracts: funding of every perpetual against USDT (JSON, no key, closed to some countries).
 
 https://bybit-exchange.github.io/docs/v5/market/tickers
 """
@@ -20,7 +20,7 @@ TOO_MANY, REFUSALS = {10006, 10018}, {10009, 10010, 10024}  # visits; banned or 
 
 
 def parse(body: Any, query: None) -> tuple[Funding, ...]:
-    """Every perpetual against USDT. Left out: what pays no funding, and what does not say how often it pays."""
+    """Return every perpetual against USDT that pays funding and states its interval."""
     if code := int(number(body["retCode"])):
         raise _failure(code)
     at = from_epoch_ms(body["time"])

@@ -1,4 +1,4 @@
-"""Cboe: delayed quotes by symbol, and the history of the VIX (JSON and CSV, no key, redistribution barred).
+"""Read Cboe: delayed quotes by symbol, and the history of the VIX (JSON and CSV, no key, redistribution barred).
 
 https://www.cboe.com/delayed_quotes/
 """
@@ -28,7 +28,7 @@ def quote_request(query: str, keys: Keys) -> Get:
 
 
 def parse_quote(body: bytes, query: str) -> StockQuote | None:
-    """The quote; None for a symbol Cboe does not have, which it calls forbidden."""
+    """Return the quote; None for a symbol that Cboe does not have, for which it answers "forbidden"."""
     if b"<Code>AccessDenied</Code>" in body:
         return None
     data = json.loads(body)["data"]
@@ -37,19 +37,19 @@ def parse_quote(body: bytes, query: str) -> StockQuote | None:
     return StockQuote(
         symbol=query,
         price=positive(price) * scale,
-        previous_close=positive(price - change) * scale,  # after the close, their previous close is today's
+        previous_close=positive(price - change) * scale,  # after the close, Cboe's previous close is today's
         as_of=optional(_instant, data.get("last_trade_time")),
         delayed=True,
     )
 
 
 def _instant(text: Any) -> datetime:
-    """Their clock is New York's."""
+    """Return the instant of a time that is given on New York's clock."""
     return from_new_york(datetime.fromisoformat(text).replace(tzinfo=None))
 
 
 def parse_history(body: str, query: None) -> Series:
-    """The newest daily closes. A last line without its end may be cut, even inside a number."""
+    """Return the newest daily closes. A last line without its end may be cut, even inside a number."""
     if not body.endswith("\n"):
         raise SourceChanged("the last line is cut")
     lines = body.splitlines()
@@ -64,7 +64,7 @@ DELAYED_QUOTE = Source(
     licence=LICENCE,
     hosts=CBOE,
     fresh_s=60,
-    ageless="a symbol that is not traded keeps its last trade, whose time the quote carries",
+    ageless="an untraded symbol keeps its last trade, whose time the quote carries",
     timeout_s=6,
     newest=lambda quote: quote.as_of if quote else None,
     also=frozenset({403}),

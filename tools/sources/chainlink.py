@@ -1,4 +1,4 @@
-"""Chainlink price feeds, read from the Ethereum chain (no key; on-chain data is public).
+"""Read Chainlink price feeds from the Ethereum chain (no key; on-chain data is public).
 
 https://docs.chain.link/data-feeds/price-feeds/addresses
 """
@@ -37,13 +37,13 @@ def request(pair: Pair, keys: Keys) -> list[Post]:
 
 
 def parse(body: Any, pair: Pair) -> Round:
-    """The five words of latestRoundData; the second is the price in 10⁻⁸ USD, the fourth the time."""
+    """Parse the five words of latestRoundData; the second is the price in 10⁻⁸ USD, the fourth the time."""
     words = _words(result(body))
     return Round(pair, traded_price(words[1] / 10**8), from_epoch(positive(words[3])))
 
 
 def _words(text: str) -> list[int]:
-    """The 256-bit words, signed. Raises SourceChanged for fewer than five."""
+    """Return the 256-bit words, signed. Raises SourceChanged for fewer than five."""
     raw = bytes.fromhex(text.removeprefix("0x"))
     if len(raw) < 160:
         raise SourceChanged(f"{len(raw)} bytes")
@@ -51,7 +51,7 @@ def _words(text: str) -> list[int]:
 
 
 def feed(newest_max_s: float) -> Source[Pair, Round]:
-    """The feeds that are written at least so often: one public name."""
+    """Return the source of the feeds that are updated at least this often; all sources share a public name."""
     return Source(
         "Chainlink.price_feed",
         request,

@@ -1,7 +1,7 @@
-"""CISA's catalogue of vulnerabilities known to be exploited (JSON, no key, CC0), and its copy on a code host.
+"""Read CISA's catalogue of vulnerabilities known to be exploited (JSON, no key, CC0), and its copy on a code host.
 
 CISA refuses data centres. The copy can be of any age, so it is a source of its own, and both are judged by the
-newest entry and by the date of the release, whichever is older.
+newest entry or by the date of the release, whichever is older.
 
 https://www.cisa.gov/known-exploited-vulnerabilities-catalog
 """
@@ -24,7 +24,7 @@ LICENCE = Licence(
 
 
 class ExploitedVulnerability(NamedTuple):
-    """`ransomware` is None in releases that do not say."""
+    """An exploited vulnerability. `ransomware` is None in releases without that field."""
 
     cve: str
     name: str
@@ -36,17 +36,17 @@ class ExploitedVulnerability(NamedTuple):
 
 
 class Catalogue(NamedTuple):
-    """The entries, the last added first, as released at a time that some copies do not say."""
+    """The entries, the last added first, and the time of the release, which some copies lack."""
 
     entries: tuple[ExploitedVulnerability, ...]
     released_at: datetime | None
 
 
 def parse(body: Any, query: None) -> Catalogue:
-    """Every entry: releases differ in their order."""
+    """Return every entry, sorted here: releases differ in their order."""
     listed = body["vulnerabilities"]
     if not isinstance(listed, list):
-        raise SourceChanged("vulnerabilities is no list")
+        raise SourceChanged("vulnerabilities is not a list")
     entries = sorted(read_rows(listed, _vulnerability), key=lambda v: v.added, reverse=True)
     return Catalogue(tuple(entries), optional(from_iso, body.get("dateReleased")))
 
@@ -72,7 +72,7 @@ def newest(catalogue: Catalogue) -> datetime | None:
 
 
 def dated(catalogue: Catalogue) -> datetime | None:
-    """The date of the newest entry or that of the release, whichever is older."""
+    """Return the date of the newest entry or of the release, whichever is older."""
     return min((at for at in (newest(catalogue), catalogue.released_at) if at), default=None)
 
 

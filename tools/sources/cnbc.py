@@ -1,4 +1,4 @@
-"""CNBC quotes: shares, funds and indices, all in one request (JSON, no key, redistribution barred).
+"""Read CNBC quotes: shares, funds and indices, all in one request (JSON, no key, redistribution barred).
 
 Every value is a string as it would be printed: "1,234.56", "+0.34%", "UNCH". There is no published documentation.
 """
@@ -20,7 +20,7 @@ FIXED = {
     "events": "1",
 }  # fmt: skip
 LICENCE = Licence("no", "CNBC", "https://www.nbcuniversal.com/terms")
-INDICES = ("SPX", "DJI", "IXIC", "RUT", "VIX")  # CNBC writes them with a dot
+INDICES = ("SPX", "DJI", "IXIC", "RUT", "VIX")  # CNBC's symbols for them begin with a dot
 
 
 def request(query: Symbols, keys: Keys) -> Get:
@@ -29,7 +29,7 @@ def request(query: Symbols, keys: Keys) -> Get:
 
 
 def parse(body: Any, query: Symbols) -> Quotes:
-    """The rows that hold a price; a single one may stand without its list."""
+    """Return the rows with a price; a single row may come without a list."""
     rows = body["FormattedQuoteResult"]["FormattedQuote"]
     read = read_rows(rows if isinstance(rows, list) else [rows], _quote)
     found = {quote.symbol: quote for quote in read if quote.symbol in query.names}
@@ -37,7 +37,7 @@ def parse(body: Any, query: Symbols) -> Quotes:
 
 
 def _quote(row: dict[str, Any]) -> StockQuote | None:
-    """A row's quote; None for an unknown symbol, and for one without data."""
+    """Return a row's quote; None for an unknown symbol, and for one without data."""
     price, previous = _printed(row.get("last")), _printed(row.get("previous_day_closing"))
     if not price or not previous:
         return None
@@ -58,7 +58,9 @@ def _printed(text: Any) -> float | None:
 
 
 def _instant(text: str) -> datetime:
-    """Raises ValueError for a bare date: it marks a closing price, and the hour of the close is unknown."""
+    """Return an instant. Raises ValueError for a bare date: it marks a closing price, and the hour of the close is
+    unknown.
+    """
     if "T" not in text:
         raise ValueError(text)
     return from_iso(text)

@@ -1,4 +1,4 @@
-"""Coinbase market data: 24-hour statistics, candles and spot prices (JSON, no key; redistribution is barred).
+"""Read Coinbase market data: 24-hour statistics, candles, spot prices (JSON, no key; redistribution is barred).
 
 https://docs.cdp.coinbase.com/exchange/reference/exchangerestapi_getproductstats
 """
@@ -36,7 +36,7 @@ class SpotPrice(NamedTuple):
 
 
 class CandleQuery(NamedTuple):
-    """BTC-USD candles of so many seconds."""
+    """BTC-USD candles of a length in seconds."""
 
     granularity_s: int
 
@@ -46,7 +46,7 @@ def stats_request(product: str, keys: Keys) -> Get:
 
 
 def parse_stats(body: Any, product: str) -> ProductStats:
-    """The statistics; all numbers are strings upstream."""
+    """Return the statistics; all numbers are strings upstream."""
     last, high, low = traded_price(body["last"]), traded_price(body["high"]), traded_price(body["low"])
     return ProductStats(
         product=product,
@@ -63,7 +63,7 @@ def candles_request(query: CandleQuery, keys: Keys) -> Get:
 
 
 def parse_candles(body: Any, query: CandleQuery) -> tuple[Candle, ...]:
-    """Every row, oldest first (upstream: newest first). The last one is still open; quiet periods are missing."""
+    """Return every row, oldest first (upstream: newest first). The last candle is open; quiet periods are missing."""
     found = read_rows(body, lambda row: _row(*row[:6]))
     return tuple(sorted(found, key=lambda each: each.start))
 
@@ -77,7 +77,7 @@ def spot_request(pair: str, keys: Keys) -> Get:
 
 
 def parse_spot(body: Any, pair: str) -> SpotPrice:
-    """The amount, a string upstream."""
+    """Return the amount, a string upstream."""
     return SpotPrice(pair, traded_price(body["data"]["amount"]))
 
 
@@ -108,7 +108,7 @@ SPOT_PRICE = Source(
 
 
 def candles(length_s: int) -> Source[CandleQuery, tuple[Candle, ...]]:
-    """BTC-USD candles of so many seconds."""
+    """Return the source of BTC-USD candles of a length in seconds."""
     query = CandleQuery(length_s)
     return candle_source(
         "Coinbase.candles",

@@ -1,4 +1,4 @@
-"""CoinGecko: the 100 largest coins by market value (JSON, no key; a demo key raises the allowance).
+"""Read the 100 largest coins by market value from CoinGecko (JSON, no key; a demo key raises the allowance).
 
 https://docs.coingecko.com/v3.0.1/reference/coins-markets
 """
@@ -33,7 +33,7 @@ def request(query: None, keys: Keys) -> Get:
 
 
 def parse(body: Any, query: None) -> tuple[Coin, ...]:
-    """Every row with a price, in the order of the list; an object instead of the list is an error text."""
+    """Return every row with a price, in the order of the list. An object in place of the list is an error message."""
     if isinstance(body, dict):
         raise _refusal(body)
     return with_bitcoin(read_rows(body, _coin))

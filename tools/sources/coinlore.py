@@ -1,4 +1,4 @@
-"""Coinlore: the 100 largest coins by market value (JSON, no key, about one request a second asked for).
+"""Read the 100 largest coins by market value from Coinlore (JSON, no key; asks for at most one request a second).
 
 https://www.coinlore.com/cryptocurrency-data-api
 """
@@ -17,7 +17,7 @@ LICENCE = Licence("unclear", "CoinLore", "https://www.coinlore.com/cryptocurrenc
 
 
 def parse(body: Any, query: None) -> tuple[Coin, ...]:
-    """Every row with a price, in the order of the list; all are as old as the document."""
+    """Return every row with a price, in the order of the list; all rows are as old as the document."""
     made_at = from_epoch(body["info"]["time"])
     return with_bitcoin(read_rows(body["data"], lambda row: _coin(row, made_at)))
 

@@ -1,4 +1,4 @@
-"""CoinMarketCap Fear and Greed index: another index than alternative.me's (JSON, needs `CMC_API_KEY`).
+"""Read CoinMarketCap's Fear and Greed index, which differs from alternative.me's (JSON, needs `CMC_API_KEY`).
 
 https://coinmarketcap.com/api/documentation/v1/#tag/fear-and-greed
 """
@@ -22,7 +22,7 @@ def request(query: None, keys: Keys) -> Get | None:
 
 
 def parse(body: Any, query: None) -> FearGreed:
-    """The latest value; the status block says whether it is one."""
+    """Return the latest value, if the status block reports success."""
     code = int(body["status"]["error_code"])
     if code:
         raise _failure(code)

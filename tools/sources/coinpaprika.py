@@ -1,4 +1,4 @@
-"""CoinPaprika: every listed coin, of which the 100 largest are kept (JSON, no key, non-commercial).
+"""Read every coin listed by CoinPaprika, of which the 100 largest are kept (JSON, no key, non-commercial).
 
 https://api.coinpaprika.com/#tag/Tickers
 """
@@ -19,7 +19,7 @@ KEPT = 100
 
 
 def parse(body: Any, query: None) -> tuple[Coin, ...]:
-    """The rows of rank 1 to 100 with a price, by rank; rank 0 marks what is no longer traded."""
+    """Return the rows of rank 1 to 100 with a price, by rank; rank 0 marks coins that are no longer traded."""
     if isinstance(body, dict):
         raise SourceChanged(f"an object: {clean(str(body.get('error')), 60)}")
     return with_bitcoin(sorted(read_rows(body, _coin), key=lambda coin: coin.rank or KEPT))

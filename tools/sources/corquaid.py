@@ -1,4 +1,4 @@
-"""People in space, a list kept by hand in a public repository (JSON, no key).
+"""Read the people in space from a hand-maintained list in a public repository (JSON, no key).
 
 https://github.com/corquaid/international-space-station-APIs
 """
@@ -19,11 +19,11 @@ LICENCE = Licence(
     "corquaid/international-space-station-APIs",
     "https://github.com/corquaid/international-space-station-APIs",
 )
-LONGEST_S = 240 * 86400  # crews change more often than that: an older list is no longer kept
+LONGEST_S = 240 * 86400  # crews change more often than that: an older list is abandoned
 
 
 class Traveller(NamedTuple):
-    """A human in space. `spacecraft` is what they came with; on board the ISS when `on_iss`."""
+    """A human in space. `spacecraft` is the craft they arrived in; they are on board the ISS when `on_iss`."""
 
     name: str
     agency: str | None
@@ -33,12 +33,12 @@ class Traveller(NamedTuple):
 
 
 def parse(body: Any, query: None) -> tuple[Traveller, ...]:
-    """Everyone on the list."""
+    """Return everyone on the list."""
     people = read_rows(body["people"], _traveller)
     if len(people) > MOST_PEOPLE:
         raise SourceChanged(f"{len(people)} people")
     if people and newest(people) is None:
-        raise SourceChanged("nobody has a launch date")
+        raise SourceChanged("no person has a launch date")
     return people
 
 

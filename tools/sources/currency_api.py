@@ -1,4 +1,4 @@
-"""Currency-api: mid-market dollar rates of a day, weekends included (JSON on jsDelivr, no key, CC0).
+"""Read mid-market dollar rates of a day from currency-api, weekends included (JSON on jsDelivr, no key, CC0).
 
 These are not the ECB's fixings. https://github.com/fawazahmed0/exchange-api
 """
@@ -16,19 +16,19 @@ LICENCE = Licence("yes", "fawazahmed0/exchange-api (CC0)", "https://github.com/f
 
 
 class UsdRates(NamedTuple):
-    """The rates of a day. `past` says that this day was asked for by name, so that its age does not matter."""
+    """The rates of a day. `past` says that this day was requested by name, so that its age does not matter."""
 
     day: FxDay
     past: bool
 
 
 def request(query: date | None, keys: Keys) -> Get:
-    """The file of a day; the youngest one for None."""
+    """Return the request for the file of a day; for the latest one if the query is None."""
     return Get(f"{PACKAGE}@{query or 'latest'}/v1/currencies/usd.json")
 
 
 def parse(body: Any, query: date | None) -> UsdRates:
-    """Our currencies, out of some hundred."""
+    """Return our currencies, out of several hundred."""
     day = date.fromisoformat(body["date"])
     if query is not None and day != query:
         raise ValueError(f"the rates of {day} instead of {query}")

@@ -1,4 +1,4 @@
-"""DataHub: EIA's daily spot prices of crude oil and natural gas as CSV on GitHub (no key, public domain).
+"""Read EIA's daily spot prices of crude oil and natural gas from DataHub, as CSV on GitHub (no key, public domain).
 
 https://github.com/datasets/oil-prices https://github.com/datasets/natural-gas
 """
@@ -15,11 +15,11 @@ DATASETS = "https://raw.githubusercontent.com/datasets"
 LICENCE = Licence(
     "yes", "U.S. Energy Information Administration, by way of DataHub", "https://opendatacommons.org/licenses/pddl/"
 )
-RECENT = 500  # observations that are kept: the files go back for decades
+RECENT = 500  # observations to keep: the files go back for decades
 
 
 def parse(body: str, low: float, high: float) -> Series:
-    """The newest prices in dollars. A last line without its end may be cut, even inside a number."""
+    """Return the newest prices in dollars. A last line without its end may be cut, even inside a number."""
     if not body.endswith("\n"):
         raise SourceChanged("the last line is cut")
 

@@ -1,4 +1,4 @@
-"""DBnomics: U.S. real GDP growth as BEA publishes it (JSON, no key, public domain).
+"""Read U.S. real GDP growth, as BEA publishes it, from DBnomics (JSON, no key, public domain).
 
 https://db.nomics.world/BEA/NIPA-T10101
 """
@@ -16,7 +16,7 @@ LICENCE = Licence("yes", "U.S. Bureau of Economic Analysis, by way of DBnomics",
 
 
 def parse(body: Any, query: None) -> Series:
-    """Percent change from the preceding quarter, at an annual rate; dated by the first day of the quarter."""
+    """Return the percent change from the preceding quarter, at an annual rate, dated by the quarter's first day."""
     documents = body["series"]["docs"]
     if not documents:
         raise SourceEmpty("no series")
@@ -30,7 +30,7 @@ def _growth(value: Any) -> float | None:
 
 
 def quarter(period: str) -> date:
-    """The first day of `2026-Q2`. Raises ValueError."""
+    """Return the first day of a quarter such as `2026-Q2`. Raises ValueError."""
     year, number = period.split("-Q")
     return date(int(year), 3 * int(number) - 2, 1)
 

@@ -1,4 +1,4 @@
-"""dYdX chain indexer: every perpetual market (JSON, no key). Funding is settled every hour.
+"""Read every perpetual market from the dYdX chain indexer (JSON, no key). Funding is settled every hour.
 
 https://docs.dydx.xyz/indexer-client/http
 """
@@ -16,7 +16,7 @@ HOURS = 1.0
 
 
 def parse(body: Any, query: None) -> tuple[Funding, ...]:
-    """Every active market that says what it will pay."""
+    """Return every active market that forecasts its funding."""
     return read_rows(body["markets"].items(), lambda pair: _funding(*pair))
 
 

@@ -1,4 +1,4 @@
-"""European Central Bank: euro reference rates of the past 90 days (XML, no key, credit asked).
+"""Read the European Central Bank's euro reference rates of the past 90 days (XML, no key, credit requested).
 
 https://www.ecb.europa.eu/stats/policy_and_exchange_rates/euro_reference_exchange_rates/
 """
@@ -22,7 +22,7 @@ LICENCE = Licence(
 
 
 def parse(body: bytes, query: None) -> FxDays:
-    """Every day, turned from units per euro into units per dollar."""
+    """Return every day, converted from units per euro into units per dollar."""
     days = read_rows((cube for cube in xml_root(body).iter(CUBE) if "time" in cube.attrib), _day)
     return require_complete(sorted(days, key=lambda day: day.date))
 

@@ -1,4 +1,4 @@
-"""EMSC earthquake catalogue (FDSN event service, GeoJSON, no key).
+"""Read the EMSC earthquake catalogue (FDSN event service, GeoJSON, no key).
 
 https://www.seismicportal.eu/fdsn-wsevent.html
 """
@@ -14,12 +14,12 @@ from tools.sources.hosts import HOUR, other
 from toolserver import Get, Keys, Licence, Proof, Source, SourceChanged, read_rows
 
 QUERY = "https://www.seismicportal.eu/fdsnws/event/1/query"
-ROUNDING = 0.11  # events are chosen by magnitudes before they are rounded
+ROUNDING = 0.11  # the service selects events by magnitudes before rounding
 LICENCE = Licence("attribution", "EMSC/CSEM", "https://www.emsc-csem.org/Special_reports/legal.php")
 
 
 class EmscQuery(NamedTuple):
-    """Events of at least a magnitude in the hours before a time (to be rounded, so that the query repeats)."""
+    """Events of at least a magnitude in the hours before a time (rounded by the caller, so that the query repeats)."""
 
     magnitude: float
     hours: int
@@ -41,7 +41,7 @@ def request(query: EmscQuery, keys: Keys) -> Get:
 
 
 def parse(body: Any, query: EmscQuery) -> QuakeList:
-    """Every feature; no content (HTTP 204) means no event."""
+    """Return every feature. No content (HTTP 204) means that there is no event."""
     if body is None:
         return QuakeList((), None)
     if body["type"] != "FeatureCollection":
@@ -89,7 +89,7 @@ QUAKES_QUERY = Source(
         query.magnitude,
         query.hours,
         query.limit,
-    ),  # the window moves with the clock, its meaning does not
+    ),  # the window moves with the clock, its meaning stays the same
     few_choices=True,
     untrusted=True,
     probe=lambda now: EmscQuery(2.5, 24, now.replace(second=0, microsecond=0)),

@@ -1,4 +1,4 @@
-"""NASA EONET: natural events that are going on (JSON, no key, public domain).
+"""Read ongoing natural events from NASA EONET (JSON, no key, public domain).
 
 https://eonet.gsfc.nasa.gov/docs/v3
 """
@@ -17,9 +17,9 @@ LICENCE = Licence("yes", "NASA EONET", "https://eonet.gsfc.nasa.gov/what-is-eone
 
 
 class NaturalEvent(NamedTuple):
-    """An open event, from its first to its newest observation, where it was seen last.
+    """An open event, from its first to its newest observation, and where it was last seen.
 
-    `categories` are EONET's ids (severeStorms, volcanoes, …), `origins` those of the catalogues it comes from.
+    `categories` are EONET's ids (severeStorms, volcanoes, …), `origins` the ids of the catalogues it comes from.
     """
 
     id: str
@@ -36,10 +36,10 @@ class NaturalEvent(NamedTuple):
 
 
 def parse(body: Any, query: None) -> tuple[NaturalEvent, ...]:
-    """Every event."""
+    """Return every event."""
     events = body["events"]
     if not isinstance(events, list):
-        raise SourceChanged("events is no list")
+        raise SourceChanged("events is not a list")
     found = read_rows(events, _event)
     if found and all(event.lat == event.lon == 0 for event in found):
         raise SourceChanged("every coordinate is 0")
@@ -68,7 +68,7 @@ def _event(event: dict[str, Any]) -> NaturalEvent:
 
 
 def _first_vertex(coordinates: Any) -> tuple[Any, Any]:
-    """Longitude and latitude of a point, or of the first corner of a polygon."""
+    """Return longitude and latitude of a point, or of the first corner of a polygon."""
     while isinstance(coordinates[0], list):
         coordinates = coordinates[0]
     return coordinates[0], coordinates[1]

@@ -1,4 +1,6 @@
-"""Ethereum over JSON-RPC: head, blocks and fees, from your own node (ETH_RPC_URL) or public ones; the data is public.
+"""Read head, blocks and fees of Ethereum over JSON-RPC, from your own node (ETH_RPC_URL) or public ones.
+
+The data is public.
 
 https://ethereum.github.io/execution-apis/
 """
@@ -21,7 +23,7 @@ BlockId: TypeAlias = int | Literal["latest"]
 
 
 class EtherTransfer(NamedTuple):
-    """Ether moved by a transaction itself. `to` is None when it made a contract. Addresses are lower-case."""
+    """Ether moved by the transaction itself. `to` is None when it created a contract. Addresses are lower-case."""
 
     hash: str
     sender: str
@@ -30,7 +32,7 @@ class EtherTransfer(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A block: every transaction is counted, those that move at least 1 ETH are kept."""
+    """A block: every transaction is counted, transfers of at least 1 ETH are kept."""
 
     number: int
     hash: str
@@ -56,7 +58,7 @@ def number_request(query: None, keys: Keys) -> list[Post]:
 
 
 def parse_number(body: Any, query: None) -> int:
-    """The height of the chain."""
+    """Return the height of the chain."""
     return int(within(quantity(result(body)), 1, 1e10))
 
 
@@ -65,7 +67,7 @@ def block_request(query: BlockId, keys: Keys) -> list[Post]:
 
 
 def parse_block(body: Any, query: BlockId) -> Block:
-    """The block that was asked for."""
+    """Return the requested block."""
     block = result(body)
     height = quantity(block["number"])
     if query not in ("latest", height):
@@ -102,7 +104,7 @@ def header_request(query: None, keys: Keys) -> list[Post]:
 
 
 def parse_header(body: Any, query: None) -> Header:
-    """The newest block, without its transactions."""
+    """Return number and time of the newest block, which comes without its transactions."""
     block = result(body)
     return Header(int(within(quantity(block["number"]), 1, 1e10)), from_epoch(quantity(block["timestamp"])))
 
@@ -112,7 +114,7 @@ def fees_request(query: None, keys: Keys) -> list[Post]:
 
 
 def parse_fees(body: Any, query: None) -> FeeHistory:
-    """The fees of the 20 newest blocks, or fewer; at least 10."""
+    """Return the fees of the 20 newest blocks, or fewer; at least 10."""
     history = result(body)
     base_fees = tuple(quantity(fee) for fee in history["baseFeePerGas"])
     blocks = len(base_fees) - 1
@@ -145,12 +147,12 @@ FULL_BLOCK: Source[BlockId, Block] = Source(
     parse_block,
     licence=LICENCE,
     hosts=RPC,
-    fresh_s=DAY,  # a block asked for by its number does not change any more
-    ageless="a block that is asked for by its number does not change",
+    fresh_s=DAY,  # a block requested by its number never changes
+    ageless="a block requested by its number does not change",
     timeout_s=10,
     max_bytes=4 * MIB,
     newest=lambda block: block.time,
-    user_input=True,  # not a caller's, but blocks are many, large and soon of no interest: never on disk
+    user_input=True,  # no caller's input, but keeps blocks off the disk: they are many, large and soon useless
     probe=20_000_000,
 )
 
@@ -162,7 +164,7 @@ LATEST_HEADER = Source(
     parse_header,
     licence=LICENCE,
     hosts=RPC,
-    fresh_s=10 * MINUTE,  # the time of one block tells that of the others: they are a slot apart
+    fresh_s=10 * MINUTE,  # the time of one block determines that of the others: they are a slot apart
     keep_s=HOUR,
     newest=lambda header: header.time,
     newest_max_s=13 * MINUTE,

@@ -1,4 +1,4 @@
-"""Etherscan's gas oracle for Ethereum (JSON, needs `ETHERSCAN_API_KEY`).
+"""Read Etherscan's gas oracle for Ethereum (JSON, needs `ETHERSCAN_API_KEY`).
 
 https://docs.etherscan.io/api-reference/endpoint/gasoracle
 """
@@ -15,7 +15,7 @@ LICENCE = Licence("no", "Powered by Etherscan.io APIs", "https://etherscan.io/te
 
 
 class GasOracle(NamedTuple):
-    """Price of gas in gwei, base fee included, as of a block."""
+    """The price of gas in gwei, base fee included, as of a block."""
 
     safe_gwei: float
     propose_gwei: float
@@ -32,7 +32,7 @@ def request(query: None, keys: Keys) -> Get | None:
 
 
 def parse(body: Any, query: None) -> GasOracle:
-    """The oracle's object; a text in its place says why there is none, with status 200."""
+    """Return the oracle's prices. A text in place of the object is an error message, with status 200."""
     result = body["result"]
     if body["status"] != "1" or not isinstance(result, dict):
         raise _failure(str(result).lower())
@@ -46,7 +46,7 @@ def parse(body: Any, query: None) -> GasOracle:
 
 
 def _failure(text: str) -> SourceError:
-    """The error in our own words, because the text of the upstream may contain the key."""
+    """Return the error in our own words, because the text of the upstream may contain the key."""
     if "rate limit" in text:
         return SourceLimited("rate limit")
     return SourceRefused("API key") if "api key" in text else SourceChanged("no oracle")

@@ -1,4 +1,5 @@
-"""Federal Reserve Board, release H.10: the broad dollar index, every day since 2006 (HTML, no key, public domain).
+"""Read the broad dollar index, every day since 2006, from the Federal Reserve's H.10 release (HTML, no key,
+public domain).
 
 https://www.federalreserve.gov/releases/h10/summary/
 """
@@ -20,7 +21,7 @@ PLAUSIBLE = (60, 200)  # January 2006 = 100
 
 
 class _Rows(HTMLParser):
-    """Collects the rows of a page's tables as lists of texts; a table that the page breaks off in does not count."""
+    """Collects the rows of a page's tables as lists of texts; a table in which the page breaks off does not count."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,10 +58,10 @@ class _Rows(HTMLParser):
 
 
 def parse(body: str, query: None) -> Series:
-    """The rows of a date and a value; ND is a day without one. Other rows are headings.
+    """Return the rows with a date and a value; ND is a day without one. Other rows are headings.
 
     Raises:
-        SourceChanged: there is no whole table in the page.
+        SourceChanged: the page has no complete table.
     """
     page = _Rows()
     page.feed(body)
@@ -75,7 +76,7 @@ def _observation(row: list[str]) -> tuple[dt.date, float | None] | None:
 
 
 def _day(text: str) -> dt.date | None:
-    """From `4-JAN-27`; None for what is no such date. The table begins in 2006, so two digits are of this century."""
+    """Read a date such as `4-JAN-27`; None for any other text. The table begins in 2006, so the century is this one."""
     parts = text.split("-")
     if len(parts) != 3 or parts[1].lower() not in MONTHS:
         return None

@@ -1,4 +1,4 @@
-"""Feodo Tracker: command servers of botnets (JSON, no key, CC0). Often a handful of old rows, or none.
+"""Read command servers of botnets from Feodo Tracker (JSON, no key, CC0). It often has a handful of old rows, or none.
 
 https://feodotracker.abuse.ch/blocklist/
 """
@@ -31,7 +31,7 @@ class CommandServer(NamedTuple):
 
 
 def parse(body: Any, query: None) -> tuple[CommandServer, ...]:
-    """Every row."""
+    """Return every row."""
     if not isinstance(body, list):
         raise SourceChanged("not a list")
     return read_rows(body, _server)
@@ -61,12 +61,12 @@ COMMAND_SERVERS = Source(
     licence=LICENCE,
     hosts=ABUSECH,
     fresh_s=HOUR,
-    ageless="a server may be on the list for years: each row says since when",
+    ageless="a server may be listed for years; each row has its first date",
     keep_s=WEEK,
     timeout_s=10,
     conditional=True,
     newest=newest,
     least=0,
-    proof=Proof.harmless("the list holds what is known today, is often empty, and stands beside four other feeds"),
+    proof=Proof.harmless("the list has the servers known today, is often empty, and is shown with four other feeds"),
     untrusted=True,
 )

@@ -1,4 +1,4 @@
-"""Finnhub: the quote of one U.S. share (JSON, redistribution barred).
+"""Read the quote of one U.S. share from Finnhub (JSON, redistribution barred).
 
 `FINNHUB_API_KEY` is needed. https://finnhub.io/docs/api/quote
 """
@@ -21,7 +21,7 @@ def request(query: str, keys: Keys) -> Get | None:
 
 
 def parse(body: Any, query: str) -> StockQuote | None:
-    """The quote; None for an unknown symbol, which is answered with zeros."""
+    """Return the quote; None for an unknown symbol, for which Finnhub answers zeros."""
     if "error" in body:
         raise SourceRefused("error")
     if number(body["c"]) == 0 and number(body["t"]) == 0:
@@ -42,7 +42,7 @@ QUOTE = Source(
     licence=LICENCE,
     hosts=FINNHUB,
     fresh_s=60,
-    ageless="a symbol that is not traded keeps its last trade, whose time the quote carries",
+    ageless="an untraded symbol keeps its last trade, whose time the quote carries",
     timeout_s=6,
     newest=lambda quote: quote.as_of if quote else None,
     user_input=True,

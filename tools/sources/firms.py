@@ -1,4 +1,4 @@
-"""NASA FIRMS: fires seen by the VIIRS satellites (CSV; the regional files need no key, the area query does).
+"""Read fires seen by the VIIRS satellites from NASA FIRMS (CSV; regional files need no key, the area query does).
 
 https://firms.modaps.eosdis.nasa.gov/active_fire/
 """
@@ -41,14 +41,14 @@ COLUMNS = {"latitude", "longitude", "acq_date", "acq_time", "satellite", "confid
 
 
 class FireFile(NamedTuple):
-    """What one satellite saw of a region in the past day."""
+    """The detections of one satellite in a region over the past day."""
 
     satellite: Satellite
     region: Region
 
 
 class Detection(NamedTuple):
-    """A pixel that burns."""
+    """A pixel that is burning."""
 
     lat: float
     lon: float
@@ -71,7 +71,7 @@ def request_area(query: None, keys: Keys) -> Get | None:
 
 
 def parse(body: str | None, query: object) -> tuple[Detection, ...]:
-    """Every row that has coordinates. Anything without the header is a sentence that says what is wrong."""
+    """Return every row that has coordinates. A text without the header is an error message."""
     lines = (body or "").splitlines()
     header = lines[0] if lines else ""
     if "latitude" not in header:
@@ -96,7 +96,7 @@ def _refusal(text: str) -> SourceRefused | SourceLimited | SourceChanged:
 
 
 def _placed(row: dict[str, str]) -> Detection | None:
-    """The detection of a row that has coordinates."""
+    """Return the detection of a row that has coordinates."""
     cells = {name.strip(): value for name, value in row.items() if name is not None}
     return _detection(cells) if cells["latitude"] and cells["longitude"] else None
 
@@ -115,7 +115,7 @@ def _detection(row: dict[str, str]) -> Detection:
 
 
 def _confidence(written: str) -> Confidence:
-    """A word, its first letter, or percent."""
+    """Read the confidence: a word, its first letter, or percent."""
     if word := WORDS.get(written[:1].lower()):
         return word
     percent = within(number(written), 0, 100)
@@ -123,7 +123,7 @@ def _confidence(written: str) -> Confidence:
 
 
 def _time(date: str, time: str) -> datetime:
-    """UTC. Hours and minutes are four digits, or fewer without leading zeros."""
+    """Read a UTC time. Hours and minutes are four digits, or fewer without leading zeros."""
     clock = int(within(number(time), 0, 2359))
     return datetime.strptime(date, "%Y-%m-%d").replace(hour=clock // 100, minute=clock % 100, tzinfo=UTC)
 
@@ -133,7 +133,10 @@ def newest(found: tuple[Detection, ...]) -> datetime | None:
 
 
 def regional(region: Region) -> Source[FireFile, tuple[Detection, ...]]:
-    """One public name. There is always a fire in the contiguous states; in Alaska there may be none for months."""
+    """Return the source of a region's files; all regions share a public name.
+
+    There is always a fire in the contiguous states; in Alaska there may be none for months.
+    """
     always = region == MAINLAND
     return Source(
         "NASA.firms_viirs_24h",
@@ -148,9 +151,9 @@ def regional(region: Region) -> Source[FireFile, tuple[Detection, ...]]:
         conditional=True,
         newest=newest,
         newest_max_s=18 * HOUR if always else None,
-        ageless="" if always else "there may be no fire for months, and the mainland's file is judged beside it",
+        ageless="" if always else "there may be no fire for months, and the mainland's file is judged as well",
         least=1 if always else 0,
-        proof=None if always else Proof.harmless("it is read beside the mainland's file, which is never empty"),
+        proof=None if always else Proof.harmless("it is read with the mainland's file, which is never empty"),
         size_varies="clouds and rain hide or end most fires of a region within a day",
         untrusted=True,
         probe=FireFile("NOAA-20", region),
@@ -174,6 +177,6 @@ FIRES_AREA = Source(
     timeout_s=15,
     max_bytes=24 * MIB,
     newest=newest,
-    also=frozenset({400}),  # a refusal in words comes with either status
+    also=frozenset({400}),  # an error message comes with either status
     untrusted=True,
 )

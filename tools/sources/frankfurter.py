@@ -1,4 +1,4 @@
-"""Frankfurter: the ECB's euro reference rates with the dollar as base (JSON, no key, credit to the ECB).
+"""Read the ECB's euro reference rates with the dollar as base from Frankfurter (JSON, no key, credit to the ECB).
 
 https://frankfurter.dev/
 """
@@ -26,7 +26,7 @@ LICENCE = Licence(
 
 
 class FxWindow(NamedTuple):
-    """The days to ask for."""
+    """The days to request."""
 
     since: date
     until: date
@@ -37,7 +37,7 @@ def request(query: FxWindow, keys: Keys) -> Get:
 
 
 def parse(body: Any, query: FxWindow) -> FxDays:
-    """Every published day of the window, and of the business day before it."""
+    """Return every published day of the window, and of the business day before it."""
     if body["base"] != "USD":
         raise ValueError(f"base is {body['base']!r:.10}")
     days = read_rows(body["rates"].items(), lambda pair: FxDay(date.fromisoformat(pair[0]), choose_rates(pair[1])))
@@ -56,7 +56,7 @@ USD_TIMESERIES = Source(
     newest=newest_day,
     newest_max_s=6 * DAY,
     least=LEAST_DAYS,
-    key=lambda query: "usd",  # the window only bounds what is asked
+    key=lambda query: "usd",  # the window only limits the size of the answer
     gauge=Gauge(lambda days: newest_rates(days[-1]), 0.4),
     probe=lambda now: FxWindow(now.date() - timedelta(days=50), now.date()),
 )

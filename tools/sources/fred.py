@@ -1,4 +1,4 @@
-"""FRED, Federal Reserve Bank of St. Louis: any series by id, with a key as JSON and without one as CSV.
+"""Read any series by id from FRED, Federal Reserve Bank of St. Louis, with a key as JSON and without one as CSV.
 
 `FRED_API_KEY` is needed for the JSON. Terms vary by series. https://fred.stlouisfed.org/docs/api/fred/
 """
@@ -23,7 +23,7 @@ PLAUSIBLE = dict.fromkeys(RATES, (-2.0, 25.0)) | {
     "DTWEXBGS": (60.0, 200.0),
 }
 ANYTHING = (-1e9, 1e9)
-RECENT = 10  # observations of which one must be known
+RECENT = 10  # observations, of which at least one must be known
 
 
 class ObservationsQuery(NamedTuple):
@@ -53,7 +53,7 @@ def observations_request(query: ObservationsQuery, keys: Keys) -> Get | None:
 
 
 def parse_observations(body: Any, query: ObservationsQuery) -> Charts:
-    """The one series that was asked for."""
+    """Return the one series that was requested."""
     if "error_code" in body:  # the message may quote the key
         raise SourceRefused(f"error {body['error_code']!r:.10}")
     pairs = read_rows(
@@ -70,7 +70,7 @@ def graph_request(query: GraphQuery, keys: Keys) -> Get:
 
 
 def parse_graph(body: str, query: GraphQuery) -> Charts:
-    """Every series asked for, each with a value. A last line without its end may be cut, even inside a number."""
+    """Return every requested series, with a value. A last line without its end may be cut, even inside a number."""
     if not body.endswith("\n"):
         raise SourceChanged("the last line is cut")
     rows = table(body, *query.ids)
@@ -106,7 +106,7 @@ OBSERVATIONS = Source(
     licence=LICENCE,
     hosts=MACRO,
     fresh_s=HOUR,
-    ageless="a series may be daily or quarterly: what reads one judges its age, in tools/shared",
+    ageless="a series may be daily or quarterly: its reader in tools/shared judges its age",
     keep_s=2 * WEEK,
     newest=newest,
     gauge=Gauge(_newest_rates, 3, absolute=True),
@@ -119,11 +119,11 @@ GRAPH_CSV = Source(
     licence=LICENCE,
     hosts=MACRO,
     fresh_s=6 * HOUR,
-    ageless="a series may be daily or quarterly: what reads one judges its age, in tools/shared",
+    ageless="a series may be daily or quarterly: its reader in tools/shared judges its age",
     keep_s=2 * WEEK,
     timeout_s=15,
     newest=newest,
-    key=lambda query: query.ids,  # the day only bounds what is asked
+    key=lambda query: query.ids,  # the day only limits the size of the answer
     gauge=Gauge(_newest_rates, 3, absolute=True),
     probe=lambda now: GraphQuery(("DGS10",), now.date() - timedelta(days=120)),
 )

@@ -1,4 +1,4 @@
-"""Freddie Mac Primary Mortgage Market Survey: weekly 30-year fixed rate (CSV, no key, terms unclear).
+"""Read the weekly 30-year fixed rate of Freddie Mac's Primary Mortgage Market Survey (CSV, no key, terms unclear).
 
 https://www.freddiemac.com/pmms
 """
@@ -15,7 +15,7 @@ LICENCE = Licence("unclear", "Freddie Mac", "https://www.freddiemac.com/terms")
 
 
 def parse(body: str, query: None) -> Series:
-    """The 30-year rate in percent, every week since 1971."""
+    """Return the 30-year rate in percent, every week since 1971."""
     rows = table(body, "date", "pmms30")
     return series(read_rows((row for row in rows if row["date"].strip()), _week))
 

@@ -1,4 +1,4 @@
-"""GDACS: disasters with a colour that says how much help they may need (GeoJSON and RSS, no key).
+"""Read disasters with a colour for the help they may need from GDACS (GeoJSON and RSS, no key).
 
 https://www.gdacs.org/gdacsapi/swagger/index.html
 """
@@ -20,11 +20,11 @@ from toolserver import MIB, Get, Keys, Licence, Proof, Source, SourceChanged, So
 SEARCH = "https://www.gdacs.org/gdacsapi/api/events/geteventlist/SEARCH"
 LICENCE = Licence("unclear", "GDACS (European Commission, JRC)", "https://www.gdacs.org/About/termofuse.aspx")
 
-Level = Literal["green", "orange", "red"]  # spelled as in the tool: typing takes equal ones for the same
+Level = Literal["green", "orange", "red"]  # spelled as in the tool: typing treats equal literals as the same
 
 
 class EventQuery(NamedTuple):
-    """Kinds and colours, `;` between them, of the days from `since` to `until`. At most 100 newest are given."""
+    """Kinds and colours, separated by `;`, from `since` to `until`. The answer has at most the 100 newest."""
 
     kinds: str
     levels: str
@@ -33,7 +33,7 @@ class EventQuery(NamedTuple):
 
 
 class Disaster(NamedTuple):
-    """One event. `kind` is GDACS's code (EQ TC FL VO WF DR TS); `level` None when it is a colour we do not know."""
+    """One event. `kind` is GDACS's code (EQ TC FL VO WF DR TS); `level` is None for an unknown colour."""
 
     kind: str
     id: int
@@ -62,7 +62,7 @@ def request(query: EventQuery, keys: Keys) -> Get:
 
 
 def parse(body: Any, query: EventQuery) -> tuple[Disaster, ...]:
-    """Every event once: the list may repeat it by class of geometry, of which the centre is kept."""
+    """Return every event once, at its centre: the list may repeat an event for each class of geometry."""
     if body["type"] != "FeatureCollection":
         raise SourceChanged(f"type is {body['type']!r:.40}")
     return _once(read_rows(body["features"], _of_feature))
@@ -95,13 +95,13 @@ def _disaster(feature: dict[str, Any]) -> Disaster:
 
 
 def _severity(given: Any) -> str | None:
-    """What is said of an event's size; floods are given a "Magnitude 0", which says nothing."""
+    """Return the description of an event's size, without the meaningless "Magnitude 0" of floods."""
     text = clean_or_none(given)
     return None if text and _NO_MAGNITUDE.fullmatch(text) else text
 
 
 def _position(geometry: Any) -> tuple[float | None, float | None]:
-    """Longitude and latitude of a point."""
+    """Return longitude and latitude of a point."""
     if not geometry or geometry.get("type") != "Point":
         return None, None
     lon, lat = geometry["coordinates"][:2]
@@ -114,15 +114,15 @@ def _level(colour: object) -> Level | None:
 
 
 def _flag(given: object) -> bool | None:
-    """Flags are the words "true" and "false"."""
+    """Read a flag, which is the word "true" or "false"."""
     return {"true": True, "false": False}.get(str(given).lower())
 
 
 def _consistent(disaster: Disaster) -> Disaster:
-    """The disaster, whose report has its own number. Raises SourceChanged."""
+    """Return the disaster. Raises SourceChanged when its report has another event's number."""
     named = re.search(r"eventid=(\d+)", disaster.url or "")
     if named and int(named[1]) != disaster.id:
-        raise SourceChanged(f"the report of {disaster.id} is that of {named[1]}")
+        raise SourceChanged(f"the report of {disaster.id} belongs to {named[1]}")
     return disaster
 
 
@@ -138,7 +138,7 @@ _GDACS, _GEO = "{http://www.gdacs.org}", "{http://www.w3.org/2003/01/geo/wgs84_p
 
 
 def parse_rss(body: bytes, query: None) -> tuple[Disaster, ...]:
-    """Every event of the feed once."""
+    """Return every event of the feed once."""
     found = _once(read_rows(rss_items(body), lambda item: _consistent(_of_item(item))))
     if not found:
         raise SourceEmpty("no item")
@@ -178,7 +178,7 @@ def newest(disasters: tuple[Disaster, ...]) -> datetime | None:
 
 
 def event_list(kinds: str, levels: str, days: int, *, fresh_s: float) -> Source[EventQuery, tuple[Disaster, ...]]:
-    """One public name for both questions; the host is asked at most thirty times an hour."""
+    """Return the source of one list; both share a public name. The host gets at most thirty requests an hour."""
     return Source(
         "GDACS.event_list",
         request,
@@ -186,7 +186,7 @@ def event_list(kinds: str, levels: str, days: int, *, fresh_s: float) -> Source[
         licence=LICENCE,
         hosts=GDACS,
         fresh_s=fresh_s,
-        ageless="of grave disasters there may be none for weeks",
+        ageless="there may be no severe disaster for weeks",
         timeout_s=15,
         max_bytes=8 * MIB,
         newest=newest,
@@ -194,14 +194,14 @@ def event_list(kinds: str, levels: str, days: int, *, fresh_s: float) -> Source[
         proof=Proof.by_second("there is always a disaster of each of the two lists"),
         lists="disasters",
         advances=True,
-        key=lambda query: (query.kinds, query.levels),  # the days move with the clock, their meaning does not
+        key=lambda query: (query.kinds, query.levels),  # the days move with the clock, their meaning stays the same
         untrusted=True,
         probe=lambda now: EventQuery(kinds, levels, now.date() - timedelta(days=days), now.date()),
     )
 
 
 EVENT_LIST = event_list("EQ;TC;FL;VO;WF;DR", "Orange;Red", 30, fresh_s=300)
-GREEN_LIST = event_list("TC;FL;VO;WF;DR", "Green", 5, fresh_s=15 * MINUTE)  # the harmless ones may come later
+GREEN_LIST = event_list("TC;FL;VO;WF;DR", "Green", 5, fresh_s=15 * MINUTE)  # green events may arrive later
 RSS = Source(
     "GDACS.rss",
     Get("https://www.gdacs.org/xml/rss.xml", decode="bytes"),

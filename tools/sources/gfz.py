@@ -1,4 +1,4 @@
-"""GFZ Potsdam: the planetary K index by its own bureau (JSON, no key).
+"""Read the planetary K index from its publisher, GFZ Potsdam (JSON, no key).
 
 https://kp.gfz.de/en/data
 """
@@ -17,7 +17,7 @@ HOURS = 24
 
 
 class KpWindow(NamedTuple):
-    """The day before a time. Whole seconds: fractions are refused."""
+    """The day before a time. Whole seconds: the server refuses fractions."""
 
     until: datetime
 
@@ -35,7 +35,7 @@ def _written(time: datetime) -> str:
 
 
 def parse(body: Any, query: KpWindow) -> tuple[KpReading, ...]:
-    """Periods that have a value, oldest first; the last ones may not be published yet."""
+    """Return the periods that have a value, oldest first; the latest ones may not be published yet."""
     rows = ((time, kp) for time, kp in zip(body["datetime"], body["Kp"], strict=True) if kp is not None)
     found = sorted(read_rows(rows, lambda row: KpReading(from_iso(row[0]), within(number(row[1]), 0, 9))))
     if not found:

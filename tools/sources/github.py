@@ -1,4 +1,4 @@
-"""GitHub repository search (REST, no key; GITHUB_TOKEN raises the budget).
+"""Search GitHub's repositories (REST, no key; GITHUB_TOKEN raises the budget).
 
 https://docs.github.com/en/rest/search/search#search-repositories
 """
@@ -30,7 +30,7 @@ LICENCE = Licence(
     "attribution", "GitHub", "https://docs.github.com/en/site-policy/github-terms/github-terms-of-service"
 )
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
-DESCRIPTION, TOPIC = 200, 50  # caps, in characters
+DESCRIPTION, TOPIC = 200, 50  # maximum lengths, in characters
 LEAST = 5
 TYPICAL, NEW_FOR = 5, timedelta(days=30)
 
@@ -39,7 +39,7 @@ ACTIVE_LLM = "topic:llm pushed:>{since} stars:>50"
 
 
 class RepoQuery(NamedTuple):
-    """The most starred repositories of a search, which names a day (`NEW`, `ACTIVE_LLM`)."""
+    """The most starred repositories of a search whose text names a day (`NEW`, `ACTIVE_LLM`)."""
 
     search: str
     since: date
@@ -47,7 +47,7 @@ class RepoQuery(NamedTuple):
 
 
 class Repo(NamedTuple):
-    """One repository. `license` is an SPDX identifier, None when there is none or GitHub cannot tell."""
+    """One repository. `license` is an SPDX identifier, None when there is none or GitHub cannot determine it."""
 
     id: int
     full_name: str
@@ -76,7 +76,7 @@ class RepoList(NamedTuple):
 
 
 def request(query: RepoQuery, keys: Keys) -> list[Get]:
-    """With the token, and without it for when the token is refused."""
+    """Return the request with the token, and one without it in case the token is refused."""
     params = {
         "q": query.search.format(since=query.since.isoformat()),
         "sort": "stars",
@@ -89,19 +89,19 @@ def request(query: RepoQuery, keys: Keys) -> list[Get]:
 
 
 def parse(body: Any, query: RepoQuery) -> RepoList:
-    """Every repository of the answer."""
+    """Return every repository of the answer."""
     if "items" not in body:
         raise _refusal(str(body["message"]))
     if len(body["items"]) < LEAST:
         raise SourceEmpty(f"{len(body['items'])} repositories")
     repos = read_rows(body["items"], _repo)
     if not any(repo.stars for repo in repos):
-        raise SourceChanged("nobody has starred anything")
+        raise SourceChanged("no repository has stars")
     return RepoList(repos, body.get("incomplete_results") is True)
 
 
 def _refusal(message: str) -> SourceLimited | SourceRefused:
-    """What a body without repositories means: usually that there were too many searches."""
+    """Return the error for a body without repositories, which usually means too many searches."""
     limited = "rate limit" in message.lower()
     return SourceLimited("search limit") if limited else SourceRefused(clean(message, 80))
 
@@ -142,7 +142,7 @@ def newest(listed: RepoList) -> datetime | None:
 
 
 def _typical_stars(listed: RepoList) -> dict[str, float]:
-    """Stars of the middle one of the first five, kept apart for new repositories and for old ones."""
+    """Return the median stars of the first five, separately for new repositories and for old ones."""
     first = listed.repos[:TYPICAL]
     is_new = all(newest_of(repo) - repo.created_at < NEW_FOR for repo in first)
     return {"new_stars" if is_new else "active_stars": median(repo.stars for repo in first)}
@@ -164,7 +164,7 @@ REPOSITORIES = Source(
     newest=newest,
     newest_max_s=18 * HOUR,
     gauge=Gauge(_typical_stars, 0.45),
-    key=lambda query: (query.search, query.limit),  # the day moves with the clock, its meaning does not
+    key=lambda query: (query.search, query.limit),  # the day moves with the clock, its meaning stays the same
     untrusted=True,
     probe=lambda now: RepoQuery(NEW, now.date() - timedelta(days=7)),
 )

@@ -1,4 +1,4 @@
-"""GitHub's trending page as a feed made by a third party (RSS, no key): names only, no numbers.
+"""Read GitHub's trending page from a third party's feed (RSS, no key): names only, no numbers.
 
 https://github.com/mshibanami/GitHubTrendingRSS
 """
@@ -24,7 +24,7 @@ class TrendingRepo(NamedTuple):
 
 
 def parse(body: bytes, query: None) -> tuple[TrendingRepo, ...]:
-    """Every item of the feed, in its order."""
+    """Return every item of the feed, in its order."""
     return read_rows(rss_items(body), lambda item: _repo(item.findtext("title") or "", item.findtext("link") or ""))
 
 
@@ -42,7 +42,7 @@ TRENDING = Source(
     licence=LICENCE,
     hosts=other("github-trending"),
     fresh_s=HOUR,
-    ageless="a list of the week; neither it nor its items carry a time",
+    ageless="a weekly list; neither the list nor its items carry a timestamp",
     keep_s=2 * DAY,
     timeout_s=10,
     least=5,

@@ -1,4 +1,4 @@
-"""Gold-API: the spot price of gold (JSON, no key, terms unclear).
+"""Read the spot price of gold from Gold-API (JSON, no key, terms unclear).
 
 https://gold-api.com/docs
 """
@@ -18,14 +18,14 @@ PLAUSIBLE = (500, 20_000)  # USD per troy ounce
 
 
 class GoldPrice(NamedTuple):
-    """What a troy ounce of gold costs, and when that was set."""
+    """The price of a troy ounce of gold, and when it was set."""
 
     usd_per_ounce: float
     updated_at: datetime
 
 
 def parse(body: Any, query: None) -> GoldPrice:
-    """The price in dollars. Raises ValueError for another metal or currency."""
+    """Return the price in dollars. Raises ValueError for another metal or currency."""
     if (body.get("symbol", "XAU"), body.get("currency", "USD")) != ("XAU", "USD"):
         raise ValueError(f"{body.get('symbol')!r:.10} in {body.get('currency')!r:.10}")
     return GoldPrice(within(number(body["price"]), *PLAUSIBLE), from_iso(body["updatedAt"]))
@@ -40,6 +40,6 @@ XAU_SPOT = Source(
     fresh_s=120,
     timeout_s=6,
     newest=lambda found: found.updated_at,
-    newest_max_s=4 * DAY,  # the market rests over long weekends
+    newest_max_s=4 * DAY,  # the market closes over long weekends
     gauge=Gauge(lambda found: {"XAU-USD": found.usd_per_ounce}, JUMP),
 )

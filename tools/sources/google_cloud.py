@@ -1,4 +1,4 @@
-"""Google Cloud's incident history (JSON, no key). The file goes back years; only what is open now is kept.
+"""Read Google Cloud's incident history (JSON, no key). The file goes back years; only open incidents are kept.
 
 https://status.cloud.google.com/incidents.schema.json
 """
@@ -15,7 +15,7 @@ LICENCE = Licence("unclear", "Google Cloud Service Health", "https://status.clou
 
 
 class GoogleIncident(NamedTuple):
-    """An incident without an end. `severity` is low, medium or high; empty when the page does not say."""
+    """An incident without an end. `severity` is low, medium or high; empty when the page does not state it."""
 
     id: str
     severity: str
@@ -25,7 +25,7 @@ class GoogleIncident(NamedTuple):
 
 
 def parse(body: Any, query: None) -> tuple[GoogleIncident, ...]:
-    """The open incidents, in the order of the file: newest first."""
+    """Return the open incidents, in the order of the file: newest first."""
     if not isinstance(body, list):
         raise SourceChanged("not a list")
     if not body:

@@ -1,4 +1,4 @@
-"""Hacker News (Firebase API, no key): the order of the front page, and single items.
+"""Read Hacker News (Firebase API, no key): the order of the front page, and single items.
 
 https://github.com/HackerNews/API
 """
@@ -17,7 +17,7 @@ LICENCE = Licence("unclear", "Hacker News (Y Combinator)", "https://www.ycombina
 
 
 def parse_ids(body: Any, query: None) -> tuple[int, ...]:
-    """Item ids in the order of the front page and the pages after it. Jobs are among them."""
+    """Return item ids in the order of the front page and the pages after it, jobs included."""
     if not isinstance(body, list):
         raise SourceChanged(f"not a list: {body!r:.40}")
     return read_rows(body, lambda item: int(positive(item)))
@@ -42,7 +42,7 @@ def item_request(item: int, keys: Keys) -> Get:
 
 
 def parse_item(body: Any, item: int) -> Story | None:
-    """The story, or None for what is gone (`null`, deleted, dead) and for jobs, polls and comments."""
+    """Return the story; None if it is gone (`null`, deleted, dead) or is a job, poll or comment."""
     if body is None or body.get("deleted") or body.get("dead"):
         return None
     if int(number(body["id"])) != item:

@@ -1,4 +1,4 @@
-"""Hacker News search by Algolia (JSON, no key): what is on the front page, and all stories of a day.
+"""Search Hacker News by Algolia (JSON, no key): the stories on the front page, and all stories of a day.
 
 https://hn.algolia.com/api
 """
@@ -16,11 +16,11 @@ from toolserver import Get, Keys, Licence, Source, SourceChanged, read_rows
 
 API = "https://hn.algolia.com/api/v1"
 LICENCE = Licence("unclear", "Hacker News Search by Algolia", "https://hn.algolia.com/api")
-STEP_S = 300  # the window of a day moves in steps, so that the same URL is asked for a while
+STEP_S = 300  # the window of a day moves in steps, so that the URL stays the same for a while
 
 
 class Recent(NamedTuple):
-    """Stories of the hours before a time that have at least so many points."""
+    """Stories of the hours before a time that have at least this many points."""
 
     until: datetime
     hours: int = 24
@@ -40,7 +40,7 @@ def recent_request(query: Recent, keys: Keys) -> Get:
 
 
 def parse(body: Any, query: Recent | None) -> tuple[Story, ...]:
-    """Every hit that is a story, in the order of the answer, which is not that of the page."""
+    """Return every hit that is a story, in the order of the answer, which differs from that of the page."""
     hits = body["hits"]
     if not isinstance(hits, list):
         raise SourceChanged(f"hits are not a list: {hits!r:.40}")
@@ -90,7 +90,7 @@ STORIES_24H = Source(
     newest=newest,
     newest_max_s=2 * HOUR,
     least=50,
-    key=lambda query: (query.hours, query.points),  # the window moves with the clock, its meaning does not
+    key=lambda query: (query.hours, query.points),  # the window moves with the clock, its meaning stays the same
     untrusted=True,
     probe=Recent,
 )

@@ -1,4 +1,4 @@
-"""How politely each group of hosts is asked: the one table of paces and budgets."""
+"""Set the pace and the budget of requests for each group of hosts, in one table."""
 
 from toolserver import HostGroup
 
@@ -16,13 +16,13 @@ EXCHANGES = HostGroup("exchanges", 2, 0.3, 60, MINUTE, each_host=True)
 BTC_EXPLORERS = HostGroup("btc-explorers", 2, 1, 30, MINUTE, each_host=True)
 RPC = HostGroup("rpc", 3, 0.1, 120, MINUTE, each_host=True)
 CNBC = HostGroup("cnbc", 1, 2, 30, MINUTE)
-NO_BROWSER = frozenset({429})  # what Yahoo answers clients that are no browsers, at any pace; we do not imitate one
+NO_BROWSER = frozenset({429})  # Yahoo's answer to clients that are not browsers, at any pace; we do not imitate one
 YAHOO = HostGroup("yahoo", 1, 3, 20, MINUTE, refusing=NO_BROWSER)
 CBOE = HostGroup("cboe", 1, 0.5, 60, MINUTE)
 FINNHUB = HostGroup("finnhub", 1, 1.1, 55, MINUTE)
 MACRO = HostGroup("macro", 1, 2, 60, HOUR, each_host=True)
 BLS = HostGroup("bls", 1, 5, 8, DAY)
-OPENMETEO = HostGroup("openmeteo", 4, 0.1, 5000, DAY, reserve=0.2)  # what all default places need is 300 a day
+OPENMETEO = HostGroup("openmeteo", 4, 0.1, 5000, DAY, reserve=0.2)  # all default places need 300 a day
 METNO = HostGroup("metno", 2, 0.2, 5, 1.0)
 HN_FIREBASE = HostGroup("hn-firebase", 5, 0, 300, MINUTE)
 HN_ALGOLIA = HostGroup("hn-algolia", 1, 1, 60, MINUTE)
@@ -39,5 +39,5 @@ STATUS = HostGroup("status", 2, 0, 30, MINUTE, each_host=True)
 
 
 def other(name: str) -> HostGroup:
-    """A host of no group: one at a time, a second apart, 60 an hour."""
+    """Return the group for a host of no other group: one request at a time, a second apart, 60 an hour."""
     return HostGroup(name, 1, 1, 60, HOUR)

@@ -1,4 +1,4 @@
-"""Hugging Face models by recent likes, and the model changed last, which tells whether the hub still writes its lists.
+"""Read Hugging Face models by recent likes, and the latest change of any model, which shows that the hub is alive.
 
 Hub API, JSON, no key.
 
@@ -29,7 +29,7 @@ LEAST = 10
 
 
 class Model(NamedTuple):
-    """One model. `author` is None for the few that belong to nobody."""
+    """One model. `author` is None for the few models without an owner."""
 
     id: str
     author: str | None
@@ -49,7 +49,7 @@ class ModelList(NamedTuple):
 
 
 def parse(body: Any, query: None) -> ModelList:
-    """Every model of either form."""
+    """Return every model of either form."""
     if not isinstance(body, list):
         raise SourceChanged(f"not a list: {body!r:.40}")
     if len(body) < LEAST:
@@ -57,7 +57,7 @@ def parse(body: Any, query: None) -> ModelList:
     models = read_rows(body, _model)
     by_score = all("trendingScore" in model and "author" not in model for model in body if isinstance(model, dict))
     if not any(model.likes for model in models):
-        raise SourceChanged("nobody likes anything")
+        raise SourceChanged("no model has likes")
     return ModelList(models, by_score)
 
 
@@ -78,7 +78,7 @@ def _model(model: dict[str, Any]) -> Model:
 
 
 def parse_last_change(body: Any, query: None) -> datetime:
-    """When the model that was changed last was changed: of millions, one is at any time."""
+    """Return the time of the latest change of any model: among millions, one changes at any time."""
     return from_iso(body[0]["lastModified"])
 
 
@@ -95,7 +95,7 @@ MODELS_LIKED_7D = Source(
     fresh_s=10 * MINUTE,
     timeout_s=10,
     newest=newest,
-    newest_max_s=14 * DAY,  # of fifteen models that people like now, one has changed of late
+    newest_max_s=14 * DAY,  # of fifteen popular models, at least one has changed recently
     moves=lambda listed: tuple((model.id, model.likes) for model in listed.models),
     untrusted=True,
     gauge=Gauge(lambda listed: {"hub_likes": median(model.likes for model in listed.models)}, 0.45),

@@ -1,4 +1,4 @@
-"""Hyperliquid: funding of its own contracts, settled every hour, and its forecast for other venues (JSON, no key).
+"""Read Hyperliquid: funding of its own contracts, settled every hour, and forecasts for other venues (JSON, no key).
 
 https://hyperliquid.gitbook.io/hyperliquid-docs/for-developers/api/info-endpoint/perpetuals
 """
@@ -22,7 +22,7 @@ FEWEST_COINS = 30
 
 
 def parse_contexts(body: Any, query: None) -> tuple[Funding, ...]:
-    """Every listed coin: two lists that belong together by position, so nothing is read when their lengths differ."""
+    """Return every listed coin. Two lists match by position, so nothing is read when their lengths differ."""
     meta, contexts = body
     universe = meta["universe"]
     if len(universe) != len(contexts):
@@ -39,7 +39,7 @@ def _funding(coin: dict[str, Any], context: dict[str, Any]) -> Funding | None:
 
 
 def parse_predictions(body: Any, query: None) -> tuple[VenueFundings, ...]:
-    """What Binance and Bybit contracts will pay at their coming settlement, without mark prices."""
+    """Return the predicted funding of Binance and Bybit contracts at their next settlement, without mark prices."""
     if len(body) < FEWEST_COINS:
         raise SourceEmpty(f"{len(body)} coins")
     found: dict[Venue, list[Funding]] = {venue: [] for venue in FORECAST.values()}
@@ -60,7 +60,7 @@ def _forecasts(coin: str, forecasts: list[Any]) -> Iterator[tuple[Venue, Funding
 
 
 def _elsewhere(coin: str) -> str:
-    """The name other venues give a coin: a contract on a thousand is kPEPE here and 1000PEPE there."""
+    """Return the name of a coin at other venues: a contract on a thousand coins is kPEPE here and 1000PEPE there."""
     return re.sub(r"^k(?=[A-Z])", "1000", coin)
 
 

@@ -1,4 +1,4 @@
-"""InternetDB: what a weekly scan of the Internet saw on an address (JSON, no key, not for commercial use).
+"""Read what a weekly scan of the Internet saw on an address from InternetDB (JSON, no key, not for commercial use).
 
 https://internetdb.shodan.io
 """
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class HostExposure(NamedTuple):
-    """What is known of an address; `indexed` is False when the scan has nothing on it."""
+    """The known facts about an address; `indexed` is False when the scan has nothing on it."""
 
     ip: str
     indexed: bool
@@ -36,7 +36,7 @@ def request(query: str, keys: Keys) -> Get:
 
 
 def parse(body: Any, query: str) -> HostExposure:
-    """The record of the address, or that there is none (HTTP 404 with its usual sentence)."""
+    """Return the record of the address, or its absence (HTTP 404 with its usual sentence)."""
     if body.get("detail") == NOT_INDEXED:
         return HostExposure(query, indexed=False)
     if body["ip"] != query:
@@ -54,12 +54,12 @@ def parse(body: Any, query: str) -> HostExposure:
 
 def _each(listed: Any, read: Callable[[Any], T]) -> tuple[T, ...]:
     if not isinstance(listed, list):
-        raise SourceChanged("a member is no list")
+        raise SourceChanged("a member is not a list")
     return tuple(read(item) for item in listed)
 
 
 def exposure(*, fresh_s: float, user_input: bool) -> Source[str, HostExposure]:
-    """One public name; what callers ask about is cached apart from the addresses of our own list."""
+    """Return a source with the shared public name; answers to callers are cached apart from those to our own list."""
     return Source(
         "InternetDB.host",
         request,
@@ -67,7 +67,7 @@ def exposure(*, fresh_s: float, user_input: bool) -> Source[str, HostExposure]:
         licence=LICENCE,
         hosts=INTERNETDB,
         fresh_s=fresh_s,
-        ageless="hosts are scanned about once a week, and the answer carries no time",
+        ageless="hosts are scanned about once a week, and the answer carries no timestamp",
         keep_s=WEEK,
         timeout_s=6,
         also=frozenset({404}),

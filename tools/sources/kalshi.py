@@ -1,7 +1,7 @@
-"""Kalshi events with their markets (trade API v2, JSON, no key; display only).
+"""Read Kalshi events with their markets (trade API v2, JSON, no key; display only).
 
-Open events are thousands, and there is no order by trade. One page is read, which is the first in Kalshi's own order:
-what is most traded on it need not be the most traded at Kalshi, and answers say so.
+There are thousands of open events, and no order by trade. One page is read, the first in Kalshi's own order. Its most
+traded markets need not be the most traded at Kalshi, and answers say so.
 
 https://docs.kalshi.com/api-reference/events/get-events
 """
@@ -32,7 +32,7 @@ class OpenEvents(NamedTuple):
 
 
 def parse(body: Any, query: None) -> OpenEvents:
-    """Every active market that has a price and a volume, in the order of the events."""
+    """Return every active market that has a price and a volume, in the order of the events."""
     events = body["events"]
     listed = [row for event in read_rows(events, _markets) for row in event]
     bets = read_rows(listed, lambda row: _bet(*row))
@@ -42,14 +42,14 @@ def parse(body: Any, query: None) -> OpenEvents:
 
 
 def covers(page: OpenEvents) -> str | None:
-    """What part of the open events a page is, unless it is all of them."""
+    """Describe which part of the open events a page has; None if it has all of them."""
     if not page.has_more:
         return None
     return f"the first {page.events} open events in Kalshi's own order, not all: others may be traded more"
 
 
 def _markets(event: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any], "Counter[Any]"]]:
-    """The markets of an event, each with the event and how often its title occurs there."""
+    """Return the markets of an event, each with the event and how often its title occurs there."""
     markets = event.get("markets") or []
     titles = Counter(market.get("title") for market in markets if isinstance(market, dict))
     return [(event, market, titles) for market in markets]
@@ -68,7 +68,7 @@ def _bet(event: dict[str, Any], market: dict[str, Any], titles: Counter[Any]) ->
         volume_24h_usd=within(contracts, 0, 1e12) * price,
         source="Kalshi",
         url=f"https://kalshi.com/markets/{quote(str(event['event_ticker']), safe='')}",
-        liquidity_usd=optional(number, market.get("liquidity_dollars")) or None,  # always 0 since it was retired
+        liquidity_usd=optional(number, market.get("liquidity_dollars")) or None,  # always 0 since the field was retired
         change_24h=price - before if before else None,
         ends_at=optional(from_iso, market.get("close_time")),
         created_at=optional(from_iso, market.get("created_time")),
@@ -81,7 +81,7 @@ def _price(value: Any) -> float:
 
 
 def _question(event: dict[str, Any], market: dict[str, Any], titles: Counter[Any]) -> str:
-    """The market's title; where several of the event share it, the event's title and what "yes" stands for."""
+    """Return the market's title; where several share it, the event's title and the meaning of "yes"."""
     title = market.get("title")
     if title and titles[title] == 1:
         return clean(title)

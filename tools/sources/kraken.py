@@ -1,6 +1,6 @@
-"""Kraken market data: pairs, tickers and candles (JSON, no key; redistribution is barred).
+"""Read Kraken market data: pairs, tickers and candles (JSON, no key; redistribution is barred).
 
-What a pair trades stands in the list of pairs and never in its name: `XBTPYUSD` is bitcoin in PYUSD.
+The list of pairs says what a pair trades; its name does not: `XBTPYUSD` is bitcoin in PYUSD.
 
 https://docs.kraken.com/api/docs/rest-api/get-ticker-information
 """
@@ -29,25 +29,25 @@ from toolserver import (
 
 PUBLIC = "https://api.kraken.com/0/public"
 LICENCE = Licence("no", "Kraken", "https://www.kraken.com/legal")
-NAMES = {"XBT": "BTC", "XDG": "DOGE"}  # what everybody else calls them
+NAMES = {"XBT": "BTC", "XDG": "DOGE"}  # the names that all other venues use
 LETTERED = frozenset(
     "XETC XETH XLTC XMLN XREP XXBT XXDG XXLM XXMR XXRP XZEC ZAUD ZCAD ZEUR ZGBP ZJPY ZUSD".split()
-)  # the oldest assets carry a letter for their kind
-ANSWERED = {"XBTUSD": "XXBTZUSD", "ETHUSD": "XETHZUSD"}  # under which name a pair is answered, if under another
+)  # the oldest assets have a letter for their kind in front
+ANSWERED = {"XBTUSD": "XXBTZUSD", "ETHUSD": "XETHZUSD"}  # the name of a pair in the answer, where it differs
 GAUGED = {"XXBTZUSD": "BTC-USD", "XETHZUSD": "ETH-USD", "PAXGUSD": "PAXG-USD"}
 
 
 class AssetPair(NamedTuple):
-    """What a pair trades, by the names that everybody uses: BTC in USD."""
+    """Base and quote of a pair, by their common names: BTC in USD."""
 
     base: str
     quote: str
 
 
 class KrakenTicker(NamedTuple):
-    """A pair's last 24 hours. There is no price of 24 hours ago in it.
+    """A pair's last 24 hours, without the price of 24 hours ago.
 
-    `name` is Kraken's own and says nothing of what is traded. `volume` is in the base asset; times `vwap`, the mean
+    `name` is Kraken's own and does not tell what is traded. `volume` is in the base asset; times `vwap`, the mean
     price weighted by volume, it is in the quote currency.
     """
 
@@ -65,13 +65,13 @@ class KrakenTicker(NamedTuple):
 
 
 class OhlcQuery(NamedTuple):
-    """XBTUSD candles of so many minutes."""
+    """XBTUSD candles of a length in minutes."""
 
     interval_min: int
 
 
 def checked(body: Any) -> dict[str, Any]:
-    """`result`, when `error` is empty: errors come with status 200."""
+    """Return `result` when `error` is empty, and raise a SourceError otherwise: errors come with status 200."""
     errors = body["error"]
     if not errors:
         return body["result"]  # type: ignore[no-any-return]
@@ -86,7 +86,7 @@ def request(pair: str, keys: Keys) -> Get:
 
 
 def parse(body: Any, pair: str) -> KrakenTicker:
-    """The only pair of the answer, which may go by another name than the one asked for: XBTUSD is XXBTZUSD."""
+    """Return the only pair of the answer, which may have another name than the requested one: XBTUSD is XXBTZUSD."""
     result = checked(body)
     if not result:
         raise SourceEmpty("no pair")
@@ -99,7 +99,7 @@ def parse(body: Any, pair: str) -> KrakenTicker:
 
 
 def parse_all(body: Any, query: None) -> tuple[KrakenTicker, ...]:
-    """All pairs without those that nobody trades any more."""
+    """Return all pairs except those that are no longer traded."""
     return read_rows(checked(body).items(), lambda pair: _traded(*pair))
 
 
@@ -120,12 +120,12 @@ def _ticker(name: str, row: dict[str, Any]) -> KrakenTicker:
 
 
 def parse_pairs(body: Any, query: None) -> dict[str, AssetPair]:
-    """What each pair trades, by its name in the tickers."""
+    """Return what each pair trades, by its name in the tickers."""
     return dict(read_rows(checked(body).items(), lambda pair: (clean(pair[0], 30), _sides(pair[1]))))
 
 
 def _sides(row: dict[str, Any]) -> AssetPair:
-    """From `wsname`, which is `XBT/USD`, or without one from the codes of base and quote, `XXBT` and `ZUSD`."""
+    """Return base and quote from `wsname`, such as `XBT/USD`, or else from their codes, `XXBT` and `ZUSD`."""
     named = row.get("wsname")
     base, quote = named.split("/") if named else (_plain(row["base"]), _plain(row["quote"]))
     if not base or not quote:
@@ -142,7 +142,7 @@ def ohlc_request(query: OhlcQuery, keys: Keys) -> Get:
 
 
 def parse_ohlc(body: Any, query: OhlcQuery) -> tuple[Candle, ...]:
-    """Every row, oldest first; the last one is still open. Beside the pair's rows there is a scalar `last`."""
+    """Return every row, oldest first; the last one is still open. The pair's rows come with a scalar `last`."""
     series = [rows for rows in checked(body).values() if isinstance(rows, list)]
     if not series:
         raise SourceEmpty("no rows")
@@ -195,7 +195,7 @@ ASSET_PAIRS = Source(
     licence=LICENCE,
     hosts=EXCHANGES,
     fresh_s=DAY,
-    ageless="names of pairs, which no trade changes and which carry no time",
+    ageless="names of pairs, which trades do not change and which carry no timestamp",
     keep_s=WEEK,
     timeout_s=10,
     max_bytes=6 * MIB,
@@ -205,7 +205,7 @@ ASSET_PAIRS = Source(
 
 
 def ohlc(interval_min: int) -> Source[OhlcQuery, tuple[Candle, ...]]:
-    """XBTUSD candles of so many minutes."""
+    """Return the source of XBTUSD candles of a length in minutes."""
     return candle_source(
         "Kraken.ohlc",
         ohlc_request,

@@ -1,4 +1,4 @@
-"""Launch Library 2 by The Space Devs: launches, people in space, crews of stations (JSON, no key).
+"""Read Launch Library 2 by The Space Devs: launches, people in space, crews of stations (JSON, no key).
 
 LL2_TOKEN raises the budget from 12 to 60 requests an hour.
 
@@ -33,7 +33,7 @@ def launches_request(query: None, keys: Keys) -> Get:
 
 
 def parse_launches(body: Any, query: None) -> tuple[Launch, ...]:
-    """Every launch of the answer, in its order. Some have flown: they stay listed for a while."""
+    """Return every launch of the answer, in its order. Some have flown: they stay listed for a while."""
     return read_rows(body["results"], _launch)
 
 
@@ -66,12 +66,12 @@ def _launch(launch: dict[str, Any]) -> Launch:
 
 
 def _place(pad: dict[str, Any]) -> tuple[float, float]:
-    """Latitude and longitude of a pad, which version 2.2.0 wrote as text; the list mode has none."""
+    """Return latitude and longitude of a pad, which version 2.2.0 wrote as text; the list mode has none."""
     return within(number(pad["latitude"]), -90, 90), within(number(pad["longitude"]), -180, 180)
 
 
 def _name(value: Any) -> str | None:
-    """The name of an object, or a plain string, as the list mode has it."""
+    """Return the name of an object, or the plain string that the list mode has."""
     return clean_or_none(value.get("name") if isinstance(value, dict) else value, NAME)
 
 
@@ -109,7 +109,7 @@ def astronauts_request(query: None, keys: Keys) -> Get:
 
 
 def parse_astronauts(body: Any, query: None) -> tuple[Astronaut, ...]:
-    """Everyone in space who is human: a mannequin is listed too."""
+    """Return everyone in space who is human: the list includes a mannequin."""
     if body.get("next"):
         raise SourceChanged(f"more than one page: {body.get('count')!r:.20} people")
     people = read_rows(
@@ -133,7 +133,7 @@ ASTRONAUTS = Source(
     licence=LICENCE,
     hosts=LL2,
     fresh_s=6 * HOUR,
-    ageless="crews change months apart, and people carry no time",
+    ageless="crews change months apart, and people carry no timestamp",
     keep_s=2 * DAY,
     timeout_s=15,
     least=LEAST_PEOPLE,
@@ -155,7 +155,7 @@ def expeditions_request(query: None, keys: Keys) -> Get:
 
 
 def parse_expeditions(body: Any, query: None) -> tuple[Expedition, ...]:
-    """Every active expedition that has a crew."""
+    """Return every active expedition that has a crew."""
     return tuple(expedition for expedition in read_rows(body["results"], _expedition) if expedition.crew)
 
 

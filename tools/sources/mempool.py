@@ -1,4 +1,6 @@
-"""mempool.space: height, fees, mining power and waiting transactions of Bitcoin (no key; redistribution is barred).
+"""Read height, fees, mining power and waiting transactions of Bitcoin from mempool.space (no key).
+
+Redistribution is barred.
 
 https://mempool.space/docs/api/rest
 """
@@ -25,7 +27,7 @@ def parse_fees(body: Any, query: None) -> Fees:
 
 
 def parse_power(body: Any, query: None) -> MiningPower:
-    """Today's estimate; hashes a second are more than 2**53."""
+    """Return today's estimate. The hash rate exceeds 2**53."""
     hashrate = positive(body["currentHashrate"]) / HASHES_AN_EXAHASH
     return MiningPower(within(hashrate, 1e-6, 1e6), positive(body["currentDifficulty"]))
 
@@ -45,16 +47,18 @@ def _source(request: Get, parse: Callable[[Any, None], R], **more: Any) -> Sourc
 HEIGHT = _source(
     Get(f"{API}/blocks/tip/height", decode="text"),
     parse_height,
-    ageless="a height carries no time, and the next block may be an hour away",
+    ageless="a height carries no timestamp, and the next block may be an hour away",
 )
 FEES = _source(
-    Get(f"{API}/v1/fees/recommended"), parse_fees, ageless="fees carry no time and stand still while little waits"
+    Get(f"{API}/v1/fees/recommended"),
+    parse_fees,
+    ageless="fees carry no timestamp and do not change while few transactions wait",
 )
 POWER = _source(
     Get(f"{API}/v1/mining/hashrate/3d"),
     parse_power,
     fresh_s=HOUR,
-    ageless="an estimate over three days, without a time of its own",
+    ageless="an estimate over three days, without a timestamp",
 )
 BACKLOG = _source(Get(f"{API}/mempool"), parse_backlog, moves=lambda backlog: backlog)
 RECENT = _source(Get(f"{API}/mempool/recent"), parse_recent, moves=lambda recent: recent)

@@ -1,4 +1,4 @@
-"""MET Norway location forecast (JSON, no key; the User-Agent must name a contact).
+"""Read the MET Norway location forecast (JSON, no key; the User-Agent must name a contact).
 
 https://api.met.no/weatherapi/locationforecast/2.0/documentation
 """
@@ -19,7 +19,7 @@ LEAST_STEPS = 24
 
 
 class Step(NamedTuple):
-    """The weather expected at an instant; `symbol` and `precipitation_mm` are those of the hour after it."""
+    """The forecast weather at an instant; `symbol` and `precipitation_mm` describe the hour after it."""
 
     time: datetime
     temperature_c: float
@@ -35,7 +35,7 @@ def request(query: Place, keys: Keys) -> Get:
 
 
 def parse(body: Any, query: Place) -> tuple[Step, ...]:
-    """Every step: hourly for two days and a half, then every six hours."""
+    """Return every step: hourly for two days and a half, then every six hours."""
     return read_rows(body["properties"]["timeseries"], _step)
 
 
@@ -70,11 +70,11 @@ LOCATION_FORECAST = Source(
     licence=LICENCE,
     hosts=METNO,
     fresh_s=30 * MINUTE,
-    stamp=lambda steps: min(step.time for step in steps),  # a forecast begins with the hour it is made for
+    stamp=lambda steps: min(step.time for step in steps),  # a forecast begins with the hour in which it is made
     newest_max_s=12 * HOUR,
     keep_s=6 * HOUR,
     least=LEAST_STEPS,
-    also=frozenset({203}),  # a version that is going to be retired
+    also=frozenset({203}),  # a version that will be retired
     conditional=True,
     user_input=True,
     probe=DEFAULT,

@@ -1,4 +1,4 @@
-"""METR's time horizons: how long a task may take people for a model to succeed at it half the time (YAML, no key).
+"""Read METR's time horizons: the length of human task at which a model succeeds half the time (YAML, no key).
 
 https://metr.org/time-horizons/
 """
@@ -28,7 +28,7 @@ class TimeHorizon(NamedTuple):
 
 
 def parse(body: str | None, query: None) -> tuple[TimeHorizon, ...]:
-    """Every model that has an estimate."""
+    """Return every model that has an estimate."""
     return read_rows(tree(body or "")["results"].items(), lambda pair: _horizon(*pair))
 
 

@@ -1,6 +1,6 @@
-"""Headlines of eight publishers and, when it is switched on, of a news search (RSS 2.0, no key; display only).
+"""Read headlines of eight publishers and, when enabled, of a news search (RSS 2.0, no key; display only).
 
-The search is asked only where GOOGLE_NEWS is set to anything.
+The search is read only where GOOGLE_NEWS has any value.
 
 https://www.rssboard.org/rss-specification
 """
@@ -21,7 +21,7 @@ TOPICS = "bitcoin OR ethereum OR crypto OR stocks OR nasdaq"
 
 
 def parse(body: bytes, query: None) -> tuple[Headline, ...]:
-    """Every item that has a title and a date, in the order of the feed."""
+    """Return every item that has a title and a date, in the order of the feed."""
     return read_rows(rss_items(body), _headline)
 
 
@@ -33,7 +33,7 @@ def _headline(item: Element) -> Headline | None:
 
 
 def _date(text: str) -> datetime:
-    """RFC 822, as the format has it, or ISO 8601, as one publisher has it."""
+    """Read a date in RFC 822, as the format requires, or in ISO 8601, as one publisher writes it."""
     text = text.strip()
     return from_iso(text) if text[:4].isdigit() and text[4:5] == "-" else from_rfc822(text)
 
@@ -41,7 +41,7 @@ def _date(text: str) -> datetime:
 def feed(
     name: str, url: str, licence: Licence, *, hosts: HostGroup = RSS, newest_max_s: float = 2 * DAY
 ) -> Source[None, tuple[Headline, ...]]:
-    """The feed of a publisher."""
+    """Return the source of a publisher's feed."""
     return Source(
         name,
         Get(url, decode="bytes"),

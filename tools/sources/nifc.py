@@ -1,4 +1,4 @@
-"""NIFC: wildfires in the United States that are being fought, by the agencies' own reports (GeoJSON, no key).
+"""Read wildfires that are being fought in the United States from NIFC, as agencies report them (GeoJSON, no key).
 
 https://data-nifc.opendata.arcgis.com
 """
@@ -24,7 +24,7 @@ TOO_MANY = (429, 503)
 
 
 class Incident(NamedTuple):
-    """A wildfire. What has not been reported yet is None."""
+    """A wildfire. A field is None until it has been reported."""
 
     name: str
     state: str | None
@@ -36,13 +36,13 @@ class Incident(NamedTuple):
 
 
 def parse(body: Any, query: None) -> tuple[Incident, ...]:
-    """Every incident that has a name. An error comes with status 200."""
+    """Return every incident that has a name. An error comes with status 200."""
     if error := body.get("error"):
         reason = clean(str(error.get("message")), 60)
         raise SourceLimited(reason) if error.get("code") in TOO_MANY else SourceChanged(reason)
     incidents = read_rows(body["features"], _named)
     if incidents and not any(incident.acres for incident in incidents):
-        raise SourceChanged("nothing has burned")
+        raise SourceChanged("no incident has burned acres")
     return incidents
 
 
@@ -70,7 +70,7 @@ def _percent(value: Any) -> float:
 
 
 def _time(milliseconds: Any) -> datetime | None:
-    """Raises ValueError for a time of another century: it would be no time at all."""
+    """Return a time, or None. Raises ValueError for a time in another century, which is an error."""
     if milliseconds is None:
         return None
     time = from_epoch_ms(milliseconds)

@@ -1,4 +1,4 @@
-"""NOAA's map of watches, warnings and advisories (ArcGIS feature query, no key, public domain).
+"""Read NOAA's map of watches, warnings and advisories (ArcGIS feature query, no key, public domain).
 
 https://mapservices.weather.noaa.gov/eventdriven/rest/services/WWA/watch_warn_adv/MapServer
 """
@@ -34,14 +34,14 @@ class MappedAlert(NamedTuple):
 
 
 class AlertMap(NamedTuple):
-    """Hazards in the order of the map; `truncated` when there are more than one answer may hold."""
+    """Hazards in the order of the map; `truncated` when there are more than one answer can hold."""
 
     alerts: tuple[MappedAlert, ...]
     truncated: bool
 
 
 def parse(body: Any, query: None) -> AlertMap:
-    """Every hazard once: one that covers several areas may be drawn several times."""
+    """Return every hazard once: a hazard that covers several areas may be drawn several times."""
     if "error" in body:
         raise _failure(body["error"])
     found = read_rows(body["features"], lambda feature: _alert(feature["attributes"]))
@@ -81,13 +81,13 @@ def _alert(attributes: dict[str, Any]) -> MappedAlert:
 
 
 def _made_up_id(attributes: dict[str, Any], issued: datetime) -> str:
-    """Office, kind and number name a hazard for a year; without a number its time does."""
+    """Return an id made of office, kind and number, unique for a year; without a number, the time replaces it."""
     named = [attributes.get(name) for name in ("wfo", "phenom", "sig", "event")]
     return clean(".".join(str(part) for part in (*named, f"{issued:%y%m%d%H%M}") if part), 200)
 
 
 def _time(value: Any) -> datetime:
-    """Epoch milliseconds, as a number or in digits, or ISO text."""
+    """Read epoch milliseconds, as a number or in digits, or ISO text."""
     if isinstance(value, str) and not value.strip().isdigit():
         return from_iso(value)
     return from_epoch_ms(positive(value))
@@ -109,7 +109,7 @@ WATCH_WARNING_MAP = Source(
     max_bytes=8 * MIB,
     newest=newest,
     least=0,
-    proof=Proof.by_newest(HOUR),  # some office warns of something every few minutes
+    proof=Proof.by_newest(HOUR),  # some office issues a warning every few minutes
     lists="weather alerts",
     untrusted=True,
 )

@@ -1,4 +1,4 @@
-"""Weather alerts of the United States, from the National Weather Service (GeoJSON, no key, public domain).
+"""Read weather alerts of the United States from the National Weather Service (GeoJSON, no key, public domain).
 
 https://www.weather.gov/documentation/services-web-api
 """
@@ -26,7 +26,7 @@ W = TypeVar("W", bound=str)
 
 
 class AlertQuery(NamedTuple):
-    """Which of the active alerts; None means any. There is no limit to ask for: the service refuses one."""
+    """A selection of the active alerts; None means any. The query has no limit: the service refuses one."""
 
     area: str | None = None
     event: str | None = None
@@ -38,7 +38,7 @@ class AlertQuery(NamedTuple):
 class Alert(NamedTuple):
     """One message. `references` are the ids of the messages it replaces; `ends` is when the weather ends, if known.
 
-    `states` are the two letters of each state, territory or marine area that it is about.
+    `states` are the two-letter codes of each state, territory or marine area in the message.
     """
 
     id: str
@@ -72,7 +72,7 @@ ALL = AlertQuery()
 
 
 def request(query: AlertQuery, keys: Keys) -> Get:
-    """The service refuses what it does not know and event names with marks; those are looked for in `parse`."""
+    """Return the request, without filters that the service refuses (names with marks): `parse` applies those."""
     filters = {
         "status": query.status.lower(),
         "area": query.area,
@@ -84,7 +84,7 @@ def request(query: AlertQuery, keys: Keys) -> Get:
 
 
 def parse(body: Any, query: AlertQuery) -> AlertList:
-    """Every message. The United States are never without one, so that an empty unfiltered list is a fault."""
+    """Return every message. An empty unfiltered list is a fault: the United States always have an alert."""
     if body["type"] != "FeatureCollection":
         raise SourceChanged(f"type is {body['type']!r:.40}")
     alerts = read_rows(
@@ -104,7 +104,7 @@ def _has_status(feature: dict[str, Any], status: Status) -> bool:
 
 
 def _plain(event: str | None) -> bool:
-    """Whether an event's name is only of letters, digits and blanks."""
+    """Return True if an event's name has only letters, digits and blanks."""
     return event is None or all(word.isalnum() for word in event.split())
 
 
@@ -133,14 +133,14 @@ def _alert(feature: dict[str, Any]) -> Alert:
 
 
 def _states(properties: dict[str, Any]) -> frozenset[str]:
-    """The first two letters of the zones: `OKZ010` is in Oklahoma."""
+    """Return the first two letters of the zones: `OKZ010` is in Oklahoma."""
     codes = (properties.get("geocode") or {}).get("UGC") or ()
     zones = (str(zone).rpartition("/")[2] for zone in properties.get("affectedZones") or ())
     return frozenset(str(code)[:2] for code in (*codes, *zones))
 
 
 def _word(given: str, known: tuple[W, ...]) -> W:
-    """The word if it is one of the class; a word we do not know says as much as the class's own Unknown."""
+    """Return the word if the class has it, otherwise the class's own Unknown."""
     return next((word for word in known if word == given), known[-1])
 
 

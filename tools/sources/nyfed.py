@@ -1,4 +1,4 @@
-"""Federal Reserve Bank of New York: the effective federal funds rate (JSON, no key, credit asked).
+"""Read the effective federal funds rate from the Federal Reserve Bank of New York (JSON, no key, credit requested).
 
 https://markets.newyorkfed.org/static/docs/markets-api.html
 """
@@ -16,7 +16,7 @@ LICENCE = Licence("attribution", "Federal Reserve Bank of New York", "https://ww
 
 
 class FundsRate(NamedTuple):
-    """The rate of each business day, and the target range of the youngest one."""
+    """The rate of each business day, and the target range of the latest one."""
 
     percent: Series
     target_from_percent: float | None
@@ -24,7 +24,7 @@ class FundsRate(NamedTuple):
 
 
 def parse(body: Any, query: None) -> FundsRate:
-    """The rows of type EFFR, whatever their order."""
+    """Return the rows of type EFFR, in any order."""
     rows = read_rows(body["refRates"], _rate)
     if not rows:
         raise SourceEmpty("no rate")

@@ -1,4 +1,4 @@
-"""OKX spot tickers (JSON, no key; redistribution is barred).
+"""Read OKX spot tickers (JSON, no key; redistribution is barred).
 
 https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-tickers
 """
@@ -31,7 +31,7 @@ class SpotTicker(NamedTuple):
 
 
 def parse(body: Any, query: None) -> tuple[SpotTicker, ...]:
-    """Every pair that was traded; a new or halted one has empty prices or zeros."""
+    """Return every traded pair; a new or halted one has empty prices or zeros."""
     rows = check_okx_body(body)
     return read_rows(rows, lambda row: _ticker(row) if all(number_or_none(row[name]) for name in PRICES) else None)
 

@@ -1,4 +1,4 @@
-"""OKX swaps: funding and mark prices of every contract against USDT (JSON, no key).
+"""Read OKX swaps: funding and mark prices of every contract against USDT (JSON, no key).
 
 https://www.okx.com/docs-v5/en/#public-data-rest-api-get-funding-rate
 """
@@ -17,7 +17,7 @@ HOUR_S = 3600
 
 
 def parse_rates(body: Any, query: None) -> tuple[Funding, ...]:
-    """Every swap against USDT, without mark prices; the period is the time between its next two settlements."""
+    """Return every swap against USDT, without mark prices; the period is the time between its next two settlements."""
     found = read_rows(check_okx_body(body), _funding)
     if found and not any(funding.period_rate for funding in found):
         raise SourceChanged("every rate is 0")
@@ -40,7 +40,7 @@ def _pair(instrument: str) -> str:
 
 
 def parse_marks(body: Any, query: None) -> dict[str, float]:
-    """Mark prices of swaps against USDT by pair."""
+    """Return mark prices of swaps against USDT by pair."""
     return dict(read_rows(check_okx_body(body), _mark))
 
 

@@ -1,4 +1,4 @@
-"""Open-Meteo: weather forecast and air quality for a point (JSON, no key; a paid key lifts the non-commercial limit).
+"""Read weather and air quality for a point from Open-Meteo (JSON, no key; a paid key lifts the non-commercial limit).
 
 https://open-meteo.com/en/docs
 """
@@ -32,7 +32,7 @@ LEAST_HOURS = 24
 
 
 class Conditions(NamedTuple):
-    """The weather at an instant. `precipitation_in` fell in the quarter of an hour before it."""
+    """The weather at an instant. `precipitation_in` fell in the 15 minutes before it."""
 
     time: datetime
     temperature_f: float
@@ -45,7 +45,7 @@ class Conditions(NamedTuple):
 
 
 class Hour(NamedTuple):
-    """The weather expected at a full hour of local time."""
+    """The forecast weather at a full hour of local time."""
 
     time: datetime
     temperature_f: float
@@ -102,7 +102,7 @@ def _request(address: str, place: Place, params: dict[str, str], keys: Keys) -> 
 
 
 def parse_forecast(body: Any, query: Place) -> Forecast:
-    """Current conditions and the hours that have a temperature and a wind speed."""
+    """Return current conditions and the hours that have a temperature and a wind speed."""
     _refuse_error(body)
     offset = timedelta(seconds=within(number(body["utc_offset_seconds"]), -86400, 86400))
     hourly = _hours(body["hourly"], offset)
@@ -125,7 +125,7 @@ def _conditions(now: dict[str, Any], offset: timedelta) -> Conditions:
 
 
 def _hours(hourly: dict[str, Any], offset: timedelta) -> tuple[Hour, ...]:
-    """Arrays side by side; those of optional members may be absent, but never shorter than the others."""
+    """Return the hours from parallel arrays; those of optional members may be absent, but not shorter."""
     times = hourly["time"]
     names = ("relative_humidity_2m", "precipitation_probability", "weather_code")
     optionals = (hourly.get(name) or [None] * len(times) for name in names)
@@ -149,7 +149,7 @@ def _hour(
 
 
 def parse_air(body: Any, query: Place) -> AirQuality:
-    """The current hour. Zero everywhere is no measurement."""
+    """Return the current hour. Zeros everywhere are not a measurement."""
     _refuse_error(body)
     current = body["current"]
     offset = timedelta(seconds=within(number(body["utc_offset_seconds"]), -86400, 86400))
@@ -163,7 +163,7 @@ def parse_air(body: Any, query: Place) -> AirQuality:
 
 
 def _refuse_error(body: Any) -> None:
-    """`{"error": true, "reason": …}` stands for everything that went wrong."""
+    """Raise a SourceError for `{"error": true, "reason": …}`, which stands for any error."""
     if body.get("error"):
         reason = clean(str(body.get("reason")), 90)
         raise SourceLimited(reason) if "limit" in reason else SourceChanged(reason)
@@ -174,7 +174,7 @@ def _fahrenheit(value: Any) -> float:
 
 
 def _humidity(value: Any) -> float:
-    """Percent. It is never 0 on earth: that would be a document of zeros."""
+    """Return a humidity in percent. It is never 0 on earth: that would be a document of zeros."""
     return within(number(value), 0.1, 100)
 
 

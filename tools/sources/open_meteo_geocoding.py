@@ -1,4 +1,4 @@
-"""Open-Meteo's geocoder: where on earth a place of some name is (JSON, no key; names of GeoNames, CC BY 4.0).
+"""Find places by name with Open-Meteo's geocoder (JSON, no key; names by GeoNames, CC BY 4.0).
 
 https://open-meteo.com/en/docs/geocoding-api
 """
@@ -19,7 +19,7 @@ MOST = 10
 
 
 class Located(NamedTuple):
-    """A place of that name. `population` is 0 where it is not known; `region` is a state or province."""
+    """A place with that name. `population` is 0 where it is not known; `region` is a state or province."""
 
     name: str
     region: str | None
@@ -41,11 +41,11 @@ def request(query: str, keys: Keys) -> Get:
 
 
 def parse(body: Any, query: str) -> tuple[Located, ...]:
-    """The places, in the order of the answer; `results` is missing where there is none."""
+    """Return the places, in the order of the answer; `results` is missing where there are none."""
     if body.get("error"):
         raise SourceChanged(clean(str(body.get("reason")), 90))
     if "results" not in body and body.keys() != {"generationtime_ms"}:  # forecasts have that member, too
-        raise SourceChanged("neither results nor the time of the search alone")
+        raise SourceChanged("neither results nor only the time of the search")
     return read_rows(body.get("results") or (), _located)
 
 
@@ -72,7 +72,7 @@ GEOCODING = Source(
     keep_s=WEEK,
     timeout_s=6,
     least=0,
-    proof=Proof.harmless("a name that is not found is refused, and no weather is shown"),
+    proof=Proof.harmless("an unknown name is refused, and no weather is shown"),
     user_input=True,
     untrusted=True,
     probe="Berlin",

@@ -1,4 +1,4 @@
-"""OpenPhish's community feed: URLs of phishing pages (text, no key, not for commercial use).
+"""Read URLs of phishing pages from OpenPhish's community feed (text, no key, not for commercial use).
 
 https://openphish.com/phishing_feeds.html
 """
@@ -12,7 +12,7 @@ LICENCE = Licence("non_commercial", "OpenPhish", "https://openphish.com/terms.ht
 
 
 def parse(body: str, query: None) -> tuple[str, ...]:
-    """Every URL, in the order of the feed: live dangerous strings, never fetched, shown only defanged.
+    """Return every URL, in the order of the feed: live dangerous strings, never fetched, shown only defanged.
 
     A last line without its end may be cut, and with it the list.
     """
@@ -24,7 +24,7 @@ def parse(body: str, query: None) -> tuple[str, ...]:
 def _url(line: str) -> str:
     url = literal(line)
     if not url.lower().startswith(("http://", "https://")):
-        raise SourceChanged(f"a line is no URL: {url[:8]!r}")
+        raise SourceChanged(f"a line is not a URL: {url[:8]!r}")
     return url
 
 
@@ -35,7 +35,7 @@ PHISHING_URLS = Source(
     licence=LICENCE,
     hosts=RAW,
     fresh_s=HOUR,
-    ageless="a list of addresses without any time, written twice a day",
+    ageless="a list of addresses without timestamps, written twice a day",
     timeout_s=10,
     conditional=True,
     least=20,

@@ -1,6 +1,6 @@
-"""Polymarket markets (Gamma API, JSON, no key): a page of the keyset list, or the bare list that it replaces.
+"""Read Polymarket markets (Gamma API, JSON, no key): a page of the keyset list, or the bare list that it replaces.
 
-The bare list announces its end (`Deprecation`, `Sunset`) and is asked only where the keyset list does not answer.
+The bare list announces its end (`Deprecation`, `Sunset`) and is read only where the keyset list does not answer.
 https://docs.polymarket.com/developers/gamma-markets-api/overview
 """
 
@@ -20,17 +20,17 @@ from toolserver import MIB, Get, Licence, Source, SourceChanged, read_rows
 FORMER_URL = "https://gamma-api.polymarket.com/markets"
 KEYSET_URL = f"{FORMER_URL}/keyset"
 BY_VOLUME = {"closed": "false", "active": "true", "order": "volume24hr", "ascending": "false", "limit": "100"}
-SILENT = 0.5  # of the rows may say no volume; an upstream that has renamed it says none
-UNSORTED, FEW = 0.25, 20  # of the rows may stand above a smaller one, where there are enough to tell an order
+SILENT = 0.5  # of the rows may lack a volume; an upstream that has renamed the field lacks all
+UNSORTED, FEW = 0.25, 20  # of the rows may rank above a smaller one, where there are enough to judge the order
 LICENCE = Licence("unclear", "Polymarket", "https://polymarket.com/tos")
 
 
 def parse(body: Any, query: None) -> tuple[Bet, ...]:
-    """Every market that is not closed and says its volume, in the order of the answer, the most traded first.
+    """Return every open market with a volume, in the order of the answer, the most traded first.
 
     Raises:
-        SourceChanged: no list, hardly a volume, no price, or not the order that was asked for: the first hundred of
-            another order are not the most traded ones.
+        SourceChanged: the answer is not a list, has hardly a volume or no price, or has another order than requested:
+            its first hundred are then not the most traded ones.
     """
     listed = body.get("markets") if isinstance(body, dict) else body
     if not isinstance(listed, list):
@@ -38,18 +38,18 @@ def parse(body: Any, query: None) -> tuple[Bet, ...]:
     still_open = [market for market in listed if isinstance(market, dict) and market.get("closed") is not True]
     silent = sum(market.get("volume24hr") is None for market in still_open)
     if silent > SILENT * len(still_open):
-        raise SourceChanged(f"{silent} of {len(still_open)} open markets say no volume")
+        raise SourceChanged(f"{silent} of {len(still_open)} open markets lack a volume")
     bets = read_rows(listed, lambda market: _bet(market) if _counts(market) else None)
     if bets and not any(bet.prices for bet in bets):
         raise SourceChanged("no market has prices")
     rises = sum(earlier.volume_24h_usd < later.volume_24h_usd for earlier, later in pairwise(bets))
     if len(bets) >= FEW and rises > UNSORTED * len(bets):
-        raise SourceChanged("not in the order of their volume")
+        raise SourceChanged("markets are not ordered by volume")
     return bets
 
 
 def _counts(market: dict[str, Any]) -> bool:
-    """Whether a market is open and says how much was traded: some that nobody has traded yet do not."""
+    """Return True if a market is open and states its volume: some that have not been traded yet lack it."""
     return not market.get("closed") and market.get("volume24hr") is not None
 
 
@@ -74,7 +74,7 @@ def _bet(market: dict[str, Any]) -> Bet:
 
 
 def _inner(value: Any) -> list[Any]:
-    """The list that is written as JSON inside a string."""
+    """Return the list that is written as JSON inside a string."""
     found = json.loads(value) if isinstance(value, str) else value
     if not isinstance(found, list):
         raise ValueError(f"not a list: {found!r:.40}")

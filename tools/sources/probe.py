@@ -1,4 +1,4 @@
-"""TCP connection times measured by this server itself; no HTTP, no third party's data.
+"""Measure TCP connection times from this server; no HTTP, no third party's data.
 
 https://www.rfc-editor.org/rfc/rfc9293
 """
@@ -15,7 +15,7 @@ def request(host: str, keys: Keys) -> Connect:
 
 
 def parse(body: Any, host: str) -> int:
-    """Milliseconds, or -1 for a target that cannot be reached: that is an answer too."""
+    """Return milliseconds, or -1 for a target that cannot be reached, which is an answer as well."""
     if body.get("unreachable") is True:
         return -1
     return int(within(number(body["latency_ms"]), 1, 60_000))
@@ -28,7 +28,7 @@ TCP_CONNECT = Source(
     licence=Licence("yes", "measured by this service"),
     hosts=HostGroup("probe", 12, 0, 120, 60),
     fresh_s=60,
-    ageless="measured by ourselves at that moment",
+    ageless="measured by this server at that moment",
     keep_s=10 * MINUTE,
     timeout_s=9,
     probe="1.1.1.1",

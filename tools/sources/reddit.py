@@ -1,4 +1,4 @@
-"""Reddit: the hot posts of four boards (Atom, no key; display only). Addresses of data centres are often refused.
+"""Read the hot posts of four boards of Reddit (Atom, no key; display only). Data centres are often refused.
 
 https://www.reddit.com/wiki/rss/
 """
@@ -19,7 +19,7 @@ POSTS = 50
 
 
 def parse(body: bytes, query: None) -> tuple[Headline, ...]:
-    """Every post that has a title and a date, in the order of the board."""
+    """Return every post that has a title and a date, in the order of the board."""
     root = xml_root(body)
     if root.tag != f"{ATOM}feed":
         raise SourceChanged(f"root is {root.tag!r:.60}")
@@ -37,7 +37,7 @@ def _headline(entry: Element) -> Headline | None:
 
 
 def board(name: str) -> Source[None, tuple[Headline, ...]]:
-    """The hot posts of a board."""
+    """Return the source of a board's hot posts."""
     return Source(
         f"Reddit.{name}_rss",
         Get(f"https://www.reddit.com/r/{name}/hot/.rss", params={"limit": str(POSTS)}, decode="bytes"),

@@ -1,4 +1,4 @@
-"""RocketLaunch.Live: the next five launches (JSON, no key). It knows when, but not whether all is go.
+"""Read the next five launches from RocketLaunch.Live (JSON, no key). It has their times, but not their go status.
 
 https://www.rocketlaunch.live/api
 """
@@ -20,7 +20,7 @@ RESULTS = {0: "Failure", 1: "Success", 2: "Partial Failure", 3: "In-Flight Abort
 
 
 def parse(body: Any, query: None) -> tuple[Launch, ...]:
-    """Every launch of the answer, in its order. Only an exact time is a time; the rest is text."""
+    """Return every launch of the answer, in its order. Only an exact time becomes a time; others stay text."""
     launches = read_rows(body["result"], _launch)
     if len(launches) > 1 and all(launch.status in RESULTS.values() for launch in launches):
         raise SourceChanged("all of the coming launches have flown")

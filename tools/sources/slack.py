@@ -1,4 +1,4 @@
-"""Slack's status page (JSON, no key).
+"""Read Slack's status page (JSON, no key).
 
 https://docs.slack.dev/reference/slack-status-api
 """
@@ -27,7 +27,7 @@ class SlackStatus(NamedTuple):
 
 
 def parse(body: Any, query: None) -> SlackStatus:
-    """Every active incident."""
+    """Return every active incident."""
     status = body["status"]
     if status not in ("ok", "active"):
         raise SourceChanged(f"status is {status!r:.40}")

@@ -1,4 +1,4 @@
-"""The Smithsonian's weekly report on volcanoes (RSS in ISO-8859-1, no key, not for commercial use).
+"""Read the Smithsonian's weekly report on volcanoes (RSS in ISO-8859-1, no key, not for commercial use).
 
 https://volcano.si.edu/reports_weekly.cfm
 """
@@ -22,7 +22,7 @@ _VNUM = re.compile(r"#vn_(\d{6})$")
 
 
 class VolcanoReport(NamedTuple):
-    """What happened at one volcano in a week. `vnum` is its number in the catalogue of volcanoes."""
+    """The report on one volcano for a week. `vnum` is its number in the catalogue of volcanoes."""
 
     name: str
     country: str | None
@@ -37,7 +37,7 @@ class VolcanoReport(NamedTuple):
 
 
 def parse(body: bytes, query: None) -> tuple[VolcanoReport, ...]:
-    """Every item. They all have the same link; what tells them apart is in `guid`."""
+    """Return every item. They all have the same link; `guid` distinguishes them."""
     reports = read_rows(rss_items(body), _report)
     if reports and not any(report.vnum or report.period for report in reports):
         raise SourceChanged("no item names a volcano")

@@ -1,4 +1,6 @@
-"""Solana over JSON-RPC: throughput and epoch from public nodes, or your own (SOLANA_RPC_URL). Chain data is public.
+"""Read throughput and epoch of Solana over JSON-RPC, from public nodes or your own (SOLANA_RPC_URL).
+
+Chain data is public.
 
 https://solana.com/docs/rpc/http/getrecentperformancesamples
 """
@@ -31,11 +33,11 @@ HOSTS = (
 LICENCE = Licence("yes", "Solana (public chain data)")
 ID = 1
 SAMPLES = 3
-LIMITED, UNHEALTHY = {429, -32429}, {-32005, -32004, -32014}  # behind the cluster, or the data not there yet
+LIMITED, UNHEALTHY = {429, -32429}, {-32005, -32004, -32014}  # behind the cluster, or the data not available yet
 
 
 class Sample(NamedTuple):
-    """What the cluster did in a minute that ended at `slot`. Most transactions are votes of validators."""
+    """The cluster's activity in a minute that ended at `slot`. Most transactions are votes of validators."""
 
     slot: int
     slots: int
@@ -45,7 +47,7 @@ class Sample(NamedTuple):
 
 
 class EpochInfo(NamedTuple):
-    """Where the chain is: `slot_index` counts within the epoch."""
+    """The position of the chain: `slot_index` counts within the epoch."""
 
     slot: int
     epoch: int
@@ -54,14 +56,14 @@ class EpochInfo(NamedTuple):
 
 
 def ask(keys: Keys, method: str, *params: Any) -> list[Post]:
-    """The same call at every host, in the order in which they are tried."""
+    """Return the same call for every host, in the order in which the hosts are tried."""
     own = keys.get("SOLANA_RPC_URL")
     call = {"jsonrpc": "2.0", "id": ID, "method": method, "params": list(params)}
     return [Post(url, json=call) for url in ((own, *HOSTS) if own else HOSTS)]
 
 
 def result(body: Any) -> Any:
-    """`result` of our own call. Raises SourceError when `error` is set, an object or a text, and for null."""
+    """Return the `result` of our own call. Raises SourceError if `error` is set (an object or a text), or for null."""
     if error := body.get("error"):
         raise _refusal(error)
     if body["id"] != ID:
@@ -72,7 +74,7 @@ def result(body: Any) -> Any:
 
 
 def _refusal(error: Any) -> SourceError:
-    """Never the text itself: a node may quote the key of its URL."""
+    """Describe an error without quoting its text: a node may quote the key of its URL."""
     code = error.get("code") if isinstance(error, dict) else None
     text = str(error).lower()
     if code in LIMITED or "too many" in text or "rate limit" in text:
@@ -87,7 +89,7 @@ def samples_request(query: None, keys: Keys) -> list[Post]:
 
 
 def parse_samples(body: Any, query: None) -> tuple[Sample, ...]:
-    """The samples, newest first, each of another slot."""
+    """Return the samples, newest first, each of another slot."""
     read = sorted(read_rows(result(body), _sample), key=lambda sample: sample.slot, reverse=True)
     if len({sample.slot for sample in read}) < len(read):
         raise SourceChanged("two samples of one slot")
@@ -111,7 +113,7 @@ def epoch_request(query: None, keys: Keys) -> list[Post]:
 
 
 def parse_epoch(body: Any, query: None) -> EpochInfo:
-    """The place of the newest slot in its epoch."""
+    """Return the position of the newest slot in its epoch."""
     info = result(body)
     length = int(positive(info["slotsInEpoch"]))
     return EpochInfo(
@@ -123,7 +125,7 @@ def parse_epoch(body: Any, query: None) -> EpochInfo:
 
 
 class SlotTime(NamedTuple):
-    """When a slot was."""
+    """The time of a slot."""
 
     slot: int
     time: datetime
@@ -134,12 +136,12 @@ def time_request(slot: int, keys: Keys) -> list[Post]:
 
 
 def parse_time(body: Any, slot: int) -> SlotTime:
-    """The time of the slot that was asked for; a slot that was skipped has none, which is an error."""
+    """Return the time of the requested slot. A skipped slot has none, and the node answers with an error."""
     return SlotTime(slot, from_epoch(positive(result(body))))
 
 
 def _find_recent_slot(now: datetime) -> int:
-    """No old slot is an answer, and no clock tells a recent one: tools take it from the epoch."""
+    """Raise LookupError: tools take a recent slot from the epoch. Neither a fixed slot nor the clock gives one."""
     raise LookupError("a recent slot")
 
 
@@ -149,12 +151,12 @@ SLOT_TIME = Source(
     parse_time,
     licence=LICENCE,
     hosts=RPC,
-    fresh_s=10 * MINUTE,  # the time of one slot tells that of the others
+    fresh_s=10 * MINUTE,  # the time of one slot determines that of the others
     keep_s=HOUR,
     timeout_s=6,
     newest=lambda found: found.time,
     newest_max_s=13 * MINUTE,
-    key=lambda slot: None,  # any recent slot will do
+    key=lambda slot: None,  # any recent slot is good enough
     probe=_find_recent_slot,
 )
 

@@ -1,4 +1,4 @@
-"""Status pages with the Statuspage interface: Atlassian's own and those that imitate it (JSON, no key).
+"""Read status pages with the Statuspage interface: Atlassian's own and those that imitate it (JSON, no key).
 
 https://www.githubstatus.com/api
 """
@@ -27,14 +27,14 @@ HOSTS = {
 
 
 class PageSummary(NamedTuple):
-    """The page's own verdict, and its words for it."""
+    """The page's own verdict, and its description."""
 
     indicator: Indicator
     description: str
 
 
 def parse(body: Any, query: None) -> PageSummary:
-    """`status` of status.json or summary.json. `page.updated_at` may be months old and says nothing."""
+    """Return `status` of status.json or summary.json. `page.updated_at` may be months old and is ignored."""
     indicator = body["status"]["indicator"]
     if indicator not in get_args(Indicator):
         raise SourceChanged(f"indicator is {indicator!r:.40}")
@@ -43,7 +43,7 @@ def parse(body: Any, query: None) -> PageSummary:
 
 
 def statuspage(slug: str) -> Source[None, PageSummary]:
-    """The page of one service."""
+    """Return the source of a service's page."""
     host = HOSTS[slug]
 
     return Source(

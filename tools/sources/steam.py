@@ -1,4 +1,4 @@
-"""Steam: the most played games right now, and the names of games (Web API, JSON, no key).
+"""Read the most played games and the names of games from Steam (Web API, JSON, no key).
 
 https://partner.steamgames.com/doc/webapi
 """
@@ -22,7 +22,7 @@ LEAST_PLAYERS = 50_000  # the most played game never has fewer
 
 
 class Played(NamedTuple):
-    """How many play a game now, and at most so far today."""
+    """The number of players of a game now, and the highest number so far today."""
 
     rank: int
     app_id: int
@@ -31,14 +31,14 @@ class Played(NamedTuple):
 
 
 class PlayedList(NamedTuple):
-    """Games in rank order, and when they were counted."""
+    """Games in rank order, and when the players were counted."""
 
     games: tuple[Played, ...]
     counted_at: datetime
 
 
 def parse_players(body: Any, query: None) -> PlayedList:
-    """Every rank of the chart."""
+    """Return every rank of the chart."""
     chart = body["response"]
     ranks = chart.get("ranks", [])
     if len(ranks) < LEAST_RANKS:
@@ -84,7 +84,7 @@ def names_request(query: tuple[int, ...], keys: Keys) -> Get:
 
 
 def parse_names(body: Any, query: tuple[int, ...]) -> dict[int, str]:
-    """Names by app id. An app that the store does not know is not there."""
+    """Return names by app id. An app that the store does not know is absent."""
     items = body["response"].get("store_items", [])
     named = read_rows(items, lambda item: (int(positive(item["appid"])), clean_or_none(item.get("name"), NAME)))
     return {app_id: name for app_id, name in named if name and app_id in query}
@@ -97,7 +97,7 @@ STORE_ITEMS = Source(
     licence=LICENCE,
     hosts=STEAM,
     fresh_s=DAY,
-    ageless="names of games, which hardly ever change and carry no time",
+    ageless="names of games, which rarely change and carry no timestamp",
     keep_s=30 * DAY,
     key=lambda query: tuple(sorted(query)),
     untrusted=True,

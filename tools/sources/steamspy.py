@@ -1,4 +1,4 @@
-"""SteamSpy: the hundred games most played in two weeks (JSON, no key). Its counts are of yesterday.
+"""Read the hundred most played games of two weeks from SteamSpy (JSON, no key). Its counts are yesterday's.
 
 https://steamspy.com/api.php
 """
@@ -15,7 +15,7 @@ LICENCE = Licence("unclear", "SteamSpy", "https://steamspy.com/about")
 
 
 class YesterdaysPeak(NamedTuple):
-    """The most that played a game at once yesterday."""
+    """The highest number of simultaneous players of a game yesterday."""
 
     app_id: int
     name: str | None
@@ -23,10 +23,10 @@ class YesterdaysPeak(NamedTuple):
 
 
 def parse(body: Any, query: None) -> tuple[YesterdaysPeak, ...]:
-    """Every game, largest peak first: the answer is keyed by app id and has no order of its own."""
+    """Return every game, largest peak first: the answer is keyed by app id and has no order."""
     games = read_rows(body.values(), _game)
     if games and not any(game.peak for game in games):
-        raise SourceChanged("nobody plays anything")
+        raise SourceChanged("no game has players")
     return tuple(sorted(games, key=lambda game: (-game.peak, game.app_id)))
 
 
@@ -41,7 +41,7 @@ TOP100 = Source(
     licence=LICENCE,
     hosts=STEAMSPY,
     fresh_s=HOUR,
-    ageless="averages of two weeks, written once a day, without any time",
+    ageless="averages of two weeks, written once a day, without a timestamp",
     keep_s=2 * DAY,
     timeout_s=15,
     least=50,

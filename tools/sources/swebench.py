@@ -1,4 +1,4 @@
-"""SWE-bench leaderboards: how many real GitHub issues an agent resolves (JSON, no key, not for commercial use).
+"""Read SWE-bench leaderboards: how many real GitHub issues an agent resolves (JSON, no key, not for commercial use).
 
 https://www.swebench.com
 """
@@ -20,7 +20,7 @@ MODEL = "Model:"
 
 
 class Submission(NamedTuple):
-    """One row. `name` says what was run; `models` are those it states, which may be none."""
+    """One row. `name` is the name of the submission; `models` are those it states, possibly none."""
 
     name: str
     models: tuple[str, ...]
@@ -38,7 +38,7 @@ class Leaderboards(NamedTuple):
 
 
 def parse(body: Any, query: None) -> Leaderboards:
-    """Both boards; the other ones are left out, and so is the detail by issue."""
+    """Return both boards, without the other boards and the details by issue."""
     boards = {str(board["name"]).lower(): board["results"] for board in body["leaderboards"]}
     return Leaderboards(_board(boards, VERIFIED), _board(boards, BASH_ONLY))
 

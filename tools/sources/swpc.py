@@ -1,4 +1,4 @@
-"""NOAA Space Weather Prediction Center: Kp, solar wind, X-rays, alerts (JSON, no key, public domain).
+"""Read the NOAA Space Weather Prediction Center: Kp, solar wind, X-rays, alerts (JSON, no key, public domain).
 
 https://www.swpc.noaa.gov/content/data-access
 """
@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 SERVICES = "https://services.swpc.noaa.gov"
 LICENCE = Licence("yes", "NOAA Space Weather Prediction Center", "https://www.weather.gov/disclaimer")
-LONG_BAND = "0.1-0.8nm"  # flares are classed by this one; the other band is in the same list
+LONG_BAND = "0.1-0.8nm"  # flares are classed by this band; the list has another one as well
 LEAST_KP, LEAST_XRAY = 8, 60
 FASTEST, SLOWEST = 2500, 150  # km/s
 
@@ -45,7 +45,7 @@ class XrayPeak(NamedTuple):
 
 
 class Bulletin(NamedTuple):
-    """One message. Its serial number counts within its code; `ends` is the serial that it cancels or extends."""
+    """One message. Its serial number counts within its code; `ends` is the serial number that it cancels or extends."""
 
     product_id: str
     code: str | None
@@ -60,7 +60,7 @@ class Bulletin(NamedTuple):
 
 
 def parse_kp(body: Any, query: None) -> tuple[KpReading, ...]:
-    """Every period with a value that some station measured, oldest first."""
+    """Return every period with a value that some station measured, oldest first."""
     return tuple(sorted(_read(body, _kp)))
 
 
@@ -71,7 +71,7 @@ def _kp(row: dict[str, Any]) -> KpReading | None:
 
 
 def parse_kp_1m(body: Any, query: None) -> KpReading:
-    """The newest estimate."""
+    """Return the newest estimate."""
     return max(_read(body, _estimate))
 
 
@@ -79,14 +79,14 @@ def _estimate(row: dict[str, Any]) -> KpReading | None:
     if row["estimated_kp"] is None:
         return None
     estimate = within(number(row["estimated_kp"]), 0, 9)
-    written = str(row.get("kp") or "")[:1]  # the same as a digit with a sign: 1P, 2Z, 3M
+    written = str(row.get("kp") or "")[:1]  # the same value as a digit with a suffix: 1P, 2Z, 3M
     if written.isdigit() and abs(int(written) - estimate) > 0.5:
         raise SourceChanged(f"estimated_kp is {estimate:g}, kp is {written}")
     return KpReading(from_iso(row["time_tag"]), estimate)
 
 
 def parse_wind(body: Any, query: None) -> SolarWind:
-    """The newest row with both numbers, of the spacecraft in use where several are listed."""
+    """Return the newest row with both numbers, of the active spacecraft where several are listed."""
     found = _read(body, _wind)
     if not found:
         raise SourceEmpty("no row with speed and density")
@@ -108,7 +108,7 @@ def request_xray(query: Satellite, keys: Keys) -> Get:
 
 
 def parse_xray(body: Any, query: Satellite) -> XrayPeak:
-    """Over the long band only. Minutes in eclipse have no flux."""
+    """Return the peak of the long band. Minutes in eclipse have no flux."""
     minutes = _read(body, _minute)
     if len(minutes) < LEAST_XRAY:
         raise SourceEmpty(f"{len(minutes)} minutes")
@@ -122,10 +122,10 @@ def _minute(row: dict[str, Any]) -> tuple[float, datetime] | None:
 
 
 def parse_alerts(body: Any, query: None) -> tuple[Bulletin, ...]:
-    """The messages of a month, cancellations included, newest first."""
+    """Return the messages of a month, cancellations included, newest first."""
     told = _read(body, _bulletin)
     if body and not told:
-        raise SourceChanged("no message says what it is")
+        raise SourceChanged("no message states its kind")
     return tuple(sorted(told, key=lambda bulletin: bulletin.issued_at, reverse=True))
 
 
@@ -138,7 +138,7 @@ _KINDS: dict[str, Kind] = {"ALERT": "alert", "WARNING": "warning", "WATCH": "wat
 
 
 def _bulletin(row: dict[str, Any]) -> Bulletin | None:
-    """None for a message without a line that says what it is."""
+    """Return a message as a bulletin; None if no line states its kind."""
     text = str(row["message"])
     headline = _HEADLINE.search(text)
     if headline is None:
@@ -172,7 +172,9 @@ def _utc(text: str) -> datetime:
 
 
 def _read(body: Any, read: Callable[[dict[str, Any]], R | None]) -> tuple[R, ...]:
-    """What `read` makes of each row by lower-case column name: a list of objects, or of lists under a header."""
+    """Return the results of `read` for each row by lower-case column name: the rows are objects, or lists under a
+    header.
+    """
     if not isinstance(body, list):
         raise SourceChanged("not a list")
     header = [str(name).lower() for name in body[0]] if body and isinstance(body[0], list) else None

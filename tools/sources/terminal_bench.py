@@ -1,4 +1,4 @@
-"""Terminal-Bench: no upstream offers the board as data, so a dated copy is shipped (tools/shared/data).
+"""Hold Terminal-Bench: no upstream offers the board as data, so a dated copy is shipped (tools/shared/data).
 
 https://github.com/harbor-framework/terminal-bench
 """
@@ -10,7 +10,7 @@ from toolserver import Keys, Licence, Source
 
 
 def request(query: None, keys: Keys) -> None:
-    """There is nobody to ask."""
+    """Return None: there is no upstream."""
     return None
 
 

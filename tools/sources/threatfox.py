@@ -1,4 +1,4 @@
-"""ThreatFox: the newest indicators of compromise (JSON export without a key, API with one).
+"""Read the newest indicators of compromise from ThreatFox (JSON export without a key, API with one).
 
 https://threatfox.abuse.ch/api/
 """
@@ -41,7 +41,7 @@ def request(query: None, keys: Keys) -> Get:
 
 
 def parse(body: Any, query: None) -> tuple[ThreatIndicator, ...]:
-    """Every indicator of the export, or of the API's answer."""
+    """Return every indicator of the export, or of the API's answer."""
     if "error" in body:
         raise SourceRefused(clean(str(body["error"]), 60))
     if "query_status" in body:
@@ -55,7 +55,7 @@ def _exported(identity: str, entry: dict[str, Any]) -> ThreatIndicator:
 
 
 def _of_api(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The indicators of an answer, whose `data` is a sentence when something is wrong."""
+    """Return the indicators of an API answer, whose `data` is a sentence after an error."""
     status, data = body["query_status"], body.get("data")
     if status == "ok" and isinstance(data, list):
         return data
@@ -80,12 +80,12 @@ def _indicator(identity: Any, value: str, seen: str, entry: dict[str, Any]) -> T
 
 
 def _percent(value: Any) -> float:
-    """None at all (0) says nothing."""
+    """Return a confidence above 0. Raises ValueError for 0, which carries no information."""
     return within(positive(value), 0, 100)
 
 
 def _tags(given: object) -> Iterable[str]:
-    """From `"a,b"`, a list or null."""
+    """Return the tags of `"a,b"`, a list or null."""
     listed = given.split(",") if isinstance(given, str) else given if isinstance(given, list) else []
     return (tag for value in listed if (tag := clean_or_none(value, 60)))
 

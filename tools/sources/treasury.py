@@ -1,4 +1,4 @@
-"""U.S. Treasury daily par yield curve (CSV a year, no key, public domain).
+"""Read the U.S. Treasury daily par yield curve (one CSV per year, no key, public domain).
 
 https://home.treasury.gov/resource-center/data-chart-center/interest-rates
 """
@@ -16,7 +16,7 @@ LICENCE = Licence("yes", "U.S. Department of the Treasury")
 
 
 class YieldYear(NamedTuple):
-    """One file: the rates of a year. `past` says that the year is over, so that its age does not matter."""
+    """One file: the rates of a year. `past` says that the year has ended, so that its age does not matter."""
 
     year: int
     past: bool = False
@@ -37,7 +37,7 @@ def request(query: YieldYear, keys: Keys) -> Get:
 
 
 def parse(body: str, query: YieldYear) -> YieldCurve:
-    """The two tenors we use; the others come and go."""
+    """Return the two tenors that we use; the others are not always present."""
     days = read_rows(table(body, "Date", "2 Yr", "10 Yr"), _day)
     if any(day.year != query.year for day, *_ in days):
         raise ValueError(f"not the rates of {query.year}")
@@ -59,7 +59,7 @@ def newest(curve: YieldCurve) -> datetime | None:
 
 
 def judged(curve: YieldCurve) -> datetime | None:
-    """The day by which a file may be too old: none for a year that is over or has just begun."""
+    """Return the date by which a file's age is judged: None for a year that has ended or has just begun."""
     return None if curve.past else newest(curve)
 
 

@@ -1,4 +1,4 @@
-"""URLhaus: the newest URLs that serve malware (CSV export without a key, API with one).
+"""Read the newest URLs that serve malware from URLhaus (CSV export without a key, API with one).
 
 https://urlhaus.abuse.ch/api/
 """
@@ -36,13 +36,14 @@ def request(query: None, keys: Keys) -> Get:
 
 
 def parse(body: Any, query: None) -> tuple[MalwareUrl, ...]:
-    """Every row of the export, or every URL of the API's answer, newest first."""
+    """Return every row of the export, or every URL of the API's answer, newest first."""
     return _from_csv(body) if isinstance(body, str) else _from_api(body)
 
 
 def _from_csv(text: str) -> tuple[MalwareUrl, ...]:
-    """Lines that begin with `#` are comment; the last of them names the columns. We read the head of a long list, whose
-    last line may be cut; a short list that ends inside a line is not whole.
+    """Read the head of a long list, whose last line may be cut; a short list that ends inside a line is incomplete.
+
+    Lines that begin with `#` are comments; the last of them names the columns.
     """
     if not text.endswith("\n") and len(text.encode()) < READ_BYTES - 4:
         raise SourceChanged("the last line is cut")
@@ -88,7 +89,7 @@ def _from_entry(entry: dict[str, Any]) -> MalwareUrl:
 
 
 def own_page(url: object) -> str | None:
-    """The link, if it leads to URLhaus itself."""
+    """Return the link if it leads to URLhaus itself, otherwise None."""
     link = web_url(url)
     return link if link and link.startswith("https://urlhaus.abuse.ch/") else None
 

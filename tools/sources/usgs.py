@@ -1,4 +1,4 @@
-"""USGS earthquake feeds (GeoJSON, no key, public domain).
+"""Read USGS earthquake feeds (GeoJSON, no key, public domain).
 
 https://earthquake.usgs.gov/earthquakes/feed/v1.0/geojson.php
 """
@@ -26,9 +26,9 @@ class QuakeQuery(NamedTuple):
     period: Period = "day"
 
 
-LEAST = {QuakeQuery("2.5", "day"): 5}  # the world is never quieter than this; every other feed may be empty
+LEAST = {QuakeQuery("2.5", "day"): 5}  # the world is never quieter; every other feed may be empty
 FLOORS: dict[Magnitude, float] = {"significant": 3.0, "4.5": 4.5, "2.5": 2.5, "1.0": 1.0, "all": -3.0}
-ROUNDING = 0.11  # feeds choose by magnitudes before they are rounded
+ROUNDING = 0.11  # feeds select events by magnitudes before rounding
 STAMP_S = {"hour": 30 * MINUTE, "day": 30 * MINUTE, "week": 30 * MINUTE, "month": HOUR}
 
 
@@ -37,7 +37,7 @@ def request(query: QuakeQuery, keys: Keys) -> Get:
 
 
 def parse(body: Any, query: QuakeQuery) -> QuakeList:
-    """Every feature of a FeatureCollection."""
+    """Return every feature of a FeatureCollection."""
     if body["type"] != "FeatureCollection":
         raise SourceChanged(f"type is {body['type']!r:.40}")
     if len(body["features"]) < LEAST.get(query, 0):
@@ -49,7 +49,7 @@ def parse(body: Any, query: QuakeQuery) -> QuakeList:
 
 
 def defined(quake: Quake, floor: float) -> Quake:
-    """The event, if it is as large as the feed says it lists. Raises SourceChanged."""
+    """Return the event. Raises SourceChanged when it is smaller than the feed's minimum."""
     if quake.magnitude is not None and quake.magnitude < floor - ROUNDING:
         raise SourceChanged(f"M{quake.magnitude:g} in a feed from M{floor:g}")
     return quake
@@ -83,7 +83,7 @@ FEED_FRESH_S = {"hour": 60, "day": 60, "week": 300, "month": 900}
 
 
 def feed(period: Period) -> Source[QuakeQuery, QuakeList]:
-    """The feeds of a period: one public name, and the freshness that the period has upstream."""
+    """Return the source of a period's feeds: one public name, and the upstream freshness of the period."""
     return Source(
         "USGS.earthquakes_feed",
         request,

@@ -1,4 +1,4 @@
-"""Volcanoes of the United States above their usual alert level, from USGS (JSON, no key, public domain).
+"""Read volcanoes of the United States above their usual alert level from USGS (JSON, no key, public domain).
 
 https://volcanoes.usgs.gov/hans-public/api/volcano/
 """
@@ -14,7 +14,7 @@ from toolserver import Get, Proof, Source, SourceChanged, read_rows
 
 
 class ElevatedVolcano(NamedTuple):
-    """A volcano and the newest notice about it; `color` is for pilots, `alert` for people on the ground."""
+    """A volcano and the newest notice about it; `color` addresses pilots, `alert` people on the ground."""
 
     name: str
     vnum: str
@@ -26,7 +26,7 @@ class ElevatedVolcano(NamedTuple):
 
 
 def parse(body: Any, query: None) -> tuple[ElevatedVolcano, ...]:
-    """Every volcano; none is an answer."""
+    """Return every volcano; an empty list is a valid answer."""
     if not isinstance(body, list):
         raise SourceChanged("not a list")
     return read_rows(body, _volcano)
@@ -45,7 +45,7 @@ def _volcano(entry: dict[str, Any]) -> ElevatedVolcano:
 
 
 def _number(vnum: object) -> str:
-    """The volcano's number: digits, as text or not."""
+    """Return the volcano's number: digits, as text or as a number."""
     text = clean(str(vnum), 20)
     if not text.strip("0"):
         raise SourceChanged(f"vnum is {text!r}")
@@ -63,7 +63,7 @@ ELEVATED_VOLCANOES = Source(
     licence=USGS_LICENCE,
     hosts=USGS,
     fresh_s=15 * MINUTE,
-    newest_max_s=8 * DAY,  # of a restless volcano there is a notice every week at least
+    newest_max_s=8 * DAY,  # a restless volcano gets a notice at least every week
     timeout_s=10,
     newest=newest,
     least=0,

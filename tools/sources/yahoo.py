@@ -1,4 +1,4 @@
-"""Yahoo Finance: closes of several symbols at once, and the chart of one (JSON, no key, redistribution barred).
+"""Read Yahoo Finance: closes of several symbols at once, and the chart of one (JSON, no key, redistribution barred).
 
 Unofficial; there is no published documentation.
 """
@@ -31,13 +31,13 @@ class Chart(NamedTuple):
 
     @property
     def previous_close(self) -> float | None:
-        """The last close that is not of the day the price is of."""
+        """The last close from a day before the price's day."""
         before = [close for at, close in self.closes if self.at - at > timedelta(hours=18)]
         return before[-1] if before else None
 
 
 def to_yahoo_symbol(symbol: str) -> str:
-    """A symbol as Yahoo writes it."""
+    """Return a symbol in Yahoo's spelling."""
     return INDICES.get(symbol, symbol.replace(".", "-"))
 
 
@@ -47,7 +47,7 @@ def spark_request(query: Symbols, keys: Keys) -> Get:
 
 
 def parse_spark(body: Any, query: Symbols) -> Quotes:
-    """The last close and the one before it, in either of the two forms; a symbol without both is absent."""
+    """Return the last close and the one before it, in either of the two forms; a symbol without both is absent."""
     closes = _closes(body)
     found = {}
     for name in query.names:
@@ -68,7 +68,7 @@ def _closes(body: dict[str, Any]) -> Mapping[str, list[Any]]:
 
 
 def _none_found(answer: dict[str, Any]) -> Mapping[str, list[Any]]:
-    """Nothing, if that is what the error says."""
+    """Return an empty answer if the error means that nothing was found, and raise any other error."""
     if answer["error"]["code"] != "Not Found":
         raise _error(answer)
     return {}
@@ -79,7 +79,7 @@ def chart_request(query: str, keys: Keys) -> Get:
 
 
 def parse_chart(body: Any, query: str) -> Chart:
-    """The first result. A range without trading has neither times nor closes."""
+    """Return the first result. A range without trading has neither times nor closes."""
     if "finance" in body:
         raise _error(body["finance"])
     if body["chart"]["result"] is None:
@@ -118,11 +118,11 @@ SPARK = Source(
     licence=LICENCE,
     hosts=YAHOO,
     fresh_s=60,
-    ageless="its times are those of the openings of sessions, not of the prices",
+    ageless="its times are the openings of sessions, not the times of prices",
     least=0,
     proof=Proof.harmless("the query names the symbols, and those that are missing are counted in a warning"),
     also=frozenset({404}),  # none of the symbols exists
-    user_input=True,  # which symbols another provider lacks may depend on what a caller asked for
+    user_input=True,  # a caller's arguments may determine which symbols another provider lacks
     gauge=Gauge(gauged_prices, 0.4),
     probe=Symbols(("SPY",)),
 )

@@ -1,4 +1,4 @@
-"""Allowances as account tools see them: names of tools instead of paths, times instead of milliseconds."""
+"""Manages allowances for account tools: with names of tools instead of paths, and times instead of milliseconds."""
 
 import json
 import secrets
@@ -19,9 +19,9 @@ ALLOWANCE_PATH = "/api/payment/allowances"
 
 @dataclass(frozen=True, slots=True)
 class AllowanceWish:
-    """What a caller wants of an allowance. None leaves a member as it is, or without a cap where it is new.
+    """The terms that a caller requests for an allowance. None means unchanged or, for a new one, no cap.
 
-    To take a cap away: 0 for `credits_per_day`, `datetime.max` for `expires_at`, an empty list for `tools`.
+    To remove a cap: 0 for `credits_per_day`, `datetime.max` for `expires_at`, an empty list for `tools`.
     """
 
     name: str | None = None
@@ -32,7 +32,7 @@ class AllowanceWish:
 
 
 class AllowanceDetails(NamedTuple):
-    """An allowance as its owner sees it. `token` is set in the answer that creates it, and never again."""
+    """An allowance as its owner sees it. `token` is set only in the answer that creates it."""
 
     id: str
     name: str
@@ -49,9 +49,10 @@ class AllowanceDetails(NamedTuple):
 
 
 class Allowances:
-    """The allowances of all tokens, each managed with the token whose credits it spends. `ledger` is None where
-    none can be kept. Every method raises PaymentRequired, AllowanceConflict for a token that is an allowance, and
-    NotSupported.
+    """The allowances of all tokens, each managed with the token whose credits it spends.
+
+    `ledger` is None if the service cannot keep allowances. Every method raises PaymentRequired, AllowanceConflict for a
+    token that is itself an allowance, and NotSupported.
     """
 
     def __init__(self, ledger: AllowanceLedger | None, registry: Registry, clock: Clock) -> None:
@@ -59,7 +60,7 @@ class Allowances:
         self._paths = {operation.name: operation.path for operation in registry if operation.tier is Tier.PREMIUM}
 
     async def create(self, who: Who, wish: AllowanceWish) -> AllowanceDetails:
-        """Make an allowance with a token of its own. Raises InvalidArguments, and AllowanceConflict for the 101st."""
+        """Create an allowance with its own token. Raise InvalidArguments, and AllowanceConflict for the 101st."""
         own = f"svc_live_{secrets.token_hex(32)}"
         terms = self._terms(wish)
         if terms.expires_at is not None and terms.expires_at <= self._clock.time() * 1000:
@@ -68,24 +69,24 @@ class Allowances:
         return self._show(made)._replace(token=own)
 
     async def list_all(self, who: Who) -> list[AllowanceDetails]:
-        """The live allowances of a token, the oldest first, then the newest of those that ended."""
+        """Return the live allowances of a token, oldest first, then the most recent of the ended ones."""
         return [self._show(found) for found in await self._ledger.list_allowances(who)]
 
     async def change(self, who: Who, id: str, wish: AllowanceWish) -> AllowanceDetails:
-        """Change what an allowance may spend: what is not given stays. Raises InvalidArguments, NotFound."""
+        """Change the terms of an allowance; a member that is None does not change. Raise InvalidArguments, NotFound."""
         names = ("name", "credits", "credits_per_day", "expires_at", "tools")
         given = frozenset(name for name in names if getattr(wish, name) is not None)
         change = AllowanceChange(given, self._terms(wish))
         return self._show(await self._ledger.change_allowance(who, id, change))
 
     async def revoke(self, who: Who, id: str) -> AllowanceDetails:
-        """End an allowance for good. Raises NotFound."""
+        """End an allowance permanently. Raise NotFound."""
         return self._show(await self._ledger.revoke_allowance(who, id))
 
     @property
     def _ledger(self) -> AllowanceLedger:
         if self._kept_in is None:
-            raise NotSupported("This server keeps no allowances.")
+            raise NotSupported("This server does not support allowances.")
         return self._kept_in
 
     def _terms(self, wish: AllowanceWish) -> AllowanceTerms:
@@ -98,12 +99,12 @@ class Allowances:
         )
 
     def _find_paths(self, tools: list[str]) -> dict[str, str]:
-        """The paths of premium tools, which are those that cost credits. Raises InvalidArguments."""
+        """Return the paths of premium tools, by name. Raise InvalidArguments for a tool that costs no credits."""
         for name in tools:
             if name not in self._paths:
                 near = find_similar(name, self._paths, most=1)
                 meant = f"; did you mean {near[0]}?" if near else ""
-                raise _refuse("tools", f"{name} is no tool that costs credits{meant}")
+                raise _refuse("tools", f"{name} is not a tool that costs credits{meant}")
         return {name: self._paths[name] for name in tools}
 
     def _show(self, found: Allowance) -> AllowanceDetails:

@@ -1,17 +1,17 @@
-"""The rendered answers in memory: so many of them and so many bytes; those that were made first are forgotten first."""
+"""Keeps rendered answers in memory, bounded by number and bytes; the oldest are dropped first."""
 
 from collections.abc import Hashable
 
 from toolserver.calls.response import RenderedResponse
 
 ENTRIES = 4096
-MOST_BYTES = 32 << 20  # of all payloads; what faces derive from them takes up to twice as much again
+MOST_BYTES = 32 << 20  # of all payloads; data that faces derive from them takes up to twice as much in addition
 
 
 class AnswerTable:
-    """Answers by key, the most lately made last.
+    """Answers by key, newest last.
 
-    Answers to pinned keys stay: those to default arguments, one for each tool. Strangers choose all the others.
+    Answers to pinned keys are never dropped: those to default arguments, one for each tool. Callers choose the others.
     """
 
     def __init__(self, entries: int = ENTRIES, most_bytes: int = MOST_BYTES) -> None:
@@ -24,15 +24,15 @@ class AnswerTable:
         return len(self._kept)
 
     def get(self, key: Hashable) -> RenderedResponse | None:
-        """The answer to a key, or None."""
+        """Return the answer for a key, or None."""
         return self._kept.get(key)
 
     def pin(self, key: Hashable) -> None:
-        """Let the answer to this key stay whatever is kept later."""
+        """Exempt the answer for this key from being dropped."""
         self._pinned.add(key)
 
     def keep(self, key: Hashable, rendered: RenderedResponse) -> None:
-        """Keep an answer in place of the key's former one; beyond a bound, forget those that were made first."""
+        """Keep an answer, replacing the key's previous one. Above a bound, drop the oldest answers."""
         self._drop(key)
         self._put(key, rendered)
         spared = 0

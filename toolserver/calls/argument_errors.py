@@ -1,4 +1,4 @@
-"""What is wrong with the arguments of a call, in words that a model can act on: the valid names, and a valid call."""
+"""Describes wrong arguments in terms that a model can act on: the valid names and a valid call."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from toolserver.core.similar_names import find_similar
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import Operation
 
-# Names that callers try for an argument that is called otherwise; the first one that the tool has is suggested.
+# Names that callers use for an argument with a different name; the first one that the tool has is suggested.
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "place": (
         *(
@@ -52,7 +52,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 
 
 def describe_invalid(operation: Operation, error: ValidationError) -> InvalidArguments:
-    """Return pydantic's errors as InvalidArguments: place, message and type of each, but never a value."""
+    """Return pydantic's errors as InvalidArguments: the place, message and type of each, but never a value."""
     names = list(operation.arguments.model_fields)
     errors, near = [], []
     for each in error.errors(include_url=False, include_input=False):
@@ -71,7 +71,7 @@ def describe_invalid(operation: Operation, error: ValidationError) -> InvalidArg
 
 
 def suggest_name(given: str, names: list[str]) -> str | None:
-    """Return the argument that a caller probably meant: by a known synonym, or by spelling."""
+    """Return the argument that a caller probably meant, by a known synonym or by spelling, or None."""
     plain = given.lower().replace("-", "_")
     for name in names:
         if plain.rstrip("s") == name.rstrip("s") or {plain, plain.rstrip("s")} & {*SYNONYMS.get(name, ())}:
@@ -80,7 +80,7 @@ def suggest_name(given: str, names: list[str]) -> str | None:
 
 
 def example_call(operation: Operation) -> dict[str, Any]:
-    """Return the name and arguments of a valid call: what is required, and the first argument that shows an example."""
+    """Return the name and arguments of a valid call: the required ones, and the first argument with an example."""
     schema = operation.input_schema
     required = set(schema.get("required", ()))
     shown: dict[str, Any] = {}
@@ -98,7 +98,7 @@ def _unknown(given: str, names: list[str], suggested: str | None) -> str:
 
 
 def _described(operation: Operation, name: str) -> str | None:
-    """Say what an argument has to be, in the words of its own description rather than as a regular expression."""
+    """Say what an argument must be, from its description rather than as a regular expression."""
     field = operation.input_schema["properties"].get(name, {})
     said = field.get("description")
     example = next(iter(field.get("examples", ())), None)
@@ -111,7 +111,5 @@ def _example_value(field: Mapping[str, Any]) -> Any:
     for key in ("examples", "enum"):
         if field.get(key):
             return field[key][0]
-    if "default" in field:
-        return field["default"]
     kinds = {"string": "text", "integer": field.get("minimum", 1), "number": field.get("minimum", 1), "boolean": True}
     return kinds.get(field.get("type", ""), {})

@@ -1,4 +1,4 @@
-"""The arguments of a call, validated against the signature of its tool."""
+"""Validates the arguments of a call against the signature of its tool."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,14 +11,14 @@ from toolserver.registry.registry import Operation
 
 
 def validate_arguments(operation: Operation, given: Mapping[str, Any]) -> BaseModel:
-    """Validate arguments, fill in defaults and convert types; an unknown argument is an error.
+    """Return the validated arguments, with defaults filled in and types converted.
 
     Raises:
-        InvalidArguments: with the valid names, the nearest ones and a valid call.
+        InvalidArguments: an argument is wrong or unknown; it has the valid names, the nearest ones and a valid call.
     """
     if holding := [name for name, value in given.items() if isinstance(value, str) and "\0" in value]:
-        errors = [{"loc": name[:80], "msg": "holds a NUL character", "type": "value_error"} for name in holding]
-        raise InvalidArguments("A text holds a NUL character.", errors=errors)
+        errors = [{"loc": name[:80], "msg": "contains a NUL character", "type": "value_error"} for name in holding]
+        raise InvalidArguments("An argument contains a NUL character.", errors=errors)
     if not given and not operation.arguments.model_fields:
         return operation.arguments.model_construct()
     try:

@@ -1,7 +1,8 @@
-"""When slow answers are asked for again: what comes at a steady pace is composed shortly before it is expected.
+"""Predicts calls for slow answers, so that an answer requested at a steady pace is composed shortly before the call.
 
-An answer is slow when its sources may be asked only some seconds apart. Its callers would wait for our own pacing, or
-be given what is kept, marked stale, although nothing is wrong. Composed ahead of the call it costs no request more.
+An answer is slow if its sources may only be queried some seconds apart. Its callers would have to wait for the pacing
+of requests, or get a kept answer marked stale although nothing is wrong. Composing ahead of the call costs no extra
+request.
 """
 
 from collections.abc import Hashable
@@ -10,13 +11,13 @@ from typing import NamedTuple
 
 from toolserver.registry.registry import Operation
 
-LEAD_S = 60.0  # seconds before the expected call; half of the answer's lifetime where that is less
-AGAIN_S, TRIES = 12.0, 4  # what is still partial is composed again: of some hosts, one source comes at a time
+LEAD_S = 60.0  # seconds before the expected call, or half of the answer's lifetime if that is less
+AGAIN_S, TRIES = 12.0, 4  # a partial answer is composed again: some hosts are queried for one source at a time
 
 
 @dataclass(slots=True)
 class _Rhythm:
-    """When a slow answer was last called for, how long after the call before, and when it was prepared for the next."""
+    """The last call for a slow answer, its distance from the call before, and when the answer was last prepared."""
 
     operation: Operation
     ttl_s: float
@@ -26,7 +27,7 @@ class _Rhythm:
     tries: int = 0
 
     def expected_soon(self, now: float) -> float | None:
-        """Return when the next call is expected, if that is soon and not provided for."""
+        """Return when the next call is expected, if that is soon and the answer is not prepared yet."""
         if self.interval_s is None or self.tries == TRIES or now - self.prepared_at < AGAIN_S:
             return None
         expected = self.called_at + self.interval_s
@@ -34,7 +35,7 @@ class _Rhythm:
 
 
 class Expected(NamedTuple):
-    """A call that is expected soon: the cache key and the operation, and when (epoch seconds)."""
+    """A call that is expected soon: its cache key, its operation, and its time (epoch seconds)."""
 
     key: Hashable
     operation: Operation
@@ -48,11 +49,11 @@ class CallRhythm:
         self._rhythms: dict[Hashable, _Rhythm] = {}
 
     def add(self, key: Hashable, operation: Operation, ttl_s: float, called_at: float) -> None:
-        """Remember an answer as slow, from a call on."""
+        """Record an answer as slow, starting with a call."""
         self._rhythms.setdefault(key, _Rhythm(operation, ttl_s, called_at))
 
     def note(self, key: Hashable, now: float) -> None:
-        """Note a call. Calls within half a lifetime of the answer are one: they share its bytes."""
+        """Record a call. Calls within half a lifetime of the answer count as one, because they share its bytes."""
         rhythm = self._rhythms.get(key)
         if rhythm is None:
             return
@@ -61,7 +62,7 @@ class CallRhythm:
         rhythm.called_at, rhythm.tries = now, 0
 
     def next_expected(self, now: float) -> Expected | None:
-        """Return one call that is expected soon, each a few times: what is prepared may not be whole yet."""
+        """Return a call that is expected soon, each up to `TRIES` times because the prepared answer may be partial."""
         for key, rhythm in self._rhythms.items():
             if (at := rhythm.expected_soon(now)) is not None:
                 rhythm.prepared_at, rhythm.tries = now, rhythm.tries + 1

@@ -1,4 +1,4 @@
-"""Charges with their receipts in SQLite, where both stand in the ledger's file, and in memory."""
+"""Stores charges with their receipts in SQLite, where both are in the ledger's file, and in memory."""
 
 import copy
 import hashlib
@@ -30,9 +30,9 @@ Charged = tuple[Settlement, StoredReceipt]
 
 
 class SqliteChargeStore:
-    """A `ChargeStore` over the ledger's file: charges that are made at the same time share a transaction.
+    """A `ChargeStore` over the ledger's file. Simultaneous charges share a transaction.
 
-    `buckets` names those of the log of uncharged calls.
+    `buckets` names the buckets of the log of uncharged calls.
     """
 
     def __init__(self, ledger: SqliteLedger, buckets: BucketNamer) -> None:
@@ -53,14 +53,18 @@ class SqliteChargeStore:
         self._ledger.file.soon(self._withdraw_group, (call_id, key, name))
 
     async def release_undelivered(self) -> int:
-        """Release the charges whose answers were not sent when the process before ended: their credits, the answers
-        kept for their Idempotency-Keys, and an event in the public log, in one transaction. Returns how many.
+        """Release the charges whose answers the previous process did not send before it ended, and return their number.
+
+        One transaction returns the credits, deletes the answers kept for their Idempotency-Keys, and adds events to the
+        public log.
         """
         return await self._ledger.file.alone(partial(_release_undelivered, self._buckets, self._ledger.now()))
 
     def _charge_group(self, db: SqlConnection, operations: Sequence[ChargeWithReceipt]) -> list[Charged | Exception]:
-        """An outcome for each operation. A receipt that cannot be issued, and a key that another instance stores at the
-        same time, raise and undo the transaction; the file then applies each operation of the group in one of its own.
+        """Return an outcome for each operation.
+
+        If a receipt cannot be issued, or another instance stores the same key at the same time, this raises and undoes
+        the transaction; the file then applies each operation of the group in a separate transaction.
         """
         named = [name for name in (operation.key_name for operation in operations) if name is not None]
         if not named:
@@ -73,7 +77,7 @@ class SqliteChargeStore:
         ]
 
     def _charge_new(self, db: SqlConnection, operations: Sequence[ChargeWithReceipt]) -> list[Charged | Exception]:
-        """The same for operations whose keys are unknown."""
+        """Return an outcome for each operation. Their keys are not in use yet."""
         settled = self._ledger.apply_group(db, [operation.charge for operation in operations])
         drafts = [
             operation.issue(outcome)
@@ -92,7 +96,7 @@ class SqliteChargeStore:
     def _withdraw_group(
         self, db: SqlConnection, calls: Sequence[tuple[str, str, KeyName | None]]
     ) -> list[Exception | None]:
-        """Release calls, each with the key of its account, so that one that is just being charged is waited for."""
+        """Release calls, each with the key of its account, so that a charge in progress is waited for."""
         outcomes = self._ledger.apply_group(db, [Settle(call, "cancelled", key=key) for call, key, _ in calls])
         delete_receipts(db, [receipt_id(call) for call, *_ in calls])
         for call, _, name in calls:
@@ -104,7 +108,7 @@ class SqliteChargeStore:
 def _pack_results(
     operations: Sequence[ChargeWithReceipt], charged: Sequence[Charged | Exception]
 ) -> Iterator[NewKeyedCall]:
-    """What is kept for the keys of the operations that were charged."""
+    """Return the results to keep for the keys of the charged operations."""
     for operation, outcome in zip(operations, charged, strict=True):
         if (keyed := operation.keyed) is not None and not isinstance(outcome, Exception):
             yield NewKeyedCall(keyed.claim, operation.charge.call_id, keyed.pack(*outcome))
@@ -123,7 +127,7 @@ def _release_undelivered(buckets: BucketNamer, now: int, db: SqlConnection) -> i
 
 
 async def record_died(file: GroupCommit, buckets: BucketNamer, call_ids: Sequence[str], now: float) -> None:
-    """Record in the public log those of a follower's calls that have a receipt and that their owner releases now.
+    """Record in the public log the calls of a follower that have a receipt and that their owner now releases.
 
     `now` is in epoch seconds.
     """
@@ -144,7 +148,7 @@ def _died(now: float, owner: str, endpoint: str, credits: int, receipt: StoredRe
 
 
 def _check_issued(receipt: StoredReceipt | Exception) -> StoredReceipt:
-    """The receipt. Raises the exception that stands in its place."""
+    """Return the receipt, or raise the exception that replaces it."""
     if isinstance(receipt, Exception):
         raise receipt
     return receipt

@@ -1,4 +1,4 @@
-"""Charging for a cached answer: the charge and its receipt are one value, stored in one transaction with one fsync."""
+"""Charges for a cached answer: the charge and its receipt are one value, stored in one transaction with one fsync."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from toolserver.receipts.sign import Sale, SignedReceipt
 
 
 class ChargeWithReceipt(NamedTuple):
-    """A charge, the receipt to issue for its settlement, and the key with its result: all or nothing."""
+    """A charge, the receipt to issue for its settlement, and the key with its result, stored atomically."""
 
     charge: Charge
     issue: Callable[[Settlement], IssueReceipt]
@@ -23,7 +23,7 @@ class ChargeWithReceipt(NamedTuple):
 
     @property
     def key_name(self) -> KeyName | None:
-        """The name of the key, if there is one."""
+        """The name of the key, or None."""
         return None if self.keyed is None else self.keyed.claim.name
 
 
@@ -31,7 +31,7 @@ class ChargeStore(Protocol):
     """The ledger and the receipts of one service, written together."""
 
     async def charge(self, operation: ChargeWithReceipt) -> tuple[Settlement, StoredReceipt]:
-        """Charge, issue the receipt and keep the result for the key; all are durable on return.
+        """Charge, issue the receipt and keep the result for the key. All are durable on return.
 
         Raises:
             KeyTaken: the key belongs to another call; nothing was charged.
@@ -41,10 +41,9 @@ class ChargeStore(Protocol):
         ...
 
     def withdraw(self, call_id: str, key: str, name: KeyName | None = None) -> None:
-        """Release a charge of the account with this key, and delete its receipt and what is kept under this name, after
-        what is waiting to be written.
+        """Release a charge of the account with this key, and delete its receipt and the result kept under this name.
 
-        Nobody waits for it.
+        The release is queued behind pending writes, and this method does not wait for it.
         """
         ...
 
@@ -65,9 +64,10 @@ class ReceiptedCharges:
         sale: Callable[[Settlement], Sale],
         keyed: KeyedCharge | None = None,
     ) -> tuple[Settlement, SignedReceipt]:
-        """Charge a token, sign the receipt that `sale` describes and keep the result for the key: all, or nothing. The
-        store may call `sale` and what packs the result on a thread of its own. The charge of a caller who is cancelled
-        meanwhile is withdrawn.
+        """Charge a token, sign the receipt that `sale` describes and keep the result for the key, atomically.
+
+        The store may call `sale` and the function that packs the result in its own thread. If the caller is cancelled
+        in the meantime, the charge is withdrawn.
 
         Raises:
             KeyTaken: the key belongs to another call, so nothing was charged.

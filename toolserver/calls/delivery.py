@@ -1,4 +1,4 @@
-"""When an answer has left: only then is its call delivered, and only then may the charge stay for good."""
+"""Tracks when an answer has been sent. Only then is its call delivered, and only then does the charge become final."""
 
 from collections.abc import Callable
 from contextvars import ContextVar, Token
@@ -7,7 +7,7 @@ _when_sent: ContextVar[list[Callable[[], None]] | None] = ContextVar("when_sent"
 
 
 def when_sent(note: Callable[[], None]) -> None:
-    """Call `note` when the answer that is being made has been sent: at once, where no `sending()` block says when."""
+    """Call `note` when the current answer has been sent, or at once outside a `sending()` block."""
     notes = _when_sent.get()
     if notes is None:
         note()
@@ -16,9 +16,9 @@ def when_sent(note: Callable[[], None]) -> None:
 
 
 class sending:  # written like contextlib.suppress, and used like it
-    """A block in which one answer is made and sent. After it, unless it raises, what `when_sent` was given is called.
+    """A block in which one answer is made and sent. When it ends without an exception, it calls what `when_sent` got.
 
-    A class, because every request passes it, and a generator takes longer to make and to leave.
+    It is a class because every request enters it, and a generator takes longer to create and to leave.
     """
 
     __slots__ = ("_before", "_notes")

@@ -1,7 +1,7 @@
-"""Ends work when its client disconnects: a call that costs credits is not made for nobody.
+"""Ends work when its client disconnects, so that no paid call runs without a caller.
 
-The watch costs as much as the rest of a paid call that is answered from memory. So it stands only around what may take
-long: an answer that has to be made, and a payment that has to be settled.
+Watching costs as much as the rest of a paid call that is answered from memory. Therefore only slow steps are watched:
+making an answer and settling a payment.
 """
 
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -14,15 +14,15 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
 class Disconnected(Exception):
-    """The client disconnected before its call was answered. Nothing was charged, and there is nobody to answer."""
+    """The client disconnected before its call was answered. Nothing was charged, and no response can be sent."""
 
 
 async def run_unless_disconnected(receive: Receive | None, work: Callable[[], Awaitable[T]]) -> T:
-    """Do some work and return its result. Without `receive` there is no connection to watch.
+    """Do some work and return its result. If `receive` is None there is no connection to watch.
 
     Raises:
         Disconnected: the client disconnected first, and the work was cancelled.
-        Exception: what the work raises.
+        Exception: any exception that the work raises.
     """
     if receive is None:
         return await work()

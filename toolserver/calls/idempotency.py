@@ -1,4 +1,4 @@
-"""The same call twice is one call: the result is kept for a day under a key of the caller's own choice."""
+"""Makes repeated calls one call: the result is kept for a day under a key that the caller chooses."""
 
 import hashlib
 import logging
@@ -24,13 +24,13 @@ AtOnce = Callable[[str, KeyClaim], Awaitable[T | None]]
 
 
 def fingerprint(text: str) -> str:
-    """SHA-256 in hex: it names a token or a request without holding it."""
+    """Return the SHA-256 in hex, which names a token or a request without revealing it."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(slots=True)
 class _RunningWork:
-    """Work that this process is doing, for the calls that wait for the same result: `done` is there once one waits."""
+    """Work in progress in this process, for calls that wait for the same result. The first waiter creates `done`."""
 
     request: str
     done: anyio.Event | None = None
@@ -46,9 +46,8 @@ class _RunningWork:
 class Idempotency:
     """Does work once for each key.
 
-    Before the work begins its call_id is stored, and when it is done, its result. A key that is stored without a result
-    belongs to work that died with its process: that work is done again under the same call_id, so that what the ledger
-    had charged for it stays charged once.
+    The call_id is stored before the work begins, and the result when it is done. A key without a result belongs to work
+    that died with its process. That work is done again under the same call_id, so that the ledger charges for it once.
 
     Work that can be done at once stores its key and its result itself, in the transaction that charges for it.
     """
@@ -68,16 +67,16 @@ class Idempotency:
         unpack: Unpack[T],
         at_once: AtOnce[T] | None = None,
     ) -> T:
-        """The result of the first call with this key of this scope. A call at the same time waits for it.
+        """Return the result of the first call with this key in this scope. A simultaneous call waits for it.
 
-        `work` is given the call_id under which it may charge. `pack` turns its result into bytes; `unpack` makes it of
-        the call_id and those bytes again.
-        The result of work that raises is not kept: the next call is a new one. `at_once` is given the key too, and does
-        the work together with storing its result, or raises KeyTaken; it returns None where that is not possible.
+        `work` gets the call_id under which it may charge. `pack` turns its result into bytes; `unpack` restores the
+        result from the call_id and those bytes. If the work raises, nothing is kept, and the next call is a new one.
+        `at_once` also gets the key. It does the work and stores the result in one step, raises KeyTaken, or returns
+        None if that is not possible.
 
         Raises:
             IdempotencyConflict: the key was used for another request.
-            StorageFailed: the store cannot be written, so the work was not begun.
+            StorageFailed: the store cannot be written, so the work was not started.
         """
         name = (scope, key)
         while (running := self._running.get(name)) is not None:
@@ -96,7 +95,7 @@ class Idempotency:
                 running.done.set()
 
     async def sweep(self) -> int:
-        """Forget results that are older than a day. Returns how many."""
+        """Forget results that are older than a day, and return their number."""
         return await self._store.sweep()
 
     async def _find_or_do(
@@ -123,9 +122,9 @@ class Idempotency:
     async def _do(
         self, name: KeyName, known: KeyedCall, work: Work[T], pack: Callable[[T], KeptResult], unpack: Unpack[T]
     ) -> T:
-        """Do the work of a call that is stored without its result, and store that.
+        """Do the work of a call that is stored without a result, and store the result.
 
-        Where another instance did the same work and has stored its result first, that one is the result of both.
+        If another instance did the same work and stored its result first, that result counts for both.
         """
         try:
             result = await work(known.call_id)
@@ -139,7 +138,7 @@ class Idempotency:
 
 
 async def _log_failure(write: Awaitable[T]) -> T | None:
-    """Wait for a write. A call that was charged is answered even when its answer cannot be kept."""
+    """Wait for a write, and log its failure: a charged call is answered even if its answer cannot be kept."""
     try:
         return await write
     except StorageFailed:
@@ -148,6 +147,6 @@ async def _log_failure(write: Awaitable[T]) -> T | None:
 
 
 def _check_same_request(known: str, request: str) -> None:
-    """Raises IdempotencyConflict when a key is used for another request."""
+    """Raise IdempotencyConflict if a key is used for another request."""
     if known != request:
-        raise IdempotencyConflict("This Idempotency-Key was used with other arguments.")
+        raise IdempotencyConflict("This Idempotency-Key was already used with other arguments.")

@@ -1,4 +1,4 @@
-"""Where the results of calls with an Idempotency-Key are kept: in memory, or in the ledger's file."""
+"""Stores the results of calls with an Idempotency-Key, in memory or in the ledger's file."""
 
 from collections import OrderedDict
 from functools import partial
@@ -12,19 +12,19 @@ from toolserver.storage.connection import SqlConnection
 from toolserver.storage.group_commit import GroupCommit
 
 KEEP_S = KEEP_MS / 1000
-ENTRIES = 10_000  # in memory; beyond it the oldest are forgotten
+ENTRIES = 10_000  # in memory; above it the oldest are forgotten
 SWEPT = 500  # rows deleted in one transaction
 
 
 class IdempotencyStore(Protocol):
-    """Calls by scope and key, each for `KEEP_S` seconds from when it began. Any method may raise StorageFailed."""
+    """Calls by scope and key, each kept for `KEEP_S` seconds from its start. Any method may raise StorageFailed."""
 
     async def begin(self, name: KeyName, request: str, call_id: str) -> KeyedCall:
-        """The call under this name; when there is none, a new one with this request and call_id, stored on return."""
+        """Return the call under this name, or a new one with this request and call_id, which is then stored."""
         ...
 
     async def keep(self, name: KeyName, result: KeptResult) -> bytes | None:
-        """Store the result of the call under this name, unless it has one. The one it has now; None: it is gone."""
+        """Store the result of the call under this name unless it has one. Return its result, or None if it is gone."""
         ...
 
     async def drop(self, name: KeyName, call_id: str) -> None:
@@ -32,19 +32,19 @@ class IdempotencyStore(Protocol):
         ...
 
     async def sweep(self) -> int:
-        """Forget expired calls. Returns how many."""
+        """Forget expired calls, and return their number."""
         ...
 
 
 class MemoryIdempotencyStore:
-    """Calls that end with the process, bounded."""
+    """A bounded store that ends with the process."""
 
     def __init__(self, clock: Clock) -> None:
         self._now = clock.monotonic
         self._calls: OrderedDict[KeyName, tuple[KeyedCall, float]] = OrderedDict()  # with its expiry, oldest first
 
     def find(self, name: KeyName) -> KeyedCall | None:
-        """The call under this name."""
+        """Return the call under this name, or None."""
         known, expires_at = self._calls.get(name, (None, 0.0))
         return known if self._now() < expires_at else None
 
@@ -84,7 +84,7 @@ class MemoryIdempotencyStore:
 
 
 class SqliteIdempotencyStore:
-    """Calls in the table `idempotency` of the ledger's file, what their results share in `shared_result`."""
+    """Calls in the table `idempotency` of the ledger's file; the shared parts of results are in `shared_result`."""
 
     def __init__(self, file: GroupCommit, clock: Clock) -> None:
         self._file, self._now = file, milliseconds(clock)
@@ -108,7 +108,7 @@ class SqliteIdempotencyStore:
 
 
 def _begin(name: KeyName, new: KeyedCall, now: int, db: SqlConnection) -> KeyedCall:
-    find_keyed(db, [name], now)  # an expired one is deleted
+    find_keyed(db, [name], now)  # deletes an expired one
     sql = "INSERT INTO idempotency(scope, key, request, call_id, expires_at) VALUES(?,?,?,?,?) ON CONFLICT DO NOTHING"
     db.execute(sql, (*name, new.request, new.call_id, now + KEEP_MS))
     return find_keyed(db, [name], now)[name]

@@ -1,7 +1,7 @@
-"""The rows of results that are kept for Idempotency-Keys.
+"""Reads and writes the rows of results that are kept for Idempotency-Keys.
 
-A cached answer is sold to many callers. Its bytes are hashed and compressed once, and stored once: the row of a key has
-what is of its call alone, and names the shared bytes by their SHA-256.
+A cached answer is sold to many callers. Its bytes are hashed, compressed and stored once. The row of a key has the part
+that belongs to its call alone, and names the shared bytes by their SHA-256.
 """
 
 import zlib
@@ -15,12 +15,12 @@ from toolserver.storage.bulk_rows import insert
 from toolserver.storage.connection import SqlConnection, in_order, pairs
 
 KEEP_MS = 24 * 3600 * 1000
-TOGETHER = 64  # names that are looked up by one statement
-LONGER_MS = 3600 * 1000  # shared bytes are kept for longer, so that not every key has to prolong them
+TOGETHER = 64  # names looked up by one statement
+LONGER_MS = 3600 * 1000  # shared bytes are kept longer, so that not every new key has to extend them
 
 
 def find_keyed(db: SqlConnection, names: Sequence[KeyName], now: int) -> dict[KeyName, KeyedCall]:
-    """The calls under these names. Those that are older than a day are deleted. `now` is in milliseconds."""
+    """Return the calls under these names, and delete those older than a day. `now` is in milliseconds."""
     found = {}
     for at in range(0, len(names), TOGETHER):
         for scope, key, request, call_id, *kept, expires_at in _read_rows(db, names[at : at + TOGETHER]):
@@ -47,7 +47,7 @@ def _unpack(
     shared: bytes | None,
     packed: bytes | None,
 ) -> bytes | None:
-    """A kept result. None where there is none, and where the shared bytes are gone: then the call is made again."""
+    """Return a kept result, or None if there is none or its shared bytes are gone; the call is then made again."""
     if own is None:
         return None if outcome is None else zlib.decompress(outcome)
     if shared is None:
@@ -59,7 +59,7 @@ def _unpack(
 
 
 def store_keyed(db: SqlConnection, calls: Sequence[NewKeyedCall], now: int) -> None:
-    """Store calls with their results. Raises IntegrityError where another instance stored one of them meanwhile."""
+    """Store calls with their results. Raise IntegrityError if another instance has already stored one of them."""
     _store_shared(db, [call.result.shared for call in calls], now)
     rows = [
         (*claim.name, claim.request, call_id, now + KEEP_MS, *_parts_of(result)) for claim, call_id, result in calls
@@ -68,9 +68,9 @@ def store_keyed(db: SqlConnection, calls: Sequence[NewKeyedCall], now: int) -> N
 
 
 def keep_result(db: SqlConnection, name: KeyName, result: KeptResult, now: int) -> bytes | None:
-    """Store the result of a call that was stored before, unless another instance has stored one meanwhile.
+    """Store the result of a stored call, unless another instance has stored one first.
 
-    Returns the whole result that is stored now; None where the call is gone.
+    Returns the whole result that is now stored, or None if the call is gone.
     """
     known = find_keyed(db, [name], now).get(name)
     if known is None:
@@ -84,12 +84,12 @@ def keep_result(db: SqlConnection, name: KeyName, result: KeptResult, now: int) 
     known = find_keyed(db, [name], now).get(name)
     if known is None or known.result is not None:
         return known and known.result
-    db.execute(sql, values)  # what was stored has lost the bytes that it shared
+    db.execute(sql, values)  # the stored result has lost its shared bytes
     return result.whole
 
 
 def _has_receipt(db: SqlConnection, call_id: str, result: KeptResult) -> bool:
-    """Whether the receipt of a result is found by its call; one of an answer that was made anew has another id."""
+    """Return True if the result's receipt is stored for its call; the receipt of a remade answer has another id."""
     id = receipt_id(call_id)
     stored = find_receipts(db, [id]).get(id)
     return result.receipt == (stored.jws if stored else "")
@@ -105,7 +105,7 @@ def _parts_of(result: KeptResult) -> tuple[Any, ...]:
 
 
 def _store_shared(db: SqlConnection, parts: Sequence[SharedBytes | None], now: int) -> None:
-    """Store what is not there yet, or would expire before a key that is stored now, in the order of the hashes."""
+    """Store shared bytes that are missing or would expire before a key stored now, in the order of their hashes."""
     different = {part.sha256: part for part in parts if part is not None}
     for sha256, part in sorted(different.items()):
         sql = "SELECT 1 FROM shared_result WHERE sha256=? AND expires_at>=?"
@@ -118,6 +118,6 @@ def _store_shared(db: SqlConnection, parts: Sequence[SharedBytes | None], now: i
 
 
 def sweep_shared(db: SqlConnection, now: int, limit: int) -> int:
-    """Delete up to so many shared bytes that no key names any more; how many."""
+    """Delete up to `limit` shared bytes that no key names any more, and return their number."""
     sql = "DELETE FROM shared_result WHERE sha256 IN (SELECT sha256 FROM shared_result WHERE expires_at<=? LIMIT ?)"
     return db.execute(sql, (now, limit)).rowcount

@@ -1,4 +1,4 @@
-"""The results that are kept for Idempotency-Keys: each has a part of its own, and one that it shares with others."""
+"""Defines the results kept for Idempotency-Keys: each has its own part and a part shared with other results."""
 
 import hashlib
 import zlib
@@ -16,7 +16,7 @@ KeyName: TypeAlias = tuple[str, str]
 
 
 class KeyedCall(NamedTuple):
-    """A call with a key: its request as a fingerprint, the call_id it charges under, and its result when it is done."""
+    """A call with a key: the fingerprint of its request, the call_id it charges under, and its result if done."""
 
     request: str
     call_id: str
@@ -24,14 +24,14 @@ class KeyedCall(NamedTuple):
 
 
 class KeyClaim(NamedTuple):
-    """A key that a call wants to have, and the fingerprint of its request."""
+    """The key that a call claims, and the fingerprint of its request."""
 
     name: KeyName
     request: str
 
 
 class KeyTaken(Exception):
-    """The key belongs to a call that was made before, which is `known`. Nothing was done."""
+    """The key belongs to an earlier call, `known`. Nothing was done."""
 
     def __init__(self, known: KeyedCall) -> None:
         super().__init__(known.call_id)
@@ -39,7 +39,7 @@ class KeyTaken(Exception):
 
 
 class SharedBytes:
-    """Bytes that many results have in common: hashed and compressed once, when they are kept for the first time."""
+    """Bytes that many results share, hashed and compressed once, when they are first kept."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -54,9 +54,9 @@ class SharedBytes:
 
 
 class KeptResult(NamedTuple):
-    """A result to keep: the part of its own, and the bytes it ends with and shares with others, if there are any.
+    """A result to keep: its own part, and the bytes at its end that it shares with other results, if any.
 
-    Between them is the receipt of the call, on a line. It is stored with the receipts and not once more.
+    The receipt of the call is a line between them. It is stored only with the receipts.
     """
 
     own: bytes
@@ -65,12 +65,12 @@ class KeptResult(NamedTuple):
 
     @property
     def whole(self) -> bytes:
-        """All parts, as they are given back."""
+        """Return all parts joined, as they are returned to a caller."""
         return self.own if self.shared is None else join_result(self.own, self.receipt, self.shared.content)
 
 
 class KeyedCharge(NamedTuple):
-    """The Idempotency-Key that a charge is made with, and the result to keep for it."""
+    """The Idempotency-Key of a charge, and the result to keep for it."""
 
     claim: KeyClaim
     pack: "Callable[[Settlement, StoredReceipt], KeptResult]"
@@ -85,5 +85,5 @@ class NewKeyedCall(NamedTuple):
 
 
 def join_result(own: bytes, receipt: str, shared: bytes) -> bytes:
-    """The parts of a result as a whole."""
+    """Return the parts of a result joined."""
     return own + receipt.encode() + b"\n" + shared

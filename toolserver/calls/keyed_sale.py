@@ -1,4 +1,4 @@
-"""A paid call with an Idempotency-Key: sold once, and answered again with what was sold."""
+"""Sells a paid call with an Idempotency-Key once, and answers repeats with the sold result."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ KEY_LENGTH = 255
 
 
 async def sell_once(idempotency: Idempotency, runner: PaidCallRunner, call: PaidCall, key: str) -> PaidCallResult:
-    """Make the call, unless one with the same key of the same token was made before. The call_id is chosen here.
+    """Make the call unless the same token has already made one with the same key. The call_id is chosen here.
 
     Raises:
         InvalidArguments: the key is too long, or empty.
@@ -21,7 +21,7 @@ async def sell_once(idempotency: Idempotency, runner: PaidCallRunner, call: Paid
         StorageFailed: the key cannot be stored, so nothing was done.
     """
     if not 1 <= len(key) <= KEY_LENGTH:
-        raise InvalidArguments(f"An Idempotency-Key has 1 to {KEY_LENGTH} characters.", errors=[])
+        raise InvalidArguments(f"An Idempotency-Key must have 1 to {KEY_LENGTH} characters.", errors=[])
     request = fingerprint(f"{call.operation.name} {call.arguments.model_dump_json()}")
     return await idempotency.once(
         fingerprint(call.token),
@@ -35,7 +35,7 @@ async def sell_once(idempotency: Idempotency, runner: PaidCallRunner, call: Paid
 
 
 def _send_again(runner: PaidCallRunner, call: PaidCall, call_id: str, kept: bytes) -> PaidCallResult:
-    """What is kept for the key. Another instance may have sold it and died before it could send it: it is sent now."""
+    """Return the result kept for the key. It is sent now if another instance sold it and died before sending it."""
     return runner.hand_over(call._replace(call_id=call_id), unpack_sale(kept))
 
 

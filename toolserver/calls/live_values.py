@@ -1,8 +1,8 @@
-"""The newest kept value of each free tool that shows one: for the cards of the home page.
+"""Reads the newest kept value of each free tool that shows one, for the cards of the home page.
 
-A reader takes what is kept and never waits for an upstream. While anybody looks, and for ten minutes after, each of
-these answers is composed anew when it has expired, as if it had been called for; so a page that many look at asks
-upstreams no more than one agent would.
+A reader gets the kept values and never waits for an upstream. While someone views the page, and for ten minutes after,
+each of these answers is recomposed when it has expired, as if it had been called. A page with many viewers therefore
+causes no more upstream requests than one agent would.
 """
 
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ from toolserver.core.models import iso, moment
 from toolserver.registry.registry import Operation, Registry, Tier
 
 WATCHED_S = 600.0
-AT_ONCE = 6  # answers that begin to be composed at the same look
-EVERY_S = 60.0  # the least time between two tries of one answer, and between two points of a series
+AT_ONCE = 6  # answers whose recomposition one check may start
+EVERY_S = 60.0  # the minimum time between two attempts at one answer, and between two points of a series
 SERIES = "live_values"
 KEEP_S = 86_400.0
-POINTS = 60  # of a series that are shown
+POINTS = 60  # shown for each series
 _NOTHING: Mapping[str, Any] = MappingProxyType(
     {"value": None, "note": [], "updated_at": None, "stale": None, "expires_at": None, "series": []}
 )
@@ -40,15 +40,15 @@ class LiveValues:
         self._tried: dict[str, float] = {}
 
     def read(self) -> dict[str, Any]:
-        """Every card as it stands. That somebody looks is remembered."""
+        """Return every card, and record that someone is viewing the page."""
         clock = self._answers.clock
         self._asked_at |= dict.fromkeys((operation.name for operation in self.shown), clock.monotonic())
         return {"generated_at": iso(clock.now()), "values": [self._card(operation) for operation in self.shown]}
 
     def read_answer(self, name: str) -> bytes | None:
-        """The newest kept answer of a free tool to a call without arguments, as JSON; None for other tools.
+        """Return the newest kept answer of a free tool to a call without arguments, as JSON; None for other tools.
 
-        Beside the answer, which is null while there is none, stand the moment and the points of the tool's value.
+        The JSON has the current time, the answer (null while there is none) and the points of the tool's value.
         """
         operation = self._kept_by_name.get(name)
         if operation is None:
@@ -61,7 +61,7 @@ class LiveValues:
         return encode({**head, "answer": None if kept is None else Raw(kept.payload)})
 
     def refresh_due(self) -> int:
-        """Begin to compose answers that have expired, while somebody looks. Returns how many were begun."""
+        """Start to recompose expired answers while someone is viewing the page. Return the number started."""
         now = self._answers.clock.monotonic()
         looked_at = (self._kept_by_name[name] for name, at in self._asked_at.items() if now - at <= WATCHED_S)
         due = [operation for operation in looked_at if self._is_due(operation, now)][:AT_ONCE]
@@ -93,7 +93,7 @@ class LiveValues:
         return shown
 
     def _read(self, operation: Operation, kept: RenderedResponse) -> dict[str, Any]:
-        """What an answer says, once for each answer; a figure becomes a point of the tool's series."""
+        """Return the card of an answer, read once for each answer; a figure becomes a point of the tool's series."""
         assert operation.headline is not None
         body = decode(kept.payload)
         value, note = operation.headline.read(body.get("data") if operation.enveloped else body)
@@ -109,13 +109,13 @@ class LiveValues:
         return {"value": value, "note": note, **told}
 
     def _series(self, operation: Operation) -> list[DataPoint]:
-        """The kept points, at most `POINTS` of them: every so many-th, counted from the newest."""
+        """Return at most `POINTS` of the kept points: every nth, counted from the newest."""
         points = self._history.points(SERIES, operation.name)
         step = -(-len(points) // POINTS) or 1
         return points[::-1][::step][::-1]
 
 
 def _is_kept(operation: Operation) -> bool:
-    """Whether a call without arguments and token gives an answer that is kept."""
+    """Return True if a call without arguments and token returns a kept answer."""
     needs_nothing = not operation.input_schema.get("required")
     return operation.tier is Tier.FREE and operation.reads_only and needs_nothing and operation.longest_ttl > 0

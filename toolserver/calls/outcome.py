@@ -1,4 +1,4 @@
-"""The result of a call, the same for every face."""
+"""Defines the result of a call, which is the same for every face."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -28,6 +28,6 @@ class Outcome:
 
 
 def describe_outcome(sold: PaidCallResult, caller: Caller | None) -> Outcome:
-    """The outcome of a sale. Without a caller, or unless he asked for a reference, it carries the whole receipt."""
+    """Return the outcome of a sale. It carries the whole receipt unless the caller asked for a reference."""
     carried = None if caller is not None and caller.receipt_reference else sold.receipt
     return Outcome(sold.rendered, [], sold.remaining, sold.charged, sold.reason, sold.receipt_id, carried)

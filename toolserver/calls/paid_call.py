@@ -1,7 +1,7 @@
-"""One paid call: credits are reserved, the answer is made, the reservation is settled and a receipt is signed.
+"""Runs one paid call: reserves credits, makes the answer, settles the reservation and signs a receipt.
 
-Every failure moves towards "not charged". The reservation is settled even when the caller hangs up, a caller who hangs
-up after the charge gets the credits back, and so does a caller for whom no receipt could be made.
+Every failure ends as "not charged". The reservation is settled even if the caller disconnects. A caller who disconnects
+after the charge, or for whom no receipt could be made, gets the credits back.
 """
 
 import logging
@@ -47,14 +47,14 @@ R = TypeVar("R")
 
 HOLD_S = 300.0
 SETTLE_S = 5.0
-OUR_FAULT = "Something went wrong on our side; the request id helps us find it."
+OUR_FAULT = "Something went wrong on our side. Include the request id if you report it."
 
 
 class PaidCallRunner:
     """Makes paid calls.
 
-    `receipts` may be None in tests. `receipted_charges` charges and signs in one transaction; it is None where the
-    ledger and the receipts are not in the same file.
+    `receipts` may be None in tests. `receipted_charges` charges and signs in one transaction; it is None if the ledger
+    and the receipts are not in the same file.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class PaidCallRunner:
         """Make the call. A call_id that was charged before is not charged again.
 
         Raises:
-            CallRejected: the caller gets no payload, and nothing was charged. Its headers hold
+            CallRejected: the caller gets no payload, and nothing was charged. Its headers contain
                 the receipt that says so, if one could be signed.
-            Disconnected: the caller hung up while the answer was made; nothing was charged.
+            Disconnected: the caller disconnected while the answer was made; nothing was charged.
         """
         operation, key = call.operation, build_cache_key(call.operation, call.arguments)
         if (rendered := self.find_billable(operation, key, self._answers.clock.time())) is not None:
@@ -84,7 +84,7 @@ class PaidCallRunner:
         return await self._sell_watched(call, key)
 
     async def _sell_watched(self, call: PaidCall, key: Hashable) -> PaidCallResult:
-        """Sell an answer unless the caller hangs up. What was sold just before that is released."""
+        """Sell an answer, unless the caller disconnects. A sale made just before that is released."""
         sold: list[PaidCallResult] = []
 
         async def sell() -> PaidCallResult:
@@ -93,13 +93,13 @@ class PaidCallRunner:
 
         try:
             return await run_unless_disconnected(call.receive, sell)
-        except anyio.get_cancelled_exc_class():  # also while the watch is taken down, when all else is done
+        except anyio.get_cancelled_exc_class():  # also while the watch ends, after all other work is done
             if sold and sold[0].charged:
                 await self._release(call)
             raise
 
     async def _sell_admitted(self, call: PaidCall, key: Hashable) -> PaidCallResult:
-        """Sell an answer that is not cached, once its payer may have one more of those that can end uncharged."""
+        """Sell an answer that is not cached, when the limit on uncharged calls admits another call of the payer."""
         operation = call.operation
         async with self._uncharged.admit(await self._find_payer(call), operation.name) as open_call:
             if (rendered := self.find_billable(operation, key, self._answers.clock.time())) is not None:
@@ -110,14 +110,14 @@ class PaidCallRunner:
             return sold
 
     async def _find_payer(self, call: PaidCall) -> str:
-        """Who gets an answer for nothing, if it is not charged: a token and its allowances are one."""
+        """Return the payer that an uncharged call counts for: a token and its allowances are one payer."""
         try:
             return await self._ledger.find_payer(call.token) or call.token
-        except PaymentRequired:  # the ledger is away, and will refuse the call
+        except PaymentRequired:  # the ledger is unavailable and will refuse the call
             return call.token
 
     async def _sell_new(self, call: PaidCall) -> PaidCallResult:
-        """Sell an answer that is made for this call, and for those who wait for the same one."""
+        """Sell an answer that is made for this call and for other callers that wait for the same answer."""
         operation = call.operation
         hold = self._ledger.reserve(call.call_id, call.token, operation.credits, endpoint=operation.path, ttl_s=HOLD_S)
         await self._ask_ledger(call, hold)
@@ -134,14 +134,14 @@ class PaidCallRunner:
         return await self._deliver(call, rendered, answer, reason)
 
     def find_billable(self, operation: Operation, key: Hashable, now: float) -> RenderedResponse | None:
-        """A cached answer that is owed in full, so that it can be charged in one step. None when there is none."""
+        """Return a cached answer that is charged in full and can be charged in one step, or None."""
         rendered = self._answers.find(key, now)
         if rendered is None or no_charge_reason(rendered) or self._answers.needs_refresh(rendered, now):
             return None
         return rendered
 
     async def sell_at_once(self, call: PaidCall, claim: KeyClaim) -> PaidCallResult | None:
-        """Sell a cached answer and keep it for the key, in one transaction. None where that takes more than one.
+        """Sell a cached answer and keep it for the key in one transaction. Return None if one does not suffice.
 
         Raises:
             KeyTaken: the key belongs to another call, so nothing was charged.
@@ -155,8 +155,7 @@ class PaidCallRunner:
     async def charge_cached(
         self, call: PaidCall, rendered: RenderedResponse, claim: KeyClaim | None = None
     ) -> PaidCallResult:
-        """Charge for a cached answer: together with its receipt where `receipted_charges` can do that, and then also
-        with the key that is claimed.
+        """Charge for a cached answer, together with its receipt and the claimed key if `receipted_charges` supports it.
 
         Raises:
             KeyTaken: the key belongs to another call, so nothing was charged.
@@ -190,7 +189,7 @@ class PaidCallRunner:
         return self.hand_over(call, PaidCallResult(rendered, *show_settled(settled), *receipt))
 
     async def _ask_ledger(self, call: PaidCall, asked: Awaitable[R]) -> R:
-        """Wait for the ledger. A call that fails because the ledger is away is recorded in the public log.
+        """Wait for the ledger. A call that fails because the ledger is unavailable is recorded in the public log.
 
         Raises:
             PaymentRequired: the ledger refuses the call or cannot be reached.
@@ -203,7 +202,7 @@ class PaidCallRunner:
             raise
 
     async def _make_answer(self, call: PaidCall) -> RenderedResponse:
-        """The answer. When it cannot be made, the reservation is settled before this raises.
+        """Return the answer. If it cannot be made, settle the reservation before raising.
 
         Raises:
             CallRejected: the tool refused the call or failed; nothing was charged.
@@ -219,7 +218,7 @@ class PaidCallRunner:
             await self._settle(call, "rejected")
             raise
         except SchemaFailure:
-            log.exception("a tool broke its schema", extra=call.log_fields)
+            log.exception("the answer of a tool does not match its schema", extra=call.log_fields)
             raise await self._fail(call, "schema_failure") from None
         except Exception:
             log.exception("a paid call failed", extra=call.log_fields)
@@ -229,20 +228,20 @@ class PaidCallRunner:
         return await self._add_receipt(call, InternalError(OUR_FAULT), reason, await self._settle(call, reason))
 
     async def _settle(self, call: PaidCall, reason: str | None) -> Settlement | None:
-        """Settle the reservation: charge it, or release it for a `reason`. None when the ledger did not answer."""
+        """Settle the reservation: charge it, or release it for a `reason`. Return None if the ledger did not answer."""
         settled = None
         try:
             with anyio.move_on_after(SETTLE_S, shield=True):
                 settled = await self._ledger.settle(call.call_id, no_charge=reason, undelivered=True)
                 self._metrics.settled(call.operation.name, call.operation.credits, settled.reason)
         except PaymentRequired:
-            log.warning("the ledger did not say how it settled a call", extra=call.log_fields)
+            log.warning("the ledger did not confirm the settlement of a call", extra=call.log_fields)
         return settled
 
     async def _deliver(
         self, call: PaidCall, rendered: RenderedResponse, settled: Settlement | None, reason: str | None = None
     ) -> PaidCallResult:
-        """The answer with its receipt. When the caller has hung up meanwhile, the charge is released.
+        """Return the answer with its receipt. If the caller has disconnected, release the charge.
 
         Raises:
             InternalError: no receipt could be signed; the charge was released.
@@ -257,7 +256,7 @@ class PaidCallRunner:
     async def _add_receipt_of_sale(
         self, call: PaidCall, rendered: RenderedResponse, settled: Settlement | None, reason: str | None
     ) -> PaidCallResult:
-        """The answer with its receipt. Raises InternalError, StorageFailed: there is no receipt, and no charge."""
+        """Return the answer with its receipt. Raise InternalError or StorageFailed: no receipt, and no charge."""
         remaining = settled.remaining if settled else None
         charged = settled.charged if settled else 0
         reason = reason or (settled.reason if settled else None)
@@ -275,7 +274,7 @@ class PaidCallRunner:
         return self.hand_over(call, PaidCallResult(rendered, charged, remaining, reason, receipt_id, receipt))
 
     def hand_over(self, call: PaidCall, sold: PaidCallResult) -> PaidCallResult:
-        """The answer, to be sent now. When it has been sent, the ledger hears of it, and the charge stays for good."""
+        """Return the answer, to be sent now. When it has been sent, the ledger is notified and the charge is final."""
         if sold.charged:
             when_sent(partial(self._ledger.delivered, call.call_id))
         return sold
@@ -283,7 +282,7 @@ class PaidCallRunner:
     async def _add_receipt(
         self, call: PaidCall, rejected: CallRejected, reason: NoCharge, settled: Settlement | None
     ) -> CallRejected:
-        """The rejection, with a receipt in its headers that says that nothing was charged."""
+        """Return the rejection, with a receipt in its headers that says that nothing was charged."""
         if settled is not None:
             rejected.headers["X-Credits-Remaining"] = str(settled.remaining)
         if self._receipts is not None:
@@ -292,7 +291,7 @@ class PaidCallRunner:
                 signed = await self._sign(call, settled, reason, status=rejected.status)
                 rejected.headers |= dict(zip(names, signed, strict=True))
             except Exception:
-                log.exception("no receipt could be made of a call that failed", extra=call.log_fields)
+                log.exception("no receipt could be made for a failed call", extra=call.log_fields)
         return rejected
 
     async def _sign(
@@ -304,12 +303,12 @@ class PaidCallRunner:
             return await self._receipts.sign(sale)
 
     async def _release(self, call: PaidCall) -> None:
-        """Release what was reserved or charged for a caller who hung up."""
+        """Release the reservation or charge of a caller who disconnected."""
         await self._settle(call, "cancelled")
         await self._record_uncharged(call, "cancelled")
 
     async def _record_uncharged(self, call: PaidCall, reason: NoCharge) -> None:
-        """Record in the public log a call that was not charged and for which nobody takes a receipt."""
+        """Record in the public log an uncharged call for which no receipt is issued."""
         if self._receipts is None:
             return
         owner, operation = token_hash(call.token).hex(), call.operation

@@ -1,9 +1,9 @@
-"""The one way a call is made.
+"""Makes every call of a tool, in one fixed order of steps.
 
     check arguments → authenticate → limit → reserve → answer → settle → receipt
 
 MCP, REST, the webhook timer and the command line all call `Pipeline.call`; none of them runs a tool itself.
-That is what makes charging, limits and receipts the same everywhere.
+Charging, limits and receipts are therefore the same everywhere.
 """
 
 import logging
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-HUNG_UP = 499  # the status that is counted for a caller who did not wait for the answer; nothing is sent
+HUNG_UP = 499  # the status counted for a caller who disconnected before the answer; nothing is sent
 
 
 class Pipeline:
-    """Makes calls. `receipts` is None where no receipts are signed, `x402` where that way to pay is off."""
+    """Makes calls. `receipts` is None if no receipts are signed, `x402` if x402 payments are off."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Pipeline:
             per_minute=600, monotonic=answers.clock.monotonic, enabled=limits.enabled, name="premium"
         )
         self.usage = usage or Usage()
-        self.asked_at: dict[str, float] = {}  # when each tool that is kept fresh in the background was last called
+        self.asked_at: dict[str, float] = {}  # when each tool that the background keeps fresh was last called
         self._idempotency = idempotency
         self.tokens = TokenChecks(ledger, monotonic=answers.clock.monotonic, enabled=limits.enabled)
         free = uncharged or UnchargedLimit(monotonic=answers.clock.monotonic, enabled=limits.enabled)
@@ -100,10 +100,10 @@ class Pipeline:
         known: Callable[[RenderedResponse], bool] | None = None,
         agent: str = "",
     ) -> tuple[RenderedResponse, list[LimitState], bool] | None:
-        """A free answer that is cached: the answer, the state of the client's limits, and whether the client has it.
+        """Return a cached free answer, the state of the client's limits, and whether the client already has the answer.
 
-        None when it has to be made; nothing was counted then. `client` is None for callers without limits. `known` says
-        whether the client has these bytes already: a 304 costs nothing of the spacing. Raises RateLimited.
+        Returns None, with nothing counted, if the answer has to be made. `client` is None for callers without limits.
+        `known` says whether the client already has these bytes: a 304 is exempt from spacing. Raises RateLimited.
         """
         rendered = self.find_cached(key, now)
         if rendered is None:
@@ -121,7 +121,7 @@ class Pipeline:
         return rendered, limit_states, unchanged
 
     def find_cached(self, key: Hashable, now: float) -> RenderedResponse | None:
-        """A free answer that is cached and need not be made anew. Nothing is counted."""
+        """Return a cached free answer that has not expired, or None. Nothing is counted."""
         found = self.answers.find(key, now)
         return None if found is None or found.nothing or self.answers.needs_refresh(found, now) else found
 
@@ -130,13 +130,13 @@ class Pipeline:
         self.usage.count(agent, operation.endpoint, status, operation.tier, now)
 
     def find_billable(self, operation: Operation, key: Hashable, now: float) -> RenderedResponse | None:
-        """A cached answer that `charge_cached` can charge for. None when the answer has to be made."""
+        """Return a cached answer that `charge_cached` can charge for, or None if the answer has to be made."""
         return self._paid_calls.find_billable(operation, key, now)
 
     async def charge_cached(
         self, operation: Operation, arguments: BaseModel, rendered: RenderedResponse, caller: Caller
     ) -> Outcome:
-        """Charge for a cached answer to a call without arguments. It takes no time, so no disconnect is watched for.
+        """Charge for a cached answer to a call without arguments. This is fast, so disconnects are not watched.
 
         Raises CallRejected: nothing was charged.
         """
@@ -155,19 +155,19 @@ class Pipeline:
         return describe_outcome(sold, caller)
 
     def _add_payment_offer(self, operation: Operation, rejected: CallRejected) -> None:
-        """Add the offer to pay by x402 to a rejection for lack of payment."""
+        """Add an x402 offer to a rejection for lack of payment."""
         if self._x402 is not None and isinstance(rejected, PaymentRequired):
             self._x402.add_offer(operation, rejected)
 
     async def _admit_buyer(self, operation: Operation, caller: Caller) -> str:
-        """Count a paid call against its limit. Returns the caller's token. Raises PaymentRequired, RateLimited."""
+        """Count a paid call against its limit, and return the caller's token. Raise PaymentRequired, RateLimited."""
         token = self.tokens.require(operation, caller)
         if caller.limited:
             await self.premium.count("token " + fingerprint(token), operation.name)
         return token
 
     def give_back(self, operation: Operation, outcome: Outcome) -> None:
-        """Give back the spacing of a call whose answer the client had already (304)."""
+        """Undo the spacing count of a call whose answer the client already had (304)."""
         if outcome.client is not None:
             self.limits.give_back_spacing(outcome.client, operation.name, outcome.key)
 
@@ -178,12 +178,12 @@ class Pipeline:
 
         Raises:
             CallRejected: the caller gets no payload, and nothing was charged.
-            Disconnected: the caller hung up while a paid answer was made; nothing was charged.
+            Disconnected: the caller disconnected while a paid answer was made; nothing was charged.
         """
         return await self._count(operation, caller, self._call(operation, given, caller, receive))
 
     async def check(self, operation: Operation, given: Mapping[str, Any], caller: Caller) -> int:
-        """Check a paid call, compose and charge nothing; the credits that are left. Raises what `call` raises."""
+        """Check a paid call without running or charging it, and return the credits left. Raise what `call` raises."""
         try:
             validate_arguments(operation, given)
             token = await self._admit_buyer(operation, caller)
@@ -193,9 +193,9 @@ class Pipeline:
             raise
 
     async def _count(self, operation: Operation, caller: Caller, made: Awaitable[Outcome]) -> Outcome:
-        """The outcome of a call. How it ended and how long it took are counted, whatever happens.
+        """Return the outcome of a call, and count how it ended and how long it took, even if it raises.
 
-        Outcomes are `ok`, `stale`, `cancelled` when the caller hung up, or an error code.
+        Outcomes are `ok`, `stale`, `cancelled` if the caller disconnected, or an error code.
         """
         started = time.perf_counter()
         word, status = InternalError.code, InternalError.status
@@ -241,7 +241,7 @@ class Pipeline:
     async def _limit(
         self, operation: Operation, arguments: BaseModel, caller: Caller
     ) -> tuple[str | None, list[LimitState]]:
-        """Count a free call: by every limit that applies, or by none when one of them refuses it."""
+        """Count a free call in every limit that applies, or in none if one of them refuses the call."""
         if not caller.limited or not self.limits.enabled or not (operation.spaced or operation.quotas):
             return None, []
         client = await self.tokens.identify_client(caller)
@@ -257,7 +257,7 @@ class Pipeline:
         return (client, limit_states) if operation.spaced else (None, [])
 
     async def _call_personal(self, operation: Operation, arguments: BaseModel, caller: Caller) -> Outcome:
-        """An answer for this caller alone: made for each call, with the caller known to the tool, and never cached."""
+        """Return an answer for this caller alone. It is made for each call, knowing the caller, and never cached."""
         self.tokens.check(caller)
         token = self.tokens.require(operation, caller) if operation.needs_token else None
         remaining = None if token is None else await self.ledger.balance(token)

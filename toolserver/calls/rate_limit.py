@@ -1,9 +1,9 @@
-"""Limits per client.
+"""Limits the calls of each client.
 
-The free tier: so many calls a day, and one per endpoint and 30 seconds; with a token one per question, that is endpoint
-and arguments. Payment and account tools: so many a minute.
+The free tier has a daily quota, and one call per endpoint every 30 seconds, or with a token one per question (endpoint
+and arguments). Payment and account tools have a quota per minute.
 
-Check and write happen without an await between them, so one process needs no lock.
+Check and write happen without an await between them, so that one process needs no lock.
 """
 
 from collections import OrderedDict
@@ -19,12 +19,12 @@ from toolserver.core.caller import wider_network
 from toolserver.errors import RateLimited
 from toolserver.registry.registry import Operation
 
-QUESTIONS = 12  # different ones of an endpoint that are answered in the time between two calls
-TOKEN_CLIENT = "token "  # what the name of a client begins with that is known by its token
+QUESTIONS = 12  # different questions about an endpoint that are answered in the time between two calls
+TOKEN_CLIENT = "token "  # prefix of the name of a client that is identified by its token
 
 
 def find_distinct_quota(operation: Operation, arguments: BaseModel) -> tuple[Quota, str] | None:
-    """The quota of different values of arguments, and those of this call, if the tool has one and they were chosen."""
+    """Return the tool's quota of different argument values and this call's values, or None if it does not apply."""
     if operation.distinct is None or is_default(operation, arguments):
         return None
     names, quota, window_s = operation.distinct
@@ -33,7 +33,7 @@ def find_distinct_quota(operation: Operation, arguments: BaseModel) -> tuple[Quo
 
 
 class _SeenValues(NamedTuple):
-    """The values that a client asked for and when each was counted: some may be older than the window by now.
+    """The values that a client has asked for and when each was counted. Some may be older than the window.
 
     From `until` on, none of them counts.
     """
@@ -43,17 +43,17 @@ class _SeenValues(NamedTuple):
 
 
 class DistinctValueLimit:
-    """So many different values of an argument per client and window; a value asked for again is free."""
+    """Limits the different values of an argument per client and window; repeated values are free."""
 
     def __init__(self, *, monotonic: Callable[[], float], clients: int = KEYS) -> None:
         self._monotonic, self._clients = monotonic, clients
-        self._seen: OrderedDict[str, _SeenValues] = OrderedDict()  # of the client counted longest ago first
+        self._seen: OrderedDict[str, _SeenValues] = OrderedDict()  # the least recently counted client first
 
     def __len__(self) -> int:
         return len(self._seen)
 
     def check(self, client: str, quota: Quota, value: str) -> None:
-        """Raise RateLimited when the value is one too many, for the client or for its /48. Nothing is counted."""
+        """Raise RateLimited if the value exceeds the quota of the client or of its /48. Nothing is counted."""
         self._check(client, quota, value)
         if (wider := wider_network(client)) is not None:
             self._check(wider, quota.widen(), value)
@@ -69,7 +69,7 @@ class DistinctValueLimit:
             raise make_rejection(quota, Verdict(False, 0, quota.window_s, oldest + quota.window_s - now))
 
     def take(self, client: str, quota: Quota, value: str) -> None:
-        """Count a value that `check` let pass. One that was counted before keeps its time."""
+        """Count a value that `check` allowed. A value that was already counted keeps its time."""
         self._take(client, quota, value)
         if (wider := wider_network(client)) is not None:
             self._take(wider, quota.widen(), value)
@@ -88,12 +88,12 @@ class DistinctValueLimit:
 
 
 def _find_recent(seen: _SeenValues, quota: Quota, now: float) -> dict[str, float]:
-    """The values of the current window, each with the time at which it was counted."""
+    """Return the values of the current window, each with the time at which it was counted."""
     return {value: at for value, at in seen.at.items() if at > now - quota.window_s}
 
 
 class FreeLimits:
-    """The limits of the free tier, taken together or not at all."""
+    """The limits of the free tier. A call counts in all of them or in none."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class FreeLimits:
         keys: int = KEYS,
         scope: Literal["endpoint", "question"] = "endpoint",
     ) -> None:
-        """`scope` is what callers without a token are spaced by."""
+        """`scope` says what callers without a token are spaced by."""
         self.enabled, self._by_question = enabled, scope == "question"
         self._monotonic = monotonic
         self._questions: dict[str, Quota] = {}  # by endpoint
@@ -124,13 +124,13 @@ class FreeLimits:
         spaced: bool = True,
         distinct: tuple[Quota, str] | None = None,
     ) -> list[LimitState]:
-        """Count a call, and the value of an argument of which only so many different ones are allowed.
+        """Count a call, and the value of an argument whose different values are limited.
 
-        `question` is the cache key of the answer: a caller with a token is spaced by it, and may ask so many
-        different ones of an endpoint in the time between two calls.
+        `question` is the cache key of the answer. A caller with a token is spaced by question, and may ask up to
+        `QUESTIONS` different questions about an endpoint in the time between two calls.
 
         Raises:
-            RateLimited: it names the limit, and nothing was counted.
+            RateLimited: a limit, which it names, is exceeded; nothing was counted.
         """
         if not self.enabled:
             return []
@@ -164,13 +164,13 @@ class FreeLimits:
         spaced: bool = True,
         distinct: tuple[Quota, str] | None = None,
     ) -> list[LimitState]:
-        """The same wherever the calls are counted; here that takes no time. Raises RateLimited."""
+        """Do what `take` does, wherever the calls are counted; here without waiting. Raise RateLimited."""
         return self.take(client, endpoint, question=question, spaced=spaced, distinct=distinct)
 
     def _count_distinct(
         self, distinct: tuple[Quota, str] | None, asked: tuple[str, Hashable] | None
     ) -> list[tuple[Quota, str]]:
-        """The quotas of different values that a call counts in: of arguments, and of questions about an endpoint."""
+        """Return the quotas of different values that a call counts in: of arguments and of an endpoint's questions."""
         found = [] if distinct is None else [distinct]
         if asked is not None:
             endpoint, question = asked
@@ -188,7 +188,7 @@ class FreeLimits:
         return f"{client} {endpoint} {question!r}" if self._is_spaced_by_question(client) else f"{client} {endpoint}"
 
     def _reject_spacing(self, endpoint: str, verdict: Verdict, *, by_question: bool) -> RateLimited:
-        """The refusal of a call that comes too soon: which rule it is, and what helps."""
+        """Return the refusal of a call that comes too soon, with the rule and what helps."""
         every = f"{self.spacing.quota.window_s:g} s"
         if by_question:
             helps = f"The same arguments are answered once in {every}; other arguments are answered now."
@@ -200,7 +200,7 @@ class FreeLimits:
         return make_rejection(self.spacing.quota, verdict, helps)
 
     def _check_wider(self, client: str, endpoint: str, *, spaced: bool) -> list[tuple[Bucket, str]]:
-        """Return the buckets of the client's /48 that a call counts in. Raises RateLimited when one of them is full."""
+        """Return the buckets of the client's /48 that a call counts in. Raise RateLimited if one of them refuses it."""
         wider = wider_network(client)
         if wider is None:
             return []
@@ -212,13 +212,13 @@ class FreeLimits:
         return wide
 
     def give_back_spacing(self, client: str, endpoint: str, question: Hashable = None) -> None:
-        """A 304 costs nothing of the spacing budget."""
+        """Undo the spacing count of a call that was answered with a 304."""
         if self.enabled:
             self.spacing.give_back(self._spacing_key(client, endpoint, question))
 
 
 class PersonalLimits:
-    """What a kind of tools allows a client: so many calls a minute over all of them, and their own quotas."""
+    """The limits of one kind of tools for a client: calls per minute over all of them, and each tool's own quotas."""
 
     def __init__(
         self,
@@ -235,7 +235,7 @@ class PersonalLimits:
         self._own: dict[Quota, Bucket] = {}
 
     def take(self, client: str, tool: str, quotas: Iterable[tuple[int, float]] = ()) -> None:
-        """Count a call. Raises RateLimited, naming the limit; then nothing was counted."""
+        """Count a call. Raise RateLimited, naming the limit, with nothing counted."""
         if not self.enabled:
             return
         buckets = self._buckets(tool, quotas)
@@ -244,16 +244,16 @@ class PersonalLimits:
             bucket.take(client)
 
     def check(self, client: str, tool: str, quotas: Iterable[tuple[int, float]] = ()) -> None:
-        """Raises RateLimited, naming the limit, when `take` would. Nothing is counted."""
+        """Raise RateLimited, naming the limit, if `take` would. Nothing is counted."""
         if self.enabled:
             _check(self._buckets(tool, quotas), client)
 
     async def count(self, client: str, tool: str, quotas: Iterable[tuple[int, float]] = ()) -> None:
-        """What `take` does, wherever the calls are counted. Raises RateLimited."""
+        """Do what `take` does, wherever the calls are counted. Raise RateLimited."""
         self.take(client, tool, quotas)
 
     async def look(self, client: str, tool: str, quotas: Iterable[tuple[int, float]] = ()) -> None:
-        """What `check` does, wherever the calls are counted. Raises RateLimited."""
+        """Do what `check` does, wherever the calls are counted. Raise RateLimited."""
         self.check(client, tool, quotas)
 
     def _buckets(self, tool: str, quotas: Iterable[tuple[int, float]]) -> list[Bucket]:
@@ -266,7 +266,7 @@ class PersonalLimits:
 
 
 def _check(buckets: list[Bucket], client: str) -> None:
-    """Raises RateLimited for the first of the buckets that would refuse a call."""
+    """Raise RateLimited for the first of the buckets that would refuse a call."""
     for bucket in buckets:
         if not (verdict := bucket.look(client)).allowed:
             raise make_rejection(bucket.quota, verdict)

@@ -1,4 +1,4 @@
-"""An answer as bytes: rendered once per refresh, then copied by every face."""
+"""Renders an answer as bytes, once per refresh; every face copies them."""
 
 import hashlib
 import zlib
@@ -12,10 +12,10 @@ import msgspec
 import zstandard
 
 COMPRESS_FROM = 1024
-AHEAD = 0.85  # the share of its life after which a popular answer is composed anew
-ENCODINGS = ("zstd", "br", "gzip")  # in the order we prefer them
+AHEAD = 0.85  # the share of its lifetime after which a popular answer is recomposed
+ENCODINGS = ("zstd", "br", "gzip")  # in order of preference
 SHORT_META = ("attribution", "untrusted_text", "stale", "simulated")
-"""What `meta=short` keeps of `_meta`: what changes a decision. `credits_remaining` is added by call."""
+"""The members of `_meta` that `meta=short` keeps because they affect decisions. Each call adds `credits_remaining`."""
 _FASTEST_FIT = {"br": 5, "zstd": 3, "gzip": 6}
 
 encode = msgspec.json.encode
@@ -24,10 +24,10 @@ decode = msgspec.json.decode
 
 @dataclass(slots=True, eq=False)
 class RenderedResponse:
-    """One answer's bytes and the facts that its headers need. Faces keep what they derive from it in `memo`.
+    """One answer's bytes and the facts that its headers need. Faces keep derived data in `memo`.
 
-    Times are epoch seconds. `nothing` says that no source gave anything: such an answer is not to be stored by anyone.
-    `no_charge` is why a premium answer is free, if it is.
+    Times are epoch seconds. `nothing` says that no source returned anything; nobody may store such an answer.
+    `no_charge` is the reason why a premium answer is free, or None.
     """
 
     payload: bytes
@@ -49,7 +49,7 @@ class RenderedResponse:
         self.etag = self.etag or self.sha256().hex()[:32]
 
     def sha256(self, remaining: int | None = None) -> bytes:
-        """The hash of the payload, or of its copy with the credits that remain. Their common part is hashed once."""
+        """Return the hash of the payload or of its copy with the remaining credits; the common part is hashed once."""
         if remaining is None and (known := self.memo.get("sha256 of all")) is not None:
             return bytes(known)
         shared = self.memo.get("sha256")
@@ -63,19 +63,19 @@ class RenderedResponse:
         return digest
 
     def size(self, remaining: int | None = None) -> int:
-        """The bytes of the payload, or of its copy with the credits that remain."""
+        """Return the size in bytes of the payload or of its copy with the remaining credits."""
         return len(self.payload) + (0 if remaining is None else len(_credits(remaining)) - 2)
 
     @property
     def escaped(self) -> bytes:
-        """The payload as a JSON string, quotes included: what MCP carries as text."""
+        """Return the payload as a JSON string, including quotes, as MCP carries it."""
         twin = self.memo.get("escaped")
         if twin is None:
             twin = self.memo["escaped"] = encode(self.payload.decode())
         return bytes(twin)
 
     def variant(self, encoding: str) -> bytes:
-        """The payload in one of `ENCODINGS`, compressed once."""
+        """Return the payload in one of `ENCODINGS`, compressed once."""
         packed = self.memo.get(encoding)
         if packed is None:
             packed = self.memo[encoding] = compress(self.payload, encoding)
@@ -83,23 +83,23 @@ class RenderedResponse:
 
     @property
     def short(self) -> "RenderedResponse":
-        """The same answer with little in its `_meta` (`SHORT_META`), made once, when it is first asked for."""
+        """Return the same answer with only `SHORT_META` in its `_meta`, made once, on first use."""
         made: RenderedResponse | None = self.memo.get("short")
         if made is None:
             made = self.memo["short"] = replace(self, payload=shorten_meta(self.payload), etag="", next=None, memo={})
         return made
 
     def age(self, now: float) -> int:
-        """Whole seconds since the oldest source used was fetched."""
+        """Return the whole seconds since the oldest source used was fetched."""
         return max(0, int(now - (self.oldest_at if self.oldest_at is not None else self.generated_at)))
 
     def left(self, now: float) -> int:
-        """Whole seconds for which these bytes stay the answer."""
+        """Return the whole seconds for which these bytes remain the answer."""
         return max(0, int(self.expires_at - now))
 
 
 def compress(body: bytes, encoding: str) -> bytes:
-    """`body` in one of `ENCODINGS`, at a level that suits answers made every few seconds."""
+    """Return `body` in one of `ENCODINGS`, at a level that suits answers made every few seconds."""
     level = _FASTEST_FIT[encoding]
     if encoding == "br":
         return bytes(brotli.compress(body, quality=level))
@@ -110,8 +110,8 @@ def compress(body: bytes, encoding: str) -> bytes:
 
 
 def shorten_meta(body: bytes) -> bytes:
-    """The payload with only `SHORT_META` in its `_meta`, which is always the last member; without one, as it is."""
-    head, found, meta = body.rpartition(b',"_meta":{')  # inside of a JSON text its quotes would be escaped
+    """Return the payload with only `SHORT_META` in `_meta`, always the last member; unchanged if it has none."""
+    head, found, meta = body.rpartition(b',"_meta":{')  # inside a JSON string the quotes would be escaped
     if not found:
         return body
     whole = decode(b"{" + meta[:-1])
@@ -119,7 +119,7 @@ def shorten_meta(body: bytes) -> bytes:
 
 
 def with_credits(body: bytes, remaining: int) -> bytes:
-    """The payload with `_meta.credits_remaining`. `_meta` is always the last member."""
+    """Return the payload with `_meta.credits_remaining`. `_meta` is always the last member."""
     return body[:-2] + _credits(remaining)
 
 
@@ -128,15 +128,15 @@ def _credits(remaining: int) -> bytes:
 
 
 def with_credits_escaped(escaped: bytes, remaining: int) -> bytes:
-    """The same for the payload as a JSON string."""
+    """Return the payload, given as a JSON string, with `_meta.credits_remaining`."""
     return escaped[:-3] + b',\\"credits_remaining\\":%d}}"' % remaining
 
 
 def json_bytes(value: Mapping[str, Any]) -> bytes:
-    """Compact JSON. Raises TypeError for values that JSON cannot express."""
+    """Return compact JSON. Raise TypeError for values that JSON cannot express."""
     return encode(value, order=None)
 
 
 def epoch(time: datetime | None) -> float | None:
-    """A time as epoch seconds."""
+    """Return a time in epoch seconds, or None for None."""
     return None if time is None else time.timestamp()

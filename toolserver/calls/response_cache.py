@@ -1,7 +1,7 @@
-"""Answers ready to send: made once for all callers who wait, the same bytes until they expire, refreshed ahead.
+"""Caches answers ready to send: made once for all waiting callers, identical until they expire, refreshed ahead.
 
-An answer that is called for often is made anew shortly before it expires. The new one takes over when the old one
-expires: until then every call gets the same bytes. Answers are kept in memory, and on disk for after a restart.
+A popular answer is remade shortly before it expires. The new answer takes over when the old one expires; until then
+every call gets the same bytes. Answers are kept in memory, and on disk for use after a restart.
 """
 
 import logging
@@ -32,20 +32,20 @@ from toolserver.upstream.throttle import HOLD_S
 
 log = logging.getLogger(__name__)
 
-POPULAR = 2  # hits in one lifetime that make a refresh ahead worth it
-LAST_S = 8.0  # for an answer of what is kept, when the time of a tool is over: it waits for nothing but a processor
-PATIENCE = 0.75  # the share of a tool's time after which it takes what is kept
-DEGRADED_S = 30.0  # how soon an answer of which something is missing or unproved is composed anew
-RETRY_S = 10.0  # how soon an answer that is stale or empty is composed anew
-LARGE = 64 * 1024  # from here on compression is done in a worker thread, before the answer is shown
+POPULAR = 2  # hits in one lifetime that justify a refresh ahead
+LAST_S = 8.0  # for an answer from kept data after a tool's time has run out: it waits only for a processor
+PATIENCE = 0.75  # the share of a tool's time after which it uses kept data
+DEGRADED_S = 30.0  # how soon an answer with missing or unproved parts is recomposed
+RETRY_S = 10.0  # how soon a stale or empty answer is recomposed
+LARGE = 64 * 1024  # from this size on, a worker thread compresses the answer before it is published
 
 
 class SchemaFailure(Exception):
-    """A tool returned something that is not what it declares."""
+    """A tool returned a result that does not match its declared type."""
 
 
 class ResponseCache:
-    """The rendered answers of all tools, by operation and checked arguments."""
+    """The rendered answers of all tools, by operation and validated arguments."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class ResponseCache:
         self._kept = AnswerTable()
 
     def find(self, key: Hashable, now: float) -> RenderedResponse | None:
-        """The cached answer for a key if it has not expired at `now` (epoch seconds)."""
+        """Return the cached answer for a key if it has not expired at `now` (epoch seconds)."""
         self._rhythm.note(key, now)
         found = self._kept.get(key)
         if found is None:
@@ -87,32 +87,32 @@ class ResponseCache:
         return None
 
     def peek(self, key: Hashable) -> RenderedResponse | None:
-        """The newest answer that is kept for a key, expired or not. It does not count as a call."""
+        """Return the newest answer kept for a key, expired or not, without counting a call."""
         found = self._kept.get(key)
         if found is not None and found.next is not None and self.clock.time() >= found.expires_at:
             return found.next
         return found
 
     async def get(self, operation: Operation, arguments: BaseModel, key: Hashable) -> RenderedResponse:
-        """The answer to these arguments, from the cache or newly made.
+        """Return the answer to these arguments, from the cache or newly made.
 
         Raises:
-            SchemaFailure: the tool broke its own schema.
+            SchemaFailure: the result does not match the tool's schema.
         """
         return self.fresh(operation, arguments, key) or await self.make(operation, arguments, key)
 
     def fresh(self, operation: Operation, arguments: BaseModel, key: Hashable) -> RenderedResponse | None:
-        """The cached answer, or None. A popular one that is about to expire is made anew in the background."""
+        """Return the cached answer, or None. A popular one that is about to expire is remade in the background."""
         found = self.find(key, self.clock.time())
         if found is not None:
             self._refresh_ahead(found, operation, arguments, key)
         return found
 
     async def make(self, operation: Operation, arguments: BaseModel, key: Hashable) -> RenderedResponse:
-        """The answer when `fresh` has just found none: made once for all who wait, and cached.
+        """Make the answer after `fresh` has found none, once for all waiting callers, and cache it.
 
         Raises:
-            SchemaFailure: the tool broke its own schema.
+            SchemaFailure: the result does not match the tool's schema.
         """
         if operation.ttl(arguments) <= 0:
             return await self.compose(operation, arguments)
@@ -136,7 +136,7 @@ class ResponseCache:
         self._flights.start(("ahead", key), renew)
 
     def prepare_expected(self) -> None:
-        """Make a slow answer in the background that is expected to be called for soon, unless it lives until then."""
+        """Make a slow answer whose call is expected soon, in the background, unless the cached one lasts until then."""
         call = self._rhythm.next_expected(self.clock.time())
         if call is None:
             return
@@ -145,7 +145,7 @@ class ResponseCache:
             self.refresh(call.operation)
 
     def needs_refresh(self, found: RenderedResponse, now: float) -> bool:
-        """Whether a popular answer is so close to its expiry that it should be made anew."""
+        """Return True if a popular answer is so close to its expiry that it should be remade."""
         return now > found.ahead_at and found.next is None and found.hits >= POPULAR
 
     def _refresh_ahead(
@@ -183,7 +183,7 @@ class ResponseCache:
         rendered: RenderedResponse,
         after: RenderedResponse | None = None,
     ) -> RenderedResponse:
-        """Return what all instances give when the answer `after` has expired; without it, from now on."""
+        """Return the answer that all instances use when `after` has expired, or from now on if there is no `after`."""
         now = self.clock.time()
         times = {"starts_at": after.expires_at if after else now, "now": now, "ttl_s": operation.ttl(arguments)}
         return await self._stored.keep(key, rendered, **times)
@@ -191,9 +191,9 @@ class ResponseCache:
     async def compose(
         self, operation: Operation, arguments: BaseModel, caller: Caller | None = None, *, is_patient: bool = True
     ) -> RenderedResponse:
-        """Run the tool and render its result. Payment and account tools get to know the `caller`.
+        """Run the tool and render its result. Payment and account tools get the `caller`.
 
-        Without `is_patient` a source that our own pacing delays gives what is kept of it, if anything is.
+        Without `is_patient`, a source that the service's own pacing delays returns its kept data, if any.
         """
         reader = CallReader(self._reader, is_chosen=not is_default(operation, arguments), is_patient=is_patient)
         began = self.clock.monotonic()
@@ -211,11 +211,11 @@ class ResponseCache:
     async def _run_in_time(
         self, operation: Operation, arguments: BaseModel, reader: SourceReader, caller: Caller | None
     ) -> tuple[ToolContext, BaseModel | None]:
-        """The tool's result and what it noted. When its time is over, it is made of what is kept, without waiting.
+        """Return the tool's result and its context. If the tool's time runs out, make the result from kept data.
 
-        A tool takes what is kept while there is time, but a process that gets no processor wakes up when it is over.
+        A tool uses kept data while there is time, but a process without a processor may wake up after its time.
         """
-        failure = SourceDown(f"not composed in {operation.deadline_s:g} s", word="timeout")
+        failure = SourceDown(f"not composed within {operation.deadline_s:g} s", word="timeout")
         may_repeat = operation.sources and not operation.personal
         ways: list[tuple[SourceReader, float]] = [(reader, operation.deadline_s)]
         for reads, within_s in [*ways, (KeptReader(reader, failure), LAST_S)] if may_repeat else ways:
@@ -239,7 +239,7 @@ class ResponseCache:
         return ctx, None
 
     async def _run(self, operation: Operation, arguments: BaseModel, ctx: ToolContext) -> BaseModel | None:
-        """The tool's result, or None (and a warning) when its sources gave nothing to make one of."""
+        """Return the tool's result, or None (with a warning) if its sources returned nothing usable."""
         names = operation.arguments.model_fields
         values = {f"{name}_" if iskeyword(name) else name: getattr(arguments, name) for name in names}
         try:
@@ -251,7 +251,7 @@ class ResponseCache:
         except UNREADABLE as error:
             if not operation.sources:
                 raise
-            log.exception("a tool could not use what its sources gave", extra={"tool": operation.name})
+            log.exception("a tool could not use the data of its sources", extra={"tool": operation.name})
             failure = SourceChanged(type(error).__name__)
         if not ctx.notes.warnings:
             ctx.warn("data", "section_unavailable", f"Nothing could be composed ({failure.reason}).")
@@ -298,7 +298,7 @@ class ResponseCache:
 
 
 def _validate_result(operation: Operation, result: BaseModel | None) -> dict[str, Any] | None:
-    """The result as JSON values, validated against the tool's own schema. Raises SchemaFailure."""
+    """Return the result as JSON values, validated against the tool's own schema. Raise SchemaFailure."""
     if result is None:
         return None
     try:

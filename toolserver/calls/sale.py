@@ -1,4 +1,4 @@
-"""What is sold: one call to a premium tool, its result, and what its receipt says."""
+"""Defines a sale: one call to a premium tool, its result, and the contents of its receipt."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,13 +18,13 @@ from toolserver.registry.registry import Operation
 from toolserver.storage.errors import StorageFailed
 
 _FACTS = ("generated_at", "expires_at", "oldest_at", "stale", "nothing", "no_charge")
-_WITH_CREDITS = ("mcp", "stdio")  # there the answer says what is left, and the receipt covers it
+_WITH_CREDITS = ("mcp", "stdio")  # on these channels the answer says what is left, and the receipt covers it
 
 
 class PaidCall(NamedTuple):
     """A call to a premium tool, and the token that pays for it. `given` are the arguments as the caller wrote them.
 
-    `receive` is the caller's connection, where there is one: it is watched while an answer is made.
+    `receive` is the caller's connection, if there is one; it is watched while an answer is made.
     """
 
     call_id: str
@@ -37,14 +37,14 @@ class PaidCall(NamedTuple):
 
     @property
     def log_fields(self) -> dict[str, str]:
-        """What names the call in the log."""
+        """The fields that identify the call in the log."""
         return {"tool": self.operation.name, "request_id": self.caller.request_id, "call_id": self.call_id}
 
 
 class PaidCallResult(NamedTuple):
     """The answer to a paid call, the credits charged and left, and the receipt.
 
-    `reason` says why nothing was charged. `remaining` is None when the ledger did not answer.
+    `reason` says why nothing was charged. `remaining` is None if the ledger did not answer.
     """
 
     rendered: RenderedResponse
@@ -56,7 +56,7 @@ class PaidCallResult(NamedTuple):
 
 
 class PaymentSale(NamedTuple):
-    """An answer sold for a payment of its own. `settlement` is shown to the caller; None when nothing was taken."""
+    """An answer sold for its own payment. `settlement` is shown to the caller; it is None if nothing was taken."""
 
     sold: PaidCallResult
     settlement: dict[str, Any] | None
@@ -66,33 +66,33 @@ class CallPayments(Protocol):
     """Sells single answers for payments that come with the call, without a token."""
 
     def add_offer(self, operation: Operation, rejected: PaymentRequired) -> None:
-        """Put an offer to pay into a refusal, unless there is one already."""
+        """Add a payment offer to a refusal, unless it already has one."""
         ...
 
     async def sell(
         self, operation: Operation, arguments: BaseModel, given: Mapping[str, Any], caller: Caller
     ) -> PaymentSale:
-        """Answer a call that comes with a payment. Raises CallRejected."""
+        """Answer a call that comes with a payment. Raise CallRejected."""
         ...
 
     async def find_settlement(self, text: str | None) -> dict[str, Any] | None:
-        """How a payment that was sent along was settled; None when it was not, or cannot be read."""
+        """Return how a payment sent with the call was settled, or None if it was not settled or cannot be read."""
         ...
 
 
 def show_answer(caller: Caller, rendered: RenderedResponse) -> RenderedResponse:
-    """The answer as this caller wants it, which is what its receipt covers."""
+    """Return the answer in the form that this caller requested, which its receipt covers."""
     return rendered.short if caller.short_meta else rendered
 
 
 def describe_body(call: PaidCall, rendered: RenderedResponse, settled: Settlement | None) -> Body:
-    """The hash and the size of the bytes that are handed over."""
+    """Return the hash and the size of the delivered bytes."""
     counted = settled.remaining if settled and call.caller.transport in _WITH_CREDITS else None
     return Body(rendered.sha256(counted).hex(), rendered.size(counted))
 
 
 def describe_sale(call: PaidCall, settled: Settlement | None, reason: str | None, **more: Any) -> Sale:
-    """What the receipt says of the call. Without a settlement the charge is not known yet: it is being released."""
+    """Return what the receipt says of the call. Without a settlement the charge is unknown: it is being released."""
     operation = call.operation
     return Sale(
         call.call_id,
@@ -112,8 +112,9 @@ def describe_sale(call: PaidCall, settled: Settlement | None, reason: str | None
 
 
 def split_sale(sold: PaidCallResult) -> KeptResult:
-    """The result, to be sent again when the same call is repeated with its Idempotency-Key: what is of this call alone,
-    and the facts and the payload, which all have in common to whom the answer is sold.
+    """Split the result for repeats of the call with its Idempotency-Key.
+
+    Its own part belongs to this call alone; all buyers of the answer share the facts and the payload.
     """
     rendered, (charged, remaining, reason, receipt_id, receipt) = sold.rendered, sold[1:]
     shared = rendered.memo.get("shared")
@@ -125,7 +126,7 @@ def split_sale(sold: PaidCallResult) -> KeptResult:
 
 
 def unpack_sale(kept: bytes) -> PaidCallResult:
-    """The result that `split_sale` split. Earlier versions wrote the facts and the receipt on the first line too."""
+    """Restore the result that `split_sale` split. Earlier versions wrote facts and receipt on the first line too."""
     own, _, rest = kept.partition(b"\n")
     about = msgspec.json.decode(own)
     if isinstance(about[0], dict):
@@ -137,12 +138,12 @@ def unpack_sale(kept: bytes) -> PaidCallResult:
 
 
 def show_settled(settled: Settlement) -> tuple[int, int | None, str | None]:
-    """What a result says of the settlement: the credits charged and left, and why nothing was charged."""
+    """Return the credits charged, the credits left, and why nothing was charged, or None."""
     return settled.charged, settled.remaining, settled.reason
 
 
 def no_charge_reason(rendered: RenderedResponse) -> NoCharge | None:
-    """Why this answer is not charged; None when it is. Failed comes before stale, stale before empty."""
+    """Return why this answer is not charged, or None. Failed takes precedence over stale, and stale over empty."""
     if rendered.nothing:
         return "5xx"
     if rendered.stale:
@@ -152,7 +153,7 @@ def no_charge_reason(rendered: RenderedResponse) -> NoCharge | None:
 
 @contextmanager
 def name_storage_failure() -> Iterator[None]:
-    """Say that the storage fails, where a refusal says only that billing is out of order because of it."""
+    """Raise the StorageFailed behind a BillingUnavailable, so that the caller learns that the storage failed."""
     try:
         yield
     except BillingUnavailable as refusal:

@@ -1,8 +1,7 @@
-"""Limits that all instances count together. While the shared memory is lost, each instance applies its share.
+"""Counts limits over all instances. While the shared memory is lost, each instance applies its share.
 
-The rules are those of `rate_limit` and `quotas`, written once more as a script: a bucket is one number, the time at
-which it is full again, and a set of values is a sorted set by the time at which each was counted. All steps of a call
-are checked before one of them is counted.
+A script repeats the rules of `rate_limit` and `quotas`: a bucket is one number, the time at which it is full again, and
+a set of values is sorted by the time at which each was counted. All steps of a call are checked before any is counted.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -63,11 +62,11 @@ return found
 )
 
 
-PREPARED = 1000  # quotas of which the numbers are kept ready
+PREPARED = 1000  # quotas whose numbers are kept ready
 
 
 class LimitStep(NamedTuple):
-    """One limit that a call counts in: the kind, the quota, the client's name for it, and a value where it has one."""
+    """One limit that a call counts in: the kind, the quota, the client's name, and a value if the limit has one."""
 
     kind: str
     quota: Quota
@@ -76,19 +75,19 @@ class LimitStep(NamedTuple):
 
 
 def share(quota: Quota, instances: int) -> Quota:
-    """What one of several instances may allow by itself, so that all of them together allow no more than the quota."""
+    """Return the share of a quota that one of several instances may allow, so that all together do not exceed it."""
     if quota.quota >= instances:
         return Quota(quota.name, quota.quota // instances, quota.window_s)
     return Quota(quota.name, 1, quota.window_s * instances / quota.quota)
 
 
 def divide(quota: int, instances: int) -> int:
-    """The same for a number alone, which is at least 1."""
+    """Return one instance's share of a number, at least 1."""
     return max(1, quota // instances)
 
 
 class SharedCounter:
-    """Runs steps in the shared memory. `now` is for tests: else the time is that of the server, one for all."""
+    """Runs steps in the shared memory. `now` is for tests; otherwise the shared server's time applies to all."""
 
     def __init__(self, memory: SharedMemory, now: Callable[[], float] | None = None) -> None:
         self._memory, self._now = memory, now
@@ -99,7 +98,7 @@ class SharedCounter:
         return self._memory.instances
 
     async def count(self, steps: list[LimitStep]) -> list[Verdict] | tuple[LimitStep, Verdict]:
-        """Count a call: the verdict of each step, or the step that refuses it and why. Raises SharedMemoryLost."""
+        """Count a call. Return each step's verdict, or the refusing step and its verdict. Raise SharedMemoryLost."""
         found: list[int] = await self._memory.run(LIMITS, *self._pack(steps))
         if len(found) != (3 if found[0] else len(steps) + 1):
             raise SharedMemoryLost
@@ -109,7 +108,7 @@ class SharedCounter:
         return [_allow(step.quota, us) for step, us in zip(steps, found[1:], strict=True)]
 
     def send(self, steps: list[LimitStep]) -> None:
-        """The same without waiting: what is refused or lost is not counted."""
+        """Count a call without waiting. A refused or lost call is not counted."""
         self._memory.send(LIMITS, *self._pack(steps))
 
     def _pack(self, steps: list[LimitStep]) -> tuple[list[bytes], list[bytes]]:
@@ -125,7 +124,7 @@ class SharedCounter:
         return keys, [encode(plan)]
 
     def _prepare(self, quota: Quota) -> tuple[bytes, float]:
-        """What the keys of a quota begin with, and the seconds between two calls at its even pace."""
+        """Return the key prefix of a quota, and the seconds between two calls at its even pace."""
         name = hash_name(f"{quota.name} {quota.quota} {quota.window_s:g}")[:8]
         prepared = b"limit:" + name + b":", quota.window_s / quota.quota
         if len(self._prepared) < PREPARED:
@@ -134,13 +133,13 @@ class SharedCounter:
 
 
 def _allow(quota: Quota, us: int) -> Verdict:
-    """The verdict on an allowed call after which the bucket is full in `us` microseconds."""
+    """Return the verdict on an allowed call after which the bucket is full in `us` microseconds."""
     reset_s = max(us / 1e6, 0.0)
     return Verdict(True, quota.remaining(reset_s), reset_s, 0.0)
 
 
 class SharedFreeLimits(FreeLimits):
-    """The limits of the free tier over all instances."""
+    """The limits of the free tier, counted over all instances."""
 
     def __init__(
         self, memory: SharedMemory, *, daily: int, spacing_s: float, now: Callable[[], float] | None = None, **more: Any
@@ -178,7 +177,7 @@ class SharedFreeLimits(FreeLimits):
     def _list_states(
         self, client: str, endpoint: str, question: Hashable, steps: list[LimitStep], found: list[Verdict]
     ) -> list[LimitState]:
-        """What the client has left. This instance remembers the call too, for the time when the memory is lost."""
+        """Return what the client has left. This instance also counts the call, in case the memory is lost."""
         states = [LimitState(self.daily.quota, found[-1].reset_s)]
         self._own.daily.take(client)
         if steps[0].quota is self.spacing.quota:
@@ -189,7 +188,7 @@ class SharedFreeLimits(FreeLimits):
     def _list_steps(
         self, client: str, endpoint: str, *, question: Hashable, spaced: bool, distinct: tuple[Quota, str] | None
     ) -> list[LimitStep]:
-        """The steps of a call, in the order in which `FreeLimits.take` checks them; the day is the last."""
+        """Return the steps of a call, in the order in which `FreeLimits.take` checks them; the day is last."""
         by_question = self._is_spaced_by_question(client)
         steps = [LimitStep("b", self.spacing.quota, self._spacing_key(client, endpoint, question))] if spaced else []
         wider = wider_network(client)
@@ -210,7 +209,7 @@ class SharedFreeLimits(FreeLimits):
 
 
 class SharedPersonalLimits(PersonalLimits):
-    """What a kind of tools allows a client over all instances."""
+    """The limits of one kind of tools for a client, counted over all instances."""
 
     def __init__(
         self, memory: SharedMemory, *, per_minute: int = 60, now: Callable[[], float] | None = None, **more: Any
@@ -241,13 +240,13 @@ class SharedPersonalLimits(PersonalLimits):
             self._remember(client, tool, divided)
 
     def _remember(self, client: str, tool: str, divided: list[tuple[int, float]]) -> None:
-        """Count a call here too, for the time when the memory is lost; the share alone refuses nobody now."""
+        """Count a call locally too, in case the memory is lost. The local share does not refuse calls now."""
         for bucket in self._share._buckets(tool, divided):
             bucket.take(client)
 
 
 class SharedUnchargedLimit(UnchargedLimit):
-    """What a payer gets for nothing over all instances."""
+    """The limit on a payer's uncharged calls, counted over all instances."""
 
     def __init__(
         self, memory: SharedMemory, *, per_hour: int = 12, now: Callable[[], float] | None = None, **more: Any

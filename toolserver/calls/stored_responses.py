@@ -1,8 +1,8 @@
-"""Where rendered answers are kept besides memory: on disk for after a restart, and where other instances see them.
+"""Keeps rendered answers outside the process: on disk for use after a restart, and in memory shared by instances.
 
-Instances that share a memory give the same bytes until they expire: who has composed an answer offers it, and what was
-offered first for that time is what all give. An answer that is composed ahead is offered for the time from which it
-takes over.
+Instances that share a memory return the same bytes until they expire. The instance that composes an answer offers it,
+and all instances return the first answer offered for that time. An answer that is composed ahead is offered for the
+time from which it takes over.
 """
 
 from collections.abc import Callable, Hashable
@@ -15,8 +15,8 @@ from toolserver.calls.response import RenderedResponse
 from toolserver.core.packing import PackingDamaged, pack, unpack
 from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
 
-MOST_BYTES = 8 << 20  # of a payload that is shared
-CLOCKS_APART_S = 30.0  # what clocks of instances may differ by
+MOST_BYTES = 8 << 20  # of a shared payload
+CLOCKS_APART_S = 30.0  # the tolerated difference between clocks of instances
 COMPOSING_S = 60.0  # longer than composing takes
 
 _VALID_AT = """
@@ -55,7 +55,7 @@ return ARGV[5]
 
 
 class StoredAnswers(Protocol):
-    """Where rendered answers survive the process."""
+    """A store in which rendered answers outlive the process."""
 
     async def load_answer(self, key: str) -> Any: ...
 
@@ -63,7 +63,7 @@ class StoredAnswers(Protocol):
 
 
 class AnswerFacts(msgspec.Struct, frozen=True):
-    """What is kept of an answer besides its payload."""
+    """The stored facts of an answer besides its payload."""
 
     generated_at: float
     expires_at: float
@@ -71,7 +71,7 @@ class AnswerFacts(msgspec.Struct, frozen=True):
     no_charge: str | None = None
 
     def make_response(self, payload: bytes) -> RenderedResponse:
-        """Return the answer as it was."""
+        """Return the original answer."""
         return RenderedResponse(payload, self.generated_at, self.expires_at, self.oldest_at, no_charge=self.no_charge)
 
 
@@ -85,13 +85,13 @@ def _is_keepable(rendered: RenderedResponse) -> bool:
 
 
 class SharedResponses:
-    """The answers that instances share. Nothing in it is trusted: what cannot be read counts as not there."""
+    """The answers that instances share. Its content is not trusted: an unreadable answer counts as missing."""
 
     def __init__(self, memory: SharedMemory) -> None:
         self._memory = memory
 
     async def find(self, name: str, *, at: float, ttl_s: float) -> RenderedResponse | None:
-        """Return the answer of that moment, if any instance has offered one."""
+        """Return the answer for the time `at`, if any instance has offered one."""
         try:
             found = await self._memory.run(FIND, _keys(name), [_write(at)], bulk=True)
         except SharedMemoryLost:
@@ -101,7 +101,7 @@ class SharedResponses:
     async def offer(
         self, name: str, rendered: RenderedResponse, *, starts_at: float, now: float, ttl_s: float
     ) -> RenderedResponse:
-        """Return what all give from `starts_at` on: this answer, or the one that was offered before."""
+        """Return the answer of all instances from `starts_at` on: this one, or one that was offered before."""
         if rendered.expires_at <= starts_at or len(rendered.payload) > MOST_BYTES:
             return rendered
         packed = await pack(msgspec.json.encode(collect_facts(rendered)) + b"\n" + rendered.payload)
@@ -134,7 +134,7 @@ class StoredResponses:
         self._space, self._disk, self._pack, self._shared = f"{__version__}|{space}", disk, pack, shared
 
     async def load(self, key: Hashable, *, now: float, ttl_s: float) -> RenderedResponse | None:
-        """Return the answer of now: what all give, else what is on disk."""
+        """Return the current answer: the shared one, otherwise the one on disk, or None."""
         found = await self.find(key, at=now, ttl_s=ttl_s)
         if found is not None or self._disk is None:
             return found
@@ -145,13 +145,13 @@ class StoredResponses:
         return await self._offer(key, rendered, starts_at=now, now=now, ttl_s=ttl_s)
 
     async def find(self, key: Hashable, *, at: float, ttl_s: float) -> RenderedResponse | None:
-        """Return what all give at that moment, if that is known."""
+        """Return the answer of all instances at the time `at`, if it is known."""
         return None if self._shared is None else await self._shared.find(self._name(key), at=at, ttl_s=ttl_s)
 
     async def keep(
         self, key: Hashable, rendered: RenderedResponse, *, starts_at: float, now: float, ttl_s: float
     ) -> RenderedResponse:
-        """Keep an answer that was composed just now, and return what all give from `starts_at` on."""
+        """Keep a newly composed answer, and return the answer of all instances from `starts_at` on."""
         if not _is_keepable(rendered):
             return await self.find(key, at=starts_at, ttl_s=ttl_s) or rendered
         rendered = await self._offer(key, rendered, starts_at=starts_at, now=now, ttl_s=ttl_s)
@@ -177,7 +177,7 @@ def _write(at: float) -> bytes:
 
 
 async def _read(packed: bytes, at: float, ttl_s: float) -> RenderedResponse | None:
-    """The answer that was offered. None if it cannot be read, or is valid for longer than such an answer is."""
+    """Return the offered answer, or None if it is unreadable or valid for longer than its `ttl_s` allows."""
     try:
         facts, _, payload = (await unpack(packed, MOST_BYTES + 1000)).partition(b"\n")
         found = msgspec.json.decode(facts, type=AnswerFacts)

@@ -1,4 +1,4 @@
-"""The tokens of calls, checked before the ledger is asked: there, well formed, and not one of many inventions."""
+"""Checks the tokens of calls before the ledger does: present, well formed, and not one of many guesses."""
 
 import logging
 from collections.abc import Callable
@@ -15,15 +15,15 @@ from toolserver.registry.registry import Operation
 log = logging.getLogger(__name__)
 
 TRIES = Quota("unknown tokens", 30, 60)
-CLIENT_S = 1.0  # for how long the ledger is not asked again whose credits a token spends
-GOOD = 10_000  # tokens remembered as good, so that a neighbour's attempts do not shut out a customer
+CLIENT_S = 1.0  # how long the ledger's answer about whose credits a token spends is reused
+GOOD = 10_000  # tokens remembered as good, so that other guesses from the same address do not lock out a customer
 
 
 _NOBODY = ("", 0.0)
 
 
 class TokenChecks:
-    """Counts the tokens that the ledger did not know by the address they came from, and refuses more of them."""
+    """Counts unknown tokens by the address they came from, and refuses more of them."""
 
     def __init__(
         self, ledger: Ledger, *, monotonic: Callable[[], float], enabled: bool = True, keys: int = KEYS
@@ -35,7 +35,7 @@ class TokenChecks:
         self._clients: LRUCache[bytes, tuple[str, float]] = LRUCache(GOOD)
 
     def find_client(self, header: bytes) -> str | None:
-        """The name that limits count by for an Authorization header, if the ledger gave it within the last second."""
+        """Return the name that limits count by for an Authorization header, if the ledger just gave it."""
         token = bearer(header.decode("latin-1"))
         if token is None:
             return None
@@ -43,7 +43,7 @@ class TokenChecks:
         return name if self._monotonic() < until else None
 
     async def identify_client(self, caller: Caller) -> str:
-        """The name that limits count by: the token that pays for a valid one, else the caller's address."""
+        """Return the name that limits count by: the paying token of a valid token, otherwise the caller's address."""
         if caller.token and well_formed(caller.token) and not self.is_suspect(caller):
             try:
                 payer = await self._ledger.find_payer(caller.token)
@@ -53,11 +53,11 @@ class TokenChecks:
                     self._clients[token_hash(caller.token)] = name, self._monotonic() + CLIENT_S
                     return name
             except PaymentRequired:
-                log.info("the ledger is away: a free call counts by address")
+                log.info("the ledger is unavailable, so a free call is counted by address")
         return caller.client
 
     def require(self, operation: Operation, caller: Caller) -> str:
-        """The caller's token. Raises PaymentRequired, RateLimited."""
+        """Return the caller's token. Raise PaymentRequired, RateLimited."""
         if caller.token is None:
             why = "acts for the owner of a token"
             if operation.credits:
@@ -69,13 +69,13 @@ class TokenChecks:
         return caller.token
 
     def is_suspect(self, caller: Caller) -> bool:
-        """Whether the address has tried too many tokens, and this one was never seen to be good."""
+        """Return True if the address has tried too many tokens and this one is not known to be good."""
         if not self._enabled or not caller.limited or caller.token is None:
             return False
         return not self._tries.look(caller.client).allowed and token_hash(caller.token) not in self._good
 
     def check(self, caller: Caller) -> None:
-        """Raises RateLimited when the caller is suspect."""
+        """Raise RateLimited if the caller is suspect."""
         if self.is_suspect(caller):
             verdict = self._tries.look(caller.client)
             wait = max(1, int(verdict.retry_after_s + 0.999))
@@ -87,7 +87,7 @@ class TokenChecks:
             )
 
     async def check_funds(self, operation: Operation, token: str, caller: Caller) -> int:
-        """The credits of a token that can pay for a call. Raises PaymentRequired."""
+        """Return the credits of a token that can pay for a call. Raise PaymentRequired."""
         try:
             left = await self._ledger.balance(token)
         except InvalidToken:
@@ -96,14 +96,14 @@ class TokenChecks:
         self.record(caller, known=True)
         if left < operation.credits:
             raise InsufficientCredits(
-                f"This call costs {operation.credits} credits and {left} are left.",
+                f"This call costs {operation.credits} credits, but only {left} are left.",
                 required=operation.credits,
                 credits_remaining=left,
             )
         return left
 
     def record(self, caller: Caller, *, known: bool) -> None:
-        """Remember what the ledger said about the caller's token."""
+        """Record the ledger's verdict on the caller's token."""
         if caller.token is None:
             return
         if known:

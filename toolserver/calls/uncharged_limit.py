@@ -1,8 +1,8 @@
-"""Bounds what a payer gets for nothing: paid calls that end without a charge, because their data are stale or missing.
+"""Limits a payer's free answers: paid calls that end without a charge because their data are stale or missing.
 
-Such a call costs its caller nothing and us an answer, a receipt and a line in the public log. A cached answer that is
-owed in full is charged in one step and never comes here. A payer is a token with all its allowances, or, of calls that
-come with a payment of their own (x402), the account that signs and the address from which it asks.
+An uncharged call costs its caller nothing, but it costs the service an answer, a receipt and a line in the public log.
+A cached answer that is charged in full is charged in one step and does not reach this limit. A payer is a token with
+all its allowances or, for calls with their own payment (x402), the signing account and the client's address.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -15,7 +15,7 @@ from toolserver.calls.quotas import KEYS, Bucket, Quota, Verdict, make_rejection
 from toolserver.errors import PaymentRequired
 
 HOUR_S = 3600
-AT_ONCE = 8  # calls of one token and tool whose charge is not certain yet; more of them wait for these
+AT_ONCE = 8  # calls of one token and tool whose charge is not certain yet; further calls wait
 
 
 class CallToSettle:
@@ -25,7 +25,7 @@ class CallToSettle:
 
 
 class UnchargedLimit:
-    """Counts uncharged calls per payer and tool: `per_hour` of them may come at once."""
+    """Counts uncharged calls per payer and tool. `per_hour` of them may come at once."""
 
     def __init__(
         self, *, per_hour: int = 12, monotonic: Callable[[], float], enabled: bool = True, keys: int = KEYS
@@ -36,7 +36,7 @@ class UnchargedLimit:
 
     @asynccontextmanager
     async def admit(self, payer: str, tool: str) -> AsyncIterator[CallToSettle]:
-        """Make a call within the limit. Unless it is marked as charged or refused for lack of payment, it is counted.
+        """Admit a call within the limit. It is counted unless it is marked as charged or refused for lack of payment.
 
         Raises:
             RateLimited: too many calls of this payer to this tool have cost nothing.
@@ -59,12 +59,12 @@ class UnchargedLimit:
                     self._note(key)
 
     async def count(self, payer: str, tool: str) -> None:
-        """Count a call that ends without a charge. Raises RateLimited: there were too many, and it gets nothing."""
+        """Count a call that ends without a charge. Raise RateLimited if there were too many: the call gets nothing."""
         if self._enabled and not (verdict := await self._take(_name_key(payer, tool))).allowed:
             raise make_rejection(self._bucket.quota, verdict, self._describe(tool))
 
     async def _look(self, key: str) -> Verdict:
-        """What an uncharged call would get now."""
+        """Return the verdict on an uncharged call without counting it."""
         return self._bucket.look(key)
 
     async def _take(self, key: str) -> Verdict:
@@ -72,7 +72,7 @@ class UnchargedLimit:
         return self._bucket.take(key)
 
     def _note(self, key: str) -> None:
-        """Count an uncharged call. It waits for nothing: the caller may have been cancelled."""
+        """Count an uncharged call without waiting, because the caller may have been cancelled."""
         self._bucket.take(key)
 
     @asynccontextmanager
@@ -87,7 +87,7 @@ class UnchargedLimit:
 
     def _describe(self, tool: str) -> str:
         allowed = self._bucket.quota.quota
-        return f"{allowed} calls of {tool} an hour may end without a charge, and its data are not fresh now."
+        return f"{allowed} calls of {tool} an hour may end without a charge, and its data are currently not fresh."
 
 
 def _name_key(payer: str, tool: str) -> str:

@@ -1,4 +1,4 @@
-"""`toolserver allowances`: an operator manages the allowances of a token, named by its fingerprint."""
+"""Implement `toolserver allowances`: an operator manages the allowances of a token, named by its fingerprint."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -20,9 +20,9 @@ R = TypeVar("R")
 _OWNER = click.argument("fingerprint")
 _ID = click.argument("id")
 _TERMS = (
-    click.option("--per-day", type=click.IntRange(0), help="Most credits per UTC day; 0 takes this cap away"),
-    click.option("--expires", metavar="TIME", help="When it ends, such as 2027-02-01; “never” takes the end away"),
-    click.option("--tool", "tools", multiple=True, help="A tool it may spend on; may be repeated [all tools]"),
+    click.option("--per-day", type=click.IntRange(0), help="Most credits per UTC day; 0 removes this cap"),
+    click.option("--expires", metavar="TIME", help="When it expires, such as 2027-02-01; “never” removes the expiry"),
+    click.option("--tool", "tools", multiple=True, help="A tool that it may pay for; may be repeated [all tools]"),
 )
 
 
@@ -40,7 +40,7 @@ def _terms(function: F) -> F:
 def allowances() -> None:
     """Manage allowances: tokens that spend the credits of another one, up to caps.
 
-    FINGERPRINT is that of the token whose credits are spent.
+    FINGERPRINT is the fingerprint of the token whose credits are spent.
     """
 
 
@@ -48,7 +48,7 @@ def allowances() -> None:
 @_common
 @_OWNER
 def list_command(fingerprint: str, data_dir: Path | None, as_json: bool) -> None:
-    """List the allowances of a token, with what each has spent."""
+    """List the allowances of a token and what each has spent."""
     found = _run(data_dir, fingerprint, lambda service, who: service.list_all(who))
     _print(found, as_json)
 
@@ -69,7 +69,7 @@ def create(
     data_dir: Path | None,
     as_json: bool,
 ) -> None:
-    """Create an allowance and print its token, once."""
+    """Create an allowance and print its token. The token is shown only once."""
     wish = _wish(name, credits, per_day, expires, tools)
     _print([_run(data_dir, fingerprint, lambda service, who: service.create(who, wish))], as_json)
 
@@ -79,7 +79,7 @@ def create(
 @_OWNER
 @_ID
 @click.option("--name", help="A new name")
-@click.option("--credits", type=click.IntRange(1), help="The new cap in all")
+@click.option("--credits", type=click.IntRange(1), help="The new total cap")
 @_terms
 def update(
     fingerprint: str,
@@ -92,7 +92,7 @@ def update(
     data_dir: Path | None,
     as_json: bool,
 ) -> None:
-    """Change the name or caps of an allowance; what is not given stays."""
+    """Change the name or caps of an allowance. Options that are not given keep their values."""
     wish = _wish(name, credits, per_day, expires, tools)
     _print([_run(data_dir, fingerprint, lambda service, who: service.change(who, id, wish))], as_json)
 
@@ -102,7 +102,7 @@ def update(
 @_OWNER
 @_ID
 def revoke(fingerprint: str, id: str, data_dir: Path | None, as_json: bool) -> None:
-    """End an allowance for good."""
+    """Revoke an allowance permanently."""
     _print([_run(data_dir, fingerprint, lambda service, who: service.revoke(who, id))], as_json)
 
 
@@ -116,7 +116,7 @@ def _wish(
         try:
             ends = datetime.max if expires == "never" else datetime.fromisoformat(expires)
         except ValueError:
-            raise click.BadParameter(f"{expires} is no time such as 2027-02-01T00:00:00Z") from None
+            raise click.BadParameter(f"{expires} is not a time such as 2027-02-01T00:00:00Z") from None
         ends = ends if ends.tzinfo else ends.replace(tzinfo=UTC)
     return AllowanceWish(name, credits, per_day, ends, list(tools) or None)
 

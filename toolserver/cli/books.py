@@ -1,4 +1,4 @@
-"""`toolserver books …`: what was sold, used and is owed, what came in USDC, and whether all of it agrees."""
+"""Implement `toolserver books …`: what was sold, used and is owed, the USDC received, and whether it all agrees."""
 
 import csv
 import json
@@ -40,7 +40,7 @@ class Span(NamedTuple):
 
     @property
     def milliseconds(self) -> tuple[int, int]:
-        """Both ends in epoch milliseconds."""
+        """Start and end in epoch milliseconds."""
         return int(self.since.timestamp() * 1000), int(self.until.timestamp() * 1000)
 
 
@@ -52,20 +52,20 @@ def _time(text: str | None, form: str) -> datetime:
 
 
 def span_of_day(text: str | None) -> Span:
-    """A day by its date; today by default."""
+    """Return the span of a day given by its date; today by default."""
     start = _time(text, _DAY).replace(hour=0, minute=0, second=0, microsecond=0)
     return Span(start, start + timedelta(days=1))
 
 
 def span_of_month(text: str | None) -> Span:
-    """A month, such as 2027-01; this month by default."""
+    """Return the span of a month, such as 2027-01; this month by default."""
     start = _time(text, _MONTH).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return Span(start, (start + timedelta(days=32)).replace(day=1))
 
 
 def _span_of(day: str | None, month: str | None) -> Span:
     if day and month:
-        raise click.UsageError("--day and --month cannot be used with one another")
+        raise click.UsageError("--day and --month cannot be combined")
     return span_of_day(day) if day else span_of_month(month)
 
 
@@ -85,14 +85,14 @@ def _common(function: F) -> F:
 
 @click.group()
 def books() -> None:
-    """Read the books: credits sold, used and owed, USDC received, by day, month, tool and token."""
+    """Read the books: credits sold, used and owed, and USDC received, by day, month, tool and token."""
 
 
 @books.command()
 @_common
 @click.argument("date", required=False)
 def day(date: str | None, data_dir: Path | None, as_json: bool) -> None:
-    """Print the books of a day (UTC), such as 2027-01-15; of today by default. Exits with 1 if they disagree."""
+    """Print the books of a day (UTC), such as 2027-01-15; today by default. Exits with 1 if they disagree."""
     _print_books(span_of_day(date), data_dir, as_json)
 
 
@@ -100,7 +100,7 @@ def day(date: str | None, data_dir: Path | None, as_json: bool) -> None:
 @_common
 @click.argument("date", metavar="[MONTH]", required=False)
 def month(date: str | None, data_dir: Path | None, as_json: bool) -> None:
-    """Print the books of a month (UTC), such as 2027-01; of this one by default. Exits with 1 if they disagree."""
+    """Print the books of a month (UTC), such as 2027-01; this month by default. Exits with 1 if they disagree."""
     _print_books(span_of_month(date), data_dir, as_json)
 
 
@@ -108,7 +108,7 @@ def month(date: str | None, data_dir: Path | None, as_json: bool) -> None:
 @_common
 @_spanned
 def tool(day: str | None, month: str | None, data_dir: Path | None, as_json: bool) -> None:
-    """Print what each tool earned, the most first, as CSV."""
+    """Print what each tool earned, as CSV, the highest earner first."""
     from toolserver.server.sqlite_books import read_tools
 
     with explain_errors():
@@ -120,7 +120,7 @@ def tool(day: str | None, month: str | None, data_dir: Path | None, as_json: boo
 @_common
 @_spanned
 def token(day: str | None, month: str | None, data_dir: Path | None, as_json: bool) -> None:
-    """Print what each token bought and used, the busiest first, as CSV. Tokens are named by their fingerprints."""
+    """Print what each token bought and used, as CSV, the busiest first. Tokens are named by their fingerprints."""
     from toolserver.server.sqlite_books import read_tokens
 
     with explain_errors():
@@ -132,7 +132,7 @@ def token(day: str | None, month: str | None, data_dir: Path | None, as_json: bo
 @data_dir_option
 @_spanned
 def export(day: str | None, month: str | None, data_dir: Path | None) -> None:
-    """Print every movement of credits as CSV: one line for each, in order."""
+    """Print every movement of credits as CSV, one line each, in order."""
     from toolserver.ledger.sqlite_books import BookedTransfer
     from toolserver.server.sqlite_books import list_transfers
 
@@ -145,17 +145,19 @@ def export(day: str | None, month: str | None, data_dir: Path | None) -> None:
 
 @lru_cache(maxsize=4)
 def _show_second(at: int) -> str:
-    """A time in epoch seconds without its zone; lines of an export come by the hundred from one second."""
+    """Write a time in epoch seconds without its zone. Cached: an export has hundreds of lines from the same second."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 @books.command()
 @_common
-@click.option("--chain/--no-chain", default=True, show_default=True, help="Ask the chain too, where it answers")
+@click.option(
+    "--chain/--no-chain", default=True, show_default=True, help="Check against the chain too, if it can be reached"
+)
 @click.option(
     "--owner",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Data folder of the service whose ledger this one follows, to compare receipts with its calls",
+    help="Data directory of the service whose ledger this one follows, to compare receipts with its calls",
 )
 def check(chain: bool, owner: Path | None, data_dir: Path | None, as_json: bool) -> None:
     """Compare ledger, statements, receipts, books, log and chain to the credit. Exits with 1 if any two disagree."""

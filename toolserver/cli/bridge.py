@@ -1,4 +1,4 @@
-"""A service elsewhere, for `stdio --server` and `call --server`: its address, its token, one call."""
+"""Talk to a remote service for `stdio --server` and `call --server`: its address, its token, one call."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -18,19 +18,19 @@ from toolserver.settings import is_loopback, normalize_base_url
 
 
 def origin_of(server: str) -> str:
-    """The address of a service, as credentials are kept under it. Refuses one on whose way others could read tokens."""
+    """Return a service's address as credentials are stored under it. Refuses addresses that would expose tokens."""
     try:
         origin = normalize_base_url(server.removesuffix("/api/mcp"))
     except ValueError as error:
         raise click.ClickException(f"--server {error}") from None
     if urlsplit(origin).scheme != "https" and not is_loopback(urlsplit(origin).hostname or ""):
-        raise click.ClickException("--server must begin with https://, because tokens travel to it")
+        raise click.ClickException("--server must begin with https://, because tokens are sent to it")
     return origin
 
 
 @asynccontextmanager
 async def open_bridge(server: str, flags: Mapping[str, Any], chosen: Mapping[str, str]) -> AsyncIterator[StdioBridge]:
-    """A conversation with that service. Nothing is written unless a purchase brings a token to keep."""
+    """Open a conversation with that service. Nothing is written to disk unless a purchase returns a token to keep."""
     origin = origin_of(server)
     settings = settings_from(**flags)
     set_up(settings.logs.level, settings.logs.format)
@@ -45,13 +45,13 @@ async def open_bridge(server: str, flags: Mapping[str, Any], chosen: Mapping[str
 
 
 async def call_server(server: str, name: str, given: dict[str, Any], flags: Mapping[str, Any], *, as_json: bool) -> int:
-    """Call one tool of the service and print the answer. Returns 1 when the call was refused or there are no data."""
+    """Call one tool of the service and print the answer. Returns 1 when the call is refused or returns no data."""
     params = {"name": name, "arguments": given}
     line = messages.encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
     async with open_bridge(server, flags, {"toolset": "all"}) as bridge:
         answer = json.loads(await bridge.answer(line, messages.read_message(line)) or b"{}")
     if "result" not in answer:
-        raise click.ClickException(answer.get("error", {}).get("message", "the service answered nothing"))
+        raise click.ClickException(answer.get("error", {}).get("message", "the service sent an empty answer"))
     result = answer["result"]
     text = result["content"][0]["text"]
     failed = bool(result.get("isError"))
@@ -60,7 +60,7 @@ async def call_server(server: str, name: str, given: dict[str, Any], flags: Mapp
 
 
 def has_data(payload: Mapping[str, Any]) -> bool:
-    """Whether an answer holds anything of what was asked for."""
+    """Return True if an answer holds any of the requested data."""
     return payload.get("data", payload) is not None
 
 

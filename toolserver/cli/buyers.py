@@ -1,4 +1,4 @@
-"""What the verbs for refunds and reissues share: the ledger's file, the chain, and the name that buyers sign for."""
+"""Hold what the commands for refunds and reissues share: the ledger, the chain, and the name that buyers sign for."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Desk:
-    """What a verb works with. `host` stands in the texts that buyers sign."""
+    """What a command works with. `host` appears in the texts that buyers sign."""
 
     def __init__(self, settings: "Settings", file: "GroupCommit") -> None:
         from toolserver.clock import SystemClock
@@ -39,12 +39,12 @@ class Desk:
         return urlsplit(self.settings.base_url).hostname or "localhost"
 
     async def find_hash(self, fingerprint: str) -> str:
-        """The SHA-256 (hex) of the token with this fingerprint. Raises PaymentRequired: invalid_token."""
+        """Return the SHA-256 (hex) of the token with this fingerprint. Raises PaymentRequired (invalid_token)."""
         return (await self.ledger.standing_of_fingerprint(fingerprint)).payer
 
     @asynccontextmanager
     async def chain(self) -> AsyncIterator["RpcPool"]:
-        """The RPC servers of the settings. Raises ChainDown when none answers."""
+        """Yield the RPC servers of the settings. Raises ChainDown when none answers."""
         from toolserver.purchases.service import make_rpc_pool
 
         pool = make_rpc_pool(self.settings.payments, self.clock)
@@ -56,7 +56,7 @@ class Desk:
 
 
 def at_desk(data_dir: Path | None, job: Callable[[Desk], Awaitable[T]]) -> T:
-    """Do a job on the ledger of a data directory; what goes wrong ends the program with a sentence."""
+    """Run a job on the ledger of a data directory. An error ends the program with a one-sentence message."""
     import anyio
 
     from toolserver.storage.ledger_place import open_place
@@ -73,7 +73,7 @@ def at_desk(data_dir: Path | None, job: Callable[[Desk], Awaitable[T]]) -> T:
 
 
 def print_facts(found: Mapping[str, Any], as_json: bool) -> None:
-    """Print an object as JSON, or as a line for each member that there is."""
+    """Print an object as JSON, or one line for each member that is set."""
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
@@ -83,7 +83,7 @@ def print_facts(found: Mapping[str, Any], as_json: bool) -> None:
 
 
 def print_list(rows: Iterable[Mapping[str, Any]], as_json: bool, nothing: str) -> None:
-    """Print objects as JSON, or each as a line."""
+    """Print objects as JSON, or one line each."""
     rows = list(rows)
     if as_json:
         click.echo(json.dumps(rows, indent=2))

@@ -1,4 +1,4 @@
-"""How a demo differs from a service: its settings, and the token that it funds."""
+"""Turn the settings of a service into those of a demo, and fund the demo's token."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ DEMO_CREDITS = 500
 
 
 def make_demo_settings(settings: Settings, world_url: str) -> Settings:
-    """Return the settings of a service on the simulated world at this address, which sells credits for its chain."""
+    """Return the settings of a service that uses the simulated world at this address and sells credits on its chain."""
     from toolserver.purchases.demo import demo_payments
 
     upstream = settings.upstream.model_copy(update={"via": world_url})
@@ -21,7 +21,7 @@ def make_demo_settings(settings: Settings, world_url: str) -> Settings:
 
 
 def fund_with(token: str) -> Callable[["Service"], Awaitable[None]]:
-    """Return what gives this token its credits. A second time, in the next process, it gives nothing more."""
+    """Return a function that funds this token. Running it again, such as in another process, adds no more credits."""
     from toolserver.calls.idempotency import fingerprint
 
     async def fund(service: "Service") -> None:
@@ -31,13 +31,13 @@ def fund_with(token: str) -> Callable[["Service"], Awaitable[None]]:
 
 
 def _demo_webhooks(settings: Settings) -> WebhookSettings:
-    """The demo delivers to receivers on this machine unless it was told not to."""
+    """Allow deliveries to receivers on this machine, unless the settings say otherwise."""
     if "allow_loopback" in settings.webhooks.model_fields_set:
         return settings.webhooks
     return settings.webhooks.model_copy(update={"allow_loopback": True})
 
 
 def _demo_sources(settings: Settings) -> SourceSettings:
-    """Nothing real is sold by the demo, so it uses every source unless it was told not to."""
+    """Use every source unless the settings say otherwise: the demo sells nothing real."""
     policy = settings.sources.licence_policy
     return settings.sources.model_copy(update={"licence_policy": policy})

@@ -1,4 +1,4 @@
-"""`toolserver doctor`: every setting and where it comes from, storage, and one request to every source."""
+"""Implement `toolserver doctor`: list every setting and its origin, check storage, and probe every source once."""
 
 import json
 import sys
@@ -27,7 +27,7 @@ from toolserver.upstream.refusals import HostRefusal
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What was found out about sources. `recorded` says in a sentence what was recorded and where, if it was."""
+    """What the probes found out about sources. `recorded` says in a sentence what was recorded and where, if it was."""
 
     probes: list[Probe]
     announced: list[Announcement]
@@ -36,10 +36,10 @@ class Examination:
 
 
 async def doctor_command(settings: Settings, *, live: bool, as_json: bool, record: Path | None = None) -> int:
-    """Print what was found. Returns 1 when something needs a person, else 0.
+    """Print the findings. Returns 1 when something needs attention, else 0.
 
     Raises:
-        ClickException: there is something in the folder `record`.
+        ClickException: the folder `record` is not empty.
     """
     async with local_service(settings, background=False) as service:
         ready = await service.readiness.check()
@@ -67,7 +67,7 @@ async def doctor_command(settings: Settings, *, live: bool, as_json: bool, recor
         for each in announced:
             click.echo(f"{each['source']:36} announces {each['kind']}: {each['text']}")
         for each in refused:
-            click.echo(f"{each['host']:36} refuses us (status {each['status']}); asked again after an hour, then a day")
+            click.echo(f"{each['host']:36} refuses us (status {each['status']}); retried after an hour, then a day")
         _print(table, ready, found, f"licence policy {licence['policy']}: {licence['said']}")
         click.echo("\n" + "\n".join([*describe_database(database), *describe_server(server)]))
         click.echo(f"\n{describe_verdict(advice)}")
@@ -87,7 +87,7 @@ async def _record(settings: Settings, folder: Path) -> Examination:
     except FolderInUse as error:
         raise click.ClickException(str(error)) from None
     well = sum(outcome == "ok" for outcome in found.tools.values())
-    recorded = f"{found.exchanges} exchanges are recorded in {folder}; {well} of {len(found.tools)} tools had data"
+    recorded = f"{found.exchanges} exchanges recorded in {folder}; {well} of {len(found.tools)} tools returned data"
     poor = [f"{name} ({outcome})" for name, outcome in found.tools.items() if outcome != "ok"]
     return Examination(
         found.probes, found.announced, found.refused, f"{recorded}{': not ' if poor else ''}{', '.join(poor)}"
@@ -95,11 +95,11 @@ async def _record(settings: Settings, folder: Path) -> Examination:
 
 
 def licence_decision(settings: Settings) -> dict[str, Any]:
-    """Say which licence policy is in force, whether the operator decided it, and what it takes from what is sold."""
+    """Say which licence policy is in force, whether the operator chose it, and which data it withholds from sale."""
     policy = settings.sources.licence_policy
     decided = "licence_policy" in settings.sources.model_fields_set
     lost = {tool: list(sections) for tool, sections in read_licence_table()[policy].items() if sections}
-    by = "decided by the operator" if decided else "the default; selling needs a decision of the operator"
+    by = "chosen by the operator" if decided else "the default; selling requires the operator's decision"
     return {"policy": policy, "decided": decided, "lost": lost, "said": f"{WHAT[policy]} ({by})"}
 
 
@@ -123,7 +123,7 @@ def _flat(model: BaseModel, prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def _origins() -> dict[str, str]:
-    """Return what set each setting, the environment or the file, by dotted name."""
+    """Return the origin of each setting (the environment or the file) by dotted name."""
     from pydantic_settings import EnvSettingsSource, TomlConfigSettingsSource
 
     found: dict[str, str] = {}
@@ -175,7 +175,7 @@ def _print(table: list[dict[str, Any]], ready: dict[str, bool], found: Examinati
 
 
 def describe_database(found: dict[str, Any] | None) -> list[str]:
-    """Lines about the database on a server; none where there is a file."""
+    """Describe the database server in lines of text. Returns an empty list when the ledger is a file."""
     if found is None:
         return []
     leases = [
@@ -191,6 +191,6 @@ def describe_database(found: dict[str, Any] | None) -> list[str]:
 
 
 def describe_drift(probe: Probe) -> list[str]:
-    """Say field by field what differs from what the parser reads. Fields that it does not read are left out."""
+    """Describe, field by field, how answers differ from what the parser reads. Unread fields are left out."""
     told = [each for each in probe.drift or () if each.is_schema or each.effect != "not read"]
     return [f"{'!' if each.is_schema else '-'} {each.path}: {each.said} ({each.effect})" for each in told]

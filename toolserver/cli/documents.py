@@ -1,4 +1,4 @@
-"""Documents of transfers to sign: read from a file or standard input, signed with a key that is nowhere repeated."""
+"""Read documents of transfers from a file or standard input, and sign them with a key that is never printed."""
 
 import json
 import sys
@@ -31,7 +31,7 @@ def key_options(function: F) -> F:
 
 
 def read_key(key_file: Path | None, key_env: str | None) -> str:
-    """The text of the key that the flags name."""
+    """Return the text of the key that the flags name."""
     from toolserver.purchases.offline_key import read_key_file, read_key_variable
 
     if (key_file is None) == (key_env is None):
@@ -40,7 +40,7 @@ def read_key(key_file: Path | None, key_env: str | None) -> str:
 
 
 def load_document(path: Path) -> tuple[Any, "list[tuple[dict[str, Any], Authorization]]"]:
-    """A document and its authorisations, each with its entry; `-` is standard input. Raises UnusableDocument."""
+    """Load a document and its authorisations, each with its entry; `-` is standard input. Raises UnusableDocument."""
     from toolserver.purchases.transfer_authorization import UnusableDocument, read_document
 
     text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
@@ -52,7 +52,7 @@ def load_document(path: Path) -> tuple[Any, "list[tuple[dict[str, Any], Authoriz
 
 
 def sign_document(path: Path, signer: "Signer", recipients: Sequence[str]) -> Any:
-    """The document with a signature at every entry, once a person has agreed to who gets the money."""
+    """Sign every entry of a document, once a person has confirmed who gets the money, and return the document."""
     document, entries = load_document(path)
     keys = [_find_own_key(entry, one, signer) for entry, one in entries]
     _agree_on_recipients([one for _, one in entries], recipients)
@@ -62,7 +62,7 @@ def sign_document(path: Path, signer: "Signer", recipients: Sequence[str]) -> An
 
 
 def read_signature(entry: dict[str, Any], one: "Authorization") -> bytes:
-    """The signature of an entry, which is that of the account that pays. Raises UnusableDocument."""
+    """Return the signature of an entry, made by the account that pays. Raises UnusableDocument."""
     from toolserver.purchases.deposit import checksum_address
     from toolserver.purchases.transfer_authorization import UnusableDocument
 
@@ -71,7 +71,7 @@ def read_signature(entry: dict[str, Any], one: "Authorization") -> bytes:
     except (KeyError, ValueError):
         raise UnusableDocument("an entry has no signature: sign the document first") from None
     if not one.is_signed(signature):
-        raise UnusableDocument(f"the signature is not that of {checksum_address(one.payer)}")
+        raise UnusableDocument(f"the signature was not made by {checksum_address(one.payer)}")
     return signature
 
 
@@ -81,12 +81,14 @@ def _find_own_key(entry: dict[str, Any], one: "Authorization", signer: "Signer")
 
     key = signer.find_key(entry.get("path"))
     if key.public_key.to_canonical_address() != one.payer:
-        raise KeyRefused(f"the key is not that of {checksum_address(one.payer)}: another account, or a mistyped word")
+        raise KeyRefused(
+            f"the key is not the key of {checksum_address(one.payer)}: another account, or a mistyped word"
+        )
     return key
 
 
 def _agree_on_recipients(entries: "Sequence[Authorization]", recipients: Sequence[str]) -> None:
-    """What a changed document cannot get past: the recipients are named by the person who signs."""
+    """Make the person who signs name the recipients, so that a tampered document is caught."""
     from toolserver.purchases.deposit import address_from, checksum_address
     from toolserver.purchases.listing import show_usd
     from toolserver.purchases.transfer_authorization import UnusableDocument

@@ -1,4 +1,4 @@
-"""Example answers: every tool composed on the simulated world at one fixed instant, with its lists shortened."""
+"""Compose example answers: every tool on the simulated world at one fixed instant, with shortened lists."""
 
 import base64
 import hashlib
@@ -34,7 +34,7 @@ ITEMS = 2  # of every list
 
 
 def simulated_transport() -> "httpx.AsyncBaseTransport":
-    """The simulated world without a socket."""
+    """Return a transport to the simulated world that needs no socket."""
     import httpx
 
     from toolserver.world.model import ROUTES, Ask, World
@@ -81,7 +81,7 @@ class OneCall:
 
 
 class _Standing(ManualClock):
-    """A clock whose time stands still, so that an example does not depend on how long anything waited."""
+    """A clock whose time stands still, so that waiting times do not affect an example."""
 
     def now(self) -> datetime:
         return AT
@@ -91,9 +91,9 @@ class _Standing(ManualClock):
 
 
 async def example_answers(registry: Registry, settings: Settings) -> dict[str, Any]:
-    """Compose an answer to the default arguments of every tool that only reads, by tool name.
+    """Compose the answer of every read-only tool to its default arguments, by tool name.
 
-    Each tool has a cache of its own, so that no example depends on another.
+    Each tool has its own cache, so that no example depends on another.
     """
     load_providers(settings.tools)
     shown = [operation for operation in registry if has_example(operation)]
@@ -113,7 +113,7 @@ async def compose_example(
     arguments: Mapping[str, Any] = MappingProxyType({}),
     licence_policy: str = "any",
 ) -> RenderedResponse:
-    """Compose an answer on the simulated world at the fixed instant, with a cache of its own."""
+    """Compose an answer on the simulated world at the fixed instant, with its own cache."""
     clock = _Standing(AT)
     reader = Fetcher(
         clock=clock,
@@ -138,13 +138,13 @@ async def compose_example(
 
 
 def has_example(operation: Operation) -> bool:
-    """Whether a tool answers without arguments and without changing anything."""
+    """Return True if a tool answers without arguments and changes nothing."""
     required = any(field.is_required() for field in operation.arguments.model_fields.values())
     return operation.reads_only and not required and operation.tier in (Tier.FREE, Tier.PREMIUM)
 
 
 def shortened(answer: dict[str, Any]) -> dict[str, Any]:
-    """Shorten an answer to two items of every list and one source."""
+    """Shorten an answer to two items per list and one source."""
     cut = {name: _cut(value) for name, value in answer.items() if name != "_meta"}
     meta = dict(answer["_meta"])
     meta["sources"] = meta["sources"][:1]

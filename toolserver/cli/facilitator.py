@@ -1,4 +1,4 @@
-"""`toolserver facilitator`: the official x402 facilitator on this machine, in place of a hosted one."""
+"""Implement `toolserver facilitator`: run the official x402 facilitator on this machine instead of a hosted one."""
 
 import functools
 import gc
@@ -23,9 +23,9 @@ import click
     help="Port to listen on; 0 picks a free one",
 )
 def facilitator(rpc: str, key_file: Path, port: int) -> None:
-    """Verify and settle x402 payments on this machine, with the official code (extra: x402).
+    """Verify and settle x402 payments on this machine with the official facilitator (extra: x402).
 
-    Point a service at it with TOOLSERVER_X402__FACILITATOR_URL. It listens on loopback only.
+    Point a service at it with TOOLSERVER_X402__FACILITATOR_URL. The facilitator listens on loopback only.
     """
     import anyio
 

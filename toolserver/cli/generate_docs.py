@@ -1,4 +1,4 @@
-"""The generated files of a checkout: pages of tools, sources and errors, examples, and the types of the clients."""
+"""Generate files of a checkout: pages about tools, sources and errors, examples, and the clients' types."""
 
 import json
 import re
@@ -17,13 +17,13 @@ from toolserver.registry.registry import Registry
 from toolserver.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SHOWN = "btc_price"  # whose answer the README shows
+SHOWN = "btc_price"  # the tool whose answer the README shows
 _LICENCES = re.compile(r"(<!-- licences: [^>]*-->\n).*?(<!-- /licences -->)", re.DOTALL)
 _ANSWER = re.compile(r"(<!-- answer: [^>]*-->\n).*?(<!-- /answer -->)", re.DOTALL)
 
 
 def readme_answer(example: Mapping[str, Any]) -> str:
-    """Write an answer as the README shows it: a line for each member, and of `_meta` only the sources."""
+    """Write an answer as the README shows it: one line per member, and only the sources from `_meta`."""
     kept = ("name", "status", "fetched_at")
     sources = [{name: source[name] for name in kept if name in source} for source in example["_meta"]["sources"]]
     shown = {**example, "_meta": {"sources": sources, "attribution": example["_meta"]["attribution"]}}
@@ -58,7 +58,7 @@ def generate(
 
 
 def write_documents(settings: Settings, *, check: bool = False, root: Path = ROOT) -> list[Path]:
-    """Bring the generated files up to date. Returns those that were out of date, or with `check` that still are."""
+    """Update the generated files and return those that were out of date. With `check`, only return them."""
     registry = Registry.load(*settings.tools)
     examples = anyio.run(example_answers, registry, settings)
     wanted = generate(registry, examples, anyio.run(compose_licence_table, registry, settings), root)

@@ -1,4 +1,4 @@
-"""The words with which a service tells a person that it is ready."""
+"""Tell a person in the terminal that a service is ready."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ _GREETING = {
 
 
 def greet(facts: dict[str, Any], hint: Callable[[str], str] | None = None) -> None:
-    """Print for a person that calls are accepted, at which addresses, and what to try, which `hint` writes."""
+    """Print that the service accepts calls, its addresses, and what to try (written by `hint`)."""
     lines = [f"  {label:17}{facts[name]}" for name, label in _GREETING.items() if facts.get(name) is not None]
     print(
         "\nready; Ctrl+C stops\n\n" + "\n".join(lines) + "\n" + (f"\n{hint(facts['base_url'])}" if hint else ""),

@@ -1,4 +1,4 @@
-"""The configuration files of programs that use MCP servers, and how a server is entered into them and taken out."""
+"""Add a server to the configuration files of MCP hosts, and remove it from them."""
 
 import json
 import os
@@ -15,7 +15,7 @@ Config = dict[str, Any]
 
 
 class ConfigDamaged(ToolserverError):
-    """The file is not a JSON object as this host writes it. It is left as it is."""
+    """The file is not a JSON object of the form that this host writes. The file is left unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,11 @@ class Host:
     find_file: Callable[[Path], Path]
     member: str = "mcpServers"
     typed: bool = False
-    """Whether an entry says that it is started over stdio."""
+    """True if the host expects each entry to state that it uses stdio."""
 
 
 def _in_applications(folder: str, name: str) -> Callable[[Path], Path]:
-    """A file in the folder of an application, as each system has it."""
+    """Return a function that finds a file in an application's folder on each operating system."""
 
     def find_file(home: Path) -> Path:
         if sys.platform == "darwin":
@@ -54,7 +54,7 @@ HOSTS: Mapping[str, Host] = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a file holds, None where there is none, and what it shall hold. Not needed: they say the same."""
+    """The content of a file before (None where there is no file) and after. No change is needed if both are equal."""
 
     path: Path
     before: str | None
@@ -62,7 +62,7 @@ class Change:
     is_needed: bool
 
     def apply(self) -> Path | None:
-        """Write the file as a whole, after a copy of the one before. Returns the copy's path. Raises OSError."""
+        """Copy the old file, then write the new one in one step. Returns the copy's path. Raises OSError."""
         copy = None
         if self.before is not None:
             copy = self.path.with_name(f"{self.path.name}.before-toolserver")
@@ -72,12 +72,12 @@ class Change:
 
 
 def plan_entry(host: Host, home: Path, name: str, entry: Config | None) -> Change:
-    """The change that enters a server under a name, or with None takes it out. All else stays as it is.
+    """Plan the change that adds a server under a name, or removes it where `entry` is None. Keeps everything else.
 
     Raises:
         ConfigDamaged, OSError.
     """
-    path = host.find_file(home).resolve()  # a link into a folder of settings stays a link
+    path = host.find_file(home).resolve()  # a link, such as into a folder of dotfiles, stays a link
     before = path.read_text(encoding="utf-8") if path.exists() else None
     config, found = _read(path, before), _read(path, before)
     servers = dict(config.get(host.member) or {})
@@ -96,7 +96,7 @@ def _read(path: Path, text: str | None) -> Config:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise ConfigDamaged(f"{path} is not JSON ({error}); mend it first, it was left as it is") from None
+        raise ConfigDamaged(f"{path} is not JSON ({error}); fix it first. It was left unchanged") from None
     if not isinstance(found, dict) or not all(isinstance(found.get(m) or {}, dict) for m in ("mcpServers", "servers")):
-        raise ConfigDamaged(f"{path} is not a JSON object of servers; mend it first, it was left as it is")
+        raise ConfigDamaged(f"{path} is not a JSON object of servers; fix it first. It was left unchanged")
     return found

@@ -1,4 +1,4 @@
-"""What the command line does without a server: one call, the list of tools, the OpenAPI document."""
+"""Do what the command line does without a server: one call, the list of tools, the OpenAPI document."""
 
 import json
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ from toolserver.world.remote_clock import FollowedClock
 
 
 def local_caller(settings: Settings, transport: str) -> Caller:
-    """Describe the owner of this machine as a caller: without limits, with the token from the settings."""
+    """Return the owner of this machine as a caller: without limits, with the token from the settings."""
     token = settings.token.get_secret_value() if settings.token else None
     return Caller(client="local", token=token, transport=transport, limited=False, agent=f"toolserver-{transport}")
 
@@ -34,10 +34,10 @@ def local_caller(settings: Settings, transport: str) -> Caller:
 async def local_service(
     settings: Settings, registry: Registry | None = None, *, books: bool = True, **parts: Any
 ) -> AsyncIterator[Service]:
-    """Run the service in this process. With a server's data directory it also reads that server's stored answers.
+    """Run the service in this process. On a server's data directory it also reads that server's stored answers.
 
-    Without `books` it makes no ledger and no keys, and has only tools that need none. `parts` are further ones of
-    `ServiceParts`.
+    Without `books` it creates no ledger and no keys, and has only tools that need neither. `parts` are further parts
+    of `ServiceParts`.
     """
     try:
         if not books:
@@ -59,12 +59,12 @@ def _leave_books_out(
 
 
 def _needs_books(operation: Operation) -> bool:
-    """Whether a tool is about credits or receipts, which a process without a ledger has not."""
+    """Return True if a tool needs credits or receipts, which a process without a ledger does not have."""
     return operation.tier is not Tier.FREE or operation.path.startswith(("/api/payment/", "/api/receipt/"))
 
 
 async def call_command(settings: Settings, name: str, given: dict[str, Any], *, as_json: bool) -> int:
-    """Call one tool and print the answer. Returns 1 when the call was refused or there are no data."""
+    """Call one tool and print the answer. Returns 1 when the call is refused or returns no data."""
     registry = Registry.load(*tool_packages(settings.tools))
     operation = registry.get(name)
     if operation is None:
@@ -99,6 +99,6 @@ def tools_listing(settings: Settings, toolset: str, *, as_json: bool) -> str:
 
 
 def openapi_document(settings: Settings, base_url: str) -> str:
-    """Write the OpenAPI document as a server at this public address gives it, but for the examples."""
+    """Write the OpenAPI document that a server at this public address returns, without the examples."""
     document = openapi(Registry.load(*tool_packages(settings.tools)), read_public_facts(settings, base_url))
     return json.dumps(document, indent=2, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""`toolserver install HOST` and `uninstall HOST`: this program entered into the configuration of a host."""
+"""Implement `toolserver install HOST` and `uninstall HOST`: edit the configuration of an MCP host."""
 
 import sys
 from pathlib import Path
@@ -10,11 +10,11 @@ from toolserver.cli.load_settings import explain_errors
 
 NAME = "toolserver"
 _host_argument = click.argument("host", type=click.Choice(sorted(HOSTS)))
-_dry_run_option = click.option("--dry-run", is_flag=True, help="Print the file as it would be, and change nothing")
+_dry_run_option = click.option("--dry-run", is_flag=True, help="Print the resulting file without changing anything")
 
 
 def make_entry(server: str | None, toolset: str) -> Config:
-    """What a host starts: this Python by its absolute path, because hosts do not know the PATH of a shell."""
+    """Return the entry that a host starts: this Python by its absolute path, as hosts do not know a shell's PATH."""
     from toolserver.cli.bridge import origin_of
 
     words = ["-m", "toolserver", "stdio"]
@@ -25,21 +25,21 @@ def make_entry(server: str | None, toolset: str) -> Config:
 
 @click.command()
 @_host_argument
-@click.option("--server", metavar="URL", help="Be a bridge to the service at this address")
+@click.option("--server", metavar="URL", help="Act as a bridge to the service at this address")
 @click.option("--toolset", type=click.Choice(["core", "all"]), default="core", show_default=True, help="Tools offered")
 @_dry_run_option
 def install(host: str, server: str | None, toolset: str, dry_run: bool) -> None:
-    """Enter this program into the configuration of HOST, with a copy of the file as it was."""
+    """Add this program to the configuration of HOST, keeping a copy of the old file."""
     with explain_errors():
         change = plan_entry(HOSTS[host], Path.home(), NAME, make_entry(server, toolset))
-        _carry_out(change, f"{HOSTS[host].title} has it already", dry_run)
+        _carry_out(change, f"{HOSTS[host].title} already has it", dry_run)
 
 
 @click.command()
 @_host_argument
 @_dry_run_option
 def uninstall(host: str, dry_run: bool) -> None:
-    """Take this program out of the configuration of HOST. Credentials stay where they are."""
+    """Remove this program from the configuration of HOST. Stored credentials are kept."""
     with explain_errors():
         change = plan_entry(HOSTS[host], Path.home(), NAME, None)
         if change.before is None:
@@ -50,10 +50,10 @@ def uninstall(host: str, dry_run: bool) -> None:
 
 def _carry_out(change: Change, unchanged: str, dry_run: bool) -> None:
     if not change.is_needed:
-        click.echo(f"{unchanged}: {change.path} stays as it is")
+        click.echo(f"{unchanged}: {change.path} is unchanged")
     elif dry_run:
         click.echo(f"{change.path} would be:\n{change.after}", nl=False)
     else:
         copy = change.apply()
-        click.echo(f"wrote {change.path}{f'; as it was: {copy}' if copy else ''}")
-        click.echo("restart the host, or reload its servers")
+        click.echo(f"wrote {change.path}{f'; the old file is {copy}' if copy else ''}")
+        click.echo("restart the host or reload its servers")

@@ -1,4 +1,4 @@
-"""`toolserver ledger …` and `toolserver db …`: read and maintain the ledger, whether the service runs or not."""
+"""Implement `toolserver ledger …` and `toolserver db …`: read and maintain the ledger, also while it is in use."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 def _common(function: F) -> F:
-    """Add the flags that every verb here has."""
+    """Add the flags that every command here has."""
     return data_dir_option(json_option(function))
 
 
@@ -46,9 +46,11 @@ def balance(who: str, data_dir: Path | None, as_json: bool) -> None:
 
 @ledger.command()
 @_common
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="Most reservations listed")
+@click.option(
+    "--limit", type=click.IntRange(1), default=100, show_default=True, help="Maximum number of reservations to list"
+)
 def holds(limit: int, data_dir: Path | None, as_json: bool) -> None:
-    """List the credits reserved for calls in progress, the next to expire first."""
+    """List the credits reserved for calls in progress, soonest to expire first."""
     from toolserver.ledger import admin as do
 
     found = _run(do.holds, data_dir, limit=limit)
@@ -72,11 +74,11 @@ def sweep(data_dir: Path | None, as_json: bool) -> None:
 @ledger.command()
 @_common
 @click.option("--archive", "archives", type=_FILE, multiple=True, help="Archive of a closed month; repeat for several")
-@click.option("--keys", "key_file", type=_FILE, help="Published key set for archives [that of the data directory]")
+@click.option("--keys", "key_file", type=_FILE, help="Published key set for archives [the one in the data directory]")
 def check(archives: tuple[Path, ...], key_file: Path | None, data_dir: Path | None, as_json: bool) -> None:
-    """Check every rule of the ledger. Exits with 1, and says what is wrong where, when one is broken.
+    """Check every rule of the ledger. Exits with 1, and prints what is wrong and where, if a rule is broken.
 
-    With --archive it proves closed months instead, from their archives and the public keys alone.
+    With --archive it verifies closed months instead, using only their archives and the public keys.
     """
     if archives:
         check_archives(archives, key_file, data_dir, as_json)
@@ -91,10 +93,12 @@ def check(archives: tuple[Path, ...], key_file: Path | None, data_dir: Path | No
 @_common
 @click.argument("who")
 @click.argument("credits", type=click.IntRange(1, 50_000_000))
-@click.option("--reason", required=True, help="Why; it stands in the books and in the buyer's statement")
-@click.option("--once", metavar="TEXT", help="Such as a transaction's hash: grants under the same text are one grant")
+@click.option("--reason", required=True, help="Why; shown in the books and in the buyer's statement")
+@click.option(
+    "--once", metavar="TEXT", help="Idempotency key, such as a transaction hash: the same TEXT is granted once"
+)
 def grant(who: str, credits: int, reason: str, once: str | None, data_dir: Path | None, as_json: bool) -> None:
-    """Give credits to a token. WHO is its fingerprint, or `new`: then a new token is made and printed this once."""
+    """Give credits to a token. WHO is its fingerprint, or `new` to create a token, which is printed only once."""
     from toolserver.ledger import admin as do
 
     _print(_run(do.grant, data_dir, who, credits, reason, once), as_json)
@@ -102,9 +106,9 @@ def grant(who: str, credits: int, reason: str, once: str | None, data_dir: Path 
 
 @ledger.command("accept-rows")
 @_common
-@click.confirmation_option(prompt="Rows that this service did not write will count as true. Have you looked at them?")
+@click.confirmation_option(prompt="Rows that this service did not write will be accepted. Have you looked at them?")
 def accept_rows(data_dir: Path | None, as_json: bool) -> None:
-    """Take every row of the ledger as it is now for true, such as after a repair by hand. Stop the service first."""
+    """Accept every row of the ledger as it is now, for example after a manual repair. Stop the service first."""
     from toolserver.ledger import admin as do
 
     _print(_run(do.accept_rows, data_dir), as_json)
@@ -115,7 +119,7 @@ def accept_rows(data_dir: Path | None, as_json: bool) -> None:
 @click.argument("fingerprint")
 @click.option("--reason", required=True, help="Why; stored with the token")
 def revoke(fingerprint: str, reason: str, data_dir: Path | None, as_json: bool) -> None:
-    """Revoke a token for good. FINGERPRINT is the first 16 hexadecimal digits of its SHA-256."""
+    """Revoke a token permanently. FINGERPRINT is the first 16 hexadecimal digits of its SHA-256."""
     from toolserver.ledger import admin as do
 
     _print(_run(do.revoke, data_dir, fingerprint, reason), as_json)
@@ -130,7 +134,7 @@ def db() -> None:
 @_common
 @click.option("--to", type=click.Path(path_type=Path), help="File to write; in the data directory by default")
 def backup(to: Path | None, data_dir: Path | None, as_json: bool) -> None:
-    """Copy the database, while the service runs or not, and check the copy: the file, and the ledger in it."""
+    """Copy the database and check the copy: the file and the ledger in it. The service may be running."""
     from toolserver.ledger import admin as do
 
     with explain_errors():
@@ -141,7 +145,7 @@ def backup(to: Path | None, data_dir: Path | None, as_json: bool) -> None:
 @_common
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def restore(file: Path, data_dir: Path | None, as_json: bool) -> None:
-    """Replace the database by a checked backup. Stop the service first. The replaced file is kept beside it."""
+    """Replace the database with a verified backup. Stop the service first. The old file is kept beside the new one."""
     from toolserver.ledger import admin as do
 
     with explain_errors():
@@ -151,9 +155,9 @@ def restore(file: Path, data_dir: Path | None, as_json: bool) -> None:
 @db.command("check")
 @_common
 def check_database(data_dir: Path | None, as_json: bool) -> None:
-    """Read every row of the ledger's file or database, and check its rules. Exits with 1 when one is broken.
+    """Read every row of the ledger's file or database and check its rules. Exits with 1 if a rule is broken.
 
-    Two copies of a ledger have the same digests, sums and root of the log, whichever engine keeps them.
+    Two copies of a ledger have the same digests, sums and log root, whichever database engine stores them.
     """
     import anyio
 
@@ -169,11 +173,11 @@ def check_database(data_dir: Path | None, as_json: bool) -> None:
 @db.command()
 @_common
 @click.option("--to", metavar="URL", help="postgresql://… of an empty database [database_url]")
-@click.option("--cancel", is_flag=True, help="Go on with the file: forget a move that is not complete")
+@click.option("--cancel", is_flag=True, help="Keep using the file: abandon an incomplete move")
 def move(to: str | None, cancel: bool, data_dir: Path | None, as_json: bool) -> None:
-    """Move the ledger's file to PostgreSQL, and compare every row. Stop the service first; run it again to go on.
+    """Move the ledger's file to PostgreSQL and compare every row. Stop the service first; rerun to resume.
 
-    The file is not served any more from the beginning of a move on, and kept under another name at its end.
+    Once a move has begun, the file is no longer served. When the move is complete, the file is kept under another name.
     """
     from toolserver.cli.progress import RowProgress
     from toolserver.server.database_move import cancel_move, move_database
@@ -190,7 +194,7 @@ def move(to: str | None, cancel: bool, data_dir: Path | None, as_json: bool) -> 
 
 
 def _find_folder_of_file(data_dir: Path | None) -> Path:
-    """The data directory, unless the ledger is in a database: then the program ends with a message."""
+    """Return the data directory. If the ledger is in a database instead, the program ends with a message."""
     settings = settings_from(data_dir=data_dir)
     if settings.database_url is not None:
         raise click.ClickException("the ledger is in the database of database_url: back it up with pg_dump")
@@ -209,7 +213,7 @@ def _run(verb: Callable[..., Awaitable[Any]], data_dir: Path | None, *args: Any,
 
 
 def _print(found: Mapping[str, Any], as_json: bool) -> None:
-    """Print a result as JSON, or as a line for each member."""
+    """Print a result as JSON, or one line for each member."""
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return

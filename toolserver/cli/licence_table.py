@@ -1,4 +1,4 @@
-"""What each licence policy leaves of what is sold, found by composing every premium answer under each of them."""
+"""Find what each licence policy leaves for sale, by composing every premium answer under each policy."""
 
 import json
 import tempfile
@@ -11,7 +11,7 @@ from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.settings import Settings
 from toolserver.world.providers import load_providers
 
-BARRED = ("licence_excluded", "insufficient_sample")  # warnings of a section that the policy takes away
+BARRED = ("licence_excluded", "insufficient_sample")  # warnings of a section that the policy withholds
 WHOLE = "the whole answer"
 
 
@@ -38,13 +38,13 @@ async def _find_lost(operation: Operation, settings: Settings, folder: Path, pol
 
 
 def _longest(operation: Operation) -> dict[str, Any]:
-    """The arguments that add a series, where there are any."""
+    """Return the arguments that add a series, if the tool has any."""
     history = operation.input_schema["properties"].get("history", {}).get("enum")
     return {"history": history[0]} if history else {}
 
 
 def _is_gone(payload: Any, section: str) -> bool:
-    """Whether a section of a payload, by its path, is null or absent."""
+    """Return True if the section at this path of a payload is null or absent."""
     for name in section.split("."):
         if not isinstance(payload, dict) or name not in payload:
             return True

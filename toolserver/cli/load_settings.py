@@ -1,4 +1,7 @@
-"""From flags, environment and file to settings and the data directory. Imported by every verb: imports little."""
+"""Load settings from flags, environment and file, and find the data directory. Every command imports this module.
+
+It therefore imports little.
+"""
 
 import logging
 from collections.abc import Iterator
@@ -14,17 +17,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-data_dir_option = click.option("--data-dir", type=click.Path(path_type=Path), help="Directory of keys and databases")
+data_dir_option = click.option("--data-dir", type=click.Path(path_type=Path), help="Directory for keys and databases")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text")
 limit_option = click.option(
-    "--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="Most rows listed"
+    "--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="Maximum number of rows to list"
 )
 
 
 def settings_from(**flags: Any) -> "Settings":
-    """Read the settings: flags win over the environment, it over the file. A flag of None is one not given.
+    """Read the settings: flags override the environment, which overrides the file. None means a flag was not given.
 
-    A wrong setting ends the program with a message that repeats no value, because a value may be a secret.
+    An invalid setting ends the program with a message that quotes no value, because a value may be a secret.
     """
     import tomllib
 
@@ -37,7 +40,7 @@ def settings_from(**flags: Any) -> "Settings":
         return Settings(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
         lines = [f"  {line}" for line in describe_setting_errors(error.errors(include_input=False))]
-        raise click.ClickException("a setting is wrong:\n" + "\n".join(lines)) from None
+        raise click.ClickException("invalid settings:\n" + "\n".join(lines)) from None
     except tomllib.TOMLDecodeError as error:
         raise click.ClickException(f"{FILE} is not TOML: {error}") from None
     except UnknownVariable as error:
@@ -57,25 +60,25 @@ def prepare_settings(**flags: Any) -> "Settings":
 
 
 def make_data_dir(folder: Path) -> None:
-    """Create the data directory if there is none; where that is impossible the program ends with a message."""
+    """Create the data directory if it does not exist. If that fails, the program ends with a message."""
     first = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise click.ClickException(f"the data directory {folder} cannot be created: {error.strerror}") from None
     if first:
-        log.info("first run: keys and databases will stand in a new folder", extra={"folder": str(folder)})
+        log.info("first run: keys and databases will be stored in a new folder", extra={"folder": str(folder)})
 
 
 def find_data_dir(given: Path | None) -> Path:
-    """Return the data directory: the flag's, or else the one in the settings."""
+    """Return the data directory: the one given by the flag, or else the one in the settings."""
     return given or settings_from().data_dir
 
 
 def find_ledger(folder: Path) -> "LedgerPlace":
-    """Return where the ledger is: in the database of the settings, if they name one, else in a data directory.
+    """Return where the ledger is: the database in the settings, if they name one, else a file in the data directory.
 
-    Without one the program ends with a message.
+    If there is no ledger, the program ends with a message.
     """
     from toolserver.server.shared_database import database_terms
 
@@ -84,7 +87,7 @@ def find_ledger(folder: Path) -> "LedgerPlace":
 
 
 def find_ledger_file(folder: Path) -> Path:
-    """Return the ledger's file in a data directory; without one the program ends with a message."""
+    """Return the ledger's file in a data directory. If there is none, the program ends with a message."""
     from toolserver.ledger.sqlite import FILE
     from toolserver.storage.move_mark import require_not_moved
 
@@ -97,7 +100,7 @@ def find_ledger_file(folder: Path) -> Path:
 
 @contextmanager
 def explain_errors() -> Iterator[None]:
-    """End the program with the error's own sentence when a file, the database or the chain cannot be read."""
+    """End the program with the error's own message when a file, the database or the chain cannot be read."""
     from toolserver.errors import ToolserverError
 
     try:

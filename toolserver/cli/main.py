@@ -1,4 +1,4 @@
-"""The command line. Each verb imports what it needs when it runs: `stdio` must answer at once."""
+"""Define the command line. Each command imports what it needs when it runs, because `stdio` must answer at once."""
 
 import functools
 import gc
@@ -35,16 +35,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _FLAGS = (
     click.option("--host", help="Address to listen on [127.0.0.1]"),
-    click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 picks a free one [8080]"),
+    click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 picks a free port [8080]"),
     click.option("--server", type=click.Choice(["hypercorn", "uvicorn"]), help="HTTP server [hypercorn]"),
-    click.option("--workers", type=click.IntRange(1), help="Processes; several need database_url and redis_url [1]"),
+    click.option(
+        "--workers", type=click.IntRange(1), help="Worker processes; more than one needs database_url and redis_url [1]"
+    ),
     data_dir_option,
     click.option("--ready-json", is_flag=True, help="Print one JSON line on stdout once calls are accepted"),
 )
 
 
 _TOOLSETS = click.Choice(["core", "all"])
-_server_option = click.option("--server", metavar="URL", help="Ask the service at this address instead of this machine")
+_server_option = click.option(
+    "--server", metavar="URL", help="Call the service at this address instead of this machine"
+)
 
 
 def _listening(function: F) -> F:
@@ -56,14 +60,14 @@ def _listening(function: F) -> F:
 @click.version_option(__version__)
 def main() -> None:
     """Typed, live-data tools for AI agents over MCP, REST and function-calling definitions."""
-    gc.disable()  # start-up makes no garbage, and is a fifth shorter without; `freeze_startup` turns it on again
+    gc.disable()  # start-up makes no garbage and is a fifth faster without GC; `freeze_startup` turns it on again
 
 
 @main.command()
 @_listening
 @click.option("--everything", is_flag=True, help="Add the MCP conformance fixtures (development, loopback only)")
 def serve(ready_json: bool, everything: bool, **flags: Any) -> None:
-    """Serve the tools on live upstreams."""
+    """Serve the tools with live upstreams."""
     from toolserver.server.listen import run_async
 
     settings = prepare_settings(**flags)
@@ -81,16 +85,16 @@ def serve(ready_json: bool, everything: bool, **flags: Any) -> None:
 @_listening
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the simulated world")
 def demo(ready_json: bool, seed: int, **flags: Any) -> None:
-    """Serve the tools on a simulated world, with a funded token: everything works offline.
+    """Serve the tools with a simulated world and a funded token: everything works offline.
 
-    Without --data-dir it leaves nothing behind.
+    Without --data-dir, nothing is left behind on disk.
     """
     from tempfile import TemporaryDirectory
 
     from toolserver.cli.serve import demo_command
     from toolserver.server.listen import run_async
 
-    with TemporaryDirectory(prefix="toolserver-demo-") as own:  # never beside real credits
+    with TemporaryDirectory(prefix="toolserver-demo-") as own:  # demo credits are never stored beside real ones
         flags["data_dir"] = flags["data_dir"] or Path(own)
         settings = prepare_settings(**flags)
         run_async(settings, demo_command, settings, flags, seed=seed, ready_json=ready_json)
@@ -98,14 +102,14 @@ def demo(ready_json: bool, seed: int, **flags: Any) -> None:
 
 @main.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Loopback address to listen on")
-@click.option("--port", type=click.IntRange(0, 65535), default=9999, show_default=True, help="0 picks a free one")
+@click.option("--port", type=click.IntRange(0, 65535), default=9999, show_default=True, help="0 picks a free port")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the simulated world")
 @click.option("--samples", type=click.Path(path_type=Path, exists=True), help="Folder of recorded bodies to replay")
 @click.option(
     "--replay",
     metavar="DIR",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Serve a recording of `toolserver doctor --live --record DIR` instead, its clock stopped at that time",
+    help="Serve a recording of `toolserver doctor --live --record DIR` instead, with the clock stopped at its time",
 )
 def world(host: str, port: int, seed: int, samples: Path | None, replay: Path | None) -> None:
     """Run the simulated world alone. Point a service at it with TOOLSERVER_UPSTREAM__VIA."""
@@ -123,14 +127,14 @@ def world(host: str, port: int, seed: int, samples: Path | None, replay: Path | 
 
 
 @main.command()
-@click.option("--toolset", type=_TOOLSETS, default="core", show_default=True, help="Which tools are offered")
+@click.option("--toolset", type=_TOOLSETS, default="core", show_default=True, help="Which tools to offer")
 @click.option("--tools", help="Tool names separated by commas, instead of a toolset")
 @_server_option
 @data_dir_option
 def stdio(toolset: str, tools: str | None, server: str | None, data_dir: Path | None) -> None:
     """Serve MCP on stdin and stdout; the bearer token comes from TOOLSERVER_TOKEN.
 
-    With --server every answer comes from that service, and tokens bought there are kept and used by themselves.
+    With --server, every answer comes from that service. Tokens bought there are stored and used automatically.
     """
     import anyio
 
@@ -150,7 +154,7 @@ def stdio(toolset: str, tools: str | None, server: str | None, data_dir: Path | 
 def call(
     name: str, arguments: str, token: str | None, as_json: bool, server: str | None, data_dir: Path | None
 ) -> None:
-    """Call the tool NAME and print its answer. Exits with 1 when the call is refused or there are no data."""
+    """Call the tool NAME and print its answer. Exits with 1 if the call is refused or returns no data."""
     import anyio
 
     from toolserver.cli.in_process import call_command
@@ -172,7 +176,7 @@ def call(
 
 
 @main.command()
-@click.option("--toolset", type=_TOOLSETS, default="all", show_default=True, help="Which tools are listed")
+@click.option("--toolset", type=_TOOLSETS, default="all", show_default=True, help="Which tools to list")
 @click.option("--json", "as_json", is_flag=True, help="Print the definitions as MCP lists them")
 def tools(toolset: str, as_json: bool) -> None:
     """List the tools with their prices and paths."""
@@ -191,9 +195,9 @@ def openapi(base_url: str) -> None:
 
 
 @main.command()
-@click.option("--check", is_flag=True, help="Change nothing; exit with 1 when a file is out of date")
+@click.option("--check", is_flag=True, help="Change nothing; exit with 1 if a file is out of date")
 def docs(check: bool) -> None:
-    """Write the generated pages of this checkout: docs, examples and the answer in the README."""
+    """Write the generated files of this checkout: docs, examples and the answer in the README."""
     from toolserver.cli.generate_docs import write_documents
 
     changed = write_documents(settings_from(), check=check)
@@ -204,27 +208,28 @@ def docs(check: bool) -> None:
 
 @main.command()
 @click.option(
-    "--live/--no-live", default=True, show_default=True, help="Request every source that needs no argument once"
+    "--live/--no-live", default=True, show_default=True, help="Send one request to every source that needs no argument"
 )
 @click.option(
     "--record",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Keep every request and answer in a new folder, and compare the answers with what the parsers read",
+    help="Save every request and answer in a new folder, and compare the answers with what the parsers read",
 )
 @json_option
 def doctor(live: bool, record: Path | None, as_json: bool) -> None:
-    """Check this installation: every setting and where it comes from, storage and sources.
+    """Check this installation: every setting and its origin, storage and sources.
 
-    Ends with a verdict and advice. Exits with 1 when something needs a person; with --record also when a source
-    refuses, cannot be reached or read, or has another schema. `toolserver world --replay DIR` serves a recording.
+    Ends with a verdict and advice. Exits with 1 if something needs attention; with --record, also if a source refuses
+    the request, is unreachable or unreadable, or has changed its schema. `toolserver world --replay DIR` serves a
+    recording.
     """
     import anyio
 
     from toolserver.cli.doctor import doctor_command
 
     if record is not None and not live:
-        raise click.UsageError("--record asks the sources: leave --no-live out")
+        raise click.UsageError("--record needs requests to the sources: remove --no-live")
     command = functools.partial(doctor_command, prepare_settings(), live=live, as_json=as_json, record=record)
     sys.exit(anyio.run(command))
 

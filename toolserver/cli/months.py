@@ -1,4 +1,4 @@
-"""`toolserver books close`, and `toolserver ledger check --archive`: months that are closed, and what proves them."""
+"""Close and prune months (`toolserver books close`, `prune`), and verify archives (`toolserver ledger check`)."""
 
 import json
 import sys
@@ -26,9 +26,9 @@ archives_option = click.option("--to", "folder", type=_FOLDER, help="Folder of a
 @archives_option
 @click.argument("month", required=False)
 def close(month: str | None, folder: Path | None, data_dir: Path | None, as_json: bool) -> None:
-    """Close every month (UTC) up to MONTH, such as 2027-01; by default all that ended a day ago or earlier.
+    """Close every month (UTC) up to MONTH, such as 2027-01; by default, all that ended at least a day ago.
 
-    A closed month is written to an archive, which is read back and proved, and signed. The service may run meanwhile.
+    A closed month is written to an archive, which is read back, verified and signed. The service may be running.
     """
     import time
     from functools import partial
@@ -49,11 +49,11 @@ def close(month: str | None, folder: Path | None, data_dir: Path | None, as_json
 @data_dir_option
 @json_option
 @click.option("--from", "folder", type=_FOLDER, help="Folder of archives [storage.archive_dir]")
-@click.option("--keep-months", type=click.IntRange(3), help="Whole months that stay [storage.keep_months]")
+@click.option("--keep-months", type=click.IntRange(3), help="Whole months to keep [storage.keep_months]")
 def prune(folder: Path | None, keep_months: int | None, data_dir: Path | None, as_json: bool) -> None:
-    """Remove the calls of closed months from the database, once their archives have proved them.
+    """Remove the calls of closed months from the database after verifying their archives.
 
-    What is younger than 90 days stays, and so do tokens, balances, purchases and the log. The service may run on.
+    Calls younger than 90 days are kept, as are tokens, balances, purchases and the log. The service may be running.
     """
     import time
 
@@ -71,12 +71,12 @@ def prune(folder: Path | None, keep_months: int | None, data_dir: Path | None, a
         click.echo(json.dumps(found, indent=2))
         return
     for month in found["released"]:
-        click.echo(f"{month}  its archive has all of its rows")
+        click.echo(f"{month}  its archive contains all of its rows")
     click.echo(f"removed  {', '.join(f'{rows} {name}' for name, rows in found['rows'].items())}")
 
 
 def make_closer(settings: "Settings", folder: Path | None) -> "MonthCloser":
-    """What closes the months of the ledger of the settings into a folder, by default that of the settings."""
+    """Return a closer of the ledger's months that writes to a folder, by default the one in the settings."""
     from urllib.parse import urlsplit
 
     from toolserver.clock import SystemClock
@@ -90,12 +90,12 @@ def make_closer(settings: "Settings", folder: Path | None) -> "MonthCloser":
 
 
 def find_archives(settings: "Settings") -> Path:
-    """The folder of archives: that of the settings, or one in the data directory."""
+    """Return the folder of archives: the one in the settings, or one in the data directory."""
     return settings.storage.archive_dir or settings.data_dir / "archive"
 
 
 def read_published_keys(settings: "Settings") -> Sequence["Key"]:
-    """The keys of receipts in the data directory, or where the settings say; none where there is no file."""
+    """Return the receipt keys in the data directory, or where the settings say; none if there is no file."""
     from toolserver.receipts.keys import RECEIPT_KEYS, find_key_file, read_keys
 
     path = find_key_file(settings.data_dir, RECEIPT_KEYS, settings.scaling.keys_dir)
@@ -103,7 +103,7 @@ def read_published_keys(settings: "Settings") -> Sequence["Key"]:
 
 
 def read_month(text: str) -> "MonthSpan":
-    """The month of that name; another text ends the program with a message."""
+    """Parse a month such as 2027-01. Any other text ends the program with a message."""
     from toolserver.receipts.month_statement import MonthSpan
 
     try:
@@ -113,7 +113,7 @@ def read_month(text: str) -> "MonthSpan":
 
 
 def check_archives(files: Sequence[Path], key_file: Path | None, data_dir: Path | None, as_json: bool) -> None:
-    """Prove closed months from their archives alone, and that each follows the one before. Ends the program."""
+    """Verify closed months from their archives alone, and that each follows the one before. Ends the program."""
     from toolserver.receipts.keys import read_keys
     from toolserver.server.month_proof import prove_months
 
@@ -136,4 +136,4 @@ def _print(found: list[dict[str, Any]], as_json: bool) -> None:
         for line in one["problems"]:
             click.echo(f"  {line}")
     if not found:
-        click.echo("no month is to be closed")
+        click.echo("no month needs closing")

@@ -1,4 +1,4 @@
-"""How far a long command has come, in a line on stderr every few seconds."""
+"""Report the progress of a long command in a line on stderr every few seconds."""
 
 import sys
 import time
@@ -8,14 +8,14 @@ EVERY_S = 2.0
 
 
 class RowProgress:
-    """Counts rows by what is done with them, and says the counts now and then."""
+    """Counts rows by what is done with them, and prints the counts from time to time."""
 
     def __init__(self, every_s: float = EVERY_S) -> None:
         self._every_s, self._rows = every_s, Counter[str]()
         self._said_at = self._began = time.monotonic()
 
     def __call__(self, done: str, rows: int) -> None:
-        """Count rows, and say how many there are where nothing was said for a while."""
+        """Count rows, and print the count if nothing was printed for a while."""
         self._rows[done] += rows
         now = time.monotonic()
         if now - self._said_at >= self._every_s:

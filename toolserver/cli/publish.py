@@ -1,4 +1,4 @@
-"""`toolserver mcpb` and `toolserver server-json`: what hosts and the registry of MCP servers install from."""
+"""Implement `toolserver mcpb` and `toolserver server-json`: write the files that MCP hosts and the registry use."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from toolserver.cli.load_settings import settings_from
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--server", metavar="URL", help="Be a bridge to the service at this address")
+@click.option("--server", metavar="URL", help="Act as a bridge to the service at this address")
 def mcpb(file: Path, server: str | None) -> None:
     """Write an MCP bundle, which a host installs with one click, to FILE."""
     from catalog.mcpb import write_bundle
@@ -27,10 +27,10 @@ def mcpb(file: Path, server: str | None) -> None:
 
 @click.command("server-json")
 @click.option("--base-url", required=True, metavar="URL", help="Public address of the service")
-@click.option("--name", help="Name in the registry, <namespace>/<server>; the host name backwards by default")
-@click.option("--package", is_flag=True, help="List the distribution too; only who owns it on the index may")
+@click.option("--name", help="Name in the registry, <namespace>/<server>; by default, the reversed host name")
+@click.option("--package", is_flag=True, help="Also list the Python package; only its owner on the index may do so")
 def server_json(base_url: str, name: str | None, package: bool) -> None:
-    """Print server.json, with which a service is entered into the registry of MCP servers."""
+    """Print server.json, which publishes a service in the registry of MCP servers."""
     from catalog import server_json as document
     from toolserver.registry.registry import Registry
     from toolserver.registry.tool_packages import tool_packages

@@ -1,4 +1,4 @@
-"""`toolserver purchases` and `toolserver sweep-plan`: what operators see of sales, and how the money is collected."""
+"""Implement `toolserver purchases` and `toolserver sweep-plan`: show sales to operators and plan the collection."""
 
 import json
 from functools import partial
@@ -26,12 +26,14 @@ _STATES = click.Choice(["quoted", "credited", "reorged"])
 
 @click.command()
 @data_dir_option
-@click.option("--state", type=_STATES, help="Only purchases in this state; reorged: paid, then undone on the chain")
+@click.option(
+    "--state", type=_STATES, help="Only purchases in this state; reorged: paid, then undone by a reorg of the chain"
+)
 @limit_option
-@click.option("--cases", "only_cases", is_flag=True, help="List what a person has to look at, oldest first")
-@click.option("--pending", "only_pending", is_flag=True, help="List signed payments (x402) that are not settled yet")
-@click.option("--unclaimed", is_flag=True, help="Look on the chain for deposits that were paid and never confirmed")
-@click.option("--approve", metavar="TX_HASH", help="Let a payment that is held for exceeding a ceiling be credited")
+@click.option("--cases", "only_cases", is_flag=True, help="List cases that need attention, oldest first")
+@click.option("--pending", "only_pending", is_flag=True, help="List signed payments (x402) that are not yet settled")
+@click.option("--unclaimed", is_flag=True, help="Search the chain for deposits that were paid but never confirmed")
+@click.option("--approve", metavar="TX_HASH", help="Approve a payment that is held because it exceeds a ceiling")
 @json_option
 def purchases(
     data_dir: Path | None,
@@ -43,9 +45,9 @@ def purchases(
     approve: str | None,
     as_json: bool,
 ) -> None:
-    """List purchases of credits, newest first; with --cases, --pending or --unclaimed, what is open."""
+    """List purchases of credits, newest first; with --cases, --pending or --unclaimed, list open items."""
     if only_cases + only_pending + unclaimed + (state is not None) > 1:
-        raise click.UsageError("--state, --cases, --pending and --unclaimed cannot be used with one another")
+        raise click.UsageError("--state, --cases, --pending and --unclaimed cannot be combined")
     path = find_ledger(find_data_dir(data_dir))
     with explain_errors():
         if approve is not None:
@@ -64,21 +66,21 @@ def purchases(
         click.echo("  ".join(str(value) for value in row.values() if value is not None))
     if not rows:
         nothing = "no payment is pending" if only_pending else "no purchases"
-        click.echo("nothing needs a person" if only_cases else nothing)
+        click.echo("nothing needs attention" if only_cases else nothing)
 
 
 @click.command("sweep-plan")
 @data_dir_option
-@click.option("--to", required=True, metavar="ADDRESS", help="Address that all deposits are to be moved to")
+@click.option("--to", required=True, metavar="ADDRESS", help="Address to move all deposits to")
 @click.option(
     "--least-usd", type=click.IntRange(1), default=1, show_default=True, help="Skip addresses that hold less than this"
 )
 def sweep_plan(data_dir: Path | None, to: str, least_usd: int) -> None:
-    """Print what has to be signed offline to collect the deposits: EIP-3009 authorisations, as JSON.
+    """Print what must be signed offline to collect the deposits: EIP-3009 authorisations, as JSON.
 
-    Nothing is moved and no private key is needed here. Sign each `typed_data` with the key at `path` below
-    m/44'/60'/account'; anyone may then submit the signed authorisations to the token.
-    `toolserver sweep` does all of it, and weighs cost against yield.
+    This moves nothing and needs no private key. Sign each `typed_data` with the key at `path` below
+    m/44'/60'/account'; anyone may then submit the signed authorisations to the token contract.
+    `toolserver sweep` does all of this, and weighs cost against yield.
     """
     import anyio
 
@@ -113,7 +115,7 @@ def _cases(path: "LedgerPlace", limit: int) -> list[dict[str, Any]]:
 
 
 def _approve(path: "LedgerPlace", text: str) -> None:
-    """Approve a held payment. Its buyer has to confirm it once more."""
+    """Approve a held payment. Its buyer must confirm it once more."""
     import anyio
 
     from toolserver.clock import SystemClock
@@ -123,15 +125,15 @@ def _approve(path: "LedgerPlace", text: str) -> None:
 
     tx_hash = tx_hash_of(text)
     if tx_hash is None:
-        raise click.UsageError("a transaction's hash is 64 hexadecimal digits")
+        raise click.UsageError("a transaction hash has 64 hexadecimal digits")
 
     async def run() -> bool:
         async with open_place(path) as file:
             return await approve_transfer(file, tx_hash, int(SystemClock().time() * 1000))
 
     if not anyio.run(run):
-        raise click.ClickException("no payment of this transaction is held")
-    click.echo("approved: the buyer gets the credits when the purchase is confirmed again")
+        raise click.ClickException("no payment from this transaction is on hold")
+    click.echo("approved: the buyer receives the credits when they confirm the purchase again")
 
 
 def _unclaimed(path: "LedgerPlace", data_dir: Path | None) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""`toolserver keys …` and `toolserver receipts …`: an operator manages signing keys, anyone verifies a receipt."""
+"""Implement `toolserver keys …`, for operators, and `toolserver receipts …`, with which anyone verifies a receipt."""
 
 import hashlib
 import json
@@ -18,15 +18,15 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
 
 @click.group()
 def keys() -> None:
-    """Manage the keys that sign receipts. A running service follows changes within seconds."""
+    """Manage the keys that sign receipts. A running service picks up changes within seconds."""
 
 
 @keys.command()
 @data_dir_option
 def new(data_dir: Path | None) -> None:
-    """Create the key files where there are none yet. Starting the service does the same.
+    """Create the key files if there are none yet. Starting the service does the same.
 
-    The ledger is begun with them: keys without a ledger are taken for a sign that it was lost.
+    This also creates the ledger: the service takes keys without a ledger as a sign that the ledger was lost.
     """
     from toolserver.ledger.admin import begin
     from toolserver.receipts.keys import LOG_KEYS, RECEIPT_KEYS, ensure_keys
@@ -43,9 +43,9 @@ def new(data_dir: Path | None) -> None:
 @keys.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 def make(folder: Path) -> None:
-    """Create the keys of a service that has several instances in FOLDER, where there are none yet.
+    """Create the keys of a service with several instances in FOLDER, if there are none yet.
 
-    Mount it, as a secret, in every instance, and name it by `scaling.keys_dir`.
+    Mount FOLDER as a secret in every instance, and set `scaling.keys_dir` to its path.
     """
     from toolserver.receipts.keys import LOG_KEYS, RECEIPT_KEYS, KeyFileBroken, ensure_keys
     from toolserver.webhooks.secret_box import KEY_FILE, SecretsUnreadable, ensure_key
@@ -61,9 +61,9 @@ def make(folder: Path) -> None:
 
 @keys.command()
 @data_dir_option
-@click.option("--at-once", is_flag=True, help="Sign with the new key at once, before verifiers can have fetched it")
+@click.option("--at-once", is_flag=True, help="Sign with the new key immediately, before verifiers can have fetched it")
 def rotate(data_dir: Path | None, at_once: bool) -> None:
-    """Publish a new key, which takes over in 24 hours. Run it once a year."""
+    """Publish a new key, which takes over in 24 hours. Run this once a year."""
     from toolserver.receipts.keys import PUBLISH_AHEAD_S, NoSuchKey, rotate_keys
 
     try:
@@ -76,7 +76,7 @@ def rotate(data_dir: Path | None, at_once: bool) -> None:
 @data_dir_option
 @click.argument("kid")
 def revoke(data_dir: Path | None, kid: str) -> None:
-    """Revoke the key KID because someone else may have it. Another key takes over at once."""
+    """Revoke the key KID because someone else may have it. Another key takes over immediately."""
     from toolserver.receipts.keys import NoSuchKey, revoke_key
 
     try:
@@ -103,9 +103,9 @@ def receipts() -> None:
 @click.option("--keys", "key_file", type=_FILE, required=True, help="The issuer's published key set")
 @click.option("--body", "body_file", type=_FILE, help="The response body, to compare with the signed hash")
 def verify(file: Path, key_file: Path, body_file: Path | None) -> None:
-    """Verify a receipt offline: a JWS, or the object that GET /api/receipt/<id> answers. `-` is standard input.
+    """Verify a receipt offline: a JWS, or the object that GET /api/receipt/<id> returns. `-` is standard input.
 
-    Prints the verdict as JSON; exit status 0 when it is valid, 1 when it is not.
+    Prints the verdict as JSON. Exits with 0 if the receipt is valid, with 1 if it is not.
     """
     from toolserver.receipts.keys import parse_keys
     from toolserver.receipts.verify import verdict
@@ -121,7 +121,7 @@ def verify(file: Path, key_file: Path, body_file: Path | None) -> None:
 
 
 def _receipt(given: bytes) -> Any:
-    """Read a receipt: an object, alone or as the service answers it, or else the text of a JWS."""
+    """Read a receipt: an object, alone or as the service returns it, or else the text of a JWS."""
     text = given.decode("utf-8", "replace").strip()
     try:
         value = json.loads(text)
@@ -177,12 +177,12 @@ def _day(at: int) -> str:
 
 @receipts.command("begin-log")
 @data_dir_option
-@click.confirmation_option(prompt="The log is to go on under another name. Did you restore a backup?")
+@click.confirmation_option(prompt="The log will continue under another name. Did you restore a backup?")
 def begin_log(data_dir: Path | None) -> None:
-    """Go on with another log after a restored backup made the old one shorter. Stop the service first.
+    """Start another log after a restored backup made the old one shorter. Stop the service first.
 
-    The new one has a name of its own (its address and a number) and begins with the leaves there are. The last
-    checkpoint of the old one stays true of the old one, which is never signed again.
+    The new log has its own name (its address and a number) and begins with the existing leaves. The last checkpoint
+    of the old log remains valid for the old log, which is never signed again.
     """
     from toolserver.cli.load_settings import explain_errors, find_ledger, settings_from
     from toolserver.receipts.sqlite_log import read_log_state
@@ -195,6 +195,6 @@ def begin_log(data_dir: Path | None) -> None:
         marks = find_marks(settings_from(data_dir=folder), patient=True)
         kept = read_mark(marks)
         if kept is None or state.size >= kept.size:
-            raise click.ClickException("the log is not shorter than what was signed: there is nothing to begin")
+            raise click.ClickException("the log is not shorter than its last signed checkpoint: no new log is needed")
         part = begin_log(marks, state)
-    click.echo(f"log {part} begins with {state.size} leaves; the one before ended with {kept.size}")
+    click.echo(f"log {part} begins with {state.size} leaves; the previous log ended with {kept.size}")

@@ -1,4 +1,4 @@
-"""Asks all sources and all tools once while everything is recorded: what `doctor --live --record DIR` does."""
+"""Call all sources and all tools once and record everything: what `doctor --live --record DIR` does."""
 
 import json
 import secrets
@@ -19,13 +19,13 @@ from toolserver.settings import Settings
 from toolserver.upstream.announcements import Announcement
 from toolserver.upstream.refusals import HostRefusal
 
-CREDITS = 1000  # of a token that exists in this process only
+CREDITS = 1000  # for a token that exists only in this process
 
 
 class RecordedSources(NamedTuple):
-    """What was found: each source's probe, what upstreams announced, who refused, and how each tool fared.
+    """The findings: each source's probe, what upstreams announced, which hosts refused, and the result of each tool.
 
-    That is `ok`, or why the tool has no data.
+    The result of a tool is `ok`, or the reason why it has no data.
     """
 
     probes: list[Probe]
@@ -36,12 +36,12 @@ class RecordedSources(NamedTuple):
 
 
 async def record_sources(settings: Settings, folder: Path) -> RecordedSources:
-    """Record every source's probe, and then what the tools ask for beyond that with default arguments.
+    """Record every source's probe, then the further requests that the tools make with default arguments.
 
-    The service that asks stores nothing and sells nothing; no answer that a server has stored takes a request's place.
+    The service used for this stores nothing and sells nothing. It does not read answers that a server has stored.
 
     Raises:
-        FolderInUse: there is something in the folder.
+        FolderInUse: the folder is not empty.
     """
     recording = SourceRecording(folder, settings.keys)
     async with local_service(settings, in_memory=True, background=False, record=recording.record) as service:
@@ -60,7 +60,7 @@ async def record_sources(settings: Settings, folder: Path) -> RecordedSources:
 
 
 async def _call_tools(service: Service) -> dict[str, str]:
-    """Call every tool that has data of upstreams once. What the probes asked is in the cache, so only the rest asks."""
+    """Call every tool that uses upstream data once. The probes' answers are cached, so only other requests are sent."""
     token = f"svc_live_{secrets.token_hex(32)}"
     assert isinstance(service.money.ledger, MemoryLedger)
     service.money.ledger.fund(token, CREDITS)

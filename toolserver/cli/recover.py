@@ -1,4 +1,4 @@
-"""`toolserver recover`: credits for a payment that a restored ledger no longer knows, to the account that paid."""
+"""Implement `toolserver recover`: credit a payment that a restored ledger no longer knows to the account that paid."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +17,7 @@ REASON = "a payment that a restored backup did not know"
 
 
 class LostPayment(NamedTuple):
-    """A payment that no table has: what it is, 0.000001 USDC, the accounts that paid, and its top-ups by x402."""
+    """A payment that no table has: its kind, the amount in 0.000001 USDC, the payers, and its top-ups by x402."""
 
     kind: str
     amount: int
@@ -27,15 +27,15 @@ class LostPayment(NamedTuple):
 
 @click.command()
 @click.argument("tx_hash")
-@click.option("--signature", help="What the wallet of the account that paid made of the text (EIP-191): 0x…")
+@click.option("--signature", help="Signature of the text (EIP-191) by the account that paid: 0x…")
 @data_dir_option
 @json_option
 def recover(tx_hash: str, signature: str | None, data_dir: Path | None, as_json: bool) -> None:
-    """Give the credits of a payment of the lost time again, once, on a new token.
+    """Credit a payment that a restored backup has lost, once, to a new token.
 
-    Without --signature the payment is looked up and the text printed that its payer has to sign. TX_HASH is the
-    transaction; it has to be final, to be in no table of payments, and to have paid an address that was given out, or
-    by x402 the address of x402.pay_to. A payment for a single call is none: its answer was given.
+    Without --signature, look up the payment and print the text that its payer has to sign. TX_HASH is the transaction.
+    It must be final, be in no table of payments, and have paid an address that the service issued or, by x402, the
+    address in x402.pay_to. Payments for single calls do not count: they have been answered.
     """
     print_facts(at_desk(data_dir, lambda desk: _recover(desk, tx_hash, signature)), as_json)
 
@@ -47,7 +47,7 @@ async def _recover(desk: Desk, text: str, signature: str | None) -> dict[str, An
 
     tx_hash = tx_hash_of(text)
     if tx_hash is None:
-        raise ValueError("a transaction's hash is 64 hexadecimal digits")
+        raise ValueError("a transaction hash has 64 hexadecimal digits")
     async with desk.chain() as chain:
         receipt = await _read_final_receipt(chain, tx_hash)
         found = await _find_lost_transfer(desk, receipt) or await _find_lost_topups(desk, receipt)
@@ -70,15 +70,15 @@ def _describe(found: LostPayment) -> dict[str, Any]:
 
 
 async def _read_final_receipt(chain: "RpcPool", tx_hash: bytes) -> "Receipt":
-    """What a transaction logged, as two servers say where there are two. Raises ValueError, ChainDown."""
+    """Read what a transaction logged, from two servers where there are two. Raises ValueError or ChainDown."""
     seen = await chain.observe(tx_hash, agreeing=min(2, len(chain)))
     if seen is None or not seen.is_canonical or seen.receipt.block_number > seen.finalized:
-        raise ValueError("the transaction is not seen, or not final yet")
+        raise ValueError("the transaction was not found, or is not yet final")
     return seen.receipt
 
 
 async def _find_lost_transfer(desk: Desk, receipt: "Receipt") -> LostPayment | None:
-    """What it paid to addresses whose purchase was lost; None when it paid none. Raises ValueError for a known one."""
+    """Find what it paid to addresses whose purchase was lost, or None. Raises ValueError for a known payment."""
     from toolserver.purchases.matching import transfers
     from toolserver.purchases.sqlite_refunds import is_known_payment
 
@@ -94,7 +94,7 @@ async def _find_lost_transfer(desk: Desk, receipt: "Receipt") -> LostPayment | N
 
 
 async def _find_lost_topups(desk: Desk, receipt: "Receipt") -> LostPayment:
-    """The top-ups by x402 that it settled and no table has. Raises ValueError when there are none."""
+    """Find the top-ups by x402 that it settled and that no table has. Raises ValueError if there are none."""
     from toolserver.purchases.sqlite_refunds import is_known_payment
     from toolserver.x402.recovery import find_topups
     from toolserver.x402.sqlite_store import SqlitePaymentStore
@@ -107,8 +107,8 @@ async def _find_lost_topups(desk: Desk, receipt: "Receipt") -> LostPayment:
     if settled or await is_known_payment(desk.file, receipt.tx_hash):
         raise ValueError("this payment is not lost: see `toolserver purchases`")
     raise ValueError(
-        "the transaction paid no address whose purchase was lost, and for no top-up by x402 (a payment for a single "
-        "call is none); if there is a memo, confirm it"
+        "the transaction paid no address whose purchase was lost, and no top-up by x402 (payments for single calls do "
+        "not count); if there is a memo, confirm it"
     )
 
 
@@ -117,18 +117,18 @@ def _sum_topups(topups: "list[ChainTopup]") -> LostPayment:
 
 
 def _payee_of_topups(desk: Desk) -> bytes:
-    """The address that x402 payments go to; no bytes where there is none. Raises ValueError."""
+    """Return the address that x402 payments go to; empty bytes where none is set. Raises ValueError."""
     payee, shared = (
         bytes.fromhex((address or "0x")[2:])
         for address in (desk.settings.x402.pay_to, desk.settings.payments.shared_wallet)
     )
     if payee and payee == shared:
-        raise ValueError("x402.pay_to is also payments.shared_wallet: what paid for a top-up there cannot be told")
+        raise ValueError("x402.pay_to equals payments.shared_wallet: payments for top-ups cannot be told apart there")
     return payee
 
 
 def _list_prices(desk: Desk) -> set[int]:
-    """What single calls cost, in 0.000001 USDC."""
+    """Return the prices of single calls in 0.000001 USDC."""
     from toolserver.core.credit_price import ATOMIC_PER_CREDIT
     from toolserver.registry.registry import Registry
 
@@ -144,7 +144,7 @@ async def _grant(desk: Desk, found: LostPayment, tx_hash: bytes) -> str:
 
 
 async def _credit_topups(desk: Desk, found: LostPayment, tx_hash: bytes) -> str:
-    """Book the top-ups as if they were made now, on a new token, and return it. Raises NonceUsed."""
+    """Book the top-ups on a new token as if they were made now, and return the token. Raises NonceUsed."""
     import secrets
 
     from toolserver.core.caller import token_hash
@@ -162,7 +162,7 @@ async def _credit_topups(desk: Desk, found: LostPayment, tx_hash: bytes) -> str:
 
 
 async def _list_lost_addresses(desk: Desk) -> set[bytes]:
-    """The addresses that were given out and are in no purchase. Raises ValueError."""
+    """List the addresses that were issued and are in no purchase. Raises ValueError."""
     from toolserver.purchases.address_numbers import MARK
     from toolserver.purchases.deposit import DepositKey
     from toolserver.purchases.sqlite_store import SqlitePurchaseStore

@@ -1,4 +1,4 @@
-"""`toolserver refund …`: pay unspent credits back, to an address that the buyer proved, step by step."""
+"""Implement `toolserver refund …`: pay unspent credits back to an address that the buyer proved, step by step."""
 
 import json
 import sys
@@ -21,33 +21,33 @@ if TYPE_CHECKING:
 
 @click.group()
 def refund() -> None:
-    """Pay unspent credits back: ask, book, plan, sign offline (`sweep sign`), submit."""
+    """Refund unspent credits: ask, book, plan, sign offline (`sweep sign`), submit."""
 
 
 @refund.command()
 @click.argument("fingerprint")
 @click.argument("credits", type=click.IntRange(1))
-@click.option("--to", required=True, metavar="ADDRESS", help="Address that the buyer wants the money at")
-@click.option("--reason", required=True, help="Why; it stands in the books and in the buyer's statement")
+@click.option("--to", required=True, metavar="ADDRESS", help="Address where the buyer wants the money")
+@click.option("--reason", required=True, help="Why; shown in the books and in the buyer's statement")
 @data_dir_option
 @json_option
 def ask(fingerprint: str, credits: int, to: str, reason: str, data_dir: Path | None, as_json: bool) -> None:
-    """Begin a refund and print the text that the buyer has to sign, by an account that paid or that of ADDRESS."""
+    """Begin a refund and print the text to sign, either with an account that paid or with ADDRESS."""
     print_facts(at_desk(data_dir, lambda desk: _ask(desk, fingerprint, credits, to, reason)), as_json)
 
 
 @refund.command()
 @click.argument("id")
-@click.option("--signature", required=True, help="What the buyer's wallet made of the text (EIP-191): 0x…")
-@click.option("--from", "payer", required=True, metavar="ADDRESS", help="Account of yours that pays")
-@click.option("--token", "shown", is_flag=True, help="Read the token itself from standard input, as proof of the buyer")
+@click.option("--signature", required=True, help="Signature of the text (EIP-191) by the buyer's wallet: 0x…")
+@click.option("--from", "payer", required=True, metavar="ADDRESS", help="Your account that pays")
+@click.option("--token", "shown", is_flag=True, help="Read the token itself from standard input, as the buyer's proof")
 @data_dir_option
 @json_option
 def book(id: str, signature: str, payer: str, shown: bool, data_dir: Path | None, as_json: bool) -> None:
-    """Check the proof and take the credits off the token, once.
+    """Check the proof and deduct the credits from the token, once.
 
-    The signature has to be that of an account that paid for the token; or that of the address which gets the money,
-    and then the token itself has to be shown with --token, because the one that paid cannot sign (an exchange).
+    The signature must come from an account that paid for the token. If that account cannot sign (an exchange), it may
+    come from the address that receives the money, and the token itself must be shown with --token.
     """
     token = sys.stdin.readline().strip() if shown else None
     print_facts(at_desk(data_dir, lambda desk: _book(desk, id, signature, payer, token)), as_json)
@@ -58,7 +58,7 @@ def book(id: str, signature: str, payer: str, shown: bool, data_dir: Path | None
 @data_dir_option
 @json_option
 def cancel(id: str, data_dir: Path | None, as_json: bool) -> None:
-    """End a refund before anything was written out to sign; credits that were taken come back."""
+    """Cancel a refund that has not been planned for signing yet. Deducted credits are returned."""
 
     async def job(desk: Desk) -> dict[str, Any]:
         from toolserver.purchases.refunds import show_refund
@@ -70,7 +70,7 @@ def cancel(id: str, data_dir: Path | None, as_json: bool) -> None:
 
 
 @refund.command("list")
-@click.option("--open", "only_open", is_flag=True, help="Only those that are not at their end")
+@click.option("--open", "only_open", is_flag=True, help="Only refunds that are still open")
 @data_dir_option
 @json_option
 def list_refunds(only_open: bool, data_dir: Path | None, as_json: bool) -> None:
@@ -90,10 +90,10 @@ def list_refunds(only_open: bool, data_dir: Path | None, as_json: bool) -> None:
 @refund.command()
 @data_dir_option
 def plan(data_dir: Path | None) -> None:
-    """Print what has to be signed to pay the booked refunds, for `toolserver sweep sign`.
+    """Print what must be signed to pay the booked refunds, for `toolserver sweep sign`.
 
-    Sign it offline with the key of the account that pays. Each refund has one nonce: it is paid once, however often it
-    is planned and signed.
+    Sign it offline with the key of the paying account. Each refund has one nonce, so it is paid only once, however
+    often it is planned and signed.
     """
     click.echo(json.dumps(at_desk(data_dir, _plan), indent=2))
 
@@ -101,15 +101,15 @@ def plan(data_dir: Path | None) -> None:
 @refund.command()
 @document_argument
 @key_options
-@click.option("--rpc", metavar="URL", help="RPC server to send to; the first of payments.rpc_urls by default")
+@click.option("--rpc", metavar="URL", help="RPC server to send to; by default, the first in payments.rpc_urls")
 @data_dir_option
 @json_option
 def submit(
     document: Path, key_file: Path | None, key_env: str | None, rpc: str | None, data_dir: Path | None, as_json: bool
 ) -> None:
-    """Submit signed refunds, from an account that pays the fees. FILE is the signed plan, or `-`.
+    """Submit signed refunds from an account that pays the fees. FILE is the signed plan, or `-`.
 
-    It may be run again after any interruption. Exits with 1 unless all are paid.
+    You can run this again after any interruption. Exits with 1 unless all refunds are paid.
     """
     from toolserver.purchases.offline_key import read_private_key
 
@@ -128,7 +128,7 @@ def submit(
 @data_dir_option
 @json_option
 def paid(id: str, tx: str, data_dir: Path | None, as_json: bool) -> None:
-    """Note the transaction that paid a refund, such as one that somebody else sent, once the chain shows it."""
+    """Record the transaction that paid a refund, for example one that someone else sent, once the chain shows it."""
     print_facts(at_desk(data_dir, lambda desk: _note_paid(desk, id, tx)), as_json)
 
 
@@ -171,12 +171,12 @@ async def _book(desk: Desk, id: str, signature: str, payer: str, token: str | No
 
 
 async def _require_token(desk: Desk, found: "StoredRefund", token: str) -> None:
-    """Raises RefundRefused unless the token is the one that is refunded, valid or not."""
+    """Raise RefundRefused unless the token is the one being refunded, whether or not it is still valid."""
     from toolserver.purchases.refunds import RefundRefused
 
     standing = await desk.ledger.standing(token)
     if standing.allowance is not None or standing.fingerprint != found.fingerprint:
-        raise RefundRefused("this is another token")
+        raise RefundRefused("this is not the token being refunded")
 
 
 async def _plan(desk: Desk) -> dict[str, Any]:
@@ -213,7 +213,7 @@ async def _submit(
     for one, _ in signed:
         found = by_nonce.get(one.nonce)
         if found is None or (found.payer, found.payee, found.amount) != (one.payer, one.payee, one.amount):
-            raise RefundRefused("the document pays something that is no booked refund of this ledger")
+            raise RefundRefused("the document contains a payment that is not a booked refund in this ledger")
     async with open_relay(find_rpc(desk.settings, rpc), desk.clock) as relay:
         return [await _submit_one(desk, relay, by_nonce[one.nonce], one, raw, key) for one, raw in signed]
 
@@ -250,11 +250,11 @@ async def _note_paid(desk: Desk, id: str, tx: str) -> dict[str, Any]:
 
     tx_hash, refunds = tx_hash_of(tx), SqliteRefunds(desk.file)
     if tx_hash is None:
-        raise ValueError("a transaction's hash is 64 hexadecimal digits")
+        raise ValueError("a transaction hash has 64 hexadecimal digits")
     found = await refunds.find(id)
     async with desk.chain() as chain:
         seen = await chain.observe(tx_hash, agreeing=min(2, len(chain)))
     terms = (found.payer or b"", found.payee, found.amount, nonce_of(id))
     if seen is None or not seen.is_canonical or not is_authorized_transfer(seen.receipt, *terms):
-        raise RefundRefused("the transaction is not seen, or is not the one that pays this refund")
+        raise RefundRefused("the transaction was not found, or does not pay this refund")
     return show_refund(await refunds.note_paid(id, tx_hash, desk.now()))

@@ -1,4 +1,4 @@
-"""`toolserver reissue …`: replace a lost token for the one account that paid for it, after its holder could object."""
+"""Implement `toolserver reissue …`: replace a lost token for its only payer, once its holder had time to object."""
 
 import sys
 from pathlib import Path
@@ -24,17 +24,17 @@ def reissue() -> None:
 @data_dir_option
 @json_option
 def ask(fingerprint: str, data_dir: Path | None, as_json: bool) -> None:
-    """Begin a reissue and print the text that the buyer has to sign, with the account that paid for the token."""
+    """Begin a reissue and print the text that the buyer has to sign with the account that paid for the token."""
     print_facts(at_desk(data_dir, lambda desk: _ask(desk, fingerprint)), as_json)
 
 
 @reissue.command()
 @click.argument("id")
-@click.option("--signature", required=True, help="What the buyer's wallet made of the text (EIP-191): 0x…")
+@click.option("--signature", required=True, help="Signature of the text (EIP-191) by the buyer's wallet: 0x…")
 @data_dir_option
 @json_option
 def prove(id: str, signature: str, data_dir: Path | None, as_json: bool) -> None:
-    """Check the signature; from then on the holder of the token has 48 hours to object."""
+    """Check the signature. The holder of the token then has 48 hours to object."""
     print_facts(at_desk(data_dir, lambda desk: _prove(desk, id, signature)), as_json)
 
 
@@ -45,7 +45,7 @@ def prove(id: str, signature: str, data_dir: Path | None, as_json: bool) -> None
 def complete(id: str, data_dir: Path | None, as_json: bool) -> None:
     """Replace the token and print the new one. The old one is refused from then on.
 
-    A token that was not printed, because the program ended before, is printed when this is run again.
+    If the program ended before it printed the token, run this again to print it.
     """
     print_facts(at_desk(data_dir, lambda desk: _complete(desk, id)), as_json)
     sys.stdout.flush()
@@ -57,7 +57,7 @@ def complete(id: str, data_dir: Path | None, as_json: bool) -> None:
 @data_dir_option
 @json_option
 def cancel(id: str, data_dir: Path | None, as_json: bool) -> None:
-    """End a reissue that was not carried out."""
+    """Cancel a reissue that has not been completed."""
 
     async def job(desk: Desk) -> dict[str, Any]:
         from toolserver.purchases.reissues import show_reissue
@@ -88,7 +88,11 @@ def _reissues(desk: Desk) -> "SqliteReissues":
 
 
 async def _find_payer(desk: Desk, token: str) -> bytes:
-    """The only account that paid for a token, as the chain says. Raises ReissueRefused, ProofMissing, ChainDown."""
+    """Return the only account that paid for a token, read from the chain.
+
+    Raises:
+            ReissueRefused, ProofMissing, ChainDown.
+    """
     from toolserver.purchases.buyer_proof import find_payers
     from toolserver.purchases.reissues import find_only_payer
 
@@ -135,7 +139,7 @@ async def _complete(desk: Desk, id: str) -> dict[str, Any]:
     if found.state == "done" and (token := find_reissued_token(place, id)) is not None:
         if token_hash(token).hex().startswith(found.fingerprint):
             return {"token": token} | show_reissue(found)
-        raise ReissueRefused(f"{id} is done, and its token was replaced since")
+        raise ReissueRefused(f"{id} is complete, and its token has been replaced since")
     require_due(found, desk.now())
     if await _find_payer(desk, found.token) != found.payer:
         raise ReissueRefused("another account has paid for this token since")

@@ -1,4 +1,4 @@
-"""What a server that runs on the data directory leaves alone now, read from its metrics for `doctor`."""
+"""Read from a running server's metrics, for `doctor`, which hosts and sources it is not calling at the moment."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +14,7 @@ WITHIN_S, MOST_BYTES = 3.0, 8 * 1024 * 1024
 
 
 class LeftAlone(NamedTuple):
-    """A host that refuses the server (with its status), or a source that keeps failing: not asked for `left_s` more."""
+    """A host that refuses the server (with its status), or a failing source. Skipped for `left_s` more seconds."""
 
     name: str
     status: str | None
@@ -22,7 +22,7 @@ class LeftAlone(NamedTuple):
 
 
 class RunningServer(NamedTuple):
-    """A server that runs on the data directory. `answers` is False where its metrics cannot be read."""
+    """A server that runs on the data directory. `answers` is False if its metrics cannot be read."""
 
     metrics_url: str
     answers: bool
@@ -30,7 +30,7 @@ class RunningServer(NamedTuple):
 
 
 async def ask_running_server(data_dir: Path) -> RunningServer | None:
-    """Read the metrics of the server that noted itself in a data directory. None where none did."""
+    """Read the metrics of the server that is recorded in a data directory. Returns None if there is no record."""
     url = read_running(data_dir)
     if url is None:
         return None
@@ -46,7 +46,7 @@ async def ask_running_server(data_dir: Path) -> RunningServer | None:
 
 
 def read_left_alone(metrics: str) -> tuple[LeftAlone, ...]:
-    """Find the hosts and sources that are left alone in metrics. Raises ValueError for what is no such text."""
+    """Find the skipped hosts and sources in a text of metrics. Raises ValueError if the text is not metrics."""
     found = []
     for family in text_string_to_metric_families(metrics):
         for sample in family.samples:
@@ -58,15 +58,15 @@ def read_left_alone(metrics: str) -> tuple[LeftAlone, ...]:
 
 
 def describe_server(server: RunningServer | None) -> list[str]:
-    """Say in lines what the running server leaves alone."""
+    """Describe in lines of text which hosts and sources the running server skips."""
     if server is None:
         return ["no server runs on this data directory"]
     if not server.answers:
-        return [f"the server that noted {server.metrics_url} does not answer there: it was killed, or is starting"]
+        return [f"the server recorded at {server.metrics_url} does not answer: it was killed, or is still starting"]
     if not server.left_alone:
-        return [f"the running server ({server.metrics_url}) asks every source"]
-    lines = [f"the running server ({server.metrics_url}) leaves alone:"]
+        return [f"the running server ({server.metrics_url}) uses every source"]
+    lines = [f"the running server ({server.metrics_url}) is currently skipping:"]
     for each in server.left_alone:
         why = f"refuses it (status {each.status})" if each.status else "keeps failing"
-        lines.append(f"  {each.name:36} {why}; asked again in {each.left_s:.0f} s")
+        lines.append(f"  {each.name:36} {why}; retried in {each.left_s:.0f} s")
     return lines

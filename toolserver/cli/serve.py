@@ -1,4 +1,4 @@
-"""The long-running verbs `serve`, `demo` and `world`."""
+"""Implement the long-running commands `serve`, `demo` and `world`."""
 
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 async def serve_command(settings: Settings, *, ready_json: bool, everything: bool = False) -> None:
-    """Run `toolserver serve` in this process until a signal stops it. `workers_command` is for several workers."""
+    """Run `toolserver serve` in this process until a signal stops it. For several workers, see `workers_command`."""
     check_before_serving(settings, everything=everything)
     stop = anyio.Event()
     async with anyio.create_task_group() as tasks:
@@ -63,9 +63,9 @@ async def serve_until(
 ) -> None:
     """Bind the sockets, start the service and serve until `stop` is set.
 
-    `first` runs before the service is announced. `facts` are added to the ready line; `hint` writes what a person can
-    try, from the base URL. `listeners` are bound already where another process supervises this one; `is_replaced` says,
-    once `stop` is set, whether a third one goes on to serve on the same sockets.
+    `first` runs before the service is announced. `facts` are added to the ready line; `hint` writes from the base URL
+    what a person can try. `listeners` are already bound if another process supervises this one. `is_replaced` says,
+    once `stop` is set, whether another process continues to serve on the same sockets.
     """
     listeners, found = listeners or Listeners.open(settings), list[tuple[Metrics, Asgi]]()
 
@@ -98,7 +98,7 @@ async def serve_until(
 def _say_ready(
     listeners: Listeners, facts: dict[str, Any], ready_json: bool, hint: Callable[[str], str] | None
 ) -> None:
-    """Print the ready line, or the same for a person."""
+    """Print the ready line as JSON, or a greeting for a person."""
     if ready_json:
         announce(**listeners.addresses, **facts)
     else:
@@ -112,13 +112,13 @@ async def _serve_operators(
     stop: anyio.Event,
     is_replaced: Callable[[], bool],
 ) -> None:
-    """Serve the metrics and the operators' page of the service, which `found` holds once it runs."""
+    """Serve the metrics and the operators' page of the service, which is in `found` once it runs."""
     metrics, pages = lambda: found[0][0] if found else None, lambda: found[0][1] if found else None
     await serve_metrics(settings, sock, metrics, stop, pages, is_replaced=is_replaced)
 
 
 async def _serve_ledger(service: Service, sock: socket, stop: anyio.Event, is_replaced: Callable[[], bool]) -> None:
-    """Serve the ledger API to the sister services that follow our ledger."""
+    """Serve the ledger API to the sister services that follow this ledger."""
     from toolserver.ledger.server.api import internal_app
 
     app = internal_app(service.money.own, service.settings.ledger, service.clock)
@@ -126,9 +126,9 @@ async def _serve_ledger(service: Service, sock: socket, stop: anyio.Event, is_re
 
 
 async def demo_command(settings: Settings, flags: dict[str, Any], *, seed: int, ready_json: bool) -> None:
-    """Run `toolserver demo`: the simulated world and a service on it that share one clock, with a funded token.
+    """Run `toolserver demo`: the simulated world and a service that share one clock, with a funded token.
 
-    With several workers they follow the clock of the world. `flags` are those of the command line.
+    Several workers follow the clock of the world. `flags` are the flags of the command line.
     """
     from toolserver.purchases.demo import chain_url, paste_sequence
     from toolserver.world.clock import SharedSimClock
@@ -136,7 +136,7 @@ async def demo_command(settings: Settings, flags: dict[str, Any], *, seed: int, 
 
     refuse_public(settings, "the demo")
     if settings.ledger.url is not None:
-        raise SystemExit("the demo has a ledger of its own: unset ledger.url")
+        raise SystemExit("the demo has its own ledger: unset ledger.url")
     require_what_workers_share(settings)
     stop = anyio.Event()
     token = f"svc_live_{secrets.token_hex(32)}"
@@ -168,7 +168,7 @@ async def demo_command(settings: Settings, flags: dict[str, Any], *, seed: int, 
 async def world_command(
     settings: Settings, *, host: str, port: int, seed: int, samples: Path | None = None, replay: Path | None = None
 ) -> None:
-    """Run `toolserver world`: the simulated world alone, or a recording. Raises SystemExit when it cannot be read."""
+    """Run `toolserver world`: the simulated world alone, or a recording. Raises SystemExit if it is unreadable."""
     from toolserver.world.clock import SimClock
     from toolserver.world.state import WorldState
 
@@ -206,7 +206,7 @@ async def _serve_world(
     *,
     task_status: TaskStatus[int] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve these routes, or those of the packages' simulated providers."""
+    """Serve these routes, or the routes of the packages' simulated providers."""
     from toolserver.world.model import ROUTES
     from toolserver.world.providers import load_providers
     from toolserver.world.server import serve_world

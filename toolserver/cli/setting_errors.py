@@ -1,6 +1,6 @@
-"""Wrong settings, told so that they can be mended: the name, what is wrong, the nearest valid name, and its place.
+"""Describe invalid settings so that they can be fixed: name, problem, nearest valid name and location.
 
-No value is ever repeated, because a value may be a secret.
+Messages never quote a value, because a value may be a secret.
 """
 
 import os
@@ -19,18 +19,18 @@ _KEY = re.compile(r"\s*([\w.\s\"'-]+?)\s*=")
 
 
 def describe_setting_errors(errors: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line for each error of pydantic: `limits.daly: is not a setting; did you mean limits.daily? (line 3 of …)`."""
+    """Write a line per pydantic error: `limits.daly: is not a setting; did you mean limits.daily? (line 3 of …)`."""
     return [_describe(error) for error in errors]
 
 
 def describe_unknown_variable(name: str) -> str:
-    """What to say of a variable `TOOLSERVER_…` that is no setting."""
+    """Return the message about a variable `TOOLSERVER_…` that is not a setting."""
     near = _find_near(name.removeprefix(PREFIX).lower().replace("__", "."))
     return f"{name} is not a setting{f'; did you mean {name_variable(near)}?' if near else ''}"
 
 
 def list_settings(model: type[BaseModel] = Settings, before: str = "") -> Iterator[str]:
-    """The names of all settings, as `limits.daily`, and of their parts."""
+    """Yield the names of all settings, such as `limits.daily`, and of their parts."""
     for name, field in model.model_fields.items():
         yield f"{before}{name}"
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
@@ -38,12 +38,12 @@ def list_settings(model: type[BaseModel] = Settings, before: str = "") -> Iterat
 
 
 def name_variable(setting: str) -> str:
-    """The variable of a setting: `limits.daily` is `TOOLSERVER_LIMITS__DAILY`."""
+    """Return the variable of a setting: `TOOLSERVER_LIMITS__DAILY` for `limits.daily`."""
     return PREFIX + setting.replace(".", "__").upper()
 
 
 def find_line(text: str, setting: str) -> int | None:
-    """The number of the line of a TOML text that gives a setting or a part of it; None where none does."""
+    """Return the number of the line in a TOML text that sets a setting or a part of it, or None."""
     table = ""
     for number, line in enumerate(text.splitlines(), start=1):
         if found := _TABLE.fullmatch(line):
@@ -73,7 +73,7 @@ def _find_near(setting: str) -> str | None:
 
 
 def _find_place(setting: str) -> str | None:
-    """Where a setting was given: the variable wins over the file."""
+    """Return where a setting was given: the variable overrides the file."""
     variable = name_variable(setting)
     if variable in os.environ:
         return variable

@@ -1,4 +1,4 @@
-"""What the simulated world would have answered to a recorded request: the shape that parsers are known to read."""
+"""Compute what the simulated world would answer to a recorded request: the shape that parsers are known to read."""
 
 import json
 from dataclasses import replace
@@ -8,13 +8,13 @@ from toolserver.core.recorded_exchange import RecordedExchange
 from toolserver.world.model import ROUTES, Ask, World
 from toolserver.world.providers import load_providers
 
-SEEDS = (1, 2, 3)  # what is there in one of them may be absent in another, as in reality
+SEEDS = (1, 2, 3)  # a field in one of them may be absent in another, as in reality
 
 
 def simulate_bodies(exchange: RecordedExchange) -> list[bytes]:
     """Return the bodies of the simulated upstream for the same request at the same time, one for each of SEEDS.
 
-    None where nothing is simulated, or where it refuses.
+    Returns an empty list if nothing is simulated, or if the simulation refuses.
     """
     load_providers()
     parts = urlsplit(exchange.url)

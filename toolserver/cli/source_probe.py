@@ -1,4 +1,4 @@
-"""Asks each source once with its probe query, and says how that went: ok, drift, unreadable, refused, unreachable."""
+"""Send each source its probe query once and give a verdict: ok, drift, unreadable, refused, unreachable."""
 
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from toolserver.upstream.source import Connect, Keys, Plan, Source
 from toolserver.upstream.source_errors import SourceError
 
 SIDE_BY_SIDE = 12
-PATIENCE_S = 180.0  # for our own pacing, where everything is to be recorded
+PATIENCE_S = 180.0  # how long to wait for our own rate limits when everything is to be recorded
 
 Form = Literal["keyed", "keyless"]
 Verdict = Literal["ok", "drift", "unreadable", "refused", "unreachable", "not asked"]
@@ -40,10 +40,10 @@ _VERDICTS: dict[str, Verdict] = {
 class Probe:
     """The outcome of one request to a source. `age_s` is the age of its newest item in seconds.
 
-    `of_network`: the source measures whether hosts can be reached, so that it answers also where none can. `rows` are
-    the items of the result, where it is a list, `dropped` those left out. `drift` is None where nothing was compared:
-    without a recording, without a body, or where the body has no fields (a page, lines of text). `form` says which of
-    its two requests it was, where an API key changes what is asked.
+    `of_network`: the source measures whether hosts can be reached, so it answers even if none can. `rows` is the number
+    of items in a result that is a list; `dropped` is the number left out. `drift` is None if nothing was compared:
+    without a recording, without a body, or if the body has no fields (a page, lines of text). `form` says which of its
+    two requests was sent, if an API key changes the request.
     """
 
     source: str
@@ -63,7 +63,7 @@ class Probe:
 
     @property
     def verdict(self) -> Verdict:
-        """How the request went, in a word."""
+        """The result of the request in one word."""
         if self.status == "ok" and self.drift and any(each.is_schema for each in self.drift):
             return "drift"
         return _judge_word(self.status)
@@ -76,8 +76,8 @@ def _judge_word(status: str) -> Verdict:
 async def probe_sources(service: Service, recording: SourceRecording | None = None) -> list[Probe]:
     """Request every source of every tool once, at most `SIDE_BY_SIDE` at a time. Sorted by name.
 
-    A source that is asked in another way with an API key is asked in both ways, so that it is known whether the one
-    still answers when the other no longer does; without the key the other way is listed as not asked.
+    If an API key changes a source's request, both forms are sent, so that the report shows whether one still works when
+    the other has stopped. Without the key, the keyed form is listed as not asked.
     """
     found: list[Probe] = []
     seats = anyio.CapacityLimiter(SIDE_BY_SIDE)
@@ -95,7 +95,7 @@ async def probe_sources(service: Service, recording: SourceRecording | None = No
 async def probe_forms(
     service: Service, source: Source[Any, Any], recording: SourceRecording | None
 ) -> tuple[Probe, ...]:
-    """Request a source as the service does; where a key is set and it can do without, also as it would without it."""
+    """Request a source as the service does. If its key is set but optional, also request it without the key."""
     usual = await probe_source(service, source, recording)
     if not _has_both_forms(service, source):
         return (usual,)
@@ -109,13 +109,13 @@ async def probe_forms(
 
 
 def _has_both_forms(service: Service, source: Source[Any, Any]) -> bool:
-    """Whether a source is asked in one way with an API key and in another without."""
+    """Return True if an API key changes the request to a source."""
     plain, keyed = _plan(service, source, {}), _plan(service, source, dict.fromkeys(KEYS, "key"))
     return plain is not None and keyed is not None and plain != keyed
 
 
 def _plan(service: Service, source: Source[Any, Any], keys: Keys) -> Plan:
-    """What the source's probe sends with these keys; None where it sends nothing, or has no probe."""
+    """Return what the source's probe sends with these keys; None if it sends nothing, or there is no probe."""
     try:
         return source.plan(source.make_probe(service.clock.now()), keys)
     except (SourceError, LookupError, TypeError, AttributeError, ValueError):
@@ -123,7 +123,7 @@ def _plan(service: Service, source: Source[Any, Any], keys: Keys) -> Plan:
 
 
 async def probe_source(service: Service, source: Source[Any, Any], recording: SourceRecording | None = None) -> Probe:
-    """Request one source once, past the cache. With a recording, tools find the answer in the cache afterwards."""
+    """Request one source once, bypassing the cache. With a recording, the answer is then cached for the tools."""
     if recording is None:
         return _describe(service, source, await _ask(service, source, None))
     with recording.collect() as exchanges:
@@ -149,7 +149,7 @@ async def _ask(service: Service, source: Source[Any, Any], patience_s: float | N
 
 
 def _compare(source: Source[Any, Any], asked: _Answered, exchanges: Sequence[Recorded]) -> tuple[Drift, ...] | None:
-    """Compare the last body with those of the simulated world, unless it says that nothing is given."""
+    """Compare the last body with those of the simulated world, unless the body says that there is no data."""
     answers = [each for each in exchanges if each.exchange.status == 200 and each.exchange.method != "CONNECT"]
     is_refusal = isinstance(asked.outcome, SourceError) and _judge_word(asked.outcome.word) != "unreadable"
     if not answers or is_refusal:

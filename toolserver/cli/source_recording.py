@@ -1,4 +1,4 @@
-"""Records what is exchanged with every source, for `doctor --live --record DIR`: plain files, without secrets."""
+"""Record the exchanges with every source, for `doctor --live --record DIR`, as plain files without secrets."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from toolserver.upstream.source import Keys, Request, Source
 
 
 class FolderInUse(ToolserverError):
-    """The folder of a recording has something in it already: two recordings are never mixed."""
+    """The folder of a recording is not empty: two recordings are never mixed."""
 
 
 class Recorded(NamedTuple):
@@ -32,12 +32,12 @@ _COLLECTED: ContextVar[list[Recorded] | None] = ContextVar("exchanges of the pro
 
 
 class SourceRecording:
-    """Writes each exchange into a folder as soon as it is over. Raises FolderInUse where the folder is not empty."""
+    """Writes each exchange to a folder as soon as it has ended. Raises FolderInUse if the folder is not empty."""
 
     def __init__(self, folder: Path, keys: Keys) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if any(folder.iterdir()):
-            raise FolderInUse(f"{folder} is not empty: a recording takes a new folder")
+            raise FolderInUse(f"{folder} is not empty: a recording needs a new folder")
         folder.chmod(0o700)
         self.folder = folder
         self._secrets = SecretRemover(keys)
@@ -45,7 +45,7 @@ class SourceRecording:
 
     @property
     def count(self) -> int:
-        """How many exchanges were recorded."""
+        """The number of recorded exchanges."""
         return self._numbers.total()
 
     @contextmanager
@@ -59,7 +59,7 @@ class SourceRecording:
             _COLLECTED.reset(token)
 
     def record(self, source: Source[Any, Any], request: Request, exchange: RecordedExchange) -> None:
-        """Write an exchange down, without its secrets."""
+        """Write an exchange to the folder, without its secrets."""
         clean = self._secrets.clean(exchange)
         self._numbers[source.name] += 1
         write_exchange(self.folder, self._numbers[source.name], clean)
@@ -68,7 +68,7 @@ class SourceRecording:
             collected.append(Recorded(request, clean))
 
     def finish(self, recorded_at: float, **found: Any) -> None:
-        """Write the summary: when it was, and what was found. `recorded_at` is in Unix seconds."""
+        """Write the summary: the time and the findings. `recorded_at` is in Unix seconds."""
         told = {"format": FORMAT, "version": __version__, "recorded_at": recorded_at, "exchanges": self.count, **found}
         text = self._secrets.clean_text(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
         write_private_bytes(self.folder / SUMMARY, text.encode())

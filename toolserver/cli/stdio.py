@@ -1,4 +1,4 @@
-"""`toolserver stdio`: answers `initialize` first and imports the rest afterwards."""
+"""Implement `toolserver stdio`: answer `initialize` first and import the rest afterwards."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 async def stdio_command(
     flags: dict[str, Any], *, toolset: str, tools: list[str] | None, server: str | None = None
 ) -> None:
-    """Serve MCP on stdin and stdout: from this process, or as a bridge to the service at the address `server`.
+    """Serve MCP on stdin and stdout: from this process, or as a bridge to the service at `server`.
 
-    `initialize` is answered while the service is still starting. When it cannot start every call says why.
+    `initialize` is answered while the service is still starting. If it cannot start, every answer says why.
     """
 
     @asynccontextmanager

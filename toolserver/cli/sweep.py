@@ -1,4 +1,4 @@
-"""`toolserver sweep …`: collect deposits in three steps, of which the one with the keys needs no network."""
+"""Implement `toolserver sweep …`: collect deposits in three steps. The step with the keys needs no network."""
 
 import json
 import sys
@@ -33,19 +33,25 @@ _MOVED = ("sent", "used before")
 
 @click.group()
 def sweep() -> None:
-    """Collect deposits: plan what is worth it, sign offline, submit."""
+    """Collect deposits: plan what is worth collecting, sign offline, submit."""
 
 
 @sweep.command("plan")
 @data_dir_option
-@click.option("--to", required=True, metavar="ADDRESS", help="Address that deposits are to be moved to")
-@click.option("--least-usd", type=Decimal, default="1", show_default=True, help="Leave addresses that hold less alone")
-@click.option("--eth-usd", type=click.FloatRange(min=0, min_open=True), help="Price of an ether: leave what costs more")
-@click.option("--uncredited", is_flag=True, help="Take money too that bought nothing yet")
+@click.option("--to", required=True, metavar="ADDRESS", help="Address to move deposits to")
+@click.option(
+    "--least-usd", type=Decimal, default="1", show_default=True, help="Skip addresses that hold less than this"
+)
+@click.option(
+    "--eth-usd",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Price of one ether: skip deposits that cost more to move than they yield",
+)
+@click.option("--uncredited", is_flag=True, help="Also collect money that has not bought anything yet")
 def sweep_plan(data_dir: Path | None, to: str, least_usd: Decimal, eth_usd: float | None, uncredited: bool) -> None:
-    """Print what has to be signed to collect what is worth it: EIP-3009 authorisations, as JSON, with cost and yield.
+    """Print what must be signed to collect worthwhile deposits: EIP-3009 authorisations as JSON, with cost and yield.
 
-    Nothing is moved and no private key is needed here.
+    This moves nothing and needs no private key.
     """
     import anyio
 
@@ -74,10 +80,18 @@ async def _plan(settings: "Settings", path: "LedgerPlace", given: dict[str, Any]
 @sweep.command("sign")
 @document_argument
 @key_options
-@click.option("--account", type=click.IntRange(0, 2**31 - 1), default=0, help="Account of a wallet's words [0]")
-@click.option("--to", "recipients", multiple=True, metavar="ADDRESS", help="Who may get the money; else you are asked")
+@click.option(
+    "--account", type=click.IntRange(0, 2**31 - 1), default=0, help="Account number under a wallet's words [0]"
+)
+@click.option(
+    "--to",
+    "recipients",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Address that may receive the money; you are asked if it is not given",
+)
 def sign(document: Path, key_file: Path | None, key_env: str | None, account: int, recipients: tuple[str, ...]) -> None:
-    """Sign a plan, offline: print it with a signature at each entry. FILE is the plan, or `-`.
+    """Sign a plan offline: print it with a signature at each entry. FILE is the plan, or `-`.
 
     The key is an account's extended private key (xprv…), the words of a wallet (with --account), or one private key.
     """
@@ -92,14 +106,14 @@ def sign(document: Path, key_file: Path | None, key_env: str | None, account: in
 @document_argument
 @key_options
 @data_dir_option
-@click.option("--rpc", metavar="URL", help="RPC server to send to; the first of payments.rpc_urls by default")
+@click.option("--rpc", metavar="URL", help="RPC server to send to; by default, the first in payments.rpc_urls")
 @json_option
 def submit(
     document: Path, key_file: Path | None, key_env: str | None, data_dir: Path | None, rpc: str | None, as_json: bool
 ) -> None:
-    """Submit a signed plan, from an account that pays the fees. FILE is the signed plan, or `-`.
+    """Submit a signed plan from an account that pays the fees. FILE is the signed plan, or `-`.
 
-    It may be run again after any interruption: what was moved is not sent twice. Exits with 1 unless all was moved.
+    You can run this again after any interruption: nothing is sent twice. Exits with 1 unless everything was moved.
     """
     import anyio
 
@@ -116,9 +130,9 @@ def submit(
 
 
 def find_rpc(settings: "Settings", given: str | None) -> str:
-    """The RPC server that transactions are sent to. Raises ValueError when there is none."""
+    """Return the RPC server that transactions are sent to. Raises ValueError if there is none."""
     if given is None and not settings.payments.rpc_urls:
-        raise ValueError("no server is configured: set payments.rpc_urls, or give --rpc")
+        raise ValueError("no RPC server is configured: set payments.rpc_urls or pass --rpc")
     return given or settings.payments.rpc_urls[0].get_secret_value()
 
 

@@ -1,4 +1,4 @@
-"""`toolserver webhooks`: what operators see of push delivery and can do about it, and a receiver for development."""
+"""Implement `toolserver webhooks`: inspect and control push delivery, and receive webhooks during development."""
 
 import json
 import time
@@ -27,7 +27,7 @@ _ID = click.argument("subscription")
 
 @click.group()
 def webhooks() -> None:
-    """Show and steer webhook subscriptions; receive deliveries during development."""
+    """Inspect and control webhook subscriptions; receive deliveries during development."""
 
 
 @webhooks.command("list")
@@ -36,7 +36,7 @@ def webhooks() -> None:
 @limit_option
 @json_option
 def list_command(data_dir: Path | None, state: str | None, limit: int, as_json: bool) -> None:
-    """List subscriptions, the newest first."""
+    """List subscriptions, newest first."""
     found = _run(data_dir, lambda store: store.all(limit, state))
     _print([show_row(each) for each in found], as_json, "no subscriptions")
 
@@ -59,7 +59,7 @@ def show(subscription: str, data_dir: Path | None, as_json: bool) -> None:
 @limit_option
 @json_option
 def deliveries(subscription: str, data_dir: Path | None, limit: int, as_json: bool) -> None:
-    """List the last deliveries of a subscription, the latest first."""
+    """List the last deliveries of a subscription, newest first."""
     found = _run(data_dir, lambda store: store.fires(subscription, limit))
     _print([show_fire(each) for each in found], as_json, "no deliveries")
 
@@ -68,17 +68,17 @@ def deliveries(subscription: str, data_dir: Path | None, limit: int, as_json: bo
 @_ID
 @data_dir_option
 def fire(subscription: str, data_dir: Path | None) -> None:
-    """Let an active subscription fire now instead of in its next slot. It costs what every fire costs."""
+    """Fire an active subscription now instead of in its next slot. This fire is charged like any other."""
     from toolserver.webhooks.fire_operations import FireNow
 
     _run(data_dir, lambda store: store.apply(FireNow(subscription, _now())))
-    click.echo(f"{subscription} fires as soon as a server looks")
+    click.echo(f"{subscription} will fire when a server next checks")
 
 
 @webhooks.command()
 @_ID
 @data_dir_option
-@click.option("--reason", default="operator", show_default=True, help="What its owner reads as pause_reason")
+@click.option("--reason", default="operator", show_default=True, help="pause_reason shown to the subscription's owner")
 def pause(subscription: str, data_dir: Path | None, reason: str) -> None:
     """Pause a subscription until its owner resumes it."""
     from toolserver.webhooks.subscription_operations import PauseSubscription
@@ -91,20 +91,22 @@ def pause(subscription: str, data_dir: Path | None, reason: str) -> None:
 @click.argument("delivery")
 @data_dir_option
 def replay(delivery: str, data_dir: Path | None) -> None:
-    """Deliver once more what a delivery (msg_…) carried, free of charge, while it is still kept: about an hour."""
+    """Send the payload of a delivery (msg_…) again, free of charge, while it is still stored: about an hour."""
     from toolserver.webhooks.fire_operations import ReplayFire
 
     again = _run(data_dir, lambda store: store.apply(ReplayFire(_call_id(delivery), _now())))
-    click.echo(f"{again.message_id} is sent as soon as a server looks")
+    click.echo(f"{again.message_id} will be sent when a server next checks")
 
 
 @webhooks.command()
-@click.option("--port", type=click.IntRange(0, 65535), default=5005, show_default=True, help="0 picks a free one")
+@click.option("--port", type=click.IntRange(0, 65535), default=5005, show_default=True, help="0 picks a free port")
 @click.option("--secret", envvar="WEBHOOK_SECRET", help="The subscription's secret [WEBHOOK_SECRET]")
-@click.option("--status", type=click.IntRange(200, 599), default=204, show_default=True, help="How to answer")
-@click.option("--count", type=click.IntRange(1), help="Stop after so many deliveries")
+@click.option(
+    "--status", type=click.IntRange(200, 599), default=204, show_default=True, help="Status code to answer with"
+)
+@click.option("--count", type=click.IntRange(1), help="Stop after this many deliveries")
 def listen(port: int, secret: str | None, status: int, count: int | None) -> None:
-    """Receive webhooks on this machine, verify and print them. The service must run with webhooks.allow_loopback."""
+    """Receive, verify and print webhooks on this machine. The service must run with webhooks.allow_loopback."""
     from toolserver.webhooks.listen import make_listener
 
     server = make_listener(port, secret, lambda received: click.echo(received.describe()), status=status, count=count)
@@ -114,7 +116,7 @@ def listen(port: int, secret: str | None, status: int, count: int | None) -> Non
 
 
 def show_row(found: "WebhookSubscription") -> dict[str, Any]:
-    """A subscription as operators see it: no secret, and its owner by the fingerprint only."""
+    """Return a subscription as operators see it: without its secret, and with only the fingerprint of its owner."""
     return {
         "id": found.id,
         "state": found.state,
@@ -133,7 +135,7 @@ def show_row(found: "WebhookSubscription") -> dict[str, Any]:
 
 
 def show_fire(found: "WebhookFire") -> dict[str, Any]:
-    """A delivery as operators see it."""
+    """Return a delivery as operators see it."""
     return {
         "id": found.message_id,
         "kind": found.kind,
@@ -148,7 +150,7 @@ def show_fire(found: "WebhookFire") -> dict[str, Any]:
 
 
 def _run(data_dir: Path | None, job: "Callable[[WebhookStore], Awaitable[Any]]") -> Any:
-    """Do something with the store of a data directory. A refusal ends the command with its sentence."""
+    """Run a job on the store of a data directory. A refusal ends the command with its message."""
     import anyio
 
     async def run() -> Any:

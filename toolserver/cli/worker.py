@@ -1,4 +1,4 @@
-"""`python -m toolserver.cli.worker`: one worker of several. Only their supervisor starts it (`cli.workers`)."""
+"""Run one worker of several (`python -m toolserver.cli.worker`). Only their supervisor starts it (`cli.workers`)."""
 
 import functools
 import gc
@@ -23,22 +23,22 @@ from toolserver.webhooks.secret_box import open_key
 
 log = logging.getLogger(__name__)
 
-ORDERS = 0  # the file number of standard input
+ORDERS = 0  # the file descriptor of standard input
 
 
 class Orders:
-    """What the supervisor says after the first line."""
+    """What the supervisor writes after the first line."""
 
     def __init__(self, file: int) -> None:
         self._file = file
         self._is_replaced = False
 
     def is_replaced(self) -> bool:
-        """Whether another process serves on the same sockets, so that nothing needs to be refused."""
+        """Return True if another process serves on the same sockets, so that nothing needs to be refused."""
         return self._is_replaced
 
     async def follow(self, stop: anyio.Event) -> None:
-        """Set the event when this worker is to end. It is no longer replaced when the whole service ends."""
+        """Set the event when this worker must end. If the whole service ends, it no longer counts as replaced."""
         while True:
             await anyio.wait_readable(self._file)
             said = os.read(self._file, LINE_BYTES)
@@ -49,7 +49,7 @@ class Orders:
 
 
 def read_orders(file: int) -> dict[str, Any]:
-    """Read the first line of the pipe and not a byte more. Raises ValueError where it is no JSON object."""
+    """Read the first line of the pipe and not a byte more. Raises ValueError if it is not a JSON object."""
     line = b""
     while not line.endswith(b"\n") and (byte := os.read(file, 1)):
         line += byte
@@ -60,12 +60,12 @@ def read_orders(file: int) -> dict[str, Any]:
 
 
 async def work(settings: Settings, orders: dict[str, Any], file: int = ORDERS) -> None:
-    """Serve on the sockets that the orders name until the supervisor or a signal ends it."""
+    """Serve on the sockets that the orders name until the supervisor or a signal stops this worker."""
     stop, said, world = anyio.Event(), Orders(file), orders["world"]
     listeners = Listeners.adopt(settings, orders["files"])
 
     async def prepare(service: Service) -> None:
-        open_key(settings.data_dir, settings.scaling.keys_dir)  # made now: two workers would make two
+        open_key(settings.data_dir, settings.scaling.keys_dir)  # create it now: two workers would create two keys
         if world:
             await fund_with(world["token"])(service)
 
@@ -86,7 +86,7 @@ async def work(settings: Settings, orders: dict[str, Any], file: int = ORDERS) -
 
 
 def name_worker(number: int) -> None:
-    """Let every line of the log of this process say which worker wrote it."""
+    """Add this worker's number to every log line of this process."""
     make = logging.getLogRecordFactory()
 
     def make_record(*args: Any, **named: Any) -> logging.LogRecord:
@@ -98,9 +98,9 @@ def name_worker(number: int) -> None:
 
 
 def main() -> None:
-    """Read the orders, and serve."""
+    """Read the orders and serve."""
     gc.disable()  # until the service has started, as in `cli.main`
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it is for the supervisor; a terminal sends it to all
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # meant for the supervisor; a terminal sends it to all processes
     orders = read_orders(ORDERS)
     settings = prepare_settings(**orders["flags"])
     name_worker(orders["number"])

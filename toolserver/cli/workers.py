@@ -1,7 +1,7 @@
-"""`serve` and `demo` with several workers: one process binds the sockets and supervises those that serve.
+"""Run `serve` and `demo` with several workers: one process binds the sockets and supervises those that serve.
 
-Nothing is shared with a worker but its sockets and a pipe. It reads the settings by itself, so that workers that are
-renewed have what stands in `toolserver.toml` now. Imports little: the supervisor serves nothing itself.
+The supervisor shares only its sockets and a pipe with a worker. Each worker reads the settings itself, so that renewed
+workers use the current `toolserver.toml`. Imports little: the supervisor serves nothing itself.
 """
 
 import logging
@@ -27,11 +27,11 @@ log = logging.getLogger(__name__)
 MODULE = "toolserver.cli.worker"
 
 Greet = Callable[[dict[str, Any]], None]
-"""Says to a person that the service is ready, and where."""
+"""Tells a person that the service is ready, and where."""
 
 
 def make_worker_settings(settings: Settings, number: int) -> Settings:
-    """Return the settings of one worker, from those of the whole service."""
+    """Derive the settings of one worker from those of the whole service."""
     scaling = settings.scaling
     shared = {
         "instances": max(scaling.instances, settings.workers),
@@ -61,11 +61,11 @@ async def supervise(
     everything: bool = False,
     world: Mapping[str, str] | None = None,
 ) -> None:
-    """Run the workers of a service until `stop` is set. SIGHUP renews them, one after the other.
+    """Run the workers of a service until `stop` is set. SIGHUP renews them one after another.
 
-    `flags` are those of the command line, which each worker reads again. `facts` are added to the ready line, or
-    `hello` is given them with the addresses. `world` has `world_url` and `token` of a demo. Raises SystemExit when the
-    workers cannot be started, or not be kept running.
+    `flags` are the flags of the command line, which each worker reads again. `facts` are added to the ready line, or
+    passed to `hello` with the addresses. `world` has the `world_url` and `token` of a demo. Raises SystemExit if the
+    workers cannot be started or kept running.
     """
     listeners = Listeners.open_for_workers(settings, settings.workers)
     given = {name: str(value) if isinstance(value, Path) else value for name, value in flags.items()}
@@ -98,7 +98,7 @@ async def supervise(
 async def _renew_on_signal(
     supervisor: Supervisor, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
 ) -> None:
-    """Renew the workers at each SIGHUP. One that comes meanwhile renews them once more."""
+    """Renew the workers at each SIGHUP. A SIGHUP during a renewal renews them once more."""
     with anyio.open_signal_receiver(signal.SIGHUP) as signals:
         task_status.started()
         async for _ in signals:

@@ -1,10 +1,10 @@
-"""The first argument of a tool function: it reads sources, and records where each value came from.
+"""Defines the first argument of a tool function, which reads sources and records where each value came from.
 
     value = await ctx.read(QUAKES, query)                      raises
     value = await ctx.first("data", via(A, q), via(B, q))      raises when no fallback answers
     value = await ctx.section("data", via(A, q), via(B, q))    None and a warning when no fallback answers
 
-A kept, stale value is used only after every fallback has failed to give a fresh one.
+A kept, stale value is used only if no fallback returns a fresh one.
 """
 
 import math
@@ -33,11 +33,11 @@ Q = TypeVar("Q")
 R = TypeVar("R")
 T = TypeVar("T")
 
-HELD_S = 30.0  # an answer whose source our own pacing held back is composed again: by then that source has answered
+HELD_S = 30.0  # when to recompose an answer whose source our own pacing held back; that source has answered by then
 
 
 class ToolContext:
-    """One composition of one tool's answer. A new context is made for each."""
+    """One composition of one tool's answer. Each composition gets a new context."""
 
     def __init__(
         self,
@@ -63,9 +63,9 @@ class ToolContext:
 
     @property
     def token(self) -> str:
-        """The caller's bearer token, checked before the tool ran. Raises PaymentRequired when there is none."""
+        """The caller's bearer token, checked before the tool ran. Raises PaymentRequired if there is none."""
         if self.caller is None or self.caller.token is None:
-            raise MissingToken("This acts for the owner of a token: send a bearer token.")
+            raise MissingToken("This tool acts for the owner of a token: send a bearer token.")
         return self.caller.token
 
     def warn(self, section: str, code: Code, message: str, source: str | None = None) -> None:
@@ -73,16 +73,16 @@ class ToolContext:
         self.notes.warn(section, code, message, source)
 
     def page(self, items: Sequence[T], limit: int, section: str = "data") -> list[T]:
-        """The first `limit` items of a list. A warning says of how many, when there are more."""
+        """Return the first `limit` items of a list. If there are more, a warning says how many."""
         return self.page_from(items, limit, None, lambda item: "", section).items
 
     def page_from(
         self, items: Sequence[T], limit: int, cursor: str | None, mark: Callable[[T], str], section: str = "data"
     ) -> Page[T]:
-        """The first `limit` items after the one whose mark is the cursor, and the next cursor.
+        """Return the first `limit` items after the one whose mark is the cursor, and the next cursor.
 
         Raises:
-            InvalidArguments: no item has that mark (any more).
+            InvalidArguments: no item has that mark, or no longer.
         """
         page = cut_page(items, limit, cursor=cursor, mark=mark)
         if len(page.items) < page.total:
@@ -90,19 +90,19 @@ class ToolContext:
         return page
 
     def mark_empty(self) -> None:
-        """Declare that a premium payload contains nothing worth paying for: it is returned and not charged."""
+        """Declare that a premium payload contains nothing worth paying for, so that it is returned but not charged."""
         self.empty = True
 
     def shorten(self, seconds: float) -> None:
-        """Shorten this answer's lifetime: it is composed again after `seconds`, the smallest number given."""
+        """Shorten this answer's lifetime to `seconds`. The smallest of several values counts."""
         self.shortened_s = seconds if self.shortened_s is None else min(self.shortened_s, seconds)
 
     def judge_stale(self, stale: bool) -> None:
-        """Declare whether the answer as a whole is stale, where the share of stale sources does not show it."""
+        """Declare whether the whole answer is stale, if the share of stale sources does not show it."""
         self.notes.stale_as_a_whole = stale
 
     async def kept(self, source: Source[Q, R], query: Q = None, *, section: str = "data") -> R | None:  # type: ignore[assignment]
-        """Return a source's last good answer without asking it, or None. It is noted as cached or stale, by its age."""
+        """Return a source's last good answer without a request, or None. It is noted as cached or stale, by its age."""
         reading = FallbackReader(self._reader, section, self._now, self._sla_s, kept=True)
         try:
             value = await reading.read(source, query)
@@ -112,23 +112,23 @@ class ToolContext:
         return value
 
     async def read(self, source: Source[Q, R], query: Q = None, *, section: str = "data") -> R:  # type: ignore[assignment]
-        """Return one source's answer, a kept one when it cannot be refreshed. Raises SourceError."""
+        """Return one source's answer, or a kept one if it cannot be refreshed. Raise SourceError."""
         return await self.first(section, via(source, query))
 
     async def section(self, section: str, *fallbacks: Fallback[T]) -> T | None:
-        """Return what `first` returns, or None and a warning in the answer."""
+        """Return what `first` returns, or None with a warning in the answer."""
         value = await self.attempt(section, *fallbacks)
         return None if isinstance(value, SourceError) else value
 
     async def attempt(self, section: str, *fallbacks: Fallback[T]) -> T | SourceError:
-        """Return what `first` returns or raises. For sections of which one is enough; a failure leaves a warning."""
+        """Return the result of `first` or its SourceError, with a warning. For sections of which one is enough."""
         try:
             return await self.first(section, *fallbacks)
         except SourceError as error:
             return error
 
     async def first(self, section: str, *fallbacks: Fallback[T]) -> T:
-        """Return the first answer, a fresh one before a stale one. Raises the first SourceError when there is none."""
+        """Return the first answer, preferring fresh to stale ones. Raise the first SourceError if there is none."""
         readings = [FallbackReader(self._reader, section, self._now, self._sla_s) for _ in fallbacks]
         chain: FallbackChain[T] = FallbackChain(fallbacks, readings, self._hedge_after_s, self._give_up_at)
         if (result := await chain.run()) is not None:
@@ -172,7 +172,7 @@ class ToolContext:
         failures = chain.list_failures()
         self.notes.add(failures)
         if failures and all(n.reason and n.reason.startswith("licence") for n in failures):
-            self.warn(section, "licence_excluded", "The licence policy bars every source of this section.")
+            self.warn(section, "licence_excluded", "The licence policy excludes every source of this section.")
             return
         code: Code = "section_unavailable"
         if any(n.reason and n.reason.startswith(SourceUnproved.word) for n in failures):
@@ -192,7 +192,7 @@ class ToolContext:
                 self.warn(
                     section,
                     "stale_data",
-                    f"{note.source.name} could not be refreshed{reason}; the value is of {iso(note.fetched_at)}.",
+                    f"{note.source.name} could not be refreshed{reason}; the value is from {iso(note.fetched_at)}.",
                     note.source.name,
                 )
 

@@ -1,7 +1,7 @@
-"""Fallbacks: the ways to get one value, tried in order until one of them answers.
+"""Runs fallbacks: alternative ways to get one value, tried in order until one of them answers.
 
 A fallback is usually one source and a pure function (`via`), or an async function that reads several sources. The
-first of a chain is the preferred one. The next one starts when the one before has failed or is slow (hedging).
+first of a chain is the preferred one. The next one starts when the previous one has failed or is slow (hedging).
 """
 
 from collections.abc import Awaitable, Callable
@@ -30,24 +30,24 @@ T = TypeVar("T")
 
 
 class FallbackReader:
-    """Reads sources for one fallback and notes each read. With `kept` it takes kept answers only, however old."""
+    """Reads sources for one fallback and notes each read. With `kept` it uses only kept answers, of any age."""
 
     def __init__(
         self, reader: SourceReader, section: str, now: Callable[[], datetime], sla_s: float, *, kept: bool = False
     ) -> None:
         self._reader, self.section, self._now, self._sla_s, self._kept = reader, section, now, sla_s, kept
         self.notes: list[SourceNote] = []
-        self.asked: Source[Any, Any] | None = None  # the source read last: the one to blame if the fallback fails
-        self._refusals: list[SourceError] = []  # raised by reads, each of which says itself whose failure it is
+        self.asked: Source[Any, Any] | None = None  # the source read last, which is blamed if the fallback fails
+        self._refusals: list[SourceError] = []  # raised by reads, each of which has noted its own source
 
     async def read(self, source: Source[Q, R], query: Q = None) -> R:  # type: ignore[assignment]
-        """Return the source's answer to the query. Raises SourceError."""
+        """Return the source's answer to the query. Raise SourceError."""
         self.asked = source
         try:
             found = await self._obtain(source, query)
         except SourceError as error:
             self._refusals.append(error)
-            self.asked = source  # another may have been read meanwhile
+            self.asked = source  # another source may have been read in the meantime
             raise
         self.notes.append(self._note(source, found))
         return found.value
@@ -61,7 +61,7 @@ class FallbackReader:
         return found
 
     def list_blamed(self, error: SourceError) -> list[Source[Any, Any]]:
-        """Return whose failure it is: of the source read last, or of all that were read and do not fit together."""
+        """Return the failed sources: the one read last, or all that were read if their answers do not fit together."""
         if self.asked is None or isinstance(error, SourceUnusable):
             return []
         read = [note.source for note in self.notes if note.used]
@@ -69,7 +69,7 @@ class FallbackReader:
         return list(dict.fromkeys([self.asked, *read])) if is_judged else [self.asked]
 
     async def attempt(self, source: Source[Q, R], query: Q = None, *, within_s: float | None = None) -> R | None:  # type: ignore[assignment]
-        """Read a source that the fallback can do without: None, and an error note, when it fails or takes too long."""
+        """Read an optional source. Return None, with an error note, if it fails or takes too long."""
         before = self.asked
         try:
             with anyio.fail_after(within_s):
@@ -77,16 +77,16 @@ class FallbackReader:
             self.asked = before or source
             return found
         except TimeoutError:
-            self.note_failure(SourceDown(f"no answer in {within_s:g} s", word="timeout"))
+            self.note_failure(SourceDown(f"no answer within {within_s:g} s", word="timeout"))
         except SourceError as error:
             self.note_failure(error)
-        self.asked = before  # a source that can be done without is not why the fallback fails, should it fail
+        self.asked = before  # an optional source is not to blame if the fallback fails
         return None
 
     async def read_kept(self, source: Source[Q, R], query: Q = None) -> tuple[R, SourceNote] | None:  # type: ignore[assignment]
         """Return a source's kept answer with its note, or None if there is none or it is stale.
 
-        The source is not asked, and the note is not added: a caller that uses the value adds it.
+        The source is not queried, and the note is not added: a caller that uses the value adds it.
         """
         try:
             found = await self._reader.kept(source, query)
@@ -96,7 +96,7 @@ class FallbackReader:
         return None if found is None or note is None or note.status == "stale" else (found.value, note)
 
     def note_failure(self, error: SourceError) -> None:
-        """Add an error note for the source read last, when the fallback continues without it."""
+        """Add an error note for the source read last, if the fallback continues without it."""
         if self.asked is not None and not isinstance(error, SourceUnusable):
             self.notes.append(SourceNote(self.asked, self.section, "error", reason=error.reason))
 
@@ -128,7 +128,7 @@ def via(source: Source[Any, Any], query: Any = None, then: Callable[[Any], Any] 
     """Make a fallback that reads one source and passes its answer through `then`, if given.
 
     LookupError, ValueError, TypeError, ArithmeticError or AttributeError raised by `then` means that the answer does
-    not contain what is needed: the next fallback is tried.
+    not contain the needed data: the next fallback is tried.
     """
 
     async def fallback(reading: FallbackReader) -> Any:
@@ -139,7 +139,7 @@ def via(source: Source[Any, Any], query: Any = None, then: Callable[[Any], Any] 
 
 
 async def attempt(fallback: Fallback[T], reading: FallbackReader) -> T:
-    """Run a fallback. Raises SourceError: SourceChanged when an answer does not contain what the fallback needs."""
+    """Run a fallback. Raise SourceError: SourceChanged if an answer does not contain the data it needs."""
     try:
         return await fallback(reading)
     except SourceError:
@@ -157,7 +157,7 @@ class FallbackResult(Generic[T]):
 
 
 class FallbackChain(Generic[T]):
-    """Runs fallbacks in order; each also starts when the one before has not answered within `hedge_after_s`.
+    """Runs fallbacks in order. Each also starts if the previous one has not answered within `hedge_after_s`.
 
     At `give_up_at` (on the event loop's clock) the chain is cancelled, which leaves time to read kept answers.
     """
@@ -175,13 +175,13 @@ class FallbackChain(Generic[T]):
         self._result: FallbackResult[T] | None = None
 
     async def run(self) -> FallbackResult[T] | None:
-        """Return the first answer, or None. The others are cancelled; what they fetch still reaches the cache."""
+        """Return the first answer, or None. The other fallbacks are cancelled; their fetches still reach the cache."""
         with anyio.CancelScope(deadline=self._give_up_at):
             await self._start_all()
         if self._result is None:
             for index, reading in enumerate(self.readings):
                 if reading.asked is not None and index not in self.errors:
-                    self.errors[index] = SourceDown("no answer in the time there is", word="timeout")
+                    self.errors[index] = SourceDown("no answer in the available time", word="timeout")
         return self._result
 
     async def _start_all(self) -> None:
@@ -205,7 +205,7 @@ class FallbackChain(Generic[T]):
                     await failed.wait()
 
     def list_failures(self) -> list[SourceNote]:
-        """Return error notes of the fallbacks that failed or were overtaken, but for those that lack an API key."""
+        """Return error notes of the fallbacks that failed or were overtaken, except those without an API key."""
         notes = []
         for index, reading in enumerate(self.readings):
             error = self.errors.get(index)
@@ -217,7 +217,7 @@ class FallbackChain(Generic[T]):
         return notes
 
     def find_missed(self, winner: int) -> tuple[Source[Any, Any], str] | None:
-        """Return the source of the first fallback before the winner that should have answered, and one word why not."""
+        """Return the source of the first fallback before the winner that failed to answer, and the reason in a word."""
         for index in range(winner):
             source, error = self.readings[index].asked, self.errors.get(index)
             if source is None or isinstance(error, SourceUnusable | SourceExcluded):
@@ -226,6 +226,6 @@ class FallbackChain(Generic[T]):
         return None
 
     def choose_error(self) -> SourceError:
-        """Return the first failure, one of a usable source if there is any."""
+        """Return the first failure, preferably that of a usable source."""
         real = [e for _, e in sorted(self.errors.items()) if not isinstance(e, SourceUnusable)]
         return (real or list(self.errors.values()) or [SourceUnusable("no source is usable")])[0]

@@ -1,4 +1,4 @@
-"""Fallbacks made of other fallbacks, and several sources read by one fallback."""
+"""Combines fallbacks, and reads several sources in one fallback."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -16,15 +16,15 @@ R = TypeVar("R")
 P = TypeVar("P")
 S = TypeVar("S")
 
-BUDGET_S = 9.0  # for all fallbacks of a section together: a slow chain must not cost the whole payload
-GRACE_S = 0.3  # for a fallback after that: enough to take what is kept, not to fetch
+BUDGET_S = 9.0  # for all fallbacks of a section together, so that a slow chain does not cost the whole payload
+GRACE_S = 0.3  # for a fallback after that: enough to use kept data, but not to fetch
 
 Question = tuple[Source[Any, Any], Any]
-"""A source and what it is asked."""
+"""A source and its query."""
 
 
 def limit_time(fallbacks: tuple[Fallback[T], ...], seconds: float = BUDGET_S) -> tuple[Fallback[T], ...]:
-    """The fallbacks, each of which gives up so many seconds from now; what is kept can still be taken after that."""
+    """Return the fallbacks with a limit of `seconds` from now. Kept data can still be used after that."""
     ends = anyio.current_time() + seconds
 
     def limited(fallback: Fallback[T]) -> Fallback[T]:
@@ -41,7 +41,7 @@ def limit_time(fallbacks: tuple[Fallback[T], ...], seconds: float = BUDGET_S) ->
 
 
 def convert_fallback(fallback: Fallback[T], then: Callable[[T], U]) -> Fallback[U]:
-    """The fallback with its value converted by `then`, which may raise what that of `via` may raise."""
+    """Return the fallback with its value converted by `then`, which may raise the same exceptions as in `via`."""
 
     async def run(reading: FallbackReader) -> U:
         return then(await fallback(reading))
@@ -50,11 +50,11 @@ def convert_fallback(fallback: Fallback[T], then: Callable[[T], U]) -> Fallback[
 
 
 def delay_second(first: Fallback[T], second: Fallback[T], wait_s: float) -> tuple[Fallback[T], Fallback[T]]:
-    """The two fallbacks, where the first source is slow because we pace it ourselves.
+    """Return the two fallbacks, for a first source that is slow because of our own pacing.
 
-    If the second is started only because the first is slow, it waits up to `wait_s` seconds for the first to fail.
+    If the second starts only because the first is slow, it waits up to `wait_s` seconds for the first to fail.
     """
-    failed = anyio.Event()  # not set when the first has answered: nobody needs the second then
+    failed = anyio.Event()  # not set if the first has answered, because the second is then not needed
 
     async def one(reading: FallbackReader) -> T:
         try:
@@ -72,16 +72,16 @@ def delay_second(first: Fallback[T], second: Fallback[T], wait_s: float) -> tupl
 
 
 async def read_all(reading: FallbackReader, *questions: Question) -> tuple[Any, ...]:
-    """Read all at once and return every answer. The first failure ends the others. Raises SourceError."""
+    """Read all at once and return every answer. The first failure ends the others. Raise SourceError."""
     found = await _ask_together(reading, questions, needed=len(questions))
     _blame(reading, questions, found)
     return tuple(found)
 
 
 async def read_any(reading: FallbackReader, *questions: Question) -> tuple[Any, ...]:
-    """Read all at once and return every answer, None for one that failed, which is noted.
+    """Read all at once and return every answer, or None for a failure, which is noted.
 
-    Raises the first SourceError when all failed.
+    Raises the first SourceError if all failed.
     """
     found = await _ask_together(reading, questions, needed=0)
     if all(isinstance(each, SourceError) for each in found):
@@ -96,9 +96,9 @@ async def read_any(reading: FallbackReader, *questions: Question) -> tuple[Any, 
 async def read_beside(
     reading: FallbackReader, question: tuple[Source[Q, R], Q], proof: tuple[Source[P, S], P]
 ) -> tuple[R, S | SourceError]:
-    """Read an answer and, at the same time, what may prove it: its SourceError, which is noted, where that fails.
+    """Read an answer and, at the same time, its proof, or the proof's SourceError, which is noted.
 
-    Raises SourceError when the question itself fails, whatever the proof says.
+    Raises SourceError if the question itself fails, regardless of the proof.
     """
     questions = (question, proof)
     found = await _ask_together(reading, questions, needed=1)
@@ -111,7 +111,7 @@ async def read_beside(
 
 
 async def _ask_together(reading: FallbackReader, questions: tuple[Question, ...], *, needed: int) -> list[Any]:
-    """Read all at once: the answer of each, or its SourceError. A failure among the first `needed` ends the others."""
+    """Read all at once. Return each answer or its SourceError. A failure of the first `needed` ends the others."""
     found: list[Any] = [None] * len(questions)
     waiting = list(range(len(questions)))
 
@@ -122,7 +122,7 @@ async def _ask_together(reading: FallbackReader, questions: tuple[Question, ...]
             found[at] = error
         waiting.remove(at)
         if waiting:
-            reading.asked = questions[waiting[0]][0]  # the one to name if the fallback is overtaken now
+            reading.asked = questions[waiting[0]][0]  # the source to name if the fallback is overtaken now
         if isinstance(found[at], SourceError) and at < needed:
             tasks.cancel_scope.cancel()
 
@@ -133,7 +133,7 @@ async def _ask_together(reading: FallbackReader, questions: tuple[Question, ...]
 
 
 def _blame(reading: FallbackReader, questions: tuple[Question, ...], found: list[Any]) -> None:
-    """Raise the first failure, if there is one, as that of its source."""
+    """Raise the first failure, if any, and blame its source."""
     for (source, _), each in zip(questions, found, strict=True):
         if isinstance(each, SourceError):
             reading.asked = source

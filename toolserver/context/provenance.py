@@ -1,4 +1,4 @@
-"""Records where the values of an answer come from: `_meta` with its `sources[]`, and `warning[]`."""
+"""Records where the values of an answer come from, in `_meta` with its `sources[]` and in `warning[]`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -37,7 +37,7 @@ Code = Literal[
 PASSING: frozenset[Code] = frozenset(
     {"section_unavailable", "unproved_empty", "stale_data", "partial", "implausible_jump", "missing_symbols"}
 )
-"""Codes of what is over as soon as an upstream is back: an answer that has one is composed again soon."""
+"""Codes of conditions that end when an upstream is back. An answer with one is recomposed soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +51,22 @@ class SourceNote:
     reason: str | None = None
     replaces: str | None = None
     dropped: int = 0  # rows that could not be read
-    part: str | None = None  # what of the upstream's whole list was read, unless all
+    part: str | None = None  # the part of the upstream's list that was read, or None for all of it
 
     @property
     def used(self) -> bool:
-        """Whether a value of this source is in the payload."""
+        """True if the payload contains a value of this source."""
         return self.status != "error"
 
     @property
     def barred(self) -> bool:
-        """Whether the licence policy kept this source from being asked: then it has no part in the answer."""
+        """True if the licence policy excluded this source, which then has no part in the answer."""
         return self.status == "error" and (self.reason or "").startswith(SourceExcluded.word)
 
     def as_json(self, oldest: str | None = None) -> dict[str, Any]:
-        """The entry of `_meta.sources[]`. What the source is like otherwise stands in the list of sources.
+        """Return the entry of `_meta.sources[]`. The list of sources has the constant facts of the source.
 
-        `oldest` is the time that the answer gives as its own: a used source of that time does not repeat it.
+        `oldest` is the answer's own time, which a used source with the same time does not repeat.
         """
         entry: dict[str, Any] = {"name": self.source.name, "section": self.section, "status": self.status}
         fetched_at = iso_or_none(self.fetched_at)
@@ -81,7 +81,7 @@ class SourceNote:
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """A warning of an answer: one sentence that says what is missing or older than it should be."""
+    """A warning in an answer: one sentence that says what is missing or older than it should be."""
 
     section: str
     code: Code
@@ -134,7 +134,7 @@ class Provenance:
             self.warnings.append(warning)
 
     def warn_truncated(self, section: str, shown: int, total: int) -> None:
-        """Say that a list shows some of its items, and how many there are in all."""
+        """Add a warning that a list shows only some of its items, with the total."""
         message = f"{shown:,} of {total:,} are listed."
         self.warnings.append(Caveat(section, "truncated", message, total=total))
 
@@ -144,12 +144,12 @@ class Provenance:
 
     @property
     def degraded(self) -> bool:
-        """Whether something is missing, stale, partial or unproved that an upstream may give again at any moment."""
+        """Return True if a missing, stale, partial or unproved part may be available again at any time."""
         return any(caveat.code in PASSING for caveat in self.warnings)
 
     @property
     def withheld(self) -> bool:
-        """Whether our own pacing kept a source from being asked in time."""
+        """Return True if our own pacing prevented a timely request to a source."""
         return any((note.reason or "").startswith(RequestWithheld.word) for note in self.sources)
 
     @property
@@ -157,7 +157,7 @@ class Provenance:
         return [note for note in self.sources if note.used]
 
     def count_sources(self, section: str = "") -> tuple[int, int]:
-        """Return how many sources gave something, and how many were asked and gave nothing, of one section or all."""
+        """Return how many sources returned data and how many were queried without result, in one section or in all."""
         told = [note for note in self.sources if note.section.startswith(section) and not note.barred]
         good = {note.source.name for note in told if note.used}
         return len(good), len({note.source.name for note in told if note.status == "error"} - good)
@@ -171,14 +171,14 @@ class Provenance:
         return sorted({n.source.licence.attribution for n in self.used})
 
     def stale(self, share: float = 0.0) -> bool:
-        """Whether more than this share of the used values is stale."""
+        """Return True if more than this share of the used values is stale."""
         if self.stale_as_a_whole is not None:
             return self.stale_as_a_whole
         used = self.used
         return sum(n.status == "stale" for n in used) > share * len(used)
 
     def meta(self, *, stale: bool) -> dict[str, Any]:
-        """Return the `_meta` object of an answer. It describes the composition and nothing about a single call.
+        """Return the `_meta` object of an answer. It describes only the composition, not a single call.
 
         Sources are sorted by section and name, so that their order does not depend on timing. The time of the oldest
         is the answer's own, and is not repeated in the entries.

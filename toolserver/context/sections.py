@@ -1,4 +1,4 @@
-"""Sections of a composed payload: read side by side, each by its own chain, and known by name afterwards."""
+"""Reads the sections of a composed payload concurrently, each by its own chain, into results by name."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
@@ -20,12 +20,12 @@ class Sections:
         self._found = found
 
     def get(self, name: str, then: Callable[[Any], T]) -> T | None:
-        """A section's value as `then` shows it; None when it failed or was not asked for."""
+        """Return a section's value converted by `then`, or None if it failed or was not requested."""
         value = self._found.get(name)
         return None if value is None or isinstance(value, SourceError) else then(value)
 
     def require_any(self) -> None:
-        """Raises the first section's SourceError when every section failed."""
+        """Raise the first section's SourceError if every section failed."""
         errors = [value for value in self._found.values() if isinstance(value, SourceError)]
         if errors and len(errors) == len(self._found):
             raise errors[0]
@@ -36,8 +36,10 @@ async def read_sections(
     chains: Mapping[str, tuple[Fallback[Any], ...]],
     others: Mapping[str, Callable[[], Awaitable[Any]]] | None = None,
 ) -> Sections:
-    """Read every section at once by its chain of fallbacks; `others` are sections that are read in another way."""
-    found: dict[str, Any] = dict.fromkeys([*chains, *(others or {})])  # the order asked for, not that of arrival
+    """Read every section at once by its chain of fallbacks. `others` are sections read in another way."""
+    found: dict[str, Any] = dict.fromkeys(
+        [*chains, *(others or {})]
+    )  # in the requested order, not the order of arrival
 
     async def run(name: str, read: Callable[[], Awaitable[Any]]) -> None:
         try:

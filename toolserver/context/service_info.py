@@ -1,4 +1,4 @@
-"""What a tool may know about the service it runs in."""
+"""Describes to a tool the service that it runs in."""
 
 import os
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from toolserver.core.usage_stats import Usage
 
 
 class ReceiptLookup(Protocol):
-    """Looks up receipts and the log of calls that were not charged."""
+    """Looks up receipts and the log of uncharged calls."""
 
     async def verify(self, given: str | Mapping[str, Any], body_sha256: str | None = None) -> Mapping[str, Any]:
         """Verify a receipt and return whether it is genuine, with its content if it is."""
@@ -32,7 +32,7 @@ class ReceiptLookup(Protocol):
 
 @dataclass(slots=True)
 class ServiceInfo:
-    """The running service: its API version, its age, whether its storage can be written."""
+    """The running service: its API version, its age, whether its storage is writable."""
 
     clock: Clock
     data_dir: Path
@@ -45,8 +45,8 @@ class ServiceInfo:
     payments: CreditSales = field(default_factory=NoCreditSales)
     statements: Statements = field(default_factory=NoStatements)
     x402: Any = None  # the x402 service that sells credits, if payments are enabled
-    allowances: Any = None  # the allowances of tokens, where the ledger can keep some
-    webhooks: Any = None  # the subscriptions to push delivery, if webhooks are enabled
+    allowances: Any = None  # the allowances of tokens, if the ledger supports them
+    webhooks: Any = None  # the webhook subscriptions, if webhooks are enabled
 
     def __post_init__(self) -> None:
         self.started = self.started or self.clock.monotonic()

@@ -1,4 +1,4 @@
-"""Time series that tools keep between compositions: numbers by series and key, bounded, kept across restarts.
+"""Stores time series that tools keep between compositions: numbers by series and key, bounded, kept across restarts.
 
 Rows that are more than a number and need not survive a restart go into a `Ring`.
 """
@@ -12,16 +12,16 @@ from toolserver.core.data_point import DataPoint
 
 Row = TypeVar("Row")
 
-KEYS = 2000  # per series; beyond that, the key written longest ago is dropped
+KEYS = 2000  # per series; above it the least recently written key is dropped
 POINTS = 1000  # per key
 
 
 class Ring(Generic[Row]):
-    """Rows in memory, one per key: each is kept for `keep_s` seconds after its time, at most `most` of them."""
+    """At most `most` rows in memory, one per key. Each is kept for `keep_s` seconds after its time."""
 
     def __init__(self, keep_s: float, most: int) -> None:
         self._keep_s, self._most = keep_s, most
-        self._rows: dict[str, tuple[datetime, Row]] = {}  # put longest ago first
+        self._rows: dict[str, tuple[datetime, Row]] = {}  # least recently put first
 
     def get(self, key: str) -> Row | None:
         """Return the row of a key, or None."""
@@ -29,13 +29,14 @@ class Ring(Generic[Row]):
         return found[1] if found else None
 
     def put(self, key: str, row: Row, at: datetime) -> None:
-        """Store a row in place of the key's former one. Beyond the bound, the row stored first is dropped."""
+        """Store a row, replacing the key's previous one. Above the bound, the oldest row is dropped."""
+        self._rows.pop(key, None)  # a row put again is the newest
         self._rows[key] = (at, row)
         if len(self._rows) > self._most:
             del self._rows[next(iter(self._rows))]
 
     def rows(self, now: datetime) -> list[Row]:
-        """Return the rows that are young enough, oldest first, and drop the others."""
+        """Return the rows that have not expired, oldest first, and drop the others."""
         oldest = now - timedelta(seconds=self._keep_s)
         self._rows = {key: kept for key, kept in self._rows.items() if kept[0] >= oldest}
         return [row for _, row in sorted(self._rows.values(), key=lambda kept: kept[0])]
@@ -50,7 +51,7 @@ class TimeSeriesStore:
         self._changed = changed
 
     def ring(self, name: str, *, keep_s: float, most: int) -> Ring[Any]:
-        """Return the ring of that name, creating it at first use."""
+        """Return the ring of that name, creating it on first use."""
         if name not in self._rings:
             self._rings[name] = Ring(keep_s, most)
         return self._rings[name]
@@ -86,7 +87,7 @@ class TimeSeriesStore:
         return list(self._series.get(series, {}).get(key, ()))
 
     def keys(self, series: str) -> list[str]:
-        """Return the keys of a series, the one written longest ago first."""
+        """Return the keys of a series, the least recently written first."""
         return list(self._series.get(series, {}))
 
     def began(self, series: str) -> datetime | None:

@@ -1,4 +1,4 @@
-"""The statement of a token's account, as tools see it: its values, and the protocol of what gives it."""
+"""Defines the statement of a token's account for tools: its values, and the protocol that reads it."""
 
 from datetime import datetime
 from typing import Literal, NamedTuple, Protocol
@@ -12,10 +12,10 @@ CallState = Literal["open", "posted", "voided", "reversed"]
 
 
 class StatementLine(NamedTuple):
-    """One movement of credits. `credits` is what it changed of what can be spent.
+    """One movement of credits. `credits` is the change of the spendable credits.
 
-    Of a call: its id, endpoint, state, receipt, why nothing was charged, and the id of the allowance that made it.
-    `transaction` is what paid for credits.
+    A call has its id, endpoint, state, receipt, why nothing was charged, and the id of the allowance that made it.
+    `transaction` is the payment for credits.
     """
 
     at: datetime
@@ -31,7 +31,7 @@ class StatementLine(NamedTuple):
 
 
 class StatementLines(NamedTuple):
-    """A part of a statement, the latest first. Give `cursor` to read on; None: there is nothing older."""
+    """A part of a statement, latest first. Pass `cursor` to continue; None means that there is nothing older."""
 
     credits: int
     lines: list[StatementLine]
@@ -39,7 +39,7 @@ class StatementLines(NamedTuple):
 
 
 class StatementRange(NamedTuple):
-    """Which part of a statement: a half-open span of time, the cursor of the page before, and how many lines."""
+    """The requested part of a statement: a half-open time span, the previous page's cursor, the number of lines."""
 
     since: datetime | None
     until: datetime | None
@@ -48,16 +48,16 @@ class StatementRange(NamedTuple):
 
 
 class Statements(Protocol):
-    """Gives statements. Tools know nothing else of the ledger."""
+    """Reads statements. Tools know nothing else about the ledger."""
 
     async def read(self, token: str, wanted: StatementRange) -> StatementLines:
-        """A part of a token's statement. Raises PaymentRequired, NotFound where no statements are given."""
+        """Return a part of a token's statement. Raise PaymentRequired, or NotFound if statements are not available."""
         ...
 
 
 class NoStatements:
-    """What a service without a ledger of its own has instead."""
+    """The replacement in a service without its own ledger."""
 
     async def read(self, token: str, wanted: StatementRange) -> StatementLines:
-        """Raises NotFound."""
-        raise NotFound("This server gives no statements: its ledger belongs to another service.")
+        """Raise NotFound."""
+        raise NotFound("This server has no statements: its ledger belongs to another service.")

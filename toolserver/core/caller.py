@@ -1,4 +1,4 @@
-"""The caller of a tool: its address or token, and the transport it uses."""
+"""Identifies the caller of a tool: its address or token, and its transport."""
 
 import functools
 import hashlib
@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 
 TOKEN = re.compile(r"svc_live_[0-9a-f]{64}")
 _SECRET = re.compile(r"(svc_[a-z]+_)([0-9a-f]{16,})")
-_MAPPED = bytes(10) + b"\xff\xff"  # what IPv4 addresses begin with where they are written as IPv6
-PEERS, CLIENTS, LONGEST_KEPT = 1024, 16_384, 200  # verdicts kept, and the longest header that is worth keeping
-REFERENCE = "reference"  # what `Prefer: receipt=` and MCP's `_meta.receipt` ask for where the id is enough
+_MAPPED = bytes(10) + b"\xff\xff"  # the prefix of IPv4 addresses written as IPv6
+PEERS, CLIENTS, LONGEST_KEPT = 1024, 16_384, 200  # numbers of cached verdicts, and the longest header that is cached
+REFERENCE = "reference"  # the value of `Prefer: receipt=` and MCP's `_meta.receipt` that asks only for the id
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
     """The origin of one call. Limits count by `client`; `limited` is False for the owner's own transports.
 
-    `short_meta` says that the answer shall have little in its `_meta`, `receipt_reference` that a paid answer
-    shall name its receipt and not carry it.
+    `short_meta` asks for a short `_meta` in the answer, `receipt_reference` for a paid answer that names its receipt
+    instead of carrying it.
     """
 
     client: str
@@ -42,9 +42,9 @@ def token_hash(token: str) -> bytes:
 
 
 def bearer(header: str | None) -> str | None:
-    """Return the bearer token of an Authorization header; None without one. The scheme is matched in any case.
+    """Return the bearer token of an Authorization header, or None without a header. The scheme's case does not matter.
 
-    A header that holds no bearer token is returned as it is: no such token exists, so it is refused as invalid.
+    A header without a bearer token is returned unchanged. It matches no token, so it is refused as invalid.
     """
     if not header:
         return None
@@ -53,7 +53,7 @@ def bearer(header: str | None) -> str | None:
 
 
 def mask_secrets(text: str) -> str:
-    """A text of the same length in which no token, memo or code can be read, wherever one was put by mistake."""
+    """Return a text of the same length without tokens, memos and codes that were put into it by mistake."""
     return _SECRET.sub(lambda found: found[1] + "x" * len(found[2]), text) if "svc_" in text else text
 
 
@@ -64,11 +64,11 @@ def well_formed(token: str) -> bool:
 class Addresses:
     """Derives the address that limits count by from the socket's peer and X-Forwarded-For.
 
-    What was derived is kept, for those who were last seen, so that a call costs one look into a table.
+    Results for recent clients are cached, so that a call costs one table lookup.
     """
 
     def __init__(self, trusted_proxies: Iterable[str], note_untrusted: Callable[[str], None] | None = None) -> None:
-        """`note_untrusted` gets the peer of each request whose header is not believed."""
+        """`note_untrusted` gets the peer of each request whose header is not trusted."""
         self._trusted = [_Network(ipaddress.ip_network(each, strict=False)) for each in trusted_proxies]
         self._note_untrusted = note_untrusted
         self.is_trusted = functools.lru_cache(PEERS)(self._is_trusted)
@@ -76,8 +76,10 @@ class Addresses:
         self._find_forwarded = functools.lru_cache(CLIENTS)(self._read_forwarded)
 
     def client(self, peer: str, forwarded: str | None = None) -> str:
-        """Return an IPv4 address, or the /64 of an IPv6 address. The header, read from the right, is
-        believed only when a trusted proxy sent it."""
+        """Return an IPv4 address, or the /64 of an IPv6 address.
+
+        The header is read from the right, and used only if a trusted proxy sent it.
+        """
         if forwarded is None:
             return self._find_direct(peer)
         if not self._trusted or not self.is_trusted(peer):
@@ -87,7 +89,7 @@ class Addresses:
         return (self._find_forwarded if len(forwarded) <= LONGEST_KEPT else self._read_forwarded)(forwarded)
 
     def _read_forwarded(self, forwarded: str) -> str:
-        """The client of a header that a trusted proxy sent: the last hop that is no trusted proxy itself."""
+        """Return the client in a header from a trusted proxy: the last hop that is not itself a trusted proxy."""
         hop = ""
         for written in reversed(forwarded.split(",")):
             hop = _without_port(written.strip())
@@ -96,13 +98,13 @@ class Addresses:
         return _name_client(hop)
 
     def _is_trusted(self, address: str) -> bool:
-        """Whether an address is in a network of trusted proxies."""
+        """Return True if an address is in a network of trusted proxies."""
         packed = _pack_address(address)
         return packed is not None and any(network.holds(packed) for network in self._trusted)
 
 
 class _Network:
-    """A network of addresses, as the bytes of an address are compared with it."""
+    """A network of addresses, in a form that is compared with the bytes of an address."""
 
     __slots__ = ("_mask", "_network", "_size")
 
@@ -115,7 +117,7 @@ class _Network:
 
 
 def wider_network(client: str) -> str | None:
-    """Return the /48 of a client that is an IPv6 /64, of which a /48 holds 65,536. None for other clients."""
+    """Return the /48 of a client that is an IPv6 /64 (a /48 contains 65,536 of them), or None for other clients."""
     return _find_wider_network(client) if client.endswith("/64") else None
 
 
@@ -125,14 +127,14 @@ def _find_wider_network(network: str) -> str:
 
 
 def _without_port(address: str) -> str:
-    """`192.0.2.1:5678` and `[2001:db8::1]:80` without what is not the address; some proxies add the client's port."""
+    """Return the address in `192.0.2.1:5678` or `[2001:db8::1]:80`; some proxies add the client's port."""
     if address.startswith("["):
         return address[1:].partition("]")[0]
     return address.partition(":")[0] if address.count(":") == 1 else address
 
 
 def _pack_address(address: str) -> bytes | None:
-    """The 4 or 16 bytes of an address without a zone; None for what is no address."""
+    """Return the 4 or 16 bytes of an address without its zone, or None if it is not an address."""
     try:
         return socket.inet_pton(socket.AF_INET6 if ":" in address else socket.AF_INET, address)
     except (OSError, ValueError):  # ValueError: a null byte, or a character beyond ASCII
@@ -140,7 +142,7 @@ def _pack_address(address: str) -> bytes | None:
 
 
 def _name_client(address: str) -> str:
-    """An IPv4 address as it is, also where it is written as IPv6; the /64 of an IPv6 address; else `unknown`."""
+    """Return an IPv4 address, even if written as IPv6, or the /64 of an IPv6 address, otherwise `unknown`."""
     packed = _pack_address(address.partition("%")[0])
     if packed is None:
         return "unknown"

@@ -1,4 +1,4 @@
-"""Stops requests to a service that keeps failing, and lets single probes find out when it works again.
+"""Stops requests to a service that keeps failing, and sends single probes to find out when it works again.
 
 closed ── too many failures (see BreakerPolicy) ──▶ open ── the wait is over ──▶ half_open
    ▲                                                 ▲ a probe fails: twice the wait  │
@@ -17,16 +17,16 @@ from toolserver.clock import Clock
 
 State = Literal["closed", "open", "half_open"]
 
-MOST_RESULTS = 1000  # results kept of the window; more would not change the share
+MOST_RESULTS = 1000  # results kept for the window; more would hardly change the share
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
     """When a circuit opens, how long it stays open, and what closes it. Times are in seconds.
 
-    The circuit opens after `failures_in_a_row`, and, where `window_s` is not 0, when `failed_share` of at least
-    `window_calls` results within the window are failures. A wait varies at random by `spread`, so that several
-    instances do not probe at the same moment.
+    The circuit opens after `failures_in_a_row` and, if `window_s` is not 0, when `failed_share` of at least
+    `window_calls` results within the window are failures. A wait varies randomly by `spread`, so that several instances
+    do not probe at the same time.
     """
 
     failures_in_a_row: int = 5
@@ -40,7 +40,7 @@ class BreakerPolicy:
 
 
 class CircuitBreaker:
-    """The circuit of one service. A refusal by the service counts as a success: the service is there."""
+    """The circuit of one service. A refusal by the service counts as a success, because the service answered."""
 
     def __init__(
         self, clock: Clock, policy: BreakerPolicy | None = None, *, chance: Callable[[], float] = random.random
@@ -48,7 +48,7 @@ class CircuitBreaker:
         self._clock, self._policy, self._chance = clock, policy or BreakerPolicy(), chance
         self.state: State = "closed"
         self.opened = 0  # how many times it went from closed to open
-        self.tripped = anyio.Event()  # set while it is not closed
+        self.tripped = anyio.Event()  # set while the circuit is not closed
         self._results: deque[tuple[float, bool]] = deque(maxlen=MOST_RESULTS)
         self._failures = self._good_probes = 0
         self._is_probing = False
@@ -56,7 +56,7 @@ class CircuitBreaker:
 
     @property
     def closed(self) -> bool:
-        """Whether requests may be sent."""
+        """True if requests may be sent."""
         return self.state == "closed"
 
     @property
@@ -74,7 +74,7 @@ class CircuitBreaker:
             self._open()
 
     def start_probe(self) -> bool:
-        """Enter half-open and return True, if the wait is over and no other probe is under way."""
+        """Enter half-open and return True if the wait has ended and no other probe is in progress."""
         if self.closed or self._is_probing or self.wait_s > 0:
             return False
         self.state, self._is_probing = "half_open", True
@@ -96,7 +96,7 @@ class CircuitBreaker:
             self._close()
 
     def adopt(self, state: State, wait_s: float) -> None:
-        """Take over how the circuit stands among several instances. When half-open, this one sends the probe."""
+        """Adopt the state of the circuit among several instances. If it is half-open, this instance sends the probe."""
         if state == "closed":
             if not self.closed:
                 self._close()
@@ -107,7 +107,7 @@ class CircuitBreaker:
         self.tripped.set()
 
     def _record_in_window(self, good: bool) -> bool:
-        """Add a result to the window and return whether too large a share of it failed."""
+        """Add a result to the window and return True if too large a share of the window failed."""
         now, policy, results = self._clock.monotonic(), self._policy, self._results
         results.append((now, good))
         if good:

@@ -1,4 +1,4 @@
-"""The page on which a person lets an OAuth client spend credits, as values: one face decides them, another draws it."""
+"""Defines the values of the OAuth consent page, which one face decides and another draws."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -8,8 +8,8 @@ ConsentStep = Literal["choose", "pay", "confirming", "bought", "closed"]
 
 
 class ConsentPayment(NamedTuple):
-    """A purchase on the page. `uri` is what the QR code holds; `confirmations` and `required` are None before the chain
-    has the transaction.
+    """A purchase on the page. The QR code contains `uri`. `confirmations` and `required` are None until the chain has
+    the transaction.
     """
 
     wallet: str
@@ -26,11 +26,11 @@ class ConsentPayment(NamedTuple):
 class ConsentView(NamedTuple):
     """One state of the page.
 
-    `secret` is what its forms carry, `action` where they go. `target` is where the client will be told, in words;
-    `identity` names the client by its own address if it has one. `token` is shown after a purchase, this once.
-    `problem` is what was wrong with the last form. `back` leads to the client when the page is closed. After
-    `refresh_s` seconds the browser looks at `page` anew. `watched`: a payment is seen by itself; `by_hash` is then the
-    address of the same page with the form for a transaction's hash.
+    The forms carry `secret` and go to `action`. `target` says where the client gets its answer; `identity` is the
+    client's own address if it has one. `token` is shown once, after a purchase. `problem` is the error in the last
+    form. `back` leads to the client when the page is closed. After `refresh_s` seconds the browser reloads `page`. If
+    `watched`, payments are detected automatically, and `by_hash` is the address of the page with the form for a
+    transaction's hash.
     """
 
     step: ConsentStep

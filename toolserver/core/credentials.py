@@ -1,4 +1,4 @@
-"""The bearer tokens of the owner of this machine: a list per service, in a file that only the owner may read."""
+"""Stores this machine owner's bearer tokens: a list per service, in a file that only the owner can read."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from toolserver.errors import ToolserverError
 
 try:
     import fcntl
-except ImportError:  # Windows, where the last of two programs that write at the same moment wins
+except ImportError:  # Windows, where the last of two simultaneous writers wins
     fcntl = None  # type: ignore[assignment]
 
 FILE = "credentials.json"
@@ -21,24 +21,24 @@ _TOKEN_AT_END = re.compile(rf"{TOKEN.pattern}\Z")
 
 
 class CredentialsDamaged(ToolserverError):
-    """The file is not what this program writes. It is left as it is."""
+    """The file does not have the form that this program writes. It is not changed."""
 
 
 class CredentialsFile:
-    """A JSON object of origin → tokens, the next one to spend first. Every call reads the file: programs share it.
+    """A JSON object of origin → tokens, the next one to spend first. Every call reads the file, which programs share.
 
-    A token is added and set behind others, never removed or overwritten: it may hold credits.
+    Tokens are added and reordered, but never removed or overwritten, because they may have credits.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read_tokens(self, origin: str) -> list[str]:
-        """The tokens for a service, such as `https://data.example`. Raises CredentialsDamaged."""
+        """Return the tokens for a service, such as `https://data.example`. Raise CredentialsDamaged."""
         return self._read().get(origin, [])
 
     def add(self, origin: str, token: str) -> None:
-        """Keep a token, behind those that are there. Raises CredentialsDamaged, OSError."""
+        """Add a token after the existing ones. Raise CredentialsDamaged, OSError."""
         with self._locked():
             kept = self._read()
             tokens = kept.setdefault(origin, [])
@@ -47,7 +47,7 @@ class CredentialsFile:
                 self._write(kept)
 
     def set_behind(self, origin: str, token: str) -> None:
-        """Spend the other tokens of this service first from now on. Raises CredentialsDamaged, OSError."""
+        """Move a token to the end: other tokens of the service are spent first. Raise CredentialsDamaged, OSError."""
         with self._locked():
             kept = self._read()
             tokens = kept.get(origin, [])
@@ -70,16 +70,16 @@ class CredentialsFile:
 
     def _damaged(self) -> CredentialsDamaged:
         return CredentialsDamaged(
-            f"{self.path} holds tokens and cannot be read as JSON of origin and tokens; mend it or move it away"
+            f"{self.path} contains tokens but is not valid JSON of origins and tokens; repair it or move it away"
         )
 
     def _write(self, kept: dict[str, list[str]]) -> None:
-        """Replace the file as a whole: readers see the old one or the new one, also after a crash."""
+        """Replace the whole file atomically: readers see the old or the new file, even after a crash."""
         write_private(self.path, json.dumps(kept, indent=2))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One writer at a time: two hosts that buy at once lose no token."""
+        """Allow one writer at a time, so that simultaneous purchases by two hosts lose no token."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = os.open(self.path.with_name(f"{FILE}.lock"), os.O_CREAT | os.O_RDWR, 0o600)
         try:

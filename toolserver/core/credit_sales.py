@@ -1,4 +1,4 @@
-"""Selling credits, as tools see it: the values of a purchase, and the protocol of what sells them."""
+"""Defines the sale of credits for tools: the values of a purchase, and the protocol of the seller."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -10,7 +10,7 @@ from toolserver.errors import NotFound
 class PurchaseQuote(NamedTuple):
     """An offer: pay `amount` (0.000001 USDC) to `wallet` before `expires_at`, and claim the credits by `memo`.
 
-    `review` says why a person would have to approve the payment; None when nobody has to.
+    `review` says why a person would have to approve the payment, or is None.
     """
 
     wallet: str
@@ -33,7 +33,7 @@ class Claim(NamedTuple):
 
 
 class CreditedPurchase(NamedTuple):
-    """A purchase that is credited. `late` says that it was paid after the end of the quote."""
+    """A credited purchase. `late` says that it was paid after the quote had ended."""
 
     token: str
     credits: int
@@ -41,7 +41,7 @@ class CreditedPurchase(NamedTuple):
 
 
 class Balance(NamedTuple):
-    """The credits on a token, and when it was issued. `reissue_at`: when it will be replaced, if somebody asked."""
+    """The credits on a token, and when it was issued. `reissue_at` is when a requested replacement takes effect."""
 
     credits: int
     issued_at: datetime
@@ -49,14 +49,14 @@ class Balance(NamedTuple):
 
 
 class CreditSales(Protocol):
-    """Sells credits. Tools know nothing else of purchases."""
+    """Sells credits. Tools know nothing else about purchases."""
 
     async def quote(self, amount_usd: Decimal, *, challenge: str | None = None) -> PurchaseQuote:
-        """Offer credits for an amount. Raises InvalidArguments, ChainUnavailable."""
+        """Offer credits for an amount. Raise InvalidArguments, ChainUnavailable."""
         ...
 
     async def confirm(self, claim: Claim) -> CreditedPurchase:
-        """Credit a purchase that was paid; waits some seconds for the chain.
+        """Credit a paid purchase, waiting some seconds for the chain.
 
         Raises:
             InvalidArguments, NotFound, PaymentRefused, ChainUnavailable.
@@ -64,7 +64,7 @@ class CreditSales(Protocol):
         ...
 
     async def find_payment(self, memo: str) -> str | None:
-        """The hash of the transaction that paid a purchase; None while none is seen, or where none can be found.
+        """Return the hash of the transaction that paid a purchase, or None if none was found or none can be.
 
         Raises:
             InvalidArguments, NotFound, ChainUnavailable.
@@ -72,16 +72,16 @@ class CreditSales(Protocol):
         ...
 
     async def balance(self, token: str) -> Balance:
-        """The credits on a token. Raises PaymentRequired."""
+        """Return the credits on a token. Raise PaymentRequired."""
         ...
 
     async def cancel_reissue(self, token: str) -> bool:
-        """Cancel the reissue of a token that waits; False when none does. Raises PaymentRequired, NotFound."""
+        """Cancel the pending reissue of a token. Return False if none is pending. Raise PaymentRequired, NotFound."""
         ...
 
 
 class NoCreditSales:
-    """What a service that sells nothing has instead: every method raises NotFound."""
+    """The replacement in a service that sells nothing: every method raises NotFound."""
 
     async def quote(self, amount_usd: Decimal, *, challenge: str | None = None) -> PurchaseQuote:
         raise _unsold()

@@ -1,11 +1,11 @@
-"""A measured number and its time: what tools remember between compositions and what the store keeps of it."""
+"""Defines a measured number with its time, which tools keep between compositions and the store keeps on disk."""
 
 from datetime import datetime
 from typing import NamedTuple
 
 
 class DataPoint(NamedTuple):
-    """One value of a time series. `at` is aware of its time zone."""
+    """One value of a time series. `at` has a time zone."""
 
     at: datetime
     value: float

@@ -1,8 +1,8 @@
-"""Reads an HTTP body up to a limit of bytes, so that no peer decides how much memory a body takes.
+"""Reads an HTTP body up to a limit of bytes, so that peers cannot decide how much memory a body takes.
 
 A body arrives as an asynchronous iterator over its raw pieces: `response.stream` of httpx, `iter_chunked(n)` of an
 aiohttp session that does not decompress, or `request_pieces(receive)` of an ASGI request. `decode_pieces` inflates gzip
-in small steps, so the limit counts decoded bytes and a few kilobytes that stand for gigabytes are cut off as well.
+in small steps, so that the limit counts decoded bytes and also stops a few kilobytes that expand to gigabytes.
 """
 
 import zlib
@@ -14,20 +14,20 @@ from anyio.lowlevel import checkpoint
 from toolserver.errors import ToolserverError
 
 STEP = 65_536  # bytes inflated at a time; between two steps other tasks run
-MOST_MEMBERS = 1000  # of one gzip body; each costs time to set up, and tools that join files make a few
+MOST_MEMBERS = 1000  # of one gzip body; each takes time to set up, and tools that join files make only a few
 _GZIP = 16 + zlib.MAX_WBITS
 
 
 class BodyTooLarge(ToolserverError):
-    """The body has more bytes than the reader allows. The rest of it was not read."""
+    """The body has more bytes than the reader allows. The rest was not read."""
 
 
 class BodyUnreadable(ToolserverError):
-    """The body is damaged gzip, or encoded in a way that we did not ask for."""
+    """The body is damaged gzip, or has an encoding that was not requested."""
 
 
 async def read_body(pieces: AsyncIterable[bytes], limit: int) -> bytes:
-    """Return the whole body, at most `limit` bytes. Raises BodyTooLarge as soon as a piece exceeds the limit."""
+    """Return the whole body, at most `limit` bytes. Raise BodyTooLarge as soon as a piece exceeds the limit."""
     body, is_cut = await read_prefix(pieces, limit)
     if is_cut:
         raise BodyTooLarge(f"over {limit} bytes")
@@ -35,7 +35,7 @@ async def read_body(pieces: AsyncIterable[bytes], limit: int) -> bytes:
 
 
 async def read_prefix(pieces: AsyncIterable[bytes], limit: int) -> tuple[bytes, bool]:
-    """Return the first `limit` bytes of the body and whether there were more. Reading stops at the limit."""
+    """Return the first `limit` bytes of the body and whether there are more. Reading stops at the limit."""
     read, size = [], 0
     async for piece in pieces:
         size += len(piece)
@@ -47,7 +47,7 @@ async def read_prefix(pieces: AsyncIterable[bytes], limit: int) -> tuple[bytes, 
 
 
 async def request_pieces(receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> AsyncIterator[bytes]:
-    """The body of an ASGI request, piece by piece. It ends early when the client disconnects."""
+    """Yield the body of an ASGI request in pieces. It ends early if the client disconnects."""
     while True:
         message = await receive()
         if message["type"] != "http.request":
@@ -61,7 +61,7 @@ def decode_pieces(pieces: AsyncIterable[bytes], encoding: str | None) -> AsyncIt
     """Return the decoded pieces of a body with this Content-Encoding: gzip (one layer) or none.
 
     Raises:
-        BodyUnreadable: another encoding, at once; damaged gzip, during the iteration.
+        BodyUnreadable: at once for another encoding; during the iteration for damaged gzip.
     """
     name = (encoding or "identity").strip().lower()
     if name in ("identity", ""):
@@ -72,7 +72,7 @@ def decode_pieces(pieces: AsyncIterable[bytes], encoding: str | None) -> AsyncIt
 
 
 async def _inflate(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Yield what gzip members stand for, at most STEP bytes at a time. No piece at all is an empty body."""
+    """Yield the content of gzip members, at most STEP bytes at a time. No pieces are an empty body."""
     stream = _GzipStream()
     async for piece in pieces:
         stream.feed(piece)
@@ -94,7 +94,7 @@ class _GzipStream:
         self._waiting = self._waiting + piece if self._waiting else piece
 
     def next_step(self) -> bytes:
-        """Return the next decoded bytes, at most STEP; none when more raw bytes are needed. Raises BodyUnreadable."""
+        """Return the next decoded bytes, at most STEP, or none if more raw bytes are needed. Raise BodyUnreadable."""
         while self._waiting:
             if self._member is None and not self._start_member():
                 return b""
@@ -108,7 +108,7 @@ class _GzipStream:
             raise BodyUnreadable("gzip ends too early")
 
     def _start_member(self) -> bool:
-        """Begin a member, if anything but filling is left."""
+        """Begin a member, if more than padding is left."""
         if self._members:
             self._waiting = self._waiting.lstrip(b"\0")
         if not self._waiting:

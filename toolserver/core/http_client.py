@@ -1,4 +1,4 @@
-"""An HTTP client for one other service. Requests are bounded in time, responses in size."""
+"""Provides an HTTP client for one other service, with requests bounded in time and responses in size."""
 
 from collections.abc import AsyncIterable, Mapping
 from typing import NamedTuple
@@ -14,15 +14,15 @@ Transport = httpx.AsyncBaseTransport
 CONNECT_S = 1.0
 MOST_BYTES = 65_536
 CONNECTIONS = 64
-KEPT_S = 4.0  # servers close idle connections after 5 s: a request on its way just then would be lost
+KEPT_S = 4.0  # servers close idle connections after 5 s, and would lose a request that arrives just then
 
 
 class Unreachable(ToolserverError):
-    """No complete response arrived in time. The request may have been carried out nevertheless."""
+    """No complete response arrived in time. The request may still have been carried out."""
 
 
 class HttpAnswer(NamedTuple):
-    """A response. The names of its headers are in lower case."""
+    """A response. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -30,7 +30,7 @@ class HttpAnswer(NamedTuple):
 
 
 class HttpClient:
-    """Sends requests to one service. Redirects are not followed; proxies of the environment only `by_proxy`."""
+    """Sends requests to one service. Redirects are not followed; environment proxies are used only if `by_proxy`."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class HttpClient:
     async def ask(
         self, method: str, path: str, *, body: bytes | None = None, headers: Mapping[str, str], within_s: float
     ) -> HttpAnswer:
-        """Send a request and return the whole response. Raises Unreachable."""
+        """Send a request and return the whole response. Raise Unreachable."""
         timeout = httpx.Timeout(within_s, connect=min(self._connect_s, within_s))
         try:
             with anyio.fail_after(within_s):
@@ -73,14 +73,14 @@ class HttpClient:
 
 
 async def read_response(response: httpx.Response, limit: int) -> bytes:
-    """Return the decoded body of a streamed response, at most `limit` bytes. Raises BodyTooLarge, BodyUnreadable."""
+    """Return the decoded body of a streamed response, at most `limit` bytes. Raise BodyTooLarge, BodyUnreadable."""
     return await read_body(iter_response(response), limit)
 
 
 def iter_response(response: httpx.Response) -> AsyncIterable[bytes]:
-    """Return the decoded pieces of a streamed response. Raises BodyUnreadable, also while they are read.
+    """Return the decoded pieces of a streamed response. Raise BodyUnreadable, also during the iteration.
 
-    They are made from the raw stream: httpx itself would inflate each raw piece as a whole, whatever its size then.
+    They are decoded from the raw stream, because httpx would inflate each raw piece as a whole, without a size limit.
     """
     if not isinstance(response.stream, httpx.AsyncByteStream):
         raise TypeError("not a response of an asynchronous client")

@@ -1,4 +1,4 @@
-"""Identifiers: cheap ones for requests, random ones for everything that matters."""
+"""Makes identifiers: cheap ones for requests, random ones for everything else."""
 
 import itertools
 import secrets
@@ -10,22 +10,22 @@ _random: list[str] = []
 
 
 def request_id() -> str:
-    """Unique in this process, unguessable enough for a log: no system call per request."""
+    """Return an id that is unique in this process and hard enough to guess for a log, without a system call."""
     return f"req_{_process}{next(_count):010x}"
 
 
 def call_id() -> str:
-    """Names one paid call everywhere: reservation, settlement, receipt.
+    """Return an id that names one paid call everywhere: reservation, settlement, receipt.
 
-    It begins with the time, in ms, so that calls are stored in the order they are made: a large ledger is written
-    four times as fast. 80 random bits follow.
+    It begins with the time in ms, so that calls are stored in the order in which they are made, which makes writing a
+    large ledger four times as fast. 80 random bits follow.
     """
     if not _random:
-        drawn = secrets.token_bytes(10 * 256)  # one system call for many
+        drawn = secrets.token_bytes(10 * 256)  # one system call for many ids
         _random.extend(drawn[at : at + 10].hex() for at in range(0, len(drawn), 10))
     return f"call_{time.time_ns() // 1_000_000:012x}{_random.pop()}"
 
 
 def sane(given: str) -> bool:
-    """Whether a caller's own request id may be used as it is."""
+    """Return True if a caller's own request id may be used unchanged."""
     return 8 <= len(given) <= 128 and all(c.isalnum() or c in "-_.:" for c in given) and given.isascii()

@@ -1,4 +1,4 @@
-"""Imports libraries that would change settings of the interpreter, without letting them."""
+"""Imports libraries that would change interpreter settings, and prevents the change."""
 
 import sys
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 def recursion_limit_kept() -> Iterator[None]:
     """Ignore calls of sys.setrecursionlimit inside the block.
 
-    One of web3's libraries raises the limit a hundredfold while it is imported, which takes a second in a thread while
-    requests are served. With so high a limit, deeply nested JSON from outside could crash the process.
+    One of web3's libraries raises the limit a hundredfold during its import, which takes a second in a thread while
+    requests are served. With such a high limit, deeply nested JSON from a client could crash the process.
     """
     change = sys.setrecursionlimit
     sys.setrecursionlimit = lambda limit, /: None

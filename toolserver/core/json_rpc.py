@@ -1,7 +1,7 @@
-"""JSON-RPC 2.0 over HTTP: one request, one answer, bounded in time and in size.
+"""Sends JSON-RPC 2.0 over HTTP: one request, one answer, bounded in time and in size.
 
-For methods that only read: a request whose connection broke is sent once more. The address of a server may hold a key,
-so it is in no exception and in no log. aiohttp, because a burst of requests costs a quarter of what httpx takes.
+It is for methods that only read: a request whose connection broke is sent again once. A server's address may contain a
+key, so it appears in no exception and no log. aiohttp is used because a burst of requests costs a quarter of httpx's.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ CONNECTIONS = 8  # to one server
 PIECE = 65_536
 _HEADERS = {"content-type": "application/json", "accept-encoding": "identity"}
 
-logging.getLogger("aiohttp").setLevel(logging.WARNING)  # below it addresses are logged, which may hold keys
+logging.getLogger("aiohttp").setLevel(logging.WARNING)  # lower levels log addresses, which may contain keys
 
 
 class RpcUnusable(ToolserverError):
-    """The server gave no usable answer. The text names the kind of failure and never the address."""
+    """The server returned no usable answer. The text names the kind of failure, but never the address."""
 
 
 class RpcRefused(RpcUnusable):
-    """The server answered with an error of JSON-RPC. `code` is its number, None when it gave none."""
+    """The server answered with a JSON-RPC error. `code` is its number, or None without one."""
 
     def __init__(self, code: int | None) -> None:
         super().__init__(f"JSON-RPC error {code}")
@@ -35,7 +35,7 @@ class RpcRefused(RpcUnusable):
 
 
 class JsonRpcClient:
-    """Asks one server. It connects with the first request and follows no redirection."""
+    """Queries one server. It connects with the first request and follows no redirect."""
 
     def __init__(self, url: str, *, timeout_s: float, most_bytes: int) -> None:
         """`timeout_s` bounds each request as a whole, `most_bytes` the body of each answer."""
@@ -44,7 +44,7 @@ class JsonRpcClient:
         self._ids = itertools.count(1)
 
     async def call(self, method: str, *params: Any) -> Any:
-        """The result, which may be None. Raises RpcUnusable; RpcRefused when the server answers with an error."""
+        """Return the result, which may be None. Raise RpcUnusable, or RpcRefused for an error from the server."""
         answer = await self.exchange(method, params)
         if "result" in answer:
             return answer["result"]
@@ -52,10 +52,10 @@ class JsonRpcClient:
         raise RpcRefused(code if isinstance(code, int) else None)
 
     async def exchange(self, method: str, params: Any) -> dict[str, Any]:
-        """The whole answer as an object: it has this request's id, and `result` or an object `error`.
+        """Return the whole answer as an object with this request's id, and `result` or an object `error`.
 
         Raises:
-            RpcUnusable
+            RpcUnusable: no answer, or not a JSON-RPC answer to this request.
         """
         id = next(self._ids)
         body = msgspec.json.encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
@@ -73,10 +73,10 @@ class JsonRpcClient:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
-            await asyncio.sleep(0)  # sockets are closed by the event loop, in its next turn
+            await asyncio.sleep(0)  # the event loop closes sockets in its next turn
 
     async def _post(self, body: bytes) -> bytes:
-        """The body of the answer. A request is repeated only when the server had closed the connection."""
+        """Return the body of the answer. A request is repeated only if the server had closed the connection."""
         try:
             try:
                 return await self._send(body)

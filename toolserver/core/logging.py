@@ -1,4 +1,4 @@
-"""Structured logs on stderr, as JSON lines or text. Tokens and other secrets are removed from every line."""
+"""Writes structured logs to stderr, as JSON lines or text, with tokens and other secrets removed from every line."""
 
 import json
 import logging
@@ -13,14 +13,14 @@ from typing import Any, TypeAlias
 from toolserver.errors import StorageUnavailable
 
 _SECRET = re.compile(r"(?:svc_(?:live|buy|code|access|refresh)|whsec)_[0-9a-f]{8,}|(?<=[?&]api_key=)[^&\s]+")
-LINES_A_MINUTE = 120  # of one cause; at 300 bytes a line, that is 50 MB a day
-CAUSES = 1000  # told apart within a minute
+LINES_A_MINUTE = 120  # per cause; at 300 bytes a line, that is 50 MB a day
+CAUSES = 1000  # distinguished within a minute
 Cause: TypeAlias = "tuple[str, int, str, str | None]"
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"}
 
 
 def hidden(text: str) -> str:
-    """Replace everything that looks like a token, memo, secret or key by `[hidden]`."""
+    """Replace everything that looks like a token, memo, secret or key with `[hidden]`."""
     return _SECRET.sub("[hidden]", text)
 
 
@@ -58,11 +58,11 @@ class Text(logging.Formatter):
 
 
 class CauseLimit(logging.Filter):
-    """Lets so many lines of one cause through in a minute, so that no caller can fill the disk with them.
+    """Limits the lines per cause and minute, so that no caller can fill the disk with logs.
 
-    A cause is a logger, a level, a message before its values are put in, and the type of the exception. The first line
-    of a cause after a minute says in `left_out` how many were not written. A failure of our own storage is expected
-    while the disk fails: it is named by its reason, without a traceback.
+    A cause is a logger, a level, a message before its values are inserted, and the exception type. The first line of a
+    cause after a minute says in `left_out` how many lines were not written. A storage failure is expected while the
+    disk fails, so it is logged with its reason and without a traceback.
     """
 
     def __init__(self, most: int = LINES_A_MINUTE, *, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -109,4 +109,4 @@ def set_up(level: str, format: str) -> None:
     root.setLevel(level.upper())
     for noisy in ("httpx", "httpcore", "hpack", "aiosqlite", "hypercorn", "uvicorn", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    logging.getLogger("mcp").setLevel(logging.ERROR)  # it warns of each message that a client got wrong
+    logging.getLogger("mcp").setLevel(logging.ERROR)  # it would warn about each malformed message from a client

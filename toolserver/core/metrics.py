@@ -1,4 +1,4 @@
-"""Metrics in the Prometheus format."""
+"""Collects metrics, and writes them in the Prometheus format."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -11,13 +11,13 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 HostBudget = tuple[str, str, int, int, int]
-"""Group of hosts, host, requests in all, those left, and those left for queries that callers choose."""
+"""Host group, host, requests in total, requests left, and requests left for queries that callers choose."""
 
 Refusing = tuple[str, int, float]
-"""A host that refused us, the status, and for how many seconds more it is left alone."""
+"""A host that refused us, the status, and the seconds until it is queried again."""
 
 Failing = tuple[str, float]
-"""A source that keeps failing, and for how many seconds more it is left alone."""
+"""A source that keeps failing, and the seconds until it is queried again."""
 
 HOST_REFUSED, SOURCE_CLOSED = "toolserver_host_refused_seconds", "toolserver_source_closed_seconds"
 
@@ -25,7 +25,7 @@ _LATENCY = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0)
 
 
 class _BudgetCollector(Collector):
-    """Makes the gauges of the hosts' budgets anew at each reading."""
+    """Rebuilds the gauges of the hosts' budgets at each scrape."""
 
     def __init__(self, list_budgets: Callable[[], Iterable[HostBudget]]) -> None:
         self._list_budgets = list_budgets
@@ -43,7 +43,7 @@ class _BudgetCollector(Collector):
 
 
 class _AnnouncementCollector(Collector):
-    """Makes the gauges of what upstreams announce anew at each reading."""
+    """Rebuilds the gauges of upstream announcements at each scrape."""
 
     def __init__(self, list_announcements: Callable[[], Iterable[tuple[str, str, str, float]]]) -> None:
         self._list_announcements = list_announcements
@@ -60,8 +60,8 @@ class _AnnouncementCollector(Collector):
 
 
 class CallTimes(NamedTuple):
-    """How long calls took since the start. `counts` are the timed calls by the upper bounds, in seconds, of the spans
-    that they fell into; answers from the cache are not timed.
+    """The durations of calls since the start. `counts` has the timed calls by the upper bound (in seconds) of their
+    bucket. Answers from the cache are not timed.
     """
 
     calls: int
@@ -70,11 +70,11 @@ class CallTimes(NamedTuple):
 
     @property
     def timed(self) -> int:
-        """How many calls were timed."""
+        """The number of timed calls."""
         return int(sum(self.counts.values()))
 
     def within(self, share: float) -> float | None:
-        """The least of the bounds within which so large a share of the timed calls ended; None beyond the last one."""
+        """Return the smallest bound within which this share of the timed calls ended, or None beyond the last bound."""
         ended = 0.0
         for bound in sorted(self.counts):
             ended += self.counts[bound]
@@ -84,7 +84,7 @@ class CallTimes(NamedTuple):
 
 
 class _ClosedCollector(Collector):
-    """Makes the gauges of what is not asked, because it refuses us or keeps failing, anew at each reading."""
+    """Rebuilds the gauges of hosts and sources that are not queried (refusing or failing) at each scrape."""
 
     def __init__(self, list_refusing: Callable[[], Iterable[Refusing]], list_failing: Callable[[], Iterable[Failing]]):
         self._list_refusing, self._list_failing = list_refusing, list_failing
@@ -106,7 +106,7 @@ class _ClosedCollector(Collector):
 
 
 class MessageCounts:
-    """How many MCP messages came by POST, and how many of them only the SDK could answer."""
+    """The number of MCP messages received by POST, and of those that only the SDK could answer."""
 
     __slots__ = ("by_sdk", "taken")
 
@@ -115,7 +115,7 @@ class MessageCounts:
 
 
 class Metrics:
-    """The metrics of one service. Nothing is global, so that several apps in one process do not mix."""
+    """The metrics of one service. Nothing is global, so that several apps in one process stay separate."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -177,7 +177,7 @@ class Metrics:
         gauge("toolserver_ledger_outbox", "Releases that it has not been told of yet", lambda: health()[3])
 
     def watch_payments(self, backlog: Callable[[], tuple[int, float, int]]) -> None:
-        """Add gauges of signed payments. `backlog` returns how many are open, the age of the oldest, and the cases."""
+        """Add gauges of signed payments. `backlog` returns how many are open, the oldest one's age, and the cases."""
 
         def gauge(name: str, about: str, value: Callable[[], float]) -> None:
             Gauge(name, about, registry=self.registry).set_function(value)
@@ -187,7 +187,7 @@ class Metrics:
         gauge("toolserver_payments_in_review", "Signed payments that a person has to look at", lambda: backlog()[2])
 
     def follow_shared_memory(self, health: Callable[[], tuple[bool, int, int]]) -> None:
-        """Add gauges for Redis. `health` returns whether it answers, how often it was lost, and what it refused."""
+        """Add gauges for Redis. `health` returns whether it answers, and how often it was lost and refused a script."""
 
         def gauge(name: str, about: str, value: Callable[[], float]) -> None:
             Gauge(name, about, registry=self.registry).set_function(value)
@@ -197,21 +197,21 @@ class Metrics:
         gauge("toolserver_redis_refused", "Scripts that it refused to run", lambda: health()[2])
 
     def follow_budgets(self, list_budgets: Callable[[], Iterable[HostBudget]]) -> None:
-        """Show what `list_budgets` returns whenever the metrics are read."""
+        """Show the result of `list_budgets` at each scrape."""
         self.registry.register(_BudgetCollector(list_budgets))
 
     def follow_announcements(self, list_announcements: Callable[[], Iterable[tuple[str, str, str, float]]]) -> None:
-        """Show what upstreams announce: source, kind, text and time."""
+        """Show upstream announcements: source, kind, text and time."""
         self.registry.register(_AnnouncementCollector(list_announcements))
 
     def follow_closed(
         self, list_refusing: Callable[[], Iterable[Refusing]], list_failing: Callable[[], Iterable[Failing]]
     ) -> None:
-        """Show which hosts and sources are left alone, and for how long."""
+        """Show which hosts and sources are not queried, and for how long."""
         self.registry.register(_ClosedCollector(list_refusing, list_failing))
 
     def hit(self, tool: str, tier: str) -> None:
-        """Count a call answered from the cache. It reaches the counter when metrics are read: this is a hot path."""
+        """Count a call answered from the cache. This is a hot path, so the counter is updated at each scrape."""
         key = (tool, tier)
         self._hits[key] = self._hits.get(key, 0) + 1
 
@@ -224,18 +224,18 @@ class Metrics:
         kept[1].observe(seconds)
 
     def fetched(self, source: str, outcome: str, seconds: float, asked: bool) -> None:
-        """Count an exchange. If the source was not `asked` (our own refusal), neither its time nor `up` changes."""
+        """Count an exchange. If the source was not `asked` (we sent no request), neither its time nor `up` changes."""
         self._fetches.labels(source, outcome).inc()
         if asked:
             self._fetch_seconds.labels(source).observe(seconds)
             self._up.labels(source).set(outcome == "ok")
 
     def dropped_argument(self, name: str) -> None:
-        """Count an argument that a host added by itself; `name` is one of a fixed list."""
+        """Count an argument that a host added automatically; `name` is one of a fixed list."""
         self._dropped.labels(name).inc()
 
     def attempted(self, outcome: str) -> None:
-        """Count an attempt to deliver a webhook: `ok`, or one word for how it failed."""
+        """Count an attempt to deliver a webhook: `ok`, or one word for the failure."""
         self._attempts.labels(outcome).inc()
 
     def settled(self, tool: str, credits: int, reason: str | None) -> None:
@@ -245,7 +245,7 @@ class Metrics:
             self._released.labels(reason).inc(credits)
 
     def call_times(self) -> CallTimes:
-        """Return how long calls took since the start, of all tools together."""
+        """Return the durations of calls since the start, for all tools together."""
         calls = hits = sum(self._hits.values())
         for sample in _samples(self._calls, "toolserver_calls_total"):
             calls += int(sample.value)

@@ -1,4 +1,4 @@
-"""Base classes and types of payload models."""
+"""Defines base classes and types of payload models."""
 
 import math
 from datetime import UTC, datetime
@@ -22,19 +22,19 @@ def iso(time: datetime) -> str:
 
 
 def moment(at: float) -> datetime:
-    """The moment at so many seconds since the epoch, in UTC."""
+    """Return the time at `at` seconds since the epoch, in UTC."""
     return datetime.fromtimestamp(at, UTC)
 
 
 def iso_ms(at: float) -> str:
-    """ISO 8601, UTC, milliseconds, `Z`, of a time in epoch seconds."""
+    """Write a time in epoch seconds as ISO 8601 in UTC, with milliseconds and `Z`."""
     second, ms = divmod(math.floor(at * 1000), 1000)
     return f"{_iso_second(second)}.{ms:03d}Z"
 
 
 @lru_cache(64)
 def _iso_second(at: int) -> str:
-    """The second without zone or fraction. Kept, because many receipts are issued in one."""
+    """Write a second without zone or fraction. Cached, because many receipts are issued in the same second."""
     return datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat()
 
 
@@ -65,6 +65,6 @@ class Sparse(Payload):
 
     @model_serializer(mode="wrap")
     def _given(self, handler: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
-        # no return annotation: with one, pydantic would take it for the schema
+        # no return annotation, because pydantic would use it as the schema
         whole: dict[str, Any] = handler(self)
         return {name: value for name, value in whole.items() if name in self.model_fields_set}

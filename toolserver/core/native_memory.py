@@ -1,15 +1,15 @@
-"""Keeps what C libraries allocate from piling up: glibc gives each thread a heap of its own, which seldom shrinks."""
+"""Limits the memory of C libraries: glibc gives each thread its own heap, which seldom shrinks."""
 
 import ctypes
 import sys
 
-_ARENA_MAX = -8  # of mallopt, in glibc's malloc.h
+_ARENA_MAX = -8  # for mallopt, from glibc's malloc.h
 
 
 def share_heap() -> bool:
-    """Let all threads use one heap: Python's take turns anyway. Returns whether this C library can do so: glibc can.
+    """Make all threads use one heap, since Python's threads take turns anyway. Return False if libc cannot do that.
 
-    After six minutes of a flood that kept every thread parsing, the server held 245 MB instead of 288 MB.
+    After six minutes of load with every thread parsing, the server used 245 MB instead of 288 MB.
     """
     if sys.platform != "linux":
         return False

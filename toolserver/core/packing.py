@@ -1,4 +1,4 @@
-"""Compresses what is shared or kept, and reads it back within a bound. What is large is done in a worker thread."""
+"""Compresses shared or kept data and unpacks it within a size limit; large data is handled in a worker thread."""
 
 import zlib
 from collections.abc import Callable
@@ -8,25 +8,25 @@ import anyio.to_thread
 
 T = TypeVar("T")
 
-LARGE = 64 * 1024  # bytes from which a worker thread does it
+LARGE = 64 * 1024  # bytes from which a worker thread does the work
 
 
 class PackingDamaged(Exception):
-    """Packed bytes are damaged, cut off, or more than they may be."""
+    """Packed bytes are damaged, cut off, or too large."""
 
 
 async def pack(body: bytes) -> bytes:
-    """Return the bytes compressed."""
+    """Return the compressed bytes."""
     return await run_apart(len(body), lambda: zlib.compress(body, 1))
 
 
 async def unpack(packed: bytes, most: int) -> bytes:
-    """Return what was packed. Raises PackingDamaged, also when it is more than `most` bytes."""
+    """Return the unpacked bytes. Raise PackingDamaged, also for more than `most` bytes."""
     return await run_apart(len(packed), lambda: _decompress(packed, most))
 
 
 async def run_apart(size: int, work: Callable[[], T]) -> T:
-    """Do work on so many bytes, in a worker thread if they are many."""
+    """Do work on `size` bytes, in a worker thread if that is large."""
     return work() if size < LARGE else await anyio.to_thread.run_sync(work)
 
 

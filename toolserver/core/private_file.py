@@ -1,4 +1,4 @@
-"""Small files that only their owner can read, written whole and on the disk before anybody relies on them."""
+"""Writes small files that only their owner can read, atomically and flushed to disk before the call returns."""
 
 import os
 import secrets
@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def write_private(path: Path, text: str, *, replacing: bool = True) -> None:
-    """Write a text atomically, with its folder. Raises FileExistsError when it exists and must not be replaced."""
+    """Write a text atomically, and create its folder. Raise FileExistsError if it exists and must not be replaced."""
     write_private_bytes(path, text.encode(), replacing=replacing)
 
 
 def write_private_bytes(path: Path, content: bytes, *, replacing: bool = True) -> None:
-    """Write a file atomically, with its folder. Raises FileExistsError when it exists and must not be replaced."""
+    """Write a file atomically, and create its folder. Raise FileExistsError if it exists and must not be replaced."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
@@ -31,8 +31,8 @@ def write_private_bytes(path: Path, content: bytes, *, replacing: bool = True) -
 
 
 def sync_folder(path: Path) -> None:
-    """Flush a folder or file to the disk: before that, a new name or new bytes may be lost in a crash."""
-    if os.name == "nt":  # which does not open folders
+    """Flush a folder or file to disk. Before that, a crash may lose a new name or new bytes."""
+    if os.name == "nt":  # Windows does not open folders
         return
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -43,8 +43,8 @@ def sync_folder(path: Path) -> None:
 
 @contextmanager
 def hold_folder(path: Path) -> Iterator[None]:
-    """Keep other processes from holding the folder while the block runs; they wait. The lock ends with the process."""
-    if os.name == "nt":  # no fcntl there: one process at a time
+    """Lock a folder while the block runs; other processes wait. The lock ends with the process."""
+    if os.name == "nt":  # no fcntl on Windows: only one process at a time
         yield
         return
     import fcntl

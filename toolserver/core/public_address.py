@@ -1,7 +1,7 @@
-"""Which IP addresses belong to the public Internet: the one list behind every address that a caller can name.
+"""Decides which IP addresses belong to the public Internet, for every address that a caller can name.
 
-`ipaddress.is_global` is not enough: depending on the version of Python it says True for multicast, for 6to4, Teredo and
-NAT64 addresses that lead to private ones, and for ranges that were never given out. These lists are our own.
+`ipaddress.is_global` is not enough. Depending on the version of Python it returns True for multicast, for 6to4, Teredo
+and NAT64 addresses that lead to private ones, and for ranges that were never assigned. Hence these separate lists.
 """
 
 from functools import lru_cache
@@ -35,7 +35,7 @@ PRIVATE_IPV6 = tuple(IPv6Network(network) for network in ("2001::/23", "2001:db8
 
 @lru_cache(4096)
 def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Whether an address is one of the public Internet. An IPv4 address in IPv6 clothing is judged as IPv4."""
+    """Return True if an address belongs to the public Internet. An IPv4-mapped IPv6 address is judged as IPv4."""
     if isinstance(address, IPv6Address):
         if address.scope_id is not None:
             return False
@@ -46,14 +46,14 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
 
 
 def is_loopback(address: IPv4Address | IPv6Address) -> bool:
-    """Whether an address is this machine itself, an IPv4 address in IPv6 clothing included."""
+    """Return True if an address is this machine itself, also as an IPv4-mapped IPv6 address."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped.is_loopback
     return address.is_loopback
 
 
 def is_local_host(host: str) -> bool:
-    """Whether a host can only be this machine: localhost, a name below it (RFC 6761), or a loopback literal."""
+    """Return True if a host can only be this machine: localhost, a name below it (RFC 6761), or a loopback literal."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:

@@ -1,7 +1,7 @@
-"""One exchange with an upstream, and the two files of it in a recording: what `doctor --record` keeps of each request.
+"""Writes and reads one exchange with an upstream, as the two files that `doctor --record` keeps of each request.
 
 DIR/Kraken.ticker/01.json        the request, and the status and headers of the response
-DIR/Kraken.ticker/01.body.json   the body, decoded from its transfer encoding and otherwise as it came
+DIR/Kraken.ticker/01.body.json   the body, decoded from its transfer encoding and otherwise unchanged
 """
 
 import json
@@ -16,22 +16,22 @@ from toolserver.errors import ToolserverError
 FORMAT = 1
 SUMMARY = "recording.json"
 REMOVED = "sim-removed"
-"""Stands where a secret stood. Stand-ins of upstreams accept it as a key, and a replay accepts any key in its place."""
+"""Replaces a secret. Simulated upstreams accept it as a key, and a replay accepts any key in its place."""
 
 _SUFFIXES = {"json": ".json", "xml": ".xml", "rss": ".xml", "csv": ".csv", "html": ".html", "yaml": ".yaml"}
 
 
 class NoRecording(ToolserverError):
-    """A folder holds no recording, or one that this version cannot read."""
+    """A folder contains no recording, or one that this version cannot read."""
 
 
 @dataclass(slots=True)
 class RecordedExchange:
-    """A request and what came back. `status` is None where no response came; `failure` then says why.
+    """A request and its response. `status` is None if there was no response; `failure` then says why.
 
-    `url` is the upstream's, also where the request went to the simulated world. `method` is CONNECT where only TCP
-    connections were opened; the body is then what the source parses. `sent_at` is in Unix seconds. `is_cut` says that
-    reading stopped at the source's limit of bytes.
+    `url` is the upstream's, even if the request went to the simulated world. `method` is CONNECT if only TCP
+    connections were opened; the body is then the text that the source parses. `sent_at` is in Unix seconds. `is_cut`
+    says that reading stopped at the source's limit of bytes.
     """
 
     source: str
@@ -48,12 +48,12 @@ class RecordedExchange:
     failure: str = ""
 
     def get_header(self, name: str) -> str:
-        """Return the first value of a response header by its lower-case name, or an empty text."""
+        """Return the first value of a response header by its lower-case name, or an empty string."""
         return next((value for key, value in self.headers if key.lower() == name), "")
 
 
 def write_exchange(folder: Path, number: int, exchange: RecordedExchange) -> None:
-    """Write the two files of an exchange into the folder of its source, for their owner only."""
+    """Write the two files of an exchange into the folder of its source, readable only by their owner."""
     place = folder / exchange.source
     told = {name: value for name, value in asdict(exchange).items() if name != "body"}
     if exchange.status is not None:
@@ -64,7 +64,7 @@ def write_exchange(folder: Path, number: int, exchange: RecordedExchange) -> Non
 
 
 def read_exchanges(folder: Path) -> Iterator[RecordedExchange]:
-    """Yield the exchanges of a recording, by source and number. Raises NoRecording."""
+    """Yield the exchanges of a recording, by source and number. Raise NoRecording."""
     for path in sorted(folder.glob("*/[0-9]*.json")):
         if ".body" in path.name:
             continue
@@ -80,12 +80,12 @@ def read_exchanges(folder: Path) -> Iterator[RecordedExchange]:
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
-    """Return what a recording says about itself. Raises NoRecording."""
+    """Return the summary of a recording. Raise NoRecording."""
     try:
         told: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
         written_as = told["format"]
     except (OSError, ValueError, TypeError, LookupError) as error:
-        raise NoRecording(f"{folder} is no recording of `toolserver doctor --live --record`") from error
+        raise NoRecording(f"{folder} is not a recording made by `toolserver doctor --live --record`") from error
     if written_as != FORMAT:
         raise NoRecording(f"{folder} is a recording in format {written_as}; this version reads {FORMAT}")
     return told

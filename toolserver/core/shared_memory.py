@@ -1,7 +1,7 @@
-"""What instances of one service share for a while, and may lose at any time: what they count.
+"""Defines the memory that instances of one service share for a while, and may lose at any time.
 
-The rules stand beside what they decide (`calls/shared_limits`), each as one script that runs in one step.
-`storage/redis` runs them. All who use it go on without it when it is lost.
+The rules are next to the code that uses them (`calls/shared_limits`), each as one script that runs in one step.
+`storage/redis` runs them. All users continue without the memory when it is lost.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 
 class SharedMemoryLost(Exception):
-    """The shared memory cannot be used now. What was asked of it may have happened or not."""
+    """The shared memory is not available now. The request may or may not have been carried out."""
 
 
 _EACH = """
@@ -30,10 +30,10 @@ return found
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A Lua script, known to the server by the hash of its text.
+    """A Lua script, identified on the server by the hash of its text.
 
-    With `many` it takes one argument a run, and is the body of a function of `keys`, `argument` and `now` (the server's
-    time in seconds): runs that are asked for in the same moment then go to the server as one.
+    With `many` it takes one argument per run and is the body of a function of `keys`, `argument` and `now` (the
+    server's time in seconds). Simultaneous runs are then sent to the server together.
     """
 
     text: str
@@ -49,26 +49,26 @@ class Script:
 class SharedMemory(Protocol):
     """Runs scripts where all instances see the result.
 
-    `instances` is among how many a limit is divided while the memory is lost. With `bulk`, values may be large and
-    the answer may take longer: such scripts have a connection of their own, so that no limit waits for them.
+    While the memory is lost, limits are divided by `instances`. With `bulk`, values may be large and the answer may
+    take longer: these scripts use a separate connection, so that limits do not wait for them.
     """
 
     instances: int
 
     @property
     def is_lost(self) -> bool:
-        """Whether the memory cannot be used now."""
+        """True while the memory is not available."""
         ...
 
     async def run(self, script: Script, keys: list[bytes], arguments: list[bytes], *, bulk: bool = False) -> Any:
-        """Return what the script returns: numbers, bytes, None, and lists of these. Raises SharedMemoryLost."""
+        """Return the script's result: numbers, bytes, None, and lists of these. Raise SharedMemoryLost."""
         ...
 
     def send(self, script: Script, keys: list[bytes], arguments: list[bytes], *, bulk: bool = False) -> None:
-        """Run a script without waiting for it; when the memory is lost, nothing happens."""
+        """Run a script without waiting for it. If the memory is lost, nothing happens."""
         ...
 
 
 def hash_name(name: str) -> bytes:
-    """Return a short name of bounded size for a key, from which the original cannot be read."""
+    """Return a short name of fixed size for a key, which does not reveal the original."""
     return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest().encode()

@@ -1,7 +1,7 @@
-"""Sums the counts of calls over all instances: each adds what is new, and reads what all have counted.
+"""Sums the counts of calls over all instances: each adds its new counts and reads the sums of all.
 
-The memory that is shared names itself by a word that it loses with everything else. An instance that meets another word
-adds all that it has, so the sums are whole again after the memory was emptied.
+The shared memory has a word as its identity, which it loses together with its data. An instance that finds a different
+word adds all its counts, so that the sums are complete again after the memory was emptied.
 """
 
 import secrets
@@ -33,13 +33,13 @@ return {word, 0, sums}
 )
 EVERY_S = 10.0
 KEEP_MS = KEEP_H * 3_600_000
-TRIES = 3  # the memory may be emptied again in between
+TRIES = 3  # the memory may be emptied again in the meantime
 
 Counts = dict[tuple[int, str], int]
 
 
 class SharedUsage:
-    """What one instance has in common with the others. What was restored from its disk has been added before."""
+    """Exchanges one instance's counts with the others. Counts restored from its disk were already added."""
 
     def __init__(self, usage: Usage, memory: SharedMemory) -> None:
         self._usage, self._memory = usage, memory
@@ -47,16 +47,16 @@ class SharedUsage:
         self._added: Counts = _collect(usage)
 
     async def exchange(self) -> None:
-        """Add what was counted since the last time, and let `usage` know what the others have counted."""
+        """Add the counts since the last exchange, and pass the counts of the other instances to `usage`."""
         try:
             for _ in range(TRIES):
                 if await self._exchange():
                     return
         except SharedMemoryLost:
-            return  # the next time
+            return  # try again next time
 
     async def _exchange(self) -> bool:
-        """Whether the memory is the one that we know; else it is from now on, and nothing was added."""
+        """Return True if the memory is the known one. Otherwise it is adopted, and nothing was added."""
         own, hours = _collect(self._usage), self._usage.list_hours()
         places = {hour: number for number, hour in enumerate(hours, 2)}
         new = [
@@ -89,6 +89,6 @@ def _collect(usage: Usage) -> Counts:
 
 
 def _read_sums(pairs: list[Any]) -> dict[str, int]:
-    """The hits by family of one hour; what is no number is left out."""
+    """Return the hits by family of one hour, without values that are not numbers."""
     found = zip(pairs[::2], pairs[1::2], strict=True)
     return {family.decode(errors="replace"): int(hits) for family, hits in found if hits.isdigit()}

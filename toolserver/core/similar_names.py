@@ -1,7 +1,7 @@
-"""Names that a wrong one may have been meant for: what "did you mean" offers.
+"""Finds names similar to a wrong one, for "did you mean".
 
-Strangers choose when this runs and on what, so it has to be cheap: rapidfuzz compares 200 names in 20 µs, difflib in a
-millisecond. It is imported when the first wrong name comes.
+Callers choose when this runs and on what, so it has to be cheap: rapidfuzz compares 200 names in 20 µs, difflib in a
+millisecond. It is imported for the first wrong name.
 """
 
 from collections.abc import Iterable
@@ -10,10 +10,10 @@ LONGEST = 200  # characters of a wrong name that are compared
 
 
 def find_similar(given: str, names: Iterable[str], *, most: int = 3, least: float = 0.6) -> list[str]:
-    """Return the names most like a wrong one, the most similar first, compared as they are written.
+    """Return the names most similar to a wrong one, most similar first. The comparison is case-sensitive.
 
-    `least` is the likeness that a name needs, from 0 to 1: twice the letters that both have in the same order, as a
-    share of the letters of both.
+    `least` is the minimum similarity, from 0 to 1: twice the letters that both have in the same order, divided by the
+    letters of both.
     """
     from rapidfuzz import fuzz, process
 

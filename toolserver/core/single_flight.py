@@ -1,4 +1,4 @@
-"""Runs work once for all who ask for the same result at the same time."""
+"""Runs work once for all callers that request the same result at the same time."""
 
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
@@ -21,8 +21,8 @@ class _Run:
 class SingleFlight:
     """Work shared by key.
 
-    With a task group the work runs there: a caller who is cancelled ends only its own wait. Without one it runs in
-    the task of the first caller; when that one is cancelled, a caller who waits starts the work again.
+    With a task group the work runs there, and a cancelled caller ends only its own wait. Without one it runs in the
+    task of the first caller; if that caller is cancelled, a waiting caller starts the work again.
     """
 
     def __init__(self, tasks: TaskGroup | None = None) -> None:
@@ -30,7 +30,7 @@ class SingleFlight:
         self._runs: dict[Hashable, _Run] = {}
 
     def start(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> None:
-        """Start the work in the task group, unless it is under way, and wait for nothing."""
+        """Start the work in the task group without waiting, unless it is already running."""
         if key not in self._runs:
             if self._tasks is None:
                 raise RuntimeError("work without a caller needs a task group")
@@ -38,7 +38,7 @@ class SingleFlight:
             self._tasks.start_soon(self._run, key, run, work)
 
     async def do(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of the work for this key, done once for all who wait. Raises what the work raises."""
+        """Return the result of the work for this key, done once for all waiting callers. Raise what the work raises."""
         run = await self._join(key, work)
         while run.is_abandoned:
             run = await self._join(key, work)
@@ -47,7 +47,7 @@ class SingleFlight:
         return run.value  # type: ignore[no-any-return]
 
     async def _join(self, key: Hashable, work: Callable[[], Awaitable[Any]]) -> _Run:
-        """Start the work if nobody has, and wait for its end."""
+        """Start the work if it is not running, and wait for its end."""
         run = self._runs.get(key)
         if run is None and self._tasks is None:
             run = self._runs[key] = _Run()

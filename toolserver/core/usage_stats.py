@@ -1,4 +1,4 @@
-"""Counts calls by family of user agents, hourly over two days, and keeps the last calls. No address or token."""
+"""Counts calls by user agent family, hourly over two days, and keeps the last calls, without address or token."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +25,7 @@ _KNOWN = 2000  # User-Agents remembered with their family
 
 
 class CountedCall(NamedTuple):
-    """One of the last calls. `at` is cut to the minute."""
+    """One of the last calls. `at` is rounded down to the minute."""
 
     endpoint: str
     agent: str
@@ -66,7 +66,7 @@ class Usage:
         self._recent.append((endpoint, family, at, status, tier))
 
     def counted(self) -> Counted:
-        """Return the calls of the past 24 hours to all instances, the most frequent family first."""
+        """Return the calls of the past 24 hours to all instances, most frequent family first."""
         now = self._now()
         first = int(now.timestamp() // 3600) - WINDOW_H
         agents: dict[str, int] = {}
@@ -82,11 +82,11 @@ class Usage:
         return Counted(sum(ordered.values()), ordered, recent, since)
 
     def rows(self) -> list[tuple[int, str, int]]:
-        """Return rows `(hour since the epoch, family, hits)` to be stored: what this instance has counted."""
+        """Return this instance's counts as rows `(hour since the epoch, family, hits)` to store."""
         return [(hour, family, hits) for hour, families in self._hours.items() for family, hits in families.items()]
 
     def restore(self, rows: Iterable[tuple[int, str, int]]) -> None:
-        """Add stored hours to what has been counted since the start."""
+        """Add stored hours to the counts since the start."""
         for hour, family, hits in rows:
             families = self._hours.setdefault(hour, {})
             families[family] = families.get(family, 0) + hits
@@ -98,7 +98,7 @@ class Usage:
         return list(range(last - WINDOW_H, last + 1))
 
     def take_others(self, counted: Mapping[tuple[int, str], int]) -> None:
-        """Take what other instances have counted, by hour and family, in place of what was taken before."""
+        """Set the counts of other instances by hour and family, replacing the previous ones."""
         self._others = counted
 
     def _new_hour(self, hour: int) -> dict[str, int]:

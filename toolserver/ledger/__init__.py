@@ -1,1 +1,1 @@
-"""Credits: who has how many, what a call costs, and proof of it."""
+"""Keep accounts of credits: balances, the price of each call, and the transfers that prove both."""

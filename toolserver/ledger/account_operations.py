@@ -1,4 +1,4 @@
-"""What an operator may do with an account beside granting credits: pay unspent ones back, and replace a lost token."""
+"""Operations that an operator applies to an account: take unspent credits for a refund, and replace a lost token."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from toolserver.ledger.state import Token
 
 
 class Withdrawn(NamedTuple):
-    """Credits that left an account, and what can be spent without them."""
+    """Credits that left an account, and the credits that can still be spent."""
 
     credits: int
     remaining: int
@@ -18,12 +18,12 @@ class Withdrawn(NamedTuple):
 
 @dataclass(slots=True)
 class WithdrawCredits(LedgerOperation[Withdrawn]):
-    """Take unspent credits from an account for good, once for each cause; also from that of a revoked token.
+    """Take unspent credits from an account for good, once for each cause, even if its token is revoked.
 
     Raises:
         InvalidToken: there is no such token, or it is an allowance.
-        InsufficientCredits: fewer can be spent now.
-        CauseReused: the cause moved other credits before.
+        InsufficientCredits: fewer credits can be spent now.
+        CauseReused: the cause has already moved other credits.
     """
 
     key: str
@@ -32,7 +32,7 @@ class WithdrawCredits(LedgerOperation[Withdrawn]):
 
     def __post_init__(self) -> None:
         if self.credits < 1:
-            raise ValueError(f"{self.credits!r} is no number of credits")
+            raise ValueError(f"{self.credits!r} is not a valid number of credits")
 
     def needs(self) -> Needs:
         return Needs(self.key, None, self.cause)
@@ -46,7 +46,7 @@ class WithdrawCredits(LedgerOperation[Withdrawn]):
             return Withdrawn(self.credits, account.spendable, replayed=True)
         if account.spendable < self.credits:
             raise InsufficientCredits(
-                f"{account.spendable} credits can be spent, {self.credits} were to be taken.",
+                f"{self.credits} credits cannot be taken, because only {account.spendable} can be spent.",
                 required=self.credits,
                 credits_remaining=account.spendable,
             )
@@ -56,9 +56,9 @@ class WithdrawCredits(LedgerOperation[Withdrawn]):
 
 @dataclass(slots=True)
 class ReplaceToken(LedgerOperation[bool]):
-    """Let the token with the hash `successor` open an account; the one before is refused from then on.
+    """Make the token with the hash `successor` open an account. The old token is refused from then on.
 
-    Account, allowances and calls in progress stay as they are. The result is False when it was done before.
+    Account, allowances and calls in progress stay as they are. The result is False if this was already done.
 
     Raises:
         InvalidToken: there is no such token, or it is an allowance.
@@ -84,7 +84,7 @@ class ReplaceToken(LedgerOperation[bool]):
 
 
 def find_own_token(books: LedgerState, key: str) -> Token:
-    """The token of an account, valid or not. Raises InvalidToken for an allowance, and when there is none."""
+    """Return the token of an account, valid or not. Raises InvalidToken for an allowance or an unknown key."""
     if key in books.allowances:
-        raise InvalidToken("This is an allowance: name the token whose credits it spends.")
+        raise InvalidToken("This token is an allowance. Give the token whose credits it spends.")
     return books.payer(key)

@@ -1,4 +1,4 @@
-"""What `toolserver ledger …` and `toolserver db …` do. Each function returns plain values, for a table or for JSON."""
+"""Implements `toolserver ledger …` and `toolserver db …`. Each function returns plain values, for a table or JSON."""
 
 import logging
 import secrets
@@ -23,7 +23,7 @@ WRITTEN = "every row was written by this service"
 
 
 async def begin(data_dir: Path) -> None:
-    """Create the ledger if there is none."""
+    """Create the ledger if it does not exist."""
     async with open_ledger(data_dir / FILE):
         pass
 
@@ -35,7 +35,7 @@ async def _opened(place: LedgerPlace) -> AsyncIterator[SqliteLedger]:
 
 
 async def balance(place: LedgerPlace, who: str) -> dict[str, Any]:
-    """The account of a token, given by the token or its fingerprint. Raises PaymentRequired: invalid_token."""
+    """Return the account of a token, given by the token or its fingerprint. Raises PaymentRequired: invalid_token."""
     async with _opened(place) as ledger:
         standing = await (ledger.standing(who) if well_formed(who) else ledger.standing_of_fingerprint(who))
     return {
@@ -49,7 +49,7 @@ async def balance(place: LedgerPlace, who: str) -> dict[str, Any]:
 
 
 async def holds(place: LedgerPlace, *, limit: int = 100) -> list[dict[str, Any]]:
-    """The open reservations, the first to expire first."""
+    """Return the open reservations, the earliest to expire first."""
     async with _opened(place) as ledger:
         found = await ledger.holds(limit)
     return [hold._asdict() | {"expires_at": _time(hold.expires_at)} for hold in found]
@@ -62,7 +62,7 @@ async def sweep(place: LedgerPlace) -> dict[str, Any]:
 
 
 async def check(place: LedgerPlace) -> dict[str, Any]:
-    """Check every invariant of the ledger, and that nobody else wrote a row of a table of money.
+    """Check every invariant of the ledger, and that only this service wrote the rows of the money tables.
 
     Returns `ok`, the `breaches` if there are any, and the totals.
     """
@@ -74,7 +74,7 @@ async def check(place: LedgerPlace) -> dict[str, Any]:
 
 
 async def accept_rows(place: LedgerPlace) -> dict[str, Any]:
-    """Take every row as it is now for true, after a person has looked: what `check` found is gone for good."""
+    """Accept every row as it is now, after a person has checked them: `check` no longer reports what it found."""
     async with _opened(place) as ledger:
         found = await ledger.file.find_rewritten()
         await ledger.file.accept_rows()
@@ -83,10 +83,10 @@ async def accept_rows(place: LedgerPlace) -> dict[str, Any]:
 
 
 async def grant(place: LedgerPlace, who: str, credits: int, reason: str, once: str | None = None) -> dict[str, Any]:
-    """Give credits to a token by its fingerprint, or to a new one (`who` is `new`), which is returned this once.
+    """Grant credits to a token by its fingerprint, or to a new token (`who` is `new`), which is shown only this once.
 
-    The books and the buyer's statement name the reason. With `once`, such as the hash of a transaction, the same grant
-    is made once, however often it is asked for. Raises PaymentRequired: invalid_token; CauseReused.
+    The books and the buyer's statement name the reason. With `once`, such as the hash of a transaction, the grant is
+    made once, however often the command is repeated. Raises PaymentRequired: invalid_token; CauseReused.
     """
     name = f"grant:{once or secrets.token_hex(8)}:"
     token = f"svc_live_{secrets.token_hex(32)}" if who == "new" else None
@@ -108,13 +108,13 @@ async def revoke(place: LedgerPlace, fingerprint: str, reason: str) -> dict[str,
 
 
 def backup(data_dir: Path, to: Path | None = None) -> dict[str, Any]:
-    """Copy the ledger, while it is in use or not, and check the copy. Raises BackupFailed."""
+    """Copy the ledger, even while it is in use, and check the copy. Raises BackupFailed."""
     to = to or data_dir / "backups" / f"ledger-{stamp()}.sqlite3"
     return {"backup": str(to), "bytes": back_up(data_dir / FILE, to, problems=find_problems)}
 
 
 def restore_backup(data_dir: Path, backup: Path) -> dict[str, Any]:
-    """Replace the ledger by a backup; the old file is kept beside it. Raises BackupFailed, DatabaseInUse."""
+    """Replace the ledger with a backup, and keep the old file beside it. Raises BackupFailed, DatabaseInUse."""
     aside = restore(data_dir / FILE, backup, problems=find_problems)
     note_restored(data_dir / FILE)
     return {"restored": str(data_dir / FILE), "kept": str(aside) if aside else None}

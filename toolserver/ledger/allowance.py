@@ -1,7 +1,7 @@
-"""An allowance: a token that spends the credits of another one, up to caps that are never crossed.
+"""Defines allowances: tokens that spend the credits of another token, within caps.
 
-What it has spent counts from the reservation on, so that calls at the same time cannot cross a cap together. What is
-given back goes back to the day on which it was reserved.
+Spending counts from the reservation on, so that concurrent calls cannot cross a cap together. Credits that are given
+back are deducted from the day on which they were reserved.
 """
 
 import json
@@ -14,16 +14,16 @@ from toolserver.errors import InsufficientCredits, RevokedToken
 DAY_MS = 86_400_000
 MOST_CREDITS, MOST_NAME, MOST_TOOLS = 10**9, 100, 100
 MOST_LIVE = 100  # allowances of one token that are neither revoked nor expired
-SHOWN_ENDED = 100  # revoked and expired ones in a list, the newest
+SHOWN_ENDED = 100  # revoked and expired allowances in a list: the newest
 AllowanceState = Literal["active", "exhausted", "expired", "revoked"]
 
 
 @dataclass(slots=True)
 class Allowance:
-    """An allowance as it is stored. `parent` is the hash of the token whose credits it spends; times are milliseconds.
+    """An allowance as it is stored. `parent` is the hash of the token whose credits it spends. Times are in ms.
 
-    `tools` is a JSON object of tool names and their paths; None allows every tool. `spent_today` is of the UTC day
-    `day`, in days since 1970.
+    `tools` is a JSON object of tool names and their paths; None allows every tool. `spent_today` counts for the UTC
+    day `day`, in days since 1970.
     """
 
     id: str
@@ -43,22 +43,22 @@ class Allowance:
     revoked_at: int | None = None
 
     def is_live(self, now: int) -> bool:
-        """Whether it is neither revoked nor expired."""
+        """Return True if it is neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
     def spent_on(self, day: int) -> int:
-        """What it has spent on a day, of the days that are still counted."""
+        """Return the credits spent on a day: `spent_today` for the day that is counted, and 0 for any other."""
         return self.spent_today if day == self.day else 0
 
     def find_room(self, now: int) -> int:
-        """How many credits it may still spend now, by its own caps."""
+        """Return how many credits its own caps still allow it to spend now."""
         room = self.credits - self.spent
         if self.credits_per_day is not None:
             room = min(room, self.credits_per_day - self.spent_on(now // DAY_MS))
         return max(0, room)
 
     def find_state(self, now: int) -> AllowanceState:
-        """Its state, as its owner sees it."""
+        """Return its state, as its owner sees it."""
         if self.revoked_at is not None:
             return "revoked"
         if not self.is_live(now):
@@ -66,25 +66,25 @@ class Allowance:
         return "exhausted" if self.spent >= self.credits else "active"
 
     def check(self, now: int) -> None:
-        """Raises RevokedToken when it is revoked or expired."""
+        """Raise RevokedToken if it is revoked or expired."""
         if not self.is_live(now):
             raise RevokedToken(f"The allowance {'was revoked' if self.revoked_at is not None else 'expired'}.")
 
     def check_caps(self, credits: int, endpoint: str, now: int) -> None:
-        """Raises InsufficientCredits, with the `cap` that a call of this price would cross."""
+        """Raise InsufficientCredits, naming the `cap`, if a call at this price would cross one."""
         spent_today = self.spent_on(now // DAY_MS)
         left = self.find_room(now)
         if self.tools is not None and endpoint not in json.loads(self.tools).values():
-            raise _crossed("This allowance is for other tools.", "tools", credits, left)
+            raise _crossed("This allowance does not cover this tool.", "tools", credits, left)
         if self.spent + credits > self.credits:
             told = f"This call costs {credits} credits; the allowance has spent {self.spent} of {self.credits}."
             raise _crossed(told, "credits", credits, left)
         if self.credits_per_day is not None and spent_today + credits > self.credits_per_day:
-            told = f"This call costs {credits} credits; {spent_today} of {self.credits_per_day} are spent today."
+            told = f"This call costs {credits} credits; {spent_today} of {self.credits_per_day} were spent today."
             raise _crossed(told, "credits_per_day", credits, left)
 
     def take(self, credits: int, now: int) -> int:
-        """Count credits that are reserved now; the day that they count for."""
+        """Count credits that are reserved now, and return the day for which they count."""
         day = now // DAY_MS
         if day != self.day:
             self.day, self.spent_today = day, 0
@@ -94,7 +94,7 @@ class Allowance:
         return day
 
     def give_back(self, credits: int, day: int | None) -> None:
-        """Count credits back that were reserved on a day. An earlier day than the one that is counted is over."""
+        """Give back credits that were reserved on a day. `spent_today` changes only if that day is still counted."""
         self.spent -= credits
         if day == self.day:
             self.spent_today -= credits
@@ -102,9 +102,9 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class AllowanceTerms:
-    """What an allowance may spend. `tools` maps names to paths, None allows every tool; `expires_at` is in ms.
+    """What an allowance may spend. `tools` maps names to paths (None allows every tool); `expires_at` is in ms.
 
-    Raises ValueError for a cap that is none.
+    Raises ValueError if a cap, the name or the number of tools is out of range.
     """
 
     name: str
@@ -116,9 +116,9 @@ class AllowanceTerms:
     def __post_init__(self) -> None:
         caps = (self.credits, 1 if self.credits_per_day is None else self.credits_per_day)
         if not all(1 <= cap <= MOST_CREDITS for cap in caps):
-            raise ValueError(f"a cap is 1 to {MOST_CREDITS} credits")
+            raise ValueError(f"a cap must be from 1 to {MOST_CREDITS} credits")
         if not 1 <= len(self.name) <= MOST_NAME or len(self.tools or {}) > MOST_TOOLS:
-            raise ValueError(f"a name has 1 to {MOST_NAME} characters, a list of tools at most {MOST_TOOLS}")
+            raise ValueError(f"a name must have 1 to {MOST_NAME} characters, and a list of tools at most {MOST_TOOLS}")
 
 
 class AllowanceChange(NamedTuple):
@@ -129,7 +129,7 @@ class AllowanceChange(NamedTuple):
 
 
 def draft_allowance(terms: AllowanceTerms, hash: str, now: int) -> Allowance:
-    """A new allowance for a token of that hash; its parent is set where it is stored."""
+    """Return a new allowance for the token with that hash. Its parent is set when it is stored."""
     tools = None if terms.tools is None else write_tools(terms.tools)
     id = f"alw_{secrets.token_hex(8)}"
     caps = (terms.credits, terms.credits_per_day, terms.expires_at, tools)
@@ -137,7 +137,7 @@ def draft_allowance(terms: AllowanceTerms, hash: str, now: int) -> Allowance:
 
 
 def write_tools(tools: dict[str, str]) -> str:
-    """The tools of an allowance as they are stored."""
+    """Return the tools of an allowance as they are stored."""
     return json.dumps(tools, sort_keys=True)
 
 

@@ -1,6 +1,6 @@
-"""What may happen to allowances: values that a ledger applies in one transaction, decided by pure rules.
+"""Creates, changes and revokes allowances: operations that a ledger applies in one transaction, by pure rules.
 
-Allowances are managed with the token whose credits they spend. To any other token there is no such allowance.
+Allowances are managed with the token whose credits they spend. For any other token they do not exist.
 """
 
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from toolserver.ledger.state import LedgerState, Token
 
 @dataclass(slots=True)
 class CreateAllowance(LedgerOperation[Allowance]):
-    """Store a new allowance of a token. One of the same hash is there already when this is repeated.
+    """Store a new allowance of a token. Repeating it returns the allowance that has this hash.
 
     Raises:
         PaymentRequired, AllowanceConflict
@@ -32,7 +32,7 @@ class CreateAllowance(LedgerOperation[Allowance]):
             return replace(before)
         live = {a.id for a in books.allowances.values() if a.parent == owner.hash and a.is_live(books.now)}
         if len(live) >= MOST_LIVE:
-            raise AllowanceConflict(f"A token has {MOST_LIVE} live allowances at most: revoke one first.")
+            raise AllowanceConflict(f"A token can have at most {MOST_LIVE} live allowances. Revoke one first.")
         made = replace(self.draft, parent=owner.hash)
         books.keep_allowance(made)
         return replace(made)
@@ -40,7 +40,7 @@ class CreateAllowance(LedgerOperation[Allowance]):
 
 @dataclass(slots=True)
 class ChangeAllowance(LedgerOperation[Allowance]):
-    """Change the terms of an allowance. What was spent stays spent. Raises NotFound, AllowanceConflict."""
+    """Change the terms of an allowance. Spent credits stay counted. Raises NotFound, AllowanceConflict."""
 
     key: str
     id: str
@@ -52,7 +52,7 @@ class ChangeAllowance(LedgerOperation[Allowance]):
     def on(self, books: LedgerState) -> Allowance:
         found = find_allowance(books, self.key, self.id)
         if found.revoked_at is not None:
-            raise AllowanceConflict("A revoked allowance cannot be changed: create another one.")
+            raise AllowanceConflict("A revoked allowance cannot be changed. Create a new one.")
         for name in self.change.given:
             value = getattr(self.change.terms, name)
             setattr(found, name, write_tools(value) if name == "tools" and value is not None else value)
@@ -62,7 +62,7 @@ class ChangeAllowance(LedgerOperation[Allowance]):
 
 @dataclass(slots=True)
 class RevokeAllowance(LedgerOperation[Allowance]):
-    """End an allowance for good; one that was ended before stays so. Raises NotFound."""
+    """End an allowance for good. Repeating it changes nothing. Raises NotFound."""
 
     key: str
     id: str
@@ -77,15 +77,15 @@ class RevokeAllowance(LedgerOperation[Allowance]):
 
 
 def find_owner(books: LedgerState, key: str) -> Token:
-    """The token that manages allowances. Raises PaymentRequired, and AllowanceConflict for one that is an allowance."""
+    """Return the token that manages allowances. Raises PaymentRequired, or AllowanceConflict for an allowance."""
     token, _ = books.valid(key)
     if key in books.allowances:
-        raise AllowanceConflict("This token is an allowance: it cannot make, list or change allowances.")
+        raise AllowanceConflict("This token is an allowance, so it cannot create, list or change allowances.")
     return token
 
 
 def find_allowance(books: LedgerState, key: str, id: str) -> Allowance:
-    """An allowance of a token. Raises PaymentRequired, NotFound, AllowanceConflict."""
+    """Return an allowance of a token. Raises PaymentRequired, NotFound, AllowanceConflict."""
     owner, found = find_owner(books, key), books.allowances.get(id)
     if found is None or found.parent != owner.hash:
         raise NotFound("This token has no such allowance.")

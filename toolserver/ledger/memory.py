@@ -1,4 +1,4 @@
-"""The ledger in memory, for tests and simulations: the same rules as every ledger, and nothing outlives the process."""
+"""Keeps a ledger in memory, for tests and simulations: it has the rules of every ledger, but nothing is durable."""
 
 from dataclasses import replace
 from typing import TypeVar
@@ -39,7 +39,7 @@ class MemoryLedger:
         return self.books.holds
 
     def fund(self, token: str, credits: int) -> None:
-        """Give a token credits; with 0, only issue it."""
+        """Give credits to a token; with 0, only issue it."""
         key = key_of(token)
         if key not in self.books.tokens:
             self.books.issue(key, new_ref())

@@ -1,15 +1,15 @@
-"""The rules of the ledger: pure decisions, the same for every engine.
+"""Decides what operations do to the ledger, by pure rules that are the same for every engine.
 
-An operation is decided on a `LedgerState`, which holds the accounts and reservations that it names, as they are within
-the transaction. It either writes transfers and changes the state, or raises and changes nothing. A reservation moves
-so:
+An operation works on a `LedgerState`, which holds the accounts and reservations that the operation names, as they are
+within the transaction. It either writes transfers and changes the state, or raises and changes nothing. These are the
+states of a reservation:
 
     open ── charge ──▶ posted
      │                   │ release
      │ release, expiry   ▼
      └──▶ voided      reversed
 
-Nothing leads back. So it does not matter how often, or in which order, a charge and a release of one call arrive.
+No step leads back, so a charge and a release of one call may arrive repeatedly and in any order.
 """
 
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ __all__ = [
 R = TypeVar("R")
 
 EXPIRED = "expired"
-MOST = 10**15  # credits in one movement; sums of them stay far below 2**63
+MOST = 10**15  # credits in one transfer; their sums stay far below 2**63
 _REASON = 64
 
 _MOVES: dict[tuple[State, bool], tuple[State, Kind]] = {
@@ -67,17 +67,17 @@ class UnknownCall(ToolserverError):
 
 
 class CallReused(ToolserverError):
-    """The call_id names another call: another token, or another price."""
+    """The call_id was already used for another call, with another token or another price."""
 
 
 class CauseReused(ToolserverError):
-    """The cause was credited before, to another token or with another amount."""
+    """The cause was already credited, to another token or with another amount."""
 
 
 class Needs(NamedTuple):
     """The rows that an operation needs: those of a token or account, of a call, and of a cause of credits.
 
-    `allowance` is the id or the hash of one; `family` says that the live allowances of the token are needed too.
+    `allowance` is the id or hash of an allowance. With `family`, the live allowances of the token are needed too.
     """
 
     key: str | None = None
@@ -92,7 +92,7 @@ class LedgerOperation(Generic[R]):
     """A change of the ledger, as a value."""
 
     def needs(self) -> Needs:
-        """What has to be loaded into the state for it."""
+        """Return the rows that must be loaded into the state for this operation."""
         raise NotImplementedError
 
     def on(self, books: LedgerState) -> R:
@@ -100,7 +100,7 @@ class LedgerOperation(Generic[R]):
         raise NotImplementedError
 
     def settled(self, books: LedgerState, hold: Hold, *, charge: bool, reason: str | None = None) -> Settlement:
-        """Move a reservation to its next state, if it has one, and return where it stands."""
+        """Move a reservation to its next state, if it has one, and return its settlement."""
         move = _MOVES.get((hold.state, charge))
         if move is not None:
             hold.state, kind = move
@@ -134,17 +134,17 @@ class _Spending(LedgerOperation[R]):
         return Needs(self.key, self.call_id)
 
     def found(self, books: LedgerState) -> tuple[Account, Hold | None]:
-        """The account, and the reservation if this call was seen before."""
+        """Return the account, and the reservation if there is one for this call. Raises the refusal to spend."""
         _, account = books.valid(self.key)
         hold, allowance = books.holds.get(self.call_id), books.allowances.get(self.key)
         named = (account.id, self.credits, None if allowance is None else allowance.id)
         if hold is not None and (hold.account, hold.credits, hold.allowance) != named:
-            raise CallReused(f"{self.call_id} names another call")
+            raise CallReused(f"{self.call_id} is already used for another call")
         if hold is None and allowance is not None:
             allowance.check_caps(self.credits, self.endpoint, books.now)
         if hold is None and account.spendable < self.credits:
             raise InsufficientCredits(
-                f"This call costs {self.credits} credits and {account.spendable} are left.",
+                f"This call costs {self.credits} credits, and {account.spendable} are left.",
                 required=self.credits,
                 credits_remaining=account.spendable,
             )
@@ -186,7 +186,7 @@ class Reserve(_Spending[Reservation]):
 
 @dataclass(slots=True)
 class Charge(_Spending[Settlement]):
-    """Reserve and charge credits in one step, for an answer that is already there."""
+    """Reserve and charge credits in one step, for an answer that is already available."""
 
     undelivered: bool = False
 
@@ -201,7 +201,7 @@ class Charge(_Spending[Settlement]):
 class Settle(LedgerOperation[Settlement]):
     """Charge a reservation (`no_charge` is None) or release it for a reason, which may be any text.
 
-    With the `key` of its account it waits for a transaction that may still be making the reservation.
+    With the `key` of its account, it waits for a transaction that may still be making the reservation.
     """
 
     call_id: str
@@ -240,7 +240,7 @@ class Mint(LedgerOperation[Minted]):
         if known is not None:
             return self._again(books, known)
         if self.key in books.allowances:
-            raise InvalidToken("An allowance takes no credits: use the token whose credits it spends.")
+            raise InvalidToken("You cannot add credits to an allowance. Use the token whose credits it spends.")
         if self.key not in books.tokens:
             books.issue(self.key, self.ref)
         _, account = books.valid(self.key)
@@ -276,7 +276,7 @@ class Revoke(LedgerOperation[bool]):
 
 def _whole(credits: int) -> None:
     if type(credits) is not int or not 1 <= credits <= MOST:
-        raise ValueError(f"{credits!r} is no number of credits")
+        raise ValueError(f"{credits!r} is not a valid number of credits")
 
 
 def _settlement(books: LedgerState, hold: Hold, *, replayed: bool) -> Settlement:
@@ -286,14 +286,14 @@ def _settlement(books: LedgerState, hold: Hold, *, replayed: bool) -> Settlement
 
 
 def release_expired(books: LedgerState) -> Iterator[Settle]:
-    """A release for each expired reservation of the state."""
+    """Yield a release for each expired reservation of the state."""
     for hold in books.holds.values():
         if hold.state == "open" and hold.expires_at <= books.now:
             yield Settle(hold.call_id, EXPIRED)
 
 
 def outcome_of(operation: LedgerOperation[Any], books: LedgerState) -> Any:
-    """The result of an operation, or the refusal that it raised."""
+    """Apply an operation and return its result, or the refusal that it raised."""
     try:
         return operation.on(books)
     except ToolserverError as refusal:

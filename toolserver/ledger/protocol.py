@@ -1,8 +1,8 @@
-"""The ledger's protocol: what the pipeline and the purchases may ask of any ledger.
+"""Defines the ledger's protocol: the operations that the pipeline and the purchases may use on any ledger.
 
-A paid call is reserved before anything is fetched, and settled when it is clear whether it is owed. A cached answer is
-charged in one step. Every step carries the caller's `call_id` and may be repeated. A release always wins: states only
-move towards "not charged" (`operations`).
+A paid call is reserved before anything is fetched, and settled when it is known whether the caller owes it. A cached
+answer is charged in one step. Every step carries the caller's `call_id` and may be repeated. A release always wins:
+states only move towards "not charged" (`operations`).
 """
 
 import secrets
@@ -58,30 +58,30 @@ class OpenHold(NamedTuple):
 
 
 class Ledger(Protocol):
-    """One contract with several implementations: in memory, in SQLite, and of a sister service over HTTP.
+    """The contract of a ledger. Implementations keep it in memory, in SQLite, or at a sister service over HTTP.
 
     Any method may raise PaymentRequired("billing_unavailable"). A caller that is cancelled while reserving or charging
-    is not charged: what was done without a listener is released.
+    is not charged: the ledger releases the call.
     """
 
     async def knows(self, token: str) -> bool:
-        """Whether the token is valid. A revocation by another process takes effect here within some seconds."""
+        """Return True if the token is valid. A revocation by another process takes effect here within seconds."""
         ...
 
     async def find_payer(self, token: str) -> str | None:
-        """The SHA-256 (hex) of the token whose credits a token spends: its own, or that of which it is an allowance;
-        None for one that `knows` does not know.
+        """Return the SHA-256 (hex) of the token whose credits this token spends: its own, or that of the parent if the
+        token is an allowance. Return None if `knows` is false for the token.
         """
         ...
 
     async def reserve(
         self, call_id: str, who: Who, credits: int, *, endpoint: str, ttl_s: float, service: str = ""
     ) -> Reservation:
-        """Reserve credits. The same call_id again returns the same reservation, also when it has been settled since.
+        """Reserve credits. Repeating the call_id returns the same reservation, even after it was settled.
 
         Raises:
             PaymentRequired: invalid_token, expired or insufficient_credits.
-            CallReused: the call_id names a call of another token or price.
+            CallReused: the call_id was already used with another token or price.
         """
         ...
 
@@ -91,41 +91,41 @@ class Ledger(Protocol):
         With `undelivered`, the charge is released at the next start if the process dies before `delivered` is stored.
 
         Raises:
-            UnknownCall: nothing was ever reserved under this call_id.
+            UnknownCall: no reservation was ever made under this call_id.
         """
         ...
 
     async def charge(
         self, call_id: str, who: Who, credits: int, *, endpoint: str, service: str = "", undelivered: bool = False
     ) -> Settlement:
-        """Reserve and settle in one step, for an answer that is already there. Raises as `reserve` does."""
+        """Reserve and settle in one step, for an answer that is already available. Raises as `reserve` does."""
         ...
 
     def delivered(self, call_id: str) -> None:
-        """Note that the answer of a call that was charged `undelivered` was sent to its caller. Nobody waits for it."""
+        """Note that the answer of a call charged as `undelivered` was sent to its caller. Returns without waiting."""
         ...
 
     async def balance(self, who: Who) -> int:
-        """The credits that can be spent. Raises PaymentRequired: invalid_token or expired."""
+        """Return the number of credits that can be spent. Raises PaymentRequired: invalid_token or expired."""
         ...
 
 
 class AllowanceLedger(Protocol):
-    """A ledger that keeps allowances. Each is managed with the token whose credits it spends, and no other.
+    """A ledger that keeps allowances. Each is managed only with the token whose credits it spends.
 
-    Any method may raise PaymentRequired, and AllowanceConflict for a token that is itself an allowance.
+    Any method may raise PaymentRequired, and AllowanceConflict if the token is itself an allowance.
     """
 
     async def create_allowance(self, who: Who, hash: str, terms: AllowanceTerms) -> Allowance:
-        """Store a new allowance of a token, by the hash of its own; again with the same hash, it is the same one.
+        """Store a new allowance of a token under the hash of its own token. The same hash returns the same allowance.
 
         Raises:
-            AllowanceConflict: 100 are live.
+            AllowanceConflict: the token already has 100 live allowances.
         """
         ...
 
     async def list_allowances(self, who: Who) -> list[Allowance]:
-        """The live allowances of a token, the oldest first, and after them the newest of those that ended."""
+        """Return the live allowances of a token, oldest first, followed by the most recent ended ones."""
         ...
 
     async def change_allowance(self, who: Who, id: str, change: AllowanceChange) -> Allowance:
@@ -138,10 +138,10 @@ class AllowanceLedger(Protocol):
 
 
 class LedgerOwner(Ledger, AllowanceLedger, Protocol):
-    """The system of record: it also creates credits, and voids reservations that nobody settled."""
+    """The system of record: it also creates credits, and voids reservations that were never settled."""
 
     async def mint(self, who: Who, credits: int, *, cause: str) -> Minted:
-        """Create credits on a token, which is issued when it is new. Each cause is credited once.
+        """Create credits on a token, issuing the token if it is new. Each cause is credited once.
 
         Raises:
             CauseReused: the cause was credited to another token, or with another amount.
@@ -150,38 +150,38 @@ class LedgerOwner(Ledger, AllowanceLedger, Protocol):
         ...
 
     async def revoke(self, fingerprint: str, reason: str) -> bool:
-        """Invalidate the token with this fingerprint for good; False if it was invalid before. Raises invalid_token."""
+        """Invalidate the token with this fingerprint for good. Return False if it already was. Raises invalid_token."""
         ...
 
     async def standing(self, who: Who) -> AccountStanding:
-        """The state of an account, also of a revoked one. Raises invalid_token."""
+        """Return the state of an account, even of a revoked one. Raises invalid_token."""
         ...
 
     async def statement(self, who: Who, query: StatementQuery) -> StatementPage:
-        """What happened to the credits of an account, the latest first; also of a revoked one. Raises invalid_token."""
+        """Return a page of an account's statement, newest first, even of a revoked one. Raises invalid_token."""
         ...
 
     async def holds(self, limit: int = 100) -> list[OpenHold]:
-        """The open reservations, the first to expire first."""
+        """Return the open reservations, the earliest to expire first."""
         ...
 
     async def sweep(self) -> int:
-        """Void every expired reservation and return how many there were. Its credits can be spent again."""
+        """Void every expired reservation, so that its credits can be spent again, and return how many there were."""
         ...
 
 
 def milliseconds(clock: Clock) -> Callable[[], int]:
-    """A function that returns the clock's time as the ledger stores it: integer milliseconds since 1970."""
+    """Return a function that returns the clock's time as the ledger stores it: integer milliseconds since 1970."""
     return lambda: int(clock.time() * 1000)
 
 
 def new_ref() -> str:
-    """A random reference for a new account: `acct_` and 32 hex digits."""
+    """Return a random reference for a new account: `acct_` and 32 hex digits."""
     return f"acct_{secrets.token_hex(16)}"
 
 
 def fingerprint_of(text: str) -> str:
-    """The normal form of a fingerprint that a person typed: 16 to 64 hex digits. Raises invalid_token."""
+    """Return the normal form of a fingerprint that a person typed: 16 to 64 hex digits. Raises invalid_token."""
     text = text.strip().lower()
     if not FINGERPRINT <= len(text) <= 64 or not all(c in "0123456789abcdef" for c in text):
         raise invalid_token()
@@ -189,5 +189,5 @@ def fingerprint_of(text: str) -> str:
 
 
 def show_hold(hold: Hold, fingerprint: str) -> OpenHold:
-    """The public view of a stored reservation."""
+    """Return the public view of a stored reservation."""
     return OpenHold(hold.call_id, fingerprint, hold.credits, hold.endpoint, hold.service, hold.expires_at / 1000)

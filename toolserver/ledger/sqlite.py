@@ -1,4 +1,4 @@
-"""The ledger in SQLite: the service that owns the credits keeps them in one file, which one process writes."""
+"""Keeps the ledger in SQLite: the service that owns the credits has them in one file, which one process writes."""
 
 import asyncio
 import logging
@@ -42,19 +42,19 @@ R = TypeVar("R")
 
 FILE = "ledger.sqlite3"
 KNOWN = 10_000  # tokens remembered as valid
-KNOWN_S = 5.0  # and for this long; a token that spends is looked up every time
+KNOWN_S = 5.0  # for this long; a token that spends is looked up every time
 KNOWN_SHARED_S = 0.5  # where another instance may revoke it
 
 
 @asynccontextmanager
 async def open_ledger(path: Path, clock: Clock | None = None, *, least_free: int = 0) -> AsyncIterator["SqliteLedger"]:
-    """Open the ledger of a file. `least_free` and what is raised are those of `durable`."""
+    """Open the ledger in a file. Uses `least_free`, and raises, as `durable` does."""
     async with durable(path, least_free=least_free) as file:
         yield SqliteLedger(file, clock or SystemClock())
 
 
 class SqliteLedger:
-    """A `LedgerOwner` whose results are on the disk before they are returned."""
+    """A `LedgerOwner` whose results are on disk before they are returned."""
 
     def __init__(self, file: GroupCommit, clock: Clock) -> None:
         self.file = file
@@ -106,7 +106,7 @@ class SqliteLedger:
         return await self._write(Mint(key_of(who), credits, cause, new_ref()))
 
     async def find_cause(self, start: str) -> str | None:
-        """What credits were given for, where it begins with this text; None when nothing was."""
+        """Return the cause of credits that starts with this text, or None if there is none."""
         return await self._read(lambda db: find_cause(db, start))
 
     async def revoke(self, fingerprint: str, reason: str) -> bool:
@@ -136,16 +136,16 @@ class SqliteLedger:
         return await self._read(lambda db: list_allowances(db, key, now))
 
     async def find_account(self, token: str) -> str | None:
-        """The SHA-256 (hex) of the first token of a token's account: another one only if that was lost and replaced.
+        """Return the SHA-256 (hex) of the first token of a token's account. It differs only if that token was replaced.
 
-        None for an allowance, and for a token that nobody has.
+        Return None for an allowance and for an unknown token.
         """
         key, now = key_of(token), self.now()
         found = await self._read(lambda db: read_account(db, key, now).tokens.get(key))
         return None if found is None else found.hash
 
     async def standing_of_fingerprint(self, fingerprint: str) -> AccountStanding:
-        """The state of the account whose token has this fingerprint, also of a revoked one. Raises invalid_token."""
+        """Return the state of the account whose token has this fingerprint, even if revoked. Raises invalid_token."""
         wanted, now = fingerprint_of(fingerprint), self.now()
         return await self._read(lambda db: read_standing(db, hash_of(db, wanted), now))
 
@@ -166,27 +166,27 @@ class SqliteLedger:
         return voided
 
     async def check(self) -> list[Breach]:
-        """Sweep, then return every invariant that does not hold: none, unless the file was damaged or forged."""
+        """Sweep, then return every invariant that does not hold. Only a damaged or forged file has any."""
         now = self.now()
         await self.sweep()
         return await self.file.apart(lambda db: find_breaches(db, now))
 
     def apply_group(self, db: SqlConnection, operations: Sequence[LedgerOperation[Any]]) -> list[Any]:
-        """Apply a group of operations within the writer's transaction; an outcome for each."""
+        """Apply a group of operations within the writer's transaction, and return an outcome for each."""
         now = self.now()
         outcomes = apply_operations(db, operations, now)
         note_undelivered(db, operations, outcomes, now)
         return outcomes
 
     async def totals(self) -> LedgerTotals:
-        """The totals over all accounts and transfers, on one snapshot."""
+        """Return the totals over all accounts and transfers, on one snapshot."""
         return await self.file.apart(read_totals)
 
     async def _spend(self, operation: LedgerOperation[R], call_id: str, no_charge: str = "cancelled") -> R:
-        """Apply the operation. Where its caller cannot know whether it was applied, the call is released next.
+        """Apply the operation. If its caller cannot know whether it was applied, the call is released afterwards.
 
-        That is so when it is cancelled, and when a server is lost while it commits. What was reserved is released, too,
-        where it could not be settled, unless it is one that its caller settles again until it knows how that ended.
+        This happens when the caller is cancelled, and when a database server is lost during the commit. A reservation
+        that could not be settled is released too, unless its caller repeats the settlement until it succeeds.
         """
         release = Settle(call_id, no_charge, key=operation.needs().key)
         try:
@@ -217,16 +217,16 @@ class SqliteLedger:
 
 
 def _is_to_be_released(operation: LedgerOperation[Any], failure: StorageFailed) -> bool:
-    """Whether nobody else will say how a call ends that could not be written."""
+    """Return True if no caller retries the operation that could not be written, so the call must be released."""
     if isinstance(operation, Settle):
         return operation.undelivered or operation.no_charge is not None
     return isinstance(failure, OutcomeUnknown)
 
 
 def unavailable(failure: Exception) -> PaymentRequired:
-    """The refusal for callers while the ledger cannot be used."""
+    """Log the failure, and return the refusal for callers while the ledger cannot be used."""
     log.error("the ledger cannot be used: %s", failure)
     return BillingUnavailable(
-        "Billing is out of order for the moment; nothing was charged.",
+        "Billing is temporarily unavailable. Nothing was charged.",
         headers={"Retry-After": "5"},
     )

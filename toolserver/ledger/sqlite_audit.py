@@ -1,4 +1,4 @@
-"""Every buyer's statement, summed as the buyer would sum it, against the balance that the account has."""
+"""Compares every buyer's statement, summed as the buyer would sum it, with the balance of the account."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ PAGE = 5000
 
 
 def find_statement_differences(db: SqlConnection, now: int) -> Iterator[str]:
-    """The accounts whose statement does not add up to what can be spent. `now` is in epoch milliseconds."""
+    """Yield a text for each account whose statement does not add up to its balance. `now` is in epoch milliseconds."""
     for ref, fingerprint in db.execute("SELECT ref, substr(coalesce(successor, hash), 1, 16) FROM token").fetchall():
         total, before = 0, StatementQuery().before
         while True:
@@ -24,5 +24,5 @@ def find_statement_differences(db: SqlConnection, now: int) -> Iterator[str]:
 
 
 def count_tokens(db: SqlConnection) -> int:
-    """How many tokens there are."""
+    """Return the number of tokens."""
     return int(db.execute("SELECT count(*) FROM token").fetchone()[0])

@@ -1,6 +1,6 @@
-"""The books of a span of time, summed from the ledger's transfers. Read beside a running service, without its threads.
+"""Sums the books of a time span from the ledger's transfers, beside a running service and without its threads.
 
-Every figure is summed here from `transfer` alone; what accounts, reservations and purchases say is compared elsewhere.
+Every figure is summed from `transfer` alone. Other modules compare it with accounts, reservations and purchases.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from toolserver.ledger.sqlite_removed import read_horizon, read_removed
 from toolserver.storage.connection import SqlConnection, in_order
 
 EVER = 2**62
-_WAYS = ("eip155", "x402", "grant", "refund")  # how causes begin, before a colon
+_WAYS = ("eip155", "x402", "grant", "refund")  # the prefixes of causes, before a colon
 _SOURCE = f"""CASE WHEN cause LIKE 'x402:replaces:%' THEN ''
   {" ".join(f"WHEN cause LIKE '{way}:%' THEN '{way}'" for way in _WAYS)} ELSE '' END"""
 _PERIOD = "CASE WHEN at >= :until THEN 2 WHEN at >= :since THEN 1 ELSE 0 END"  # before the span, within, after it
@@ -66,12 +66,12 @@ _HELD = "SELECT coalesce(sum(credits - debits), 0), coalesce(sum(pending), 0) FR
 
 
 class RowsRemoved(ToolserverError):
-    """The rows of calls of that time were archived and removed."""
+    """The rows of calls in that time span were archived and removed."""
 
 
 class CreditBooks(NamedTuple):
-    """The credits of a span of time. `sold`, `granted` and `other` brought credits to tokens; `used` are charges,
-    `given_back` those that were taken back. `owed` is what buyers could still spend at its end, reserved or not, and
+    """The credits of a time span. `sold_…`, `granted` and `other` are credits added to tokens. `used` are charges, and
+    `given_back` reversed charges. `owed` is what buyers could still spend at the end of the span, reserved or not, and
     `owed_now` what they can spend today.
     """
 
@@ -92,7 +92,7 @@ class CreditBooks(NamedTuple):
 
 
 class ToolBooks(NamedTuple):
-    """What one endpoint earned: calls and credits that were charged, and those that were given back or released."""
+    """The figures of one endpoint: calls and credits that were charged, given back or released."""
 
     endpoint: str
     calls: int
@@ -103,7 +103,7 @@ class ToolBooks(NamedTuple):
 
 
 class TokenBooks(NamedTuple):
-    """What one token did: credits bought (grants included), taken back and used, its calls, and what it is owed now."""
+    """The figures of one token: credits bought (with grants), taken back and used, its calls, and credits owed now."""
 
     fingerprint: str
     bought: int
@@ -114,7 +114,7 @@ class TokenBooks(NamedTuple):
 
 
 class BookedTransfer(NamedTuple):
-    """One transfer as a line of an export. `at` is in epoch ms; `credits` are negative where they left the token."""
+    """One transfer as a line of an export. `at` is in epoch ms; `credits` are negative if they left the token."""
 
     seq: int
     at: int
@@ -128,9 +128,9 @@ class BookedTransfer(NamedTuple):
 
 
 def read_credit_books(db: SqlConnection, since: int, until: int) -> CreditBooks:
-    """The credits from `since` to before `until`, in epoch milliseconds. One pass over all transfers.
+    """Return the credits from `since` to before `until`, in epoch milliseconds. Reads all transfers once.
 
-    Raises RowsRemoved, unless the span is of all times: then calls whose rows were removed count as used, net.
+    Raises RowsRemoved, unless the span covers all time: then removed calls count as used, net of reversals.
     """
     span, removed = {"since": since, "until": until}, read_removed(db)
     before, after, *within = db.execute(_CALLS, span).fetchone()
@@ -156,31 +156,33 @@ _ISSUED = {"eip155": "sold_by_transfer", "x402": "sold_by_x402", "grant": "grant
 
 
 def read_tool_books(db: SqlConnection, since: int, until: int) -> list[ToolBooks]:
-    """What each endpoint earned in a span of time, the most first. Raises RowsRemoved."""
+    """Return the figures of each endpoint in a time span, the highest first. Raises RowsRemoved."""
     require_rows(db, since)
     return [ToolBooks(*row) for row in db.execute(in_order(db, _BY_TOOL), {"since": since, "until": until})]
 
 
 def read_token_books(db: SqlConnection, since: int, until: int) -> list[TokenBooks]:
-    """What each token did in a span of time, the busiest first. Raises RowsRemoved."""
+    """Return the figures of each token in a time span, the busiest first. Raises RowsRemoved."""
     require_rows(db, since)
     return [TokenBooks(*row) for row in db.execute(_BY_TOKEN, {"since": since, "until": until})]
 
 
 def read_transfers(db: SqlConnection, since: int, until: int) -> Iterator[BookedTransfer]:
-    """Every transfer of a span of time, in order. There may be millions: little is done to each. Raises RowsRemoved."""
+    """Yield every transfer of a time span, in order. There may be millions, so each costs little. Raises
+    RowsRemoved.
+    """
     require_rows(db, since)
     return map(BookedTransfer._make, db.execute(_EXPORT, {"since": since, "until": until}))
 
 
 def require_rows(db: SqlConnection, since: int) -> None:
-    """Raises RowsRemoved where rows of calls from that time on were removed."""
+    """Raise RowsRemoved if rows of calls at or after that time were removed."""
     if since < (horizon := read_horizon(db)):
         day = datetime.fromtimestamp(horizon / 1000, UTC).date()
-        raise RowsRemoved(f"calls before {day} were archived and removed: the archives of their months have them")
+        raise RowsRemoved(f"calls before {day} were archived and removed: they are in the archives of their months")
 
 
 def read_balances(db: SqlConnection) -> tuple[int, int]:
-    """What all accounts say is owed now, and how much of it is reserved for calls in progress."""
+    """Return the credits that all accounts are owed now, and how many of them are reserved for calls in progress."""
     owed, held = db.execute(_HELD).fetchone()
     return int(owed), int(held)

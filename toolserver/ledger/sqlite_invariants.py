@@ -1,6 +1,6 @@
-"""The invariants of the ledger, each as a query that looks for rows that violate it.
+"""Checks the invariants of the ledger, each with a query for rows that violate it.
 
-The queries share no code with the rules that wrote the rows, so that a fault in one of them shows in the other.
+The queries share no code with the rules that wrote the rows, so that a bug in one shows up in the other.
 """
 
 from typing import NamedTuple
@@ -120,7 +120,7 @@ class Breach(NamedTuple):
 class LedgerTotals(NamedTuple):
     """The whole ledger in one line: tokens, credits issued, charged, reserved and left to spend, and transfers.
 
-    Calls whose rows were removed count.
+    It includes calls whose rows were removed.
     """
 
     tokens: int
@@ -132,7 +132,7 @@ class LedgerTotals(NamedTuple):
 
 
 def find_breaches(db: SqlConnection, now_ms: int) -> list[Breach]:
-    """All violations, at most `SHOWN` for each rule, and what SQLite itself finds wrong with a file."""
+    """Return all violations, at most `SHOWN` for each rule, and the damage that SQLite finds in a file."""
     found = [] if is_shared(db) else [Breach(*damage) for damage in find_damage(db, SHOWN)]
     rules = RULES | (RULES_OF_SERVER if is_shared(db) else RULES_OF_FILE)
     times = {"now": now_ms, "horizon": read_horizon(db)}
@@ -142,7 +142,7 @@ def find_breaches(db: SqlConnection, now_ms: int) -> list[Breach]:
 
 
 def read_totals(db: SqlConnection) -> LedgerTotals:
-    """The totals over all accounts and transfers."""
+    """Return the totals over all accounts and transfers."""
     tokens, held, spendable = db.execute(
         """SELECT count(*), coalesce(sum(pending), 0), coalesce(sum(credits - debits - pending), 0)
            FROM account WHERE kind='token'"""
@@ -158,5 +158,5 @@ def read_totals(db: SqlConnection) -> LedgerTotals:
 
 
 def find_problems(db: SqlConnection) -> list[str]:
-    """The violations in a backup as text. Reservations of any age may be open in it."""
+    """Return the violations in a backup as text. In a backup, open reservations may be of any age."""
     return [f"{breach.rule}: {breach.where}" for breach in find_breaches(db, 0)]

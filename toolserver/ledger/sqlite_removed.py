@@ -1,4 +1,4 @@
-"""Calls whose rows were removed after their month was closed and archived: until when, and what they came to."""
+"""Reads the sums of calls whose rows were removed after their month was closed and archived."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ _SUMS = "coalesce(sum(debits), 0), coalesce(sum(credits), 0), coalesce(sum(trans
 
 
 class RemovedCalls(NamedTuple):
-    """What removed calls came to: credits that were charged, those of them that were given back, and transfers."""
+    """The sums of removed calls: credits charged, credits given back, and transfers."""
 
     debits: int
     credits: int
@@ -21,18 +21,18 @@ class RemovedCalls(NamedTuple):
 
 
 def read_horizon(db: SqlConnection) -> int:
-    """The time (epoch ms) before which rows of calls may have been removed; 0 when none were."""
+    """Return the time (epoch ms) before which rows of calls may have been removed; 0 if none were."""
     row = db.execute("SELECT max(until) FROM closed_month WHERE released_at IS NOT NULL").fetchone()
     return int(row[0] or 0)
 
 
 def read_removed(db: SqlConnection) -> RemovedCalls:
-    """What all removed calls came to."""
+    """Return the sums of all removed calls."""
     return _read(db, "", ())
 
 
 def read_removed_of(db: SqlConnection, account: int, allowance: str | None) -> RemovedCalls:
-    """The same of one account, with all its allowances; or of one of these alone."""
+    """Return the sums of an account with all its allowances, or of one allowance alone."""
     if allowance is None:
         return _read(db, "WHERE account = ?", (account,))
     return _read(db, "WHERE account = ? AND allowance = ?", (account, allowance))

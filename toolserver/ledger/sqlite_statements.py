@@ -1,4 +1,4 @@
-"""Statements from the ledger's tables in SQLite: each kind of entry by its own index, then merged."""
+"""Reads statements from the ledger's tables in SQLite: each kind of entry by its own index, then merged."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -41,7 +41,7 @@ _OWN_REVERSALS = f"""SELECT t.seq, t.at, {HOLD} FROM reservation r
 
 
 def read_statement(db: SqlConnection, key: str, query: StatementQuery, now: int) -> StatementPage:
-    """A page of the statement of a token, an account by its reference, or an allowance. Raises invalid_token."""
+    """Return a page of the statement of a token, an account by its reference, or an allowance. Raises invalid_token."""
     books = read_account(db, key, now)
     account, allowance = books.accounts[books.payer(key).account], books.allowances.get(key)
     own = None if allowance is None else allowance.id
@@ -54,7 +54,7 @@ def read_statement(db: SqlConnection, key: str, query: StatementQuery, now: int)
 def _find_removed(
     db: SqlConnection, query: StatementQuery, account: int, allowance: str | None
 ) -> Iterator[LedgerEntry]:
-    """One entry for all calls whose rows were removed, dated at the end of their time."""
+    """Yield one entry for all calls whose rows were removed, dated at the end of their time span."""
     at = read_horizon(db) - 1
     if query.since <= at < query.until and query.before > 0:
         removed = read_removed_of(db, account, allowance)

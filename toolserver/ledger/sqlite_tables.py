@@ -1,8 +1,8 @@
-"""The ledger's tables in SQLite: a group of operations takes a few statements, whatever its size.
+"""Reads and writes the ledger's tables in SQLite: a group of operations takes a few statements, whatever its size.
 
-The accounts and reservations that the operations name are loaded, the operations are decided in Python in their order,
-and the changes are stored, all within the writer's transaction. Rows are written dozens at a time: each statement hands
-the GIL over once, and with a statement per row a busy event loop and the writer would starve each other.
+Within the writer's transaction, the accounts and reservations that the operations name are loaded, the operations are
+decided in Python in their order, and the changes are stored. Rows are written dozens at a time: each statement hands
+the GIL over once, and with one statement per row a busy event loop and the writer would starve each other.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,7 +41,7 @@ _TOKENS = f"SELECT {_ACCOUNT}, {_TOKEN} FROM token t JOIN account a ON a.id=t.ac
 _HOLDS = f"SELECT {_ACCOUNT}, {HOLD} FROM reservation r JOIN account a ON a.id=r.account WHERE "
 _ALLOWANCES = f"SELECT {', '.join(field.name for field in fields(Allowance))} FROM allowance WHERE "
 _CAUSES = "SELECT seq, kind, debit, credit, amount, resolves, cause, at FROM transfer WHERE "
-# Only what was loaded is changed: where another instance made the row meanwhile nothing is, and the group is run again.
+# Only rows that were loaded are changed. If another instance has made the row since, none is, and the group runs again.
 _SAME_TOKEN = "WHERE token.account=excluded.account"
 _SAME_HOLD = "WHERE reservation.transfer=excluded.transfer"
 _SIZES = (64, 32, 16, 8, 4, 2, 1)
@@ -51,13 +51,13 @@ _hold_row = attrgetter(*(field.name for field in fields(Hold)))
 _IS_LIVE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at>?)"
 _LIVE = f"parent=? AND {_IS_LIVE} ORDER BY created_at, id"
 SWEPT = 128  # holds voided in one transaction
-UNDELIVERED_MS = 600_000  # by then every answer has left, or its instance is gone; a server's upkeep looks for these
+UNDELIVERED_MS = 600_000  # by then every answer was sent or its instance is gone; a server's upkeep looks for these
 
 R = TypeVar("R")
 
 
 def apply_operations(db: SqlConnection, operations: Sequence[LedgerOperation[Any]], now: int) -> list[Any]:
-    """Load, decide and store within the caller's transaction: one outcome per operation, a result or a refusal.
+    """Load, decide and store within the caller's transaction. Return one outcome per operation: a result or a refusal.
 
     Other SQLite stores call this to change the ledger in the same transaction as their own tables. `now` is in ms.
     """
@@ -68,7 +68,7 @@ def apply_operations(db: SqlConnection, operations: Sequence[LedgerOperation[Any
 
 
 def apply_operation(db: SqlConnection, operation: LedgerOperation[R], now: int) -> R:
-    """Apply one operation within the caller's transaction and return its result. Raises its refusal."""
+    """Apply one operation within the caller's transaction and return its result, or raise its refusal."""
     outcome = apply_operations(db, [operation], now)[0]
     if isinstance(outcome, Exception):
         raise outcome
@@ -78,7 +78,7 @@ def apply_operation(db: SqlConnection, operation: LedgerOperation[R], now: int) 
 def note_undelivered(
     db: SqlConnection, operations: Sequence[LedgerOperation[Any]], outcomes: Sequence[Any], now: int
 ) -> None:
-    """Note which of these charges are to be released if their answers are never sent, and forget the released ones."""
+    """Record which of these charges must be released if their answers are never sent, and forget released calls."""
     rows = [
         (operation.call_id, "committed", now + UNDELIVERED_MS)
         for operation, outcome in zip(operations, outcomes, strict=True)
@@ -91,17 +91,17 @@ def note_undelivered(
 
 
 def forget_undelivered(db: SqlConnection, call_ids: Sequence[str]) -> list[None]:
-    """Note that the answers of these charges were sent, within the caller's transaction."""
+    """Record that the answers of these charges were sent, within the caller's transaction."""
     wanted, calls = among(db, "call_id", call_ids)
     db.execute(f"DELETE FROM journal WHERE {wanted}", (calls,))
     return [None] * len(call_ids)
 
 
 def release_undelivered(db: SqlConnection, now: int) -> list[Hold]:
-    """Release the charges whose answers were not sent when the process before ended, and forget the answers that are
-    kept for their Idempotency-Keys, within the caller's transaction. Returns the reservations.
+    """Release the charges whose answers were not sent before the previous process ended, and forget the answers that
+    are kept for their Idempotency-Keys, within the caller's transaction. Returns the reservations.
 
-    Where instances share the ledger, these are the charges that have not been delivered for longer than sending takes.
+    Where instances share the ledger, these are the charges that have been undelivered for longer than sending takes.
     """
     due = "WHERE next_at<=? ORDER BY next_at, call_id LIMIT ?" if is_shared(db) else ""
     found = db.execute(f"SELECT call_id FROM journal {due}", (now, SWEPT) if due else ())
@@ -119,7 +119,7 @@ def release_undelivered(db: SqlConnection, now: int) -> list[Hold]:
 
 
 def void_expired(db: SqlConnection, now: int) -> int:
-    """Void up to `SWEPT` expired reservations; how many."""
+    """Void up to `SWEPT` expired reservations, and return how many."""
     books = LedgerState(now)
     due = "r.state='open' AND r.expires_at<=? ORDER BY r.expires_at LIMIT ?"
     _hold_rows(books, db.execute(_HOLDS + due, (books.now, SWEPT)))
@@ -127,19 +127,19 @@ def void_expired(db: SqlConnection, now: int) -> int:
 
 
 def read_standing(db: SqlConnection, key: str, now: int) -> AccountStanding:
-    """The state of an account. Raises invalid_token."""
+    """Return the state of an account. Raises invalid_token."""
     return standing(read_account(db, key, now), key)
 
 
 def read_account(db: SqlConnection, key: str, now: int) -> LedgerState:
-    """The part of the ledger that holds a token, or an allowance and the token that pays; empty for an unknown one."""
+    """Return the state of a token, or of an allowance and the token that pays. It is empty for an unknown key."""
     books = LedgerState(now)
     _load_tokens(db, books, [key])
     return books
 
 
 def list_allowances(db: SqlConnection, key: str, now: int) -> list[Allowance]:
-    """The live allowances of a token, and the newest of those that ended. Raises what `find_owner` raises."""
+    """Return the live allowances of a token, followed by the newest ended ones. Raises what `find_owner` raises."""
     owner = find_owner(read_account(db, key, now), key)
     live = _read_allowances(db, _LIVE, (owner.hash, now))
     ended = f"parent=? AND NOT ({_IS_LIVE}) ORDER BY created_at DESC, id DESC LIMIT {SHOWN_ENDED}"
@@ -147,7 +147,9 @@ def list_allowances(db: SqlConnection, key: str, now: int) -> list[Allowance]:
 
 
 def hash_of(db: SqlConnection, fingerprint: str) -> str:
-    """The hash of a token or allowance that begins with a fingerprint. Raises invalid_token for none, or several."""
+    """Return the hash of a token or allowance that begins with a fingerprint. Raises invalid_token unless there is
+    exactly one.
+    """
     hashes = []
     for table, column in (("token", "hash"), ("token", "successor"), ("allowance", "hash")):
         sql = f"SELECT {column} FROM {table} WHERE {column}>=? AND {column}<? LIMIT 2"
@@ -158,20 +160,20 @@ def hash_of(db: SqlConnection, fingerprint: str) -> str:
 
 
 def find_cause(db: SqlConnection, start: str) -> str | None:
-    """The cause of a transfer that begins with a text; None when there is none."""
+    """Return the cause of a transfer that starts with a text, or None if there is none."""
     row = db.execute("SELECT cause FROM transfer WHERE cause>=? AND cause<?", (start, start + "\U0010ffff")).fetchone()
     return str(row[0]) if row else None
 
 
 def open_holds(db: SqlConnection, limit: int) -> list[tuple[Hold, str]]:
-    """The open reservations, the first to expire first, each with its token's fingerprint."""
+    """Return the open reservations, the earliest to expire first, each with its token's fingerprint."""
     sql = f"""SELECT {HOLD}, substr(t.hash, 1, 16) FROM reservation r JOIN token t ON t.account=r.account
       WHERE r.state='open' ORDER BY r.expires_at LIMIT ?"""
     return [(Hold(*row[:-1]), row[-1]) for row in db.execute(sql, (limit,))]
 
 
 def load_state(db: SqlConnection, operations: Sequence[LedgerOperation[Any]], now: int) -> LedgerState:
-    """The part of the ledger that these operations need."""
+    """Return the part of the ledger that these operations need. Raises TransactionLost if it must be run again."""
     needs = [operation.needs() for operation in operations]
     locked = lock_accounts(db, needs)
     seq, account = next_numbers(db, "ledger_number", "SELECT max(seq) FROM transfer", "SELECT max(id) FROM account")
@@ -187,7 +189,7 @@ def load_state(db: SqlConnection, operations: Sequence[LedgerOperation[Any]], no
     for values in _padded([need.cause for need in needs if need.cause is not None]):
         for row in db.execute(_CAUSES + _among("cause", len(values)), values):
             books.causes[row[6]] = LedgerTransfer(*row)
-    if locked is not None:  # a token may have come to be, with its first credits, after the tokens were loaded
+    if locked is not None:  # a token may have been issued, with its first credits, after the tokens were loaded
         _load_tokens(
             db, books, [n.key for n in needs if n.cause in books.causes and n.key and n.key not in books.tokens]
         )
@@ -199,7 +201,7 @@ def load_state(db: SqlConnection, operations: Sequence[LedgerOperation[Any]], no
 
 
 def _load_tokens(db: SqlConnection, books: LedgerState, keys: list[str]) -> None:
-    """Load tokens with their accounts, and where a key is that of an allowance, that and the token that pays."""
+    """Load tokens with their accounts. For the key of an allowance, load the allowance and the token that pays."""
     _load_owners(db, books, keys)
     if unknown := [key for key in keys if key not in books.tokens]:
         _load_allowances(db, books, "hash", [key for key in unknown if len(key) == 64])
@@ -219,7 +221,7 @@ def _read_allowances(db: SqlConnection, condition: str, values: Sequence[Any]) -
 
 
 def _add_allowances(books: LedgerState, found: Iterable[Allowance]) -> None:
-    """Add allowances to the state. One that is there already stays the same object."""
+    """Add allowances to the state. An allowance that is already loaded stays the same object."""
     for allowance in found:
         if allowance.id not in books.allowances:
             for key in (allowance.hash, allowance.ref, allowance.id):
@@ -250,7 +252,7 @@ def store_state(db: SqlConnection, books: LedgerState) -> None:
 
 
 def _put(db: SqlConnection, sql: Callable[[int], str], rows: Sequence[Sequence[Any]]) -> None:
-    """Write rows, dozens per statement. There are few sizes, so that every statement is prepared once."""
+    """Write rows, dozens per statement. Few sizes are used, so that each statement is prepared only once."""
     at = 0
     for size in _SIZES:
         while len(rows) - at >= size:
@@ -261,7 +263,7 @@ def _put(db: SqlConnection, sql: Callable[[int], str], rows: Sequence[Sequence[A
 
 
 def _padded(values: list[str]) -> Iterator[list[str]]:
-    """The values in lists of a few fixed lengths; the last list is filled up with its last value."""
+    """Yield the values in lists of a few fixed lengths. The last list is padded with its last value."""
     for at in range(0, len(values), _SIZES[0]):
         part = values[at : at + _SIZES[0]]
         size = min(size for size in _SIZES if size >= len(part))

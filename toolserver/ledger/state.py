@@ -1,4 +1,4 @@
-"""The state of the ledger: tokens, accounts, reservations, and the transfers between accounts."""
+"""Defines the state of the ledger: tokens, accounts, reservations, and the transfers between accounts."""
 
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -13,13 +13,13 @@ NoCharge = Literal[
 State = Literal["open", "posted", "voided", "reversed"]
 Kind = Literal["posted", "pending", "post", "void", "reverse"]
 
-DIED: NoCharge = "delivery_failed"  # why a call is released whose answer was not sent when its process died
+DIED: NoCharge = "delivery_failed"  # the reason to release a call whose process died before the answer was sent
 ISSUED, REVENUE, SUSPENSE = 1, 2, 3  # our own accounts: the origin and the destinations of credits
 OWN = SUSPENSE  # the last of them
 
 
 class AccountRef(NamedTuple):
-    """The name of an account among our own services. It is no bearer credential: no face accepts it."""
+    """The name of an account among our own services. It is not a bearer credential: no public interface accepts it."""
 
     ref: str
 
@@ -28,7 +28,7 @@ Who = str | AccountRef
 
 
 class Reservation(NamedTuple):
-    """Credits reserved for one call. `remaining` can be spent besides them; times are epoch seconds."""
+    """Credits reserved for one call. `remaining` credits can still be spent; times are in epoch seconds."""
 
     call_id: str
     credits: int
@@ -39,7 +39,7 @@ class Reservation(NamedTuple):
 
 
 class Settlement(NamedTuple):
-    """How a call ended: `charged` credits, `remaining` after it, and why nothing was charged."""
+    """How a call ended: the credits `charged`, the credits `remaining`, and the reason if nothing was charged."""
 
     call_id: str
     charged: int
@@ -52,7 +52,7 @@ class Settlement(NamedTuple):
 class AccountStanding(NamedTuple):
     """A token's account: spendable and reserved credits. `fingerprint` may be shown to the token's owner.
 
-    `payer` is the SHA-256 (hex) of the token whose credits are spent: its own, unless it is an `allowance`.
+    `payer` is the SHA-256 (hex) of the token whose credits are spent: this token, unless it is an `allowance`.
     """
 
     credits: int
@@ -66,7 +66,7 @@ class AccountStanding(NamedTuple):
 
 
 class Minted(NamedTuple):
-    """Credits that were created, and the balance with them."""
+    """Credits that were created, and the balance that includes them."""
 
     credits: int
     remaining: int
@@ -74,7 +74,7 @@ class Minted(NamedTuple):
 
 
 def key_of(who: Who) -> str:
-    """The key of an account: the hash of its token, or its reference. Raises invalid_token."""
+    """Return the key of an account: the hash of its token, or its reference. Raises invalid_token."""
     if isinstance(who, AccountRef):
         return who.ref
     if not well_formed(who):
@@ -89,8 +89,7 @@ def invalid_token() -> PaymentRequired:
 class Token(NamedTuple):
     """What is stored about a bearer token: its hash, never the token.
 
-    The hash names the account for good. Where the token was lost, `successor` is the hash of the one that opens the
-    account instead.
+    The hash names the account for good. If the token was lost, `successor` is the hash of the token that replaced it.
     """
 
     hash: str
@@ -109,7 +108,7 @@ class Token(NamedTuple):
 
 @dataclass(slots=True)
 class Account:
-    """A token's account. Credits and debits never decrease."""
+    """A token's account. Credits and debits only grow."""
 
     id: int
     credits: int = 0
@@ -123,7 +122,9 @@ class Account:
 
 @dataclass(slots=True)
 class Hold:
-    """A reservation as it is stored. Times are milliseconds; `day` is when an allowance reserved it, in days."""
+    """A reservation as it is stored. Times are epoch milliseconds; `day` is the day since 1970 on which an allowance
+    reserved it.
+    """
 
     call_id: str
     account: int
@@ -154,7 +155,7 @@ class LedgerTransfer(NamedTuple):
 
 @dataclass(slots=True)
 class LedgerState:
-    """The part of the ledger that a group of operations needs, and their changes to it."""
+    """The part of the ledger that a group of operations needs, with the changes that they make."""
 
     now: int
     next_seq: int = 1
@@ -164,14 +165,14 @@ class LedgerState:
     accounts: dict[int, Account] = field(default_factory=dict)
     holds: dict[str, Hold] = field(default_factory=dict)
     causes: dict[str, LedgerTransfer] = field(default_factory=dict)
-    transfers: list[LedgerTransfer] = field(default_factory=list)  # new ones, as are the three below
+    transfers: list[LedgerTransfer] = field(default_factory=list)  # only new ones; the four below hold changes
     changed_tokens: dict[str, Token] = field(default_factory=dict)
     changed_accounts: dict[int, Account] = field(default_factory=dict)
     changed_holds: dict[str, Hold] = field(default_factory=dict)
     changed_allowances: dict[str, Allowance] = field(default_factory=dict)
 
     def payer(self, key: str) -> Token:
-        """The token whose credits a token spends, its own unless it is an allowance. Raises invalid_token."""
+        """Return the token that pays: the token itself, or the parent of an allowance. Raises invalid_token."""
         allowance = self.allowances.get(key)
         token = self.tokens.get(key if allowance is None else allowance.parent)
         if token is None:
@@ -179,7 +180,7 @@ class LedgerState:
         return token
 
     def valid(self, key: str) -> tuple[Token, Account]:
-        """The token that pays, and its account. Raises PaymentRequired: invalid_token or expired."""
+        """Return the token that pays, and its account. Raises PaymentRequired: invalid_token or expired."""
         token, allowance = self.payer(key), self.allowances.get(key)
         if token.revoked_at is not None:
             raise RevokedToken("The token was revoked.")
@@ -190,7 +191,7 @@ class LedgerState:
         return token, self.accounts[token.account]
 
     def find_spendable(self, account: Account, key: str | None) -> int:
-        """What can be spent of an account: by its token, or by the allowance of that key up to its caps."""
+        """Return the credits that can be spent by the account's token, or by the allowance `key` within its caps."""
         allowance = self.allowances.get(key) if key is not None else None
         return account.spendable if allowance is None else min(account.spendable, allowance.find_room(self.now))
 
@@ -200,7 +201,7 @@ class LedgerState:
         self.changed_allowances[allowance.id] = allowance
 
     def revoke_allowance(self, allowance: Allowance) -> bool:
-        """Invalidate an allowance for good; False if it was before."""
+        """Invalidate an allowance for good. Return False if it already was."""
         if allowance.revoked_at is not None:
             return False
         allowance.revoked_at = self.now
@@ -208,7 +209,7 @@ class LedgerState:
         return True
 
     def issue(self, key: str, ref: str) -> None:
-        """Open an account for a new token. Raises invalid_token when the key is a reference."""
+        """Open an account for a new token. Raises invalid_token if the key is a reference."""
         if len(key) != 64:
             raise invalid_token()
         account = Account(self.next_account)
@@ -240,7 +241,7 @@ class LedgerState:
         resolves: int | None = None,
         cause: str | None = None,
     ) -> LedgerTransfer:
-        """Write a transfer and change the accounts it moves credits between."""
+        """Write a transfer and change the accounts between which it moves credits."""
         transfer = LedgerTransfer(self.next_seq, kind, debit, credit, amount, resolves, cause, self.now)
         self.next_seq += 1
         self.transfers.append(transfer)
@@ -264,12 +265,12 @@ class LedgerState:
 
 
 def is_replaced(token: Token, key: str) -> bool:
-    """Whether the key is that of a token which another one replaced."""
+    """Return True if the key is that of a token that was replaced by another one."""
     return token.successor is not None and key == token.hash
 
 
 def standing(books: LedgerState, key: str) -> AccountStanding:
-    """The state of an account, also of a revoked one. Raises invalid_token."""
+    """Return the state of an account, even of a revoked one. Raises invalid_token."""
     token, allowance = books.payer(key), books.allowances.get(key)
     account = books.accounts[token.account]
     revoked = token.revoke_reason or ("replaced by another token" if is_replaced(token, key) else None)

@@ -1,7 +1,7 @@
-"""Statements: everything that happened to the credits of one account, the latest first.
+"""Makes statements: every change to the credits of one account, newest first.
 
-Over all pages, the credits of the entries add up to what the account can spend now. An entry of a call is negative; a
-call that was charged and then taken back has two entries, so that a statement that was read once stays true.
+Over all pages, the credits of the entries add up to what the account can spend now. The entry of a call is negative. A
+call that was charged and then reversed has two entries, so that a statement read earlier stays true.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,10 +16,10 @@ _TAKEN: tuple[tuple[str, EntryKind], ...] = (("refund:", "refund"),)
 
 
 class LedgerEntry(NamedTuple):
-    """One movement. `credits` is what it changed of what can be spent; `seq` is its place, and `at` epoch milliseconds.
+    """One movement. `credits` is the change in spendable credits, `seq` its place, and `at` is in epoch milliseconds.
 
-    Of a call: its `call_id`, `endpoint`, `state`, and in `reason` why nothing was charged. `cause` says what brought
-    credits, or took them away. `allowance` is the one that made a call; None for the token itself.
+    For a call it has `call_id`, `endpoint`, `state`, and in `reason` why nothing was charged. `cause` says why credits
+    were added or taken away. `allowance` is the one that made a call; None means the token itself.
     """
 
     seq: int
@@ -35,7 +35,7 @@ class LedgerEntry(NamedTuple):
 
 
 class StatementQuery(NamedTuple):
-    """Which entries: from `since` to before `until` (epoch milliseconds), before place `before`, at most `limit`."""
+    """The entries to read: from `since` to before `until` (epoch ms), before place `before`, at most `limit`."""
 
     since: int = 0
     until: int = 2**62
@@ -44,7 +44,7 @@ class StatementQuery(NamedTuple):
 
 
 class StatementPage(NamedTuple):
-    """Some entries, the latest first, and the place to read on before; None at the end. `credits` can be spent now."""
+    """Some entries, newest first, and the `before` of the next page (None at the end). `credits` can be spent now."""
 
     entries: list[LedgerEntry]
     next_before: int | None
@@ -52,7 +52,7 @@ class StatementPage(NamedTuple):
 
 
 def make_page(found: Iterable[LedgerEntry], query: StatementQuery, credits: int) -> StatementPage:
-    """A page of entries that may be in any order. They hold, of each kind, the last `query.limit` + 1 at least."""
+    """Return a page of entries, given in any order. They must include the last `query.limit` + 1 of each kind."""
     entries = sorted(found, reverse=True)[: query.limit + 1]
     more = len(entries) > query.limit
     shown = entries[: query.limit]
@@ -60,30 +60,30 @@ def make_page(found: Iterable[LedgerEntry], query: StatementQuery, credits: int)
 
 
 def show_call(hold: Hold, seq: int, at: int) -> LedgerEntry:
-    """The entry of a call, by the transfer that reserved its credits. A call that was never charged changed nothing."""
+    """Return the entry of a call, at the transfer that reserved its credits. A voided call changed nothing."""
     credits = 0 if hold.state == "voided" else -hold.credits
     reason = hold.reason if hold.state == "voided" else None
     return LedgerEntry(seq, at, "call", credits, hold.call_id, hold.endpoint, hold.state, reason, None, hold.allowance)
 
 
 def show_reversal(hold: Hold, seq: int, at: int) -> LedgerEntry:
-    """The entry of a charge that was given back."""
+    """Return the entry of a charge that was given back."""
     about = (hold.call_id, hold.endpoint, hold.state, hold.reason, None, hold.allowance)
     return LedgerEntry(seq, at, "reversal", hold.credits, *about)
 
 
 def show_income(seq: int, at: int, amount: int, cause: str | None) -> LedgerEntry:
-    """The entry of credits that came to an account."""
+    """Return the entry of credits that were added to an account."""
     return LedgerEntry(seq, at, _kind_of(cause, _CAUSES, "credit"), amount, cause=cause)
 
 
 def show_taken(seq: int, at: int, amount: int, cause: str | None) -> LedgerEntry:
-    """The entry of credits that were taken from an account, other than for calls."""
+    """Return the entry of credits that were taken from an account for a reason other than a call."""
     return LedgerEntry(seq, at, _kind_of(cause, _TAKEN, "taken_back"), -amount, cause=cause)
 
 
 def show_removed(at: int, used: int, allowance: str | None) -> LedgerEntry:
-    """The entry of all calls whose rows were archived and removed: the last of a statement."""
+    """Return the entry of all calls whose rows were archived and removed: the last of a statement."""
     return LedgerEntry(0, at, "earlier_calls", -used, allowance=allowance)
 
 
@@ -92,7 +92,7 @@ def _kind_of(cause: str | None, kinds: Iterable[tuple[str, EntryKind]], otherwis
 
 
 def read_statement(books: LedgerState, key: str, query: StatementQuery) -> StatementPage:
-    """The statement of an account whose whole state is in memory. Raises invalid_token."""
+    """Return the statement of an account whose whole state is in memory. Raises invalid_token."""
     account, allowance = books.accounts[books.payer(key).account], books.allowances.get(key)
     found = (entry for entry in _list_entries(books, account.id) if query.since <= entry.at < query.until)
     if allowance is not None:
@@ -110,7 +110,7 @@ def _list_entries(books: LedgerState, account: int) -> Iterator[LedgerEntry]:
 
 
 def _show_transfer(transfer: LedgerTransfer, account: int, holds: dict[int, Hold]) -> LedgerEntry | None:
-    """The entry that a transfer stands for; None for one of another account, or one that only settles a call."""
+    """Return the entry for a transfer, or None if it is of another account or only settles a call."""
     place = (transfer.seq, transfer.at)
     if transfer.debit == account and transfer.resolves is None:
         if transfer.credit == ISSUED:

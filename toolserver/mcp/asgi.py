@@ -1,4 +1,4 @@
-"""What the endpoint needs of HTTP: bodies with a bound and a deadline, answers with the headers every answer has."""
+"""Read HTTP bodies with a size limit and a deadline, and send answers with the headers that every answer has."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ Headers = dict[bytes, bytes]
 Header = tuple[bytes, bytes]
 T = TypeVar("T")
 
-CHOICE, CALLER = "toolserver.choice", "toolserver.caller"  # the keys under which the SDK finds them in the ASGI scope
+CHOICE, CALLER = "toolserver.choice", "toolserver.caller"  # the keys in the ASGI scope under which the SDK finds them
 
 BODY_S = 20.0
 JSON_TYPE: Header = (b"content-type", b"application/json")
@@ -32,7 +32,7 @@ _EXPOSED = b"mcp-session-id, x-credits-remaining, x-request-id, link"
 
 
 class ResponseSender:
-    """Sends answers with the headers that all of them have."""
+    """Sends answers with the headers common to all of them."""
 
     def __init__(self, facts: SiteFacts) -> None:
         self.always: list[Header] = [
@@ -49,14 +49,14 @@ class ResponseSender:
     async def json(
         self, send: Send, request_id: str, body: bytes, status: int = 200, *more: Header, head: bool = False
     ) -> None:
-        """A JSON answer, or only its headers."""
+        """Send a JSON answer, or only its headers."""
         length, named = (b"content-length", b"%d" % len(body)), (b"x-request-id", request_id.encode())
         headers = [length, named, *self._json, *more]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if head else body})
 
     async def empty(self, send: Send, request_id: str, status: int, *more: Header) -> None:
-        """An answer without a body."""
+        """Send an answer without a body."""
         headers = [(b"x-request-id", request_id.encode()), *self.always, *more]
         if status != 204:
             headers.append((b"content-length", b"0"))
@@ -64,14 +64,14 @@ class ResponseSender:
         await send({"type": "http.response.body", "body": b""})
 
     async def preflight(self, send: Send, request_id: str) -> None:
-        """What a browser asks before it sends anything."""
+        """Answer a browser's preflight request."""
         allowed = (b"access-control-allow-headers", _ALLOWED)
         methods = (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS")
         kept = (b"access-control-max-age", b"86400")
         await self.empty(send, request_id, 204, allowed, methods, kept, METHODS)
 
     def sdk(self, send: Send, request_id: str) -> Send:
-        """A `send` that adds these headers to what the SDK answers."""
+        """Return a `send` that adds these headers to the SDK's answers."""
 
         async def with_headers(event: Event) -> None:
             if event["type"] == "http.response.start":
@@ -85,10 +85,10 @@ class ResponseSender:
 
 
 async def body_of(event: Event, receive: Receive, limit: int) -> bytes:
-    """The whole body that begins with an event.
+    """Read the whole body that begins with an event.
 
     Raises:
-        Refusal: it is too large, does not arrive in time, or its sender went away.
+        MessageRefusal: the body is too large or does not arrive in time, or the client disconnected.
     """
     parts: list[bytes] = []
     size = 0
@@ -107,7 +107,7 @@ async def body_of(event: Event, receive: Receive, limit: int) -> bytes:
 
 
 def replay_body(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the body once more."""
+    """Return a `receive` that delivers the body once more."""
     given = False
 
     async def again() -> Event:

@@ -1,4 +1,4 @@
-"""What `tools/list` says: the registry's operations as MCP tools, and a client's choice among them, ready as bytes."""
+"""Prepare `tools/list`: the registry's operations as MCP tools, and a client's choice of them, as ready bytes."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -16,19 +16,19 @@ from toolserver.mcp.token_argument import add_token_argument
 from toolserver.registry.listed_schema import listed_schema
 from toolserver.registry.registry import Operation, Registry, Tier
 
-CHOICES = 64  # listings kept; one is made in a few milliseconds
+CHOICES = 64  # cached listings; making one takes a few milliseconds
 _LIST_HINTS = b',"ttlMs":%d,"cacheScope":"private"' % LIST_TTL_MS
 LONGEST_PATTERN = 40
-_WRITTEN_KEYS, _WRITTEN_BYTES = 256, 512  # spellings of arguments remembered per tool, and their length
+_WRITTEN_KEYS, _WRITTEN_BYTES = 256, 512  # spellings of arguments remembered per tool, and their maximum length
 
 _UNTOLD = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": True}
-"""What the protocol takes a hint for that is not given."""
+"""The values that the protocol assumes for hints that are not given."""
 
 
 def definition(operation: Operation, *, output_schema: bool = True, token_argument: bool = False) -> dict[str, Any]:
-    """One entry of `tools/list`; with `token_argument` as a connection sees it that carries no token.
+    """Return one entry of `tools/list`. `token_argument` writes it for connections that carry no token.
 
-    Without output schemas it has only what a model reads, and the hints that differ from their defaults.
+    Without output schemas, the entry has only what a model reads and the hints that differ from their defaults.
     """
     entry: dict[str, Any] = {"name": operation.name}
     if output_schema:
@@ -48,7 +48,7 @@ def definition(operation: Operation, *, output_schema: bool = True, token_argume
 
 
 def _without_long_patterns(schema: dict[str, Any]) -> dict[str, Any]:
-    """The arguments without the patterns that a model pays for and cannot read; OpenAPI has them."""
+    """Return the arguments' schema without patterns that a model pays for and cannot read. OpenAPI has them."""
     kept = {
         name: {key: value for key, value in field.items() if key != "pattern" or len(value) <= LONGEST_PATTERN}
         for name, field in schema["properties"].items()
@@ -57,7 +57,7 @@ def _without_long_patterns(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def annotations(operation: Operation) -> dict[str, bool]:
-    """All four hints, because their defaults say the worst. A priced read is not idempotent: it charges each time."""
+    """Return all four hints, as defaults assume the worst. A priced read is not idempotent: each call is charged."""
     reads = operation.reads_only or operation.tier is Tier.FREE
     return {
         "readOnlyHint": reads,
@@ -68,7 +68,7 @@ def annotations(operation: Operation) -> dict[str, bool]:
 
 
 class ToolRoute:
-    """One tool a client may call: its operation, and the keys of its answers without and with arguments seen before.
+    """A tool a client may call: its operation, and the keys of its answers without and with arguments seen before.
 
     `sold` are the default arguments and the key of an answer that costs credits.
     """
@@ -84,7 +84,7 @@ class ToolRoute:
         self.keys: dict[bytes, Hashable] = {}
 
     def _find_default(self) -> tuple[BaseModel, Hashable] | None:
-        """The arguments of a call that gives none, and the key of its answer; None when the tool requires some."""
+        """Return the default arguments and the key of their answer, or None if the tool requires arguments."""
         try:
             arguments = validate_arguments(self.operation, {})
         except InvalidArguments:
@@ -92,19 +92,19 @@ class ToolRoute:
         return arguments, build_cache_key(self.operation, arguments)
 
     def remember(self, written: bytes, key: Hashable) -> None:
-        """Arguments written like this have this key: they need not be checked again."""
+        """Remember the key of arguments with this spelling, so that they need not be checked again."""
         if not self.free or self.operation.distinct is not None or len(written) > _WRITTEN_BYTES:
-            return  # where distinct arguments are counted, each call has to pass the count
+            return  # where distinct arguments are counted, each call has to be counted
         if len(self.keys) >= _WRITTEN_KEYS:
             self.keys.clear()
         self.keys[written] = key
 
 
 class ToolChoice:
-    """What one client sees: tools by name and alias, and the list of them as bytes, modern or not.
+    """What one client sees: tools by name and alias, and the listing as bytes for both eras.
 
     `fixed` holds the cores of results that never change; only conformance fixtures have one. `hidden` maps each tool
-    that cannot be called here to the toolset that has it. `short_meta`: answers have little in their `_meta`.
+    that cannot be called here to the toolset that has it. With `short_meta`, answers have a short `_meta`.
     """
 
     __slots__ = ("_names", "definitions", "fixed", "hidden", "listed", "routes", "short_meta")
@@ -125,7 +125,7 @@ class ToolChoice:
         self.listed = {True: tools + _LIST_HINTS, False: tools}
 
     def describe_unknown(self, name: str) -> tuple[str, list[str]]:
-        """Return what to tell a client that calls a tool which is not here, and the names it may have meant."""
+        """Return the message for a client that calls an unavailable tool, and the names that it may have meant."""
         name = name[:64]
         if name in self.hidden:
             where = f"connect with ?toolset={self.hidden[name]} or ?tools={name} to call it"
@@ -136,7 +136,7 @@ class ToolChoice:
 
 
 class UnknownToolChoice(Exception):
-    """The client asked for a toolset or a tool that there is not. `data` names the valid ones."""
+    """The client chose a toolset or a tool that does not exist. `data` names the valid ones."""
 
     def __init__(self, message: str, data: dict[str, Any]) -> None:
         super().__init__(message)
@@ -144,7 +144,7 @@ class UnknownToolChoice(Exception):
 
 
 class ToolChoices:
-    """All choices of one registry. `extra` are the definitions of tools outside it, which are in every choice."""
+    """All choices of one registry. `extra` has the definitions of tools outside it, which are in every choice."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class ToolChoices:
         self._made: LRUCache[Hashable, ToolChoice] = LRUCache(CHOICES)
 
     def count(self, toolset: str) -> int:
-        """How many tools a toolset lists."""
+        """Return the number of tools that a toolset lists."""
         return len(self._registry.chosen(toolset=toolset)) + len(self._extra)
 
     def choose(
@@ -170,10 +170,10 @@ class ToolChoices:
         short_meta: bool = False,
         token_argument: bool = False,
     ) -> ToolChoice:
-        """The choice of a toolset or of named tools. `token_argument`: the connection itself carries no token.
+        """Return the choice of a toolset or of named tools. `token_argument`: the connection itself carries no token.
 
         Raises:
-            UnknownChoice: with the valid names.
+            UnknownToolChoice: the exception has the valid names.
         """
         try:
             operations = self._registry.chosen(toolset=toolset, tools=tools)
@@ -195,7 +195,7 @@ class ToolChoices:
     def _make(
         self, operations: list[Operation], listed: Mapping[str, bool], *, is_open: bool, short_meta: bool
     ) -> ToolChoice:
-        """Without a choice by the client (`is_open`) every tool can be called, whichever are listed."""
+        """Make a choice. If the client made none (`is_open`), every tool can be called, whichever are listed."""
         callable_ = list(self._registry) if is_open else operations
         routes = {
             name: self._routes[operation.name]
@@ -209,10 +209,10 @@ class ToolChoices:
     def choose_by_request(
         self, query: bytes, toolset: bytes | None = None, tools: bytes | None = None, *, token_argument: bool = False
     ) -> ToolChoice:
-        """The choice that a URL's query and the headers X-MCP-Toolset and X-MCP-Tools make; the query wins.
+        """Return the choice made by a URL's query and the headers X-MCP-Toolset and X-MCP-Tools. The query wins.
 
         Raises:
-            UnknownChoice: with the valid names.
+            UnknownToolChoice: the exception has the valid names.
         """
         headers = {"toolset": toolset, "tools": tools}
         given = {name: value.decode("latin-1") for name, value in headers.items() if value is not None}
@@ -227,8 +227,8 @@ class ToolChoices:
 
 
 def _switched(given: Mapping[str, str], name: str, words: tuple[str, str]) -> bool:
-    """Whether a parameter has the first of its two words, which is also meant without it. Raises UnknownToolChoice."""
+    """Return True if a parameter has the first of its two values or is absent. Raises UnknownToolChoice."""
     word = given.get(name, words[0])
     if word not in words:
-        raise UnknownToolChoice(f"`{name}` is {words[0]} or {words[1]}.", {name: list(words)})
+        raise UnknownToolChoice(f"`{name}` must be {words[0]} or {words[1]}.", {name: list(words)})
     return word == words[0]

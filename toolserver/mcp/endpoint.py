@@ -1,8 +1,8 @@
-"""`/api/mcp`: MCP over Streamable HTTP, both eras of the protocol on one address, as one ASGI callable.
+"""Serve `/api/mcp`: MCP over Streamable HTTP, both eras of the protocol at one address, as one ASGI callable.
 
-A POST goes three steps: is it admitted (host, origin, media types, choice of tools), can it be answered from memory at
-once, and if not, does it need a call or the SDK. HTTP statuses say only what the transport has to say: a payment or a
-limit is a tool result, never 401, 402 or 429.
+A POST passes three steps: admission (host, origin, media types, choice of tools), an immediate answer from memory if
+possible, and otherwise a call or the SDK. HTTP statuses describe only the transport: a demand for payment or a rate
+limit is a tool result, never a 401, 402 or 429.
 """
 
 import logging
@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 
 
 class IncomingPost:
-    """One HTTP request, and the message in its body: decoded once, by the first step that needs it.
+    """An HTTP request and the message in its body, which is decoded once, by the first step that needs it.
 
-    `message` is None when the body is anything but a common message, `modern` None when its headers do not fit it.
+    `message` is None if the body is not a common message. `modern` is None if its headers do not match it.
     """
 
     __slots__ = ("body", "headers", "message", "modern", "receive", "request_id", "scope", "send")
@@ -121,7 +121,7 @@ class McpEndpoint:
             )
 
     async def _answer_at_once(self, post: IncomingPost, choice: ToolChoice) -> bytes | None:
-        """The answer to a common message that needs no waiting."""
+        """Return the answer to a common message that needs no waiting."""
         message, modern = post.message, post.modern
         if message is None or modern is None or message.id is UNSET:
             return None
@@ -138,7 +138,7 @@ class McpEndpoint:
         return None if core is None else messages.response(message.id, core, messages.end(modern=modern))
 
     def _refuse_unknown_tool(self, post: IncomingPost, message: Message, choice: ToolChoice, *, modern: bool) -> None:
-        """Raises MessageRefusal for a well-formed call to a tool that there is not: strangers can ask for many."""
+        """Raise MessageRefusal for a well-formed call of an unknown tool, because anyone can send many of them."""
         params = message.params
         if self._everything or not params.name or not params.plain or arguments_of(params) is None:
             return
@@ -150,7 +150,7 @@ class McpEndpoint:
         )
 
     def _refuse_not_offered(self, post: IncomingPost, message: Message, *, modern: bool) -> None:
-        """Raises MessageRefusal for a well-formed request for what there is not here, as prompts and resources."""
+        """Raise MessageRefusal for a well-formed request for what is not offered here, such as prompts or resources."""
         if self._everything or not is_not_offered(message, modern=modern):
             return
         if message.method not in KNOWN:
@@ -165,9 +165,9 @@ class McpEndpoint:
 
     def _find_prepared(self, post: IncomingPost, message: Message, choice: ToolChoice, *, modern: bool) -> bytes | None:
         if self._everything and message.method != "tools/call" and (b"mcp-session-id" in post.headers or not modern):
-            return None  # there, sessions are the SDK's
+            return None  # there, the SDK handles sessions
         if self._everything and message.method == "server/discover":
-            return None  # the fixtures' server has more to say
+            return None  # the fixtures' server offers more
         return self._fast.find_prepared(message, choice, modern=modern)
 
     async def _answer_from_cache(
@@ -178,7 +178,7 @@ class McpEndpoint:
             token = post.headers.get(b"authorization")
             client = self._client(post) if token is None else self._fast.pipeline.tokens.find_client(token)
             if client is None:
-                return None  # a valid token is its own client, and only the ledger knows
+                return None  # a valid token counts as its own client, and only the ledger knows whether it is valid
         try:
             agent = post.headers.get(b"user-agent", b"").decode("latin-1")
             fast = self._fast
@@ -187,7 +187,7 @@ class McpEndpoint:
             return self._fast.reject(rejected, post.request_id).core
 
     async def _answer_later(self, post: IncomingPost, choice: ToolChoice) -> None:
-        """Calls that take time, notifications, and whatever is for the SDK."""
+        """Answer calls that take time, notifications, and everything that the SDK handles."""
         message = post.message
         if message is not None and not self._everything and is_plain_notification(message, post.headers):
             await self._answers.empty(post.send, post.request_id, 202)
@@ -207,7 +207,7 @@ class McpEndpoint:
     def _read_call(
         self, post: IncomingPost, choice: ToolChoice, message: Message
     ) -> tuple[ToolRoute, dict[str, Any]] | None:
-        """The tool and the arguments of a plain call; None for everything else."""
+        """Return the tool and the arguments of a plain call; None for everything else."""
         if message.method != "tools/call" or post.modern is None or not message.params.plain:
             return None
         route, given = choice.routes.get(message.params.name), arguments_of(message.params)
@@ -216,7 +216,7 @@ class McpEndpoint:
     async def _call(
         self, post: IncomingPost, message: Message, route: ToolRoute, given: dict[str, Any], *, short_meta: bool
     ) -> ToolResult | None:
-        """The result of a call. A paid call is given up, and not charged, when its caller hangs up: then None."""
+        """Return the result of a call; None if the caller of a paid call hung up, in which case nothing is charged."""
         meta = message.params.meta
         caller = self._caller(post, short_meta=short_meta)
         if meta is not UNSET:
@@ -234,13 +234,13 @@ class McpEndpoint:
         await self._hand_over(post, choice, replay_body(post.body, post.receive))
 
     def _count_uncommon(self, post: IncomingPost) -> None:
-        """Count a message that only the SDK can answer, which takes far longer than ours. Raises MessageRefusal."""
-        if self._everything or not self._limits.enabled:  # conformance suites send nothing else
+        """Count a message that only the SDK can answer, which is far slower. Raises MessageRefusal over the limit."""
+        if self._everything or not self._limits.enabled:  # conformance suites send only such messages
             return
         verdict = self._protocol.take(self._client(post))
         if not verdict.allowed:
             wait = max(1, int(verdict.retry_after_s + 0.999))
-            text = f"Too many uncommon messages came from this address. Try again in {wait} s."
+            text = f"Too many uncommon messages from this address. Try again in {wait} s."
             raise MessageRefusal(429, INVALID_REQUEST, text, headers=((b"retry-after", b"%d" % wait),))
 
     async def _hand_over(self, post: IncomingPost, choice: ToolChoice, receive: Receive) -> None:
@@ -252,7 +252,7 @@ class McpEndpoint:
         await self._sdk(scope, receive, send, choice=choice, caller=self._caller(post))
 
     async def _without_message(self, post: IncomingPost) -> None:
-        """GET, HEAD, OPTIONS, and the methods that nothing answers."""
+        """Answer GET, HEAD and OPTIONS, and refuse other methods."""
         method, get = post.scope["method"], post.headers.get
         if method == "OPTIONS":
             await self._answers.preflight(post.send, post.request_id)
@@ -267,7 +267,7 @@ class McpEndpoint:
             await self._answers.json(post.send, post.request_id, self._described, head=method == "HEAD")
         else:
             allow = POST_ONLY if streams or method == "DELETE" else METHODS
-            text = "There is no stream to open and no session to end: send a message by POST."
+            text = "This server has no streams and no sessions: send a message by POST."
             raise MessageRefusal(405, INVALID_REQUEST, text, headers=(allow,))
 
     async def _refuse(self, post: IncomingPost, refusal: MessageRefusal) -> None:
@@ -296,6 +296,6 @@ class McpEndpoint:
 
 
 def _request_id(request_id: bytes) -> str:
-    """The caller's own request id if it may be used, else a new one."""
+    """Return the caller's own request id if it is acceptable, else a new one."""
     text = request_id.decode("latin-1")
     return text if ids.sane(text) else ids.request_id()

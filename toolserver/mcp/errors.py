@@ -1,4 +1,4 @@
-"""Messages that are refused before anyone reads them: not JSON, not JSON-RPC, or contradicting their own headers."""
+"""Refuse messages that are not JSON, are not JSON-RPC, or contradict their own headers."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 
 
 class MessageRefusal(Exception):
-    """A JSON-RPC error with an HTTP status. `value` is the id of the message it answers, when that is known."""
+    """A JSON-RPC error with an HTTP status. `value` is the id of the message that it answers, if known."""
 
     def __init__(
         self,
@@ -29,39 +29,39 @@ class MessageRefusal(Exception):
 
     @property
     def body(self) -> bytes:
-        """The JSON-RPC error."""
+        """The JSON-RPC error as bytes."""
         return messages.failure(self.value, self.code, str(self), self.data)
 
 
 def parse_message(body: bytes) -> dict[str, Any]:
-    """The one JSON-RPC message of a body, as far as JSON-RPC goes.
+    """Parse the single JSON-RPC message in a body, and check the rules of JSON-RPC.
 
     Raises:
-        Refusal: it is none.
+        MessageRefusal: the body is not a JSON-RPC message.
     """
     message = _json(body)
     if isinstance(message, list):
-        raise MessageRefusal(400, INVALID_REQUEST, "Batches are not served: send one message per request.")
+        raise MessageRefusal(400, INVALID_REQUEST, "Batches are not supported: send one message per request.")
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise MessageRefusal(
             400, INVALID_REQUEST, 'The body is not a JSON-RPC message: an object with `"jsonrpc": "2.0"`.'
         )
     value = message.get("id")
     if "id" in message and (isinstance(value, bool) or not isinstance(value, str | int)):
-        raise MessageRefusal(400, INVALID_REQUEST, "`id` is a string or an integer.")
+        raise MessageRefusal(400, INVALID_REQUEST, "`id` must be a string or an integer.")
     if "method" not in message:
         _check_response(message)
     elif not isinstance(message["method"], str):
-        raise MessageRefusal(400, INVALID_REQUEST, "`method` is a string.", value=value)
+        raise MessageRefusal(400, INVALID_REQUEST, "`method` must be a string.", value=value)
     if not isinstance(message.get("params"), dict | None):
-        raise MessageRefusal(400, INVALID_PARAMS, "`params` is an object.", value=value)
+        raise MessageRefusal(400, INVALID_PARAMS, "`params` must be an object.", value=value)
     if message.get("method") == "tools/call" and "id" in message:
         _check_call(message.get("params") or {}, value, 400 if has_modern_envelope(message) else 200)
     return message
 
 
 def _check_call(params: Mapping[str, Any], value: Any, status: int) -> None:
-    """Say what a call needs, in words that a model can act on; `status` is what its era uses for a wrong call."""
+    """Refuse a malformed call in words that a model can act on. `status` is the era's status for a malformed call."""
     example = '{"name": "btc_price", "arguments": {}}'
     if not isinstance(params.get("name"), str):
         text = f"`params.name` must be the name of a tool, for example {example}; tools/list has the names."
@@ -72,11 +72,11 @@ def _check_call(params: Mapping[str, Any], value: Any, status: int) -> None:
 
 
 def _check_response(message: Mapping[str, Any]) -> None:
-    """A message without a method is a response, which has one of two forms."""
+    """Check that a message without a method has one of the two forms of a response."""
     error = message.get("error")
     fails = isinstance(error, dict) and isinstance(error.get("code"), int) and isinstance(error.get("message"), str)
     if "id" not in message or isinstance(message.get("result"), dict) == fails:
-        text = "The message has no `method`, and is no response either."
+        text = "The message has no `method` and is not a response."
         raise MessageRefusal(400, INVALID_REQUEST, text, value=message.get("id"))
 
 
@@ -92,17 +92,17 @@ def _json(body: bytes) -> Any:
 
 
 def has_modern_envelope(message: Mapping[str, Any]) -> bool:
-    """Whether a message says in its `_meta` that it is of the modern era."""
+    """Return True if a message's `_meta` says that it belongs to the modern era."""
     params = message.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
     return isinstance(meta, dict) and VERSION_KEY in meta
 
 
 def check_version(message: Mapping[str, Any], version: bytes | None, *, strict: bool) -> None:
-    """A modern message has the modern version header. `strict` refuses legacy headers on one, too.
+    """Check that a modern message has the modern version header. `strict` also refuses legacy headers on it.
 
     Raises:
-        Refusal: HeaderMismatch.
+        MessageRefusal: HeaderMismatch.
     """
     if message.get("method") == "initialize" or not has_modern_envelope(message):
         return
@@ -113,10 +113,10 @@ def check_version(message: Mapping[str, Any], version: bytes | None, *, strict: 
 
 
 def check_repeated_headers(lines: Iterable[tuple[bytes, bytes]]) -> None:
-    """The headers that say what a message is appear once: two readers might take one each.
+    """Check that the headers that identify a message appear only once: two readers might use different ones.
 
     Raises:
-        Refusal: HeaderMismatch.
+        MessageRefusal: HeaderMismatch.
     """
     names = [bytes(name) for name, _ in lines]
     for name in ROUTING:
@@ -125,7 +125,7 @@ def check_repeated_headers(lines: Iterable[tuple[bytes, bytes]]) -> None:
 
 
 def read_id(body: bytes) -> messages.Id | None:
-    """The id of a message that is refused for another reason, if it has a proper one."""
+    """Return the id of a message that is refused for another reason, if it has a valid id."""
     try:
         return parse_message(body).get("id")
     except MessageRefusal:

@@ -1,8 +1,8 @@
-"""The common messages, answered without the SDK.
+"""Answer the common messages without the SDK.
 
 `tools/call`, `tools/list`, `server/discover`, `initialize`, `ping` and notifications make up nearly all traffic. They
-are decoded into exactly their shape and answered from prepared bytes. Whatever is in any way unusual gets None here,
-and the SDK then gives the exact answer or error.
+are decoded into exactly their shape and answered from prepared bytes. For anything unusual, the functions here return
+None, and the SDK gives the exact answer or error.
 """
 
 from collections.abc import Hashable, Mapping
@@ -26,13 +26,13 @@ _LEGACY_HEADERS = frozenset(version.encode() for version in LEGACY)
 _MODERN_HEADER = MODERN.encode()
 _NOTHING = (b"{}", b"null")
 NAME_BEARING = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Modern requests that repeat a member in the header Mcp-Name, and which."""
+"""Modern requests that repeat a member in the header Mcp-Name, with the name of that member."""
 
 
 def is_modern_request(message: Message, headers: Mapping[bytes, bytes], *, strict: bool = False) -> bool | None:
-    """Whether a request over HTTP is modern (True) or legacy (False); None when its headers and body do not fit.
+    """Return True if a request over HTTP is modern, False if legacy, None if its headers and body do not match.
 
-    A modern body under a legacy header is taken as legacy, because popular clients send that, unless `strict`.
+    Unless `strict`, a modern body with a legacy header counts as legacy, because popular clients send that.
     """
     version = headers.get(b"mcp-protocol-version")
     meta = message.params.meta
@@ -45,7 +45,7 @@ def is_modern_request(message: Message, headers: Mapping[bytes, bytes], *, stric
 
 
 def _fits(message: Message, headers: Mapping[bytes, bytes]) -> bool:
-    """Whether a modern request's envelope is complete and its headers repeat it."""
+    """Return True if a modern request's envelope is complete and its headers repeat it."""
     params, method = message.params, message.method
     meta = params.meta
     if meta is UNSET or meta.version != MODERN or meta.capabilities is UNSET:
@@ -57,7 +57,7 @@ def _fits(message: Message, headers: Mapping[bytes, bytes]) -> bool:
 
 
 def is_plain_notification(message: Message, headers: Mapping[bytes, bytes]) -> bool:
-    """Whether this is a notification of a version we serve: nothing here acts on one."""
+    """Return True if this is a notification of a version we serve. Notifications have no effect here."""
     if message.id is not UNSET or not message.method.startswith("notifications/"):
         return False
     version = headers.get(b"mcp-protocol-version")
@@ -65,7 +65,7 @@ def is_plain_notification(message: Message, headers: Mapping[bytes, bytes]) -> b
 
 
 class FastPath:
-    """Answers common messages of one service, for every door."""
+    """Answers common messages of one service, over every transport."""
 
     __slots__ = ("_facts", "pipeline")
 
@@ -73,7 +73,7 @@ class FastPath:
         self.pipeline, self._facts = pipeline, facts
 
     def find_prepared(self, message: Message, choice: ToolChoice, *, modern: bool) -> bytes | None:
-        """The core of a result that needs no call: a listing, a greeting, a fixture."""
+        """Return the core of a result that needs no call: a listing, the answer to `initialize`, or a fixture."""
         if not message.params.plain:
             return None
         if message.method == "tools/list":
@@ -85,7 +85,7 @@ class FastPath:
     async def answer_from_cache(
         self, route: ToolRoute, params: Params, client: str | None, agent: str, *, short_meta: bool = False
     ) -> bytes | None:
-        """The core of a call's result when the answer is cached. `client` is the one to limit; None limits nobody.
+        """Return the core of a call's result if the answer is cached. Counts against `client`'s limits, if given.
 
         Raises:
             RateLimited: the client has to wait.
@@ -101,7 +101,7 @@ class FastPath:
         return render_core(ready[0].short if short_meta else ready[0])
 
     def answer_unlimited(self, route: ToolRoute, params: Params, agent: str) -> bytes | None:
-        """The same at once, for a caller who is not limited."""
+        """Return the same without limits."""
         key, pipeline = _find_key(route, params), self.pipeline
         now = pipeline.answers.clock.time()
         rendered = None if key is None else pipeline.find_cached(key, now)
@@ -118,10 +118,10 @@ class FastPath:
         caller: Caller,
         receive: Receive | None = None,
     ) -> ToolResult:
-        """The result of a call, good or bad. Under which key arguments written like these are cached is remembered.
+        """Return the result of a call, good or bad, and remember the cache key of arguments with this spelling.
 
         Raises:
-            Disconnected: the client of the connection `receive` hung up while a paid answer was made.
+            Disconnected: the client of the connection `receive` hung up while a paid answer was being made.
         """
         try:
             sold = await self._charge_cached(route, given, caller)
@@ -137,7 +137,7 @@ class FastPath:
         return render_result(route.operation, outcome)
 
     async def _charge_cached(self, route: ToolRoute, given: Mapping[str, Any], caller: Caller) -> Outcome | None:
-        """Charge for a cached answer to a call without arguments. None, with nothing done, for every other call.
+        """Charge for a cached answer to a call without arguments. Does nothing and returns None for any other call.
 
         Raises CallRejected: nothing was charged.
         """
@@ -152,12 +152,12 @@ class FastPath:
         return await pipeline.charge_cached(route.operation, arguments, rendered, caller)
 
     def reject(self, rejected: CallRejected, request_id: str) -> ToolResult:
-        """The result of a call that was rejected."""
+        """Return the result of a rejected call."""
         return render_failure(rejected, self._facts, request_id)
 
 
 def _find_key(route: ToolRoute, params: Params) -> Hashable | None:
-    """The key of the answer to arguments written like these; None when it is not known, or the call is not plain."""
+    """Return the cache key for arguments with this spelling; None if it is unknown or the call is not plain."""
     if not params.plain:
         return None
     written = params.arguments
@@ -168,7 +168,7 @@ def _find_key(route: ToolRoute, params: Params) -> Hashable | None:
 
 
 def arguments_of(params: Params) -> dict[str, Any] | None:
-    """The arguments of a call, or None when they are not an object."""
+    """Return the arguments of a call, or None if they are not an object."""
     if params.arguments is UNSET:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""Arguments that MCP hosts add by themselves, taken out of a call before it is validated."""
+"""Remove arguments that MCP hosts add on their own before a call is validated."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import Operation
 
-# Which host adds it; the names are counted, their values are neither stored nor logged.
+# The hosts that add each name. Names are counted; values are neither stored nor logged.
 ADDED_BY = {
     "toolCallId": "n8n",
     "sessionId": "n8n",
@@ -24,18 +24,18 @@ LOST = "__unparsedToolInput"
 
 
 def drop_host_arguments(operation: Operation, given: dict[str, Any], count: Callable[[str], None]) -> dict[str, Any]:
-    """Return the arguments without those that hosts add, and without optional ones that are null or empty.
+    """Return the arguments without those added by hosts and without optional ones that are null or empty.
 
     `count` receives the name of each host argument that was dropped.
 
     Raises:
-        InvalidArguments: the host says that it lost the arguments on the way.
+        InvalidArguments: the host says that it lost the arguments in transit.
     """
     if not given:
         return given
     fields = operation.arguments.model_fields
     if LOST in given:
-        raise InvalidArguments("The arguments were lost on the way: send them again as a JSON object.", errors=[])
+        raise InvalidArguments("The arguments were lost in transit: send them again as a JSON object.", errors=[])
     kept = {}
     for name, value in given.items():
         if name in ADDED_BY and name not in fields:

@@ -1,4 +1,4 @@
-"""JSON-RPC and MCP as bytes: the messages that are common, in both eras of the protocol.
+"""Read and write the common JSON-RPC and MCP messages as bytes, in both eras of the protocol.
 
 The *modern* era (2026-07-28) has no handshake: each request carries its version and the client's capabilities.
 The *legacy* era has `initialize`, and four versions. This module imports nothing heavy, because stdio answers
@@ -50,7 +50,7 @@ Id = int | str
 
 
 class Client(msgspec.Struct, frozen=True):
-    """Who the client says it is."""
+    """The client's own description of itself."""
 
     name: str
     version: str
@@ -61,7 +61,7 @@ class Client(msgspec.Struct, frozen=True):
 
 
 class Capabilities(msgspec.Struct, frozen=True):
-    """What the client can do. Anything but plain objects is for the SDK to judge."""
+    """What the client can do. The SDK judges anything but plain objects."""
 
     roots: dict[str, Any] | None = None
     sampling: dict[str, Any] | None = None
@@ -93,11 +93,11 @@ class Meta(msgspec.Struct, frozen=True, rename=_ENVELOPE):
 
     @property
     def paid(self) -> str | None:
-        """The payment that was sent along (x402), as JSON."""
+        """The payment (x402) sent with the call, as JSON."""
         return None if self.payment is UNSET else payment_of(bytes(self.payment))
 
     def add_to(self, caller: Caller) -> Caller:
-        """The caller of the message, with what its `_meta` says about the call."""
+        """Return the caller of the message, with what its `_meta` says about the call."""
         return replace(
             caller,
             idempotency_key=self.idempotency_key,
@@ -108,7 +108,7 @@ class Meta(msgspec.Struct, frozen=True, rename=_ENVELOPE):
 
 
 class Params(msgspec.Struct, frozen=True, rename={"meta": "_meta"}):
-    """The parameters of every method that is answered here."""
+    """The parameters of every method answered here."""
 
     name: str = ""
     uri: str = ""
@@ -125,7 +125,7 @@ class Params(msgspec.Struct, frozen=True, rename={"meta": "_meta"}):
 
     @property
     def plain(self) -> bool:
-        """Whether nothing is there that asks for more than an answer."""
+        """True if the request asks for nothing more than an answer."""
         return self.cursor is self.task is self.inputResponses is self.requestState is UNSET
 
 
@@ -142,7 +142,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 def payment_of(payment: bytes) -> str | None:
-    """A member of `_meta` as the payment of a call; null is none."""
+    """Return a member of `_meta` as the payment of a call; None if it is null."""
     return None if payment == b"null" else payment.decode()
 
 
@@ -150,10 +150,10 @@ _decode_message = msgspec.json.Decoder(Message).decode
 
 
 def read_message(body: bytes) -> Message | None:
-    """The message, or None when it is anything but the usual: another shape, another type, not JSON."""
+    """Return the message, or None if it is unusual: another shape, another type, not JSON."""
     try:
         if not body.isascii():
-            body.decode()  # members that the decoder skips it does not check
+            body.decode()  # the decoder does not check members that it skips
         message = _decode_message(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
@@ -161,13 +161,13 @@ def read_message(body: bytes) -> Message | None:
 
 
 def response(value: Id, core: bytes, end: bytes) -> bytes:
-    """A JSON-RPC answer. `core` is the result object without its end, `end` closes the result and the answer."""
+    """Return a JSON-RPC answer. `core` is the result object without its end; `end` closes the result and the answer."""
     written = b"%d" % value if type(value) is int else encode(value)
     return b"".join((b'{"jsonrpc":"2.0","id":', written, b',"result":', core, end))
 
 
 def is_modern_message(message: Message) -> bool | None:
-    """Whether a request is modern (True) or legacy (False) by its body alone; None when its envelope is incomplete."""
+    """Return True if the body alone makes a request modern, False if legacy, None if its envelope is incomplete."""
     meta = message.params.meta
     if meta is UNSET or meta.version is UNSET or message.method == "initialize":
         return False
@@ -175,7 +175,7 @@ def is_modern_message(message: Message) -> bool | None:
 
 
 def failure(value: Id | None, code: int, message: str, data: Any = None) -> bytes:
-    """A JSON-RPC error."""
+    """Return a JSON-RPC error."""
     error = {"code": code, "message": message} | ({} if data is None else {"data": data})
     return encode({"jsonrpc": "2.0", "id": value, "error": error})
 
@@ -185,12 +185,12 @@ MODERN_END = b',"resultType":"complete","_meta":' + encode({SERVER_KEY: SERVER_I
 
 
 def end(*, modern: bool) -> bytes:
-    """What closes a result that has no `_meta` of its own, and the answer around it."""
+    """Return the bytes that close a result without its own `_meta` and the answer around it."""
     return MODERN_END if modern else LEGACY_END
 
 
 def end_with(meta: dict[str, Any], *, modern: bool) -> bytes:
-    """The same for a result with `_meta`."""
+    """Return the same for a result with `_meta`."""
     if not modern:
         return b',"_meta":' + encode(meta) + b"}}"
     return b',"resultType":"complete","_meta":' + encode({**meta, SERVER_KEY: SERVER_INFO}) + b"}}"
@@ -204,14 +204,14 @@ DISCOVERED = encode({**_OFFER, **_HINTED})[:-1]
 
 
 def greeting(params: Params) -> bytes | None:
-    """What `initialize` is answered with, or None when the request is not a proper one."""
+    """Return the result of `initialize`, or None if the request is malformed."""
     if not params.protocolVersion or params.capabilities is UNSET or params.clientInfo is UNSET:
         return None
     return GREETINGS.get(params.protocolVersion) or GREETINGS[NEWEST_LEGACY]
 
 
 def fixed_result(message: Message, *, modern: bool) -> bytes | None:
-    """The core of a result that never changes, or None for every other method."""
+    """Return the core of a result that never changes, or None for every other method."""
     if message.method == "initialize" and not modern:
         return greeting(message.params)
     if message.method == "ping" and not modern:
@@ -222,7 +222,7 @@ def fixed_result(message: Message, *, modern: bool) -> bytes | None:
 
 
 def description(url: str, docs: str, tools: dict[str, int]) -> bytes:
-    """What a person sees who opens the address in a browser. `tools` are the sizes of the toolsets."""
+    """Return what a person sees who opens the address in a browser. `tools` are the sizes of the toolsets."""
     about = {
         "name": NAME,
         "description": "Model Context Protocol server. Send JSON-RPC 2.0 messages by POST; no session, no handshake.",

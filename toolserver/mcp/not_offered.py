@@ -1,7 +1,7 @@
-"""Requests for what this server does not have, told from those that the SDK has to judge.
+"""Tell requests for features that this server does not have from requests that the SDK has to judge.
 
-Many clients ask for prompts and resources whatever a server says that it offers. They are refused at once, in the words
-of the SDK: importing it takes half a second, and asking it a hundred times as long as this.
+Many clients request prompts and resources regardless of what a server offers. They are refused at once, in the SDK's
+words: importing the SDK takes half a second, and using it takes a hundred times as long as this.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _LEGACY_ONLY = frozenset({"initialize", "ping", "logging/setLevel", "resources/s
 _MODERN_ONLY = frozenset({"server/discover", "subscriptions/listen"})
 _JUDGED = frozenset({"tools/list", "tools/call", "completion/complete", "prompts/get", "resources/read"})
 KNOWN = _LISTS | _LEGACY_ONLY | _MODERN_ONLY | _JUDGED
-"""Every request of a client that a version of the protocol knows."""
+"""Every client request that any version of the protocol defines."""
 
 _NAMED: Mapping[str, str] = {
     "prompts/get": "name",
@@ -23,11 +23,11 @@ _NAMED: Mapping[str, str] = {
     "resources/subscribe": "uri",
     "resources/unsubscribe": "uri",
 }
-"""Requests of which the SDK judges the parameters before it says that there is no such method: the member they need."""
+"""The member needed by requests whose parameters the SDK checks before it says that there is no such method."""
 
 
 def is_not_offered(message: Message, *, modern: bool) -> bool:
-    """Whether a request is well-formed and there is no such method here. False: somebody else has to answer it."""
+    """Return True if a request is well-formed but its method is not offered. False: another step has to answer it."""
     method, params = message.method, message.params
     if not method or not params.plain or not _has_texts_as_arguments(params):
         return False
@@ -38,7 +38,7 @@ def is_not_offered(message: Message, *, modern: bool) -> bool:
 
 
 def _has_texts_as_arguments(params: Params) -> bool:
-    """Whether there are no arguments, or texts by name, as those of a prompt are; nobody has read others yet."""
+    """Return True if there are no arguments, or only named texts as for a prompt. Others are not checked yet."""
     if params.arguments is UNSET:
         return True
     try:

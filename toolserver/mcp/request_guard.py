@@ -1,4 +1,4 @@
-"""Which requests are read at all: the host, the origin, the media types, and the choice of tools."""
+"""Decide which requests are read at all, by host, origin, media types and choice of tools."""
 
 from collections.abc import Iterable
 from urllib.parse import urlsplit
@@ -15,10 +15,10 @@ _JSON = ("application/json", "application/*", "*/*")
 
 
 class RequestGuard:
-    """Admits requests. What was admitted once is known by those headers that decide it.
+    """Admits requests. The decision is cached by the headers that it depends on.
 
-    A server on this machine answers only to names of this machine: a web page elsewhere could otherwise point its own
-    name here (DNS rebinding). A public server has nothing to protect that way: it knows no cookies.
+    A server on this machine answers only to names of this machine. Otherwise a web page elsewhere could point its own
+    name here (DNS rebinding). A public server has nothing to protect from that: it uses no cookies.
     """
 
     def __init__(
@@ -37,10 +37,10 @@ class RequestGuard:
         self._verdicts: dict[tuple[bytes | None, ...], ToolChoice] = {}
 
     def admit(self, scope: Scope, headers: Headers) -> ToolChoice:
-        """What this client sees.
+        """Return what this client sees.
 
         Raises:
-            Refusal: nothing here is for it.
+            MessageRefusal: the request is not admitted.
         """
         get = headers.get
         key = (
@@ -74,21 +74,21 @@ class RequestGuard:
     def choose(
         self, query: bytes, toolset: bytes | None, tools: bytes | None, *, token_argument: bool = False
     ) -> ToolChoice:
-        """The choice of tools. Raises Refusal, naming the valid ones."""
+        """Return the choice of tools. Raises MessageRefusal, which names the valid ones."""
         try:
             return self._choices.choose_by_request(query, toolset, tools, token_argument=token_argument)
         except UnknownToolChoice as unknown:
             raise MessageRefusal(400, INVALID_PARAMS, str(unknown), data=unknown.data) from None
 
     def check_source(self, host: bytes | None, origin: bytes | None) -> None:
-        """Raises Refusal when the host or the origin is foreign to a server on this machine."""
+        """Raise MessageRefusal if the host or the origin is foreign to a server on this machine."""
         if not self._guarded:
             return
         if not self._ours(f"//{_text(host)}"):
             raise MessageRefusal(421, INVALID_REQUEST, "This server does not answer to that host name.")
         given = _text(origin).rstrip("/")
         if origin is not None and given not in self._origins and not self._ours(given):
-            raise MessageRefusal(403, INVALID_REQUEST, "Pages of that origin may not call this server.")
+            raise MessageRefusal(403, INVALID_REQUEST, "Pages from that origin may not call this server.")
 
     def _ours(self, url: str) -> bool:
         try:
@@ -103,5 +103,5 @@ def _text(value: bytes | None) -> str:
 
 
 def _media(value: bytes) -> list[str]:
-    """The media types of a header, without their parameters."""
+    """Return the media types of a header, without their parameters."""
     return [kind.partition(";")[0].strip() for kind in _text(value).split(",")]

@@ -1,4 +1,4 @@
-"""Results of `tools/call` as bytes: an answer's own bytes inside what MCP puts around them, and failures."""
+"""Write results of `tools/call` as bytes: an answer's own bytes wrapped for MCP, and failures."""
 
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from toolserver.registry.response_schema import BARE, frame_of
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.x402.headers import META_RESPONSE, REQUIRED, RESPONSE, unheader
 
-_SIGNED = {"receipt": "X-Service-Receipt", "receipt_id": "X-Service-Receipt-Id"}  # of a call that was not charged
+_SIGNED = {"receipt": "X-Service-Receipt", "receipt_id": "X-Service-Receipt-Id"}  # for a call that was not charged
 
 
 class ToolResult(NamedTuple):
@@ -25,7 +25,7 @@ class ToolResult(NamedTuple):
     failed: bool = False
 
     def end(self, *, modern: bool) -> bytes:
-        """What closes it."""
+        """Return the bytes that close the result."""
         return messages.end_with(self.meta, modern=modern) if self.meta else messages.end(modern=modern)
 
 
@@ -34,7 +34,7 @@ def _content(escaped: bytes, payload: bytes, end: bytes = b',"isError":false') -
 
 
 def render_core(rendered: RenderedResponse) -> bytes:
-    """The core of a free call's result, made once per answer."""
+    """Return the core of a free call's result, made once per answer."""
     made: bytes | None = rendered.memo.get("mcp")
     if made is None:
         made = rendered.memo["mcp"] = _content(rendered.escaped, rendered.payload)
@@ -42,12 +42,12 @@ def render_core(rendered: RenderedResponse) -> bytes:
 
 
 def render_result(operation: Operation, outcome: Outcome) -> ToolResult:
-    """The result of a call. The credits left stand in both copies of the payload and in the result's own `_meta`."""
+    """Return the result of a call. Both copies of the payload and the result's own `_meta` have the credits left."""
     rendered, remaining = outcome.rendered, outcome.credits_remaining
     signed: dict[str, Any] = {}
     if outcome.receipt is not None:
         signed = {"receipt": outcome.receipt, "receipt_id": outcome.receipt_id}
-    elif outcome.receipt_id is not None:  # asked for by reference: the hash that the receipt has signed
+    elif outcome.receipt_id is not None:  # requested by reference: the hash that the receipt signs
         signed = {"receipt_id": outcome.receipt_id, "response_sha256": rendered.sha256(remaining).hex()}
     if outcome.settlement is not None:
         signed[META_RESPONSE] = outcome.settlement
@@ -62,10 +62,10 @@ def render_result(operation: Operation, outcome: Outcome) -> ToolResult:
 
 
 def render_failure(rejected: CallRejected, facts: SiteFacts, request_id: str) -> ToolResult:
-    """A failure of a call: REST's body as text, and the tool that helps.
+    """Return a failure of a call: REST's body as text, and the tool that helps.
 
-    No structured content, which clients would hold against the schema; only an offer to pay (x402) has to be there too,
-    where it is one object with the error.
+    There is no structured content, which clients would check against the schema. The exception is an offer to pay
+    (x402), which must be there as one object with the error.
     """
     extra = {**rejected.extra, **next_step(rejected.code)}
     body = error_codes.body(rejected.code, rejected.detail, facts=facts, request_id=request_id, **extra)

@@ -1,7 +1,7 @@
-"""The way to the MCP SDK, which is imported in a thread: it takes half a second and 25 MB.
+"""Import the MCP SDK in a thread, because the import takes half a second and 25 MB, and run its HTTP side.
 
-A server does so soon after its start, so that its memory does not rise when a stranger sends the first uncommon message
-and no caller waits for it; a message that comes before that has it imported at once.
+A server does so soon after its start, so that its memory does not grow when someone sends the first uncommon message,
+and no caller waits for the import. If a message needs the SDK earlier, it is imported at once.
 """
 
 import importlib
@@ -16,7 +16,7 @@ from toolserver.mcp.asgi import CALLER, CHOICE, Receive, Scope, Send
 from toolserver.mcp.definitions import ToolChoice
 from toolserver.mcp.fast_path import FastPath
 
-PREPARED_AFTER_S = 10.0  # of the start, which others wait for
+PREPARED_AFTER_S = 10.0  # not during the start, which others wait for
 
 
 class Sdk:
@@ -34,7 +34,7 @@ class Sdk:
         await sessions.handle_request(scope, receive, send)
 
     async def prepare(self, after_s: float = PREPARED_AFTER_S) -> None:
-        """Start it in so many seconds, unless it was needed before."""
+        """Start the SDK after this many seconds, unless it was needed before."""
         await anyio.sleep(after_s)
         await self._start()
 
@@ -49,6 +49,6 @@ class Sdk:
 
 
 def fixtures() -> dict[str, Any]:
-    """The conformance fixtures, as `Choices` takes them."""
+    """Return the conformance fixtures as `ToolChoices` takes them."""
     everything = importlib.import_module("toolserver.mcp.conformance.server")
     return {"extra": everything.definitions(), "fixed": everything.fixed()}

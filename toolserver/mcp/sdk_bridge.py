@@ -1,6 +1,6 @@
-"""The SDK's server over streams in memory: it answers the uncommon messages of standard input.
+"""Run the SDK's server over streams in memory, to answer the uncommon messages of standard input.
 
-Modern and legacy requests each have a conversation of their own.
+Modern and legacy requests each have their own conversation.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from toolserver.mcp.fast_path import FastPath
 from toolserver.mcp.messages import INVALID_REQUEST, Id
 from toolserver.mcp.sdk_server import RegistryTools, build
 
-OURS = "toolserver:initialize"  # the id of the handshake that we make for the client
+OURS = "toolserver:initialize"  # the id of the handshake that we perform for the client
 _HANDSHAKE = {
     "protocolVersion": messages.NEWEST_LEGACY,
     "capabilities": {},
@@ -27,14 +27,14 @@ _INITIALIZE = messages.encode({"jsonrpc": "2.0", "id": OURS, "method": "initiali
 
 
 class SdkBridge:
-    """Asks the SDK and waits for its answer."""
+    """Passes requests to the SDK and waits for its answers."""
 
     def __init__(self, fast: FastPath, choice: ToolChoice, caller: Caller, tasks: TaskGroup) -> None:
         self._tools, self._tasks = RegistryTools(fast, choice, caller), tasks
         self._conversations: dict[bool, _SdkConversation] = {}
 
     async def ask(self, line: bytes, value: Id, *, modern: bool) -> bytes:
-        """The SDK's answer to a request."""
+        """Return the SDK's answer to a request."""
         conversation = self._conversations.get(modern)
         if conversation is None:
             conversation = self._conversations[modern] = _SdkConversation(self._tools)
@@ -60,7 +60,7 @@ class _SdkConversation:
         self._waiting: dict[Id, tuple[anyio.Event, list[bytes]]] = {}
 
     async def run(self) -> None:
-        """Run the SDK's loop and hand out its answers."""
+        """Run the SDK's loop and deliver its answers."""
         async with anyio.create_task_group() as tasks, self._to, self._from:
             tasks.start_soon(self._server.run, self._read, self._write, self._server.create_initialization_options())
             async for sent in self._from:

@@ -1,4 +1,4 @@
-"""The registry as a server of the MCP SDK, which answers whatever is not common. Imported when that first happens."""
+"""Serve the registry through the MCP SDK, which answers uncommon messages. Imported when the first one arrives."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,19 +31,19 @@ HINTS: Mapping[CacheableMethod, CacheHint] = {
 
 
 class RegistryTools:
-    """`tools/list` and `tools/call` for the SDK. `choice` and `caller` are those of a door that has only one."""
+    """`tools/list` and `tools/call` for the SDK. `choice` and `caller` are set for a transport that has only one."""
 
     def __init__(self, fast: FastPath, choice: ToolChoice | None = None, caller: Caller | None = None) -> None:
         self._fast, self._choice, self._caller = fast, choice, caller
 
     async def list_tools(self, ctx: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
-        """The client's choice, on one page."""
+        """Return the client's choice, on one page."""
         if params is not None and params.cursor is not None:
-            raise MCPError(code=INVALID_PARAMS, message="There is one page: no cursor was ever given out.")
+            raise MCPError(code=INVALID_PARAMS, message="There is only one page: this server never issues cursors.")
         return ListToolsResult.model_validate({"tools": self.choice(ctx).definitions})
 
     async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
-        """The same result as the fast path gives."""
+        """Return the same result as the fast path."""
         routes = self.choice(ctx).routes
         route = routes.get(params.name)
         if route is None:
@@ -53,19 +53,19 @@ class RegistryTools:
         return CallToolResult.model_validate(messages.decode(result.core + b"}") | {"_meta": result.meta or None})
 
     def choice(self, ctx: Context) -> ToolChoice:
-        """What this client sees."""
+        """Return what this client sees."""
         request: Any = ctx.request
         found: ToolChoice = self._choice or request.scope[CHOICE]
         return found
 
     def caller(self, ctx: Context) -> Caller:
-        """Who calls, and what its message's `_meta` adds."""
+        """Return the caller, with what the message's `_meta` adds."""
         request: Any = ctx.request
         caller: Caller = self._caller or request.scope[CALLER]
         meta: dict[str, Any] = dict(ctx.meta or {})
         key, nonce = meta.get("idempotency_key"), meta.get("agent_nonce", caller.nonce)
         if not isinstance(key, str | None) or not isinstance(nonce, str | None):
-            raise MCPError(code=INVALID_PARAMS, message="`_meta` `idempotency_key` and `agent_nonce` are strings.")
+            raise MCPError(code=INVALID_PARAMS, message="`_meta` `idempotency_key` and `agent_nonce` must be strings.")
         request_id = caller.request_id or ids.request_id()
         payment = messages.payment_of(messages.encode(meta.get(META_PAYMENT)))
         short_meta = self.choice(ctx).short_meta
@@ -81,7 +81,7 @@ class RegistryTools:
 
 
 def build(tools: RegistryTools) -> Server[Any]:
-    """The SDK's server, whose every word about itself is the fast path's."""
+    """Build the SDK's server, which describes itself exactly as the fast path does."""
     return Server(
         messages.NAME,
         version=API_VERSION,
@@ -90,12 +90,12 @@ def build(tools: RegistryTools) -> Server[Any]:
         cache_hints=HINTS,
         on_list_tools=tools.list_tools,
         on_call_tool=tools.call_tool,
-        get_tool_input_schema=lambda name: None,  # no tool of ours is mirrored in headers
+        get_tool_input_schema=lambda name: None,  # none of our tools is mirrored in headers
     )
 
 
 def manager(fast: FastPath, *, body_limit: int) -> StreamableHTTPSessionManager:
-    """The SDK's HTTP side: no sessions, plain JSON. Who may connect is checked before it."""
+    """Return the SDK's HTTP side: no sessions, plain JSON. Access is checked before a request gets here."""
     server = build(RegistryTools(fast))
     return StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=body_limit)
 

@@ -1,6 +1,6 @@
-"""MCP over standard input and output: one JSON-RPC message a line, both eras, many calls at once.
+"""Serve MCP over standard input and output: one JSON-RPC message per line, both eras, many calls at once.
 
-`initialize` is answered at once; the service is loaded after the first message, so that a host which starts its servers
+`initialize` is answered at once. The service is loaded after the first message, so that a host that starts its servers
 one by one never waits for imports.
 """
 
@@ -23,17 +23,17 @@ log = logging.getLogger(__name__)
 
 
 class Conversation(Protocol):
-    """Answers messages, in whatever order they are done: a service in this process, or a bridge to one elsewhere."""
+    """Answers messages in the order in which they finish: a service in this process, or a bridge to a remote one."""
 
     def answer_from_cache(self, message: Message, *, modern: bool) -> bytes | None:
-        """The core of a result that needs no waiting."""
+        """Return the core of a result that needs no waiting, or None."""
 
     async def answer(self, line: bytes, message: Message | None) -> bytes | None:
-        """The answer to a message; None when it wants none."""
+        """Return the answer to a message; None if it needs no answer."""
 
 
 Load = Callable[[], AbstractAsyncContextManager[Conversation]]
-"""Builds what answers."""
+"""Opens the conversation that answers."""
 
 LINE_LIMIT = 4 * 1024 * 1024
 AT_ONCE = 64
@@ -42,10 +42,10 @@ CLOSING_S = 8.0
 
 
 async def serve_stdio(load: Load) -> None:
-    """Serve until the input ends or a signal says stop. What is under way when the input ends is still answered.
+    """Serve until the input ends or a signal says stop. Calls in progress when the input ends are still answered.
 
     Raises:
-        Exception: what kept `load` from ending well. Until the input ended every call was answered with it.
+        Exception: `load` failed. Until the input ended, every call was answered with this error.
     """
     with stdio_transport.claim_stdio() as (source, sink):
         await Stdio(load, source=source, sink=sink).run()
@@ -64,7 +64,7 @@ class Stdio:
         self._failure: Exception | None = None
 
     async def run(self) -> None:
-        """Talk until the input ends, a signal comes or nobody listens. Raises what kept the service from loading."""
+        """Serve until the input ends, a signal arrives or the reader is gone. Raises the error of a failed load."""
         async with anyio.create_task_group() as background:
             background.start_soon(self._watch_signals)
             background.start_soon(self._keep_service)
@@ -86,7 +86,7 @@ class Stdio:
                 self._talking.cancel()
 
     async def _keep_service(self) -> None:
-        """Load the service once there is somebody to serve, and close it at the end."""
+        """Load the service once there is a client to serve, and close it at the end."""
         await self._awake.wait()
         try:
             if not self._over.is_set():
@@ -111,7 +111,7 @@ class Stdio:
                     self._awake.set()
 
     async def _take(self, line: bytes, calls: TaskGroup) -> None:
-        """Answer what needs no service at once, and start a task for what does."""
+        """Answer messages that need no service at once, and start a task for each of the others."""
         message = messages.read_message(line)
         if message is not None and message.id is UNSET:
             if message.method == "notifications/cancelled" and message.params.requestId is not None:
@@ -129,7 +129,7 @@ class Stdio:
         calls.start_soon(self._answer, line, message, value, scope)
 
     def _answer_at_once(self, message: Message) -> bytes | None:
-        """The answer when it needs no waiting."""
+        """Return the answer if it needs no waiting."""
         modern = messages.is_modern_message(message)
         if modern is None or message.id is UNSET:
             return None
@@ -147,7 +147,7 @@ class Stdio:
         answer: bytes | None = None
         try:
             with sending():
-                with scope:  # a client may cancel the work, but not half a line
+                with scope:  # a client may cancel the work, but a line is written in full or not at all
                     answer = await self._compute_answer(line, message, value)
                 if answer is not None:
                     await self._send(answer)
@@ -167,24 +167,24 @@ class Stdio:
             return messages.failure(value, INTERNAL_ERROR, "Something went wrong on our side; the log says more.")
 
     async def _send(self, answer: bytes) -> None:
-        """Write one line. Lines never mix; when nobody reads them the conversation is over."""
+        """Write one line. Lines never mix. If nobody reads them any more, the conversation ends."""
         try:
             async with self._writing:
                 await stdio_transport.write(self._sink, answer + b"\n")
         except OSError as error:
-            log.info("nobody reads our answers any more: %s", error)
+            log.info("the client no longer reads our answers: %s", error)
             self._talking.cancel()
 
 
 def _cause(failure: Exception | None) -> str:
-    """Our own sentence about what is wrong. An error that nobody expected may quote secrets: only the log has it."""
+    """Return our own message about the failure. An unexpected error may quote secrets, so only the log has it."""
     if isinstance(failure, (ClickException, ToolserverError)):
         return str(failure)
     return "Its standard error says why."
 
 
 def _plain(error: Exception) -> Exception:
-    """The one error inside nested groups of one."""
+    """Return the single error inside nested groups of one."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

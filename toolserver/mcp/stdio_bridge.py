@@ -1,7 +1,7 @@
-"""A conversation over standard input and output whose answers come from a service elsewhere, over HTTP.
+"""Bridge standard input and output to a remote service over HTTP.
 
-The token goes along by itself: from the settings, or from the credentials file, which a purchase fills. The model never
-sees it.
+The token is sent automatically. It comes from the settings or from the credentials file, where purchases store it. The
+model never sees it.
 """
 
 import hashlib
@@ -27,27 +27,27 @@ ANSWER_S = 120.0  # a purchase waits for the chain
 CONNECT_S = 5.0
 SELLING = ("payment_confirm", "payment_topup")  # the tools whose answers hold a token to keep
 SENT_ALONG = "Call it, or any other premium tool: the token is sent along from now on."
-SPENT = frozenset({"insufficient_credits", "invalid_token", "expired"})  # codes that another token may mend
+SPENT = frozenset({"insufficient_credits", "invalid_token", "expired"})  # codes that another token may fix
 _SHOWN_TOKEN = re.compile(TOKEN.pattern.encode())
 
 
 class Unexpected(ToolserverError):
-    """The service answered something that is no MCP."""
+    """The service's answer is not MCP."""
 
 
 class TokenPurse:
-    """The tokens for one service: the given one first, then those of the credentials file."""
+    """The tokens for one service: the given one first, then those in the credentials file."""
 
     def __init__(self, origin: str, file: CredentialsFile, given: str | None = None) -> None:
         self._origin, self._file, self._given = origin, file, given
 
     def read_tokens(self) -> list[str]:
-        """The tokens in the order to try. Raises CredentialsDamaged."""
+        """Return the tokens in the order in which to try them. Raises CredentialsDamaged."""
         kept = self._file.read_tokens(self._origin)
         return kept if self._given is None else [self._given, *(token for token in kept if token != self._given)]
 
     def keep(self, token: str) -> None:
-        """Keep a token that was bought. Raises CredentialsDamaged, OSError."""
+        """Store a purchased token. Raises CredentialsDamaged, OSError."""
         if token != self._given:
             self._file.add(self._origin, token)
 
@@ -57,7 +57,7 @@ class TokenPurse:
 
 
 class StdioBridge:
-    """Answers messages by asking the service, each with one request."""
+    """Answers messages by sending each to the service in one request."""
 
     def __init__(self, url: str, http: HttpClient, purse: TokenPurse, chosen: Mapping[str, str]) -> None:
         query = urlencode(chosen)
@@ -65,11 +65,11 @@ class StdioBridge:
         self._url, self._http, self._purse = url, http, purse
 
     def answer_from_cache(self, message: Message, *, modern: bool) -> bytes | None:
-        """None: nothing is known here."""
+        """Return None: a bridge has no cache."""
         return None
 
     async def answer(self, line: bytes, message: Message | None) -> bytes | None:
-        """The service's answer as one line; None when the message wants none."""
+        """Return the service's answer as one line; None if the message needs no answer."""
         value = None if message is None or message.id is UNSET else message.id
         try:
             return await self._ask(line, message)
@@ -78,7 +78,7 @@ class StdioBridge:
             return _explain(f"No answer from {self._url}: {failure}", value, message)
 
     async def _ask(self, line: bytes, message: Message | None) -> bytes | None:
-        """Send the message, with the next token where one is refused for its own sake: such a call was not run."""
+        """Send the message. If a token itself is refused, the call was not run, so try the next token."""
         calling = message is not None and message.method == "tools/call"
         tokens: list[str | None] = [*self._purse.read_tokens()] if calling else []
         answer: bytes | None = None
@@ -106,11 +106,11 @@ class StdioBridge:
             found = None
         if not isinstance(found, dict) or "jsonrpc" not in found:
             moved = answer.headers.get("location")
-            raise Unexpected(f"status {answer.status}{f', moved to {moved}' if moved else ''}; this is no MCP service")
+            raise Unexpected(f"status {answer.status}{f', moved to {moved}' if moved else ''}; not an MCP service")
         return answer.body if b"\n" not in answer.body else messages.encode(found)
 
     def _keep_token(self, answer: bytes) -> bytes:
-        """Put a token that was sold into the credentials file, and its fingerprint in its place."""
+        """Store a purchased token in the credentials file, and put its fingerprint in its place in the answer."""
         message = json.loads(answer)
         result = message.get("result") or {}
         told = result.get("structuredContent") or {}
@@ -126,7 +126,7 @@ class StdioBridge:
 
 
 def _protocol_headers(line: bytes, message: Message | None) -> dict[str, str]:
-    """The headers that must repeat what the message says: the version, and for modern ones method and name."""
+    """Return the headers that must repeat the message: the version, and for modern messages method and name."""
     if message is not None and messages.is_modern_message(message) is False:
         return {"mcp-protocol-version": NEWEST_LEGACY}
     try:
@@ -143,7 +143,7 @@ def _protocol_headers(line: bytes, message: Message | None) -> dict[str, str]:
 
 
 def _refusal(answer: bytes) -> str | None:
-    """The code of a refused call; None for an answer."""
+    """Return the code of a refused call; None for an answer."""
     result: dict[str, Any] = json.loads(answer).get("result") or {}
     if not result.get("isError"):
         return None
@@ -155,7 +155,7 @@ def _refusal(answer: bytes) -> str | None:
 
 
 def _explain(text: str, value: Id | None, message: Message | None) -> bytes | None:
-    """Say what went wrong: to the model where it called a tool, else to the host."""
+    """Report the failure: to the model if it called a tool, else to the host."""
     if message is None or value is None:
         return None if message is not None else messages.failure(None, INTERNAL_ERROR, text)
     if message.method != "tools/call":

@@ -1,4 +1,4 @@
-"""What a loaded service answers over standard input and output. Everyone there is the machine's owner: no limits."""
+"""Answer standard input and output with a loaded service. The caller owns the machine, so there are no limits."""
 
 import importlib
 from collections.abc import AsyncIterator
@@ -28,14 +28,14 @@ from toolserver.registry.site_facts import SiteFacts
 async def open_session(
     registry: Registry, pipeline: Pipeline, caller: Caller, facts: SiteFacts, **chosen: Any
 ) -> "AsyncIterator[StdioSession]":
-    """A conversation with a loaded service. Raises UnknownToolChoice: there is no such toolset or tool."""
+    """Open a conversation with a loaded service. Raises UnknownToolChoice if a toolset or tool does not exist."""
     async with anyio.create_task_group() as tasks:
         yield StdioSession(registry, pipeline, caller, facts, chosen=chosen, tasks=tasks)
         tasks.cancel_scope.cancel()
 
 
 class StdioSession:
-    """Answers messages, in whatever order they are done."""
+    """Answers messages in the order in which they finish."""
 
     def __init__(
         self,
@@ -52,14 +52,14 @@ class StdioSession:
         self._sdk: Any = None
 
     def answer_from_cache(self, message: Message, *, modern: bool) -> bytes | None:
-        """The core of a result that needs no waiting."""
+        """Return the core of a result that needs no waiting, or None."""
         route = self._choice.routes.get(message.params.name) if message.method == "tools/call" else None
         if route is None:
             return self._fast.find_prepared(message, self._choice, modern=modern)
         return self._fast.answer_unlimited(route, message.params, self._caller.agent)
 
     async def answer(self, line: bytes, message: Message | None) -> bytes | None:
-        """The answer to a message; None when it wants none."""
+        """Return the answer to a message; None if it needs no answer."""
         if (
             message is not None
             and message.id is not UNSET
@@ -79,7 +79,7 @@ class StdioSession:
             return refusal.body
 
     async def _call(self, message: Message) -> ToolResult | None:
-        """The result of a plain call; None for everything else."""
+        """Return the result of a plain call; None for everything else."""
         params = message.params
         route = self._choice.routes.get(params.name) if message.method == "tools/call" else None
         given = arguments_of(params)

@@ -1,7 +1,7 @@
-"""Standard input and output as a wire: lines in, lines out, nothing else on it. No threads that could outlive us.
+"""Read lines from standard input and write lines to standard output, without threads that could outlive us.
 
-While the wire is in use, file descriptor 0 reads nothing and 1 is standard error: whatever else reads or prints
-in this process does not disturb the conversation.
+While the transport is in use, file descriptor 0 reads nothing and 1 is standard error, so that other code that reads
+or prints in this process does not disturb the conversation.
 """
 
 import os
@@ -15,12 +15,12 @@ import anyio.lowlevel
 import anyio.to_thread
 
 CHUNK = 65_536
-SLICE = 4_096  # what a pipe that is called writable takes without blocking
+SLICE = 4_096  # how much a pipe that is reported writable takes without blocking
 
 
 @contextmanager
 def claim_stdio() -> Iterator[tuple[int, int]]:
-    """Private descriptors of the real standard input and output."""
+    """Yield private descriptors of the real standard input and output."""
     source, sink = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     sys.stdout.flush()
@@ -37,7 +37,7 @@ def claim_stdio() -> Iterator[tuple[int, int]]:
 
 
 async def lines(source: int, limit: int) -> AsyncGenerator[bytes | None, None]:
-    """The lines that arrive, without their ends; None in place of one that is longer than the limit."""
+    """Yield the lines that arrive, without their line ends; None for a line that is longer than the limit."""
     rest, skipping = b"", False
     while chunk := await _read(source):
         *whole, rest = (rest + chunk).split(b"\n")
@@ -51,7 +51,7 @@ async def lines(source: int, limit: int) -> AsyncGenerator[bytes | None, None]:
 
 
 async def write(sink: int, data: bytes) -> None:
-    """Write everything. Raises BrokenPipeError when nobody reads any more."""
+    """Write everything. Raises BrokenPipeError if nobody reads any more."""
     view = memoryview(data)
     while view:
         if not _writable(sink):
@@ -60,7 +60,7 @@ async def write(sink: int, data: bytes) -> None:
 
 
 def _writable(sink: int) -> bool:
-    """Whether a slice can be written without blocking, as far as can be told at once."""
+    """Return True if a slice can be written without blocking, as far as that is known now."""
     if sys.platform == "win32":
         return True
     poller = select.poll()

@@ -1,5 +1,6 @@
-"""A bearer token as an argument, for hosts whose connections cannot carry an Authorization header, and the step that a
-refused caller has to take next.
+"""Accept a bearer token as an argument, for hosts that cannot send an Authorization header, and name the next step.
+
+The answer to a refused caller names the tool to call next.
 """
 
 from dataclasses import replace
@@ -22,7 +23,7 @@ NEXT: dict[str, tuple[str, str]] = {  # code of a refusal → the tool to call n
 
 
 def add_token_argument(operation: Operation) -> dict[str, Any]:
-    """The input schema as it is listed where no header carries a token: with an optional `token` if one is needed."""
+    """Return the input schema for connections without a token header: with an optional `token` if one is needed."""
     schema = operation.input_schema
     if not operation.needs_token or NAME in operation.arguments.model_fields:
         return schema
@@ -30,24 +31,24 @@ def add_token_argument(operation: Operation) -> dict[str, Any]:
 
 
 def take_token(operation: Operation, given: dict[str, Any], caller: Caller) -> tuple[dict[str, Any], Caller]:
-    """The arguments without the token, and the caller with it. Free tools take one too: it counts for their limits.
+    """Return the arguments without the token, and the caller with it. Free tools take one too, for their limits.
 
     Raises:
-        InvalidArguments: a header carries a token already, or this is no text. No value is repeated.
+        InvalidArguments: a header already carries a token, or this is not a string. No value is quoted.
     """
     if NAME not in given or NAME in operation.arguments.model_fields:
         return given, caller
     token = given[NAME]
     rest = {name: value for name, value in given.items() if name != NAME}
     if not isinstance(token, str):
-        raise _refuse("must be a string, such as payment_confirm gives")
+        raise _refuse("must be a string, as returned by payment_confirm")
     if caller.token is not None:
-        raise _refuse("is sent already, with the connection; leave this argument out")
+        raise _refuse("is already sent with the connection; leave this argument out")
     return rest, replace(caller, token=token.strip().removeprefix("Bearer ").strip())
 
 
 def next_step(code: str) -> dict[str, Any]:
-    """The member that names the next tool after a refusal; none where no tool helps."""
+    """Return the member that names the next tool after a refusal; empty if no tool helps."""
     if code not in NEXT:
         return {}
     name, how = NEXT[code]

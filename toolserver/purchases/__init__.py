@@ -1,1 +1,1 @@
-"""Buying credits: a quote, a transfer of USDC on Base, a token for it."""
+"""Sells credits: a quote, a transfer of USDC on Base that pays it, and a token with the credits."""

@@ -1,4 +1,4 @@
-"""The numbers of deposit addresses: each is given out once, whatever goes wrong."""
+"""Hands out the numbers of deposit addresses, each of them once, even after crashes and restored backups."""
 
 from functools import partial
 
@@ -9,15 +9,15 @@ from toolserver.purchases.store import PurchaseStore
 from toolserver.storage.errors import StorageFailed
 from toolserver.storage.high_water import HighWater
 
-MARK = "address"  # among the marks outside the database: the first number that nobody has set aside
-BLOCK = 64  # numbers set aside at a time: each time costs three waits for the disk, and a restart skips what is left
+MARK = "address"  # among the marks outside the database: the first number that no process has reserved
+BLOCK = 64  # numbers reserved at a time: each time costs three waits for the disk, and a restart skips the rest
 
 
 class AddressNumbers:
-    """Hands out numbers, of which a block is set aside on the disk outside the database before the first is used.
+    """Hands out numbers from blocks, each reserved on disk outside the database before its first number is used.
 
-    So a restored backup, which knows less, gives none of them out again; nor does another process on the same file.
-    Where instances share a database, it is set aside there as well, so that no two of them have the same block.
+    So neither a restored backup, which knows fewer numbers, nor another process on the same file hands one out again.
+    Where instances share a database, the block is reserved there as well, so that no two instances get the same one.
     """
 
     def __init__(self, store: PurchaseStore, first: int = 0, marks: HighWater | None = None) -> None:
@@ -26,7 +26,7 @@ class AddressNumbers:
         self._reserving = anyio.Lock()
 
     async def take(self) -> int:
-        """A number that was never given out. Raises StorageFailed, MarksBroken."""
+        """Return a number that was never handed out before. Raises StorageFailed, MarksBroken."""
         while self._next >= self._end:
             async with self._reserving:
                 if self._next >= self._end:
@@ -35,7 +35,7 @@ class AddressNumbers:
         return number
 
     def drop_block(self) -> None:
-        """Forget the rest of the block: another process has used a number of it."""
+        """Forget the rest of the block, because another process has used one of its numbers."""
         self._end = self._next
 
     async def _reserve(self) -> None:
@@ -46,7 +46,7 @@ class AddressNumbers:
             try:
                 end = int(await anyio.to_thread.run_sync(self._marks.change, MARK, rule))
             except OSError as error:
-                raise StorageFailed(f"no deposit address can be set aside: {error}") from error
+                raise StorageFailed(f"no deposit address can be reserved: {error}") from error
         begin = await self._store.set_aside(end - BLOCK, BLOCK)
         if self._marks is not None and begin + BLOCK > end:
             await anyio.to_thread.run_sync(self._marks.raise_to, MARK, begin + BLOCK)
@@ -54,5 +54,5 @@ class AddressNumbers:
 
 
 def _set_aside(start: int, before: int | None) -> int:
-    """The mark after another block, which begins at `start` or beyond all that was set aside before."""
+    """Return the mark after one more block, which begins at `start` or after all numbers that are reserved already."""
     return max(start, before or 0) + BLOCK

@@ -1,5 +1,5 @@
-"""Every credited transfer is confirmed by a second RPC server, however small it is; what servers tell differently is a
-case for a person.
+"""Has every credited transfer confirmed by a second RPC server, however small its amount. If servers keep disagreeing
+about a transfer, it becomes a case for a person.
 """
 
 import logging
@@ -15,11 +15,13 @@ from toolserver.storage.leased_task import Turn, is_our_turn
 log = logging.getLogger(__name__)
 
 LOOK_S = 20.0
-LAGS_S = 20.0  # a server that does not know a transaction for so long contradicts the one that does
+LAGS_S = 20.0  # a server that still does not know a transaction after this time contradicts the one that does
 
 
 class UnagreedTransfer(NamedTuple):
-    """A credited transfer that one RPC server has reported so far. Times are in milliseconds."""
+    """A credited transfer that only one RPC server has reported so far. `amount` is in 0.000001 USDC, times are in
+    epoch milliseconds.
+    """
 
     tx_hash: bytes
     address: bytes
@@ -29,23 +31,23 @@ class UnagreedTransfer(NamedTuple):
 
 
 class AgreementStore(Protocol):
-    """Where it is noted what a second server says."""
+    """Records what a second server says about credited transfers."""
 
     async def list_unagreed(self) -> list[UnagreedTransfer]:
-        """The credited transfers that no second server has confirmed."""
+        """Return the credited transfers that no second server has confirmed."""
         ...
 
     async def record_agreed(self, tx_hash: bytes, now: int) -> None:
-        """Note that a second server reports the same; the transfer is no case any more."""
+        """Record that a second server reports the same, so that the transfer is no longer a case."""
         ...
 
     async def record_disputed(self, tx_hash: bytes, now: int) -> None:
-        """Note that servers report differently. The first such note stays."""
+        """Record that servers disagree. The first such record stays."""
         ...
 
 
 class Sightings(NamedTuple):
-    """Who sees a payment on the chain: the observations that show it, and the number of servers that do not."""
+    """The observations that show a payment on the chain, and the number of servers that do not see it there."""
 
     shown: list[ObservedTransaction]
     denied: int
@@ -54,19 +56,19 @@ class Sightings(NamedTuple):
 def sort_sightings(
     said: Sequence[ObservedTransaction | None], pays: Callable[[ObservedTransaction], bool]
 ) -> Sightings:
-    """What the servers said, sorted by whether it shows the payment on the chain, and not on a fork."""
+    """Return the servers' observations that show the payment on the chain, not on a fork, and count the others."""
     shown = [seen for seen in said if seen is not None and seen.is_canonical and pays(seen)]
     return Sightings(shown, len(said) - len(shown))
 
 
 class AgreementWatch:
-    """Asks every server about each transfer until a second one has confirmed it; on one instance at a time."""
+    """Asks every server about each transfer until a second one has confirmed it. One instance at a time does this."""
 
     def __init__(self, store: AgreementStore, chain: RpcPool, clock: Clock, turn: Turn | None = None) -> None:
         self._store, self._chain, self._clock, self._turn = store, chain, clock, turn
 
     async def run(self) -> None:
-        """Until cancelled. With one server there is nothing to compare."""
+        """Watch until cancelled. Return at once with fewer than two servers: there is nothing to compare."""
         while len(self._chain) > 1:
             try:
                 if await is_our_turn(self._turn):
@@ -76,7 +78,7 @@ class AgreementWatch:
             await self._clock.sleep(LOOK_S)
 
     async def look(self) -> None:
-        """Look once at everything."""
+        """Look once at every transfer that no second server has confirmed."""
         for transfer in await self._store.list_unagreed():
             await self._look_at(transfer)
 

@@ -1,13 +1,13 @@
-"""Many balances in one request: code that runs in `eth_call` and is never deployed, so no helper contract is needed.
+"""Reads many balances in one request, by code that runs in `eth_call`, so that no helper contract is deployed.
 
-The code is given as the creation of a contract, followed by the addresses as words. It calls `balanceOf` of the token
-for each and returns the balances as words. Nodes bound what a creation returns (EIP-170: 24,576 bytes), hence `BATCH`.
+The code is sent as the creation of a contract, followed by the addresses as words. It calls `balanceOf` of the token
+for each address and returns the balances as words. Nodes limit the result (EIP-170: 24,576 bytes), hence `BATCH`.
 """
 
 from toolserver.purchases.units import USDC
 
 BATCH = 500
-_LENGTH = 0x57  # of the code below, behind which the addresses begin
+_LENGTH = 0x57  # of the code below, after which the addresses begin
 
 _CODE = (
     "6370a0823160e01b600052"  # memory[0:4] = selector of balanceOf(address)
@@ -23,7 +23,7 @@ _CODE = (
 
 
 def balances_code() -> bytes:
-    """The code that reads balances of USDC, to be followed by 32 bytes for each address."""
+    """Return the code that reads balances of USDC. The caller appends 32 bytes for each address."""
     text = _CODE.format(length=f"{_LENGTH:02x}", token=USDC.hex())
     code = bytes.fromhex(text)
     if len(code) != _LENGTH:

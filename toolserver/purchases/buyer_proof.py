@@ -1,7 +1,8 @@
-"""How a buyer is known again: by the signature of an account that paid, of a text that is good for nothing else.
+"""Recognises a buyer by the signature of an account that paid, under a text that is good for nothing else.
 
-Each text begins with what it asks for and ends with a nonce and a time, so that a signature for one purchase, refund or
-reissue serves no other. Who paid is read from the chain; of signed payments (x402) it is stored.
+Each text names the request that it is for, and a nonce with a time or a transaction, so that a signature for one
+purchase, refund or reissue serves no other. The payer of a transfer is read from the chain, that of a signed payment
+(x402) from the database.
 """
 
 import secrets
@@ -19,41 +20,41 @@ from toolserver.purchases.units import CHAIN_ID
 
 
 class ProofMissing(ToolserverError):
-    """Nothing shows that this comes from the buyer, and the text says what would."""
+    """Nothing proves that the request comes from the buyer. The text says what would."""
 
 
 class PaidTransfer(NamedTuple):
-    """A transfer that was turned into credits: its transaction, and the address of ours that it paid."""
+    """A transfer that was turned into credits: its transaction, and the address of this service that it paid."""
 
     tx_hash: bytes
     address: bytes
 
 
 class TokenPayments(NamedTuple):
-    """What brought credits to one token: transfers, and the accounts that signed payments (x402)."""
+    """The payments that brought credits to one token: transfers, and the accounts that signed payments (x402)."""
 
     transfers: list[PaidTransfer]
     signers: list[bytes]
 
 
 def new_nonce(kind: str) -> str:
-    """A name that nobody can guess: `rf_` or `ri_` and 32 hexadecimal digits."""
+    """Return an id that nobody can guess: `kind` (`rf` or `ri`), an underscore and 32 hexadecimal digits."""
     return f"{kind}_{secrets.token_hex(16)}"
 
 
 def refund_text(host: str, fingerprint: str, credits: int, payee: bytes, nonce: str, until: int) -> str:
-    """What is signed for a refund. `until` is in epoch milliseconds."""
+    """Return the text to sign for a refund. `until` is in epoch milliseconds."""
     asked = f"refund {credits} credits of token {fingerprint} to {checksum_address(payee)}"
     return f"{host} {asked} {_end(nonce, until)}"
 
 
 def reissue_text(host: str, fingerprint: str, nonce: str, until: int) -> str:
-    """What is signed to have a lost token replaced. `until` is in epoch milliseconds."""
+    """Return the text to sign for the replacement of a lost token. `until` is in epoch milliseconds."""
     return f"{host} replace the lost token {fingerprint} {_end(nonce, until)}"
 
 
 def recovery_text(host: str, tx_hash: bytes) -> str:
-    """What is signed to have the credits of a lost payment again. It names one transaction, which is credited once."""
+    """Return the text to sign for the credits of a lost payment. It names one transaction, which is credited once."""
     return f"{host} credit the lost payment 0x{tx_hash.hex()} again chain {CHAIN_ID}"
 
 
@@ -62,33 +63,33 @@ def _end(nonce: str, until: int) -> str:
 
 
 async def find_payers(chain: RpcPool, payments: TokenPayments) -> list[frozenset[bytes]]:
-    """Who paid, payment by payment, as two RPC servers agree where there are two.
+    """Return the accounts that paid, payment by payment; where two RPC servers are configured, they have to agree.
 
     Raises:
         ChainDown: too few servers answer.
-        ProofMissing: a transaction is not seen.
+        ProofMissing: a transaction is not on the chain.
     """
     found = [frozenset([signer]) for signer in payments.signers]
     for paid in payments.transfers:
         seen = await chain.observe(paid.tx_hash, agreeing=min(2, len(chain)))
         payers = frozenset(t.payer for t in transfers(seen.receipt) if t.payee == paid.address) if seen else frozenset()
         if not payers:
-            raise ProofMissing(f"the payment 0x{paid.tx_hash.hex()} is not seen on the chain: who paid is not known")
+            raise ProofMissing(f"the payment 0x{paid.tx_hash.hex()} is not seen on the chain, so its payer is unknown")
         found.append(payers)
     return found
 
 
 async def find_signer(chain: RpcPool, text: str, signature: str, accounts: Sequence[bytes]) -> bytes:
-    """Which of the accounts signed the text. A contract's own word (ERC-1271) needs two servers that agree.
+    """Return the account that signed the text. For a contract (ERC-1271), two servers have to agree that it did.
 
     Raises:
         ChainDown: too few servers answer.
-        ProofMissing: none of them did.
+        ProofMissing: none of the accounts signed it.
     """
     try:
         raw = bytes.fromhex(signature.removeprefix("0x"))
     except ValueError:
-        raise ProofMissing("a signature is 0x and at least 65 bytes in hexadecimal digits") from None
+        raise ProofMissing("a signature must be 0x and at least 65 bytes in hexadecimal digits") from None
     signer = payer_signature.signer(text, raw)
     if signer is not None and signer in accounts:
         return signer
@@ -97,5 +98,5 @@ async def find_signer(chain: RpcPool, text: str, signature: str, accounts: Seque
         for account in accounts[:4]:
             if await chain.accepts(account, digest, raw, agreeing=2):
                 return account
-    named = ", ".join(map(checksum_address, accounts)) or "any account: none paid for this token"
-    raise ProofMissing(f"this is no signature of the text “{text}” by {named}")
+    named = ", ".join(map(checksum_address, accounts)) or "any account, because none paid for this token"
+    raise ProofMissing(f"this is not a signature of the text “{text}” by {named}")

@@ -1,4 +1,6 @@
-"""How much is sold without a person looking: in one purchase, an hour and a day, by both ways of paying together."""
+"""Limits how much is sold without a person's approval: in one purchase, an hour and a day, by transfers and signed
+payments (x402) together.
+"""
 
 import logging
 from dataclasses import dataclass
@@ -16,7 +18,7 @@ REVIEW_S = 3600
 
 @dataclass(frozen=True)
 class Ceilings:
-    """Amounts in 0.000001 USDC. None: no ceiling."""
+    """The ceilings, in 0.000001 USDC. None: no ceiling."""
 
     purchase: int | None = None
     hour: int | None = None
@@ -24,36 +26,36 @@ class Ceilings:
 
 
 class SalesRecord(Protocol):
-    """What was sold, and the payments that wait for a person."""
+    """Records what was sold, and the payments that wait for a person."""
 
     async def sum_sold(self, since: int) -> int:
-        """What was sold since a moment (ms), in 0.000001 USDC."""
+        """Return what was sold since a time in epoch milliseconds, in 0.000001 USDC."""
         ...
 
     async def hold_transfer(self, tx_hash: bytes, purchase: int, amount: int, reason: str, now: int) -> bool:
-        """Let a transfer wait, unless it does or a person has approved it. Returns whether it waits now."""
+        """Hold a transfer back until a person approves it. Return True while it waits, False once it is approved."""
         ...
 
 
 class SalesCeilings:
-    """Compares amounts with the ceilings, and lets payments beyond them wait for a person."""
+    """Compares amounts with the ceilings, and holds payments beyond them back for a person."""
 
     def __init__(self, ceilings: Ceilings, record: SalesRecord, clock: Clock) -> None:
         self._ceilings, self._record, self._clock = ceilings, record, clock
 
     @property
     def most(self) -> int | None:
-        """The largest purchase."""
+        """The largest purchase, in 0.000001 USDC, or None if there is no such ceiling."""
         return self._ceilings.purchase
 
     async def find_excess(self, amount: int) -> str | None:
-        """Which ceiling an amount would cross now, in words; None when it crosses none."""
+        """Return in words which ceiling an amount (in 0.000001 USDC) would exceed now, or None if it exceeds none."""
         most = self._ceilings
         if most.purchase is not None and amount > most.purchase:
             return f"more than {_usd(most.purchase)} USD in one purchase"
         bounds = [ceiling for ceiling in (most.hour, most.day) if ceiling is not None]
         if not bounds or await self._sum_sold(DAY_S) + amount <= min(bounds):
-            return None  # nor within an hour, in which no more was sold than in its day
+            return None  # nor the ceiling of an hour, because no more was sold in the hour than in the day
         for ceiling, span_s, name in ((most.hour, HOUR_S, "an hour"), (most.day, DAY_S, "a day")):
             if ceiling is not None and await self._sum_sold(span_s) + amount > ceiling:
                 return f"more than {_usd(ceiling)} USD from all buyers within {name}"
@@ -63,24 +65,24 @@ class SalesCeilings:
         return await self._record.sum_sold(int((self._clock.time() - span_s) * 1000))
 
     async def hold_excess(self, tx_hash: bytes, purchase: int, amount: int) -> None:
-        """Leave a transfer that crosses a ceiling to a person. Raises PaymentPending until it is approved."""
+        """Hold back a transfer that exceeds a ceiling. Raises PaymentPending until a person approves it."""
         excess = await self.find_excess(amount)
         now = int(self._clock.time() * 1000)
         if excess and await self._record.hold_transfer(tx_hash, purchase, amount, excess, now):
             log.error("a payment waits for a person", extra={"reason": excess, "tx": f"0x{tx_hash.hex()}"})
             raise PaymentPending(
-                f"The payment has arrived, and it is {excess}: a person has to approve it. Confirm again later.",
+                f"The payment has arrived, but it is {excess}, so a person has to approve it. Confirm again later.",
                 headers={"Retry-After": str(REVIEW_S)},
                 retry_after_seconds=REVIEW_S,
             )
 
     async def refuse_excess(self, amount: int) -> None:
-        """Refuse a signed payment that would cross a ceiling, before it is made. Raises SalesCeilingReached."""
+        """Raise SalesCeilingReached if a signed payment, which is not made yet, would exceed a ceiling."""
         excess = await self.find_excess(amount)
         if excess:
             log.error("a payment was refused: it would cross a ceiling", extra={"reason": excess})
             raise SalesCeilingReached(
-                f"This payment was not made, because it would be {excess}.",
+                f"This payment was not made because it would come to {excess}.",
                 headers={"Retry-After": str(REVIEW_S)},
                 retry_after_seconds=REVIEW_S,
             )

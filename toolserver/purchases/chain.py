@@ -1,7 +1,7 @@
-"""USDC on Base as one JSON-RPC server reports it. The only importer of web3, itself imported when payments are on.
+"""Reads USDC on Base from one JSON-RPC server. The only module that imports web3; imported only when payments are on.
 
-A server may be slow, behind, on another chain, or lie. Any answer that is not exactly what was asked for is `NodeDown`,
-and "not found" means no more than "not seen yet". Answers are turned into our own plain values here.
+A server may be slow, behind, on another chain, or lie. Any response that is not exactly what was requested raises
+`NodeDown`, and "not found" means no more than "not seen yet". Responses are turned into our own plain values here.
 """
 
 import logging
@@ -31,20 +31,22 @@ T = TypeVar("T")
 
 TIMEOUT_S = 2.5
 MOST_BYTES = 4 * 1024 * 1024
-BLOCK_S, MARGIN = 2, 64  # how fast blocks come, and how many more are searched, because clocks differ
-SEARCHED = 2_000  # blocks in one search: an hour of Base, and what most servers allow
+BLOCK_S, MARGIN = 2, 64  # the seconds between blocks, and how many more blocks are searched, because clocks differ
+SEARCHED = 2_000  # blocks in one search: an hour of Base, and as many as most servers allow
 _DECIMALS, _VALID = bytes.fromhex("313ce567"), bytes.fromhex("1626ba7e")
 _UNUSABLE = (Web3Exception, TimeoutError, ValueError, TypeError, LookupError, AttributeError, RuntimeError)
 
-logging.getLogger("web3").setLevel(logging.WARNING)  # below it addresses are logged, which may hold keys
+logging.getLogger("web3").setLevel(logging.WARNING)  # below this level web3 logs addresses, which may contain keys
 
 
 class NodeDown(ToolserverError):
-    """The server gave no usable answer. The text names the kind of failure, never the address: it may hold a key."""
+    """The server gave no usable response. The text names the kind of failure, never the address (and its key)."""
 
 
 class NodeFacts(NamedTuple):
-    """What is checked about a server before any of its answers is used."""
+    """The facts that are checked about a server before any of its responses is used: its chain, and whether the USDC
+    contract is there with the right number of decimals.
+    """
 
     chain_id: int
     decimals: int
@@ -52,10 +54,10 @@ class NodeFacts(NamedTuple):
 
 
 class _Provider(AsyncJSONBaseProvider):
-    """Sends web3's requests through our JSON-RPC client, which accepts no answer to another request and none too long.
+    """Sends web3's requests through our JSON-RPC client, which refuses responses to other requests and too long ones.
 
-    web3's own provider keeps its sessions under a lock of the whole process, and a request that is cancelled while it
-    waits for that lock leaves it locked for good.
+    web3's own provider keeps its sessions under a process-wide lock, and a request that is cancelled while it waits for
+    that lock leaves it locked for good.
     """
 
     def __init__(self, url: str, timeout_s: float) -> None:
@@ -71,14 +73,14 @@ class _Provider(AsyncJSONBaseProvider):
 
 
 class ChainNode:
-    """One server. It is connected to with the first request."""
+    """One server. The first request connects to it."""
 
     def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
         self._url, self._timeout_s = url, timeout_s
         self._web3: AsyncWeb3[Any] | None = None
 
     async def facts(self) -> NodeFacts:
-        """Raises NodeDown."""
+        """Return the server's chain, and what it knows about the USDC contract. Raises NodeDown."""
 
         async def ask(web3: AsyncWeb3[Any]) -> NodeFacts:
             chain_id, code = await web3.eth.chain_id, await web3.eth.get_code(checksum_address(USDC))  # type: ignore[arg-type]
@@ -87,11 +89,14 @@ class ChainNode:
         return await self._asked(ask)
 
     async def observe(self, tx_hash: bytes) -> ObservedTransaction | None:
-        """The transaction as this server reports it; None while it is in no block that it knows. Raises NodeDown."""
+        """Return the transaction as this server reports it, or None while it is in no block that the server knows.
+
+        Raises NodeDown.
+        """
         return await self._asked(lambda web3: self._observe(web3, tx_hash))
 
     async def block_hash(self, number: int) -> bytes | None:
-        """The hash of a block; None when the server has no block of that number yet. Raises NodeDown."""
+        """Return the hash of a block, or None if the server has no block of that number yet. Raises NodeDown."""
 
         async def ask(web3: AsyncWeb3[Any]) -> bytes | None:
             try:
@@ -102,7 +107,10 @@ class ChainNode:
         return await self._asked(ask)
 
     async def balances(self, addresses: Sequence[bytes]) -> list[int]:
-        """USDC on each of up to `BATCH` addresses, by the newest finalized block, in one request. Raises NodeDown."""
+        """Return the 0.000001 USDC on each of up to `BATCH` addresses at the newest finalized block, by one request.
+
+        Raises NodeDown.
+        """
         data = balances_code() + b"".join(bytes(12) + address for address in addresses)
 
         async def ask(web3: AsyncWeb3[Any]) -> list[int]:
@@ -114,8 +122,8 @@ class ChainNode:
         return await self._asked(ask)
 
     async def find_transfer(self, address: bytes, since: int) -> bytes | None:
-        """The first transaction that moved at least 1 USDC to an address since a time (Unix seconds), in the last
-        `SEARCHED` blocks; None when there is none. Raises NodeDown.
+        """Return the hash of the first transaction that moved at least 1 USDC to an address since a time (epoch
+        seconds) within the last `SEARCHED` blocks, or None if there is none. Raises NodeDown.
         """
 
         async def ask(web3: AsyncWeb3[Any]) -> bytes | None:
@@ -132,14 +140,14 @@ class ChainNode:
         return await self._asked(ask)
 
     async def accepts(self, account: bytes, digest: bytes, signature: bytes) -> bool:
-        """Whether a contract account accepts a signature as its own (ERC-1271). Raises NodeDown."""
+        """Return True if a contract account accepts a signature as its own (ERC-1271). Raises NodeDown."""
         words = (64).to_bytes(32, "big") + len(signature).to_bytes(32, "big")
         data = _VALID + digest + words + signature + bytes(-len(signature) % 32)
 
         async def ask(web3: AsyncWeb3[Any]) -> bool:
             try:
                 return (await self._call(web3, account, data))[:4] == _VALID
-            except ContractLogicError:  # it reverts, so it does not accept the signature
+            except ContractLogicError:  # the contract reverts, so it does not accept the signature
                 return False
 
         return await self._asked(ask)
@@ -150,7 +158,9 @@ class ChainNode:
             await web3.provider.disconnect()
 
     async def _asked(self, ask: Callable[["AsyncWeb3[Any]"], Awaitable[T]]) -> T:
-        """The answer to several requests, all within twice the time of one. Raises NodeDown."""
+        """Return what `ask` returns, which may make several requests, all within twice the time of one. Raises
+        NodeDown.
+        """
         try:
             with anyio.fail_after(2 * self._timeout_s):
                 return await ask(self._connected())
@@ -202,12 +212,12 @@ class ChainNode:
 
 
 def _name_of(error: Exception) -> str:
-    """The kind of a failure. Only the text of RpcUnusable is known to hold no address."""
+    """Return the kind of a failure. Only the text of RpcUnusable is known to contain no address."""
     return str(error) if isinstance(error, RpcUnusable) else type(error).__name__
 
 
 async def _height(web3: "AsyncWeb3[Any]", tag: BlockIdentifier) -> int:
-    """The number of the newest block with this tag; 0 where a server does not know the tag."""
+    """Return the number of the newest block with this tag, or 0 if the server does not know the tag."""
     try:
         return _count((await web3.eth.get_block(tag))["number"])
     except (Web3RPCError, BlockNotFound):
@@ -217,7 +227,7 @@ async def _height(web3: "AsyncWeb3[Any]", tag: BlockIdentifier) -> int:
 
 
 def _receipt(said: Any, tx_hash: bytes) -> Receipt | None:
-    """The receipt as our own value; None while its block is still to come. Raises ValueError."""
+    """Return the receipt as our own value, or None while it is in no block yet. Raises ValueError."""
     if _bytes(said["transactionHash"], 32) != tx_hash:
         raise ValueError("the receipt is of another transaction")
     if said["blockHash"] is None or said["blockNumber"] is None:
@@ -243,7 +253,7 @@ def _bytes(value: Any, length: int) -> bytes:
 
 
 def _count(value: Any) -> int:
-    """A height or a time in seconds that still fits into a store in milliseconds. Raises ValueError."""
+    """Return a height or a time in seconds, small enough to be stored in milliseconds. Raises ValueError."""
     found = int(value)
     if not 0 <= found < 2**53 // 1000:
         raise ValueError("no such number")

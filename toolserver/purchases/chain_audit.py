@@ -1,7 +1,7 @@
-"""What the tables say was paid, against the chain: balances first, and transactions where balances do not explain.
+"""Compares the payments in the tables with the chain: balances first, single transactions where balances fall short.
 
-A deposit address holds what was paid to it, less what was swept. Where it holds less, each transaction is looked up: it
-may have been moved by other means, as a note says, or it never came, which is a difference.
+A deposit address holds what was paid to it, less what was swept. Where it holds less, each transaction is looked up:
+either the money was moved by other means, which a note says, or it never came, which is a difference.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,9 @@ MOST_LOOKED_UP = 1000  # transactions, the newest first
 
 
 class ClaimedTransfer(NamedTuple):
-    """A payment as a table has it. `payee` is an address of ours, or None where any of ours may be meant (x402)."""
+    """A payment as a table has it, in 0.000001 USDC. `payee` and `payer` are None where any address would do; `nonce`
+    is that of the authorisation (EIP-3009) by which it was made, if any.
+    """
 
     tx_hash: bytes
     payee: bytes | None
@@ -27,8 +29,8 @@ class ClaimedTransfer(NamedTuple):
 
 
 class ClaimedMoney(NamedTuple):
-    """What the tables say of money: deposits that were credited, signed payments, refunds that were paid, and what was
-    swept from each deposit address.
+    """The money in the tables: deposits that were credited, signed payments, refunds that were paid, and what was swept
+    from each deposit address, in 0.000001 USDC.
     """
 
     deposits: list[ClaimedTransfer]
@@ -38,7 +40,7 @@ class ClaimedMoney(NamedTuple):
 
 
 class ChainFindings(NamedTuple):
-    """The differences, how many payments were compared, and what a person should know besides."""
+    """The differences, the number of payments that were compared, and notes for a person."""
 
     differences: list[str]
     compared: int
@@ -46,7 +48,7 @@ class ChainFindings(NamedTuple):
 
 
 async def compare_with_chain(claimed: ClaimedMoney, chain: RpcPool) -> ChainFindings:
-    """Compare everything. Raises ChainDown."""
+    """Compare all payments, of which at most `MOST_LOOKED_UP` are looked up one by one. Raises ChainDown."""
     unexplained = await _find_unexplained(claimed, chain)
     asked = [*unexplained, *claimed.refunds, *claimed.signed]
     looked_up, notes = asked[:MOST_LOOKED_UP], []
@@ -63,7 +65,7 @@ async def compare_with_chain(claimed: ClaimedMoney, chain: RpcPool) -> ChainFind
 
 
 async def _find_unexplained(claimed: ClaimedMoney, chain: RpcPool) -> list[ClaimedTransfer]:
-    """The deposits whose addresses hold less than was paid, with what was swept."""
+    """Return the deposits whose addresses hold less than was paid, even after what was swept is added."""
     found: list[ClaimedTransfer] = []
     for at in range(0, len(claimed.deposits), BATCH):
         part = claimed.deposits[at : at + BATCH]
@@ -74,10 +76,10 @@ async def _find_unexplained(claimed: ClaimedMoney, chain: RpcPool) -> list[Claim
 
 
 async def _find_difference(one: ClaimedTransfer, chain: RpcPool) -> str | None:
-    """What the chain says otherwise about one payment; None when it says the same."""
+    """Return in words how the chain differs from the table about one payment, or None if it does not."""
     seen = await chain.observe(one.tx_hash, agreeing=min(2, len(chain)))
     if seen is None or not seen.is_canonical:
-        return f"0x{one.tx_hash.hex()}: {show_usd(one.amount)} USDC are booked, and the chain does not have it"
+        return f"0x{one.tx_hash.hex()}: {show_usd(one.amount)} USDC are booked, but the chain does not have them"
     if one.nonce is not None and one.payer is not None and one.payee is not None:
         terms = (one.payer, one.payee, one.amount, one.nonce)
         return None if is_authorized_transfer(seen.receipt, *terms) else _name(one, 0)

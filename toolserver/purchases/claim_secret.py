@@ -1,4 +1,4 @@
-"""The memo of a purchase: a secret by which the buyer claims the token, and what is derived from it."""
+"""Makes the memo of a purchase, the secret by which the buyer claims the token, and derives hashes and keys from it."""
 
 import base64
 import hashlib
@@ -15,22 +15,24 @@ def new_memo() -> str:
 
 
 def memo_hash(memo: str) -> bytes:
-    """What is stored instead of a memo: 128 random bits need no slow hash."""
+    """Return the SHA-256 that is stored instead of a memo: 128 random bits need no slow hash."""
     return hashlib.sha256(memo.encode()).digest()
 
 
 def tx_hash_of(text: str) -> bytes | None:
-    """The 32 bytes of a transaction hash in any of its spellings, so that one transaction is one key."""
+    """Return the 32 bytes of a transaction hash in any spelling, so that one transaction is one key; None if the text
+    is not such a hash.
+    """
     found = TX_HASH.fullmatch(text.strip())
     return bytes.fromhex(found[1]) if found else None
 
 
 def sealing_key(memo: str, tx_hash: bytes) -> bytes:
-    """The key under which a token waits for its buyer: HKDF-SHA256 of the memo, for one transaction."""
+    """Return the key that encrypts a token until its buyer has it: HKDF-SHA256 of the memo, for one transaction."""
     extracted = hmac.digest(b"toolserver sealed token", memo.encode(), "sha256")
     return hmac.digest(extracted, tx_hash + b"\1", "sha256")
 
 
 def challenge_of(verifier: str) -> str:
-    """The challenge that a verifier answers (RFC 7636, S256)."""
+    """Return the challenge that belongs to a verifier (RFC 7636, S256)."""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()

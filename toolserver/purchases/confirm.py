@@ -1,9 +1,9 @@
-"""Turns a payment into a token: it checks the claim, the chain, the amount and earlier credits.
+"""Turns a payment into a token, after checks of the claim, the chain, the amount and earlier credits.
 
     parse → find the purchase → look at the chain until it is settled → one transaction: credit, mint, token
 
-Whatever can go wrong on the way can be asked again: nothing is written before the last step, and the token of a
-response that was lost is given again to a caller who has both memo and transaction, until it is used.
+Whatever goes wrong on the way, the request can be repeated: nothing is credited before the last step. If the response
+was lost, a caller who has both memo and transaction gets the same token again, within 15 minutes and until it is used.
 """
 
 import hmac
@@ -64,9 +64,9 @@ _SIGNATURE = re.compile(r"0x(?:[0-9a-fA-F]{2}){65,2048}")
 
 @dataclass(frozen=True)
 class Rules:
-    """How claims are judged. `host` stands in the text that payers sign; times are in seconds.
+    """The rules by which claims are judged. `host` is part of the text that payers sign; times are in seconds.
 
-    A claim waits `wait_s` for the chain, and by the clock on the wall `answer_s` more for servers that do not answer.
+    A claim waits `wait_s` for the chain, and at most `answer_s` longer for servers that do not answer.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -80,7 +80,7 @@ class Rules:
 
 
 class _Case(NamedTuple):
-    """A claim that is well formed and concerns a purchase of ours."""
+    """A well-formed claim, with the purchase that its memo names."""
 
     claim: Claim
     tx_hash: bytes
@@ -88,7 +88,7 @@ class _Case(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A payment as it is now."""
+    """A payment as the chain shows it now."""
 
     seen: ObservedTransaction
     paid: MatchedPayment
@@ -96,7 +96,7 @@ class _Found(NamedTuple):
 
 
 class Confirmations:
-    """Answers claims."""
+    """Judges claims and credits the purchases that were paid."""
 
     def __init__(
         self, store: PurchaseStore, chain: RpcPool, clock: Clock, rules: Rules, ceilings: SalesCeilings | None = None
@@ -105,22 +105,25 @@ class Confirmations:
         self._ceilings, self._one_at_a_time = ceilings, anyio.Lock()
 
     async def confirm(self, claim: Claim) -> CreditedPurchase:
-        """The token of a purchase that was paid.
+        """Return the token of a purchase that was paid. Token and credits are durable when this returns.
 
         Raises:
-            InvalidArguments, NotFound, PaymentRefused, ChainUnavailable.
+            InvalidArguments: the claim is malformed.
+            NotFound: no purchase has its memo.
+            PaymentRefused: the payment does not count, is not final enough yet, or was credited before.
+            ChainUnavailable: too few servers of the chain answer.
         """
         case = await self._read_claim(claim)
         if case.purchase.state == "credited":
             return await self._give_again(case)
         found = await self._wait_until_settled(case)
-        async with self._one_at_a_time:  # two purchases that fit under a ceiling one by one may not fit together
+        async with self._one_at_a_time:  # two purchases that each fit under a ceiling may not fit together
             if self._ceilings is not None:
                 await self._ceilings.hold_excess(case.tx_hash, case.purchase.id, found.paid.amount)
             return await self._credit_purchase(case, found)
 
     async def has_token(self, token: str) -> None:
-        """Note that the buyer has the token, because it was shown: it is not given out again."""
+        """Record that the buyer has the token, because a request carried it. It is not given out again."""
         hashed = token_hash(token).hex()
         if await self._store.is_token_waiting(hashed):
             await self._store.forget_token(hashed)
@@ -138,11 +141,11 @@ class Confirmations:
             raise NotFound("There is no purchase with this memo.")
         given = challenge_of(claim.verifier) if claim.verifier else ""
         if purchase.challenge is not None and not hmac.compare_digest(given, purchase.challenge):
-            raise PayerProofRequired("The quote was asked for with claim_challenge: send the claim_verifier behind it.")
+            raise PayerProofRequired("The quote has a claim_challenge. Send the claim_verifier that matches it.")
         return _Case(claim, tx_hash, purchase)
 
     async def _wait_until_settled(self, case: _Case) -> _Found:
-        """The payment, once it may be credited. Looks again and again, for some seconds. Raises PaymentRefused."""
+        """Return the payment once it may be credited; poll for `wait_s`. Raises PaymentRefused, ChainUnavailable."""
         rules = self._rules
         last: _Found | ChainDown | None = ChainDown("no answer in time")
         with anyio.move_on_after(rules.wait_s + rules.answer_s):
@@ -161,10 +164,10 @@ class Confirmations:
         raise _pending(last.progress if last else Progress(0, rules.policy.blocks, False))
 
     async def _look(self, case: _Case) -> _Found | None:
-        """The payment as it is now; None when it is not seen. Raises PaymentRefused for what waiting will not mend."""
+        """Return the payment, or None if it is not on the chain yet. Raises ChainDown, or PaymentRefused for good."""
         policy = self._rules.policy
         seen = await self._chain.observe(case.tx_hash)
-        if seen is None or not seen.is_canonical:  # what a fork says is neither a payment nor a refusal
+        if seen is None or not seen.is_canonical:  # a transaction on a fork is neither a payment nor a reason to refuse
             return None
         paid = await self._match_payment(case, seen)
         progress = policy.progress(seen, paid.amount)
@@ -177,7 +180,7 @@ class Confirmations:
         return _Found(agreed, paid, policy.progress(agreed, paid.amount))
 
     async def _match_payment(self, case: _Case, seen: ObservedTransaction) -> MatchedPayment:
-        """What counts of the transaction for this purchase. Raises PaymentRefused."""
+        """Return the part of the transaction that counts for this purchase. Raises PaymentRefused."""
         purchase = case.purchase
         if self._rules.shared:
             paid = await self._match_proven(case, seen)
@@ -192,7 +195,7 @@ class Confirmations:
             raise BelowMinimum("Less than 1 USDC arrived. Pay at least 1 USDC, in one transfer.")
         if self._is_too_late(seen, purchase):
             await self._record_unapplied(case, seen, paid.amount, "late")
-            raise NoMatchingTransfer("The payment came after the end of the quote. Ask the operator about it.")
+            raise NoMatchingTransfer("The payment was made after the quote expired. Ask the operator about it.")
         return paid
 
     def _is_late(self, seen: ObservedTransaction, purchase: Purchase) -> bool:
@@ -205,7 +208,7 @@ class Confirmations:
         return self._is_late(seen, purchase)
 
     async def _match_proven(self, case: _Case, seen: ObservedTransaction) -> MatchedPayment | None:
-        """Where the address is shared: what is shown to be for this purchase. Raises PayerProofRequired."""
+        """Return the part that proves to be for this purchase, at a shared address. Raises PayerProofRequired."""
         address, receipt = case.purchase.address, seen.receipt
         ours = [t for t in transfers(receipt) if t.payee == address]
         if not ours:
@@ -214,12 +217,12 @@ class Confirmations:
         paid = match_with_proof(receipt, seen.transaction, address, Proofs(commitment(case.claim.memo), signers))
         if paid is None:
             text = payer_signature.text_to_sign(self._rules.host, "<nonce>", case.tx_hash)
-            asked = f"Send payer_signature: the signature (EIP-191) of the account that paid, of the text “{text}”,"
+            asked = f"Send payer_signature: the signature (EIP-191) by the account that paid of the text “{text}”,"
             raise PayerProofRequired(f"{asked} with the memo in place of <nonce>.")
         return paid
 
     async def _find_signers(self, case: _Case, payers: frozenset[bytes]) -> frozenset[bytes]:
-        """Which of the payers signed for this purchase and transaction."""
+        """Return those of the payers that signed for this purchase and transaction. Raises ChainDown."""
         if case.claim.signature is None:
             return frozenset()
         text = payer_signature.text_to_sign(self._rules.host, case.claim.memo, case.tx_hash)
@@ -231,14 +234,14 @@ class Confirmations:
         return frozenset([p for p in sorted(payers)[:4] if await self._chain.accepts(p, digest, signature)])
 
     async def _is_signed(self, case: _Case, paid: MatchedPayment) -> bool:
-        """Whether the payer is known to have made this claim."""
+        """Return True if a payer is known to have made this claim; False also when the chain cannot say."""
         try:
             return bool(await self._find_signers(case, paid.payers))
         except ChainDown:
             return False
 
     async def _credit_purchase(self, case: _Case, found: _Found) -> CreditedPurchase:
-        """Credit it, in one transaction; or say how it was credited by a twin of this call."""
+        """Credit it in one transaction, or return what a concurrent call credited. Raises AlreadyCredited."""
         purchase, seen, policy = case.purchase, found.seen, self._rules.policy
         token, now = f"svc_live_{secrets.token_hex(32)}", int(self._clock.time() * 1000)
         public = says_memo(seen.transaction, case.claim.memo) and purchase.challenge is None
@@ -267,22 +270,22 @@ class Confirmations:
         return CreditedPurchase(token, credits, credit.late)
 
     async def _give_again(self, case: _Case, found: _Found | None = None) -> CreditedPurchase:
-        """The same token once more, for the same memo and transaction. Raises AlreadyCredited."""
+        """Return the same token again, for the same memo and transaction. Raises AlreadyCredited."""
         before = await self._store.find_credit(case.purchase.id)
         if before is not None and before.tx_hash == case.tx_hash and (token := self._unseal_token(case, before)):
             return CreditedPurchase(token, before.credits, before.late)
         if before is None or before.tx_hash != case.tx_hash:
             await self._record_second(case, found, "transaction_used" if before is None else "second_transfer")
-        raise AlreadyCredited("This purchase or this transaction was credited before; its token was given out then.")
+        raise AlreadyCredited("This purchase or transaction was already credited, and its token was given out then.")
 
     def _unseal_token(self, case: _Case, before: StoredCredit) -> str | None:
-        """The token, unless its time is over or it was used."""
+        """Return the token, or None once it has been used or its time to be given again has ended."""
         if before.sealed is None or before.used or self._clock.time() * 1000 > (before.sealed_until or 0):
             return None
         return decrypt_token(before.sealed, sealing_key(case.claim.memo, case.tx_hash))
 
     async def _record_second(self, case: _Case, found: _Found | None, reason: Reason) -> None:
-        """Keep a record of money that came twice, if it did come."""
+        """Record money that arrived a second time for one purchase or transaction, if it did arrive."""
         if found is not None:
             await self._record_unapplied(case, found.seen, found.paid.amount, reason)
             return
@@ -301,14 +304,14 @@ class Confirmations:
 
 
 def unavailable(
-    detail: str = "The chain cannot be read at the moment. A payment that was made is not lost.",
+    detail: str = "The chain cannot be read at the moment. A payment that you made is not lost.",
 ) -> ChainUnavailable:
     return ChainUnavailable(detail, headers={"Retry-After": "10"}, retry_after_seconds=10)
 
 
 def _pending(progress: Progress) -> PaymentPending:
     return PaymentPending(
-        "The transfer is not confirmed often enough yet. Confirm again with the same tx_hash and nonce.",
+        "The transfer does not have enough confirmations yet. Confirm again with the same tx_hash and nonce.",
         headers={"Retry-After": str(RETRY_S)},
         confirmations=progress.confirmations,
         required=progress.required,

@@ -1,4 +1,4 @@
-"""Selling credits on the simulated chain: what the demo sets, and a purchase to paste into a shell."""
+"""Sells credits on the simulated chain: the settings of the demo, and a purchase to paste into a shell."""
 
 import msgspec
 from pydantic import SecretStr
@@ -10,19 +10,19 @@ from toolserver.settings import PaymentSettings
 WITHIN_S = 5.0
 _JSON = {"content-type": "application/json"}
 
-HOSTS = ("mainnet.base.org", "base-rpc.publicnode.com")  # which the simulated world stands in for
-XPUB = (  # m/44'/60'/7' of the mnemonic that every local chain uses: everybody has its keys
+HOSTS = ("mainnet.base.org", "base-rpc.publicnode.com")  # the RPC servers that the simulated world replaces
+XPUB = (  # m/44'/60'/7' of the mnemonic that every local chain uses: its private keys are public
     "xpub6Ce9NcJvTk37JBtr1eY9EsMZtMiNE1eTP4tmjVpfv5jBrmMxag6m2Vx99tzFbrPSgbYYCGJE82UetSJzNurv8JAzgEx2Duh3aa4p5ZW2gHX"
 )
 
 
 def chain_url(world_url: str) -> str:
-    """Where the simulated world serves JSON-RPC."""
+    """Return the URL at which the simulated world serves JSON-RPC."""
     return f"{world_url}/u/{HOSTS[0]}/"
 
 
 def demo_payments(world_url: str) -> PaymentSettings:
-    """Settings under which credits can be bought in the simulated world."""
+    """Return the settings under which credits can be bought in the simulated world."""
     urls = [SecretStr(f"{world_url}/u/{host}/") for host in HOSTS]
     return PaymentSettings(enabled=True, rpc_urls=urls, xpub=SecretStr(XPUB))
 
@@ -41,18 +41,18 @@ ask -H "Authorization: Bearer $token" BASE/api/payment/balance; echo
 
 
 def paste_sequence(base_url: str, world_url: str) -> str:
-    """Shell commands that buy credits in a running demo: quote, pay, confirm, use. They need curl and python3.
+    """Return shell commands that buy credits in a running demo: quote, pay, confirm, use. They need curl and python3.
 
-    Confirming waits for the blocks of the simulated chain, which come as fast as Base's: some eight seconds.
+    The confirmation waits for blocks of the simulated chain, which come as fast as Base's: about eight seconds.
     """
     return _SEQUENCE.replace("BASE", base_url).replace("WORLD", world_url)
 
 
 async def pay_by_demo_wallet(world_url: str, to: str, amount_usd: float) -> str:
-    """Send USDC on the simulated chain, from an account that everybody has there; the hash of the transaction.
+    """Send USDC on the simulated chain from an account whose key is public there, and return the transaction's hash.
 
     Raises:
-        InvalidArguments: the world refuses the payment; its reason is passed on.
+        InvalidArguments: the world refuses the payment; the text quotes its reason.
         ChainUnavailable: the world cannot be reached.
     """
     client = HttpClient(world_url)

@@ -1,7 +1,7 @@
-"""A fresh deposit address per purchase, from the operator's account-level public key alone (BIP-32, BIP-44, EIP-55).
+"""Derives a deposit address for each purchase from the operator's account-level public key (BIP-32, BIP-44, EIP-55).
 
 The key at m/44'/60'/account' leads to every address m/44'/60'/account'/0/index; the private keys stay offline.
-Never give out the private key of one of the addresses: together with this key it reveals all the others.
+Never reveal the private key of one of the addresses: together with this public key it reveals all the others.
 """
 
 import hashlib
@@ -24,15 +24,15 @@ class NotAnAccountKey(ValueError):
 
 
 class PublicKey(NamedTuple):
-    """An extended public key: a point of the curve, and what its children are derived with."""
+    """An extended public key: a point of the curve, and the chain code from which its children are derived."""
 
     point: tuple[int, int]
     chain_code: bytes
 
     def child(self, index: int) -> "PublicKey":
-        """BIP-32 CKDpub. Raises ValueError for the one index in 2^127 that has no key."""
+        """Return the child key at an index (BIP-32 CKDpub). Raises ValueError for one index in 2^127."""
         if not 0 <= index < HARDENED:
-            raise ValueError("only children below 2^31 follow from a public key")
+            raise ValueError("only children below 2^31 can be derived from a public key")
         x, y = self.point
         serial = bytes([2 + y % 2]) + x.to_bytes(32, "big")
         digest = hmac.digest(self.chain_code, serial + index.to_bytes(4, "big"), "sha512")
@@ -51,43 +51,45 @@ class DepositKey:
     """The operator's account key, which turns an index into an address."""
 
     def __init__(self, xpub: str) -> None:
-        """Raises NotAnAccountKey."""
+        """Raise NotAnAccountKey if the text is not the extended public key of an account."""
         self._external = account_key(xpub).child(0)
 
     def address(self, index: int) -> bytes:
-        """The deposit address m/44'/60'/account'/0/index."""
+        """Return the deposit address m/44'/60'/account'/0/index."""
         return self._external.child(index).address
 
 
 def account_key(xpub: str) -> PublicKey:
-    """Read `xpub…`, the extended public key of an account: depth 3, no other version.
+    """Read `xpub…`, the extended public key of an account: depth 3, and no other version of the format.
 
     Raises:
         NotAnAccountKey: anything else, with the reason.
     """
     data = base58check(xpub.strip())
     if data[:4] == bytes.fromhex("0488ade4"):
-        raise NotAnAccountKey("this is a private key: keep it offline, and take it for known to others from now on")
+        raise NotAnAccountKey("this is a private key: keep it offline, and assume from now on that others know it")
     if len(data) != 78 or data[:4] != VERSION:
-        raise NotAnAccountKey("an account key starts with xpub and has 78 bytes")
+        raise NotAnAccountKey("an account key must start with xpub and have 78 bytes")
     if data[4] != ACCOUNT_DEPTH or int.from_bytes(data[9:13], "big") < HARDENED:
         raise NotAnAccountKey("the key is not that of an account (m/44'/60'/account', depth 3)")
     return PublicKey(_point(data[45:]), data[13:45])
 
 
 def checksum_address(address: bytes) -> str:
-    """The address as people see it (EIP-55): a letter is a capital where the digest of the digits is 8 or more."""
+    """Return the address in hexadecimal with its checksum (EIP-55): a letter is upper case where the digest of the
+    digits is 8 or more.
+    """
     if len(address) != 20:
-        raise ValueError("an address has 20 bytes")
+        raise ValueError("an address must have 20 bytes")
     digits = address.hex()
     digest = keccak(digits.encode()).hex()
     return "0x" + "".join(map(_in_case, digits, digest))
 
 
 def address_from(text: str) -> bytes:
-    """An address as people write it; in mixed case its checksum must be right. Raises ValueError."""
+    """Return the 20 bytes of an address in hexadecimal. In mixed case its checksum must be right. Raises ValueError."""
     if not _ADDRESS.fullmatch(text):
-        raise ValueError("an address is 0x and 40 hexadecimal digits")
+        raise ValueError("an address must be 0x and 40 hexadecimal digits")
     address, digits = bytes.fromhex(text[2:]), text[2:]
     if digits not in (digits.lower(), digits.upper()) and checksum_address(address) != text:
         raise ValueError("the address has a wrong checksum: a character is mistyped")
@@ -99,7 +101,7 @@ def _in_case(digit: str, by: str) -> str:
 
 
 def base58check(text: str) -> bytes:
-    """The bytes of a key in base58 with a checksum. Raises NotAnAccountKey."""
+    """Return the bytes of a key in base58 with a checksum, without the checksum. Raises NotAnAccountKey."""
     number = 0
     for character in text:
         digit = _BASE58.find(character)

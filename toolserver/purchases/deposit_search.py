@@ -1,6 +1,6 @@
 """Finds the payment of a purchase on the chain, so that its buyer need not copy the hash of the transaction.
 
-It only tells which transaction to confirm: whether and what that buys is judged by `confirm`.
+It only finds the transaction to confirm. Whether that transaction buys anything is decided by `confirm`.
 """
 
 from toolserver.errors import NotFound
@@ -18,8 +18,8 @@ class DepositSearch:
         self._store, self._chain = store, chain
 
     async def find(self, memo: str) -> str | None:
-        """The hash of the first transaction that paid a purchase; None while there is none, or where all purchases
-        share one address, so that only buyers can say which payment is theirs.
+        """Return the hash of the first transaction that paid a purchase, or None while there is none. Return None also
+        where all purchases share one address: only the buyer can say which payment is for which purchase.
 
         Raises:
             InvalidArguments, NotFound: there is no purchase with this memo.

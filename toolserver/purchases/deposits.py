@@ -1,4 +1,4 @@
-"""What operators do with deposits that lie on the chain: find those worth collecting, and those that bought nothing."""
+"""Finds deposits on the chain for the operator: those worth collecting, and those that bought nothing."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -18,7 +18,7 @@ from toolserver.settings import PaymentSettings as Settings
 async def sweep_plan(
     settings: Settings, *, known: Iterable[tuple[int, bytes]], clock: Clock, to: str, least_usd: int = 1
 ) -> dict[str, Any]:
-    """What has to be signed offline to collect every deposit of at least `least_usd`: see `sweep.plan`.
+    """Return the plan to sign offline that collects every deposit of at least `least_usd`: see `sweep.plan`.
 
     `known` holds the deposit addresses that were given out, each with its index.
 
@@ -44,10 +44,11 @@ async def plan_worthwhile_sweep(
     eth_usd: float | None = None,
     uncredited: bool = False,
 ) -> dict[str, Any]:
-    """What has to be signed to collect what is worth more than it costs: see `sweep.plan_sweep`.
+    """Return the plan to sign offline that collects the deposits worth more than it costs: see `sweep.plan_sweep`.
 
-    `states` are those of the purchases by their numbers; numbers below `issued` that have none are looked at too: after
-    a restored backup they are of purchases that were lost.
+    `states` maps the number of each deposit address to the state of its purchase. Numbers below `issued` without a
+    state are looked at too: after a restored backup they belong to purchases that were lost. `least` is in 0.000001
+    USDC.
 
     Raises:
         ValueError: there is no account key, or `to` is not an address.
@@ -70,10 +71,10 @@ async def plan_worthwhile_sweep(
 async def find_unclaimed(
     settings: Settings, *, quoted: Iterable[int], used: Iterable[int], issued: int, clock: Clock
 ) -> list[dict[str, Any]]:
-    """Deposits that lie on the chain and bought nothing: what their buyers paid and never confirmed.
+    """Return the deposits that are on the chain and bought nothing, because their buyers never confirmed them.
 
-    `quoted` are the numbers of purchases that are not credited, `used` those that are; every other one below `issued`
-    was set aside for one: if money lies there, its purchase is lost, as after a restored backup.
+    `quoted` are the numbers of purchases that are not credited, `used` those of credited ones. Every other number below
+    `issued` was reserved: if there is money at its address, its purchase was lost, as after a restored backup.
 
     Raises:
         ValueError: there is no account key.
@@ -96,15 +97,15 @@ async def find_unclaimed(
 
 
 def _find_key(settings: Settings) -> DepositKey:
-    """The key that deposit addresses are derived from. Raises ValueError when there is none."""
+    """Return the key that deposit addresses are derived from. Raises ValueError when there is none."""
     if settings.xpub is None:
-        raise ValueError("deposit addresses cannot be computed without payments.xpub, which they come from")
+        raise ValueError("deposit addresses cannot be computed without payments.xpub, from which they are derived")
     return DepositKey(settings.xpub.get_secret_value())
 
 
 @asynccontextmanager
 async def _asking(settings: Settings, clock: Clock) -> AsyncIterator[RpcPool]:
-    """The RPC servers of the settings, one of which answers. Raises ChainDown."""
+    """Yield the RPC servers of the settings, of which at least one answers. Raises ChainDown."""
     chain = make_rpc_pool(settings, clock)
     try:
         await chain.check_ready()

@@ -1,4 +1,4 @@
-"""Purchases as operators list them. Neither memos nor tokens are stored, so none can be shown."""
+"""Formats purchases for operators. Neither memos nor tokens are stored, so neither can be shown."""
 
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -9,9 +9,9 @@ from toolserver.purchases.deposit import checksum_address
 
 
 class ListedPurchase(NamedTuple):
-    """One purchase. `amount` (0.000001 USDC) and `credits` are as quoted, and as paid once it is credited.
+    """One purchase. `amount` (0.000001 USDC) and `credits` are the quoted ones, or the paid ones once it is credited.
 
-    `created` and `expires` are milliseconds since 1970; `tx` is the hash of the transaction that paid.
+    `created` and `expires` are epoch milliseconds; `tx` is the hash of the transaction that paid.
     """
 
     id: int
@@ -25,7 +25,7 @@ class ListedPurchase(NamedTuple):
 
 
 def show_purchase(found: ListedPurchase) -> dict[str, Any]:
-    """A purchase as JSON, with the amount in USD, times in ISO 8601 and the address with its checksum."""
+    """Return a purchase as JSON, with the amount in USD, times in ISO 8601 and the address with its checksum."""
     return {
         "id": found.id,
         "state": found.state,
@@ -39,10 +39,10 @@ def show_purchase(found: ListedPurchase) -> dict[str, Any]:
 
 
 def show_usd(amount: int) -> str:
-    """0.000001 USDC as dollars with six decimals."""
+    """Return an amount in 0.000001 USDC as dollars with six decimals."""
     return f"{amount // ATOMIC}.{amount % ATOMIC:06}"
 
 
 def show_time(milliseconds: int) -> str:
-    """Milliseconds since 1970 as ISO 8601, in whole seconds."""
+    """Return epoch milliseconds as ISO 8601, in whole seconds."""
     return iso(datetime.fromtimestamp(milliseconds // 1000, UTC))

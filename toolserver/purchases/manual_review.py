@@ -1,4 +1,6 @@
-"""What needs a person: money that bought nothing, and credits that were spent before their payment was undone."""
+"""Describes the payments that need a person: for example, money that bought nothing, and credits that were spent before
+their payment was undone.
+"""
 
 from typing import Any, Literal, NamedTuple
 
@@ -9,12 +11,13 @@ CaseKind = Literal["unapplied", "undone", "unsettled", "uncredited", "unanswered
 
 
 class ReviewCase(NamedTuple):
-    """One case. `reason` says why money bought nothing; `lost` counts the credits spent of an undone payment.
+    """One case. `reason` says why money bought nothing; `lost` counts the credits of an undone payment that were spent.
 
-    Of `disputed` ones two RPC servers tell different things; `held` ones exceed a ceiling and wait for approval.
+    RPC servers disagree about a `disputed` payment; a `held` one exceeds a ceiling and waits for approval.
 
-    The three kinds before them are signed payments (x402): there `wallet` is the account that paid, and `reason` what
-    it paid for; `tx` is None while no transaction is known. `amount` is in 0.000001 USDC, `at` in milliseconds.
+    `unsettled`, `uncredited` and `unanswered` are signed payments (x402): for these `wallet` is the account that paid,
+    `reason` is what it paid for, and `tx` is None while no transaction is known. `amount` is in 0.000001 USDC, `at` in
+    epoch milliseconds.
     """
 
     kind: CaseKind
@@ -27,7 +30,7 @@ class ReviewCase(NamedTuple):
 
 
 def show_case(case: ReviewCase) -> dict[str, Any]:
-    """A case as JSON, with the amount in USD, the time in ISO 8601 and the address with its checksum."""
+    """Return a case as JSON, with the amount in USD, the time in ISO 8601 and the address with its checksum."""
     return {
         "kind": case.kind,
         "tx": None if case.tx is None else f"0x{case.tx.hex()}",

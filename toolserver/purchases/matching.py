@@ -1,8 +1,7 @@
-"""What a transaction paid us, judged from its receipt alone. Pure: no chain, no clock, no database.
+"""Determines what a transaction paid us, from its receipt alone. Pure: no chain, no clock, no database.
 
-Only logs count: the recipient and the data of a transaction are chosen by its sender. A log is a
-transfer of USDC when the USDC contract wrote it, in exactly the form of its Transfer event; anyone can write the same
-words from a contract of their own.
+Only logs count, because the sender of a transaction chooses its recipient and its data. A log is a transfer of USDC if
+the USDC contract wrote it, in exactly the form of its Transfer event: anyone can write the same words from elsewhere.
 """
 
 from collections.abc import Collection, Iterable
@@ -16,11 +15,11 @@ from toolserver.purchases.units import CHAIN_ID, USDC
 TRANSFER = keccak(text="Transfer(address,address,uint256)")
 AUTHORIZATION_USED = keccak(text="AuthorizationUsed(address,bytes32)")
 TRANSFER_SELECTOR = keccak(text="transfer(address,uint256)")[:4]
-MOST = 2**53  # 9 billion USDC in one transfer, more than there are on Base: a server that says so is wrong
+MOST = 2**53  # 9 billion USDC in one transfer, more than there is on Base: a server that reports it is wrong
 
 
 class Log(NamedTuple):
-    """One entry that a contract wrote."""
+    """One log entry that a contract wrote."""
 
     address: bytes
     topics: tuple[bytes, ...]
@@ -39,7 +38,7 @@ class Receipt(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """What was sent: to whom, and the bytes. `to` is None when it made a contract."""
+    """A transaction as it was sent: its recipient and its bytes. `to` is None if it created a contract."""
 
     to: bytes | None
     data: bytes
@@ -64,7 +63,9 @@ class AuthorizedTransfer(NamedTuple):
 
 
 class MatchedPayment(NamedTuple):
-    """What counts for a purchase: the sum, and the logs it is made of."""
+    """The part of a transaction that counts for a purchase: the sum in 0.000001 USDC, the indexes of the logs that make
+    it up, and the accounts that paid it.
+    """
 
     amount: int
     indexes: tuple[int, ...]
@@ -72,7 +73,7 @@ class MatchedPayment(NamedTuple):
 
 
 class Proofs(NamedTuple):
-    """What shows, where all purchases share one address, that a transfer is meant for this one.
+    """The proofs that a transfer is meant for one purchase, where all purchases share one address.
 
     `signers` are accounts that have signed for this purchase and transaction.
     """
@@ -82,30 +83,30 @@ class Proofs(NamedTuple):
 
 
 def commitment(memo: str) -> bytes:
-    """What may stand on the chain in place of the memo, which is a secret."""
+    """Return the hash that buyers may put on the chain in place of the memo, which is a secret."""
     return keccak(text=f"svc-pay-v1|{CHAIN_ID}|{memo}")
 
 
 def transfers(receipt: Receipt) -> list[UsdcTransfer]:
-    """Every transfer of USDC in a receipt; none when the transaction failed."""
+    """Return every transfer of USDC in a receipt, or an empty list if the transaction failed."""
     if receipt.status != 1:
         return []
     return [_transfer(log) for log in receipt.logs if _is_transfer(log)]
 
 
 def match_deposit(receipt: Receipt, address: bytes) -> MatchedPayment | None:
-    """What a transaction paid to an address that belongs to one purchase alone."""
+    """Return what a transaction paid to the address of a single purchase, or None if it paid nothing there."""
     return _sum(t for t in transfers(receipt) if t.payee == address)
 
 
 def match_with_proof(
     receipt: Receipt, transaction: Transaction, address: bytes, proofs: Proofs
 ) -> MatchedPayment | None:
-    """What a transaction paid to the shared address for the purchase that the proofs belong to.
+    """Return what a transaction paid to the shared address for the purchase that the proofs are for, or None.
 
     A transfer counts when its payer authorised it under the commitment (EIP-3009), when its payer signed for the
-    purchase, or when the transaction is a plain `transfer` call that carries the commitment behind its arguments.
-    The last is no proof of one payer among several, so with several it does not count.
+    purchase, or when the transaction is a plain `transfer` call that carries the commitment after its arguments.
+    The last does not prove which of several payers is meant, so it counts only if there is one.
     """
     ours = [t for t in transfers(receipt) if t.payee == address]
     known = _authorizers(receipt, proofs.commitment) | proofs.signers
@@ -115,20 +116,22 @@ def match_with_proof(
 
 
 def says_memo(transaction: Transaction, memo: str) -> bool:
-    """Whether the memo itself was written on the chain, where everybody can read it."""
+    """Return True if the transaction carries the memo itself, which everybody can then read on the chain."""
     digits = memo.removeprefix("svc_buy_")
     return digits.encode() in transaction.data.lower() or bytes.fromhex(digits) in transaction.data
 
 
 def is_authorized_transfer(receipt: Receipt, payer: bytes, payee: bytes, amount: int, nonce: bytes) -> bool:
-    """Whether the transaction made one transfer that its payer had authorised under this nonce (EIP-3009)."""
+    """Return True if a transaction made this transfer and used its payer's authorisation (EIP-3009) with this nonce."""
     if receipt.status != 1 or payer not in _authorizers(receipt, nonce):
         return False
     return any((t.payer, t.payee, t.amount) == (payer, payee, amount) for t in transfers(receipt))
 
 
 def authorized_transfers(receipt: Receipt) -> list[AuthorizedTransfer]:
-    """Every transfer that follows directly, among the logs of USDC, upon the use of an authorisation of its payer."""
+    """Return every transfer whose log directly follows, among those of USDC, the log that an authorisation of its payer
+    was used.
+    """
     logs = sorted({log.log_index: log for log in receipt.logs if log.address == USDC}.items())
     found = []
     for (_, mark), (_, log) in pairwise(logs if receipt.status == 1 else []):
@@ -158,7 +161,7 @@ def _transfer(log: Log) -> UsdcTransfer:
 
 
 def _sum(found: Iterable[UsdcTransfer]) -> MatchedPayment | None:
-    counted = {t.log_index: t for t in found}  # a log that is listed twice is one log
+    counted = {t.log_index: t for t in found}  # a log that is listed twice counts once
     if not counted:
         return None
     amount = sum(t.amount for t in counted.values())
@@ -166,18 +169,18 @@ def _sum(found: Iterable[UsdcTransfer]) -> MatchedPayment | None:
 
 
 def _authorizers(receipt: Receipt, nonce: bytes) -> frozenset[bytes]:
-    """Who used an EIP-3009 authorisation with this nonce."""
+    """Return the accounts whose EIP-3009 authorisation with this nonce was used."""
     marks = (log for log in receipt.logs if log.address == USDC and _is_mark(log))
     return frozenset(log.topics[1][12:] for log in marks if log.topics[2] == nonce)
 
 
 def _is_mark(log: Log) -> bool:
-    """Whether a log of USDC says that an authorisation was used."""
+    """Return True if a log of USDC says that an authorisation was used."""
     return len(log.topics) == 3 and log.topics[0] == AUTHORIZATION_USED and _is_address(log.topics[1:2])
 
 
 def _carries(transaction: Transaction, address: bytes, commitment: bytes) -> bool:
-    """Whether it is `transfer(address, …)` of USDC with the commitment as its last 32 bytes."""
+    """Return True if the transaction is `transfer(address, …)` of USDC with the commitment as its last 32 bytes."""
     data = transaction.data
     return (
         transaction.to == USDC

@@ -1,4 +1,4 @@
-"""Purchases in memory, beside a ledger in memory: for tests, and the measure of what a store has to do."""
+"""Keeps purchases in memory, beside a ledger in memory: for tests, and as the reference for what a store has to do."""
 
 from dataclasses import dataclass
 

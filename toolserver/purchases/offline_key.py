@@ -1,7 +1,7 @@
-"""Private keys where they are: on a machine without a network, in a file of their owner or in an environment variable.
+"""Reads private keys on a machine without a network, from a file of their owner or from an environment variable.
 
-Three forms are read: one private key (64 hexadecimal digits), an account's extended private key (`xprv…`, at
-m/44'/60'/account'), and the words of a wallet (BIP-39). No error and no log repeats any of it.
+A key has one of three forms: a single private key (64 hexadecimal digits), an account's extended private key (`xprv…`,
+at m/44'/60'/account'), or the words of a wallet (BIP-39). No error and no log line repeats any part of it.
 """
 
 import hashlib
@@ -23,19 +23,19 @@ _WORDS = (12, 15, 18, 21, 24)
 
 
 class KeyRefused(ValueError):
-    """The key cannot be used. The message never repeats what is in it."""
+    """The key cannot be used. The message never repeats any part of the key."""
 
 
 class Signer(Protocol):
     """Keys to sign with."""
 
     def find_key(self, path: str | None) -> PrivateKey:
-        """The key at a path below the account, such as `0/7`. Raises KeyRefused."""
+        """Return the key at a path below the account, such as `0/7`. Raises KeyRefused."""
         ...
 
 
 class SingleKey(NamedTuple):
-    """One private key; a path means nothing to it."""
+    """One private key, which is returned for every path."""
 
     key: PrivateKey
 
@@ -44,23 +44,23 @@ class SingleKey(NamedTuple):
 
 
 class ExtendedKey(NamedTuple):
-    """An extended private key (BIP-32): it leads to all keys below it."""
+    """An extended private key (BIP-32), from which all keys below it are derived."""
 
     key: bytes
     chain_code: bytes
 
     def find_key(self, path: str | None) -> PrivateKey:
         if path is None:
-            raise KeyRefused("what pays is no deposit address: sign with the private key of that account")
+            raise KeyRefused("the paying account is not a deposit address: sign with the private key of that account")
         found = self
         for part in path.split("/"):
             if not part.isdecimal() or len(part) > 10 or int(part) >= HARDENED:
-                raise KeyRefused(f"{path[:40]!r} is no path below an account")
+                raise KeyRefused(f"{path[:40]!r} is not a path below an account")
             found = found.child(int(part))
         return PrivateKey(found.key)
 
     def child(self, index: int) -> "ExtendedKey":
-        """BIP-32 CKDpriv. Raises KeyRefused for the one index in 2^127 that has no key."""
+        """Return the child key at an index (BIP-32 CKDpriv). Raises KeyRefused for one index in 2^127."""
         own = bytes([0]) + self.key
         serial = own if index >= HARDENED else PrivateKey(self.key).public_key.to_compressed_bytes()
         digest = hmac.digest(self.chain_code, serial + index.to_bytes(4, "big"), "sha512")
@@ -72,17 +72,17 @@ class ExtendedKey(NamedTuple):
 
 
 def read_key_file(path: Path) -> str:
-    """The text of a key file that only its owner can read. Raises KeyRefused."""
+    """Return the text of a key file. Raises KeyRefused if anyone but its owner can read it, or if it cannot be read."""
     try:
         if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise KeyRefused(f"{path} can be read by others: chmod 600 it")
+            raise KeyRefused(f"{path} can be read by others: run chmod 600 on it")
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise KeyRefused(f"{path} cannot be read: {type(error).__name__}") from None
 
 
 def read_key_variable(name: str) -> str:
-    """The text of an environment variable. Raises KeyRefused."""
+    """Return the text of an environment variable. Raises KeyRefused if it is not set or empty."""
     text = os.environ.get(name, "").strip()
     if not text:
         raise KeyRefused(f"the environment variable {name} is not set")
@@ -90,15 +90,15 @@ def read_key_variable(name: str) -> str:
 
 
 def read_private_key(text: str) -> PrivateKey:
-    """One private key. Raises KeyRefused."""
+    """Read a single private key of 64 hexadecimal digits, with or without 0x. Raises KeyRefused."""
     digits = text.strip().removeprefix("0x")
     if len(digits) != 64 or not _DIGITS.issuperset(digits) or not 0 < int(digits, 16) < SECPK1_N:
-        raise KeyRefused("this is no private key: 64 hexadecimal digits")
+        raise KeyRefused("this is not a private key: a key has 64 hexadecimal digits")
     return PrivateKey(bytes.fromhex(digits))
 
 
 def read_signer(text: str, *, account: int = 0) -> Signer:
-    """The keys that a text leads to; `account` counts only for words. Raises KeyRefused."""
+    """Return the keys of a text in any of the three forms. `account` matters only for words. Raises KeyRefused."""
     text = text.strip()
     if text.startswith("xprv"):
         return _read_extended(text)
@@ -117,7 +117,7 @@ def _read_extended(text: str) -> ExtendedKey:
 
 
 def _from_words(words: list[str], account: int) -> ExtendedKey:
-    """The account's key. A mistyped word leads to other keys, which fit no address of a plan."""
+    """Return the account's key. A mistyped word leads to other keys, which match no address of a plan."""
     seed = hashlib.pbkdf2_hmac("sha512", " ".join(words).encode(), b"mnemonic", 2048)
     digest = hmac.digest(b"Bitcoin seed", seed, "sha512")
     found = ExtendedKey(digest[:32], digest[32:])

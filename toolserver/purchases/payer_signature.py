@@ -1,4 +1,4 @@
-"""Signatures of payers: who signed a text (EIP-191)."""
+"""Recovers the account that signed a text (EIP-191)."""
 
 from eth_keys.datatypes import Signature
 from eth_keys.exceptions import BadSignature
@@ -9,23 +9,23 @@ from toolserver.purchases.units import CHAIN_ID
 
 
 def text_to_sign(host: str, memo: str, tx_hash: bytes) -> str:
-    """What the payer signs, exactly."""
+    """Return the exact text that the payer signs to claim a payment."""
     return f"{host} confirm {memo} 0x{tx_hash.hex()} chain {CHAIN_ID}"
 
 
 def digest(text: str) -> bytes:
-    """What is really signed: the text as wallets wrap it."""
+    """Return the hash that a wallet signs for a text, with the prefix of EIP-191."""
     raw = text.encode()
     return keccak(b"\x19Ethereum Signed Message:\n" + str(len(raw)).encode() + raw)
 
 
 def signer(text: str, signature: bytes) -> bytes | None:
-    """The address whose key signed the text, or None when the signature is not one of a key."""
+    """Return the address whose key signed the text, or None when the signature is not one of a key."""
     return recover_address(digest(text), signature)
 
 
 def recover_address(digest: bytes, signature: bytes) -> bytes | None:
-    """The address whose key signed a digest, or None when the signature (r, s, v) is not one of a key."""
+    """Return the address whose key signed a digest, or None when the signature (r, s, v) is not one of a key."""
     if len(signature) != 65:
         return None
     v = signature[64] - 27 if signature[64] >= 27 else signature[64]

@@ -1,4 +1,4 @@
-"""How many confirmations a payment needs, and whether two servers must agree on it, by its amount. Pure."""
+"""Decides by its amount how many confirmations a payment needs, and whether two servers must agree on it. Pure."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -26,17 +26,17 @@ class ObservedTransaction(NamedTuple):
 
     @property
     def is_canonical(self) -> bool:
-        """Whether the receipt belongs to the chain and not to a fork."""
+        """True if the receipt belongs to the chain and not to a fork."""
         return self.canonical == self.receipt.block_hash
 
     @property
     def agreed_fields(self) -> tuple[object, ...]:
-        """The part that two servers have to report alike."""
+        """The fields that two servers have to report alike."""
         return self.receipt.status, self.receipt.block_hash, self.receipt.logs, self.canonical
 
 
 class Progress(NamedTuple):
-    """How many blocks follow the payment's own, how many are required, and whether that is enough."""
+    """The number of blocks on top of the payment's own, the number required, and whether the payment is settled."""
 
     confirmations: int
     required: int
@@ -45,7 +45,7 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class Policy:
-    """What is required from which amount on, in 0.000001 USDC.
+    """The amounts, in 0.000001 USDC, from which a payment needs more than block confirmations.
 
     Smaller payments need `blocks` confirmations. When `agree_from` is None, one RPC server is always enough.
     """
@@ -56,17 +56,17 @@ class Policy:
     agree_from: int | None = 1000 * ATOMIC
 
     def finality(self, amount: int) -> Finality:
-        """The kind of confirmation that a payment needs."""
+        """Return the kind of confirmation that a payment needs."""
         if amount >= self.finalized_from:
             return "finalized"
         return "safe" if amount >= self.safe_from else "blocks"
 
     def needs_agreement(self, amount: int) -> bool:
-        """Whether a second RPC server has to report the same."""
+        """Return True if a second RPC server has to report the same."""
         return self.agree_from is not None and amount >= self.agree_from
 
     def progress(self, seen: ObservedTransaction, amount: int) -> Progress:
-        """How far the confirmation of a payment has come."""
+        """Return how far the confirmation of a payment has come."""
         height, on_top = seen.receipt.block_number, max(0, seen.latest - seen.receipt.block_number)
         finality = self.finality(amount)
         if finality == "blocks":
@@ -80,8 +80,8 @@ SKEW_S = 120  # how far the clocks of the chain and of this machine may differ
 
 
 def is_older(block_time: float, quoted_at: float, now: float) -> bool:
-    """Whether a transaction was made before its quote, and so for somebody else. Times are in epoch seconds.
+    """Return True if a transaction was made before its quote, and so for another buyer. Times are in epoch seconds.
 
-    A quote from the future says nothing: our clock was ahead when it was made, and has been set back.
+    A quote from the future proves nothing: our clock was ahead when it was made, and has been set back since.
     """
     return block_time < quoted_at - SKEW_S and now >= quoted_at - SKEW_S

@@ -1,4 +1,4 @@
-"""Quotes: what an amount buys, where to pay it, and the memo that claims it."""
+"""Makes quotes: how many credits an amount buys, the address to pay it to, and the memo that claims them."""
 
 import logging
 import re
@@ -26,16 +26,17 @@ from toolserver.storage.high_water import HighWater
 log = logging.getLogger(__name__)
 
 MINUTE_S, DAY_S = 60.0, 86_400
-AT_ONCE, PAUSE_S = 500, 0.2  # old quotes in one transaction, and the time that is left to others between two
+AT_ONCE, PAUSE_S = 500, 0.2  # old quotes in one transaction, and the pause that lets other writers in between two
 _TOKEN = checksum_address(USDC)
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # SHA-256 as base64url
 
 
 @dataclass(frozen=True)
 class QuoteTerms:
-    """What quotes say. `wallet` is the address of a purchase by its number, or the one that all share.
+    """The terms of quotes. `wallet` returns the address for a purchase's number, or is the one address that all share.
 
-    `most` is the largest amount that may be offered, None: any. `per_minute` quotes are made for all callers together.
+    `most` is the largest amount that may be offered, in 0.000001 USDC, or None for any. At most `per_minute` quotes are
+    made per minute for all callers together.
     """
 
     wallet: Callable[[int], bytes] | bytes
@@ -46,7 +47,7 @@ class QuoteTerms:
 
 
 class Quotes:
-    """Makes quotes, each with an address that nobody was ever given before."""
+    """Makes quotes, each with an address that was never given out before, unless all purchases share one."""
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class Quotes:
         self._lately: deque[float] = deque()  # when the quotes of the last minute were made
 
     async def make(self, amount_usd: Decimal, challenge: str | None = None) -> PurchaseQuote:
-        """A new quote. Raises InvalidArguments, ChainUnavailable, RateLimited."""
+        """Return a new quote, which is stored first. Raises InvalidArguments, ChainUnavailable, RateLimited."""
         amount = self._amount(amount_usd)
         if challenge is not None and not CHALLENGE.fullmatch(challenge):
             raise invalid("claim_challenge", "must be the SHA-256 of the verifier as 43 characters of base64url")
@@ -82,18 +83,18 @@ class Quotes:
             datetime.fromtimestamp(expires_at, UTC),
             f"0x{commitment(memo).hex()}",
             payment_uri(wallet, amount),
-            excess and f"This would be {excess}: after the payment a person has to approve it.",
+            excess and f"This would come to {excess}, so a person has to approve the payment after you make it.",
         )
 
     def _admit(self) -> None:
-        """Count a quote against what is made in a minute for all callers together. Raises RateLimited."""
+        """Count a quote against the limit per minute of all callers together. Raises RateLimited."""
         now = self._clock.monotonic()
         while self._lately and self._lately[0] <= now - MINUTE_S:
             self._lately.popleft()
         if len(self._lately) >= self._terms.per_minute:
             wait = max(1, int(self._lately[0] + MINUTE_S - now + 0.999))
             raise RateLimited(
-                f"Too many quotes are asked for at the moment. Try again in {wait} s.",
+                f"Too many quotes are being requested at the moment. Try again in {wait} s.",
                 headers={"Retry-After": str(wait)},
                 retry_after_seconds=wait,
                 limit="quotes in all",
@@ -111,21 +112,21 @@ class Quotes:
             raise invalid("amount_usd", f"must be at most {self._ceilings.most // ATOMIC}; ask the operator for more")
         if self._terms.most is not None and amount > self._terms.most:
             raise ChainUnavailable(
-                "Amounts this large need two independent servers of the chain to check, and one is set up here.",
+                "Two independent RPC servers must check an amount this large, and only one is configured here.",
                 headers={"Retry-After": "3600"},
                 retry_after_seconds=3600,
             )
         return amount
 
     async def _kept(self, draft: PurchaseDraft) -> bytes:
-        """The address of the purchase, once it is stored. A number is never used twice, whatever goes wrong."""
+        """Store the purchase and return its address. A number is never used twice, even after a failure."""
         wallet = self._terms.wallet
         if isinstance(wallet, bytes):
             await self._store.add_quote(draft._replace(address=wallet))
             return wallet
         while True:
             index = await self._numbers.take()
-            address = wallet(index)  # 0.2 ms; a thread would cost as much again
+            address = wallet(index)  # takes 0.2 ms; a thread would double that
             try:
                 await self._store.add_quote(draft._replace(address=address, hd_index=index))
             except AddressInUse:  # another process writes the same file
@@ -135,7 +136,7 @@ class Quotes:
 
 
 async def put_old_quotes_aside(store: PurchaseStore, clock: Clock, days: float) -> None:
-    """Put aside the quotes that expired so many days ago and that nobody paid, a few at a time."""
+    """Archive the quotes that expired at least `days` days ago and were not paid, `AT_ONCE` in a transaction."""
     before = int((clock.time() - days * DAY_S) * 1000)
     more = True
     while more:
@@ -144,10 +145,10 @@ async def put_old_quotes_aside(store: PurchaseStore, clock: Clock, days: float) 
 
 
 def payment_uri(wallet: str, amount: int) -> str:
-    """The payment as wallets read it (EIP-681)."""
+    """Return the payment as a URI for wallets (EIP-681). `amount` is in 0.000001 USDC."""
     return f"ethereum:{_TOKEN}@{CHAIN_ID}/transfer?address={wallet}&uint256={amount}"
 
 
 def invalid(name: str, why: str) -> InvalidArguments:
-    """An argument that is wrong; its value is never repeated."""
+    """Return the error for a wrong argument. The error never repeats the argument's value."""
     return InvalidArguments(f"{name}: {why}", errors=[{"loc": name, "msg": why, "type": "value_error"}])

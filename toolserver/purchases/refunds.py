@@ -1,10 +1,11 @@
-"""Refunds: unspent credits are taken from a token, and their price is paid to an address that the buyer proved.
+"""Defines refunds: unspent credits leave a token, and their price is paid to the address that the buyer signed for.
 
     asked ── proved ──▶ booked ── submitted ──▶ sent ── on the chain ──▶ paid
-      └── cancelled ◀──── (while nothing was written out to sign)
+      └── cancelled ◀──── (until its payment is written into a plan to sign)
 
-The credits leave in the transaction that stores the proof. The money moves by an authorisation (EIP-3009) whose nonce
-follows from the refund, so that it is paid once whatever is signed, submitted or interrupted how often.
+The credits leave the token in the transaction that stores the proof. The money moves by an authorisation (EIP-3009)
+whose nonce is derived from the refund's id, so that a refund is paid once, however often it is signed, submitted or
+interrupted.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -23,11 +24,11 @@ RefundState = Literal["asked", "booked", "sent", "paid", "cancelled"]
 
 
 class RefundRefused(ToolserverError):
-    """It cannot be refunded, and the text says why. Nothing was changed."""
+    """The refund is not possible. The text says why. Nothing was changed."""
 
 
 class RefundDraft(NamedTuple):
-    """A refund that is asked for. `token` is the hash that names the account; times are in milliseconds."""
+    """A refund as it is requested. `token` is the hash that names the account; times are in epoch milliseconds."""
 
     id: str
     token: str
@@ -38,7 +39,7 @@ class RefundDraft(NamedTuple):
 
     @property
     def amount(self) -> int:
-        """What is paid back, in 0.000001 USDC."""
+        """The amount that is paid back, in 0.000001 USDC."""
         return self.credits * ATOMIC_PER_CREDIT
 
     @property
@@ -47,7 +48,9 @@ class RefundDraft(NamedTuple):
 
 
 class StoredRefund(NamedTuple):
-    """A refund as it is stored. `fingerprint` is that of the token which opens the account."""
+    """A refund as it is stored. `fingerprint` is that of the token that opens the account now, `amount` is in 0.000001
+    USDC, times are in epoch milliseconds.
+    """
 
     id: str
     token: str
@@ -68,55 +71,60 @@ class StoredRefund(NamedTuple):
 
     @property
     def cause(self) -> str:
-        """What the ledger has the credits leave for."""
+        """The cause under which the ledger books the credits that leave the token."""
         return f"refund:{self.id}:{self.reason}"
 
     def authorize(self, valid_before: int) -> Authorization:
-        """The transfer that pays it. Raises RefundRefused unless its credits have left the token."""
+        """Return the transfer that pays the refund, valid until `valid_before` (epoch seconds).
+
+        Raises RefundRefused unless its credits have left the token and it is not paid.
+        """
         if self.payer is None or self.state not in ("booked", "sent"):
             raise RefundRefused(f"{self.id} is {self.state}: there is nothing to pay")
         return Authorization(self.payer, self.payee, self.amount, valid_before, nonce_of(self.id))
 
 
 class RefundRoom(NamedTuple):
-    """How much may be refunded: credits that can be spent, and those that were paid for, finally, and not refunded."""
+    """The two limits of a refund, in credits: those that can be spent, and those that were paid for by payments that
+    are final on the chain and have not been refunded.
+    """
 
     spendable: int
     paid_for: int
 
     def require(self, credits: int) -> None:
-        """Raises RefundRefused."""
+        """Raise RefundRefused if so many credits exceed one of the limits."""
         if credits > self.spendable:
-            raise RefundRefused(f"the token holds {self.spendable} credits that are not reserved")
+            raise RefundRefused(f"the token holds only {self.spendable} credits that are not reserved")
         if credits > self.paid_for:
             raise RefundRefused(
-                f"{max(0, self.paid_for)} credits were paid for, beyond recall on the chain, and not refunded before;"
-                " credits that were given are not refunded"
+                f"only {max(0, self.paid_for)} credits were paid for by payments that are final on the chain and have"
+                " not been refunded; credits that were granted are not refunded"
             )
 
 
 def nonce_of(id: str) -> bytes:
-    """The nonce of the authorisation that pays a refund: on the chain it is spent once."""
+    """Return the nonce of the authorisation that pays a refund. The chain accepts it once."""
     return keccak(text=f"toolserver refund {id}")
 
 
 def require_bookable(found: StoredRefund, now: int) -> None:
-    """Raises RefundRefused unless a refund waits for its proof."""
+    """Raise RefundRefused unless a refund still waits for its proof. `now` is in epoch milliseconds."""
     if found.state != "asked":
         raise RefundRefused(f"{found.id} is {found.state}")
     if now > found.expires_at:
-        raise RefundRefused(f"the time to prove {found.id} was over at {show_time(found.expires_at)}: ask again")
+        raise RefundRefused(f"the time to prove {found.id} ended at {show_time(found.expires_at)}: ask again")
 
 
 def require_cancellable(found: StoredRefund) -> None:
-    """Raises RefundRefused where the money has moved, or may: something was written out to be signed."""
+    """Raise RefundRefused if the money has moved or may move, because the payment is in a plan that may be signed."""
     if found.state not in ("asked", "booked") or found.planned_at is not None:
         state = "may be signed already" if found.state == "booked" else f"is {found.state}"
         raise RefundRefused(f"{found.id} {state} and cannot be cancelled")
 
 
 def show_refund(found: StoredRefund) -> dict[str, Any]:
-    """A refund as JSON."""
+    """Return a refund as JSON."""
     return {
         "id": found.id,
         "state": found.state,

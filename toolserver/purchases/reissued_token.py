@@ -1,7 +1,7 @@
-"""The token that replaces a lost one, until its operator has it: made before the old one ends, and not lost in between.
+"""Makes the token that replaces a lost one, before the old token ends, and keeps it recoverable until it was printed.
 
-The seed of the token stands in a file beside the keys from before the replacement until the token was printed. The
-token is made of it and of the reissue, so that neither the file nor the database alone tells it.
+The seed of the token is in a file beside the keys, from before the replacement until the token was printed. The token
+is derived from the seed and the id of the reissue, so that the content of neither file nor database alone reveals it.
 """
 
 import hmac
@@ -17,11 +17,11 @@ SEED_BYTES = 32
 
 
 class SeedBroken(ToolserverError):
-    """The file that holds the seed of a token cannot be read as one. Nothing was changed."""
+    """The file of a token's seed does not contain one. Nothing was changed."""
 
 
 def ensure_reissued_token(data_dir: Path, id: str) -> str:
-    """The token of a reissue that is carried out now, the same each time until `forget_reissued_token`.
+    """Return the token of a reissue that is being carried out: the same one each time until `forget_reissued_token`.
 
     Raises SeedBroken, OSError.
     """
@@ -32,19 +32,19 @@ def ensure_reissued_token(data_dir: Path, id: str) -> str:
 
 
 def find_reissued_token(data_dir: Path, id: str) -> str | None:
-    """The token of a reissue, if it was not printed yet. Raises SeedBroken, OSError."""
+    """Return the token of a reissue, or None if it was printed or never made. Raises SeedBroken, OSError."""
     path = _name_file(data_dir, id)
     return _derive_token(path, id) if path.exists() else None
 
 
 def forget_reissued_token(data_dir: Path, id: str) -> None:
-    """Delete the seed: the token was printed, and nobody can make it again."""
+    """Delete the seed, because the token was printed. After that it cannot be derived again."""
     _name_file(data_dir, id).unlink(missing_ok=True)
 
 
 def _name_file(data_dir: Path, id: str) -> Path:
     if not id.removeprefix("ri_").isalnum():
-        raise ValueError(f"{id} names no reissue")
+        raise ValueError(f"{id} is not the id of a reissue")
     return data_dir / "keys" / f"reissue-{id}.json"
 
 

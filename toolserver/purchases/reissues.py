@@ -1,12 +1,12 @@
-"""Reissues: a lost token is replaced by a new one for the one account that paid for all of its credits.
+"""Defines reissues: a new token replaces a lost one for the account that paid for all of its credits.
 
     asked ── proved ──▶ waiting ── 48 hours ──▶ done
       └───────────┬────────┘
                   ▼
               cancelled
 
-The holder of the token sees the reissue on its balance while it waits, and can cancel it: a payer's key that was stolen
-does not take the credits of somebody who still uses them.
+While a reissue waits, the holder of the token sees it in the response about its balance and can cancel it. So a thief
+of the payer's key cannot take the credits of somebody who still uses them.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from toolserver.purchases.deposit import checksum_address
 from toolserver.purchases.listing import show_time
 
 PROVE_MS = 24 * 3_600_000  # how long the signature may take
-WAIT_MS = 48 * 3_600_000  # how long the token of before may object
+WAIT_MS = 48 * 3_600_000  # how long the holder of the old token may object
 
 ReissueState = Literal["asked", "waiting", "done", "cancelled"]
 
@@ -27,7 +27,9 @@ class ReissueRefused(ToolserverError):
 
 
 class ReissueDraft(NamedTuple):
-    """A reissue that is asked for. `token` is the hash of the lost one; `payer` is who has to sign."""
+    """A reissue as it is requested. `token` is the hash of the lost token; `payer` is the account that has to sign;
+    times are in epoch milliseconds.
+    """
 
     id: str
     token: str
@@ -40,7 +42,9 @@ class ReissueDraft(NamedTuple):
 
 
 class StoredReissue(NamedTuple):
-    """A reissue as it is stored. `token` names the account; `fingerprint` is that of the token which opens it."""
+    """A reissue as it is stored. `token` names the account; `fingerprint` is that of the token that opens it now; times
+    are in epoch milliseconds.
+    """
 
     id: str
     token: str
@@ -55,36 +59,38 @@ class StoredReissue(NamedTuple):
 
 
 class WaitingReissues(Protocol):
-    """Knows the reissues that wait, for the holders of the tokens."""
+    """Shows the holders of tokens the reissues that wait, and lets them cancel."""
 
     async def find_due(self, token: str) -> int | None:
-        """When the token with this SHA-256 (hex) will be replaced, in epoch milliseconds; None: nobody asked for it."""
+        """Return the time at which the token with this SHA-256 (hex) will be replaced, in epoch milliseconds, or None
+        if no reissue waits.
+        """
         ...
 
     async def cancel_own(self, token: str) -> bool:
-        """Cancel it, in the name of the token's holder; False when none waits."""
+        """Cancel the reissue in the name of the token's holder. Return False if none waits."""
         ...
 
 
 def find_only_payer(payers: Sequence[frozenset[bytes]]) -> bytes:
-    """The one account that paid for everything. Raises ReissueRefused when there is none, or several."""
+    """Return the one account that paid for everything. Raises ReissueRefused if there is none or several."""
     accounts = frozenset().union(*payers)
     if len(accounts) != 1:
         found = "several accounts" if accounts else "nobody"
-        raise ReissueRefused(f"{found} paid for this token: only what one account paid for is replaced")
+        raise ReissueRefused(f"{found} paid for this token: only a token that one account paid for is replaced")
     return next(iter(accounts))
 
 
 def require_provable(found: StoredReissue, now: int) -> None:
-    """Raises ReissueRefused unless a reissue waits for its signature."""
+    """Raise ReissueRefused unless a reissue still waits for its signature. `now` is in epoch milliseconds."""
     if found.state != "asked":
         raise ReissueRefused(f"{found.id} is {found.state}")
     if now > found.expires_at:
-        raise ReissueRefused(f"the time to sign {found.id} was over at {show_time(found.expires_at)}: ask again")
+        raise ReissueRefused(f"the time to sign {found.id} ended at {show_time(found.expires_at)}: ask again")
 
 
 def require_due(found: StoredReissue, now: int) -> None:
-    """Raises ReissueRefused unless a reissue was proved and its time of waiting is over."""
+    """Raise ReissueRefused unless a reissue was proved and its waiting time has ended."""
     if found.state != "waiting" or found.due_at is None:
         raise ReissueRefused(f"{found.id} is {found.state}")
     if now < found.due_at:
@@ -92,13 +98,13 @@ def require_due(found: StoredReissue, now: int) -> None:
 
 
 def require_open(found: StoredReissue) -> None:
-    """Raises ReissueRefused unless a reissue can still be cancelled."""
+    """Raise ReissueRefused unless a reissue can still be cancelled."""
     if found.state not in ("asked", "waiting"):
         raise ReissueRefused(f"{found.id} is {found.state}")
 
 
 def show_reissue(found: StoredReissue) -> dict[str, Any]:
-    """A reissue as JSON."""
+    """Return a reissue as JSON."""
     return {
         "id": found.id,
         "state": found.state,

@@ -1,7 +1,8 @@
-"""Submits signed authorisations to the token, from an account that pays the fees: the only thing here that sends.
+"""Submits signed authorisations to the USDC contract, from an account that pays the fees. Only this module sends
+transactions.
 
-Whatever happens, it may be run again with the same document: an authorisation that was used is not sent a second time,
-and one that was sent and not seen yet is named by its hash.
+It may always be run again with the same document: an authorisation that was used is not sent a second time, and one
+that was sent and is not on the chain yet is reported with the hash of its transaction.
 """
 
 import importlib
@@ -25,7 +26,7 @@ T = TypeVar("T")
 TIMEOUT_S, MOST_BYTES = 10.0, 1 << 20
 WAIT_S, POLL_S = 60.0, 1.0
 HEADROOM = 1.25  # gas beyond the estimate
-_ORACLE = "0x420000000000000000000000000000000000000F"  # of the rollup: what data costs (its GasPriceOracle)
+_ORACLE = "0x420000000000000000000000000000000000000F"  # the rollup's GasPriceOracle, which knows what data costs
 _DATA_FEE = keccak(text="getL1FeeUpperBound(uint256)")[:4]
 _USED = keccak(text="authorizationState(address,bytes32)")[:4]
 _SIZE = 420  # bytes of a transaction that submits an authorisation
@@ -34,31 +35,31 @@ Outcome = Literal["sent", "used before", "refused", "not seen yet", "reverted"]
 
 
 class RelayDown(ToolserverError):
-    """The RPC server gave no usable answer. The text names no address of it: that may hold a key."""
+    """The RPC server gave no usable response. The text never names its address, which may contain a key."""
 
 
 class RelayedTransfer(NamedTuple):
-    """How one authorisation ended. `tx` is the transaction that carries it, where one was sent here."""
+    """The outcome of one authorisation. `tx` is the hash of the transaction that carries it, if one was sent here."""
 
     outcome: Outcome
     tx: bytes | None = None
 
 
 class ChainPrices(NamedTuple):
-    """What gas costs now, and what the data of one submission costs, in wei."""
+    """The price of gas, and that of the data of one submission, in wei."""
 
     gas_price: int
     data_fee: int
 
 
 class Relay:
-    """One RPC server that transactions are sent to. Made by `open_relay`."""
+    """One RPC server to which transactions are sent. Made by `open_relay`."""
 
     def __init__(self, rpc: JsonRpcClient, clock: Clock) -> None:
         self._rpc, self._clock = rpc, clock
 
     async def read_prices(self) -> ChainPrices:
-        """Raises RelayDown."""
+        """Return what a submission costs now; `data_fee` is 0 on a chain without the oracle. Raises RelayDown."""
         price = await self._ask("eth_gasPrice")
         data = f"0x{(_DATA_FEE + _SIZE.to_bytes(32, 'big')).hex()}"
         try:
@@ -68,7 +69,7 @@ class Relay:
         return ChainPrices(int(price, 16), int(said, 16) if len(said) > 2 else 0)
 
     async def is_used(self, payer: bytes, nonce: bytes) -> bool:
-        """Whether an authorisation of this nonce was used, or cancelled by its payer. Raises RelayDown."""
+        """Return True if the payer's authorisation with this nonce was used or cancelled. Raises RelayDown."""
         data = _USED + bytes(12) + payer + nonce
         said = await self._ask("eth_call", {"to": checksum_address(USDC), "data": f"0x{data.hex()}"}, "latest")
         return int(said, 16) != 0
@@ -76,10 +77,10 @@ class Relay:
     async def submit(
         self, one: Authorization, signature: bytes, key: PrivateKey, note: Callable[[bytes], Awaitable[None]]
     ) -> RelayedTransfer:
-        """Send an authorisation and wait until it is in a block. `note` is given the hash before anything is sent.
+        """Send an authorisation and wait until it is in a block. `note` gets the transaction's hash before it is sent.
 
         Raises:
-            RelayDown: nothing can be said about it; ask again.
+            RelayDown: the outcome is unknown; submit it again.
         """
         if await self.is_used(one.payer, one.nonce):
             return RelayedTransfer("used before")
@@ -88,27 +89,27 @@ class Relay:
         call = {"from": checksum_address(sender), "to": checksum_address(USDC), "data": data}
         try:
             gas = int(await self._ask("eth_estimateGas", call), 16)
-        except RpcRefused:  # it would revert: too little there, too late, or blocked by the token's issuer
+        except RpcRefused:  # it would revert: too small a balance, expired, or blocked by the token's issuer
             return RelayedTransfer("refused")
         raw, tx = await self._sign(sender, key, data, int(gas * HEADROOM))
         await note(tx)
         try:
             await self._ask("eth_sendRawTransaction", f"0x{raw.hex()}")
-        except RpcRefused:  # such as: known already, or too little ether for the fee
+        except RpcRefused:  # for example, known already, or too little ether for the fee
             return RelayedTransfer("refused", None) if await self._is_unknown(tx) else await self._wait(tx)
         return await self._wait(tx)
 
     async def follow(self, tx: bytes) -> RelayedTransfer | None:
-        """Wait for a transaction that was sent before; None when the server does not know it. Raises RelayDown."""
+        """Wait for a transaction that was sent before. Return None if the server does not know it. Raises RelayDown."""
         return None if await self._is_unknown(tx) else await self._wait(tx)
 
     async def is_made(self, tx: bytes) -> bool:
-        """Whether a transaction is in a block, and did not fail. Raises RelayDown."""
+        """Return True if a transaction is in a block and succeeded. Raises RelayDown."""
         found = await self._ask("eth_getTransactionReceipt", f"0x{tx.hex()}")
         return found is not None and int(found["status"], 16) == 1
 
     async def _sign(self, sender: bytes, key: PrivateKey, data: str, gas: int) -> tuple[bytes, bytes]:
-        """The signed transaction (EIP-1559) and its hash."""
+        """Return the signed transaction (EIP-1559) and its hash."""
         price = int(await self._ask("eth_gasPrice"), 16)
         transaction = {
             "chainId": CHAIN_ID,
@@ -137,7 +138,7 @@ class Relay:
         return RelayedTransfer("not seen yet", tx)
 
     async def _ask(self, method: str, *params: Any) -> Any:
-        """The answer. Raises RpcRefused when the server answers with an error of JSON-RPC, else RelayDown."""
+        """Return the result of a request. Raises RpcRefused for an error of JSON-RPC, and RelayDown for any other."""
         try:
             return await self._rpc.call(method, *params)
         except RpcRefused:
@@ -148,7 +149,7 @@ class Relay:
 
 @asynccontextmanager
 async def open_relay(url: str, clock: Clock) -> AsyncIterator[Relay]:
-    """A server that is on the right chain. Raises RelayDown."""
+    """Yield a server that is on the right chain. Raises RelayDown."""
     rpc = JsonRpcClient(url, timeout_s=TIMEOUT_S, most_bytes=MOST_BYTES)
     try:
         try:

@@ -1,7 +1,7 @@
-"""Credits that a sister service sells: what is asked of us is asked there, and its answer is ours.
+"""Sells the credits of a sister service: it passes requests on to that service and returns its responses.
 
-Over REST and MCP alike through `Elsewhere`. A payment by x402 is bound to headers, so it is passed on as it comes, by
-`forward_to`.
+REST and MCP use it alike, as `RemotePurchases`. A payment by x402 is bound to headers, so `forward_to` passes such a
+request on unchanged.
 """
 
 import logging
@@ -94,10 +94,10 @@ class _CancelledReissue(msgspec.Struct):
 
 
 class Accounts(Protocol):
-    """A ledger that is followed."""
+    """The ledger of the owner, which this service follows."""
 
     async def account(self, who: Who) -> "OwnerAccount":
-        """Raises PaymentRequired: invalid_token or expired."""
+        """Return the account of a token. Raises PaymentRequired: invalid_token or expired."""
         ...
 
 
@@ -105,7 +105,7 @@ class Accounts(Protocol):
 async def open_remote_sales(
     settings: Settings, ledger: Accounts, *, transport: "Transport | None" = None
 ) -> AsyncIterator[CreditSales]:
-    """What can be bought where a ledger is followed: what its owner sells, or nothing."""
+    """Yield what a follower of a ledger sells: what the owner sells, or nothing where `public_url` is not set."""
     if settings.public_url is None:
         yield RemoteBalances(ledger)
         return
@@ -117,7 +117,7 @@ async def open_remote_sales(
 async def open_remote_purchases(
     public_url: str, *, transport: "Transport | None" = None
 ) -> AsyncIterator["RemotePurchases"]:
-    """The desk of the service at that address."""
+    """Yield a client for the purchases of the service at that address, and close it afterwards."""
     from toolserver.core.http_client import HttpClient
 
     remote = HttpClient(public_url, transport=transport)
@@ -128,7 +128,7 @@ async def open_remote_purchases(
 
 
 class RemoteBalances(NoCreditSales):
-    """Sells nothing; it answers for the balance of a token of the ledger that is followed."""
+    """Sells nothing, and only returns the balance of a token of the ledger that is followed."""
 
     def __init__(self, ledger: Accounts) -> None:
         self._ledger = ledger
@@ -170,7 +170,7 @@ class RemotePurchases:
         return CreditedPurchase(found.token, found.credits, found.late)
 
     async def find_payment(self, memo: str) -> str | None:
-        """None: the owner answers no such question."""
+        """Return None: the owner offers no search for payments."""
         return None
 
     async def balance(self, token: str) -> Balance:
@@ -186,7 +186,7 @@ class RemotePurchases:
     async def pass_on(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], within_s: float
     ) -> "HttpAnswer":
-        """The answer of the service that sells. Raises PaymentRequired: billing_unavailable."""
+        """Return the response of the service that sells. Raises PaymentRequired: billing_unavailable."""
         from toolserver.core.http_client import Unreachable
 
         try:
@@ -200,18 +200,21 @@ class RemotePurchases:
 
 
 def read_answer(answer: "HttpAnswer", kind: type[T]) -> T:
-    """What was asked for. Raises what the answer says went wrong; billing_unavailable when it makes no sense."""
+    """Return the decoded body of a response with status 200.
+
+    Raises the error that the response describes, or billing_unavailable if it cannot be understood.
+    """
     try:
         if answer.status == 200:
             return msgspec.json.decode(answer.body, type=kind)
         problem = msgspec.json.decode(answer.body, type=dict[str, Any])
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise report_unreachable(f"HTTP {answer.status}, and its body makes no sense") from error
+        raise report_unreachable(f"HTTP {answer.status}, and its body cannot be decoded") from error
     raise read_problem(answer, problem)
 
 
 def read_problem(answer: "HttpAnswer", problem: Mapping[str, Any]) -> CallRejected:
-    """A problem of the other service as ours."""
+    """Return the error of the other service as one of ours, or billing_unavailable if it is not one to pass on."""
     code, detail = str(problem.get("error", "")), str(problem.get("detail", ""))
     again = answer.headers.get("retry-after")
     more = {name: value for name, value in problem.items() if name not in _FRAME}
@@ -223,15 +226,15 @@ def read_problem(answer: "HttpAnswer", problem: Mapping[str, Any]) -> CallReject
 
 
 def report_unreachable(why: str) -> PaymentRequired:
-    log.warning("the service that sells credits could not be asked: %s", why)
+    log.warning("the service that sells credits gave no usable response: %s", why)
     detail = "The service that sells credits cannot be reached at the moment."
     return BillingUnavailable(detail, headers={"Retry-After": AGAIN_S})
 
 
 def forward_to(desk: RemotePurchases, path: str, *, refused: Callable[[CallRejected], tuple[int, bytes]]) -> Asgi:
-    """An ASGI callable that passes a request on as it comes and hands back status and bytes.
+    """Return an ASGI callable that passes a request on unchanged and returns status and bytes of the response.
 
-    `refused` writes a problem of our own: that the other service is away, or that the body is too large.
+    `refused` renders our own errors: that the other service cannot be reached, or that the body is too large.
     """
 
     async def app(
@@ -252,7 +255,7 @@ def forward_to(desk: RemotePurchases, path: str, *, refused: Callable[[CallRejec
 
 
 async def _read_body(receive: Callable[[], Awaitable[Any]]) -> bytes:
-    """The body of a request. Raises InvalidArguments when it is too large."""
+    """Return the body of a request. Raises InvalidArguments when it is too large."""
     try:
         return await read_body(request_pieces(receive), MOST_BYTES)
     except BodyTooLarge:

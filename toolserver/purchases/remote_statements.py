@@ -1,4 +1,4 @@
-"""Statements of a followed ledger: its owner is asked with the caller's own token, as the caller could."""
+"""Reads statements of a followed ledger from its owner, with the caller's own token, as the caller could."""
 
 from datetime import datetime
 from urllib.parse import urlencode
@@ -32,13 +32,13 @@ class _Part(msgspec.Struct):
 
 
 class RemoteStatements:
-    """Gives the statements of the service that sells."""
+    """Returns the statements of the service that sells."""
 
     def __init__(self, desk: RemotePurchases) -> None:
         self._desk = desk
 
     async def read(self, token: str, wanted: StatementRange) -> StatementLines:
-        """A part of a token's statement. Raises PaymentRequired, and NotFound from an owner that gives none."""
+        """Return a page of a token's statement. Raises PaymentRequired; NotFound if the owner offers no statements."""
         asked = {
             "from": None if wanted.since is None else iso_ms(wanted.since.timestamp()),
             "to": None if wanted.until is None else iso_ms(wanted.until.timestamp()),

@@ -1,4 +1,4 @@
-"""Credited payments are watched until the chain cannot undo them any more; what it undoes is taken back."""
+"""Watches credited payments until they are final on the chain, and takes back the credits of those that it undoes."""
 
 import logging
 
@@ -12,7 +12,7 @@ from toolserver.storage.leased_task import Turn, is_our_turn
 log = logging.getLogger(__name__)
 
 LOOK_S = 60.0
-MISSING_S = 50.0  # how long a payment must have been missing: seen so in two looks, not in one
+MISSING_S = 50.0  # how long a payment must have been missing, so that two looks have to agree
 
 
 class ReorgWatch:
@@ -24,7 +24,7 @@ class ReorgWatch:
         self._store, self._chain, self._clock, self._policy, self._turn = store, chain, clock, policy, turn
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Watch until cancelled."""
         while True:
             try:
                 if await is_our_turn(self._turn):
@@ -34,7 +34,7 @@ class ReorgWatch:
             await self._clock.sleep(LOOK_S)
 
     async def look(self) -> None:
-        """Look once at everything."""
+        """Look once at every credit that is not final, and delete encrypted tokens that are out of date."""
         await self._store.forget_old_tokens(self._now())
         for credited in await self._store.list_watched():
             try:
@@ -67,7 +67,7 @@ class ReorgWatch:
         await self._store.record_block(update)
 
     async def _missing(self, credited: StoredCredit) -> None:
-        """Nobody knows of it, or it pays no more. The second time this is seen, it is taken back."""
+        """Record that a payment is gone or pays too little. The second time this is seen, take its credits back."""
         now = self._now()
         if credited.missing_since is None:
             log.warning("a payment is gone from the chain", extra={"tx": _shown(credited)})
@@ -81,7 +81,7 @@ class ReorgWatch:
 
 
 def _pays(seen: ObservedTransaction, credited: StoredCredit) -> bool:
-    """Whether the transaction, wherever it is now, pays what was credited."""
+    """Return True if the transaction, whichever block it is in now, pays what was credited."""
     paid = sum(t.amount for t in transfers(seen.receipt) if t.payee == credited.address)
     return paid >= credited.amount
 

@@ -1,4 +1,4 @@
-"""Several RPC servers as one chain: the first that answers is believed, and for large sums two that agree."""
+"""Presents several RPC servers as one chain: believes the first that answers, and for large amounts two that agree."""
 
 import logging
 from collections import Counter
@@ -20,18 +20,20 @@ FAILURES, REST_S = 3, 30.0
 
 
 class ChainDown(ToolserverError):
-    """Too few servers gave a usable answer."""
+    """Too few servers gave a usable response."""
 
 
 class ChainServers(NamedTuple):
-    """How many RPC servers are known, and how many of them showed that they are on the right chain and do not rest."""
+    """The number of RPC servers, and how many of them are usable: they are known to be on the right chain, and they are
+    not resting after failures.
+    """
 
     known: int
     usable: int
 
 
 class RpcServer(Protocol):
-    """One RPC server; `chain.Node` is the real one. Every method may raise `down`."""
+    """One RPC server; `chain.ChainNode` is the real one. Every method may raise `NodeDown`."""
 
     async def facts(self) -> Any: ...
     async def observe(self, tx_hash: bytes) -> ObservedTransaction | None: ...
@@ -43,7 +45,7 @@ class RpcServer(Protocol):
 
 
 class _Guarded:
-    """A server with what we know of it: whether it is the right chain, and whether it has been failing."""
+    """A server with our knowledge of it: whether it is on the right chain, and whether it has been failing."""
 
     def __init__(self, number: int, make: Callable[[], RpcServer], monotonic: Callable[[], float]) -> None:
         self.name, self._make, self._monotonic = f"rpc {number}", make, monotonic
@@ -56,7 +58,7 @@ class _Guarded:
         return self._monotonic() < self._rests_until
 
     async def ask(self, question: Callable[[RpcServer], Awaitable[T]]) -> T:
-        """Its answer. It has to show first that it is on the right chain. Raises ChainDown."""
+        """Return the server's response, after it has shown once that it is on the right chain. Raises ChainDown."""
         if self.is_resting:
             raise ChainDown(f"{self.name} rests")
         if self._server is None:
@@ -82,11 +84,11 @@ class _Guarded:
         if facts.chain_id != CHAIN_ID:
             raise ChainDown(f"chain {facts.chain_id} instead of {CHAIN_ID}")
         if not facts.has_code or facts.decimals != DECIMALS:
-            raise ChainDown("USDC is not where it should be")
+            raise ChainDown("the USDC contract is not at its address")
         self.verified = True
 
     def _failed(self, why: str) -> None:
-        """Three failures in a row, and it is left alone for a while; then the next question decides."""
+        """Count a failure. After `FAILURES` or more in a row the server is not asked for `REST_S`."""
         self._failures += 1
         if self._failures >= FAILURES:
             self._rests_until = self._monotonic() + REST_S
@@ -96,7 +98,7 @@ class _Guarded:
 
 
 class RpcPool:
-    """All servers of the chain, each made when it is first asked."""
+    """All servers of the chain. Each client is made when it is first used."""
 
     def __init__(self, servers: Sequence[Callable[[], RpcServer]], *, monotonic: Callable[[], float]) -> None:
         self._all = [_Guarded(number, make, monotonic) for number, make in enumerate(servers, 1)]
@@ -105,19 +107,19 @@ class RpcPool:
         return len(self._all)
 
     def count_servers(self) -> ChainServers:
-        """What is known of the servers, without asking any."""
+        """Return what is known about the servers, without a request."""
         return ChainServers(len(self), sum(one.verified and not one.is_resting for one in self._all))
 
     async def check_ready(self) -> None:
-        """Make sure that one server at least is the right one and answers. Raises ChainDown."""
+        """Make sure that at least one server is on the right chain and answers. Raises ChainDown."""
         if not any(one.verified and not one.is_resting for one in self._all):
             await self._first(lambda server: server.facts())
 
     async def observe(self, tx_hash: bytes, agreeing: int = 1) -> ObservedTransaction | None:
-        """The transaction as so many servers see it; None when fewer do, or when two see it differently.
+        """Return the transaction as `agreeing` servers see it, or None if fewer see it or two see it differently.
 
         Raises:
-            ChainDown: fewer servers than that answered.
+            ChainDown: fewer than `agreeing` servers answered.
         """
         if agreeing == 1:
             return await self._observe_first(tx_hash)
@@ -133,13 +135,14 @@ class RpcPool:
         return min(seen, key=lambda s: (s.latest, s.safe, s.finalized))
 
     async def survey(self, tx_hash: bytes) -> list[ObservedTransaction | None]:
-        """The transaction as each server sees it, of those that answer; None for one that does not see it."""
+        """Return the transaction as each server that answers sees it, with None for a server that does not see it."""
         return list((await self._everyone(lambda server: server.observe(tx_hash))).values())
 
     async def is_gone(self, tx_hash: bytes, number: int, block_hash: bytes) -> bool:
-        """Whether a block that was is no more, and the transaction is in no other: by all who know, and at least two.
+        """Return True if the block at `number` is no longer `block_hash` and the transaction is in no other block.
 
-        One suffices where there is one. Who has not got that far does not know. Raises ChainDown when too few do.
+        All servers that have reached that height have to agree, and there must be at least two of them, or one if only
+        one is configured. Raises ChainDown if there are fewer.
         """
 
         async def ask(server: RpcServer) -> bool | None:
@@ -150,14 +153,16 @@ class RpcPool:
 
         known = [answer for answer in (await self._everyone(ask)).values() if answer is not None]
         if len(known) < min(2, len(self)):
-            raise ChainDown("too few servers have come that far")
+            raise ChainDown("too few servers have reached that block")
         return all(known)
 
     async def accepts(self, account: bytes, digest: bytes, signature: bytes, agreeing: int = 1) -> bool:
-        """Whether a contract account takes a signature for its own, by the word of so many servers and no other.
+        """Return True if a contract account accepts a signature as its own (ERC-1271).
+
+        If `agreeing` is more than 1, every server that answers has to say so. Otherwise the first one decides.
 
         Raises:
-            ChainDown: fewer answered.
+            ChainDown: fewer than `agreeing` servers answered.
         """
         if agreeing == 1:
             return await self._first(lambda server: server.accepts(account, digest, signature))
@@ -167,14 +172,12 @@ class RpcPool:
         return all(said.values())
 
     async def balances(self, addresses: Sequence[bytes]) -> list[int]:
-        """USDC on each of up to `batch_balances.BATCH` addresses. Raises ChainDown."""
+        """Return the 0.000001 USDC on each of up to `batch_balances.BATCH` addresses. Raises ChainDown."""
         return await self._first(lambda server: server.balances(addresses))
 
     async def find_transfer(self, address: bytes, since: int) -> bytes | None:
-        """The first transaction that paid USDC to an address since a time (Unix seconds); None when none is seen.
-
-        Raises:
-            ChainDown
+        """Return the hash of the first transaction that paid USDC to an address since a time (epoch seconds), or None
+        if none is seen. Raises ChainDown.
         """
         return await self._first(lambda server: server.find_transfer(address, since))
 
@@ -192,7 +195,7 @@ class RpcPool:
         raise ChainDown("; ".join(failures) or "no server is configured")
 
     async def _observe_first(self, tx_hash: bytes) -> ObservedTransaction | None:
-        """The first sighting. That one server does not see it may only mean that it is behind."""
+        """Return the transaction from the first server that sees it. One that does not see it may only be behind."""
         answered = False
         for one in self._all:
             try:
@@ -207,7 +210,7 @@ class RpcPool:
         return None
 
     async def _everyone(self, question: Callable[[RpcServer], Awaitable[T]]) -> dict[str, T]:
-        """What each server says, of those that answer."""
+        """Return the response of each server that answers, by the server's name."""
         said: dict[str, T] = {}
 
         async def ask(one: _Guarded) -> None:

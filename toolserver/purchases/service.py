@@ -36,15 +36,15 @@ LOOK_S = 30.0
 
 
 class AccountReader(Protocol):
-    """A ledger that says how a token stands."""
+    """A ledger that returns the state of a token's account."""
 
     async def standing(self, who: Who) -> AccountStanding:
-        """Raises invalid_token."""
+        """Return the state of a token's account. Raises invalid_token."""
         ...
 
 
 class ClosedPurchases(NoCreditSales):
-    """Sells nothing; it only answers for the balance of a token."""
+    """Sells nothing, and only returns the balance of a token."""
 
     def __init__(self, ledger: AccountReader, reissues: "WaitingReissues | None" = None) -> None:
         self._ledger, self._reissues = ledger, reissues
@@ -116,11 +116,11 @@ async def open_purchases(
     marks: "HighWater | None" = None,
     reissues: "WaitingReissues | None" = None,
 ) -> AsyncIterator[CreditSales]:
-    """What sells credits, as the settings say; while it is open, credited payments are watched for reorganisations.
+    """Yield the seller of credits that the settings define. It watches credited payments for reorganisations.
 
-    `make_store` and `make_review` are called only when purchases are on, without an argument or with the task that
-    `make_task` makes of a name: then only the instance whose turn it is writes with it. `host` stands in the text that
-    payers sign; `marks` remembers which deposit addresses were given out; `reissues` are shown on balances.
+    `make_store` and `make_review` are called only when purchases are on. Called with a task (which `make_task` makes
+    for a name), they return a store that only writes while this instance holds that task. `host` is part of the text
+    that payers sign; `marks` remembers which deposit addresses were given out; `reissues` are shown with balances.
 
     Raises:
         NotAnAccountKey: `settings.xpub` is not an extended public key of an account.
@@ -159,7 +159,7 @@ def _make_watches(
     make_review: "Callable[..., SqliteReview]",
     make_task: Callable[[str], LeasedTask | None],
 ) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
-    """What watches credited payments, each on the instance whose turn it is."""
+    """Yield the loops that watch credited payments. Each works only on the instance that holds its task."""
     from toolserver.purchases.agreement_watch import AgreementWatch
     from toolserver.purchases.reorg_watch import ReorgWatch
 
@@ -169,7 +169,7 @@ def _make_watches(
 
 
 def terms_of(settings: Settings) -> "QuoteTerms":
-    """What quotes say, by the settings. Raises NotAnAccountKey."""
+    """Return the terms of quotes that the settings define. Raises NotAnAccountKey."""
     from toolserver.core.credit_price import ATOMIC
     from toolserver.purchases.deposit import DepositKey
     from toolserver.purchases.quotes import QuoteTerms
@@ -185,7 +185,7 @@ def terms_of(settings: Settings) -> "QuoteTerms":
 
 
 def rules_of(settings: Settings, host: str) -> "Rules":
-    """How claims are judged, by the settings."""
+    """Return the rules for claims that the settings define."""
     from toolserver.purchases.confirm import Rules
 
     return Rules(
@@ -199,7 +199,7 @@ def rules_of(settings: Settings, host: str) -> "Rules":
 
 
 def policy_of(settings: Settings) -> "Policy":
-    """What is required of a payment by its amount, by the settings."""
+    """Return the policy that the settings define: what a payment needs by its amount."""
     from toolserver.core.credit_price import ATOMIC
     from toolserver.purchases.policy import Policy
 
@@ -213,7 +213,7 @@ def policy_of(settings: Settings) -> "Policy":
 
 
 def make_ceilings(settings: Settings, record: "SalesRecord", clock: Clock) -> "SalesCeilings":
-    """What is sold without a person, by the settings."""
+    """Return the ceilings that the settings define: how much is sold without a person's approval."""
     from toolserver.core.credit_price import ATOMIC
     from toolserver.purchases.ceilings import Ceilings, SalesCeilings
 
@@ -222,21 +222,21 @@ def make_ceilings(settings: Settings, record: "SalesRecord", clock: Clock) -> "S
 
 
 def make_rpc_pool(settings: Settings, clock: Clock) -> "RpcPool":
-    """The RPC servers of the settings, none of which is asked yet."""
+    """Return the RPC servers of the settings, without a request to any of them."""
     from toolserver.purchases.rpc_pool import RpcPool
 
     return RpcPool([partial(_node, url.get_secret_value()) for url in settings.rpc_urls], monotonic=clock.monotonic)
 
 
 def _node(url: str) -> "RpcServer":
-    """A server, connected by web3, which takes its time to be imported: only when it is first asked."""
+    """Return a server. This imports web3, which takes long, so it is called only when the server is first used."""
     chain: Any = importlib.import_module("toolserver.purchases.chain")
     node: RpcServer = chain.ChainNode(url)
     return node
 
 
 async def _ready(chain: "RpcPool") -> None:
-    """Nothing is offered while nobody could say whether it was paid. Raises ChainUnavailable."""
+    """Raise ChainUnavailable if no server answers: nothing is offered while a payment could not be seen."""
     from toolserver.purchases.confirm import unavailable
     from toolserver.purchases.rpc_pool import ChainDown
 
@@ -247,7 +247,7 @@ async def _ready(chain: "RpcPool") -> None:
 
 
 async def _log_when_ready(chain: "RpcPool", clock: Clock) -> None:
-    """Check, from the start on, whether the RPC servers are the right ones, and log the result."""
+    """Check from the start whether the RPC servers are the right ones, log the result, and return once one is."""
     from toolserver.purchases.rpc_pool import ChainDown
 
     while True:

@@ -1,4 +1,6 @@
-"""The USDC that came by transfers in a span of time, from the tables of purchases. Times are epoch milliseconds."""
+"""Adds up the USDC that came by transfers in a span of time, from the tables of purchases. Times are epoch
+milliseconds.
+"""
 
 from typing import NamedTuple
 
@@ -30,8 +32,8 @@ _REFUNDED = f"""SELECT coalesce(sum(CASE WHEN {_BOOKED} THEN credits END), 0),
 
 
 class RefundBooks(NamedTuple):
-    """Refunds of a span of time: credits that left tokens, and payments in 0.000001 USDC. `open` ones were booked, at
-    any time, and are not paid yet.
+    """The refunds of a span of time: credits that left tokens, and payments in 0.000001 USDC. `open` refunds were
+    booked at any time and are not paid yet.
     """
 
     credits: int
@@ -42,8 +44,8 @@ class RefundBooks(NamedTuple):
 
 
 class TransferBooks(NamedTuple):
-    """Transfers of a span of time, in 0.000001 USDC and credits. `undone` ones are no longer on the chain: of their
-    credits some were taken back, and those that had been spent are lost. `unapplied` ones bought nothing.
+    """The transfers of a span of time, in 0.000001 USDC and credits. `undone` transfers are no longer on the chain:
+    some of their credits were taken back, and those that had been spent are lost. `unapplied` transfers bought nothing.
     """
 
     payments: int
@@ -58,7 +60,7 @@ class TransferBooks(NamedTuple):
 
 
 def read_transfer_books(db: SqlConnection, since: int, until: int) -> TransferBooks:
-    """What came by transfers from `since` to before `until`."""
+    """Return what came by transfers from `since` to before `until`."""
     span = {"since": since, "until": until}
     queries = (_CREDITED.format(tx_hash=hex_of(db, "r.tx_hash")), _UNDONE, _UNAPPLIED)
     credited, undone, unapplied = (db.execute(sql, span).fetchone() for sql in queries)
@@ -66,5 +68,5 @@ def read_transfer_books(db: SqlConnection, since: int, until: int) -> TransferBo
 
 
 def read_refund_books(db: SqlConnection, since: int, until: int) -> RefundBooks:
-    """What was paid back from `since` to before `until`."""
+    """Return what was paid back from `since` to before `until`."""
     return RefundBooks(*db.execute(_REFUNDED, {"since": since, "until": until}).fetchone())

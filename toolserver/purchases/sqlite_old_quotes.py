@@ -1,7 +1,8 @@
-"""Quotes that nobody paid, put aside long after they expired: they take half the space and can still be claimed.
+"""Archives unpaid quotes long after they expired. An archived quote takes half the space and can still be claimed.
 
-Every function runs inside a transaction that its caller opened. Money that one transaction sends to such an address
-beside the purchase it pays is not listed as a case; the operator's look at all deposit addresses finds it.
+Every function runs inside a transaction that its caller opened. If a transaction on the chain pays one purchase and
+also sends money to the address of an archived quote, that money is not listed as a case; the operator's search of all
+deposit addresses finds it.
 """
 
 from toolserver.storage.bulk_rows import insert
@@ -14,7 +15,10 @@ _UNTOUCHED = """state = 'quoted' AND expires_at < ?
 
 
 def put_aside(before: int, most: int, db: SqlConnection) -> int:
-    """Put aside at most so many quotes that expired before a time (ms) and for which nothing came. Returns how many."""
+    """Archive at most `most` quotes that expired before a time (epoch ms) and for which no payment is recorded.
+
+    Return how many.
+    """
     chosen = f"SELECT {_TERMS} FROM purchase WHERE {_UNTOUCHED} ORDER BY expires_at LIMIT ?"
     rows = db.execute(chosen, (before, most)).fetchall()
     insert(db, f"INSERT INTO old_quote({_TERMS}) VALUES", rows)
@@ -24,12 +28,12 @@ def put_aside(before: int, most: int, db: SqlConnection) -> int:
 
 
 def is_aside(memo_hash: bytes, db: SqlConnection) -> bool:
-    """Whether the quote of a memo was put aside."""
+    """Return True if the quote of a memo is archived."""
     return db.execute("SELECT 1 FROM old_quote WHERE memo_hash=?", (memo_hash,)).fetchone() is not None
 
 
 def bring_back(memo_hash: bytes, db: SqlConnection) -> None:
-    """Make a quote that was put aside a purchase again, if it is there."""
+    """Turn the archived quote of a memo back into a purchase, if there is one."""
     db.execute(
         f"INSERT INTO purchase({_TERMS}, state) SELECT {_TERMS}, 'quoted' FROM old_quote WHERE memo_hash=?",
         (memo_hash,),

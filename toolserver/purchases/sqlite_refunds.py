@@ -1,4 +1,4 @@
-"""Refunds in the ledger's SQLite file, so that the proof, the credits that leave and the state are one transaction."""
+"""Stores refunds in the ledger's database, so that proof, credits and state change in one transaction."""
 
 from functools import partial
 
@@ -36,25 +36,27 @@ _SIGNERS = "SELECT authorizer FROM x402_payment WHERE token = ? AND state = 'set
 
 
 class SqliteRefunds:
-    """Refunds over a file with group commit. Every method raises StorageFailed when the file cannot be used."""
+    """The refunds of one database. Every method raises StorageFailed when the database cannot be used; writes are
+    durable when they return.
+    """
 
     def __init__(self, file: GroupCommit) -> None:
         self._file = file
 
     async def add(self, draft: RefundDraft) -> StoredRefund:
-        """Store a refund that is asked for. Raises RefundRefused when the token does not hold so much."""
+        """Store a requested refund. Raises RefundRefused if the token does not have enough credits to refund."""
         return await self._file.alone(partial(_add, draft), room=ROOM)
 
     async def find(self, id: str) -> StoredRefund:
-        """Raises RefundRefused: there is none."""
+        """Return a refund by its id. Raises RefundRefused if there is none."""
         return await self._file.read(partial(_find, id))
 
     async def list_refunds(self, states: tuple[RefundState, ...]) -> list[StoredRefund]:
-        """The refunds in these states, oldest first."""
+        """Return the refunds in these states, oldest first."""
         return await self._file.read(partial(_list, states))
 
     async def book(self, id: str, proof: str, payer: bytes, now: int) -> StoredRefund:
-        """Take the credits, once: `proof` says how the buyer was known, `payer` is the account of ours that pays.
+        """Take the credits, once. `proof` says how the buyer was recognised, `payer` is the account of ours that pays.
 
         Raises:
             RefundRefused, InsufficientCredits: nothing was changed.
@@ -62,39 +64,45 @@ class SqliteRefunds:
         return await self._file.alone(partial(_book, id, proof, payer, now), room=ROOM)
 
     async def cancel(self, id: str, now: int) -> StoredRefund:
-        """End a refund; credits that have left come back. Raises RefundRefused, PaymentRequired."""
+        """Cancel a refund; credits that have left the token come back. Raises RefundRefused, PaymentRequired."""
         return await self._file.alone(partial(_cancel, id, now), room=ROOM)
 
     async def note_planned(self, ids: list[str], now: int) -> None:
-        """Note that authorisations were written out to be signed: from then on nothing is cancelled."""
+        """Record that the payments of these refunds are in a plan to sign. From then on they cannot be cancelled."""
         await self._file.alone(partial(_note_planned, ids, now), room=ROOM)
 
     async def note_sending(self, id: str, tx_hash: bytes, *, replaces: bytes | None = None) -> None:
-        """Note the transaction that is about to be sent. `replaces` is the one noted before, which came to nothing.
+        """Record the transaction that is about to be sent. `replaces` is the recorded one that failed, if any.
 
         Raises:
-            RefundRefused: another transaction was noted meanwhile, so that this one must not be sent.
+            RefundRefused: another transaction was recorded in the meantime, so this one must not be sent.
         """
         await self._file.alone(partial(_note_sending, id, tx_hash, replaces), room=ROOM)
 
     async def note_paid(self, id: str, tx_hash: bytes, now: int) -> StoredRefund:
-        """Note that the chain has the transfer."""
+        """Record that the transfer is on the chain, which ends the refund."""
         return await self._file.alone(partial(_note_paid, id, tx_hash, now), room=ROOM)
 
     async def find_payments(self, token: str) -> TokenPayments:
-        """What brought credits to a token, by the hash that names its account."""
+        """Return the payments that brought credits to a token, given the hash that names its account.
+
+        Raises RefundRefused if there is no such token.
+        """
         return await self._file.read(partial(find_payments, token))
 
 
 async def is_known_payment(file: GroupCommit, tx_hash: bytes) -> bool:
-    """Whether any table has a payment by this transaction."""
+    """Return True if any table has a payment that was made by this transaction."""
     tables = ("tx_credit", "tx_reversal", "unapplied_payment", "payment_review", "x402_payment")
     sql = " UNION ALL ".join(f"SELECT 1 FROM {table} WHERE tx_hash=?1" for table in tables)
     return await file.read(lambda db: db.execute(sql, (tx_hash,)).fetchone() is not None)
 
 
 def find_account_hash(db: SqlConnection, key: str) -> str:
-    """The hash that names the account which a token opens. Raises RefundRefused for an allowance, or none."""
+    """Return the hash that names an account, given that hash or that of the token which replaced the first one.
+
+    Raises RefundRefused for an allowance or an unknown token.
+    """
     row = db.execute("SELECT hash FROM token WHERE ? IN (hash, successor)", (key,)).fetchone()
     if row is None:
         raise RefundRefused("there is no such token; an allowance has no purchases of its own")
@@ -102,7 +110,7 @@ def find_account_hash(db: SqlConnection, key: str) -> str:
 
 
 def find_payments(token: str, db: SqlConnection) -> TokenPayments:
-    """The same within the caller's transaction. Raises RefundRefused: there is no such token."""
+    """Return the same within the caller's transaction. Raises RefundRefused if there is no such token."""
     token = find_account_hash(db, token)
     found = [PaidTransfer(bytes(tx), bytes(address)) for tx, address in db.execute(_TRANSFERS, (token,))]
     return TokenPayments(found, [bytes(signer) for (signer,) in db.execute(_SIGNERS, (token,))])

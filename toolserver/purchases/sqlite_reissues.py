@@ -1,4 +1,4 @@
-"""Reissues of lost tokens in the ledger's SQLite file, so that the state and the token change in one transaction."""
+"""Stores reissues of lost tokens in the ledger's database, so that state and token change in one transaction."""
 
 import sqlite3
 from functools import partial
@@ -28,34 +28,39 @@ _REISSUE = """SELECT r.id, r.token, r.payer, r.state, r.asked_at, r.expires_at, 
 
 
 class SqliteReissues:
-    """See WaitingReissues; operators do the rest. Every method raises StorageFailed when the file cannot be used."""
+    """Implements WaitingReissues, and the operator's steps. Every method raises StorageFailed when the database cannot
+    be used; writes are durable when they return.
+    """
 
     def __init__(self, file: GroupCommit, clock: Clock) -> None:
         self._file, self._now = file, milliseconds(clock)
 
     async def add(self, draft: ReissueDraft) -> StoredReissue:
-        """Store a reissue that is asked for. Raises RevokedToken, RefundRefused, ReissueRefused."""
+        """Store a requested reissue. Raises RevokedToken, RefundRefused (unknown token), ReissueRefused."""
         return await self._file.alone(partial(_add, draft), room=ROOM)
 
     async def find(self, id: str) -> StoredReissue:
-        """Raises ReissueRefused: there is none."""
+        """Return a reissue by its id. Raises ReissueRefused if there is none."""
         return await self._file.read(partial(find_reissue, id))
 
     async def list_reissues(self) -> list[StoredReissue]:
-        """All of them, oldest first."""
+        """Return all reissues, oldest first."""
         rows = f"{_REISSUE}ORDER BY r.asked_at, r.id"
         return await self._file.read(lambda db: [StoredReissue(*row) for row in db.execute(rows)])
 
     async def prove(self, id: str) -> StoredReissue:
-        """Let the time of waiting begin: the payer has signed. Raises ReissueRefused."""
+        """Start the waiting time, because the payer has signed. Raises ReissueRefused."""
         return await self._file.alone(partial(_prove, id, self._now()), room=ROOM)
 
     async def cancel(self, id: str) -> StoredReissue:
-        """End a reissue that was not carried out. Raises ReissueRefused."""
+        """Cancel a reissue that was not carried out. Raises ReissueRefused."""
         return await self._file.alone(partial(_cancel, id, self._now()), room=ROOM)
 
     async def find_payments(self, token: str) -> TokenPayments:
-        """What brought credits to a token, by the hash that names its account."""
+        """Return the payments that brought credits to a token, given the hash that names its account.
+
+        Raises RefundRefused if there is no such token.
+        """
         return await self._file.read(partial(find_payments, token))
 
     async def find_due(self, token: str) -> int | None:
@@ -69,7 +74,7 @@ class SqliteReissues:
 
 
 def find_reissue(id: str, db: SqlConnection) -> StoredReissue:
-    """The same within the caller's transaction."""
+    """Return a reissue within the caller's transaction. Raises ReissueRefused if there is none."""
     row = db.execute(_REISSUE + "WHERE r.id=?", (id,)).fetchone()
     if row is None:
         raise ReissueRefused(f"there is no reissue {id}")
@@ -77,9 +82,9 @@ def find_reissue(id: str, db: SqlConnection) -> StoredReissue:
 
 
 def complete_reissue(id: str, successor: str, now: int, db: SqlConnection) -> tuple[str, str]:
-    """Replace the token within the caller's transaction, and return the hashes of the tokens before and after.
+    """Replace the token within the caller's transaction, and return the hashes of the old and the new token.
 
-    What is kept of the token before for its buyer is deleted. Raises ReissueRefused, RevokedToken.
+    Encrypted copies of the old token that wait for a buyer are deleted. Raises ReissueRefused, RevokedToken.
     """
     found = find_reissue(id, db)
     require_due(found, now)
@@ -98,9 +103,9 @@ def _add(draft: ReissueDraft, db: SqlConnection) -> StoredReissue:
         "SELECT revoked_at, coalesce(successor, hash) FROM token WHERE hash=?", (token,)
     ).fetchone()
     if revoked is not None or live != draft.token:
-        raise RevokedToken("The token was revoked, or replaced before.")
+        raise RevokedToken("The token was revoked or has already been replaced.")
     if db.execute("SELECT 1 FROM reissue WHERE token=? AND state='waiting'", (token,)).fetchone():
-        raise ReissueRefused("a reissue of this token is waiting already")
+        raise ReissueRefused("a reissue of this token is already waiting")
     columns = "id, token, payer, state, asked_at, expires_at"
     row = (draft.id, token, draft.payer, "asked", draft.asked_at, draft.expires_at)
     db.execute(f"INSERT INTO reissue({columns}) VALUES(?,?,?,?,?,?)", row)
@@ -113,7 +118,7 @@ def _prove(id: str, now: int, db: SqlConnection) -> StoredReissue:
     try:
         db.execute("UPDATE reissue SET state='waiting', proved_at=?, due_at=? WHERE id=?", (now, now + WAIT_MS, id))
     except sqlite3.IntegrityError:
-        raise ReissueRefused("a reissue of this token is waiting already") from None
+        raise ReissueRefused("a reissue of this token is already waiting") from None
     return find_reissue(id, db)
 
 

@@ -1,5 +1,5 @@
-"""What is noted about payments beside the purchases, in the ledger's SQLite file: the word of a second RPC server, how
-much was sold lately, and transfers that wait for a person.
+"""Stores reviews of payments in the ledger's database: what a second RPC server reports, how much was sold lately, and
+which transfers wait for a person.
 """
 
 from collections.abc import Callable
@@ -25,9 +25,9 @@ _CASES = """
 
 
 class SqliteReview:
-    """See AgreementStore and SalesRecord. Every method raises StorageFailed when the database cannot be used.
+    """Implements AgreementStore and SalesRecord. Every method raises StorageFailed when the database cannot be used.
 
-    With a `task`, every write is that of the instance whose turn it is, or raises LeaseLost.
+    With a `task`, a write raises LeaseLost if another instance has taken over that task.
     """
 
     def __init__(self, file: GroupCommit, task: LeasedTask | None = None) -> None:
@@ -46,7 +46,7 @@ class SqliteReview:
         await self._write(partial(_note, "disputed_since", tx_hash, now))
 
     async def sum_sold(self, since: int) -> int:
-        """What was credited, or handed to the facilitator, since a moment (ms): in 0.000001 USDC."""
+        """Return what was credited or handed to the facilitator since a time (epoch ms), in 0.000001 USDC."""
         return await self._file.read(partial(_sum_sold, since))
 
     async def hold_transfer(self, tx_hash: bytes, purchase: int, amount: int, reason: str, now: int) -> bool:
@@ -54,13 +54,13 @@ class SqliteReview:
 
 
 def read_review_cases(place: LedgerPlace) -> list[ReviewCase]:
-    """The cases that are kept, even while a service has them open. Raises StorageFailed."""
+    """Return the stored cases, even while a service has the database open. Raises StorageFailed."""
     with report_unreadable():
         return read_place(place, lambda db: [ReviewCase(*row) for row in db.execute(_CASES)])
 
 
 async def approve_transfer(file: GroupCommit, tx_hash: bytes, now: int) -> bool:
-    """Let a transfer that waits for a person be credited; False when none waits."""
+    """Approve a transfer that waits for a person, so that it can be credited. Return False if none waits."""
     return await file.alone(partial(_approve, tx_hash, now), room=ROOM)
 
 

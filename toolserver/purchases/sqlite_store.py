@@ -1,4 +1,4 @@
-"""Purchases in the ledger's SQLite file, so that credits, token and purchase are one transaction of that file."""
+"""Stores purchases in the ledger's database, so that credits, token and purchase change in one transaction."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -27,13 +27,13 @@ from toolserver.storage.ledger_place import LedgerPlace, read_place
 
 R = TypeVar("R")
 
-ROOM = "purchases"  # what is written about purchases: on one instance at a time
+ROOM = "purchases"  # writes about purchases: by one instance at a time
 
 
 class SqlitePurchaseStore:
-    """See PurchaseStore. Every method raises StorageFailed when the database cannot be used.
+    """Implements PurchaseStore. Every method raises StorageFailed when the database cannot be used.
 
-    With a `task`, every write is that of the instance whose turn it is, or raises LeaseLost.
+    With a `task`, a write raises LeaseLost if another instance has taken over that task.
     """
 
     def __init__(self, file: GroupCommit, task: LeasedTask | None = None) -> None:
@@ -102,32 +102,35 @@ class SqlitePurchaseStore:
 
 
 def read_purchases(place: LedgerPlace, state: str | None, limit: int) -> list[ListedPurchase]:
-    """The newest purchases that are kept, whether a service has them open or not. Raises StorageFailed."""
+    """Return the newest stored purchases, even while a service has the database open. Raises StorageFailed."""
     with report_unreadable():
         return read_place(place, partial(tables.list_purchases, state, limit))
 
 
 def read_cases(place: LedgerPlace) -> list[ReviewCase]:
-    """What a person has to look at, that are kept, whether a service has them open or not. Raises StorageFailed."""
+    """Return the stored cases for a person, even while a service has the database open. Raises StorageFailed."""
     with report_unreadable():
         return read_place(place, tables.list_cases)
 
 
 def read_deposits(place: LedgerPlace) -> list[tuple[int, bytes]]:
-    """Every deposit address that are kept, whether a service has them open or not. Raises StorageFailed."""
+    """Return every stored deposit address with its number, even while a service has the database open.
+
+    Raises StorageFailed.
+    """
     with report_unreadable():
         return read_place(place, tables.list_deposits)
 
 
 def read_deposit_states(place: LedgerPlace) -> list[tuple[int, str]]:
-    """The number of every deposit address in a file and the state of its purchase. Raises StorageFailed."""
+    """Return the number of every stored deposit address and the state of its purchase. Raises StorageFailed."""
     with report_unreadable():
         return read_place(place, tables.list_deposit_states)
 
 
 @contextmanager
 def report_unreadable() -> Iterator[None]:
-    """Raise StorageFailed where SQLite cannot read the file."""
+    """Turn an error of the database into StorageFailed."""
     try:
         yield
     except sqlite3.Error as error:

@@ -1,4 +1,4 @@
-"""Deposits that were moved on, in the ledger's SQLite file: noted before a transaction is sent, and when it is made."""
+"""Records swept deposits in the ledger's database: before a transaction is sent, and when it is on the chain."""
 
 from functools import partial
 
@@ -10,23 +10,23 @@ from toolserver.storage.ledger_place import LedgerPlace, read_place
 
 
 async def record_sending(file: GroupCommit, one: Authorization, tx_hash: bytes | None, now: int) -> None:
-    """Note that an authorisation is about to be sent, or (`tx_hash` is None) that the chain has used it already."""
+    """Record that an authorisation is about to be sent, or (`tx_hash` is None) that the chain has used it already."""
     await file.alone(partial(_begin, one, tx_hash, now), room=ROOM)
 
 
 async def record_moved(file: GroupCommit, one: Authorization, now: int) -> None:
-    """Note that the chain has made the transfer. The first such note stays."""
+    """Record that the transfer is on the chain. The first such record stays."""
     await file.alone(partial(_end, one, now), room=ROOM)
 
 
 def read_swept(place: LedgerPlace) -> dict[bytes, int]:
-    """What was moved from each deposit address, in 0.000001 USDC. Raises StorageFailed."""
+    """Return what was moved from each deposit address, in 0.000001 USDC. Raises StorageFailed."""
     with report_unreadable():
         return read_place(place, sum_swept)
 
 
 def sum_swept(db: SqlConnection) -> dict[bytes, int]:
-    """The same within the caller's transaction."""
+    """Return the same within the caller's transaction."""
     sql = "SELECT payer, sum(amount) FROM sweep WHERE done_at IS NOT NULL GROUP BY payer"
     return {bytes(payer): int(amount) for payer, amount in db.execute(sql)}
 

@@ -1,4 +1,4 @@
-"""The tables of purchases in SQLite. Every function runs inside a transaction that its caller opened."""
+"""Reads and writes the tables of purchases. Every function runs inside a transaction that its caller opened."""
 
 import json
 import sqlite3
@@ -180,7 +180,7 @@ def reverse_credit(tx_hash: bytes, now: int, db: SqlConnection) -> CreditReversa
 
 
 def list_deposit_states(db: SqlConnection) -> list[tuple[int, str]]:
-    """The number of every deposit address and the state of its purchase."""
+    """Return the number of every deposit address and the state of its purchase."""
     old = "SELECT hd_index, 'quoted' FROM old_quote WHERE hd_index IS NOT NULL"
     return db.execute(f"SELECT hd_index, state FROM purchase WHERE hd_index IS NOT NULL UNION ALL {old}").fetchall()
 

@@ -1,8 +1,8 @@
-"""What is kept about purchases: the values, and what every store of them can do.
+"""Defines the stored values of purchases, and the methods that every store of purchases has.
 
-What has to happen together is one value and one call: a `TransferCredit` mints the credits, issues the token and marks
-the purchase, or does none of it. Times are milliseconds since 1970, amounts are in 0.000001 USDC, and a token is always
-the hex SHA-256 of the token itself.
+Changes that belong together are one value and one call: a `TransferCredit` mints the credits, issues the token and
+marks the purchase, or does none of these. Times are epoch milliseconds, amounts are in 0.000001 USDC, and `token` is
+always the hex SHA-256 of the token itself.
 """
 
 from typing import Literal, NamedTuple, Protocol
@@ -18,7 +18,7 @@ Reason = Literal["second_transfer", "transaction_used", "below_minimum", "late"]
 
 
 class NotCreditable(ToolserverError):
-    """The purchase was credited before, the transaction was used for another one, or nothing is left to credit."""
+    """The purchase was credited before, the transaction was used for another purchase, or nothing is left to credit."""
 
 
 class AddressInUse(ToolserverError):
@@ -26,7 +26,7 @@ class AddressInUse(ToolserverError):
 
 
 class PurchaseDraft(NamedTuple):
-    """A purchase that is about to be offered. `hd_index` is None when all purchases share one address."""
+    """A purchase that is about to be quoted. `hd_index` is None when all purchases share one address."""
 
     memo_hash: bytes
     address: bytes
@@ -52,7 +52,7 @@ class Purchase(NamedTuple):
 
 
 class TransferCredit(NamedTuple):
-    """A payment to credit. `sealed` is the encrypted token, kept until `sealed_until` if its buyer may ask again."""
+    """A payment to credit. `sealed` is the encrypted token, kept until `sealed_until` to answer a repeated claim."""
 
     purchase: int
     tx_hash: bytes
@@ -107,44 +107,44 @@ class BlockUpdate(NamedTuple):
 
 
 class CreditReversal(NamedTuple):
-    """How many credits a reversal took back, and how many were lost because they had been spent."""
+    """The credits that a reversal took back, and those that were lost because they had been spent."""
 
     taken_back: int
     lost: int
 
 
 class PurchaseStore(Protocol):
-    """Keeps purchases beside the ledger whose tokens they fund. Each call is one durable transaction."""
+    """Stores purchases beside the ledger whose tokens they fund. Each call is one transaction, durable on return."""
 
     async def find_next_index(self) -> int:
-        """The first index whose deposit address was never given out."""
+        """Return the first index above those of all stored deposit addresses."""
         ...
 
     async def set_aside(self, start: int, count: int) -> int:
-        """The first of so many indexes, from `start` on, that no other instance gets."""
+        """Reserve `count` indexes that no other instance gets, from `start` on, and return the first of them."""
         ...
 
     async def add_quote(self, draft: PurchaseDraft) -> None:
-        """Keep a new purchase. Raises AddressInUse."""
+        """Store a new purchase. Raises AddressInUse."""
         ...
 
     async def find_purchase(self, memo_hash: bytes) -> Purchase | None:
-        """The purchase that a memo claims."""
+        """Return the purchase of a memo, given the memo's SHA-256, or None if there is none."""
         ...
 
     async def put_quotes_aside(self, before: int, most: int) -> int:
-        """Put aside at most so many quotes that expired before a time and for which nothing came; how many they were.
+        """Archive at most `most` quotes that expired before a time and for which no payment came, and return how many.
 
-        They are not listed any more. Their addresses stay taken, and a memo still finds its purchase.
+        Archived quotes are no longer listed. Their addresses stay taken, and a memo still finds its purchase.
         """
         ...
 
     async def find_credit(self, purchase: int) -> StoredCredit | None:
-        """How a purchase was credited; None when it was not."""
+        """Return the credit of a purchase, or None if it was not credited."""
         ...
 
     async def credit_transfer(self, given: TransferCredit) -> int:
-        """Turn a payment into credits on a new token and return their number.
+        """Turn a payment into credits on a new token, and return the number of credits.
 
         Raises:
             NotCreditable, CauseReused: nothing was written.
@@ -152,11 +152,11 @@ class PurchaseStore(Protocol):
         ...
 
     async def record_unapplied(self, payment: UnappliedPayment) -> None:
-        """Keep a record of money that bought nothing. The first record of a transaction and purchase stays."""
+        """Record money that bought nothing. The first record for a transaction and a purchase stays."""
         ...
 
     async def is_token_waiting(self, token: str) -> bool:
-        """Whether the encrypted token is still kept for its buyer."""
+        """Return True if the encrypted token is still stored for its buyer."""
         ...
 
     async def forget_token(self, token: str) -> None:
@@ -164,36 +164,36 @@ class PurchaseStore(Protocol):
         ...
 
     async def forget_old_tokens(self, now: int) -> None:
-        """Delete every encrypted token that was spent from, or whose time is over."""
+        """Delete every encrypted token that was spent from or whose `sealed_until` has passed."""
         ...
 
     async def list_watched(self) -> list[StoredCredit]:
-        """The credits that the chain could still undo, oldest first."""
+        """Return the credits that the chain could still undo, oldest first."""
         ...
 
     async def record_block(self, update: BlockUpdate) -> None:
-        """Note where a credited payment is on the chain; it no longer counts as missing."""
+        """Record where a credited payment is on the chain, so that it no longer counts as missing."""
         ...
 
     async def record_missing(self, tx_hash: bytes, now: int) -> None:
-        """Note that a credited payment was not found on the chain. The first such note stays."""
+        """Record that a credited payment was not found on the chain. The first such record stays."""
         ...
 
     async def reverse_credit(self, tx_hash: bytes, now: int) -> CreditReversal:
-        """Revoke the token of a payment that is gone, and take back what is unspent; (0, 0) when none is credited.
+        """Revoke the token of a payment that is gone, and take back its unspent credits.
 
-        The purchase can be credited anew if the transaction comes back.
+        Return (0, 0) if none is credited. The purchase can be credited again if the transaction comes back.
         """
         ...
 
     async def list_deposits(self) -> list[tuple[int, bytes]]:
-        """Every deposit address that was ever given out, with its index, in the order of the indexes."""
+        """Return every deposit address that was ever given out, with its index, in the order of the indexes."""
         ...
 
     async def list_purchases(self, state: str | None, limit: int) -> list[ListedPurchase]:
-        """The newest purchases of one state (None: of any), newest first."""
+        """Return the newest purchases of one state (None: of any), newest first."""
         ...
 
     async def list_cases(self) -> list[ReviewCase]:
-        """What a person has to look at, oldest first."""
+        """Return the cases for a person, oldest first."""
         ...

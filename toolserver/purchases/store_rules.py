@@ -1,4 +1,4 @@
-"""What every store decides in the same way. Pure: a store loads the facts, asks here, and writes the decision."""
+"""Decides what every store has to decide alike. Pure: a store loads the facts, calls this, and writes the decision."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,10 +15,10 @@ PAYMENT_UNDONE = "payment undone on the chain"
 
 
 class CreditFacts(NamedTuple):
-    """What a store knows, within its transaction, of a purchase that is to be credited.
+    """The facts, read within the store's transaction, about a purchase that is to be credited.
 
-    `reversals` counts earlier credits of this purchase that were undone, and `lost` the credits spent of them.
-    `owners` maps deposit addresses to their purchases, at least those that the transaction paid.
+    `reversals` counts earlier payments of this purchase that were undone, and `lost` their credits that had been spent.
+    `owners` maps deposit addresses to their purchases: at least the addresses that the transaction paid.
     """
 
     state: State
@@ -30,7 +30,7 @@ class CreditFacts(NamedTuple):
 
 
 class CreditDecision(NamedTuple):
-    """What to write: the credits of the purchase, the ledger's operation, and money that bought nothing."""
+    """The rows to write: the credits of the purchase, the ledger's operation, and money that bought nothing."""
 
     credits: int
     mint: Mint
@@ -38,7 +38,7 @@ class CreditDecision(NamedTuple):
 
 
 def decide_credit(given: TransferCredit, facts: CreditFacts) -> CreditDecision:
-    """Decide how many credits a payment buys; those spent of an earlier credit of the same money are deducted.
+    """Decide how many credits a payment buys, less those that were spent before an earlier payment was undone.
 
     Raises:
         NotCreditable: the purchase or the transaction was credited before, or nothing is left to credit.
@@ -51,13 +51,13 @@ def decide_credit(given: TransferCredit, facts: CreditFacts) -> CreditDecision:
 
 
 def other_transfers(given: TransferCredit) -> Iterable[UsdcTransfer]:
-    """The USDC transfers of the same transaction that were not counted for this purchase."""
+    """Return the USDC transfers of the same transaction that were not counted for this purchase."""
     found = transfers(given.seen.receipt)
     return [t for t in found if t.amount and t.log_index not in given.paid.indexes]
 
 
 def _find_unapplied(given: TransferCredit, facts: CreditFacts) -> list[UnappliedPayment]:
-    """What the same transaction paid to us besides: the transaction is used, so it can buy nothing any more."""
+    """Return what else the same transaction paid to us. A transaction buys once, so this money buys nothing."""
     sums: Counter[int] = Counter()
     for transfer in other_transfers(given):
         owner = given.purchase if transfer.payee == facts.address else facts.owners.get(transfer.payee)
@@ -71,9 +71,9 @@ def _find_unapplied(given: TransferCredit, facts: CreditFacts) -> list[Unapplied
 
 @dataclass(slots=True)
 class TakeBack(LedgerOperation[int]):
-    """Revoke a token and take back up to so many of its unspent credits; the result is their number.
+    """Revoke a token and take back up to `credits` of its unspent credits. The result is the number taken back.
 
-    With `spares`, the token stays valid when all of them could be taken back.
+    With `spares`, the token stays valid if all of them could be taken back.
     """
 
     key: str

@@ -1,7 +1,7 @@
-"""Collecting what was paid: which deposit addresses are worth it, and what has to be signed to empty them.
+"""Plans the collection of deposits: which addresses are worth emptying, and what has to be signed to do so.
 
-The addresses hold USDC and nothing to pay fees with, and their keys are not here. So a plan lists an authorisation for
-each (`transfer_authorization`), which is signed offline and then submitted by any account that has a little ether.
+The addresses hold USDC and no ether for fees, and their keys are not here. So a plan lists an authorisation for each
+address (`transfer_authorization`), which is signed offline and then submitted by any account that has a little ether.
 """
 
 import secrets
@@ -15,12 +15,14 @@ from toolserver.purchases.listing import show_usd
 from toolserver.purchases.transfer_authorization import VALID_S, Authorization
 from toolserver.purchases.units import CHAIN_ID, USDC
 
-GAS = 90_000  # of one submitted authorisation: 84,800 were measured
+GAS = 90_000  # for one submitted authorisation; 84,800 were measured
 WEI = 10**18  # in one ether
 
 
 class Deposit(NamedTuple):
-    """A deposit address and what is on it. `purchase` is the state of its purchase; `lost`: no such row is left."""
+    """A deposit address and its balance in 0.000001 USDC. `purchase` is the state of its purchase, or `lost` if there
+    is no row for it any more.
+    """
 
     hd_index: int
     address: bytes
@@ -29,7 +31,7 @@ class Deposit(NamedTuple):
 
 
 class SubmissionCost(NamedTuple):
-    """What submitting one authorisation costs, in wei; `usd` is the same in 0.000001 USD, if ether has a price."""
+    """The cost of submitting one authorisation, in wei. `usd` is the total in 0.000001 USD, if ether has a price."""
 
     gas_price: int
     data_fee: int
@@ -41,7 +43,7 @@ class SubmissionCost(NamedTuple):
 
     @classmethod
     def of(cls, gas_price: int, data_fee: int, eth_usd: float | None) -> "SubmissionCost":
-        """The cost at these prices; `eth_usd` is what an ether costs."""
+        """Return the cost at these prices in wei; `eth_usd` is the price of one ether in USD."""
         wei = GAS * gas_price + data_fee
         return cls(gas_price, data_fee, None if eth_usd is None else round(wei * eth_usd * ATOMIC / WEI))
 
@@ -49,7 +51,10 @@ class SubmissionCost(NamedTuple):
 async def find_funded(
     known: Iterable[tuple[int, bytes]], balances: Callable[[Sequence[bytes]], Awaitable[list[int]]], *, least: int = 1
 ) -> list[Deposit]:
-    """The deposit addresses that hold at least so much, `BATCH` to a request. Raises ChainDown."""
+    """Return the deposit addresses that hold at least `least` (0.000001 USDC). One request reads `BATCH` of them.
+
+    Raises ChainDown.
+    """
     found: list[Deposit] = []
     listed = list(known)
     for at in range(0, len(listed), BATCH):
@@ -63,10 +68,11 @@ async def find_funded(
 def plan(
     deposits: Iterable[Deposit], to: bytes, key: DepositKey, *, now: int, valid_s: int = VALID_S
 ) -> dict[str, Any]:
-    """What has to be signed to move everything to one address: a document for the offline signer.
+    """Return the document for the offline signer that moves all these deposits to one address.
 
-    `path` is the key to sign with, below m/44'/60'/account'; `typed_data` is what wallets sign (EIP-712). Deposits of
-    another account key, one that was in use before, are named apart: nobody is to sign for what cannot be checked.
+    In it `path` names the key to sign with, below m/44'/60'/account', and `typed_data` is what wallets sign (EIP-712).
+    Deposits of an account key that was in use before are listed separately, because they cannot be checked with `key`.
+    `now` is in epoch seconds.
     """
     own: list[Deposit] = []
     others: list[Deposit] = []
@@ -94,10 +100,10 @@ def plan_sweep(
     least: int,
     uncredited: bool = False,
 ) -> dict[str, Any]:
-    """A plan of what is worth moving, with what it yields and costs, and what is left where it is and why.
+    """Return a plan of the deposits worth moving, with its yield and cost, and with what stays where it is and why.
 
-    An address is worth moving when it holds at least `least` and more than submitting costs. Money that bought nothing
-    yet stays, so that it is still found as unclaimed, unless `uncredited` is set.
+    An address is worth emptying if it holds at least `least` (0.000001 USDC) and more than the submission costs. Money
+    that has bought nothing yet stays, so that it is still found as unclaimed, unless `uncredited` is set.
     """
     worth = max(least, (cost.usd or 0) + 1)
     open_ = [one for one in deposits if one.purchase != "credited" and not uncredited]

@@ -2,14 +2,14 @@
 
 
 def encrypt_token(token: str, key: bytes) -> bytes:
-    """The token under a key."""
+    """Return the token, encrypted under a key of 32 bytes."""
     from nacl.secret import SecretBox
 
     return bytes(SecretBox(key).encrypt(token.encode()))
 
 
 def decrypt_token(box: bytes, key: bytes) -> str | None:
-    """The token again, or None when the key is another."""
+    """Return the decrypted token, or None if it was encrypted under another key."""
     from nacl.exceptions import CryptoError
     from nacl.secret import SecretBox
 

@@ -1,8 +1,9 @@
-"""Transfers of USDC that the owner of an address authorises by a signature (EIP-3009, EIP-712), for anyone to submit.
+"""Builds and reads transfers of USDC that the owner of an address authorises by a signature (EIP-3009, EIP-712).
 
     plan (here, without keys) → sign (offline) → submit `transferWithAuthorization` (any account with a little ether)
 
-A document lists such authorisations as JSON; signing adds a `signature` to each. Each works once: its nonce is spent.
+Anyone can submit a signed authorisation. A document lists authorisations as JSON; signing adds a `signature` to each.
+Each works once, because its nonce is used up.
 """
 
 from collections.abc import Iterator
@@ -34,11 +35,13 @@ TYPES = {
 
 
 class UnusableDocument(ValueError):
-    """The document does not say what may be signed or submitted here, and the text says why."""
+    """The document contains something that must not be signed or submitted here. The text says what."""
 
 
 class Authorization(NamedTuple):
-    """A transfer to authorise: who pays whom, in 0.000001 USDC, until when (epoch seconds), and the nonce it spends."""
+    """A transfer to authorise: payer, payee, amount in 0.000001 USDC, end of validity (epoch seconds), and the nonce
+    that it uses up.
+    """
 
     payer: bytes
     payee: bytes
@@ -48,7 +51,7 @@ class Authorization(NamedTuple):
 
     @property
     def typed_data(self) -> dict[str, Any]:
-        """What wallets sign (EIP-712)."""
+        """The typed data that wallets sign (EIP-712)."""
         message = {
             "from": checksum_address(self.payer),
             "to": checksum_address(self.payee),
@@ -61,22 +64,25 @@ class Authorization(NamedTuple):
 
     @property
     def digest(self) -> bytes:
-        """What is really signed."""
+        """The 32 bytes that are signed: the hash of the typed data."""
         return keccak(b"\x19\x01" + _domain_hash() + keccak(_type_hash() + b"".join(self._words())))
 
     def sign(self, key: PrivateKey) -> bytes:
-        """The signature: r, s, v, 65 bytes."""
+        """Return the signature of 65 bytes: r, s, v."""
         signed = key.sign_msg_hash(self.digest).to_bytes()
         return signed[:64] + bytes([27 + signed[64]])
 
     def is_signed(self, signature: bytes) -> bool:
-        """Whether the signature is that of the account that pays."""
+        """Return True if the signature is that of the account that pays."""
         return signature[64:] in (b"\x1b", b"\x1c") and recover_address(self.digest, signature) == self.payer
 
     def call(self, signature: bytes) -> bytes:
-        """The call that moves the money, as anyone sends it to the token. Raises ValueError unless it has 65 bytes."""
+        """Return the data of the call to the USDC contract that moves the money.
+
+        Raises ValueError unless the signature has 65 bytes.
+        """
         if len(signature) != 65:
-            raise ValueError("a signature has 65 bytes")
+            raise ValueError("a signature must have 65 bytes")
         signed = bytes(31) + signature[64:] + signature[:64]
         return SELECTOR + b"".join(self._words()) + signed
 
@@ -89,20 +95,23 @@ class Authorization(NamedTuple):
 
 
 def read_document(document: Any) -> list[tuple[dict[str, Any], Authorization]]:
-    """The authorisations of a document, each with its entry. Raises UnusableDocument."""
+    """Return the authorisations of a document, each with its entry. Raises UnusableDocument."""
     try:
         entries = document["authorizations"]
         chain, token = document["chain_id"], address_from(document["token"])
         found = [(entry, _read_typed_data(entry["typed_data"])) for entry in entries]
     except (LookupError, TypeError, AttributeError, OverflowError) as error:
-        raise UnusableDocument(f"this is no plan: {type(error).__name__}") from None
+        raise UnusableDocument(f"this is not a plan: {type(error).__name__}") from None
     if (chain, token) != (CHAIN_ID, USDC):
         raise UnusableDocument("the plan is for another chain or token")
     return found
 
 
 def _read_typed_data(typed: dict[str, Any]) -> Authorization:
-    """One authorisation; everything in it that is not one of its five values must be as we write it."""
+    """Read one authorisation. Everything in it besides its five values must be exactly as we write it.
+
+    Raises UnusableDocument, LookupError, TypeError, ValueError.
+    """
     message = typed["message"]
     read = Authorization(
         address_from(message["from"]),

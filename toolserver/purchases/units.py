@@ -1,4 +1,4 @@
-"""The chain and the token that payments are made in, and amounts of it in whole 0.000001 USDC."""
+"""Names the chain and the token in which payments are made, and converts amounts to whole 0.000001 USDC."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -15,11 +15,14 @@ LARGEST_USD = 1_000_000
 
 
 def atomic(usd: Decimal) -> int:
-    """An amount of dollars in 0.000001 USDC. Raises ValueError when it has more decimals or is not a number."""
+    """Return an amount of dollars in 0.000001 USDC.
+
+    Raises ValueError if it has more than 6 decimals, is negative, too large, or not a number.
+    """
     exponent = usd.as_tuple().exponent
     if not isinstance(exponent, int) or not -30 < exponent < 30 or not 0 <= usd <= LARGEST_USD:
-        raise ValueError(f"an amount is a number up to {LARGEST_USD}")
+        raise ValueError(f"an amount must be a number up to {LARGEST_USD}")
     exact = Fraction(usd) * ATOMIC  # not Decimal's product, which is rounded to 28 digits
     if exact.denominator != 1:
-        raise ValueError("an amount has at most 6 decimals")
+        raise ValueError("an amount must have at most 6 decimals")
     return int(exact)

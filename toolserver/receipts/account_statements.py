@@ -1,4 +1,4 @@
-"""Statements of our own ledger: the movements of an account, each call with the id of its receipt."""
+"""Makes statements of our own ledger: the movements of an account, each call with the id of its receipt."""
 
 import re
 from datetime import UTC, datetime
@@ -15,28 +15,30 @@ _FOREIGN = ":"  # in the stored name of a call that a sister service made
 
 
 class StatementLedger(Protocol):
-    """A ledger that gives statements."""
+    """A ledger that returns pages of an account's movements."""
 
     async def statement(self, who: Who, query: StatementQuery) -> StatementPage:
-        """Raises invalid_token."""
+        """Return a page of the movements of a token's account. Raises invalid_token."""
         ...
 
 
 class AccountStatements:
-    """Gives statements of a ledger. Where `receipts` are kept beside it, only receipts that exist are named."""
+    """Returns statements of a ledger. For this service's own calls they name only receipts stored in `receipts`."""
 
     def __init__(self, ledger: StatementLedger, receipts: ReceiptService | None) -> None:
         self._ledger, self._receipts = ledger, receipts
 
     async def read(self, token: str, wanted: StatementRange) -> StatementLines:
-        """A part of a token's statement, also of a revoked token. Raises invalid_token."""
+        """Return a page of a token's statement, also for a revoked token. Raises invalid_token."""
         page = await self._ledger.statement(token, _query_of(wanted))
         known = await self._find_receipts(page.entries)
         lines = [_show_line(entry, known) for entry in page.entries]
         return StatementLines(page.credits, lines, None if page.next_before is None else f"{page.next_before:016x}")
 
     async def _find_receipts(self, entries: list[LedgerEntry]) -> set[str]:
-        """The receipts that exist. Those of a sister's calls are kept there, and taken as given."""
+        """Return the ids of the receipts that exist. Those of a sister service's calls are stored there, so they are
+        assumed to exist.
+        """
         ids = {entry.call_id: _receipt_of(entry.call_id) for entry in entries if entry.call_id is not None}
         own = [id for call_id, id in ids.items() if _FOREIGN not in call_id]
         foreign = {id for call_id, id in ids.items() if _FOREIGN in call_id}

@@ -1,7 +1,7 @@
-"""How receipts are issued: values that a store applies in one transaction, decided by pure rules.
+"""Issues receipts by pure rules, as values that a store applies in one transaction.
 
-A receipt and its booked call, for the log of uncharged calls, are stored in the same transaction, and the receipt is
-signed within it: only there is it certain which bucket of the log it can name.
+A receipt and, if the call was not charged, its booked call for the log are stored in the same transaction. The receipt
+is signed within it too, because only there is it certain which bucket of the log it can name.
 """
 
 import hashlib
@@ -27,7 +27,9 @@ from toolserver.receipts.sign import (
 
 
 class StoredReceipt(NamedTuple):
-    """A receipt as it is stored: `core`, the JWS signature over it, the name of its signer. `at` is in milliseconds."""
+    """A receipt as it is stored: `core`, the JWS signature over it, and the name of its signer. `owner` is the SHA-256
+    (hex) of the token that paid, `at` is in epoch milliseconds.
+    """
 
     id: str
     owner: str
@@ -38,20 +40,22 @@ class StoredReceipt(NamedTuple):
 
     @property
     def jws(self) -> str:
-        """The receipt as it travels in a header."""
+        """The receipt as it is sent in a header."""
         return compact(self.signer, self.core, self.signature)
 
     def show(self, key: Key | None) -> dict[str, Any]:
-        """The core as an object, with a signature over its own bytes if the key that signed it can still sign."""
+        """Return the core as an object, with a signature over its own bytes if `key` still has its private half."""
         core = msgspec.json.decode(self.core)
         return core if key is None or key.seed is None else as_object(core, key.kid, key.sign(self.core))
 
     def is_signed_by(self, key: Key) -> bool:
-        """Whether the stored signature is the key's, over the stored core."""
+        """Return True if the stored signature is the key's, over the stored core."""
         return key.verifies(self.signature, signing_input(self.signer, self.core))
 
     def fits(self, sale: Sale) -> bool:
-        """Whether it describes this sale, not another answer to the same call or a charge that was reversed since."""
+        """Return True if it describes this sale, not another answer to the same call or a charge that was reversed
+        later.
+        """
         about = msgspec.json.decode(self.core)
         charged = 0 if sale.pending else sale.charged
         body = sale.body.sha256 if sale.body else None
@@ -60,9 +64,9 @@ class StoredReceipt(NamedTuple):
 
 @dataclass(slots=True)
 class ReceiptState:
-    """What a group of operations needs, and what it added: the receipts of its calls, and the calls it booked.
+    """The rows that a group of operations needs and adds: stored receipts, new receipts and newly booked calls.
 
-    `closed` is the last hour that was appended to the log. It must not change before the transaction ends.
+    `closed` is the last hour (hours since 1970) in the log. It must not change before the transaction ends.
     """
 
     receipts: dict[str, StoredReceipt] = field(default_factory=dict)
@@ -76,21 +80,23 @@ class ReceiptState:
         self.new_receipts.append(receipt)
 
     def book(self, bucket: LogBucket, call: UnchargedCall) -> None:
-        """Book an uncharged call in its bucket."""
+        """Book an uncharged call in its bucket of the log."""
         digest = None if call.receipt_sha256 is None else bytes.fromhex(call.receipt_sha256)
         at = int(call.at * 1000)
         booked = BookedCall(bucket.hour, bucket.key, call.reason, call.endpoint, call.credits, digest, at)
         self.new_calls.append(booked)
 
     def find_hour(self, at: float) -> int:
-        """The hour in which a call at that time is booked: a later one when its own is in the log already."""
+        """Return the hour in which a call at `at` (epoch seconds) is booked: a later one if its own is in the log
+        already.
+        """
         return max(hour_at(at), self.closed + 1)
 
 
 class ReceiptIssuer:
     """Signs receipts with the key in use, in the name of one service.
 
-    `origin` is the name of its log, `buckets` names what is in it, `algorithm` is what receipts call their signature.
+    `origin` is the name of its log, `buckets` names the buckets of the log, `algorithm` is named in receipts.
     """
 
     def __init__(
@@ -100,7 +106,7 @@ class ReceiptIssuer:
         self.buckets = buckets
 
     def sign(self, sale: Sale, now: float, bucket: LogBucket | None, id: str) -> StoredReceipt:
-        """A new receipt, issued at `now` epoch seconds; of an uncharged call it names its bucket of the log."""
+        """Return a new receipt, issued at `now` epoch seconds. For an uncharged call it names the bucket of the log."""
         key = self._ring.current()
         place = None if bucket is None else bucket.place(self._origin)
         core = encode(core_of(sale, service=self._service, now=now, log=place, id=id))
@@ -110,7 +116,7 @@ class ReceiptIssuer:
 
 @dataclass(frozen=True, slots=True)
 class IssueReceipt:
-    """Sign and store the receipt of a sale. The same sale again returns the same receipt. `now` is in epoch seconds."""
+    """Signs and stores the receipt of a sale. The same sale again gets the same receipt. `now` is in epoch seconds."""
 
     issuer: ReceiptIssuer
     sale: Sale
@@ -122,7 +128,9 @@ class IssueReceipt:
         return receipt_id(self.sale.call_id)
 
     def on(self, state: ReceiptState) -> StoredReceipt:
-        """The receipt. If a process died after signing one, the answer may be another one now, and so is the id."""
+        """Return the stored receipt if it fits the sale, or a new one. After a crash the call may have another answer
+        than the one in the stored receipt; then the new receipt gets an id of its own.
+        """
         before = state.receipts.get(self.needs)
         if before is not None and before.fits(self.sale):
             return before
@@ -136,7 +144,7 @@ class IssueReceipt:
         return receipt
 
     def _describe_uncharged(self) -> UnchargedCall | None:
-        """What the log is to say of the call; None if it was charged."""
+        """Return the call as the log lists it, or None if it was charged."""
         sale = self.sale
         if sale.reason is None:
             return None
@@ -145,11 +153,11 @@ class IssueReceipt:
 
 @dataclass(frozen=True, slots=True)
 class RecordUncharged:
-    """Book an uncharged call for which no receipt is signed now."""
+    """Books an uncharged call for which no receipt is signed now."""
 
     buckets: BucketNamer
     call: UnchargedCall
 
     def on(self, state: ReceiptState) -> None:
-        """Book it."""
+        """Book the call."""
         state.book(self.buckets.name(self.call, state.find_hour(self.call.at)), self.call)

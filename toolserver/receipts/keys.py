@@ -1,8 +1,8 @@
-"""Signing keys (Ed25519): made on first start, kept in files only their owner can read, published, rotated, revoked.
+"""Makes, stores, publishes, rotates and revokes signing keys (Ed25519). Only the owner of a key file can read it.
 
-A key file is a JWK set (RFC 7517, 8037) whose keys may hold a private half. A key is published before it is used
-and stays published for ever, so that what it signed can be verified for ever; its private half is deleted at the next
-rotation. Key ids are RFC 7638 thumbprints. The only importer of nacl.
+A key file is a JWK set (RFC 7517, 8037) whose keys may include the private half. A key is published before it is used
+and stays published for ever, so that its signatures can always be verified; its private half is deleted at the first
+rotation after its end. Key ids are RFC 7638 thumbprints.
 """
 
 import base64
@@ -24,17 +24,17 @@ from toolserver.errors import ToolserverError
 log = logging.getLogger(__name__)
 
 PUBLISH_AHEAD_S = 24 * 3600
-LOOK_S = 10.0  # how often a running service looks whether its key file has changed
+LOOK_S = 10.0  # how often a running service checks whether its key file has changed
 RECEIPT_KEYS, LOG_KEYS = "keys/receipts.json", "keys/log.json"  # below the data directory
 
 
 def find_key_file(data_dir: Path, name: str, keys_dir: Path | None = None) -> Path:
-    """The path of a key file: below the data directory, or in the folder that a mounted secret is in."""
+    """Return the path of a key file: below the data directory, or in `keys_dir`, the folder of a mounted secret."""
     return data_dir / name if keys_dir is None else keys_dir / Path(name).name
 
 
 class KeyFileBroken(ToolserverError):
-    """A key file cannot be read as one. Nothing is signed, and nothing is sold, until an operator has looked at it."""
+    """A file is not a valid key file. Nothing is signed, and nothing is sold, until an operator has repaired it."""
 
 
 class NoSuchKey(ToolserverError):
@@ -42,12 +42,14 @@ class NoSuchKey(ToolserverError):
 
 
 def b64(value: bytes) -> str:
-    """base64url without padding, as in JOSE."""
+    """Return the bytes as base64url without padding, as in JOSE."""
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
 
 
 def unb64(text: str) -> bytes:
-    """The bytes of such a text, read strictly: each value has one text only. Raises ValueError."""
+    """Return the bytes of a text that `b64` wrote. Only the one canonical text of a value is accepted. Raises
+    ValueError.
+    """
     try:
         value = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (UnicodeEncodeError, binascii.Error) as error:
@@ -58,13 +60,13 @@ def unb64(text: str) -> bytes:
 
 
 def thumbprint(public: bytes) -> str:
-    """RFC 7638: the hash of the key's required members in their one order."""
+    """Return the thumbprint of RFC 7638: the hash of the key's required members in their fixed order."""
     return b64(hashlib.sha256(b'{"crv":"Ed25519","kty":"OKP","x":"%s"}' % b64(public).encode()).digest())
 
 
 @dataclass(frozen=True)
 class Key:
-    """One key and when it may be used (Unix seconds): from `nbf` until `exp`, and not once revoked."""
+    """One key, and when it may be used (epoch seconds): from `nbf` until before `exp`, and not after it was revoked."""
 
     kid: str
     public: bytes
@@ -74,18 +76,18 @@ class Key:
     revoked_at: int | None = None
 
     def signs(self, now: float) -> bool:
-        """Whether the key may sign at that time."""
+        """Return True if the key may sign at `now` (epoch seconds) and its private half is here."""
         timely = self.nbf <= now and (self.exp is None or now < self.exp)
         return timely and self.seed is not None and self.revoked_at is None
 
     def covers(self, at: float) -> bool:
-        """Whether a signature with that date can be by this key."""
+        """Return True if this key may have made a signature at `at` (epoch seconds), whether or not it was revoked."""
         return self.nbf <= at and (self.exp is None or at < self.exp)
 
     def sign(self, message: bytes) -> bytes:
         from nacl.bindings import crypto_sign
 
-        return bytes(crypto_sign(message, self._secret)[:64])  # it returns the signature before the message
+        return bytes(crypto_sign(message, self._secret)[:64])  # it returns the signature followed by the message
 
     def verifies(self, signature: bytes, message: bytes) -> bool:
         from nacl.exceptions import BadSignatureError
@@ -98,7 +100,7 @@ class Key:
         return True
 
     def jwk(self, *, private: bool = False) -> dict[str, Any]:
-        """The key as a JSON Web Key. It has no `alg`, because signatures by it go by two names."""
+        """Return the key as a JSON Web Key, without `alg`, because its signatures are known under two names."""
         known = {"exp": self.exp, "revoked_at": self.revoked_at}
         secret = {"d": b64(self.seed)} if private and self.seed else {}
         return {
@@ -131,7 +133,9 @@ Keys = tuple[Key, ...]
 
 
 def make_key(nbf: int = 0) -> Key:
-    """A new key. The first of all is valid from the beginning of time, so that no clock can be wrong about it."""
+    """Return a new key, valid from `nbf` (epoch seconds). The first key of a service is valid from 0, so that no wrong
+    clock can refuse it.
+    """
     from nacl.signing import SigningKey
 
     seed = secrets.token_bytes(32)
@@ -140,7 +144,7 @@ def make_key(nbf: int = 0) -> Key:
 
 
 def parse_keys(document: Any) -> Keys:
-    """The Ed25519 keys of a JWK set or of a single JWK; others are left out. Raises ValueError."""
+    """Return the Ed25519 keys of a JWK set or of a single JWK, and skip all others. Raises ValueError."""
     listed = document.get("keys", [document]) if isinstance(document, Mapping) else None
     if not isinstance(listed, list):
         raise ValueError("not a JWK set")
@@ -150,7 +154,7 @@ def parse_keys(document: Any) -> Keys:
 def _key(jwk: Mapping[str, Any]) -> Key:
     times = {name: jwk.get(name) for name in ("nbf", "exp", "revoked_at")}
     if any(at is not None and type(at) is not int for at in times.values()):
-        raise ValueError("a time of a key is not a whole number")
+        raise ValueError("a time in a key is not a whole number")
     public, secret = unb64(str(jwk.get("x"))), jwk.get("d")
     if len(public) != 32:
         raise ValueError("a key does not have 32 bytes")
@@ -166,7 +170,7 @@ def _key(jwk: Mapping[str, Any]) -> Key:
 
 
 def read_keys(path: Path) -> Keys:
-    """The keys of a file. Raises KeyFileBroken, FileNotFoundError."""
+    """Return the keys of a file. Raises KeyFileBroken, FileNotFoundError."""
     try:
         keys = parse_keys(json.loads(path.read_bytes()))
     except ValueError as error:
@@ -183,7 +187,7 @@ def write(path: Path, keys: Iterable[Key], *, replacing: bool = True) -> None:
 
 
 def ensure_keys(path: Path) -> Keys:
-    """The keys of a file, which is created if missing; of two processes that start together, one creates it."""
+    """Return the keys of a file, and create it if it is missing. If two processes start together, one creates it."""
     if not path.exists():
         try:
             write(path, [make_key()], replacing=False)
@@ -193,10 +197,10 @@ def ensure_keys(path: Path) -> Keys:
 
 
 def rotate_keys(keys: Sequence[Key], now: float, *, after_s: float = PUBLISH_AHEAD_S) -> Keys:
-    """The keys with a new one, which takes over after a while; until then everyone can learn of it.
+    """Return the keys with a new one, which takes over `after_s` seconds after `now`, so that everyone can learn of it.
 
     Raises:
-        NoSuchKey: one waits to take over already (`after_s=0` replaces that one too).
+        NoSuchKey: another key waits to take over already (`after_s=0` replaces it instead).
     """
     start = int(now + after_s)
     waiting = [key for key in keys if key.nbf > now and key.revoked_at is None]
@@ -213,7 +217,7 @@ def _ended(key: Key, end: int, now: float) -> Key:
 
 
 def revoke_key(keys: Sequence[Key], kid: str, now: float) -> Keys:
-    """The keys with one of them revoked, and a new one if none is left that signs. Raises NoSuchKey."""
+    """Return the keys with one of them revoked, and with a new one if no other may sign now. Raises NoSuchKey."""
     if kid not in [key.kid for key in keys]:
         raise NoSuchKey(f"there is no key {kid}")
     left = [replace(key, revoked_at=int(now), seed=None) if key.kid == kid else key for key in keys]
@@ -221,7 +225,7 @@ def revoke_key(keys: Sequence[Key], kid: str, now: float) -> Keys:
 
 
 def join_keys(keys: Iterable[Key]) -> Keys:
-    """Each key once, with the earliest of its ends and of its revocations, and its private half if one has it."""
+    """Return each key once, with its earliest end and revocation, and with its private half if any copy has it."""
     joined: dict[str, Key] = {}
     for key in keys:
         known = joined.get(key.kid, key)
@@ -233,9 +237,9 @@ def join_keys(keys: Iterable[Key]) -> Keys:
 
 
 class KeyRing:
-    """The keys of one file in a running service, which notices when the file was changed.
+    """The keys of one file in a running service, read again when the file has changed.
 
-    Services that share a database know each other's public keys by `learn`, and what one of them revoked.
+    By `learn`, services that share a database take over each other's public keys, ends and revocations.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
@@ -254,11 +258,11 @@ class KeyRing:
 
     @property
     def own(self) -> Keys:
-        """The keys of the file, as it is now or as it was when it could be read last."""
+        """The keys of the file, as it is now or as it was when it could last be read."""
         return self._own if self.keys else ()
 
     def learn(self, published: Keys) -> None:
-        """Show these public keys too. What they say is over, or is revoked, signs no more."""
+        """Publish these public keys too. A key that they show as ended or revoked no longer signs here either."""
         self._others = published
         self._keys = join_keys((*self._own, *published))
 
@@ -272,7 +276,7 @@ class KeyRing:
             log.exception("the key file cannot be read; the keys known so far are used")
 
     def current(self) -> Key:
-        """The key that signs now: the newest valid one. Raises NoSuchKey."""
+        """Return the key that signs now: the newest valid one. Raises NoSuchKey if there is none."""
         now = self._clock.time()
         able = [key for key in self.keys if key.signs(now)]
         if not able:
@@ -283,7 +287,7 @@ class KeyRing:
         return next((key for key in self.keys if key.kid == kid), None)
 
     def published(self) -> list[dict[str, Any]]:
-        """All current and former keys without their private halves; the one in use first."""
+        """Return all current and former keys without their private halves, the one in use first. Raises NoSuchKey."""
         first = self.current().kid
         return [key.jwk() for key in sorted(self.keys, key=lambda key: (key.kid != first, -key.nbf))]
 

@@ -1,9 +1,10 @@
-"""Buckets of the log of uncharged calls: the calls of one token to one tool within an hour, free for one reason.
+"""Groups uncharged calls into buckets of the log: the calls of one token to one tool in one hour, free for one reason.
 
-A call is booked when it happens, and its receipt names the bucket. When the hour is over, each bucket becomes one leaf
-of the log: what was free, how often, and the root of a small tree over its receipts. The key of a bucket is a hash over
-the token's hash, the tool, the reason, the hour and a salt. The salt stands in the receipts of the bucket alone: only
-who holds such a receipt and knows the token can show whose bucket it is, and no two hours can be connected.
+A call is booked when it happens, and its receipt names the bucket. When the hour has ended, each bucket becomes one
+leaf of the log: the tool, the reason, the number of calls, and the root of a small tree over their receipts. The key of
+a bucket is a hash over the token's hash, the tool, the reason, the hour and a salt. Only the receipts of the bucket
+contain the salt, so only somebody who has such a receipt and knows the token can show whose bucket it is, and the
+buckets of two hours cannot be linked.
 """
 
 import hashlib
@@ -18,14 +19,14 @@ from toolserver.receipts.keys import KeyRing
 from toolserver.receipts.sign import encode
 
 HOUR_S = 3600
-HOUR_SHAPE = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:00:00Z"  # that no calendar has some of them is another matter
-CLOSE_AFTER_S = 60.0  # an hour is closed so long after its end: calls that end with it are booked by then
-NOT_YET = -1  # the last hour in a log that has none
+HOUR_SHAPE = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:00:00Z"  # only the form: some of these are in no calendar
+CLOSE_AFTER_S = 60.0  # an hour is closed this long after its end, when calls that ended with it are booked
+NOT_YET = -1  # stands for the last hour of a log that has none
 
 
 class UnchargedCall(NamedTuple):
-    """A call that was not charged, at `at` epoch seconds. `owner` is its token's SHA-256, hex; `receipt_sha256` the
-    hash of its receipt's core, hex.
+    """A call that was not charged, at `at` epoch seconds. `owner` is the SHA-256 (hex) of its token, `receipt_sha256`
+    that of its receipt's core.
     """
 
     at: float
@@ -37,19 +38,19 @@ class UnchargedCall(NamedTuple):
 
 
 class LogBucket(NamedTuple):
-    """The name of a bucket: its hour (hours since 1970, UTC), its key, and the salt that the key was made with."""
+    """The name of a bucket: its hour (hours since 1970, UTC), its key, and the salt that is part of the key."""
 
     hour: int
     key: bytes
     salt: bytes
 
     def place(self, origin: str) -> dict[str, Any]:
-        """What a receipt says of it, in the log of that name."""
+        """Return the member `log` of a receipt: this bucket, in the log of that name."""
         return {"origin": origin, "hour": show_hour(self.hour), "key": self.key.hex(), "salt": self.salt.hex()}
 
 
 class BookedCall(NamedTuple):
-    """An uncharged call as it is stored. `receipt` is the hash of its receipt's core, `at` in milliseconds."""
+    """An uncharged call as it is stored. `receipt` is the SHA-256 of its receipt's core, `at` in epoch milliseconds."""
 
     hour: int
     key: bytes
@@ -61,7 +62,7 @@ class BookedCall(NamedTuple):
 
 
 class BucketTotal(NamedTuple):
-    """What a leaf says of a bucket. `root` is that of the tree over the hashes of its receipts, sorted."""
+    """The content of a bucket's leaf. `root` is that of the tree over the sorted hashes of its receipts."""
 
     hour: int
     key: bytes
@@ -73,7 +74,7 @@ class BucketTotal(NamedTuple):
     root: bytes | None
 
     def entry(self, seq: int) -> bytes:
-        """The bytes of its leaf at a place of the log."""
+        """Return the bytes of the leaf with the number `seq`."""
         return encode(
             {
                 "v": 2,
@@ -91,25 +92,25 @@ class BucketTotal(NamedTuple):
 
 
 class ReceiptPath(NamedTuple):
-    """The proof that a receipt is among those of a bucket: its place there, their number, and the path."""
+    """The proof that a receipt is in a bucket: its place there, the number of receipts, and the path."""
 
     place: int
     size: int
     path: list[bytes]
 
     def show(self) -> dict[str, Any]:
-        """The proof as it is sent."""
+        """Return the proof as it is sent."""
         return {"index": self.place, "size": self.size, "path": [step.hex() for step in self.path]}
 
 
 class BucketNamer:
-    """Names buckets. The salts are made with a secret of the service, so that every process makes the same ones."""
+    """Names buckets. Salts are derived from the service's signing key, so that every process makes the same ones."""
 
     def __init__(self, ring: KeyRing) -> None:
         self._ring = ring
 
     def name(self, call: UnchargedCall, hour: int) -> LogBucket:
-        """The bucket of a call in that hour."""
+        """Return the bucket of a call that is booked in that hour."""
         about = encode([hour, call.owner, call.endpoint, call.reason])
         secret = hashlib.sha256(b"salts of buckets" + (self._ring.current().seed or b"")).digest()
         salt = hmac.digest(secret, about, "sha256")[:16]
@@ -117,23 +118,23 @@ class BucketNamer:
 
 
 def open_bucket(owner: str, endpoint: str, reason: str, hour: int, salt: bytes) -> bytes:
-    """The key of a bucket, as who knows all that it is made of can make it."""
+    """Return the key of a bucket, the SHA-256 over all the values that it depends on."""
     named = {"token": owner, "endpoint": endpoint, "reason": reason, "hour": show_hour(hour), "salt": salt.hex()}
     return hashlib.sha256(encode(named)).digest()
 
 
 def hour_at(at: float) -> int:
-    """The hour of a time in epoch seconds."""
+    """Return the hour of a time in epoch seconds."""
     return int(at // HOUR_S)
 
 
 def show_hour(hour: int) -> str:
-    """`2027-01-15T08:00:00Z`."""
+    """Return the start of an hour as `2027-01-15T08:00:00Z`."""
     return iso(datetime.fromtimestamp(hour * HOUR_S, UTC))
 
 
 def read_hour(text: str) -> int | None:
-    """The hour that is written so; None when none is."""
+    """Return the hour that a text names (see `show_hour`), or None if it names none."""
     try:
         hour = hour_at(datetime.strptime(text, "%Y-%m-%dT%H:00:00Z").replace(tzinfo=UTC).timestamp())
     except ValueError:
@@ -142,23 +143,23 @@ def read_hour(text: str) -> int | None:
 
 
 def day_of(hour: int) -> str:
-    """The day of an hour, ISO 8601."""
+    """Return the day (UTC) of an hour, in ISO 8601."""
     return show_hour(hour)[:10]
 
 
 def hours_of(day: str) -> range:
-    """The hours of a day."""
+    """Return the hours of a day (UTC, ISO 8601)."""
     first = hour_at(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp())
     return range(first, first + 24)
 
 
 def closes_at(hour: int) -> float:
-    """From when on an hour is appended to the log, in epoch seconds."""
+    """Return the time, in epoch seconds, from which an hour may be appended to the log."""
     return (hour + 1) * HOUR_S + CLOSE_AFTER_S
 
 
 def add_up(calls: Iterable[BookedCall]) -> list[BucketTotal]:
-    """The leaves of booked calls, sorted by hour and key: their order says nothing about that of the calls."""
+    """Return the leaves of booked calls, sorted by hour and key, so that they do not reveal the order of the calls."""
     buckets: dict[tuple[int, bytes], list[BookedCall]] = {}
     for call in calls:
         buckets.setdefault((call.hour, call.key), []).append(call)
@@ -173,12 +174,12 @@ def _total(calls: Sequence[BookedCall]) -> BucketTotal:
 
 
 def sort_receipts(digests: Iterable[bytes | None]) -> list[bytes]:
-    """The leaves of the tree over the receipts of a bucket, in their order."""
+    """Return the leaves of the tree over the receipts of a bucket, sorted. Calls without a receipt have none."""
     return sorted(digest for digest in digests if digest is not None)
 
 
 def prove_receipt(digests: Sequence[bytes], digest: bytes) -> ReceiptPath | None:
-    """The proof that a receipt is among those of a bucket, sorted; None when it is not."""
+    """Return the proof that a receipt is among the sorted receipts of a bucket, or None if it is not."""
     if digest not in digests:
         return None
     index, size = digests.index(digest), len(digests)

@@ -1,8 +1,8 @@
-"""The log of uncharged calls as values and pure rules: how it grows, and which states of it may be signed.
+"""Defines the log of uncharged calls as values and pure rules: how it grows, and which of its states may be signed.
 
-Calls are booked as they happen (`log_buckets`), and a closed hour is appended whole: its leaves, the Merkle nodes above
-them and the sums by day, in one transaction. Every store also keeps the last signed checkpoint; what it writes is
-decided here.
+Calls are booked as they happen (`log_buckets`). A closed hour is appended as a whole, in one transaction: its leaves,
+the Merkle nodes above them, and the sums by day. Every store also keeps the last signed checkpoint. This module decides
+what a store writes.
 """
 
 from collections import Counter
@@ -19,11 +19,11 @@ Place = tuple[int, int]  # a node of the tree: its level and its index there
 
 
 class LogForked(ToolserverError):
-    """The stored log does not lead on from what was signed before. Nothing is signed until an operator has looked."""
+    """The stored log does not extend a state that was signed before. Nothing is signed until an operator has looked."""
 
 
 class SignedCheckpoint(NamedTuple):
-    """A signed state of the log: the number of leaves, their root hash, the signed note, and when (milliseconds)."""
+    """A signed state of the log: the number of leaves, their root hash, the signed note, and the time (epoch ms)."""
 
     size: int
     root: bytes
@@ -32,15 +32,15 @@ class SignedCheckpoint(NamedTuple):
 
 
 class LogMark(NamedTuple):
-    """A state of the log that was signed, as it is kept outside the database: the number of leaves and their root."""
+    """A signed state of the log, as it is stored outside the database: the number of leaves and their root hash."""
 
     size: int
     root: bytes
 
 
 class LogLeaf(NamedTuple):
-    """A leaf as it is stored: its number, its day (UTC, ISO 8601), its bytes, when it was appended (milliseconds), and
-    its bucket. Leaves of old logs stand for one call each and have no bucket.
+    """A leaf as it is stored: its number, its day (UTC, ISO 8601), its bytes, when it was appended (epoch
+    milliseconds), and its bucket. A leaf from before there were buckets is a single call and has none.
     """
 
     seq: int
@@ -52,7 +52,7 @@ class LogLeaf(NamedTuple):
 
 
 class LogNode(NamedTuple):
-    """The hash over the leaves from `place * 2**level` up to `(place + 1) * 2**level`."""
+    """The hash over the leaves from `place * 2**level` to before `(place + 1) * 2**level`."""
 
     level: int
     place: int
@@ -71,7 +71,7 @@ class DaySum(NamedTuple):
 
 @dataclass(slots=True)
 class LogGrowth:
-    """The rows that a group of new leaves adds. `sums` are added to those of the same day, reason and endpoint."""
+    """The rows of a group of new leaves. `sums` are added to the stored sums of the same day, reason and endpoint."""
 
     leaves: list[LogLeaf] = field(default_factory=list)
     nodes: list[LogNode] = field(default_factory=list)
@@ -80,7 +80,9 @@ class LogGrowth:
 
 @dataclass(frozen=True, slots=True)
 class LogLease:
-    """Who appends to the log. Another one may, when it has not done so until `until`; times are in milliseconds."""
+    """The right of one process, `holder`, to append to the log. From `until` on another process may take it. Times are
+    in epoch milliseconds.
+    """
 
     holder: str
     now: int
@@ -89,10 +91,10 @@ class LogLease:
 
 @dataclass(frozen=True, slots=True)
 class AppendHour:
-    """Append a closed hour to the log: `calls` are all that were booked in it, as they were read before.
+    """Appends a closed hour to the log. `calls` is the number of calls that were read as booked in it.
 
-    A store does it in one transaction, and not at all if the lease is another one's, if the hour is in the log already,
-    or if more calls were booked in it since.
+    A store applies this in one transaction. It changes nothing if another process holds the lease, if the hour is in
+    the log already, or if the number of booked calls has changed since they were read.
     """
 
     hour: int
@@ -102,16 +104,16 @@ class AppendHour:
 
     @classmethod
     def of(cls, hour: int, calls: Sequence[BookedCall], lease: LogLease) -> "AppendHour":
-        """Add up what was booked in an hour."""
+        """Return the operation that appends an hour with these booked calls."""
         return cls(hour, add_up(calls), len(calls), lease)
 
     def on(self, size: int, frontier: Mapping[Place, bytes]) -> LogGrowth:
-        """What a log of `size` leaves grows by. `frontier` has the nodes of `merkle.frontier(size)`."""
+        """Return the rows that a log of `size` leaves grows by. `frontier` has the nodes of `merkle.frontier(size)`."""
         return grow_log(self.totals, size, frontier, self.lease.now)
 
 
 def grow_log(totals: Sequence[BucketTotal], size: int, frontier: Mapping[Place, bytes], now: int) -> LogGrowth:
-    """The leaves of these buckets at the end of a log of `size` leaves, their nodes, and the sums by day."""
+    """Return the leaves that these buckets add to a log of `size` leaves, with their nodes and the sums by day."""
     growth, nodes = LogGrowth(), dict(frontier)
     for seq, total in enumerate(totals, size):
         entry = total.entry(seq)
@@ -124,7 +126,7 @@ def grow_log(totals: Sequence[BucketTotal], size: int, frontier: Mapping[Place, 
 
 
 def sum_by_day(totals: Sequence[BucketTotal]) -> list[DaySum]:
-    """The calls of buckets by day, reason and endpoint."""
+    """Return the calls and credits of buckets by day, reason and endpoint."""
     calls: Counter[tuple[str, str, str]] = Counter()
     credits: Counter[tuple[str, str, str]] = Counter()
     for total in totals:
@@ -136,9 +138,9 @@ def sum_by_day(totals: Sequence[BucketTotal]) -> list[DaySum]:
 
 @dataclass(frozen=True, slots=True)
 class SignCheckpoint:
-    """Sign the state of the log under the name `origin`. `now` is in milliseconds.
+    """Signs the state of the log under the name `origin`. `now` is in epoch milliseconds.
 
-    `kept` is the last state that was signed as a file beside the database knows it, which no backup brings back.
+    `kept` is the last signed state according to a file beside the database, which restoring a backup does not reset.
     """
 
     origin: str
@@ -147,12 +149,16 @@ class SignCheckpoint:
     kept: LogMark | None = None
 
     def nodes(self, size: int, last: SignedCheckpoint | None) -> list[Place]:
-        """The nodes that `on` needs: those of the roots of the log now and of each state it has to lead on from."""
+        """Return the nodes that `on` needs: those below the root of the log now, and below that of each state that it
+        has to extend.
+        """
         sizes = {size, *(state.size for state in (last, self.kept) if state is not None and state.size <= size)}
         return [place for each in sorted(sizes) for place in merkle.frontier(each)]
 
     def on(self, size: int, last: SignedCheckpoint | None, nodes: Mapping[Place, bytes]) -> SignedCheckpoint:
-        """The new checkpoint of a log of `size` leaves. Raises LogForked when it does not extend the last one."""
+        """Return the new checkpoint of a log of `size` leaves. Raises LogForked if it does not extend `last` and
+        `kept`.
+        """
         for state in (last, self.kept):
             if state is not None:
                 require_extension(size, state, nodes)
@@ -163,7 +169,7 @@ class SignCheckpoint:
 
 
 def require_extension(size: int, last: SignedCheckpoint | LogMark, nodes: Mapping[Place, bytes]) -> None:
-    """Raises LogForked when a log of so many leaves does not lead on from a state that was signed."""
+    """Raise LogForked if a log of `size` leaves does not extend a state that was signed."""
     if size < last.size:
         raise LogForked(f"the log has {size} leaves and had {last.size} when it was signed")
     if _root(nodes, last.size) != last.root:
@@ -171,7 +177,7 @@ def require_extension(size: int, last: SignedCheckpoint | LogMark, nodes: Mappin
 
 
 def _root(nodes: Mapping[Place, bytes], size: int) -> bytes | None:
-    """The root hash; None when a node is missing."""
+    """Return the root hash, or None if a node is missing."""
     try:
         return merkle.root(lambda *place: nodes[place], size)
     except KeyError:
@@ -179,7 +185,7 @@ def _root(nodes: Mapping[Place, bytes], size: int) -> bytes | None:
 
 
 def sum_by(column: int, sums: Sequence[DaySum]) -> dict[str, int]:
-    """Calls by reason (1) or endpoint (2), the most frequent first."""
+    """Return the number of calls by reason (`column` 1) or by endpoint (2), the most frequent first."""
     found: Counter[str] = Counter()
     for row in sums:
         found[str(row[column])] += row.calls
@@ -187,7 +193,7 @@ def sum_by(column: int, sums: Sequence[DaySum]) -> dict[str, int]:
 
 
 def describe_day(day: str, sums: Sequence[DaySum], events: Sequence[Any]) -> dict[str, Any]:
-    """A day's public account: sums, and its last events as objects."""
+    """Return the public account of a day: its sums, and `events`, its last calls as objects."""
     return {
         "date": day,
         "count": sum(row.calls for row in sums),

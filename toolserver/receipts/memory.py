@@ -1,4 +1,4 @@
-"""Receipts and the log in memory, for tests: the same rules as every store, and nothing outlives the process."""
+"""Keeps receipts and the log in memory, for tests, by the same rules as every store. Nothing outlives the process."""
 
 from collections import Counter
 from collections.abc import Sequence

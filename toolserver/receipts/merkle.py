@@ -1,7 +1,8 @@
-"""A tamper-evident log: the Merkle tree of RFC 6962, the tiles of C2SP tlog-tiles, checkpoints as signed notes.
+"""Computes a tamper-evident log: the Merkle tree of RFC 6962, the tiles of C2SP tlog-tiles, checkpoints as signed
+notes.
 
-Pure functions over `node(level, index)`, the hash of the complete subtree that covers the leaves
-`index * 2**level` up to `(index + 1) * 2**level`. The caller decides where nodes are stored.
+All functions are pure. `node(level, index)` is the hash of the complete subtree over the leaves from `index * 2**level`
+to before `(index + 1) * 2**level`. The caller decides where nodes are stored.
 """
 
 import base64
@@ -29,7 +30,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 
 def grow(node: Node, size: int, entry: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """The nodes that become complete when a tree of that size gets one more entry: `(level, index, hash)`."""
+    """Yield the nodes, `(level, index, hash)`, that become complete when a tree of `size` leaves gets another entry."""
     level, index, found = 0, size, leaf_hash(entry)
     yield level, index, found
     while index & 1:
@@ -39,17 +40,17 @@ def grow(node: Node, size: int, entry: bytes) -> Iterator[tuple[int, int, bytes]
 
 
 def frontier(size: int) -> list[tuple[int, int]]:
-    """The nodes that a tree of that size grows from: those of its largest complete subtrees, `(level, index)`."""
+    """Return `(level, index)` of the nodes that a tree of `size` leaves grows from: its largest complete subtrees."""
     return [(level, (size >> level) - 1) for level in range(size.bit_length()) if size >> level & 1]
 
 
 def root(node: Node, size: int) -> bytes:
-    """MTH(D[size]): the root hash of the tree."""
+    """Return MTH(D[size]), the root hash of the tree."""
     return _range(node, 0, size) if size else hashlib.sha256(b"").digest()
 
 
 def prove_inclusion(node: Node, index: int, size: int) -> list[bytes]:
-    """PATH(index, D[size]): the proof that a leaf is in the tree. Raises IndexError."""
+    """Return PATH(index, D[size]), the proof that a leaf is in the tree. Raises IndexError."""
     if not 0 <= index < size:
         raise IndexError(f"no leaf {index} in a tree of {size}")
     path: list[bytes] = []
@@ -66,12 +67,12 @@ def prove_inclusion(node: Node, index: int, size: int) -> list[bytes]:
 
 
 def root_of(entries: Sequence[bytes]) -> bytes:
-    """The root hash of a tree that is not stored."""
+    """Return the root hash of a tree that is not stored."""
     return root(_nodes_over(entries), len(entries))
 
 
 def prove_entry(entries: Sequence[bytes], index: int) -> list[bytes]:
-    """The proof that an entry is in a tree that is not stored. Raises IndexError."""
+    """Return the proof that an entry is in a tree that is not stored. Raises IndexError."""
     return prove_inclusion(_nodes_over(entries), index, len(entries))
 
 
@@ -84,7 +85,7 @@ def _nodes_over(entries: Sequence[bytes]) -> Node:
 
 
 def prove_consistency(node: Node, old: int, new: int) -> list[bytes]:
-    """PROOF(old, D[new]): the proof that a tree is the beginning of a larger one. Raises IndexError."""
+    """Return PROOF(old, D[new]), the proof that a tree is the beginning of a larger one. Raises IndexError."""
     if not 0 < old <= new:
         raise IndexError(f"no proof from {old} to {new}")
     path: list[bytes] = []
@@ -101,7 +102,7 @@ def prove_consistency(node: Node, old: int, new: int) -> list[bytes]:
 
 
 def _range(node: Node, low: int, high: int) -> bytes:
-    """The hash of the leaves from `low` up to `high`, split as in the recursion of RFC 6962."""
+    """Return the hash of the leaves from `low` to before `high`, split as in the recursion of RFC 6962."""
     count = high - low
     if count & (count - 1) == 0:
         level = count.bit_length() - 1
@@ -111,7 +112,7 @@ def _range(node: Node, low: int, high: int) -> bytes:
 
 
 def _split(count: int) -> int:
-    """The largest power of two below `count`."""
+    """Return the largest power of two below `count`."""
     return 1 << ((count - 1).bit_length() - 1)
 
 
@@ -127,7 +128,7 @@ class Tile(NamedTuple):
         return self.width == WIDTH
 
     def within(self, size: int) -> bool:
-        """Whether a tree of that size has all of it."""
+        """Return True if a tree of `size` leaves contains the whole tile."""
         return self.number * WIDTH + self.width <= size >> HEIGHT * (self.level or 0)
 
 
@@ -135,7 +136,7 @@ _TILE = re.compile(r"(entries|[1-5]?[0-9]|6[0-3])/((?:x[0-9]{3}/){0,6})([0-9]{3}
 
 
 def tile_at(path: str) -> Tile | None:
-    """The tile that a path below `tile/` names, or None when the path is not of the form of the specification."""
+    """Return the tile that a path below `tile/` names, or None if the path does not have the form of tlog-tiles."""
     found = _TILE.fullmatch(path)
     if found is None:
         return None
@@ -147,32 +148,32 @@ def tile_at(path: str) -> Tile | None:
 
 
 def hashes(node: Node, tile: Tile) -> bytes:
-    """The content of a tile of hashes."""
+    """Return the content of a tile of hashes."""
     level = HEIGHT * (tile.level or 0)
     return b"".join(node(level, tile.number * WIDTH + at) for at in range(tile.width))
 
 
 def bundle(entries: Sequence[bytes]) -> bytes:
-    """The content of a tile of entries: each entry after its length in two bytes."""
+    """Return the content of a tile of entries: each entry is preceded by its length in two bytes."""
     return b"".join(len(entry).to_bytes(2, "big") + entry for entry in entries)
 
 
 def key_id(name: str, public: bytes) -> bytes:
-    """The id that distinguishes keys of one name in a note."""
+    """Return the 4 bytes that distinguish keys of the same name in a signed note."""
     return hashlib.sha256(name.encode() + b"\n" + ED25519 + public).digest()[:4]
 
 
 def verifier(name: str, public: bytes) -> str:
-    """A key in the form in which auditors keep it: name, id and public half."""
+    """Return a key in the form that auditors store: name, id and public half."""
     return f"{name}+{key_id(name, public).hex()}+{base64.b64encode(ED25519 + public).decode()}"
 
 
 def checkpoint(origin: str, size: int, root_hash: bytes, key: Key) -> str:
-    """The state of the log, signed."""
+    """Return the state of the log as a signed note."""
     return signed_note(f"{origin}\n{size}\n{base64.b64encode(root_hash).decode()}\n", origin, key)
 
 
 def signed_note(text: str, name: str, key: Key) -> str:
-    """A text with a signature below it."""
+    """Return a text with a signature below it, as a signed note. `text` ends with a newline."""
     signature = base64.b64encode(key_id(name, key.public) + key.sign(text.encode())).decode()
     return f"{text}\n— {name} {signature}\n"

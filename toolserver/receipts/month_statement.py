@@ -1,7 +1,8 @@
-"""What a closed month came to, signed: how many rows of each kind there were, their digests, and the sums.
+"""Signs and reads the statement of a closed month: the number of rows of each kind, their digests, and the sums.
 
-It is a JWS in compact form like a receipt, by a key of receipts, but of another `typ`: neither passes for the other.
-Each names the SHA-256 of the one before, so that no month can be taken out or put in between.
+A statement is a JWS in compact form like a receipt, signed by a key of receipts, but with another `typ`, so that
+neither can be taken for the other. Each statement names the SHA-256 of the one before, so that no month can be removed
+or inserted.
 """
 
 import hashlib
@@ -15,11 +16,11 @@ from toolserver.receipts.keys import Key, b64, unb64
 from toolserver.receipts.sign import ALGORITHMS, encode
 
 TYPE = "month+jws"
-OPENING, CLOSING = "opening", "closing"  # the tables of balances in an archive; others are those of the database
+OPENING, CLOSING = "opening", "closing"  # the tables of balances in an archive; the others are tables of the database
 
 
 class MonthSpan(NamedTuple):
-    """A month (UTC): its name, such as 2027-01, and its two ends in epoch milliseconds, of which it has the first."""
+    """A month (UTC): its name, such as 2027-01, and its start (included) and end (excluded) in epoch milliseconds."""
 
     name: str
     since: int
@@ -27,7 +28,7 @@ class MonthSpan(NamedTuple):
 
     @classmethod
     def at(cls, ms: int) -> "MonthSpan":
-        """The month that has a moment."""
+        """Return the month that contains a time in epoch milliseconds."""
         moment = datetime.fromtimestamp(ms / 1000, UTC)
         first = moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         following = first.replace(year=first.year + first.month // 12, month=first.month % 12 + 1)
@@ -35,12 +36,12 @@ class MonthSpan(NamedTuple):
 
     @classmethod
     def named(cls, name: str) -> "MonthSpan":
-        """The month of that name. Raises ValueError."""
+        """Return the month of that name. Raises ValueError."""
         return cls.at(int(datetime.strptime(name, "%Y-%m").replace(tzinfo=UTC).timestamp()) * 1000)
 
 
 class RowDigest(msgspec.Struct, frozen=True):
-    """How many rows of a table a month has, and the SHA-256 (hex) over their lines in its archive."""
+    """The number of rows of a table in a month, and the SHA-256 (hex) over their lines in its archive."""
 
     rows: int
     sha256: str
@@ -72,11 +73,11 @@ class MonthStatement(msgspec.Struct, frozen=True):
 
 
 class StatementUnreadable(ValueError):
-    """A text is not the signed statement of a month, or its signature is not good."""
+    """A text is not the signed statement of a month, or its signature is not valid."""
 
 
 class SignedMonth(msgspec.Struct, frozen=True):
-    """The statement of a month with the key that signed it, as it was read from its text."""
+    """The statement of a month as it was read from its text, with the id of the key that it says signed it."""
 
     statement: MonthStatement
     kid: str
@@ -85,44 +86,44 @@ class SignedMonth(msgspec.Struct, frozen=True):
 
     @property
     def sha256(self) -> str:
-        """By which the next statement names it, hex."""
+        """The hash (hex) by which the next statement names this one."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def require_signed(self, key: Key | None) -> None:
-        """Raises StatementUnreadable where the key is not known, or did not sign it at that time."""
+        """Raise StatementUnreadable unless `key` is given, made the signature and was valid when the month closed."""
         at = self.statement.closed_at / 1000
         if key is None:
             raise StatementUnreadable(f"the key {self.kid} is not in the key set")
         if not key.verifies(self.signature, self.text.rpartition(".")[0].encode()):
-            raise StatementUnreadable(f"the signature is not one of the key {self.kid}")
+            raise StatementUnreadable(f"the signature was not made by the key {self.kid}")
         if not key.covers(at) or (key.revoked_at is not None and at >= key.revoked_at):
             raise StatementUnreadable(f"the key {self.kid} was not in use when the month was closed")
 
 
 def sign_month(statement: MonthStatement, key: Key) -> str:
-    """The statement as text, signed."""
+    """Return the signed statement as text."""
     header = encode({"alg": "EdDSA", "kid": key.kid, "typ": TYPE})
     text = f"{b64(header)}.{b64(encode(statement))}"
     return f"{text}.{b64(key.sign(text.encode()))}"
 
 
 def parse_month(text: str) -> SignedMonth:
-    """Read a statement, whose signature is not checked. Raises StatementUnreadable."""
+    """Read a statement without a check of its signature. Raises StatementUnreadable."""
     try:
         header, payload, signature = text.split(".")
         head = msgspec.json.decode(unb64(header), type=dict[str, str])
         statement = msgspec.json.decode(unb64(payload), type=MonthStatement)
         if head.keys() != {"alg", "kid", "typ"} or head["typ"] != TYPE or head["alg"] not in ALGORITHMS:
-            raise StatementUnreadable("its header is not that of a month")
+            raise StatementUnreadable("its header is not that of a month statement")
         return SignedMonth(statement, head["kid"], text, unb64(signature))
     except StatementUnreadable:
         raise
     except ValueError as error:
-        raise StatementUnreadable(f"it is not the statement of a month: {error}") from None
+        raise StatementUnreadable(f"it is not a month statement: {error}") from None
 
 
 def find_gap(before: SignedMonth | None, signed: SignedMonth) -> Iterator[str]:
-    """What is between a month and the one before it, where one does not follow the other."""
+    """Yield what is wrong between a month and the one before it, if the one does not follow the other."""
     said = signed.statement
     if said.previous != (None if before is None else before.sha256):
         yield f"{said.month}: it does not name the month before"

@@ -1,4 +1,4 @@
-"""The keys that the instances of one database publish together, in that database."""
+"""Stores the keys that the instances of one database publish together, in that database."""
 
 import json
 from functools import partial
@@ -12,20 +12,20 @@ ROOM = "keys"
 
 
 class PublishedKeys:
-    """What is published for each purpose: public keys, or for a secret that has none, its fingerprint."""
+    """The published keys of each purpose: public keys, or the fingerprint of a secret that has no public half."""
 
     def __init__(self, file: GroupCommit) -> None:
         self._file = file
 
     async def agree(self, purpose: str, held: Keys) -> Keys:
-        """Publish the held keys beside those of other instances, and return all of them, without private halves.
+        """Publish the keys of this instance beside those of others, and return all of them, without private halves.
 
         Raises:
             KeysDiffer: other keys are published. StorageFailed.
         """
         published = await self._file.read(partial(_list, purpose))
         if set(agreed := agree_on_keys(held, published, name=purpose)) == set(published):
-            return agreed  # as it nearly always is: instances ask every few seconds
+            return agreed  # nearly always the case, because instances call this every few seconds
         return await self._file.alone(partial(_agree, purpose, held), room=ROOM)
 
     async def require_same(self, purpose: str, fingerprint: str) -> None:
@@ -37,7 +37,7 @@ class PublishedKeys:
         await self._file.alone(partial(_require_same, purpose, fingerprint), room=ROOM)
 
     async def has_any(self) -> bool:
-        """Whether an instance has published its keys."""
+        """Return True if an instance has published its keys."""
         return await self._file.read(_has_any)
 
 
@@ -65,7 +65,7 @@ def _require_same(purpose: str, fingerprint: str, db: SqlConnection) -> None:
     if not rows:
         db.execute("INSERT INTO published_key(purpose, kid, jwk) VALUES(?,?,'{}')", (purpose, fingerprint))
     elif rows != [(fingerprint,)]:
-        raise KeysDiffer(f"the key for {purpose} here is not that of the other instances: set `scaling.keys_dir`")
+        raise KeysDiffer(f"the key for {purpose} here differs from that of the other instances: set `scaling.keys_dir`")
 
 
 def _has_any(db: SqlConnection) -> bool:

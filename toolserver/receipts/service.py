@@ -1,6 +1,6 @@
-"""The receipts of one service: signed, stored, found and verified, with the log of uncharged calls.
+"""Signs, stores, finds and verifies the receipts of one service, together with its log of uncharged calls.
 
-Nobody is given a receipt that is not on the disk.
+A receipt is on disk before anybody gets it.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ TRUSTED = "keys/trusted"  # below the data directory: key sets of sister service
 
 
 class ReceiptService:
-    """The receipts and the log of one service. `data_dir` holds its keys, unless `keys_dir` does."""
+    """The receipts and the log of one service. Its keys are below `data_dir`, or in `keys_dir` if that is given."""
 
     def __init__(
         self,
@@ -46,8 +46,10 @@ class ReceiptService:
         keys_dir: Path | None = None,
         marks: HighWater | None = None,
     ) -> None:
-        """`find_account` gives the SHA-256 (hex) of the token that another one replaces. `marks` are those of the data
-        directory, unless instances have them in common. Raises MarksBroken; StorageFailed: they cannot be read.
+        """Read the keys and the marks. `find_account` returns the SHA-256 (hex) of the token that names the account
+        which a given token opens. `marks` are by default those of the data directory.
+
+        Raises KeyFileBroken, MarksBroken, StorageFailed.
         """
         self._store, self._clock, self._find_account = store, clock, find_account
         self._ring = KeyRing(find_key_file(data_dir, keys.RECEIPT_KEYS, keys_dir), clock)
@@ -62,35 +64,37 @@ class ReceiptService:
         self._trusted = read_trusted_keys(data_dir / TRUSTED)
 
     async def sign(self, sale: Sale) -> tuple[str, str]:
-        """The stored receipt of a settled call. The same call again returns the same receipt."""
+        """Return the receipt of a settled call, which is stored first. The same call again returns the same receipt."""
         stored = await self._store.issue(self.issue(sale, self._clock.time()))
         return SignedReceipt(stored.id, stored.jws)
 
     def issue(self, sale: Sale, now: float) -> IssueReceipt:
-        """The value that issues a receipt, for stores that write it together with something else."""
+        """Return the operation that issues a receipt, for stores that apply it together with other writes."""
         return IssueReceipt(self._issuer, sale, now)
 
     async def unheard(self, reason: NoCharge, owner: str, endpoint: str, credits: int) -> None:
-        """Record an uncharged call whose caller is gone: once a minute for each caller and endpoint."""
+        """Record an uncharged call whose caller is gone, at most once a minute for each reason, caller and endpoint."""
         if self.log.first_this_minute(reason, owner, endpoint):
             await self.log.record(UnchargedCall(self._clock.time(), owner, reason, endpoint, credits))
 
     async def list_known(self, ids: Sequence[str]) -> set[str]:
-        """The ids among these under which a receipt is stored."""
+        """Return those of the ids under which a receipt is stored."""
         return await self._store.list_known(ids)
 
     async def receipt(self, id: str, token: str) -> dict[str, Any] | None:
-        """A receipt for the bearer that paid, or whose token replaced that one; None for anyone else.
+        """Return a receipt to the bearer of the token that paid or of the one that replaced it, and None to anyone
+        else.
 
-        If it names a place in the log, `log_proof` proves that the log has it, or is null, and `log_due` says when the
-        proof will be there.
+        If the receipt names a place in the log, `log_proof` proves that the log has it. While there is no proof,
+        `log_proof` is null and `log_due` says when there will be one. Raises RowsRewritten if the stored receipt is not
+        the one that was signed.
         """
         stored = await self._store.receipt(id)
         if stored is None or not await self._is_owner(stored.owner, token):
             return None
         key = self._ring.find(key_id(stored.signer))
         if key is None or not stored.is_signed_by(key):
-            raise RowsRewritten(f"the stored receipt {id} is not what was signed: it is not signed again")
+            raise RowsRewritten(f"the stored receipt {id} is not the one that was signed, so it is not signed again")
         core = stored.show(key)
         shown = {"receipt": core, "jws": stored.jws}
         return shown if core["log"] is None else {**shown, **await self._log_proof(core["log"], stored.core)}
@@ -112,7 +116,7 @@ class ReceiptService:
         return {"log_proof": None, "log_due": None if seconds is None else iso_ms(self._clock.time() + seconds)}
 
     async def verify(self, given: str | Mapping[str, Any], body_sha256: str | None = None) -> dict[str, Any]:
-        """The verdict on a receipt of this service or of one it trusts."""
+        """Return the verdict on a receipt of this service or of one it trusts."""
         try:
             known = await self._known(parse_receipt(given))
         except Unreadable:
@@ -120,31 +124,31 @@ class ReceiptService:
         return verdict(given, self._find, body_sha256=body_sha256, known=lambda _: known)
 
     async def verify_stored(self, id: str) -> dict[str, Any] | None:
-        """The verdict on a receipt of our own, by its id, without its content: that is for its owner only."""
+        """Return the verdict on one of our receipts by its id, without the content, which only its owner may see."""
         stored = await self._store.receipt(id)
         return None if stored is None else {**await self.verify(stored.jws), "core": None}
 
     async def no_charge(self, day: date) -> dict[str, Any]:
-        """The public account of the uncharged calls of a day."""
+        """Return the public account of the uncharged calls of a day."""
         return await self.log.day(day)
 
     async def no_charge_days(self) -> list[tuple[str, int]]:
-        """The days with uncharged calls, the newest first, and the number of calls on each."""
+        """Return the days with uncharged calls, the newest first, and the number of calls on each."""
         return await self.log.days()
 
     def key_set(self) -> dict[str, Any]:
-        """The public keys of receipts, and the log's own."""
+        """Return the public keys of receipts, and the log's name and key."""
         return {"keys": self._ring.published(), "log": {"origin": self.log.origin, "verifier": self.log.verifier}}
 
     def key_in_use(self) -> dict[str, Any]:
-        """The public key that signs now."""
+        """Return the public key that signs now."""
         return self._ring.current().jwk()
 
     def _find(self, kid: str) -> Key | None:
         return self._ring.find(kid) or self._trusted.get(kid)
 
     async def _known(self, receipt: Parsed) -> Known:
-        """What our own store says about a receipt that one of our own keys signed."""
+        """Return what our store knows about a receipt, if one of our own keys signed it."""
         if self._ring.find(receipt.kid) is None:
             return Known()
         stored = await self._store.receipt(receipt.core["id"])
@@ -168,7 +172,7 @@ def _hour_of(place: Mapping[str, Any]) -> int:
 
 
 def read_trusted_keys(folder: Path) -> dict[str, Key]:
-    """The keys of sister services that the operator put into a folder. Raises KeyFileBroken."""
+    """Return the keys of sister services that the operator put into a folder. Raises KeyFileBroken."""
     found: dict[str, Key] = {}
     for path in sorted(folder.glob("*.json")):
         try:

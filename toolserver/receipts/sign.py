@@ -1,8 +1,8 @@
-"""Receipts: signed statements about paid calls.
+"""Builds receipts: signed statements about paid calls.
 
 A receipt is a JWS in compact form (RFC 7515), signed by an Ed25519 key. Its payload, the *core*, is a JSON object of
-strings, safe integers, booleans and null, written so that its bytes are those of RFC 8785 (JCS). The same core also
-travels as an object with `signature` and `key_id`, for people and for checkers that know no JWS.
+strings, safe integers, booleans and null, written so that its bytes are those of RFC 8785 (JCS). The same core is also
+sent as an object with `signature` and `key_id`, for people and for verifiers that do not support JWS.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from toolserver.core.models import iso, iso_ms
 from toolserver.ledger.protocol import NoCharge
 from toolserver.receipts.keys import b64
 
-MOST_BYTES = 16_384  # of a receipt that is given to be verified
+MOST_BYTES = 16_384  # of a receipt that is sent for verification
 MOST_NONCE = 64
 SAFE = 2**53 - 1
 TYPE = "receipt+jws"
@@ -26,27 +26,28 @@ TYPE = "receipt+jws"
 Kind = Literal["call", "webhook", "purchase", "no_charge"]
 Core = dict[str, Any]
 Algorithm = Literal["EdDSA", "Ed25519"]
-"""What a JWS may call the one signature that is made here: the first name is RFC 8037's, the second RFC 9864's."""
+"""The names that a JWS may use for the one kind of signature made here: first that of RFC 8037, then RFC 9864's."""
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
 def encode(value: Any) -> bytes:
-    """Canonical JSON (RFC 8785), for values without floats and with ASCII names."""
+    """Return canonical JSON (RFC 8785). Values must have no floats and only ASCII names."""
     return _encoder.encode(value)
 
 
 class Body(NamedTuple):
-    """The SHA-256 (hex) and the size of the response body."""
+    """The SHA-256 (hex) of a response body, and its size in bytes."""
 
     sha256: str
     size: int
 
 
 class Sale(NamedTuple):
-    """A paid call as it ended. `owner` is the token's SHA-256, hex. `body` is None for a failure; `pending`: how it was
-    settled is not known yet.
+    """A paid call after it ended. `owner` is the SHA-256 (hex) of its token. `body` is None for a failure; `pending`
+    means that it is not known yet how the call was settled. `captured_at` is in epoch seconds, `sla_s` in seconds;
+    `cost`, `charged` and `remaining` are credits.
     """
 
     call_id: str
@@ -68,33 +69,33 @@ class Sale(NamedTuple):
 
 
 class SignedReceipt(NamedTuple):
-    """A receipt for a caller: its id, and itself as JWS."""
+    """A receipt for a caller: its id, and the receipt itself as JWS."""
 
     id: str
     jws: str
 
 
 class Receipts(Protocol):
-    """Signs what paid calls came to, and keeps account of what was not charged."""
+    """Signs receipts of paid calls, and records the calls that were not charged."""
 
     async def sign(self, sale: Sale) -> tuple[str, str]:
-        """`(receipt id, receipt)` of a call that is settled. It is stored before this returns."""
+        """Return `(receipt id, receipt)` of a call that is settled. The receipt is durable when this returns."""
         ...
 
     async def unheard(self, reason: NoCharge, owner: str, endpoint: str, credits: int) -> None:
-        """A call was not charged and nobody is there to take a receipt: for the public account alone."""
+        """Record an uncharged call whose caller is gone: in the public log only, without a receipt."""
         ...
 
 
 def receipt_id(call_id: str) -> str:
-    """The id of a call's receipt: `rcpt_` and the 128 bits of the call_id."""
+    """Return the id of a call's receipt: `rcpt_` and the 128 bits of the call_id."""
     return "rcpt_" + call_id.removeprefix("call_")
 
 
 def request_text(method: str, path: str, given: Mapping[str, Any]) -> str:
-    """`GET /api/pro/macro?history=30d`: the call in one line, its arguments sorted by name and percent-encoded.
+    """Return a call in one line, such as `GET /api/pro/macro?history=30d`, its arguments sorted and percent-encoded.
 
-    Encoded before they are joined, so that no value can pass for two. A list is written with commas, as in a query.
+    Values are encoded before they are joined, so that no value can look like two. A list is joined by commas.
     """
     pairs = [f"{_quoted(name)}={_quoted(_written(value))}" for name, value in sorted(given.items())]
     return f"{method} {path}" + ("?" + "&".join(pairs) if pairs else "")
@@ -113,7 +114,7 @@ def _written(value: Any) -> str:
 
 
 def echo_request(nonce: str | None) -> str | None:
-    """The caller's own mark; None unless it is printable ASCII and at most 64 characters long."""
+    """Return the caller's nonce if it is printable ASCII and at most `MOST_NONCE` characters long, otherwise None."""
     fits = nonce and len(nonce) <= MOST_NONCE and nonce.isascii() and nonce.isprintable()
     return nonce if fits else None
 
@@ -121,7 +122,7 @@ def echo_request(nonce: str | None) -> str | None:
 def core_of(
     sale: Sale, *, service: str, now: float, log: Mapping[str, Any] | None = None, id: str | None = None
 ) -> Core:
-    """The statement that is signed. `log` names its leaf in the log of uncharged calls."""
+    """Return the core of a receipt, issued at `now` (epoch seconds). `log` names its place in the public log."""
     charged = 0 if sale.pending else sale.charged
     return {
         "v": 1,
@@ -151,43 +152,43 @@ def core_of(
 
 @lru_cache(256)
 def _hash_request(text: str) -> str:
-    """The SHA-256 (hex) of a request in one line. Kept, because most requests are made many times."""
+    """Return the SHA-256 (hex) of a request in one line. Cached, because most requests are made many times."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @lru_cache(256)
 def _second(at: float) -> str:
-    """The time of an answer as ISO 8601. Cached, because many calls share one answer."""
+    """Return the time of an answer (epoch seconds) as ISO 8601. Cached, because many calls share one answer."""
     return iso(datetime.fromtimestamp(at, UTC))
 
 
 def name_signer(kid: str, algorithm: Algorithm) -> str:
-    """The name under which a store keeps a key: its id, after the algorithm where that is not the default."""
+    """Return the name under which stores know a key: its id, preceded by the algorithm if that is not EdDSA."""
     return kid if algorithm == "EdDSA" else f"{algorithm}:{kid}"
 
 
 def key_id(signer: str) -> str:
-    """The key's id in the name of a signer. An id has no colon: it is base64url."""
+    """Return the id of the key in a signer's name. An id contains no colon, because it is base64url."""
     return signer.rpartition(":")[2]
 
 
 @cache
 def header(signer: str) -> str:
-    """The first part of every receipt of a signer."""
+    """Return the JWS header, the first part of every receipt of a signer."""
     algorithm, _, kid = signer.rpartition(":")
     return b64(encode({"alg": algorithm or "EdDSA", "kid": kid, "typ": TYPE}))
 
 
 def signing_input(signer: str, payload: bytes) -> bytes:
-    """The bytes that a signer signs."""
+    """Return the bytes that a signer signs."""
     return f"{header(signer)}.{b64(payload)}".encode()
 
 
 def compact(signer: str, payload: bytes, signature: bytes) -> str:
-    """The receipt as it travels in a header."""
+    """Return the receipt as it is sent in a header: a JWS in compact form."""
     return f"{header(signer)}.{b64(payload)}.{b64(signature)}"
 
 
 def as_object(core: Core, kid: str, signature: bytes) -> Core:
-    """The receipt as an object: the core, and a signature over the core's own bytes."""
+    """Return the receipt as an object: the core, and a signature over the core's own bytes."""
     return {**core, "signature": b64(signature), "key_id": kid}

@@ -1,4 +1,4 @@
-"""Receipts and the log of uncharged calls in SQLite, in the file of the ledger."""
+"""Stores receipts and the log of uncharged calls in the ledger's database."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _COLUMNS = "id, owner, core, key, signature, at"
 
 
 class SqliteReceiptStore:
-    """A `ReceiptStore` over a file with group commit: receipts of calls that end at the same time share an fsync."""
+    """A `ReceiptStore` with group commit: receipts of calls that end at the same time share an fsync."""
 
     def __init__(self, file: GroupCommit) -> None:
         self._file = file
@@ -74,9 +74,9 @@ class SqliteReceiptStore:
 
 
 def issue_receipts(db: SqlConnection, operations: Sequence[IssueReceipt]) -> list[StoredReceipt | Exception]:
-    """Load, decide, sign and store within the caller's transaction: a receipt for each operation, in their order.
+    """Load, decide, sign and store within the caller's transaction. Return a receipt for each operation.
 
-    Other SQLite stores call this to write receipts in the same transaction as their own tables. Signing happens on the
+    Other stores call this to write receipts in the same transaction as their own tables. Signing happens on the
     writer's thread: on the event loop it would release the GIL and wait for it again after every call.
     """
     books = any(operation.sale.reason is not None for operation in operations)
@@ -106,7 +106,7 @@ def _read_head(db: SqlConnection) -> LogHead:
 
 
 def find_receipts(db: SqlConnection, ids: Sequence[str]) -> dict[str, StoredReceipt]:
-    """The stored receipts among these ids."""
+    """Return the stored receipts with these ids, by id."""
     wanted, values = among(db, "id", ids)
     rows = db.execute(f"SELECT {_COLUMNS} FROM receipt WHERE {wanted}", (values,))
     return {row[0]: StoredReceipt(*row) for row in rows}
@@ -118,6 +118,6 @@ def _list_known(db: SqlConnection, ids: Sequence[str]) -> set[str]:
 
 
 def delete_receipts(db: SqlConnection, ids: Sequence[str]) -> None:
-    """Delete receipts that nobody was given, because their calls were taken back."""
+    """Delete receipts that nobody was given, because their calls were reversed."""
     wanted, values = among(db, "id", ids)
     db.execute(f"DELETE FROM receipt WHERE {wanted}", (values,))

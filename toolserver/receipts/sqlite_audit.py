@@ -1,4 +1,4 @@
-"""Receipts and the log of uncharged calls compared with the ledger's calls, row by row, from the tables alone."""
+"""Compares receipts and the log of uncharged calls with the ledger's calls, row by row, from the tables alone."""
 
 import hashlib
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ _BOOKED = "SELECT 1 FROM uncharged_call WHERE hour=? AND key=? AND receipt=?"
 
 
 def _spell(db: SqlConnection, sql: str, column: str = "core") -> str:
-    """A query whose members of JSON in that column are written as the engine wants them."""
+    """Return a query in which members of the JSON in `column` are written in the syntax of the database's engine."""
     reason = "no_charge_reason" if column == "core" else "reason"
     texts = {"call_id": "call_id", "endpoint": "endpoint", "reason": reason}
     numbers = {"charged": "credits_charged", "balance": "balance_after", "credits": "credits", "calls": "calls"}
@@ -54,34 +54,36 @@ def _spell(db: SqlConnection, sql: str, column: str = "core") -> str:
 
 
 def count_receipts(db: SqlConnection) -> int:
-    """How many receipts are stored."""
+    """Return the number of stored receipts."""
     return int(db.execute("SELECT count(*) FROM receipt").fetchone()[0])
 
 
 def count_logged(db: SqlConnection) -> int:
-    """How many uncharged calls were booked, and how many leaves the log has."""
+    """Return the number of booked uncharged calls plus the number of leaves in the log."""
     booked = db.execute("SELECT count(*) FROM uncharged_call").fetchone()[0]
     return int(booked) + log_size(db)
 
 
 def find_receipt_differences(db: SqlConnection, now: int) -> Iterator[str]:
-    """Receipts that say something else than the ledger did, and charged calls of the last 89 days that have none.
+    """Yield receipts that contradict the ledger, and charged calls of the 89 days before `now` (epoch ms) without one.
 
-    A charge that was given back after its receipt was signed is no difference: the statement and the log say so. A call
-    that was paid by signature (x402) has a receipt and nothing in the ledger; it names no balance. Calls whose
-    rows were removed may have left the ledger before their receipts.
+    A charge that was refunded after its receipt was signed is no difference: the statement and the log show it. A call
+    that was paid by signature (x402) has a receipt, which names no balance, and nothing in the ledger. Rows of archived
+    calls may have been removed before their receipts.
     """
     removed = read_horizon(db)
     known = (removed and removed + DAY_MS,)
     for id, call_id, charged, state, credits in db.execute(_spell(db, _RECEIPTS), known):
-        said = "has no such call" if state is None else f"has it {state}, of {credits}"
+        said = "has no such call" if state is None else f"has it as {state}, for {credits} credits"
         yield f"{id} says {charged} credits were charged for {call_id}; the ledger {said}"
     for call_id, credits in db.execute(_spell(db, _WITHOUT), (now - KEPT_MS,)):
         yield f"{call_id} was charged {credits} credits and has no receipt that says so"
 
 
 def find_log_differences(db: SqlConnection, mark: LogMark | None) -> Iterator[str]:
-    """Where booked calls, leaves, tree, sums, signed checkpoint and the mark outside the database do not agree."""
+    """Yield the differences between booked calls, leaves, tree, sums, signed checkpoint and the mark outside the
+    database.
+    """
     size = log_size(db)
     nodes: dict[tuple[int, int], bytes] = {}
     stored = {(level, index): bytes(value) for level, index, value in db.execute("SELECT * FROM log_node")}
@@ -100,7 +102,7 @@ def find_log_differences(db: SqlConnection, mark: LogMark | None) -> Iterator[st
 
 
 def _find_bucket_differences(db: SqlConnection) -> Iterator[str]:
-    """Where the leaves of closed hours and the sums by day are not what was booked."""
+    """Yield the leaves of closed hours and the sums by day that differ from what was booked."""
     sums = {
         (day, reason, endpoint): (n, credits)
         for day, reason, endpoint, n, credits in db.execute(_spell(db, _OLD_SUMS, "entry"))
@@ -135,14 +137,14 @@ def _compare_leaf(total: BucketTotal, leaf: tuple[int, bytes] | None) -> Iterato
 
 
 def find_unlogged(db: SqlConnection) -> Iterator[str]:
-    """Receipts of uncharged calls that are not at the place in the log, or among the booked calls, that they name."""
+    """Yield receipts of uncharged calls that are not at the place that they name: in the log, or among booked calls."""
     for id, core in db.execute(_spell(db, _UNCHARGED)):
         place = msgspec.json.decode(bytes(core)).get("log") or {}
         digest = hashlib.sha256(bytes(core))
         if "index" in place:
             row = db.execute("SELECT entry FROM no_charge WHERE seq=? AND hour IS NULL", (place["index"],)).fetchone()
             if row is None or msgspec.json.decode(bytes(row[0]))["receipt_sha256"] != digest.hexdigest():
-                yield f"{id} names leaf {place['index']} of the log, which is not there, or is another one's"
+                yield f"{id} names leaf {place['index']} of the log, which is missing or belongs to another receipt"
         elif "key" in place:
             hour = read_hour(place["hour"])
             key = (hour, bytes.fromhex(place["key"]), digest.digest())

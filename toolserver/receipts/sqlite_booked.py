@@ -1,4 +1,4 @@
-"""Booked calls in SQLite: what was not charged, from the moment on that it happened. The table refuses every change."""
+"""Stores uncharged calls as they happen, in a table of the ledger's database that refuses every change."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ from toolserver.storage.bulk_rows import insert
 from toolserver.storage.connection import SqlConnection, hold_together
 
 HOUR_MS = 3_600_000
-LOG = "log"  # what instances hold together while they book calls, and alone while they append an hour
+LOG = "log"  # the lock that instances share while they book calls, and hold alone while they append an hour
 COLUMNS = "hour, key, reason, endpoint, credits, receipt, at"
 _OPEN_SUMS = """SELECT reason, endpoint, count(*), sum(credits) FROM uncharged_call
   WHERE hour > ? AND hour BETWEEN ? AND ? GROUP BY reason, endpoint"""
@@ -26,41 +26,43 @@ def book_calls(db: SqlConnection, calls: Sequence[BookedCall]) -> None:
 
 
 def open_hour(db: SqlConnection) -> int:
-    """The last hour that was appended to the log. Until the transaction ends, no other is: what it books is counted."""
+    """Return the last hour that was appended to the log, and keep others from being appended until the transaction
+    ends, so that the calls that it books are counted.
+    """
     hold_together(db, LOG)
     return last_hour(db)
 
 
 def last_hour(db: SqlConnection) -> int:
-    """The last hour that was appended to the log."""
+    """Return the last hour that was appended to the log, or NOT_YET."""
     row = db.execute("SELECT max(hour) FROM no_charge WHERE hour IS NOT NULL").fetchone()
     return NOT_YET if row[0] is None else int(row[0])
 
 
 def first_hour(db: SqlConnection) -> int:
-    """The first hour whose booked calls are there: those of the hours before may have been archived and removed."""
+    """Return the first hour whose booked calls are complete: earlier ones may have been archived and removed."""
     return read_horizon(db) // HOUR_MS
 
 
 def list_hours(db: SqlConnection, until: int) -> list[int]:
-    """The hours before `until` that have booked calls and are not in the log."""
+    """Return the hours before `until` that have booked calls and are not in the log."""
     sql = "SELECT DISTINCT hour FROM uncharged_call WHERE hour > ? AND hour < ? ORDER BY hour"
     return [hour for (hour,) in db.execute(sql, (last_hour(db), until))]
 
 
 def list_booked(db: SqlConnection, hour: int) -> list[BookedCall]:
-    """The calls that are booked in an hour."""
+    """Return the calls that are booked in an hour."""
     rows = db.execute(f"SELECT {COLUMNS} FROM uncharged_call WHERE hour=? ORDER BY seq", (hour,))
     return [BookedCall(*row) for row in rows]
 
 
 def count_booked(db: SqlConnection, hour: int) -> int:
-    """How many they are."""
+    """Return the number of calls that are booked in an hour."""
     return int(db.execute("SELECT count(*) FROM uncharged_call WHERE hour=?", (hour,)).fetchone()[0])
 
 
 def find_bucket(db: SqlConnection, hour: int, key: bytes) -> BucketRecord:
-    """A bucket, whether it is in the log or not; without receipts where these were archived and removed."""
+    """Return a bucket, in the log or not; its `receipts` are None if they may have been archived and removed."""
     row = db.execute("SELECT seq FROM no_charge WHERE hour=? AND key=?", (hour, key)).fetchone()
     if hour < first_hour(db):
         return BucketRecord(row[0] if row else None, None)
@@ -69,7 +71,7 @@ def find_bucket(db: SqlConnection, hour: int, key: bytes) -> BucketRecord:
 
 
 def read_day(db: SqlConnection, day: str, most: int) -> DayRecord:
-    """The sums and the last calls of a day, those of its open hours included."""
+    """Return the sums and the last calls of a day, including those of its open hours."""
     closed, hours = last_hour(db), hours_of(day)
     sums = {
         (reason, endpoint): (calls, credits)
@@ -94,7 +96,7 @@ def _list_last(db: SqlConnection, day: str, hours: Sequence[int], most: int) -> 
 
 
 def _list_old(db: SqlConnection, day: str, most: int) -> Iterator[DayCall]:
-    """The last calls of a day that have a leaf of their own, as all had before there were buckets."""
+    """Yield the last calls of a day that have leaves of their own, as all calls had before there were buckets."""
     sql = "SELECT seq, entry, at FROM no_charge WHERE day=? AND hour IS NULL ORDER BY seq DESC LIMIT ?"
     for seq, entry, at in db.execute(sql, (day, most)):
         leaf = msgspec.json.decode(bytes(entry))
@@ -104,7 +106,7 @@ def _list_old(db: SqlConnection, day: str, most: int) -> Iterator[DayCall]:
 
 
 def list_days(db: SqlConnection, limit: int) -> list[tuple[str, int]]:
-    """The last days and the number of uncharged calls on each."""
+    """Return the last days and the number of uncharged calls on each."""
     sql = "SELECT day, sum(calls) FROM no_charge_day GROUP BY day ORDER BY day DESC LIMIT ?"
     days: dict[str, int] = dict(db.execute(sql, (limit,)))
     waiting = "SELECT hour, count(*) FROM uncharged_call WHERE hour > ? GROUP BY hour"

@@ -1,4 +1,4 @@
-"""Receipts of a service that follows a ledger, compared with the calls in the file of that ledger's owner.
+"""Compares the receipts of a service that follows a ledger with the calls in the database of that ledger's owner.
 
 The owner stores a follower's call as `service:call_id`; the follower has the receipts and no calls of its own.
 """
@@ -24,7 +24,7 @@ class OwnersCall(NamedTuple):
 
 
 def list_calls_of(service: str, db: SqlConnection) -> dict[str, OwnersCall]:
-    """The calls of a follower in its owner's file, by the call_id that the follower uses."""
+    """Return the calls of a follower in its owner's file, by the call_id that the follower uses."""
     start = f"{service}:"
     sql = "SELECT call_id, state, credits, settled_at FROM reservation WHERE substr(call_id, 1, ?) = ?"
     rows = db.execute(sql, (len(start), start))
@@ -34,9 +34,9 @@ def list_calls_of(service: str, db: SqlConnection) -> dict[str, OwnersCall]:
 def find_follower_differences(
     calls: Mapping[str, OwnersCall], now: int, db: SqlConnection, horizon: int = 0
 ) -> Iterator[str]:
-    """Receipts that say something else than the owner's ledger, and charges of the last 89 days without a receipt.
+    """Yield receipts that contradict the owner's ledger, and charges without one in the 89 days before `now` (ms).
 
-    A charge that was given back after its receipt was signed is no difference, nor is one that is being given back.
+    A charge that was refunded after its receipt was signed is no difference, and neither is one that is being refunded.
     Before `horizon` (epoch ms) the owner may have removed calls.
     """
     said: dict[str, int] = {}
@@ -46,7 +46,7 @@ def find_follower_differences(
         if call is None and horizon and at < horizon + DAY_MS:
             continue
         if call is None or call.state == "open" or (call.state == "posted" and call.credits != charged):
-            ledger = "has no such call" if call is None else f"has it {call.state}, of {call.credits}"
+            ledger = "has no such call" if call is None else f"has it as {call.state}, for {call.credits} credits"
             yield f"{id} says {charged} credits were charged for {call_id}; the ledger {ledger}"
     leaving = {call_id for (call_id,) in db.execute("SELECT call_id FROM journal")}
     for call_id, call in sorted(calls.items()):

@@ -1,4 +1,4 @@
-"""The tables of the log of uncharged calls in SQLite. The tables refuse every change of a leaf or node."""
+"""Reads and writes the tables of the log of uncharged calls. The tables refuse every change of a leaf or node."""
 
 from collections.abc import Sequence
 
@@ -14,23 +14,23 @@ _NODE = "SELECT hash FROM log_node WHERE level=? AND idx=?"
 
 
 def log_size(db: SqlConnection) -> int:
-    """The number of leaves."""
+    """Return the number of leaves."""
     return int(db.execute("SELECT coalesce(max(seq) + 1, 0) FROM no_charge").fetchone()[0])
 
 
 def read_log_state(place: LedgerPlace) -> LogMark:
-    """The size and the root of the log that are kept, whether a service has them open or not."""
+    """Return the size and the root of the stored log, even while a service has the database open."""
     return read_place(place, log_state_of)
 
 
 def log_state_of(db: SqlConnection, size: int | None = None) -> LogMark:
-    """The same within a transaction of the caller, now, or when the log had so many leaves."""
+    """Return size and root within the caller's transaction: now, or as they were when the log had `size` leaves."""
     size = log_size(db) if size is None else size
     return LogMark(size, merkle.root(_node(db), size))
 
 
 def append_hour(db: SqlConnection, operation: AppendHour) -> bool:
-    """Append an hour within the caller's transaction: leaves, nodes and sums; or nothing, and False."""
+    """Append the leaves, nodes and sums of an hour within the caller's transaction, or nothing, and return False."""
     hold_alone(db, LOG)
     if operation.hour <= last_hour(db) or operation.calls != count_booked(db, operation.hour):
         return False
@@ -47,12 +47,12 @@ def append_hour(db: SqlConnection, operation: AppendHour) -> bool:
 
 
 def take_log_lease(db: SqlConnection, lease: LogLease) -> bool:
-    """Become the one that appends to the log, or go on being it."""
+    """Take or extend the right to append to the log. Return False if another process has it."""
     return take_lease(db, "log", lease.holder, now=lease.now, until=lease.until) is not None
 
 
 def sign_checkpoint(db: SqlConnection, operation: SignCheckpoint) -> SignedCheckpoint:
-    """Sign the log as it is and store the checkpoint. Raises LogForked."""
+    """Sign the log as it is now and store the checkpoint, within the caller's transaction. Raises LogForked."""
     hold_alone(db, LOG)
     size, last = log_size(db), last_checkpoint(db)
     signed = operation.on(size, last, _read_nodes(db, operation.nodes(size, last)))
@@ -62,19 +62,19 @@ def sign_checkpoint(db: SqlConnection, operation: SignCheckpoint) -> SignedCheck
 
 
 def last_checkpoint(db: SqlConnection) -> SignedCheckpoint | None:
-    """The last checkpoint that was signed."""
+    """Return the last checkpoint that was signed, or None."""
     row = db.execute("SELECT size, root, note, at FROM log_checkpoint").fetchone()
     return SignedCheckpoint(row[0], bytes(row[1]), row[2], row[3]) if row else None
 
 
 def find_leaf(db: SqlConnection, index: int) -> bytes | None:
-    """The bytes of a leaf."""
+    """Return the bytes of a leaf, or None if the log has none at this index."""
     row = db.execute("SELECT entry FROM no_charge WHERE seq=?", (index,)).fetchone()
     return bytes(row[0]) if row else None
 
 
 def read_tile(db: SqlConnection, tile: merkle.Tile) -> bytes | None:
-    """The content of a tile; None when the log has not grown that far."""
+    """Return the content of a tile, or None if the log has not grown that far."""
     if not tile.within(log_size(db)):
         return None
     if tile.level is not None:
@@ -85,14 +85,14 @@ def read_tile(db: SqlConnection, tile: merkle.Tile) -> bytes | None:
 
 
 def prove_inclusion(db: SqlConnection, index: int, size: int) -> list[bytes] | None:
-    """The proof that a leaf is in the log of that size."""
+    """Return the proof that a leaf is in the log of `size` leaves, or None if there is no such log or leaf."""
     if size > log_size(db) or not 0 <= index < size:
         return None
     return merkle.prove_inclusion(_node(db), index, size)
 
 
 def prove_consistency(db: SqlConnection, old: int, new: int) -> list[bytes] | None:
-    """The proof that the log of one size is the beginning of that of another."""
+    """Return the proof that the log of size `old` is the beginning of that of size `new`, or None if there is none."""
     if new > log_size(db) or not 0 < old <= new:
         return None
     return merkle.prove_consistency(_node(db), old, new)

@@ -1,4 +1,4 @@
-"""What a store of receipts and of the log of uncharged calls promises, whatever its engine."""
+"""Defines what every store of receipts and of the log of uncharged calls promises, whatever its engine."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -10,7 +10,7 @@ from toolserver.receipts.merkle import Tile
 
 
 class LogHead(NamedTuple):
-    """The last signed checkpoint, if any, the number of leaves now, and the last hour that was appended."""
+    """The last signed checkpoint, if any, the number of leaves now, and the last hour that was appended or NOT_YET."""
 
     last: SignedCheckpoint | None
     size: int
@@ -18,7 +18,9 @@ class LogHead(NamedTuple):
 
 
 class DayCall(NamedTuple):
-    """An uncharged call. `seq` is its leaf, None while its hour is not in the log; `at` is in milliseconds."""
+    """An uncharged call. `seq` is the number of its leaf, or None while its hour is not in the log; `at` is in epoch
+    milliseconds.
+    """
 
     seq: int | None
     at: int
@@ -29,8 +31,8 @@ class DayCall(NamedTuple):
 
 
 class DayRecord(NamedTuple):
-    """The uncharged calls of one day: their sums, the last ones, the newest first; and how many calls of any day are
-    booked and not yet in the log.
+    """The uncharged calls of one day: their sums, and the last ones, newest first. `waiting` counts the calls of all
+    days that are booked and not yet in the log.
     """
 
     sums: list[DaySum]
@@ -39,8 +41,8 @@ class DayRecord(NamedTuple):
 
 
 class BucketRecord(NamedTuple):
-    """A bucket: the number of its leaf, None while its hour is not in the log; the hashes of its receipts, sorted, None
-    where they were archived and removed.
+    """A bucket: the number of its leaf, or None while its hour is not in the log; and the sorted hashes of its
+    receipts, or None if they were archived and removed.
     """
 
     seq: int | None
@@ -48,10 +50,10 @@ class BucketRecord(NamedTuple):
 
 
 class ReceiptStore(Protocol):
-    """Receipts and the log in one durable place. Any method may raise StorageFailed; then nothing was written."""
+    """Stores receipts and the log durably. Any method may raise StorageFailed; then nothing was written."""
 
     async def issue(self, operation: IssueReceipt) -> StoredReceipt:
-        """Store a receipt, and book the call if it was not charged; both, or neither."""
+        """Store a receipt and, if the call was not charged, book the call: both or neither."""
         ...
 
     async def record(self, operation: RecordUncharged) -> None:
@@ -59,64 +61,67 @@ class ReceiptStore(Protocol):
         ...
 
     async def list_hours(self, until: int) -> list[int]:
-        """The hours before `until` that have booked calls and are not in the log, the first one first."""
+        """Return the hours before `until` that have booked calls and are not in the log, in ascending order."""
         ...
 
     async def list_booked(self, hour: int) -> list[BookedCall]:
-        """The calls that are booked in an hour. It may take long and holds up nobody."""
+        """Return the calls that are booked in an hour. This may take long, but blocks no other reader or writer."""
         ...
 
     async def append(self, operation: AppendHour) -> bool:
-        """Append an hour to the log. False: another one appends, or the hour is not what was read; nothing changed.
+        """Append an hour to the log. Return False, with nothing changed, if another process may append now, or if the
+        hour is in the log already or not as it was read.
 
-        No call may be booked in the hour between the last look at it and the end of the transaction.
+        No call may be booked in the hour between the count of its calls and the end of the transaction.
         """
         ...
 
     async def take_lease(self, lease: LogLease) -> bool:
-        """Become the one that appends, or go on being it. False: another one is."""
+        """Take or extend the right to append. Return False if another process has it."""
         ...
 
     async def find_bucket(self, hour: int, key: bytes) -> BucketRecord:
-        """A bucket. One in which nothing was booked has neither a leaf nor receipts."""
+        """Return a bucket. A bucket in which nothing was booked has neither a leaf nor receipts."""
         ...
 
     async def sign_checkpoint(self, operation: SignCheckpoint) -> SignedCheckpoint:
-        """Sign the log as it is now and store the checkpoint. Raises LogForked; then the last one stays."""
+        """Sign the log as it is now and store the checkpoint. Raises LogForked; then the last checkpoint stays."""
         ...
 
     async def receipt(self, id: str) -> StoredReceipt | None:
-        """A receipt by its id."""
+        """Return a receipt by its id, or None if there is none."""
         ...
 
     async def list_known(self, ids: Sequence[str]) -> set[str]:
-        """The ids among these under which a receipt is stored."""
+        """Return those of the ids under which a receipt is stored."""
         ...
 
     async def head(self) -> LogHead:
-        """How far the log has come."""
+        """Return how far the log has grown and how far it is signed."""
         ...
 
     async def leaf(self, index: int) -> bytes | None:
-        """The bytes of a leaf; None when the log has none at this index."""
+        """Return the bytes of a leaf, or None if the log has none at this index."""
         ...
 
     async def tile(self, tile: Tile) -> bytes | None:
-        """The content of a tile; None when the log has not grown that far."""
+        """Return the content of a tile, or None if the log has not grown that far."""
         ...
 
     async def inclusion(self, index: int, size: int) -> list[bytes] | None:
-        """The proof that a leaf is in the log of that size; None when there is no such log or leaf."""
+        """Return the proof that a leaf is in the log of `size` leaves, or None if there is no such log or leaf."""
         ...
 
     async def consistency(self, old: int, new: int) -> list[bytes] | None:
-        """The proof that the log of size `old` is the beginning of that of size `new`; None when there is none."""
+        """Return the proof that the log of size `old` is the beginning of that of size `new`, or None if there is
+        none.
+        """
         ...
 
     async def day(self, day: str, events: int) -> DayRecord:
-        """One day (UTC, ISO 8601), with at most so many calls."""
+        """Return the account of a day (UTC, ISO 8601), with at most `events` calls."""
         ...
 
     async def days(self, limit: int) -> list[tuple[str, int]]:
-        """The last days with uncharged calls, the newest first, and the number of calls on each."""
+        """Return the last days with uncharged calls, the newest first, and the number of calls on each."""
         ...

@@ -1,8 +1,8 @@
-"""The public account of calls that were not charged: a log that nobody can rewrite, and its sums by day.
+"""Publishes the calls that were not charged: a log that cannot be rewritten without notice, and its sums by day.
 
-Calls are booked as they happen. One task, under a lease, appends each hour that is over and signs the log, only if it
-extends the state that was signed before (`log_state`). No call waits for the log. What is stored, and where, is up to
-the `ReceiptStore`.
+Calls are booked as they happen. One task, under a lease, appends each hour that has ended, and signs the log only if it
+extends the state that was signed before (`log_state`). No call waits for the log. The `ReceiptStore` decides where it
+is stored.
 """
 
 import base64
@@ -46,8 +46,8 @@ log = logging.getLogger(__name__)
 
 EVENTS = 200  # shown for one day
 DAYS = 1000  # listed at most
-CLOSE_EVERY_S = 30.0  # how often the task looks for an hour that is over
-LEASE_S = 120.0  # how long another process waits for one that appends
+CLOSE_EVERY_S = 30.0  # how often the task looks for an hour that has ended
+LEASE_S = 120.0  # how long after its last step the process that appends is not replaced by another
 MINUTE_S = 60.0
 REMEMBERED = 10_000  # tokens and endpoints distinguished within a minute; beyond that, a minute has no more events
 
@@ -68,11 +68,13 @@ class TransparencyLog:
 
     @property
     def verifier(self) -> str:
-        """The public key in the form in which auditors keep it."""
+        """The public key in the form that auditors store."""
         return merkle.verifier(self.origin, self._keys.current().public)
 
     def first_this_minute(self, reason: str, owner: str, endpoint: str) -> bool:
-        """Whether this deserves an event of its own: an outage must not fill the log with one caller's retries."""
+        """Return True the first time within a minute, so that an outage does not fill the log with one caller's
+        retries.
+        """
         minute = int(self._clock.time() // MINUTE_S)
         if minute != self._minute:
             self._minute = minute
@@ -88,9 +90,9 @@ class TransparencyLog:
         await self._store.record(RecordUncharged(self.buckets, call))
 
     async def close_hours(self) -> int:
-        """Append the hours that are over, each in one transaction, and sign the log; how many hours were appended.
+        """Append the hours that have ended, each in one transaction, sign the log, and return the number of hours.
 
-        Nothing is appended while another process does it. Raises LogForked: the log was tampered with.
+        Nothing is appended while another process holds the lease. Raises LogForked if the log was tampered with.
         """
         async with self._closing:
             return await self._close_hours()
@@ -114,9 +116,10 @@ class TransparencyLog:
         return LogLease(self._holder, now, now + int(LEASE_S * 1000))
 
     async def checkpoint(self) -> SignedCheckpoint:
-        """The signed state of the log, which is signed here only if it never was, or not under its name.
+        """Return the signed state of the log. It is signed here only if the stored checkpoint is missing, outdated by
+        the mark outside the database, or not under this log's name and key.
 
-        Raises LogForked: the log was tampered with.
+        Raises LogForked if the log was tampered with.
         """
         if self._forked is not None:
             raise LogForked(self._forked)
@@ -144,32 +147,35 @@ class TransparencyLog:
         return signed
 
     async def _keep(self, signed: SignedCheckpoint) -> None:
-        """Write the state down outside the database before anybody is shown it."""
+        """Record the state outside the database before anybody can see it."""
         if self._kept is None or signed.size > self._kept.size:
             state = LogMark(signed.size, signed.root)
             await anyio.to_thread.run_sync(self._marks.change, MARK, lambda before: _write_mark(before, state))
             self._kept = LogMark(signed.size, signed.root)
 
     async def tile(self, tile: merkle.Tile) -> bytes | None:
-        """The content of a tile; None when the log has not grown that far."""
+        """Return the content of a tile, or None if the log has not grown that far."""
         return await self._store.tile(tile)
 
     async def inclusion(self, index: int, size: int) -> list[bytes] | None:
-        """The proof that a leaf is in the log of that size; None when there is no such log or leaf."""
+        """Return the proof that a leaf is in the log of `size` leaves, or None if there is no such log or leaf."""
         return await self._store.inclusion(index, size)
 
     async def consistency(self, old: int, new: int) -> list[bytes] | None:
-        """The proof that the log of size `old` is the beginning of that of size `new`; None when there is none."""
+        """Return the proof that the log of size `old` is the beginning of that of size `new`, or None if there is
+        none.
+        """
         return await self._store.consistency(old, new)
 
     async def leaf(self, index: int) -> Mapping[str, Any] | None:
-        """The leaf at an index, decoded; None when there is none."""
+        """Return the leaf at an index, decoded, or None if there is none."""
         entry = await self._store.leaf(index)
         return None if entry is None else msgspec.json.decode(entry)
 
     async def prove_bucket(self, hour: int, key: bytes, receipt: bytes | None) -> dict[str, Any] | None:
-        """The proof that the signed log has a bucket, and in it the receipt with that hash, if one is given; None when
-        it has none. The hour may still come: see `due`.
+        """Return the proof that the signed log has a bucket and, if `receipt` (the hash of its core) is given, that the
+        bucket has that receipt. Return None if there is no proof, perhaps only because the hour is not in the log yet:
+        see `due_in`.
         """
         bucket = await self._store.find_bucket(hour, key)
         if bucket.seq is None:
@@ -183,7 +189,7 @@ class TransparencyLog:
         return None if found is None else {**proof, "receipt": found.show()}
 
     async def prove_leaf(self, index: int) -> dict[str, Any] | None:
-        """The proof that the signed log has a leaf; None when it has not."""
+        """Return the proof that the signed log has a leaf, or None if it does not have it."""
         signed = await self.checkpoint()
         path, leaf = await self.inclusion(index, signed.size), await self.leaf(index)
         if path is None or leaf is None:
@@ -191,8 +197,8 @@ class TransparencyLog:
         return {"leaf": leaf, "size": signed.size, "path": [step.hex() for step in path], "checkpoint": signed.note}
 
     async def has_receipt(self, hour: int, key: bytes, receipt: bytes) -> bool | None:
-        """Whether a bucket of the log has a receipt; None while it is booked and its hour is not in the log, and where
-        what was booked is in an archive only.
+        """Return True if a bucket of the log has a receipt, False if the bucket does not, and None if that cannot be
+        said: while its hour is not in the log, or once its booked calls are only in an archive.
         """
         bucket = await self._store.find_bucket(hour, key)
         if bucket.receipts is None:
@@ -200,9 +206,9 @@ class TransparencyLog:
         return False if receipt not in bucket.receipts else None if bucket.seq is None else True
 
     async def due_in(self, hour: int) -> float | None:
-        """Within how many seconds an hour will be in the signed log; None when it is, or when nothing was booked in it.
+        """Return the seconds within which the signed log will have an hour; None if it has it or nothing was booked.
 
-        That nothing was booked in an hour is said when it is over.
+        Whether it has a booked call is checked only after the hour has been closed.
         """
         head, left = await self._store.head(), closes_at(hour) - self._clock.time()
         if hour <= head.closed:
@@ -212,7 +218,7 @@ class TransparencyLog:
         return max(left, 0) + CLOSE_EVERY_S if booked else None
 
     async def day(self, day: date) -> dict[str, Any]:
-        """What was not charged on a day (UTC), with the last calls and the state of the log."""
+        """Return the uncharged calls of a day (UTC): sums, last calls, and the state of the log. Raises LogForked."""
         signed = await self.checkpoint()
         sums, calls, waiting = await self._store.day(day.isoformat(), EVENTS)
         root = base64.b64encode(signed.root).decode()
@@ -220,7 +226,7 @@ class TransparencyLog:
         return {**describe_day(day.isoformat(), sums, [_show_call(call) for call in calls]), "log": state}
 
     async def days(self) -> list[tuple[str, int]]:
-        """The days with uncharged calls, the newest first, and the number of calls on each."""
+        """Return the days with uncharged calls, the newest first, and the number of calls on each."""
         return await self._store.days(DAYS)
 
 
@@ -231,7 +237,7 @@ def _show_call(call: DayCall) -> dict[str, Any]:
 
 
 def read_mark(marks: HighWater) -> LogMark | None:
-    """The last state that was signed, as it is kept outside the database. Raises MarksBroken."""
+    """Return the last signed state that is recorded outside the database, or None. Raises MarksBroken."""
     found = marks.read(MARK)
     try:
         return None if found is None else LogMark(int(found["size"]), bytes.fromhex(found["root"]))
@@ -240,13 +246,13 @@ def read_mark(marks: HighWater) -> LogMark | None:
 
 
 def name_log(origin: str, marks: HighWater) -> str:
-    """The name of the log in use: its address, and a number from the second log of the service on."""
+    """Return the name of the log in use: its address, followed by a number from the service's second log on."""
     part = (marks.read(MARK) or {}).get("part", 1)
     return origin if part == 1 else f"{origin}/{part}"
 
 
 def begin_log(marks: HighWater, state: LogMark) -> int:
-    """Begin another log with the leaves there are, and return its number. The one before is never signed again."""
+    """Begin another log with the existing leaves, and return its number. The previous log is never signed again."""
     made = marks.change(MARK, lambda before: {**_write_mark(before, state), "part": (before or {}).get("part", 1) + 1})
     return int(made["part"])
 

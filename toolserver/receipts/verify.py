@@ -1,4 +1,4 @@
-"""Verification of receipts. Nothing is fetched: the keys come from a list that the verifier has."""
+"""Verifies receipts. Nothing is fetched: the keys come from a list that the verifier has."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ _Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """Where the log has the call: a bucket, or, in receipts from before there were buckets, a leaf."""
+    """The place of a call in the log: a bucket, or a leaf in receipts from before there were buckets."""
 
     origin: str
     index: _Count | msgspec.UnsetType = msgspec.UNSET
@@ -65,7 +65,7 @@ class Unreadable(ValueError):
 
 
 class Parsed(NamedTuple):
-    """A parsed receipt: `signed` are the bytes that `signature` covers, `payload` those of the core."""
+    """A parsed receipt: `signed` is the bytes that `signature` covers, `payload` those of the core."""
 
     core: Core
     payload: bytes
@@ -80,7 +80,7 @@ class Parsed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the issuer's own store says: whether the log has the receipt, and when it was recorded."""
+    """The issuer's own knowledge of a receipt: whether the log has it, and when it was recorded (epoch seconds)."""
 
     in_log: bool | None = None
     recorded_at: float | None = None
@@ -90,7 +90,7 @@ NOTHING_KNOWN = Known()
 
 
 def parse_receipt(given: str | Mapping[str, Any]) -> Parsed:
-    """A receipt in either form. Raises Unreadable."""
+    """Parse a receipt in either form, JWS or object, without a check of its signature. Raises Unreadable."""
     try:
         return _from_jws(given) if isinstance(given, str) else _from_object(given)
     except Unreadable:
@@ -102,7 +102,7 @@ def parse_receipt(given: str | Mapping[str, Any]) -> Parsed:
 def _from_jws(text: str) -> Parsed:
     parts = text.strip().split(".")
     if len(parts) != 3:
-        raise Unreadable("a JWS has three parts")
+        raise Unreadable("a JWS must have three parts")
     kid = _kid(msgspec.json.decode(unb64(parts[0])))
     payload, signature = unb64(parts[1]), unb64(parts[2])
     core = _checked(msgspec.json.decode(payload))
@@ -112,11 +112,11 @@ def _from_jws(text: str) -> Parsed:
 
 
 def _kid(head: Any) -> str:
-    """The key's name in a header that says what ours say and nothing else: no key, no address of one."""
+    """Return the key's id from a header. It must have our members and no others: neither a key nor a key's URL."""
     if not isinstance(head, dict) or head.keys() != {"alg", "kid", "typ"}:
-        raise Unreadable("the header has other members than alg, kid and typ")
+        raise Unreadable("the header must have the members alg, kid and typ, and no others")
     if head["alg"] not in ALGORITHMS or head["typ"] != TYPE or not isinstance(head["kid"], str):
-        raise Unreadable(f"the header is not of a receipt: alg {' or '.join(ALGORITHMS)}, typ {TYPE}")
+        raise Unreadable(f"the header is not that of a receipt: alg {' or '.join(ALGORITHMS)}, typ {TYPE}")
     return head["kid"]
 
 
@@ -124,14 +124,14 @@ def _from_object(given: Mapping[str, Any]) -> Parsed:
     core = {name: value for name, value in given.items() if name not in ("signature", "key_id")}
     kid, signature = given.get("key_id"), given.get("signature")
     if not isinstance(kid, str) or not isinstance(signature, str):
-        raise Unreadable("signature and key_id are strings")
+        raise Unreadable("signature and key_id must be strings")
     payload = encode(_checked(core))
     return Parsed(core, payload, kid, payload, unb64(signature))
 
 
 def _checked(core: Any) -> Core:
     if not isinstance(core, dict) or not all(_plain(name, value) for name, value in core.items()):
-        raise Unreadable("a receipt holds strings, safe integers, booleans, null, and the object `log`")
+        raise Unreadable("a receipt may hold only strings, safe integers, booleans, null, and the object `log`")
     read = msgspec.convert(core, _Core)
     datetime.fromisoformat(read.issued_at)
     if read.log is not None and not read.log.is_named:
@@ -152,9 +152,9 @@ def verdict(
     body_sha256: str | None = None,
     known: Callable[[Parsed], Known] = lambda parsed: NOTHING_KNOWN,
 ) -> dict[str, Any]:
-    """`{valid, checks, key_id, core, error?}`. A check is null when it was not asked for or could not be made.
+    """Return `{valid, checks, key_id, core, error?}`. A check is null if it was not requested or could not be made.
 
-    The core is shown only under a good signature: nothing else in it could be believed.
+    The core is included only if the signature is valid; otherwise nothing in it could be believed.
     """
     checks: dict[str, bool | None] = dict.fromkeys(CHECKS)
     try:
@@ -165,10 +165,10 @@ def verdict(
     key = find(receipt.kid)
     checks["key_known"] = key is not None
     if key is None:
-        return _told(checks, receipt.kid, None, "The key is not one of those this verifier trusts.")
+        return _told(checks, receipt.kid, None, "This verifier does not trust the key.")
     checks["signature"] = key.verifies(receipt.signature, receipt.signed)
     if not checks["signature"]:
-        return _told(checks, receipt.kid, None, "The signature is not this key's over these bytes.")
+        return _told(checks, receipt.kid, None, "The signature is not one by this key over these bytes.")
     found = known(receipt)
     checks["key_time"] = _timely(key, receipt.issued_at, found)
     checks["in_log"] = found.in_log
@@ -178,7 +178,9 @@ def verdict(
 
 
 def _timely(key: Key, issued_at: float, found: Known) -> bool:
-    """Whether the key could sign then. After a revocation only what was on record before it counts."""
+    """Return True if the key could sign at that time. A revoked key counts only for receipts that were issued and
+    recorded before its revocation.
+    """
     if not key.covers(issued_at):
         return False
     if key.revoked_at is None:
@@ -189,12 +191,12 @@ def _timely(key: Key, issued_at: float, found: Known) -> bool:
 def _complaint(checks: Mapping[str, bool | None], key: Key) -> str | None:
     if checks["key_time"] is False:
         if key.revoked_at is not None:
-            return "The key was revoked, and the receipt is not on record from before that."
+            return "The key was revoked, and there is no record of the receipt from before that."
         return "The key was not in use when the receipt says it was issued."
     if checks["body"] is False:
-        return "The receipt is for another body."
+        return "The receipt is for a different body."
     if checks["in_log"] is False:
-        return "The log has something else at the place the receipt names."
+        return "The log has a different entry at the place that the receipt names."
     return None
 
 
@@ -204,7 +206,7 @@ def _told(checks: dict[str, bool | None], key_id: str | None, core: Core | None,
 
 
 def _said(error: Exception) -> str:
-    """The reason in one line: our own, or the decoder's."""
+    """Return the reason in one line of at most 160 characters: our own, or the decoder's."""
     if isinstance(error, msgspec.MsgspecError):
         return re.sub(r"\s+", " ", str(error))[:160]
     return "nested too deeply" if isinstance(error, RecursionError) else str(error)[:160]

@@ -1,7 +1,7 @@
-"""What is about to go: paths, tools, arguments, fields and names of sources, announced at least 90 days before.
+"""Lists deprecations: paths, tools, arguments, fields and names of sources, announced at least 90 days ahead.
 
 This table is the only place. Response headers, the API description, /changelog and the test that keeps published names
-are made from it. A name is removed from the service at its sunset, and its line here with it or later.
+are made from it. A name is removed from the service at its sunset, and its line here then or later.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Kind = Literal["path", "tool", "argument", "field", "source"]
 
 @dataclass(frozen=True)
 class Deprecation:
-    """One published name that will go. Arguments and fields begin with their tool: `weather.data.current.time`."""
+    """A published name that will be removed. Arguments and fields begin with a tool: `weather.data.current.time`."""
 
     kind: Kind
     name: str
@@ -31,7 +31,7 @@ class Deprecation:
             raise ValueError(f"{self.name}: {NOTICE.days} days must lie between the announcement and the sunset")
 
     def concerns(self, operation: Operation) -> bool:
-        """Whether answers of this tool have to announce it."""
+        """Return True if answers of this tool have to announce it."""
         if self.kind == "path":
             return self.name == operation.path
         if self.kind == "source":
@@ -40,7 +40,7 @@ class Deprecation:
 
     @property
     def line(self) -> str:
-        """Its member of X-Service-Deprecation."""
+        """The member of X-Service-Deprecation."""
         return f"{self.kind}={self.name}; sunset={self.sunset}; replacement={self.replacement}"
 
 
@@ -48,12 +48,12 @@ DEPRECATIONS: tuple[Deprecation, ...] = ()
 
 
 def find_deprecations(operation: Operation) -> list[Deprecation]:
-    """What is announced about a tool, the next to go first."""
+    """Return the deprecations of a tool, the next sunset first."""
     return [each for each in _in_order() if each.concerns(operation)]
 
 
 def write_headers(found: list[Deprecation]) -> dict[str, str]:
-    """Deprecation (RFC 9745), Sunset (RFC 8594) and X-Service-Deprecation of what was found, by its earliest dates."""
+    """Return Deprecation (RFC 9745), Sunset (RFC 8594) and X-Service-Deprecation, with the earliest dates found."""
     if not found:
         return {}
     since = min(each.since for each in found)
@@ -65,7 +65,7 @@ def write_headers(found: list[Deprecation]) -> dict[str, str]:
 
 
 def write_table() -> str:
-    """The head of the changelog, in Markdown; nothing when nothing is about to go."""
+    """Return the head of the changelog in Markdown, or an empty string if nothing is deprecated."""
     if not DEPRECATIONS:
         return ""
     rows = [

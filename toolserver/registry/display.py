@@ -1,7 +1,7 @@
-"""How a tool's answer is shown to people: the value on its card, and the pictures on its page.
+"""Describes how a tool's answer is shown to people: the value on its card, and the pictures on its page.
 
-Both are said by paths into the payload: member names and indices of lists, joined by dots; `length` is that of a list,
-the empty path the payload itself, and `*` stands for every member of an object.
+Both use paths into the payload: member names and list indices joined by dots. `length` is the length of a list, the
+empty path the payload itself, and `*` matches every member of an object.
 """
 
 import re
@@ -16,9 +16,9 @@ _PLACE = re.compile(r"\{([^}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class CardValue:
-    """The one value of an answer, for a card. `note` is the line below it, with paths in braces.
+    """The value of an answer that its card shows. `note` is the line below it, with paths in braces.
 
-    `is_series` is False where the value is that of another thing each time, so that no line is drawn through them.
+    `is_series` is False if successive values belong to different things, so that no line is drawn through them.
     """
 
     value: str
@@ -28,11 +28,11 @@ class CardValue:
 
     @property
     def paths(self) -> list[str]:
-        """Every path that it reads."""
+        """Return every path that the card reads."""
         return [self.value, *_PLACE.findall(self.note)]
 
     def read(self, payload: Any) -> tuple[Any, list[Any]]:
-        """The value and the parts of the note: words and values by turns. A value that is not there is None."""
+        """Return the value and the parts of the note, text and values alternating. A missing value is None."""
         parts = _PLACE.split(self.note)
         note = [part if index % 2 == 0 else read_path(payload, part) for index, part in enumerate(parts)]
         return read_path(payload, self.value), [part for part in note if part != ""]
@@ -40,11 +40,11 @@ class CardValue:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture of an answer: each of the `rows` is drawn once.
+    """A picture of an answer. Each of the `rows` is drawn once.
 
     `rows` leads to a list of objects, or to an object that maps names to figures; a `*` in it makes a picture for each
-    member. `label`, `time`, `lat` and `lon` are members of a row, `values` those with figures: a series draws a line
-    for each, bars to both sides where there are two. `given` are the arguments without which the rows are not there.
+    member. `label`, `time`, `lat` and `lon` are members of a row, `values` the members with figures: a series draws a
+    line for each, and bars go to both sides if there are two. Without the arguments in `given` there are no rows.
     """
 
     kind: PictureKind
@@ -60,7 +60,7 @@ class Picture:
 
 
 def read_path(payload: Any, path: str) -> Any:
-    """What stands at a path without `*`, or None."""
+    """Return the value at a path without `*`, or None."""
     for part in path.split(".") if path else ():
         if isinstance(payload, list):
             payload = len(payload) if part == "length" else _item(payload, part)
@@ -70,7 +70,7 @@ def read_path(payload: Any, path: str) -> Any:
 
 
 def read_paths(payload: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """The name and the value of everything that a path leads to; the name is what stands in place of its `*`."""
+    """Yield the name and the value of everything that a path leads to. The name is the member that `*` matched."""
     before, star, after = path.partition("*")
     if not star:
         yield "", read_path(payload, path)

@@ -1,6 +1,6 @@
-"""The one table of error codes, made from the exceptions that declare them (toolserver/errors.py).
+"""Builds the table of error codes from the exceptions that declare them (toolserver/errors.py).
 
-Error bodies, error pages, llms.txt and the API description are all written from here.
+Error bodies, error pages, llms.txt and the API description are all written from this table.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ ErrorCode: TypeAlias = type[CallRejected]
 
 
 class ErrorTable(Mapping[str, ErrorCode]):
-    """Every declared error code by its name, ordered by HTTP status and then by the order of declaration."""
+    """Every declared error code by name, ordered by HTTP status and then by declaration."""
 
     def __getitem__(self, code: str) -> ErrorCode:
         return CallRejected.declared[code]
@@ -32,27 +32,27 @@ PROBLEMS = ErrorTable()
 
 
 def concerns_payment(problem: ErrorCode) -> bool:
-    """Whether the code can only occur where something is sold."""
+    """Return True if the code can only occur on a service that sells."""
     return problem.topic != "request"
 
 
 def with_status(status: int) -> list[ErrorCode]:
-    """The error codes that come with an HTTP status."""
+    """Return the error codes with an HTTP status."""
     return [problem for problem in PROBLEMS.values() if problem.status == status]
 
 
 def with_topic(*topics: str) -> list[ErrorCode]:
-    """The error codes of some parts of the service."""
+    """Return the error codes of some parts of the service."""
     return [problem for problem in PROBLEMS.values() if problem.topic in topics]
 
 
 def example(problem: ErrorCode, *, facts: SiteFacts, request_id: str) -> dict[str, Any]:
-    """A body as it could come, for documents."""
+    """Return an example body, for documents."""
     return body(problem.code, problem.meaning.replace("`", ""), facts=facts, request_id=request_id)
 
 
 def body(code: str, detail: str, *, facts: SiteFacts, request_id: str, **extra: Any) -> dict[str, Any]:
-    """The JSON body of a failure: RFC 9457, except that payment failures have the shape of the specification."""
+    """Return the JSON body of a failure: RFC 9457, except that payment failures follow the specification."""
     problem = PROBLEMS[code]
     if problem.status == 402:
         head: dict[str, Any] = {"error": code, "signup": facts.url(PAYMENTS), "pricing": PRICING}
@@ -64,7 +64,7 @@ def body(code: str, detail: str, *, facts: SiteFacts, request_id: str, **extra: 
 
 
 def _mask(value: Any) -> Any:
-    """The value without what has the shape of a secret: a refusal repeats names that a caller made up."""
+    """Return the value with everything that looks like a secret masked, because refusals repeat names from callers."""
     if isinstance(value, str):
         return mask_secrets(value)
     if isinstance(value, dict):

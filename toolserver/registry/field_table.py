@@ -1,4 +1,4 @@
-"""A schema as a flat list of fields, for people: one row per member, with its path, its kind and its bounds."""
+"""Writes a schema as a flat list of fields for people: one row per member, with its path, kind and bounds."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -7,11 +7,11 @@ from toolserver.registry.json_schema import Schema
 from toolserver.registry.registry import Operation
 from toolserver.registry.response_schema import answer_schema, frame_of
 
-_DEEPEST = 8  # models that contain themselves end here
+_DEEPEST = 8  # recursive models end at this depth
 
 
 class Row(NamedTuple):
-    """`path` is dotted, `[]` marks the items of a list and `.*` the values of a map."""
+    """One field. `path` is dotted; `[]` marks the items of a list and `.*` the values of a map."""
 
     path: str
     kind: str
@@ -21,12 +21,12 @@ class Row(NamedTuple):
 
 
 def rows(schema: Schema) -> list[Row]:
-    """Every member of an object schema and of what it contains, in order, depth first."""
+    """Return every member of an object schema and of its nested schemas, in order, depth first."""
     return list(_members(schema, schema.get("$defs", {}), ""))
 
 
 def payload_rows(operation: Operation) -> list[Row]:
-    """The rows of an answer without the members that stand around every payload."""
+    """Return the rows of an answer without the members around every payload."""
     around = frame_of(operation).names
     return [row for row in rows(answer_schema(operation)) if row.path not in around]
 
@@ -43,7 +43,7 @@ def _members(schema: Schema, definitions: dict[str, Schema], prefix: str) -> Ite
 
 
 def _inside(schema: Schema, definitions: dict[str, Schema], path: str) -> Iterator[Row]:
-    """The members of a field's own members, list items and map values."""
+    """Yield the members inside a field: of objects, list items and map values."""
     for arm in (_resolved(a, definitions) for a in schema.get("anyOf", [schema])):
         yield from _members(arm, definitions, f"{path}.")
         if isinstance(arm.get("items"), dict):
@@ -58,7 +58,7 @@ def _resolved(schema: Schema, definitions: dict[str, Schema]) -> Schema:
 
 
 def kind(schema: Schema, definitions: dict[str, Schema]) -> str:
-    """The kind of value in words: `number or null`, `string (date-time)`, `one of a, b`, `list of object`."""
+    """Return the kind of value as text: `number or null`, `string (date-time)`, `one of a, b`, `list of object`."""
     schema = _resolved(schema, definitions)
     if "enum" in schema:
         values = ["null" if value is None else str(value) for value in schema["enum"]]

@@ -1,8 +1,8 @@
-"""JSON Schemas that every host and provider accepts.
+"""Makes JSON Schemas that every host and provider accepts.
 
-pydantic's schemas use `const`, null arms, titles and nested `$defs`; each of them is rejected by some
-client or provider, and one rejected tool takes the whole list with it. Here they become plain:
-no titles, no `const`, no null arm on an input, object roots, references only to the root's `$defs`.
+pydantic's schemas use `const`, null arms, titles and nested `$defs`. Some client or provider rejects each of these, and
+one rejected tool makes it reject the whole list. This module simplifies schemas: no titles, no `const`, no null arm
+on an input, object roots, references only to the root's `$defs`.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ _MAPS = ("properties", "$defs", "patternProperties")  # members whose keys are n
 
 
 def input_schema(model: type[BaseModel]) -> Schema:
-    """The schema of a tool's arguments: every reference inlined, optional means absent, never null."""
+    """Return the schema of a tool's arguments: every reference inlined, optional means absent, never null."""
     schema = model.model_json_schema(mode="validation")
     plain = _plain(_inlined(schema, schema.get("$defs", {}), keep=frozenset()), nullable=False)
     plain.setdefault("properties", {})
@@ -24,7 +24,7 @@ def input_schema(model: type[BaseModel]) -> Schema:
 
 
 def output_schema(model: type[BaseModel]) -> Schema:
-    """The schema of a result: nullable fields say so, models used more than once stay in `$defs`."""
+    """Return the schema of a result: nullable fields say so, models used more than once stay in `$defs`."""
     schema = model.model_json_schema(mode="serialization")
     definitions = schema.get("$defs", {})
     keep = frozenset(_repeated(schema, definitions))
@@ -38,7 +38,7 @@ def output_schema(model: type[BaseModel]) -> Schema:
 
 
 def _null_told_once(schema: Schema) -> Schema:
-    """A definition that may be null wherever it is used says so itself, instead of each place that uses it."""
+    """Move the null arm into a definition that may be null wherever it is used."""
     every, nullable = Counter(_references([schema, *schema["$defs"].values()])), Counter(_null_or(schema))
     always = {name for name, times in every.items() if nullable[name] == times and _foldable(schema["$defs"][name])}
 
@@ -58,12 +58,12 @@ def _null_told_once(schema: Schema) -> Schema:
 
 
 def _foldable(definition: Schema) -> bool:
-    """Whether another type can be added to it without changing anything else."""
+    """Return True if a type can be added to the definition without changing anything else."""
     return isinstance(definition.get("type"), str) and "enum" not in definition
 
 
 def _nullable_reference(node: Schema) -> str | None:
-    """The definition that a node refers to with a null arm beside it, as `_without_null_arm` writes it."""
+    """Return the definition that a node refers to with a null arm, as `_without_null_arm` writes it, or None."""
     match node.get("anyOf"):
         case [{"$ref": str(ref)}, {"type": "null"}]:
             return ref.rsplit("/", 1)[1]
@@ -82,7 +82,7 @@ def _null_or(node: Any) -> Iterator[str]:
 
 
 def _repeated(schema: Schema, definitions: dict[str, Schema]) -> list[str]:
-    """Definitions worth keeping apart: referred to more than once, or by themselves."""
+    """Return the definitions to keep in `$defs`: those referred to more than once, or by themselves."""
     counts: Counter[str] = Counter()
 
     def count(node: Schema, within: tuple[str, ...]) -> None:
@@ -96,7 +96,7 @@ def _repeated(schema: Schema, definitions: dict[str, Schema]) -> list[str]:
 
 
 def _references(node: Any) -> Iterator[str]:
-    """The names of the definitions a schema refers to, not looking into `$defs`."""
+    """Yield the names of the definitions that a schema refers to, without looking into `$defs`."""
     if isinstance(node, list):
         for item in node:
             yield from _references(item)
@@ -109,7 +109,7 @@ def _references(node: Any) -> Iterator[str]:
 
 
 def _inlined(node: Any, definitions: dict[str, Schema], keep: frozenset[str]) -> Any:
-    """The node with references replaced by what they refer to, except those in `keep`."""
+    """Return the node with references replaced by their definitions, except those in `keep`."""
     if isinstance(node, list):
         return [_inlined(item, definitions, keep) for item in node]
     if not isinstance(node, dict):
@@ -124,7 +124,7 @@ def _inlined(node: Any, definitions: dict[str, Schema], keep: frozenset[str]) ->
 
 
 def _plain(node: Any, *, nullable: bool) -> Any:
-    """Titles, `const` and null arms removed (inputs) or folded into `type` (outputs)."""
+    """Return the node without titles and `const`, with null arms removed (inputs) or folded into `type` (outputs)."""
     if isinstance(node, list):
         return [_plain(item, nullable=nullable) for item in node]
     if not isinstance(node, dict):

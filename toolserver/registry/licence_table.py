@@ -1,21 +1,21 @@
-"""What each licence policy leaves of what is sold: for every premium tool the sections that have no source left."""
+"""Writes what each licence policy removes from premium tools: the sections of each tool without a source."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 LicenceTable: TypeAlias = Mapping[str, Mapping[str, Sequence[str]]]
-"""By policy and tool the sections that are lost."""
+"""The lost sections by policy and tool."""
 POLICIES = ("any", "no_forbidden", "commercial")
 WHAT = {
-    "any": "every source is used: whether its terms allow that is for the operator to decide",
-    "no_forbidden": "without sources whose terms bar passing their data on",
+    "any": "every source is used; the operator decides whether its terms allow that",
+    "no_forbidden": "without sources whose terms prohibit redistribution",
     "commercial": "only sources whose terms allow commercial use",
 }
 NOTHING = "nothing lost"
 
 
 def write_plain_table(table: LicenceTable) -> str:
-    """The table for a terminal: a paragraph a policy, a line a tool."""
+    """Return the table for a terminal: a paragraph per policy, a line per tool."""
     blocks = []
     for policy in POLICIES:
         lost = table.get(policy, {})
@@ -25,7 +25,7 @@ def write_plain_table(table: LicenceTable) -> str:
 
 
 def write_markdown_table(table: LicenceTable) -> str:
-    """The table as Markdown: a row a tool, a column a policy that bars something."""
+    """Return the table as Markdown: a row per tool, a column per policy that excludes sources."""
     policies = POLICIES[1:]
     head = ["| Tool | " + " | ".join(f"lost with `{policy}`" for policy in policies) + " |", "|---|---|---|"]
     tools = dict.fromkeys(tool for policy in policies for tool in table.get(policy, {}))

@@ -1,9 +1,9 @@
-"""The output schemas of `tools/list`: what a model needs in order to use an answer, in few bytes.
+"""Writes the output schemas of `tools/list`: what a model needs to use an answer, in few bytes.
 
-A tool list is read into a context window whole. So its output schemas leave bounds, formats, remarks and what stands
-around every payload to OpenAPI, and a large payload is typed only as deep as there is room: below that, objects just
-name the members that are always there. They hold for every answer, and every schema in them has one `type`, because
-clients with a simpler dialect of JSON Schema refuse lists of types.
+A client reads a whole tool list into a context window. So the output schemas leave bounds, formats, remarks and the
+members around every payload to OpenAPI, and type a large payload only as deep as there is room. Below that depth,
+objects only name the members that are always present. The schemas are valid for every answer, and every schema has one
+`type`, because clients with a simpler dialect of JSON Schema refuse lists of types.
 """
 
 import json
@@ -14,15 +14,15 @@ from toolserver.registry.json_schema import Schema
 from toolserver.registry.registry import Operation
 from toolserver.registry.response_schema import BARE, answer_schema, frame_of
 
-MOST_BYTES = 1300  # of one schema, if naming members alone does not take more
+MOST_BYTES = 1300  # of one schema, unless the names of members alone take more
 DEEPEST = 6  # levels of objects and lists
 _NULL: Schema = {"type": "null"}
-_SHOWN = ("data", "stale", "_meta")  # of what stands around a payload
+_SHOWN = ("data", "stale", "_meta")  # of the members around a payload
 
 
 @lru_cache(maxsize=256)
 def listed_schema(operation: Operation) -> Schema:
-    """The output schema of a tool as its definition in `tools/list` has it. It is made once, and not to be changed."""
+    """Return the output schema of a tool for `tools/list`. It is made once; do not modify it."""
     shaped = (_shaped(operation, depth) for depth in range(DEEPEST, 0, -1))
     return next((schema for schema in shaped if _size(schema) <= MOST_BYTES), _shaped(operation, 0))
 
@@ -32,7 +32,7 @@ def _size(schema: Schema) -> int:
 
 
 def _shaped(operation: Operation, depth: int) -> Schema:
-    """The schema with `depth` levels of types."""
+    """Return the schema with `depth` levels of types."""
     schema = answer_schema(operation)
     around = () if frame_of(operation) is BARE else frame_of(operation).names
     members = {n: m for n, m in schema["properties"].items() if n not in around or n in _SHOWN}
@@ -50,7 +50,7 @@ class _Shape:
         self.nullable: dict[str, Schema] = {}
 
     def of(self, node: Schema, depth: int) -> Schema:
-        """The node with one type and `depth` levels of objects and lists below it, or null where the node may be."""
+        """Return the node with one type and `depth` levels of objects and lists below it, or null if it may be null."""
         if isinstance(ref := node.get("$ref"), str):
             return self.of(self._definitions[ref.rsplit("/", 1)[1]], depth)
         arms = list(_arms(node))
@@ -82,7 +82,7 @@ class _Shape:
 
 
 def _arms(node: Schema) -> Iterator[Schema]:
-    """The kinds of value that a node allows, each as a schema of its own."""
+    """Yield the kinds of value that a node allows, each as a separate schema."""
     if "anyOf" in node:
         yield from node["anyOf"]
         return

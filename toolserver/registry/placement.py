@@ -1,4 +1,4 @@
-"""Where each argument of an operation goes in an HTTP request: into the path, the query or the body."""
+"""Decides where each argument of an operation goes in an HTTP request: the path, the query or the body."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _PLACEHOLDER = re.compile(r"{(\w+)}")
 
 
 def place_arguments(operation: Operation) -> dict[str, Place]:
-    """The place of every argument by its name, those of the path first: `{"id": "path", "limit": "query"}`."""
+    """Return the place of every argument by name, path arguments first: `{"id": "path", "limit": "query"}`."""
     properties = operation.input_schema["properties"]
     in_path = [name for name in _PLACEHOLDER.findall(operation.path) if name in properties]
     elsewhere: Place = "body" if operation.takes_body else "query"
@@ -20,10 +20,10 @@ def place_arguments(operation: Operation) -> dict[str, Place]:
 
 
 def names_in(placed: Mapping[str, Place], *places: Place) -> list[str]:
-    """The arguments that go to one of these places."""
+    """Return the arguments that go to one of these places."""
     return [name for name, place in placed.items() if place in places]
 
 
 def has_placeholders(path: str) -> bool:
-    """Whether arguments stand in the path itself."""
+    """Return True if the path contains arguments."""
     return bool(_PLACEHOLDER.search(path))

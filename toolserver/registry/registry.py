@@ -1,7 +1,7 @@
-"""The only list of what the service can do: typed async functions become operations.
+"""Collects the tools of the service: typed async functions become operations.
 
-A tool's signature is its input schema, its return model the output schema, the first paragraph of its
-docstring what a model reads. MCP, REST, catalog, OpenAPI, docs and the command line are generated from here.
+A tool's signature is its input schema, its return model the output schema, and the first paragraph of its docstring the
+description for models. MCP, REST, catalog, OpenAPI, docs and the command line are generated from this list.
 """
 
 import importlib
@@ -29,7 +29,7 @@ Toolset = Literal["core", "all"]
 TOOLSETS = typing.get_args(Toolset)
 
 FREE_SIBLING = "free_sibling"
-"""The tag of a premium tool that names the free tool nearest to it."""
+"""The tag of a premium tool that names its nearest free tool."""
 
 _MARK = "__operation__"
 
@@ -46,17 +46,17 @@ _ORDER = list(Tier)
 
 @dataclass(frozen=True, eq=False)
 class Operation:
-    """One tool: everything a face needs to show it and the pipeline needs to run it.
+    """One tool: everything that a face needs to show it and the pipeline needs to run it.
 
-    `ttl_s` is how long an answer is the same bytes; it may depend on the arguments. `sla_s` is the age from
-    which a used value counts as stale; for free tools it is the TTL. `distinct` is (arguments, quota,
-    seconds): how many different values of the arguments that reach an upstream one client may ask for. `quotas` are
-    (calls, seconds) that payment and account tools allow a client besides the limit they share. `warm` are reads that
-    the service repeats by itself, one every ten minutes, so that no call has to wait for all of them. `follow_s`:
-    composed anew in the background that often, for ten minutes after the last call, so that what changes in between is
-    seen. `shipped` are the sources of copies that come with the code: answers name them, and nobody asks them.
-    `status` is the HTTP status of a success; names in braces in `path` are arguments that stand there.
-    `headline` and `pictures` are how pages show an answer.
+    `ttl_s` is how long an answer stays the same bytes; it may depend on the arguments. `sla_s` is the age from which a
+    used value counts as stale; for free tools it is the TTL. `distinct` is (arguments, quota, seconds): how many
+    different values of the arguments that reach an upstream one client may request. `quotas` are (calls, seconds) that
+    payment and account tools allow a client in addition to their shared limit. `warm` are reads that the service
+    repeats automatically, one every ten minutes, so that no call has to wait for all of them. `follow_s` is the
+    interval at which an answer is recomposed in the background, for ten minutes after the last call, so that changes
+    between calls are seen. `shipped` are the sources of copies that come with the code: answers name them, but they are
+    not queried. `status` is the HTTP status of a success; names in braces in `path` are arguments in the path.
+    `headline` and `pictures` say how pages show an answer.
     """
 
     name: str
@@ -90,12 +90,12 @@ class Operation:
 
     @cached_property
     def endpoint(self) -> str:
-        """The name in answers: the path's tail for free operations, the whole path for the others."""
+        """The name in answers: the end of the path for free operations, the whole path for the others."""
         return self.path.removeprefix("/api/") if self.tier is Tier.FREE else self.path
 
     @property
     def enveloped(self) -> bool:
-        """Whether the result stands inside `data`."""
+        """True if the result is inside `data`."""
         return self.tier is Tier.FREE and not issubclass(self.result, TopLevel)
 
     @property
@@ -104,21 +104,21 @@ class Operation:
 
     @property
     def takes_body(self) -> bool:
-        """Whether its arguments stand in the body of a request, but for those in the path."""
+        """True if its arguments, except those in the path, are in the body of a request."""
         return self.method in ("POST", "PATCH")
 
     @property
     def personal(self) -> bool:
-        """Whether its answers are for one caller: never cached, and without an envelope."""
+        """True if its answers are for one caller: never cached, and without an envelope."""
         return self.tier in (Tier.PAYMENT, Tier.ACCOUNT)
 
     @property
     def needs_token(self) -> bool:
-        """Whether it is called with a bearer token: all but free tools and the two that buy one."""
+        """True if it needs a bearer token: all tools except free ones and the two that buy a token."""
         return self.tier in (Tier.PREMIUM, Tier.ACCOUNT) or (self.tier is Tier.PAYMENT and self.reads_only)
 
     def ttl(self, arguments: BaseModel) -> float:
-        """Seconds for which an answer to these arguments stays the same bytes."""
+        """Return the seconds for which an answer to these arguments stays the same bytes."""
         return self.ttl_s(arguments) if callable(self.ttl_s) else self.ttl_s
 
     @property
@@ -132,7 +132,7 @@ class Operation:
 
     @cached_property
     def data_schema(self) -> json_schema.Schema:
-        """The schema of what the function returns, without the envelope."""
+        """The schema of the function's result, without the envelope."""
         return json_schema.output_schema(self.result)
 
 
@@ -145,11 +145,11 @@ def tool(
     sources: Iterable[Source[Any, Any]] = (),
     **more: Any,
 ) -> Callable[[F], F]:
-    """Decorator that makes an async function an operation. `more`: any other field of `Operation`.
+    """Return a decorator that makes an async function an operation. `more` takes any other field of `Operation`.
 
     The function's first parameter is the context; the others, with their defaults and `Field`s, are the tool's
-    arguments; one that is a word of Python is written with an underscore behind it (`from_` takes `from`). It returns
-    a pydantic model: the `data` of a free answer, or a `TopLevel` payload.
+    arguments. An argument named like a Python keyword has an underscore at its end (`from_` takes `from`). The function
+    returns a pydantic model: the `data` of a free answer, or a `TopLevel` payload.
     """
 
     def register(function: F) -> F:
@@ -175,7 +175,7 @@ def tool(
 
 
 def operation_of(function: Callable[..., Any]) -> Operation:
-    """The operation a decorated function stands for."""
+    """Return the operation of a decorated function."""
     return typing.cast("Operation", getattr(function, _MARK))
 
 
@@ -195,7 +195,8 @@ def _arguments_model(function: Callable[..., Any]) -> type[BaseModel]:
 class Registry:
     """Operations by name, alias and path, in one fixed order: tier, core first, name.
 
-    `unlisted` ones can be called, but no list of tools has them, because this service cannot do what they say.
+    Operations in `unlisted` can be called, but no list of tools contains them, because this service does not support
+    them.
     """
 
     def __init__(self, operations: Iterable[Operation], *, unlisted: Iterable[str] = ()) -> None:
@@ -209,7 +210,7 @@ class Registry:
 
     @classmethod
     def load(cls, *packages: str) -> "Registry":
-        """Import every module of the packages' tool groups and collect the decorated functions."""
+        """Import every module of the packages' tool groups, and return a registry of the decorated functions."""
         found: dict[str, Operation] = {}
         for module in (m for package in packages for m in _tool_modules(package)):
             for value in vars(module).values():
@@ -231,11 +232,11 @@ class Registry:
         self.by_route[route] = operation
 
     def get(self, name: str) -> Operation | None:
-        """The operation of that name or alias."""
+        """Return the operation with that name or alias, or None."""
         return self._by_name.get(name) or self._by_alias.get(name)
 
     def chosen(self, *, toolset: str | None = None, tools: Iterable[str] | None = None) -> "list[Operation]":
-        """The operations a client sees: named ones in registry order, a toolset, or the core.
+        """Return the operations that a client sees: the named ones, a toolset, or the core, in registry order.
 
         Raises:
             KeyError: an unknown toolset or tool.
@@ -249,11 +250,11 @@ class Registry:
 
     @property
     def listed(self) -> list[Operation]:
-        """The operations that lists of tools have."""
+        """Return the operations that lists of tools contain."""
         return [operation for operation in self if operation.name not in self._unlisted]
 
     def unlist(self, names: Iterable[str]) -> "Registry":
-        """The same operations, of which these too are in no list."""
+        """Return a registry of the same operations, with these unlisted too."""
         return Registry(self, unlisted=[*self._unlisted, *names])
 
     def __getitem__(self, name: str) -> Operation:
@@ -270,13 +271,13 @@ class Registry:
 
     @property
     def sources(self) -> list[Source[Any, Any]]:
-        """Every source some tool names, each once, by public name."""
+        """Return every source that a tool names, each once, by public name."""
         found = {id(source): source for operation in self for source in operation.sources}
         return sorted(found.values(), key=lambda source: source.name)
 
 
 def _tool_modules(package: str) -> Iterator[ModuleType]:
-    """The modules of a package's tool groups (`free`, `premium`, …), or of the package itself when it has none."""
+    """Yield the modules of a package's tool groups (`free`, `premium`, …), or of the package if it has none."""
     root = importlib.import_module(package)
     found = [tier for tier in Tier if _exists(f"{package}.{tier}")]
     groups = [f"{package}.{tier}" for tier in found] if found else [root.__name__]

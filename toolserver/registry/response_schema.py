@@ -1,8 +1,8 @@
-"""What stands around a payload: the JSON Schemas of whole answers, as REST and MCP send them.
+"""Writes the JSON Schemas of whole answers, with the members around the payload, as REST and MCP send them.
 
-An answer schema is flat and closed in itself: `$defs` at the root, references only to them, and always open
-to new members. `full` describes `_meta` and `warning` down to their members; without it they are a bare
-object and a bare list, because a tool list repeats them for every tool.
+An answer schema is self-contained: `$defs` at the root, references only to them, and always open to new members. `full`
+describes `_meta` and `warning` down to their members; without it they are a bare object and a bare list, because a tool
+list repeats them for every tool.
 """
 
 from collections.abc import Iterable
@@ -134,14 +134,14 @@ BARE = Frame((), ("_meta",), frozenset({"_meta"}))  # payment and account: `_met
 
 
 def frame_of(operation: Operation) -> Frame:
-    """What stands around this operation's payload."""
+    """Return the frame of this operation's payload."""
     if operation.tier is Tier.PREMIUM:
         return PREMIUM
     return FREE if operation.tier is Tier.FREE else BARE
 
 
 def frame_schema(frame: Frame) -> Schema:
-    """The full schema of a frame without a payload, referring to the shared definitions."""
+    """Return the full schema of a frame without a payload, with references to the shared definitions."""
     properties = {name: _FULL[name] for name in frame.names}
     return {"type": "object", "properties": properties, "required": _always(frame, frame.names)}
 
@@ -151,7 +151,7 @@ def _always(frame: Frame, names: Iterable[str]) -> list[str]:
 
 
 def answer_schema(operation: Operation, *, full: bool = False) -> Schema:
-    """The schema of the whole answer: frame and payload.
+    """Return the schema of the whole answer: frame and payload.
 
     Raises:
         ValueError: a payload model has the name of a shared definition.
@@ -169,12 +169,12 @@ def answer_schema(operation: Operation, *, full: bool = False) -> Schema:
 
 
 def _payload(operation: Operation) -> tuple[Schema, list[str]]:
-    """The members that the payload adds, and which of them are always there."""
+    """Return the members that the payload adds, and which of them are always present."""
     data = {name: value for name, value in operation.data_schema.items() if name != "$defs"}
     if operation.enveloped:
         return {"data": {"description": "Null only when no source has ever answered"} | nullable(data)}, ["data"]
     members = data.get("properties", {})
-    if operation.tier is Tier.FREE:  # when nothing could be composed, every member is null
+    if operation.tier is Tier.FREE:  # if nothing could be composed, every member is null
         members = {name: nullable(member) for name, member in members.items()}
     return members, data.get("required", [])
 
@@ -189,7 +189,7 @@ def _definitions(operation: Operation, *, full: bool) -> Schema:
 
 
 def nullable(schema: Schema) -> Schema:
-    """The same schema, or null; folded into `type` where that is possible."""
+    """Return a schema that also allows null, folded into `type` if possible."""
     kinds = schema.get("type")
     if isinstance(kinds, list):
         return schema if "null" in kinds else {**schema, "type": [*kinds, "null"]}

@@ -1,4 +1,4 @@
-"""What generated documents share: the facts no registry entry holds, the list of pages, and the form of a document."""
+"""Defines what generated documents share: facts that are not in the registry, and the form of a document."""
 
 import re
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from toolserver.registry.registry import Operation, Registry, Tier
 
 SERVICE = "toolserver"
-DISTRIBUTION = "agent-toolserver"  # on the package index, where the shorter name is somebody else's
+DISTRIBUTION = "agent-toolserver"  # on the package index, where the shorter name is taken
 READYZ = "/readyz"
 SIGN_IN = "/api/mcp/auth"  # the MCP endpoint for hosts that sign in by OAuth
 LIVE = "/live.json"
@@ -44,7 +44,7 @@ TIER_HEADINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A finished document, the same bytes for every reader."""
+    """A finished document with the same bytes for every reader."""
 
     body: bytes
     content_type: str
@@ -52,7 +52,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class LimitFacts:
-    """The figures of CONTRACT section 4, as they are set on this server."""
+    """The figures of CONTRACT section 4, as configured on this server."""
 
     free_per_day: int = 100_000
     free_spacing_s: int = 30
@@ -62,7 +62,7 @@ class LimitFacts:
 
 @dataclass(frozen=True, slots=True)
 class PurchaseTerms:
-    """Of purchases by transfer, as they are set here. `shared_wallet`: one address, with proof of the payer."""
+    """The terms of purchases by transfer on this server. `shared_wallet` means one address, with proof of the payer."""
 
     quote_minutes: int = 30
     grace_minutes: int = 10
@@ -77,8 +77,8 @@ class PurchaseTerms:
 class Sales:
     """How credits can be bought on this server: by a transfer, by x402, or both.
 
-    `terms` is None where a sister service sells, whose terms are not known here. `x402_most_usd` is the largest top-up.
-    `demo_wallet`: the chain is simulated, and a wallet of the demo can pay on it.
+    `terms` is None if a sister service sells, whose terms are not known here. `x402_most_usd` is the largest top-up.
+    `demo_wallet` says that the chain is simulated and that a demo wallet can pay on it.
     """
 
     transfer: bool = True
@@ -88,15 +88,15 @@ class Sales:
 
     @property
     def sees_payments(self) -> bool:
-        """Whether a payment can be found by its address: each purchase has its own, and they are sold here."""
+        """True if a payment can be found by its address: each purchase has its own, and this server sells."""
         return self.transfer and self.terms is not None and not self.terms.shared_wallet
 
 
 @dataclass(frozen=True, slots=True)
 class SiteFacts:
-    """What documents say about this very server. `base_url` is the public one, `source` its host name in answers.
+    """What documents say about this server. `base_url` is its public URL, `source` its host name in answers.
 
-    `sales` is None where no credits are sold.
+    `sales` is None if the server sells no credits.
     """
 
     base_url: str
@@ -107,15 +107,15 @@ class SiteFacts:
     limits: LimitFacts = field(default_factory=LimitFacts)
     sales: Sales | None = None
     oauth: bool = False
-    """Whether hosts can sign in at /api/mcp/auth."""
+    """True if hosts can sign in at /api/mcp/auth."""
     licence_policy: str = "any"
 
     def url(self, path: str) -> str:
-        """The public, absolute URL of a path."""
+        """Return the public, absolute URL of a path."""
         return self.base_url.rstrip("/") + path
 
     def href(self, path: str) -> str:
-        """The URL of a path for a page's own links: without scheme and host."""
+        """Return the URL of a path for links within pages, without scheme and host."""
         return urlsplit(self.base_url).path.rstrip("/") + path
 
 
@@ -131,7 +131,7 @@ class Snippet:
 
 
 TOOL_FORMATS = ("both", "raw", "openai", "anthropic", "openai-responses", "gemini", "bedrock", "routes")
-TOOL_TIERS = (Tier.FREE.value, Tier.PREMIUM.value)  # what `tier` of /api/llm-tools may be
+TOOL_TIERS = (Tier.FREE.value, Tier.PREMIUM.value)  # the values of `tier` of /api/llm-tools
 PAYMENTS = "/docs/payments"
 API_CATALOG = "/.well-known/api-catalog"
 RECEIPT_KEYS = "/.well-known/service-receipt-keys.json"
@@ -144,29 +144,29 @@ SOURCES = "/api/sources"
 
 
 def link_header(facts: SiteFacts) -> str:
-    """The value of the header `Link` of every answer: the API description, and the licence of the data."""
+    """Return the `Link` header of every answer: the API description, and the licence of the data."""
     return f'<{facts.url("/openapi.json")}>; rel="service-desc", <{facts.url("/docs")}#licence>; rel="license"'
 
 
 def auth(operation: Operation) -> Literal["none", "bearer"]:
-    """Whether a call needs a token: premium and account tools do, and reading one's balance."""
+    """Return whether a call needs a token, as premium and account tools and the balance do."""
     if operation.tier is Tier.PAYMENT:
         return "bearer" if operation.reads_only else "none"
     return "none" if operation.tier is Tier.FREE else "bearer"
 
 
 def tool_path(operation: Operation) -> str:
-    """Where the page of a tool is."""
+    """Return the path of a tool's page."""
     return f"/t/{operation.name}"
 
 
 def sells(registry: Registry) -> bool:
-    """Whether any tool here needs a token, so that documents speak of credits at all."""
+    """Return True if any tool needs a token, so that documents mention credits."""
     return any(auth(operation) == "bearer" for operation in registry)
 
 
 def price(operation: Operation) -> str:
-    """The price of a call in words."""
+    """Return the price of a call as text."""
     if not operation.credits:
         return "free"
     return f"{operation.credits} credit{'' if operation.credits == 1 else 's'}"
@@ -176,13 +176,13 @@ _LABEL = re.compile(r"\n(?=(?:Shape|Units|Chart|Sources?|Licence|Errors|Args): )
 
 
 def paragraphs(operation: Operation) -> list[str]:
-    """The docstring for people: its paragraphs, and each labelled line (`Shape: …`, `Source: …`) as one of its own."""
+    """Return the docstring's paragraphs for people, with each labelled line (`Shape: …`, `Source: …`) separate."""
     blocks = (part for block in operation.text.split("\n\n") for part in _LABEL.split(block))
     return [" ".join(block.split()) for block in blocks]
 
 
 def duration(seconds: float) -> str:
-    """`90 s`, `5 min`, `12 h`: the largest unit that leaves a whole number."""
+    """Return a duration as `90 s`, `5 min` or `12 h`, in the largest unit that leaves a whole number."""
     whole = round(seconds)
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if whole >= size and whole % size == 0:

@@ -1,4 +1,4 @@
-"""The list of pages: it decides where a page is served, described, listed and linked."""
+"""Lists the pages, which decides where each page is served, described, listed and linked."""
 
 from dataclasses import dataclass
 
@@ -37,23 +37,23 @@ class SitePage:
     media_type: str
     relation: str | None = None
     fixed: bool = True
-    """Whether it depends on nothing but the registry and the facts, so that it is written once."""
+    """True if the page depends only on the registry and the facts, so that it is written once."""
     paid: bool = False
-    """Whether it exists only where something is sold."""
+    """True if the page exists only on a service that sells."""
     markdown: bool = False
-    """Whether the same page is also served as Markdown, at its path with `.md` at the end."""
+    """True if the page is also served as Markdown, at its path with `.md` at the end."""
     described: bool = True
-    """Whether the OpenAPI document describes it. Pages for people and crawlers are not described."""
+    """True if the OpenAPI document describes the page. Pages for people and crawlers are not described."""
     listed: bool = True
-    """Whether llms.txt leads to it."""
+    """True if llms.txt links to the page."""
     label: str = ""
-    """Its name in the navigation of pages; empty where the navigation has no link to it."""
+    """The page's name in the navigation; empty if the navigation does not link to it."""
     aside: bool = False
-    """Whether the navigation at the foot of pages has it, in place of the one at the top."""
+    """True if the page is in the navigation at the bottom of pages instead of the one at the top."""
 
     @property
     def markdown_path(self) -> str:
-        """Where its Markdown form is served."""
+        """The path of its Markdown form."""
         return f"{self.path}.md"
 
 
@@ -61,7 +61,7 @@ PAGES = (
     SitePage(
         "/",
         "Home",
-        "What this is, how to connect, every tool at a glance",
+        "What the service is, how to connect, all tools at a glance",
         "text/html",
         described=False,
         listed=False,
@@ -78,7 +78,7 @@ PAGES = (
     SitePage(
         PAYMENTS,
         "Credits and payments",
-        f"Prices, how credits are bought, when a call is free; as Markdown at `{PAYMENTS_MARKDOWN}`",
+        f"Prices, how to buy credits, when a call is free; as Markdown at `{PAYMENTS_MARKDOWN}`",
         "text/html",
         paid=True,
         markdown=True,
@@ -88,7 +88,7 @@ PAGES = (
     SitePage(
         BUY,
         "Buy credits",
-        "Credits for the paid tools, bought with USDC on Base from any wallet",
+        "Buy credits for the paid tools with USDC on Base, from any wallet",
         "text/html",
         paid=True,
         described=False,
@@ -97,7 +97,7 @@ PAGES = (
     SitePage(
         ACCOUNT,
         "Your account",
-        "Balance, statement, allowances and webhooks of a token, which stays in the page",
+        "Balance, statement, allowances and webhooks of a token, which is kept only in the page",
         "text/html",
         paid=True,
         described=False,
@@ -106,7 +106,7 @@ PAGES = (
     SitePage(
         RECEIPTS,
         "Verify a receipt",
-        "Checks the signed receipt of a paid call in the browser; nothing of it is sent",
+        "Checks the signed receipt of a paid call in the browser, without sending it",
         "text/html",
         paid=True,
         described=False,
@@ -168,27 +168,27 @@ PAGES = (
     SitePage(
         SOURCES,
         "Sources",
-        "Every source with its licence, terms and attribution; `_meta.sources_digest` of an answer is of this document",
+        "Every source with its licence, terms and attribution; `_meta.sources_digest` of answers is its digest",
         JSON,
     ),
     SitePage(
         LIVE,
         "Live values",
-        "The newest kept value of each free tool that shows one, with its time and its last day",
+        "The newest kept value of each free tool that shows one, with its time and past day",
         JSON,
         fixed=False,
     ),
     SitePage(
         PREMIUM_FACTS,
         "Premium facts",
-        "Price, arguments, freshness and free sibling of every premium tool",
+        "Price, arguments, freshness and nearest free tool of every premium tool",
         JSON,
         paid=True,
     ),
     SitePage(
         "/problems",
         "Error codes",
-        "Every error code, what it means and what to do",
+        "Every error code, what it means and what to do about it",
         "text/html",
         described=False,
         label="Error codes",
@@ -205,7 +205,7 @@ PAGES = (
     SitePage(
         STATUS,
         "Status",
-        "The service, its ledger and chain, and how each source did in the past 24 hours",
+        "The service, its ledger and chain, and the past 24 hours of each source",
         "text/html",
         fixed=False,
         described=False,
@@ -214,7 +214,7 @@ PAGES = (
     SitePage(
         STATUS_JSON,
         "Status as JSON",
-        "The same as `/status`: state, circuit, error shares and the past 24 hours of every source, and what changed",
+        "The content of `/status`: state, circuit, error rates and past 24 hours of every source, and what changed",
         JSON,
         "status",
         fixed=False,
@@ -222,7 +222,7 @@ PAGES = (
     SitePage(
         STATUS_FEED,
         "Changes of sources",
-        "An Atom feed: each time that a source went down or came back",
+        "An Atom feed of the times when a source went down or came back",
         "application/atom+xml",
         fixed=False,
     ),
@@ -238,13 +238,11 @@ PAGES = (
     ),
     SitePage(READYZ, "Readiness", "Whether this instance takes calls", JSON, "status", fixed=False),
     SitePage(API_CATALOG, "API catalogue", "Where everything is (RFC 9727)", "application/linkset+json"),
-    SitePage(
-        "/robots.txt", "robots.txt", "What crawlers should leave alone", "text/plain", described=False, listed=False
-    ),
+    SitePage("/robots.txt", "robots.txt", "What crawlers should skip", "text/plain", described=False, listed=False),
     SitePage("/sitemap.xml", "Site map", "Every page, for crawlers", "application/xml", described=False, listed=False),
 )
 
 
 def pages(registry: Registry) -> list[SitePage]:
-    """The pages there are: those about what is paid for only where something is sold."""
+    """Return the pages of a service. Pages about payment are included only if something is sold."""
     return [page for page in PAGES if not page.paid or sells(registry)]

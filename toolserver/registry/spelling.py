@@ -1,4 +1,4 @@
-"""Names that callers give: compared without regard to case and to blanks around them, and known by our own spelling."""
+"""Matches names from callers, ignoring case and surrounding blanks, and returns them in the standard spelling."""
 
 import typing
 from collections.abc import Iterable
@@ -8,13 +8,13 @@ from pydantic import BeforeValidator
 
 
 def find_word(given: str, words: Iterable[str]) -> str | None:
-    """Return the word as we spell it; None when there is no such word, in capitals or not."""
+    """Return the word in its standard spelling, or None if there is no such word in any case."""
     plain = given.strip().casefold()
     return next((word for word in words if word.casefold() == plain), None)
 
 
 def accept_any_case(hint: Any) -> Any:
-    """Return a type hint that takes the words of its `Literal` in any case; a hint without one is returned as it is."""
+    """Return a type hint that accepts the words of its `Literal` in any case. Other hints are returned unchanged."""
     words = _words_of(hint)
     if not words:
         return hint
@@ -26,7 +26,7 @@ def accept_any_case(hint: Any) -> Any:
 
 
 def _words_of(hint: Any) -> tuple[str, ...]:
-    """The texts of a `Literal`, alone, annotated, or in a union with other types."""
+    """Return the strings of a `Literal`, alone, annotated, or in a union with other types."""
     arguments = typing.get_args(hint)
     if typing.get_origin(hint) is Literal:
         return tuple(word for word in arguments if isinstance(word, str))

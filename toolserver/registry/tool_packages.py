@@ -1,4 +1,4 @@
-"""The packages that tools come from: those that the settings name, and installed ones that announce themselves."""
+"""Lists the packages with tools: those named in the settings, and installed ones that announce themselves."""
 
 from collections.abc import Iterable
 from importlib.metadata import entry_points
@@ -8,6 +8,6 @@ GROUP = "toolserver.tools"
 
 
 def tool_packages(named: Iterable[str]) -> tuple[str, ...]:
-    """The named packages and then the announced ones in the order of their names, each once."""
+    """Return the named packages and then the announced ones in the order of their names, each once."""
     announced = sorted(point.value for point in entry_points(group=GROUP))
     return tuple(dict.fromkeys([*named, *announced]))

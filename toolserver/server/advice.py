@@ -1,4 +1,4 @@
-"""What an operator should look at, as `doctor` and the operators' page tell it: a code, a sentence, what to do."""
+"""Find what an operator should look at, for `doctor` and the operators' page: a code, a sentence, what to do."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ BACKUPS = "backups"
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One finding. `urgent`: a person has to act, because the service does not do, or not safely, what it is set to."""
+    """One finding. `urgent`: a person has to act, because the service cannot (safely) do what it is set to do."""
 
     code: str
     urgent: bool
@@ -24,8 +24,10 @@ class Advice:
 def give_advice(
     settings: Settings, ready: Mapping[str, bool], reached: Sequence[bool], unwell: Sequence[str] = ()
 ) -> list[Advice]:
-    """All findings. `reached` says of each source that was tried whether it could be reached at all; `unwell` names
-    those whose recording somebody has to look at.
+    """Return all findings.
+
+    `reached` says for each source that was tried whether it could be reached at all. `unwell` names sources whose
+    recording needs attention.
     """
     found = [
         *_judge_recording(unwell),
@@ -37,38 +39,36 @@ def give_advice(
 
 
 def describe_verdict(advice: Sequence[Advice]) -> str:
-    """One line above the list: whether a person has to act."""
+    """Return one line that says whether a person has to act."""
     urgent = sum(each.urgent for each in advice)
     if urgent:
-        return f"verdict: {urgent} of {len(advice)} findings need a person"
+        return f"verdict: {urgent} of {len(advice)} findings need attention"
     return "verdict: well, with some advice" if advice else "verdict: well"
 
 
 def _judge_running(settings: Settings, ready: Mapping[str, bool], reached: Sequence[bool]) -> Iterator[Advice]:
     for name, well in ready.items():
         if not well:
-            yield Advice("not_ready", True, f"The check {name} fails: calls are refused until it is mended.")
+            yield Advice("not_ready", True, f"The check {name} fails: calls are refused until this is fixed.")
     if reached and not any(reached):
-        told = "No source can be reached: this machine has no way out, or a firewall or a proxy setting is in between."
+        told = "No source can be reached: this machine is offline, or a firewall or a proxy setting blocks it."
         yield Advice("no_network", True, told)
     if settings.upstream.contact is None:
-        told = "Public services ask who is calling: set upstream.contact to an address that somebody reads."
+        told = "Public services want to know who is calling: set upstream.contact to an address that you read."
         yield Advice("no_contact", False, told)
 
 
 def _judge_recording(unwell: Sequence[str]) -> Iterator[Advice]:
     if unwell:
         told = f"{len(unwell)} sources did not answer as their parsers expect: {', '.join(unwell)}."
-        yield Advice("sources_unwell", True, f"{told} Their exchanges stand in the recording, each in its folder.")
+        yield Advice("sources_unwell", True, f"{told} Their exchanges are in the recording, each source in its folder.")
 
 
 def _judge_exposure(settings: Settings) -> Iterator[Advice]:
     encrypted = (settings.base_url or "").startswith("https:")
     if not settings.loopback and not encrypted:
-        told = (
-            "It listens beyond this machine without TLS in front: tokens can be read on the way. Put a proxy with TLS"
-        )
-        yield Advice("no_tls", True, f"{told} before it and set base_url to its https address.")
+        told = "It listens beyond this machine without TLS: tokens can be read in transit. Put a proxy with TLS"
+        yield Advice("no_tls", True, f"{told} in front of it and set base_url to its https address.")
     peer = read_untrusted_proxy(settings.data_dir)
     if peer is not None and not Addresses(settings.limits.trusted_proxies).is_trusted(peer):
         told = f"{peer} sends X-Forwarded-For and is not trusted: all callers behind it share one client's limits."
@@ -79,10 +79,10 @@ def _judge_selling(settings: Settings) -> Iterator[Advice]:
     if not (settings.payments.enabled or settings.x402.enabled):
         return
     if "licence_policy" not in settings.sources.model_fields_set:
-        told = "Credits are sold without a decision about the licences of sources: set sources.licence_policy."
+        told = "Credits are sold without a decision about source licences: set sources.licence_policy."
         yield Advice("no_licence_decision", True, told)
     if _on_one_disk(settings.data_dir):
-        told = "Backups stand on the disk of the data directory, which takes both when it fails: mount another disk at"
+        told = "Backups are on the same disk as the data directory, so a disk failure loses both: mount another disk at"
         yield Advice(
             "one_disk", False, f"{told} {settings.data_dir / BACKUPS}, or copy with `db backup --to` elsewhere."
         )

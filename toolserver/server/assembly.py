@@ -1,4 +1,4 @@
-"""The larger parts of a service, each opened from the settings. `toolserver.app` puts them together."""
+"""Open the larger parts of a service from the settings. `toolserver.app` puts them together."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -46,7 +46,7 @@ from toolserver.x402.service import exact_of, topups_of
 
 @asynccontextmanager
 async def open_store(settings: Settings, clock: Clock) -> AsyncIterator[PersistentCache]:
-    """Open the answers on disk. What waits to be written is written when the block is left."""
+    """Open the answers on disk. Pending writes are completed when the block is left."""
     async with open_database(settings.data_dir / "answers.sqlite3", MIGRATIONS) as db:
         store = PersistentCache(db, now=clock.now)
         async with anyio.create_task_group() as writer:
@@ -58,7 +58,7 @@ async def open_store(settings: Settings, clock: Clock) -> AsyncIterator[Persiste
 async def restore_history(
     store: PersistentCache | None, usage: Usage, clock: Clock
 ) -> tuple[TimeSeriesStore, SourceHistory, SizeGuard]:
-    """Restore the usage counts, and return what was kept: time series, what sources did, how much they listed."""
+    """Restore the usage counts, and return the stored time series, source history and list sizes."""
     if store is None:
         return TimeSeriesStore(), SourceHistory(clock), SizeGuard()
     history, sources = TimeSeriesStore(store.save_point), SourceHistory(clock, store)
@@ -82,7 +82,7 @@ async def open_fetcher(
     history: SourceHistory | None = None,
     memory: SharedMemory | None = None,
 ) -> AsyncIterator[Fetcher]:
-    """Open the fetcher, which asks the upstreams; with `memory` budgets and circuits hold over all instances.
+    """Open the fetcher, which sends requests to upstreams. With `memory`, budgets and circuits hold over all instances.
 
     Leaving the block closes its connections within 2 s.
     """
@@ -135,8 +135,9 @@ def describe_service(settings: Settings, clock: Clock, usage: Usage, money: Mone
 
 
 async def open_allowances(registry: Registry, money: MoneyParts, clock: Clock, info: ServiceInfo) -> Registry:
-    """Let tools find the allowances in `info`. The registry: without the tools of allowances where the service that
-    keeps the ledger has none.
+    """Put the allowances into `info` for tools, and return the registry.
+
+    The registry lacks the tools of allowances if the service that keeps the ledger has none.
     """
     info.allowances = Allowances(money.allowances, registry, clock)
     if money.followed is None or await money.followed.keeps_allowances():
@@ -145,14 +146,14 @@ async def open_allowances(registry: Registry, money: MoneyParts, clock: Clock, i
 
 
 def unlist_topups(registry: Registry, info: ServiceInfo, settings: Settings) -> Registry:
-    """The registry: without the top-up by x402 where neither this service nor the owner of its ledger takes one."""
+    """Return the registry, without the x402 top-up if neither this service nor its ledger's owner accepts one."""
     if info.x402 is not None or settings.ledger.public_url is not None:
         return registry
     return registry.unlist(operation.name for operation in registry if operation.path == TOPUP_PATH)
 
 
 def make_addresses(settings: Settings, *, noted: bool) -> Addresses:
-    """What tells callers apart by address. `noted`: a proxy that is not trusted is written down for `doctor`."""
+    """Return what tells callers apart by address. `noted`: an untrusted proxy is recorded for `doctor`."""
     note = UntrustedProxyNote(settings.data_dir).note if noted else None
     return Addresses(settings.limits.trusted_proxies, note)
 
@@ -164,7 +165,7 @@ def make_readiness(
     is_stopping: Callable[[], bool],
     memory: SharedMemory | None,
 ) -> Readiness:
-    """What says whether this instance takes calls."""
+    """Return the check whether this instance takes calls."""
     return Readiness(
         money.file,
         settings.data_dir,
@@ -177,7 +178,7 @@ def make_readiness(
 
 @asynccontextmanager
 async def open_shared_memory(settings: Settings, metrics: Metrics) -> AsyncIterator[SharedMemory | None]:
-    """Open what instances share; None where there is one instance. Raises RedisMissing."""
+    """Open the memory that instances share; None if there is only one instance. Raises RedisMissing."""
     if settings.redis_url is None:
         yield None
         return
@@ -204,7 +205,7 @@ def build_source_cache(
     sizes: SizeGuard,
     memory: SharedMemory | None,
 ) -> SourceCache:
-    """Build the cache of source answers; with `memory` one instance asks an upstream for all."""
+    """Build the cache of source answers. With `memory`, one instance requests an upstream for all of them."""
     shared = None if memory is None else FetchInMemory(memory, SecretRemover(settings.keys))
     return SourceCache(fetcher, clock=clock, tasks=tasks, store=store, sizes=sizes, shared=shared)
 
@@ -221,7 +222,7 @@ def build_answers(
     store: PersistentCache | None,
     memory: SharedMemory | None = None,
 ) -> ResponseCache:
-    """Build the cache of rendered answers; with `memory` all instances give the same bytes until they expire."""
+    """Build the cache of rendered answers. With `memory`, all instances return the same bytes until they expire."""
     stored = StoredResponses(
         f"{facts.source}|{'simulated' if facts.simulated else 'live'}",
         disk=store,
@@ -250,7 +251,7 @@ def build_pipeline(
     usage: Usage,
     memory: SharedMemory | None = None,
 ) -> Pipeline:
-    """Build the pipeline, with its rate limits as they are set; with `memory` they hold over all instances."""
+    """Build the pipeline with the rate limits from the settings. With `memory`, they hold over all instances."""
     shared: dict[str, Any] = {
         "monotonic": answers.clock.monotonic,
         "enabled": settings.enabled,
@@ -287,7 +288,7 @@ def build_pipeline(
 
 
 def _choose_limits(memory: SharedMemory | None) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
-    """What makes the limits of the free tier, of kinds of tools, and of uncharged calls."""
+    """Return the factories of the limits for the free tier, for kinds of tools, and for uncharged calls."""
     if memory is None:
         return FreeLimits, PersonalLimits, UnchargedLimit
     return (

@@ -1,4 +1,4 @@
-"""The background tasks of a running service: warm sources, tools recomposed while they are used, stored counts."""
+"""Run the background tasks of a service: warm sources, recompose tools while they are used, store counts."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ async def repeat(what: str, job: Callable[[], Awaitable[Any]], every_s: float) -
 
 
 async def keep_warm(registry: Registry, cache: SourceCache) -> None:
-    """Read what tools want kept warm: all of it a second apart after the start, then one read every ten minutes."""
+    """Read the sources that tools want kept warm: first all of them, a second apart, then one every ten minutes."""
     reads = [read for operation in registry for read in operation.warm]
     pause = 1.0
     while reads:
@@ -44,7 +44,7 @@ async def keep_warm(registry: Registry, cache: SourceCache) -> None:
             try:
                 await cache.fresh(source, query, sla_s=0)
             except SourceError as error:
-                log.debug("could not be kept warm", extra={"source": source.name, "reason": error.reason})
+                log.debug("a source could not be kept warm", extra={"source": source.name, "reason": error.reason})
         pause = WARM_EVERY_S
 
 
@@ -71,14 +71,14 @@ async def follow_asked(registry: Registry, pipeline: Pipeline, clock: Clock) -> 
 
 
 async def prepare_expected(answers: ResponseCache) -> None:
-    """Compose slow answers shortly before they are expected to be called for, one every two seconds."""
+    """Compose slow answers shortly before calls for them are expected, one every two seconds."""
     while True:
         await anyio.sleep(LOOK_S)
         answers.prepare_expected()
 
 
 async def keep_live(live: LiveValues) -> None:
-    """Compose the answers of the home page's cards anew while somebody looks at them."""
+    """Recompose the answers on the home page's cards while someone is viewing them."""
     while True:
         await anyio.sleep(LOOK_S)
         live.refresh_due()
@@ -92,7 +92,7 @@ def start_composing(
     live: LiveValues,
     memory: SharedMemory | None = None,
 ) -> None:
-    """Start everything that reads and composes without a call; with `memory`, counts of calls are exchanged as well."""
+    """Start all reading and composing that happens without a call. With `memory`, also exchange counts of calls."""
     answers = pipeline.answers
     tasks.start_soon(keep_warm, registry, cache)
     tasks.start_soon(follow_asked, registry, pipeline, answers.clock)
@@ -103,7 +103,7 @@ def start_composing(
 
 
 async def keep_usage(usage: Usage, store: PersistentCache) -> None:
-    """Store the counts every minute, so that a killed process loses no more than that."""
+    """Store the counts every minute, so that a killed process loses at most one minute."""
     while True:
         await anyio.sleep(60)
         store.save_usage(usage.rows())

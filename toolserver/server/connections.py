@@ -1,6 +1,6 @@
-"""Client connections: how many there may be, and how long each phase of a request may take.
+"""Limit client connections: how many there may be, and how long each phase of a request may take.
 
-Both HTTP servers accept through `Listener` and report the phases of each connection, so the same bounds hold for both.
+Both HTTP servers accept through `Listener` and report the phases of each connection, so the same limits hold for both.
 """
 
 import asyncio
@@ -16,19 +16,19 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 SWEEP_S = 1.0
-ACCEPTS_A_TURN = 8  # a request in progress needs several turns of the event loop, each behind so many newcomers
-HEAD_BYTES = 64 * 1024  # of a request line with its headers
-RESERVED_FILES = 64  # descriptors for the database, upstreams, logs and the like
+ACCEPTS_A_TURN = 8  # a request in progress needs several turns of the event loop, each after this many new connections
+HEAD_BYTES = 64 * 1024  # limit of a request line with its headers
+RESERVED_FILES = 64  # descriptors for the database, upstreams, logs and so on
 NO_DEADLINE = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Bounds on connections; times are in seconds.
+    """Limits on connections; times are in seconds.
 
     `head_s` is for the request line and headers, `body_s` for the whole body, `idle_s` between requests,
-    `write_s` for a client to take what was sent. `client_of` names the client behind an address (IPv6 by /64);
-    `is_exempt` tells addresses without a limit of their own, such as proxies.
+    `write_s` for a client to receive what was sent. `client_of` names the client behind an address (IPv6 by /64);
+    `is_exempt` is true for addresses without a limit, such as proxies.
     """
 
     in_all: int = 4096
@@ -49,7 +49,7 @@ class ConnectionLimits:
 
 
 class Connection:
-    """One connection and the deadline of its present phase."""
+    """One connection and the deadline of its current phase."""
 
     __slots__ = ("_all", "client", "deadline", "is_waiting", "transport", "unsent_since")
 
@@ -59,7 +59,7 @@ class Connection:
         self.deadline = NO_DEADLINE
         self.is_waiting: Callable[[], bool] = lambda: (
             True
-        )  # asked once a deadline is over, where the end is not reported
+        )  # checked once a deadline has passed, if the end of the body is not reported
         self.unsent_since: float | None = None
 
     def begin(self, transport: asyncio.Transport) -> None:
@@ -68,27 +68,27 @@ class Connection:
         self.await_head()
 
     def await_head(self) -> None:
-        """A request has begun to arrive."""
+        """Note that a request has begun to arrive."""
         self._wait(self._all.limits.head_s)
 
     def await_request(self) -> None:
-        """The last request is answered; the client may send another one."""
+        """Note that the last request is answered and the client may send another."""
         if self._all.draining and self.transport is not None:
             self.transport.close()
         self._wait(self._all.limits.idle_s)
 
     def await_body(self) -> None:
-        """The headers are complete, the body is not."""
+        """Note that the headers are complete and the body is not."""
         self._all.waiting.pop(self, None)
         self.deadline = self._all.now() + self._all.limits.body_s
 
     def work(self) -> None:
-        """The request is complete and being answered: no deadline of ours."""
+        """Note that the request is complete and being answered, without a deadline."""
         self._all.waiting.pop(self, None)
         self.deadline = NO_DEADLINE
 
     def end(self) -> None:
-        """The connection is gone."""
+        """Note that the connection is closed."""
         self._all.forget(self)
 
     def _wait(self, seconds: float) -> None:
@@ -99,11 +99,11 @@ class Connection:
 
 
 class Connections:
-    """All connections of a listener. `closed` counts those that we ended, by reason."""
+    """All connections of a listener. `closed` counts those that this server ended, by reason."""
 
     def __init__(self, limits: ConnectionLimits, now: Callable[[], float]) -> None:
         self.limits, self.now = limits, now
-        self.waiting: dict[Connection, None] = {}  # without a request in progress, the longest waiting first
+        self.waiting: dict[Connection, None] = {}  # those without a request in progress, the longest waiting first
         self.closed: Counter[str] = Counter()
         self.draining = False
         self._open: set[Connection] = set()
@@ -114,7 +114,7 @@ class Connections:
         return len(self._open)
 
     def admit(self, address: str) -> Connection | None:
-        """Return the new connection, or None when its client has too many or all places are taken."""
+        """Return the new connection, or None if its client has too many or all places are taken."""
         client = self.limits.client_of(address)
         if self._clients[client] >= self.limits.per_client and not self.limits.is_exempt(address):
             self.closed["per_client"] += 1
@@ -128,22 +128,22 @@ class Connections:
         return connection
 
     def has_verdict(self) -> bool:
-        """Whether it can be said now if one more connection is admitted. False: there is a place in a moment.
+        """Return True if it can be decided now whether to admit one more connection. False: a place will soon be free.
 
-        When all places are taken, the connection that has waited longest without a request is ended; its descriptor is
-        free in the next turn of the event loop. While all are being answered there is no place, and no use in waiting.
+        If all places are taken, the connection that has waited longest without a request is closed. Its descriptor is
+        free in the next turn of the event loop. If all are being answered, there is no place, and waiting is useless.
         """
         if len(self._open) < self._most:
             return True
         if not self.waiting and any(connection.transport is None for connection in self._open):
-            return False  # one that is only just being opened will wait
+            return False  # a connection that is only just being opened will wait
         victim = next(iter(self.waiting), None)
         if victim is not None:
             self._abort(victim, "made_room")
         return victim is None
 
     def forget(self, connection: Connection) -> None:
-        """Take a closed connection out of the count."""
+        """Remove a closed connection from the count."""
         if connection in self._open:
             self._open.remove(connection)
             self.waiting.pop(connection, None)
@@ -152,7 +152,7 @@ class Connections:
                 del self._clients[connection.client]
 
     def sweep(self) -> None:
-        """Abort every connection whose phase has taken too long, or whose client takes nothing of what was sent."""
+        """Abort every connection whose phase has taken too long, or whose client does not read what was sent."""
         now = self.now()
         for connection in list(self._open):
             if connection.deadline <= now:
@@ -189,8 +189,8 @@ class Connections:
 class Listener:
     """Accepts connections on a bound socket for as long as it is open.
 
-    The servers' own accept loops log once per waiting client when the process is out of descriptors; this one stays
-    below the limit, and pauses for a second where the system refuses all the same.
+    The servers' own accept loops log once per waiting client when the process is out of descriptors. This loop stays
+    below the limit, and pauses for a second if the system still refuses.
     """
 
     def __init__(
@@ -201,16 +201,16 @@ class Listener:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._sweeping: asyncio.TimerHandle | None = None
         self._paused: asyncio.TimerHandle | None = None
-        self._next: tuple[socket.socket, Any] | None = None  # accepted, and waits for a place
+        self._next: tuple[socket.socket, Any] | None = None  # accepted and waiting for a place
         self._again: asyncio.Handle | None = None
 
     def open(self) -> None:
-        """Begin to accept."""
+        """Start accepting."""
         self._loop.add_reader(self._sock.fileno(), self._accept)
         self._sweep()
 
     def close(self) -> None:
-        """Accept no more, and close the socket."""
+        """Stop accepting and close the socket."""
         for timer in (self._sweeping, self._paused, self._again):
             if timer is not None:
                 timer.cancel()
@@ -253,7 +253,7 @@ class Listener:
     async def _connect(self, sock: socket.socket, connection: Connection) -> None:
         try:
             await self._loop.connect_accepted_socket(lambda: self._protocol(connection), sock)
-        except OSError:  # the client is gone already
+        except OSError:  # the client has already gone
             connection.end()
             sock.close()
 
@@ -265,5 +265,5 @@ class Listener:
 
 
 def _is_gone(sock: socket.socket) -> bool:
-    """Whether the client has reset its connection before it was accepted: nobody would read an answer."""
+    """Return True if the client reset its connection before it was accepted, so that nobody would read an answer."""
     return sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0

@@ -1,4 +1,4 @@
-"""What `toolserver db check` says of a ledger on either engine: whether it is sound, and the numbers it is known by."""
+"""Check a ledger on either engine for `toolserver db check`: whether it is sound, and the numbers that identify it."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from toolserver.storage.ledger_place import LedgerPlace, open_place, read_place
 
 
 class DatabaseFacts(NamedTuple):
-    """Everything by which two copies of a ledger are compared, and the rules that are broken in it."""
+    """The facts by which two copies of a ledger are compared, and the rules that are broken in it."""
 
     engine: str
     tables: dict[str, TableFacts]
@@ -25,7 +25,7 @@ class DatabaseFacts(NamedTuple):
     breaches: list[Breach]
 
     def describe(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Return the facts as plain values."""
         return {
             "ok": not self.breaches,
             "engine": self.engine,
@@ -45,13 +45,13 @@ def read_facts(db: SqlConnection, count: CountRows = lambda name, rows: None) ->
 
 
 def find_differences(one: DatabaseFacts, other: DatabaseFacts) -> Iterator[str]:
-    """Where two copies of a ledger differ, in words."""
+    """Describe in words where two copies of a ledger differ."""
     for name, facts in one.tables.items():
         copy = other.tables[name]
         if facts.rows != copy.rows:
             yield f"{name}: {facts.rows} rows and {copy.rows}"
         elif facts != copy:
-            yield f"{name}: {facts.rows} rows, and not the same"
+            yield f"{name}: {facts.rows} rows, but with different contents"
     for what, here, there in (
         ("sums of accounts", one.accounts, other.accounts),
         ("totals", one.totals, other.totals),
@@ -63,7 +63,7 @@ def find_differences(one: DatabaseFacts, other: DatabaseFacts) -> Iterator[str]:
 
 
 async def check_place(place: LedgerPlace) -> dict[str, Any]:
-    """The facts of a ledger, and whether somebody else wrote rows of its file. Raises StorageFailed."""
+    """Return the facts of a ledger, and whether another program wrote rows of its file. Raises StorageFailed."""
     async with open_place(place) as file:
         strange = [Breach(WRITTEN, where) for where in await file.find_rewritten()]
     found = await anyio.to_thread.run_sync(read_place, place, read_facts)

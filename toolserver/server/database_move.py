@@ -1,8 +1,8 @@
-"""`toolserver db move`: the ledger of a data directory to PostgreSQL, whole and compared, even when interrupted.
+"""Move a data directory's ledger to PostgreSQL (`toolserver db move`), complete and compared, even if interrupted.
 
-    check the file → mark the folder → copy table by table → numbers go on → compare both → the database is served
+    check the file → mark the folder → copy table by table → set the sequences → compare both → serve the database
 
-From the mark on the file is not served any more, until the move is complete or was cancelled.
+Once the folder is marked, the file is no longer served until the move is complete or cancelled.
 """
 
 import logging
@@ -30,11 +30,11 @@ from toolserver.storage.sealed_file import MARK as ROWS
 log = logging.getLogger(__name__)
 
 Report = Callable[[str, int], None]
-"""Is given what is done (`copied`, `compared`) and how many rows more."""
+"""Called with what was done (`copied`, `compared`) and to how many further rows."""
 
 
 def move_database(data_dir: Path, terms: PostgresTerms, report: Report = lambda done, rows: None) -> dict[str, Any]:
-    """Move the ledger of a data directory, or go on with it, and return what was moved and compared.
+    """Move the ledger of a data directory, or resume the move, and return what was moved and compared.
 
     Raises:
         MoveRefused: there is nothing to move, the file is not sound, or the database is not empty.
@@ -79,26 +79,26 @@ def move_database(data_dir: Path, terms: PostgresTerms, report: Report = lambda 
 
 
 def cancel_move(data_dir: Path) -> dict[str, Any]:
-    """Let the file of a data directory be served again. Raises MoveRefused where that must not be."""
+    """Allow the file of a data directory to be served again. Raises MoveRefused if that is not allowed."""
     mark = read_move(data_dir)
     if mark is None:
-        raise MoveRefused(f"no move of the ledger of {data_dir} began")
+        raise MoveRefused(f"no move of the ledger of {data_dir} has begun")
     if mark.state == COMPLETE:
-        raise MoveRefused(f"the ledger of {data_dir} was moved to {mark.to}, and is served from there")
+        raise MoveRefused(f"the ledger of {data_dir} was moved to {mark.to} and is served from there")
     forget_move(data_dir)
-    return {"cancelled": mark.to, "left": f"what was copied to {mark.to}: remove it before another move goes there"}
+    return {"cancelled": mark.to, "left": f"the rows copied to {mark.to}: remove them before another move to it"}
 
 
 def _check_source(data_dir: Path, path: Path) -> MoveMark | None:
-    """See that the file can be moved, and return its move where one was interrupted: then it was checked before."""
+    """Check that the file can be moved. Returns the interrupted move, if there is one: the file was checked then."""
     mark = read_move(data_dir)
     if mark is not None and mark.state == COMPLETE:
-        raise MoveRefused(f"the ledger of {data_dir} was moved to {mark.to} already")
+        raise MoveRefused(f"the ledger of {data_dir} was already moved to {mark.to}")
     if not path.exists():
         raise MoveRefused(f"there is no ledger in {data_dir}")
     require_alone(path)
     if mark is None:
-        found = anyio.run(check, path)  # migrates it, too
+        found = anyio.run(check, path)  # also migrates it
         broken = [f"{breach['rule']}: {breach['where']}" for breach in found["breaches"] if not _is_late(breach)]
         if broken:
             raise MoveRefused(f"the ledger of {data_dir} is not sound, so it is not moved: {'; '.join(broken[:5])}")
@@ -107,20 +107,20 @@ def _check_source(data_dir: Path, path: Path) -> MoveMark | None:
 
 
 def _is_late(breach: dict[str, str]) -> bool:
-    """Whether nobody has swept for a while, and no more: the service that starts next does so."""
+    """Return True if a breach means only that expired reservations are not swept yet. The next service does that."""
     return breach["rule"] == "no reservation is open past its time"
 
 
 def _compare(facts: DatabaseFacts, target: MoveTarget, report: Report) -> DatabaseFacts:
-    """Read the copy and return its facts. Raises MoveRefused where they are not those of the file."""
+    """Read the copy and return its facts. Raises MoveRefused if they differ from those of the file."""
     copy: DatabaseFacts = target.read(lambda there: read_facts(there, lambda name, rows: report("compared", rows)))
     if differences := list(find_differences(facts, copy)):
-        raise MoveRefused(f"the copy is not the ledger, and is not served: {'; '.join(differences[:5])}")
+        raise MoveRefused(f"the copy differs from the ledger and is not served: {'; '.join(differences[:5])}")
     return copy
 
 
 def _leave(data_dir: Path, path: Path, mark: MoveMark) -> Path:
-    """Say in the data directory where the ledger is now, and put the file aside. Returns its new name."""
+    """Record in the data directory where the ledger is now, and rename the file. Returns its new name."""
     write_move(data_dir, mark.complete())
     aside = path.with_name(f"{path.name}.moved-{stamp()}")
     path.rename(aside)

@@ -1,4 +1,4 @@
-"""One serving process for a data directory whose ledger is a file: two would each believe that the file is theirs."""
+"""Allow only one serving process per data directory whose ledger is a file: two would each assume they own it."""
 
 import os
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ from toolserver.settings import Settings
 
 @contextmanager
 def hold_directory(settings: Settings) -> Iterator[None]:
-    """Be the one that serves from the data directory while the block runs, where it keeps a ledger's file.
+    """Hold the exclusive right to serve from the data directory while the block runs, if it has a ledger's file.
 
-    The lock is the system's and ends with the process, however that ends. Raises SystemExit where another process
-    serves from it, and says what to set.
+    The lock belongs to the operating system and ends with the process, however that ends. Raises SystemExit if another
+    process serves from the directory, and says what to set.
     """
     if settings.database_url is not None or os.name == "nt" or not keeps_books(settings):
         yield
@@ -34,7 +34,7 @@ def _lock(handle: int, folder: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise SystemExit(
-            f"another process serves from {folder}, and with SQLite one process owns the data. For several set"
-            " database_url (TOOLSERVER_DATABASE_URL) and redis_url (TOOLSERVER_REDIS_URL), or give this one a data"
-            " directory of its own (TOOLSERVER_DATA_DIR)"
+            f"another process serves from {folder}, and with SQLite, one process owns the data. For several, set"
+            " database_url (TOOLSERVER_DATABASE_URL) and redis_url (TOOLSERVER_REDIS_URL), or give this one its"
+            " own data directory (TOOLSERVER_DATA_DIR)"
         ) from None

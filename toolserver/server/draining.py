@@ -1,20 +1,20 @@
-"""How a server stops taking connections: for good, or because another process takes over on the same socket."""
+"""Stop taking connections, permanently or because another process takes over on the same socket."""
 
 import asyncio
 
 from toolserver.server.connections import Connections, Listener
 from toolserver.server.request_gate import RequestGate
 
-HAND_OVER_S = 5.0  # for clients to send the next request on a connection that they keep, and learn that it ends
+HAND_OVER_S = 5.0  # for clients to send the next request on a kept connection and learn that it ends
 LOOK_S = 0.05
 
 
 async def stop_accepting(gate: RequestGate, listener: Listener, connections: Connections, grace_s: float) -> None:
-    """Take no more connections and answer what is in progress, within a limit in seconds.
+    """Stop taking connections and answer requests in progress, within a limit in seconds.
 
-    A service that ends refuses new requests meanwhile. One that is replaced by another process on the same socket
-    leaves new connections to that one, and answers what still comes over its own: each of these answers is the last one
-    on its connection and says so, so that no client sends a request that nobody reads.
+    A service that ends refuses new requests during this time. A service that is replaced by another process on the same
+    socket leaves new connections to that process and answers requests on its own connections. Each of these answers is
+    the last on its connection and says so, so that no client sends a request that nobody reads.
     """
     if gate.is_replaced():
         listener.close()
@@ -25,7 +25,7 @@ async def stop_accepting(gate: RequestGate, listener: Listener, connections: Con
 
 
 async def _wait_until_left(gate: RequestGate, connections: Connections) -> None:
-    """Wait until every client has gone, for at most HAND_OVER_S, or until the service is to end all the same."""
+    """Wait until every client has left, for at most HAND_OVER_S, or until the service must end."""
     loop = asyncio.get_running_loop()
     until = loop.time() + HAND_OVER_S
     while len(connections) and gate.is_replaced() and loop.time() < until:  # noqa: ASYNC110 - three things at once

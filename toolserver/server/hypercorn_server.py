@@ -1,7 +1,7 @@
-"""hypercorn as we run it: HTTP/1.1 only, strict about message framing, with deadlines and a bound on connections.
+"""Run hypercorn with HTTP/1.1 only, strict message framing, deadlines and a limit on connections.
 
 hypercorn decides about HTTP/2 in `ProtocolWrapper`, which it builds in `TCPServer.run`, and has no deadline for a body.
-`StrictTcpServer.run` is the one place that differs; tests/server/test_hypercorn_server.py pins the version it fits.
+Only `StrictTcpServer.run` differs; tests/server/test_hypercorn_server.py pins the version it fits.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _FOLDS = (b"\n ", b"\n\t")
 
 
 class StrictH11Protocol(H11Protocol):
-    """HTTP/1.1 on one connection. It reports its phases, and refuses what proxies and servers read differently."""
+    """HTTP/1.1 on one connection. Reports its phases and refuses messages that proxies and servers read differently."""
 
     ours: Connection
 
@@ -45,7 +45,7 @@ class StrictH11Protocol(H11Protocol):
             await super().handle(event)
 
     async def _create_stream(self, request: h11.Request) -> None:
-        """Begin a request. No upgrade is offered, so a wish for one is dropped, as RFC 9110 allows."""
+        """Begin a request. No upgrade is offered, so a request for one is ignored, as RFC 9110 allows."""
         if any(name == b"upgrade" for name, _ in request.headers):
             kept = [(name, value) for name, value in request.headers if name != b"upgrade"]
             request = h11.Request(
@@ -55,10 +55,10 @@ class StrictH11Protocol(H11Protocol):
         await super()._create_stream(request)
 
     async def _check_protocol(self, event: h11.Request) -> None:
-        """Refuse other versions, methods in small letters, ambiguous framing and too many headers.
+        """Refuse other versions, lower-case methods, ambiguous framing and too many headers.
 
-        hypercorn would begin HTTP/2 here. It tells the service `HEAD` for `head`, which h11 takes for another method:
-        the answer without a body that the service gives would end in an exception.
+        hypercorn would begin HTTP/2 here. It passes `head` to the service as `HEAD`, while h11 treats `head` as another
+        method, so the service's answer without a body would end in an exception.
         """
         if event.method != event.method.upper():
             raise h11.RemoteProtocolError("methods are case-sensitive", error_status_hint=400)
@@ -82,7 +82,7 @@ class StrictH11Protocol(H11Protocol):
         await self.send(Closed())
 
     async def _send_error_response(self, status_code: int) -> None:
-        """A transfer coding that nobody knows is 400 too, where h11 hints at 501: no stranger causes a 5xx."""
+        """Answer an unknown transfer coding with 400 where h11 suggests 501, so that no client can cause a 5xx."""
         await super()._send_error_response(status_code if status_code < 500 else 400)
 
     def _is_folded(self) -> bool:
@@ -90,12 +90,12 @@ class StrictH11Protocol(H11Protocol):
         return any(fold in head for fold in _FOLDS)
 
     def is_waiting(self) -> bool:
-        """Whether the client has more of a request to send; hypercorn does not report when a body is complete."""
+        """Return True if the client has more to send. hypercorn does not report when a body is complete."""
         return self.connection.their_state in (h11.IDLE, h11.SEND_BODY)
 
 
 class StrictTcpServer(TCPServer):
-    """One connection. Deadlines are those of `Connection`, so hypercorn's own timer of idle connections is not used."""
+    """One connection. `Connection` sets the deadlines, so hypercorn's own timer for idle connections is not used."""
 
     def __init__(self, *args: Any, ours: Connection) -> None:
         super().__init__(*args)
@@ -152,7 +152,7 @@ def _config() -> Config:
 async def serve_hypercorn(
     gate: RequestGate, sock: socket.socket, connections: Connections, stop: asyncio.Event, grace_s: float
 ) -> None:
-    """Serve until `stop` is set or the app ends; then answer what is in progress, within a limit in seconds."""
+    """Serve until `stop` is set or the app ends, then answer requests in progress within a limit in seconds."""
     loop, config = asyncio.get_running_loop(), _config()
     app: AppWrapper = wrap_app(gate, config.wsgi_max_body_size, "asgi")
     state: LifespanState = {}

@@ -1,4 +1,4 @@
-"""Listening sockets, the HTTP server of choice, the ready line and the graceful stop."""
+"""Bind listening sockets, run the chosen HTTP server, print the ready line and stop gracefully."""
 
 import asyncio
 import functools
@@ -25,19 +25,19 @@ from toolserver.settings import Settings, is_loopback
 log = logging.getLogger(__name__)
 
 BACKLOG = 2048  # hypercorn's own 100 loses connections when many come at once
-SWITCH_S = 0.001  # after which a thread that parses lets the event loop run; the usual 5 ms add up for each answer
-YOUNG = 10_000  # allocations between two looks at the youngest objects
-GRACE_S = 7.0  # with what follows, a stop takes less than ten seconds
+SWITCH_S = 0.001  # how long a parsing thread may block the event loop; the usual 5 ms add up for each answer
+YOUNG = 10_000  # allocations between two collections of the youngest objects
+GRACE_S = 7.0  # together with what follows, a stop takes less than ten seconds
 
 
 def bind_socket(host: str, port: int, *, beside_others: bool = False) -> socket.socket:
-    """Open a listening socket; port 0 picks a free one. Raises SystemExit, with a message, when that fails.
+    """Open a listening socket; port 0 picks a free port. Raises SystemExit, with a message, if that fails.
 
-    With `beside_others` other sockets that are opened in this way may listen on the same port.
+    With `beside_others`, other sockets opened in the same way may listen on the same port.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With its protocol named, asyncio sets TCP_NODELAY on each connection. Without, the body of an answer waits in the
-    # kernel until its head is acknowledged, which clients put off for 40 ms.
+    # If the protocol is named, asyncio sets TCP_NODELAY on each connection. Otherwise the body of an answer waits in
+    # the kernel until its head is acknowledged, which clients delay by 40 ms.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -48,23 +48,23 @@ def bind_socket(host: str, port: int, *, beside_others: bool = False) -> socket.
     except OSError as error:
         sock.close()
         why = (error.strerror or str(error)).lower()
-        raise SystemExit(f"cannot listen on {host}, port {port}: {why}; port 0 picks a free one") from None
+        raise SystemExit(f"cannot listen on {host}, port {port}: {why}; port 0 picks a free port") from None
     sock.setblocking(False)
     return sock
 
 
 def address_of(sock: socket.socket, host: str) -> str:
-    """Return the base URL of a socket. A wildcard address is shown as localhost, where it can be reached."""
+    """Return the base URL of a socket. A wildcard address becomes localhost, where it can be reached."""
     port = sock.getsockname()[1]
     shown = "localhost" if host in ("0.0.0.0", "::", "") else host
     return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
 
 
 def freeze_startup() -> None:
-    """Turn garbage collection on once the service has started. What start-up made stays and is never looked at.
+    """Turn garbage collection on once the service has started. Objects from start-up stay and are never scanned.
 
-    The youngest objects are looked at every `YOUNG` allocations: at CPython's 700 the collector looks at every request
-    in progress several times, and finds nothing.
+    The youngest objects are collected every `YOUNG` allocations. With CPython's 700, the collector scans every request
+    in progress several times and finds nothing.
     """
     gc.freeze()
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
@@ -96,16 +96,16 @@ async def serve(
     stop: anyio.Event,
     is_replaced: Callable[[], bool] = never,
 ) -> None:
-    """Serve an ASGI app on a bound socket until the event is set. Raises SystemExit when the app ends before that.
+    """Serve an ASGI app on a bound socket until the event is set. Raises SystemExit if the app ends before that.
 
-    `is_replaced` says, once the event is set, whether another process goes on to serve on the same socket.
+    `is_replaced` says, once the event is set, whether another process continues to serve on the same socket.
     """
     facts = read_public_facts(settings, settings.base_url or address_of(sock, settings.host))
     await _serve(RequestGate(app, facts, is_replaced), sock, settings.server, _connection_limits(settings), stop)
 
 
 def _connection_limits(settings: Settings) -> ConnectionLimits:
-    """Return the bounds on connections as they are set; trusted proxies bring many clients over one address."""
+    """Return the limits on connections from the settings. Trusted proxies bring many clients over one address."""
     limits = settings.limits
     addresses = Addresses(limits.trusted_proxies)
     return ConnectionLimits(
@@ -131,7 +131,7 @@ async def _serve(
         await _run_of(server)(gate, sock, connections, ended, GRACE_S)
         tasks.cancel_scope.cancel()
     if gate.died.is_set() and not stop.is_set():
-        raise SystemExit("the service ended by itself; the log says why")
+        raise SystemExit("the service ended unexpectedly; the log says why")
 
 
 def _run_of(server: str) -> Callable[..., Awaitable[None]]:
@@ -141,7 +141,7 @@ def _run_of(server: str) -> Callable[..., Awaitable[None]]:
         return serve_hypercorn
     try:
         from toolserver.server.uvicorn_server import serve_uvicorn
-    except ImportError as error:  # pragma: no cover - the development extra brings it
+    except ImportError as error:  # pragma: no cover - the development extra installs it
         raise SystemExit(
             "--server uvicorn needs the packages uvicorn, uvloop and httptools (the extra `fast`)"
         ) from error
@@ -149,7 +149,7 @@ def _run_of(server: str) -> Callable[..., Awaitable[None]]:
 
 
 async def _set_when(ended: asyncio.Event, stop: anyio.Event, died: asyncio.Event) -> None:
-    """Set `ended` as soon as one of the two others is set."""
+    """Set `ended` as soon as either of the two other events is set."""
     async with anyio.create_task_group() as tasks:
 
         async def wait_for(event: anyio.Event | asyncio.Event) -> None:
@@ -162,7 +162,7 @@ async def _set_when(ended: asyncio.Event, stop: anyio.Event, died: asyncio.Event
 
 
 def _unless_cancelled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Handle errors of the loop, except that Python 3.11 reports the cancelling of an open connection as one."""
+    """Handle errors of the loop, but ignore the cancelling of a connection, which Python 3.11 reports as an error."""
     if not isinstance(context.get("exception"), asyncio.CancelledError):
         loop.default_exception_handler(context)
 
@@ -203,14 +203,14 @@ async def serve_metrics(
     *,
     is_replaced: Callable[[], bool] = never,
 ) -> None:
-    """Serve the metrics, and pages for operators, on a socket of their own until the event is set."""
+    """Serve the metrics and the pages for operators on their own socket until the event is set."""
     facts = read_public_facts(settings, settings.base_url or address_of(sock, settings.metrics.host))
     gate = RequestGate(metrics_app(metrics, pages), facts, is_replaced)
     await _serve(gate, sock, "hypercorn", ConnectionLimits(), stop)
 
 
 def loop_factory(settings: Settings) -> Any:
-    """Return uvloop's factory for uvicorn where it is installed, else None for the standard event loop."""
+    """Return uvloop's factory for uvicorn if it is installed, else None for the standard event loop."""
     if settings.server != "uvicorn":
         return None
     try:
@@ -221,7 +221,7 @@ def loop_factory(settings: Settings) -> Any:
 
 
 def run_async(settings: Settings, main: Callable[..., Awaitable[None]], *args: Any, **named: Any) -> None:
-    """Run a coroutine function on the event loop that fits the settings. Raises the SystemExit that ended a task."""
+    """Run a coroutine function on the event loop for these settings. Raises the SystemExit that ended a task."""
     share_heap()
     sys.setswitchinterval(SWITCH_S)
     options = {"loop_factory": factory} if (factory := loop_factory(settings)) else {}
@@ -235,7 +235,7 @@ def run_async(settings: Settings, main: Callable[..., Awaitable[None]], *args: A
 
 
 def _ending(group: BaseExceptionGroup[BaseException]) -> SystemExit | None:
-    """Return the SystemExit that task groups have wrapped, or None when there is none."""
+    """Return the SystemExit that task groups have wrapped, or None if there is none."""
     for error in group.exceptions:
         found = _ending(error) if isinstance(error, BaseExceptionGroup) else error
         if isinstance(found, SystemExit):
@@ -244,6 +244,6 @@ def _ending(group: BaseExceptionGroup[BaseException]) -> SystemExit | None:
 
 
 def refuse_public(settings: Settings, what: str) -> None:
-    """Refuse to serve what is for development where other machines can reach it. Raises SystemExit."""
+    """Raise SystemExit if something for development would be reachable from other machines."""
     if not is_loopback(settings.host):
         raise SystemExit(f"{what} is for development and listens on this machine only, not on {settings.host}")

@@ -1,4 +1,4 @@
-"""The sockets that a service listens on. Workers get theirs from the process that supervises them, by file number."""
+"""Bind the sockets that a service listens on. Workers get theirs from their supervisor, by file descriptor."""
 
 import socket
 from dataclasses import dataclass, replace
@@ -19,28 +19,28 @@ class Listeners:
     addresses: dict[str, Any]
     """The addresses by the names that the ready line gives them."""
     operators: str | None
-    """The address of the operators' page, where only this machine sees it."""
+    """The address of the operators' page, if only this machine can reach it."""
     is_adopted: bool = False
 
     @property
     def for_people(self) -> dict[str, Any]:
-        """The addresses that people see: those of the ready line, and that of the operators' page."""
+        """The addresses shown to people: those of the ready line and that of the operators' page."""
         return self.addresses | {"operators_url": self.operators}
 
     @property
     def noted_url(self) -> str | None:
-        """What the note of a running service names; None where the supervisor notes its own."""
+        """The address recorded for a running service; None if the supervisor records its own."""
         return None if self.is_adopted else self.addresses["metrics_url"]
 
     @property
     def files(self) -> dict[str, int | None]:
-        """The file numbers of the sockets, as `adopt` takes them."""
+        """The file descriptors of the sockets, as `adopt` takes them."""
         named = {"main": self.main, "metrics": self.metrics, "inner": self.inner}
         return {name: None if sock is None else sock.fileno() for name, sock in named.items()}
 
     @classmethod
     def open(cls, settings: Settings) -> "Listeners":
-        """Bind every socket that the settings ask for. Raises SystemExit when one of them cannot be bound."""
+        """Bind every socket that the settings require. Raises SystemExit if a socket cannot be bound."""
         own, ledger = settings.metrics, settings.ledger
         main = bind_socket(settings.host, settings.port)
         metrics = bind_socket(own.host, own.port) if own.enabled else None
@@ -49,10 +49,10 @@ class Listeners:
 
     @classmethod
     def open_for_workers(cls, settings: Settings, count: int) -> list["Listeners"]:
-        """Bind the sockets of so many workers: each has one of its own on the same port, and a port for its metrics.
+        """Bind the sockets of this many workers: each has its own socket on the same port, and a port for its metrics.
 
-        The metrics of worker n are at `metrics.port` + n, or at any free port where that setting is 0. Raises
-        SystemExit when a socket cannot be bound.
+        The metrics of worker n are at `metrics.port` + n, or at any free port if that setting is 0. Raises SystemExit
+        if a socket cannot be bound.
         """
         own, ledger = settings.metrics, settings.ledger
         mains = _bind_beside(settings.host, settings.port, count)
@@ -62,7 +62,7 @@ class Listeners:
 
     @classmethod
     def adopt(cls, settings: Settings, files: dict[str, int | None]) -> "Listeners":
-        """Take sockets over that another process has bound and passed on, by the file numbers of `files`."""
+        """Take over sockets that another process has bound and passed on, by the file descriptors in `files`."""
         main, metrics, inner = (_adopt_socket(files[name]) for name in ("main", "metrics", "inner"))
         assert main is not None
         return replace(cls._describe(settings, main, metrics, inner), is_adopted=True)
@@ -85,9 +85,10 @@ class Listeners:
 
 
 def _bind_beside(host: str, port: int, count: int) -> list[socket.socket]:
-    """Bind sockets on one port, between which the kernel divides connections.
+    """Bind sockets on one port, among which the kernel distributes connections.
 
-    The port is bound alone first: beside sockets of another service nobody may listen, however willing the kernel is.
+    The port is first bound exclusively, so that this service never listens beside the sockets of another one, even
+    though the kernel would allow it.
     """
     with bind_socket(host, port) as alone:
         found = alone.getsockname()[1]
@@ -95,7 +96,7 @@ def _bind_beside(host: str, port: int, count: int) -> list[socket.socket]:
 
 
 def _adopt_socket(file: int | None) -> socket.socket | None:
-    """Return the socket of a file number, of which other processes hold copies."""
+    """Return the socket of a file descriptor, of which other processes hold copies."""
     if file is None:
         return None
     found = socket.socket(fileno=file)

@@ -1,4 +1,4 @@
-"""Everything about money of one service, opened together: the ledger, receipts, purchases and their upkeep."""
+"""Open everything about the money of one service together: the ledger, receipts, purchases and their upkeep."""
 
 import logging
 import os
@@ -56,22 +56,22 @@ MARKER = "simulated-world"
 
 
 class LedgerLost(ToolserverError):
-    """The data directory holds keys that signed receipts, and no ledger: it was deleted, or is on another disk."""
+    """The data directory has keys that signed receipts but no ledger, which was deleted or is on another disk."""
 
 
 class OpenToOthers(ToolserverError):
-    """The data directory can be read by others than its owner, and that cannot be changed."""
+    """Users other than the owner can read the data directory, and that cannot be changed."""
 
 
 OpenedLedger: TypeAlias = "SqliteLedger | HttpLedger"
-"""Our own, or the client of a sister service's."""
+"""This service's own ledger, or the client of a sister service's ledger."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoneyParts:
-    """What a service needs to sell answers. `receipted_charges` and `x402` exist only with a ledger file of our own.
+    """What a service needs to sell answers. `receipted_charges` and `x402` exist only with an own ledger.
 
-    `followed` is the same ledger as `ledger` where it belongs to a sister service.
+    `followed` is the same ledger as `ledger` if it belongs to a sister service.
     """
 
     ledger: Ledger
@@ -84,7 +84,7 @@ class MoneyParts:
 
     @property
     def statements(self) -> Statements:
-        """What gives statements: our own ledger, or the service that sells for the one that is followed."""
+        """The source of statements: the own ledger, or the service that sells for the followed ledger."""
         if isinstance(self.ledger, SqliteLedger | MemoryLedger):
             return AccountStatements(self.ledger, self.evidence)
         from toolserver.purchases.remote import RemotePurchases
@@ -94,63 +94,63 @@ class MoneyParts:
 
     @property
     def allowances(self) -> AllowanceLedger | None:
-        """What keeps allowances: our own ledger, or that of the service that is followed."""
+        """The keeper of allowances: the own ledger, or that of the followed service."""
         if isinstance(self.ledger, SqliteLedger | MemoryLedger):
             return self.ledger
         return self.followed
 
     @property
     def end_allowance(self) -> Callable[[str], Awaitable[bool]] | None:
-        """Ends an allowance by the hash of its token; None where the ledger belongs to another service."""
+        """The function that ends an allowance by its token's hash; None if the ledger belongs to another service."""
         own = self.ledger
         return partial(own.revoke, reason="") if isinstance(own, SqliteLedger | MemoryLedger) else None
 
     def add_gauges(self, metrics: Metrics) -> None:
-        """Let the metrics show the ledger that is followed and the signed payments, where there are any."""
+        """Add gauges for the followed ledger and for signed payments to the metrics, if there are any."""
         if (ledger := self.followed) is not None:
             metrics.follow(lambda: ledger.health)
         if self.x402 is not None:
             metrics.watch_payments(self.x402.measure_backlog)
 
     def count_chain_servers(self) -> "ChainServers | None":
-        """The servers that purchases are read from; None where this service watches no chain for purchases."""
+        """Count the servers from which purchases are read; None if this service watches no chain for purchases."""
         return self.payments.count_servers() if isinstance(self.payments, PurchaseService) else None
 
     @property
     def file(self) -> GroupCommit | None:
-        """The file that credits, or what was done for a sister service's credits, are kept in; None if in memory."""
+        """The file of the credits, or of the journal for a sister service's credits; None if in memory."""
         return None if isinstance(self.ledger, MemoryLedger) else getattr(self.ledger, "file", None)
 
     @property
     def own(self) -> SqliteLedger:
-        """The ledger file of this service. Raises AssertionError where the ledger is followed or in memory."""
+        """The own ledger of this service. Raises AssertionError if the ledger is followed or in memory."""
         assert isinstance(self.ledger, SqliteLedger)
         return self.ledger
 
 
 def keeps_books(settings: Settings) -> bool:
-    """Whether this installation sells, shares or follows a ledger, or has one already. Else it needs none."""
+    """Return True if this installation sells, shares or follows a ledger, or has one. Otherwise it needs none."""
     ledger = settings.ledger
     sells = settings.payments.enabled or settings.x402.enabled or settings.database_url is not None
     return sells or ledger.url is not None or ledger.port is not None or (settings.data_dir / FILE).exists()
 
 
 def memory_money(clock: Clock) -> MoneyParts:
-    """A ledger and idempotency that end with the process; no receipts are signed and nothing is sold."""
+    """Return a ledger and idempotency that end with the process, without signed receipts or sales."""
     return MoneyParts(MemoryLedger(clock), Idempotency(MemoryIdempotencyStore(clock)), NoCreditSales())
 
 
 @asynccontextmanager
 async def open_money(settings: Settings, *, clock: Clock, base_url: str, service: str) -> AsyncIterator[MoneyParts]:
-    """The money parts of a data directory, swept while they are open. `service` is the name that receipts carry.
+    """Open the money parts of a data directory and sweep them while open. `service` is the name on receipts.
 
     Raises:
-        LedgerLost, LedgerMoved: there are keys of receipts, and no ledger; or it is on a server now.
-        OpenToOthers: others can read the directory, and that cannot be changed.
-        OtherWorld: simulated credits and real ones never share a directory, or a database.
-        NotOnServer: `database_url` is set, and so is another place for money.
-        KeysDiffer: instances that share the database have other keys.
-        RowsRewritten: rows of money were not written by this service.
+        LedgerLost, LedgerMoved: there are receipt keys but no ledger, or the ledger is now on a server.
+        OpenToOthers: other users can read the directory, and that cannot be changed.
+        OtherWorld: simulated and real credits would share a directory or a database.
+        NotOnServer: `database_url` and another place for money are both set.
+        KeysDiffer: instances that share the database have different keys.
+        RowsRewritten: another program wrote rows of money.
         NewerDatabase, ForeignDatabase, MigrationChanged, KeyFileBroken, NotAnAccountKey: nothing was changed.
     """
     close_directory(settings.data_dir)
@@ -165,7 +165,7 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
         if isinstance(ledger, SqliteLedger):
             charges = SqliteChargeStore(ledger, evidence.log.buckets)
             if released := await charges.release_undelivered():
-                log.warning("charges were released whose answers were not sent", extra={"count": released})
+                log.warning("charges for answers that were not sent were released", extra={"count": released})
             receipted_charges = ReceiptedCharges(charges, evidence, clock)
             shared: dict[str, Any] = {"clock": clock, "host": service}
             shared["make_task"] = partial(LeasedTask, ledger.file, clock=clock)
@@ -181,7 +181,7 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
         upkeep.start_soon(repeat, "append closed hours to the log", evidence.log.close_hours, CLOSE_EVERY_S)
         for job in _list_upkeep(settings, clock, ledger, idempotency):
             upkeep.start_soon(repeat, *job)
-        if isinstance(ledger, SqliteLedger) and ledger.file.shared:  # another instance may have died
+        if isinstance(ledger, SqliteLedger) and ledger.file.shared:  # another instance may have crashed
             upkeep.start_soon(repeat, "release what was not delivered", charges.release_undelivered, SWEEP_S)
             upkeep.start_soon(repeat, "agree on keys", agree_on_keys, AGREE_EVERY_S)
         yield MoneyParts(ledger, idempotency, payments, evidence, receipted_charges, x402, followed)
@@ -191,7 +191,7 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
 def _list_upkeep(
     settings: Settings, clock: Clock, ledger: OpenedLedger, idempotency: Idempotency
 ) -> Iterator[tuple[str, Callable[[], Awaitable[Any]], float]]:
-    """What is done again and again while money is open: its name, the job, and the seconds until the next time."""
+    """Yield the repeated jobs while the money parts are open: name, job, and seconds until the next run."""
     yield "look for rows that others wrote", ledger.file.check_rows, CHECK_S
     yield "forget old answers", idempotency.sweep, FORGET_S
     if isinstance(ledger, SqliteLedger):
@@ -272,10 +272,10 @@ def _open_remote_sales(settings: Settings, ledger: "HttpLedger") -> AbstractAsyn
 
 
 def close_directory(data_dir: Path) -> None:
-    """Take the rights of others from a data directory that has them: keys and the ledger are the owner's alone.
+    """Remove other users' access to a data directory, because keys and the ledger belong to its owner alone.
 
     Raises:
-        OpenToOthers: the rights cannot be taken away.
+        OpenToOthers: the access cannot be removed.
     """
     if os.name == "nt" or not data_dir.is_dir():
         return
@@ -285,23 +285,23 @@ def close_directory(data_dir: Path) -> None:
         try:
             path.chmod(mode & 0o700)
         except OSError as error:
-            reason = f"{path} can be read by others ({mode:o}), and that cannot be changed: {error.strerror}"
+            reason = f"{path} is readable by other users ({mode:o}), and that cannot be changed: {error.strerror}"
             raise OpenToOthers(f"{reason}; run `chmod go= {path}` as its owner") from None
-        log.warning("others could read this, and no longer can", extra={"path": str(path), "mode": f"{mode:o}"})
+        log.warning("removed other users' access to a path", extra={"path": str(path), "mode": f"{mode:o}"})
 
 
 def refuse_lost_ledger(data_dir: Path) -> None:
-    """Raises LedgerLost where a new ledger would be begun beside the keys of an old one: nobody would have credits."""
+    """Raise LedgerLost if a new ledger would start beside the keys of an old one: nobody would have credits."""
     file, keys = data_dir / FILE, data_dir / RECEIPT_KEYS
     if (not file.exists() or not file.stat().st_size) and keys.exists():
         raise LedgerLost(
             f"{file} is missing or empty, but {keys} has signed receipts: put the ledger back, or restore a backup"
-            f" (`toolserver db restore`). To begin anew, move {keys.parent} away."
+            f" (`toolserver db restore`). To start afresh, move {keys.parent} away."
         )
 
 
 def claim_directory(data_dir: Path, *, simulated: bool) -> None:
-    """Mark a new directory as one of the simulated world, or see that an old one is of the right kind.
+    """Mark a new directory as simulated or real, or check that an old one is of the right kind.
 
     Raises:
         OtherWorld
@@ -312,4 +312,4 @@ def claim_directory(data_dir: Path, *, simulated: bool) -> None:
         marker.touch(mode=0o600)
     if marker.exists() != simulated:
         held, wanted = ("real", "simulated") if simulated else ("simulated", "real")
-        raise OtherWorld(f"{data_dir} holds {held} credits: give the {wanted} service a data directory of its own")
+        raise OtherWorld(f"{data_dir} holds {held} credits: give the {wanted} service its own data directory")

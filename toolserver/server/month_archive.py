@@ -1,10 +1,10 @@
-"""The archive of a closed month: a file of JSON lines, compressed by gzip, that standard tools read.
+"""Read and write the archive of a closed month: a file of JSON lines, compressed by gzip, that standard tools read.
 
     {"archive": "toolserver month", "v": 1, "month": "2027-01", …}
     {"table": "transfer", "columns": ["seq", "kind", …]}      then a line for each row, an array in that order
     {"statement": "<JWS>", "keys": […]}                       the signed statement, and the public half of its key
 
-Bytes are base64url without padding, as in a JWS: a receipt's core and signature are parts of its JWS as they stand.
+Bytes are base64url without padding, as in a JWS: a receipt's core and signature are unchanged parts of its JWS.
 The digest of a table is SHA-256 over the lines of its rows, line ends included.
 """
 
@@ -28,22 +28,22 @@ from toolserver.receipts.month_statement import MonthSpan, MonthStatement, RowDi
 from toolserver.storage.group_commit import private
 
 ENDING = ".jsonl.gz"
-_LEVEL = 6  # of the compression: 9 takes three times as long for a hundredth
+_LEVEL = 6  # compression level: 9 takes three times as long to save one per cent
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
 class ArchiveBroken(ToolserverError):
-    """A file is not the archive of a month, or only a part of one."""
+    """A file is not the archive of a month, or is incomplete."""
 
 
 def name_archive(folder: Path, month: str) -> Path:
-    """The path of a month's archive in the folder of archives."""
+    """Return the path of a month's archive in the folder of archives."""
     return folder / f"ledger-{month}{ENDING}"
 
 
 class ArchiveWriter:
-    """Writes one archive, table by table, under the name of a draft."""
+    """Writes one archive, table by table, as a draft."""
 
     def __init__(self, file: io.BufferedIOBase | gzip.GzipFile) -> None:
         self._file = file
@@ -76,13 +76,13 @@ class ArchiveWriter:
 
 
 def encode_row(row: Iterable[Any]) -> bytes:
-    """The line of a row."""
+    """Return a row as a line."""
     return _encode([b64(value) if isinstance(value, bytes) else value for value in row]) + b"\n"
 
 
 @contextmanager
 def open_draft(path: Path) -> Iterator[ArchiveWriter]:
-    """Begin a draft, readable by its owner only. On leaving, it is on the disk."""
+    """Open a draft that only its owner can read. When the block is left, the draft is synced to disk."""
     path.unlink(missing_ok=True)
     private(path)
     with gzip.open(path, "wb", _LEVEL) as file:
@@ -91,15 +91,15 @@ def open_draft(path: Path) -> Iterator[ArchiveWriter]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[bytes, Any]]:
-    """Each line of an archive, and what it says. Raises ArchiveBroken."""
+    """Yield each line of an archive and its parsed value. Raises ArchiveBroken."""
     try:
         with gzip.open(path, "rb") as file:
             for line in file:
                 yield line, _decode(line)
     except (OSError, EOFError, zlib.error, ValueError) as error:
-        raise ArchiveBroken(f"{path} is not the archive of a month, or not all of it: {error}") from None
+        raise ArchiveBroken(f"{path} is not the archive of a month, or is incomplete: {error}") from None
 
 
 def iso_of(ms: int) -> str:
-    """A time in epoch milliseconds as ISO 8601."""
+    """Write a time in epoch milliseconds as ISO 8601."""
     return iso(datetime.fromtimestamp(ms / 1000, UTC))

@@ -1,9 +1,9 @@
-"""`toolserver books close`: a month (UTC) that is over is written to its archive, signed, read back, and closed.
+"""Close months (`toolserver books close`): write an ended month (UTC) to its archive, sign it, read it back, close it.
 
-    rows on one snapshot → draft of the archive → signed statement → draft read back and proved → name → `closed_month`
+    rows of one snapshot → draft archive → signed statement → draft read back and verified → renamed → `closed_month`
 
-Killed at any moment, the next run begins the month anew: until its row is stored, an archive is a draft. Nothing is
-removed here (`month_prune`).
+If a run is killed at any moment, the next run starts the month again: until its row is stored, an archive is a draft.
+This module removes nothing (see `month_prune`).
 """
 
 import logging
@@ -31,12 +31,12 @@ from toolserver.storage.ledger_place import LedgerPlace, open_place, read_place
 
 log = logging.getLogger(__name__)
 
-SETTLED_MS = 24 * 3_600_000  # after its end a month rests so long: no clock of an instance is that wrong
+SETTLED_MS = 24 * 3_600_000  # how long to wait after the end of a month: no instance's clock is that wrong
 
 
 @dataclass(frozen=True, slots=True)
 class MonthCloser:
-    """Closes months of one ledger into one folder, in the name of a service."""
+    """Closes months of one ledger into one folder, on behalf of a service."""
 
     place: LedgerPlace
     folder: Path
@@ -44,14 +44,14 @@ class MonthCloser:
     service: str
 
     async def close_until(self, last: MonthSpan | None, now: int) -> list[MonthFacts]:
-        """Close every month up to `last` that is not closed yet, in their order; by default all that may be closed.
+        """Close every month up to `last` that is not yet closed, in order; by default all that may be closed.
 
         `now` is in epoch milliseconds. Raises MonthRefused, StorageFailed, ArchiveBroken, sqlite3.Error.
         """
         if last is not None and last.until + SETTLED_MS > now:
             raise MonthRefused(f"{last.name} can be closed a day after its end")
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with hold_folder(self.folder):  # an archive that another process closes is not written over
+        with hold_folder(self.folder):  # so that archives of another closing process are not overwritten
             months, first = read_place(self.place, _read_state)
             found, before = [], parse_month(months[-1].statement) if months else None
             for span in _list_due(MonthSpan.at(months[-1].until) if months else first, last, now):
@@ -67,7 +67,7 @@ class MonthCloser:
         read_place(self.place, partial(self._write, draft, span, previous, now))
         facts = prove_month(draft, self.ring.find)
         if facts.problems:
-            raise MonthRefused(f"{span.name} is not closed, its rows do not agree: {'; '.join(facts.problems[:5])}")
+            raise MonthRefused(f"{span.name} is not closed: its rows do not agree: {'; '.join(facts.problems[:5])}")
         draft.replace(path)
         sync_folder(path.parent)
         async with open_place(self.place) as store:
@@ -78,7 +78,7 @@ class MonthCloser:
     def _write(self, draft: Path, span: MonthSpan, previous: str | None, now: int, db: SqlConnection) -> None:
         root = read_log_root(db, span)
         if root is None:
-            raise MonthRefused(f"the log of uncharged calls has not all hours of {span.name}: start the service first")
+            raise MonthRefused(f"the log of uncharged calls lacks hours of {span.name}: start the service first")
         with open_draft(draft) as writer:
             writer.begin(span, self.service)
             for table in TABLES:
@@ -97,7 +97,7 @@ def _store(signed: SignedMonth, db: SqlConnection) -> None:
 
 
 def _list_due(first: MonthSpan | None, last: MonthSpan | None, now: int) -> Iterator[MonthSpan]:
-    """The months from the first one on that are over, up to the last one asked for."""
+    """Yield the ended months from the first one up to the last requested one."""
     span = first
     while span is not None and span.until + SETTLED_MS <= now and (last is None or span.until <= last.until):
         yield span

@@ -1,8 +1,8 @@
-"""What the archive of a month proves by itself, with the public keys alone.
+"""Verify the archive of a month on its own, with only the public keys.
 
-The statement is signed, every row is one of those it counts, opening balances and transfers make the closing balances,
-credits and debits of all accounts are equal, a reservation is what its transfers say, every receipt is signed, and the
-leaves of the log are what was booked.
+The statement is signed and counts exactly these rows. Opening balances and transfers add up to the closing balances.
+Credits and debits of all accounts are equal. Reservations match their transfers. Every receipt is signed. The leaves
+of the log match what was booked.
 """
 
 import hashlib
@@ -25,21 +25,21 @@ from toolserver.receipts.month_statement import (
 from toolserver.receipts.sign import key_id, signing_input
 from toolserver.server.month_archive import ArchiveBroken, read_lines
 
-SHOWN = 20  # problems named
-OWN = 3  # accounts up to this number are the service's
+SHOWN = 20  # maximum number of problems listed
+OWN = 3  # accounts up to this number belong to the service
 
 FindKey = Callable[[str], Key | None]
 Row = dict[str, Any]
 
 
 class MonthFacts(NamedTuple):
-    """An archive that was read: its statement, and what is wrong with it, in words; nothing when it proves all."""
+    """A verified archive: its statement, and its problems in words; no problems if everything is proved."""
 
     signed: SignedMonth
     problems: list[str]
 
     def describe(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Return the facts as plain values."""
         statement = self.signed.statement
         return {
             "ok": not self.problems,
@@ -55,7 +55,7 @@ class MonthFacts(NamedTuple):
 
 
 def prove_month(path: Path, find_key: FindKey) -> MonthFacts:
-    """Read an archive once and compare all of it. Raises ArchiveBroken: it is none, or has no end."""
+    """Read an archive once and compare all of it. Raises ArchiveBroken if it is not an archive or is incomplete."""
     proof = _MonthProof(find_key)
     table, end = "", None
     columns: list[str] = []
@@ -78,7 +78,7 @@ def prove_month(path: Path, find_key: FindKey) -> MonthFacts:
 
 
 def prove_months(paths: Iterable[Path], find_key: FindKey) -> list[MonthFacts]:
-    """Read several archives in the order of their months; each must follow the one before. Raises ArchiveBroken."""
+    """Verify several archives in the order of their months; each must follow the previous. Raises ArchiveBroken."""
     found = sorted((prove_month(path, find_key) for path in paths), key=lambda facts: facts.signed.statement.until)
     for before, facts in pairwise(found):
         facts.problems.extend(find_gap(before.signed, facts.signed))
@@ -86,7 +86,7 @@ def prove_months(paths: Iterable[Path], find_key: FindKey) -> list[MonthFacts]:
 
 
 class _MonthProof:
-    """Takes the rows of an archive in their order, and says in the end what does not fit."""
+    """Takes the rows of an archive in order, and finally reports what does not match."""
 
     def __init__(self, find_key: FindKey) -> None:
         self._find_key = find_key
@@ -94,10 +94,10 @@ class _MonthProof:
         self._counts: dict[str, int] = {}
         self._problems: list[str] = []
         self._balances: dict[int, list[int]] = {}  # account: credits, debits, pending
-        self._before = self._after = 0  # what buyers were owed
+        self._before = self._after = 0  # credits owed to buyers
         self._closed: dict[int, list[int]] = {}
-        self._heads: dict[int, tuple[int, int]] = {}  # of open reservations: account, amount
-        self._ends: dict[int, tuple[str, int, int]] = {}  # by the transfer that reserved: state, account, amount
+        self._heads: dict[int, tuple[int, int]] = {}  # open reservations: account, amount
+        self._ends: dict[int, tuple[str, int, int]] = {}  # by the reserving transfer: state, account, amount
         self._used = self._given_back = 0
         self._booked: list[BookedCall] = []
         self._leaves: dict[tuple[int, bytes], tuple[int, bytes]] = {}
@@ -112,22 +112,22 @@ class _MonthProof:
         }
 
     def begin(self, table: str) -> None:
-        """A table begins. Raises ArchiveBroken: it began before."""
+        """Begin a table. Raises ArchiveBroken if the table began before."""
         if table in self._digests:
-            raise ArchiveBroken(f"the table {table} is there twice")
+            raise ArchiveBroken(f"the table {table} appears twice")
         self._digests[table], self._counts[table] = hashlib.sha256(), 0
 
     def take(self, table: str, row: Row, line: bytes) -> None:
-        """Take a row. Raises ArchiveBroken: it is not of a table of a month."""
+        """Take a row. Raises ArchiveBroken if it does not belong to a table of a month."""
         try:
             self._digests[table].update(line)
             self._counts[table] += 1
             self._takes[table](row)
         except (KeyError, ValueError, TypeError) as error:
-            raise ArchiveBroken(f"a row of {table or 'no table'} is not one: {error!r}") from None
+            raise ArchiveBroken(f"a row of {table or 'no table'} is invalid: {error!r}") from None
 
     def conclude(self, signed: SignedMonth) -> Iterator[str]:
-        """What does not fit the statement, and what did not fit before."""
+        """Yield what does not match the statement, and earlier mismatches."""
         try:
             signed.require_signed(self._find_key(signed.kid))
         except StatementUnreadable as error:
@@ -135,7 +135,7 @@ class _MonthProof:
         tables = {name: RowDigest(self._counts[name], self._digests[name].hexdigest()) for name in self._counts}
         for name in sorted(tables.keys() | signed.statement.tables.keys()):
             if tables.get(name) != signed.statement.tables.get(name):
-                yield f"{name}: the rows are not those that were signed"
+                yield f"{name}: the rows differ from those that were signed"
         yield from self._problems
         yield from self._compare_balances()
         yield from self._compare_figures(signed.statement.credits)
@@ -161,7 +161,7 @@ class _MonthProof:
             self._follow_call(kind, row["seq"] if head is None else head, debit if head is None else None, row)
 
     def _follow_call(self, kind: str, head: int, account: int | None, row: Row) -> None:
-        """Note how far a call has come, and what it moved."""
+        """Record the progress of a call and what it moved."""
         amount = row["amount"]
         if kind == "pending":
             self._heads[head] = (row["debit"], amount)
@@ -169,7 +169,7 @@ class _MonthProof:
         buyer = row["credit"] if kind == "reverse" else row["debit"]
         known = self._heads.pop(head, None) or (self._ends[head][1:] if head in self._ends else None)
         if known is not None and known != (buyer, amount):
-            self._problems.append(f"transfer {row['seq']} moves something else than what was set aside")
+            self._problems.append(f"transfer {row['seq']} does not match its reservation")
         self._ends[head] = ({"void": "voided", "reverse": "reversed"}.get(kind, "posted"), buyer, amount)
         self._used += amount * (kind in ("posted", "post"))
         self._given_back += amount * (kind == "reverse")
@@ -177,7 +177,7 @@ class _MonthProof:
     def _take_reservation(self, row: Row) -> None:
         found = self._ends.get(row["transfer"])
         if found != (row["state"], row["account"], row["credits"]):
-            self._problems.append(f"{row['call_id']}: its transfers do not say that it is {row['state']}")
+            self._problems.append(f"{row['call_id']}: its transfers do not match its state, {row['state']}")
 
     def _take_receipt(self, row: Row) -> None:
         signer, core = row["key"], unb64(row["core"])
@@ -185,9 +185,9 @@ class _MonthProof:
         if key is None:
             self._problems.append(f"{row['id']}: its key {key_id(signer)} is not in the key set")
         elif not key.verifies(unb64(row["signature"]), signing_input(signer, core)):
-            self._problems.append(f"{row['id']}: its signature is not good")
+            self._problems.append(f"{row['id']}: its signature is invalid")
         elif f'"id":"{row["id"]}"'.encode() not in core:
-            self._problems.append(f"{row['id']}: what is signed names another receipt")
+            self._problems.append(f"{row['id']}: the signed text names another receipt")
 
     def _take_booked(self, row: Row) -> None:
         receipt = None if row["receipt"] is None else unb64(row["receipt"])
@@ -202,7 +202,7 @@ class _MonthProof:
         for account in sorted(self._balances.keys() | self._closed.keys()):
             made, said = self._balances.get(account), self._closed.get(account)
             if made != said:
-                yield f"account {account}: opening balance and transfers make {made}, the closing balance is {said}"
+                yield f"account {account}: opening balance and transfers add up to {made}, closing balance is {said}"
         credits, debits = (sum(balance[place] for balance in self._closed.values()) for place in (0, 1))
         if credits != debits:
             yield f"the accounts have {credits} credits and {debits} debits"
@@ -214,7 +214,7 @@ class _MonthProof:
             "used": self._used,
             "given_back": self._given_back,
         }
-        yield from (f"{name}: the rows make {made[name]}, the statement says {said.get(name)}"
+        yield from (f"{name}: the rows add up to {made[name]}, but the statement says {said.get(name)}"
                     for name in made if made[name] != said.get(name))  # fmt: skip
 
     def _compare_leaves(self) -> Iterator[str]:
@@ -222,5 +222,5 @@ class _MonthProof:
         for total in add_up(self._booked):
             seq, entry = leaves.pop((total.hour, total.key), (0, b""))
             if total.entry(seq) != entry:
-                yield f"{total.calls} calls, {total.reason} {total.endpoint}, are not in the log as they were booked"
-        yield from (f"leaf {seq} says more than what was booked" for seq, _ in leaves.values())
+                yield f"{total.calls} calls, {total.reason} {total.endpoint}, are not in the log as booked"
+        yield from (f"leaf {seq} reports more than was booked" for seq, _ in leaves.values())

@@ -1,9 +1,9 @@
-"""`toolserver books prune`: rows of calls in old closed months leave the database, once their archives proved them.
+"""Remove rows of calls in old closed months from the database, once their archives prove them (`books prune`).
 
-    archive proved → its rows compared with the database's → month released → groups of rows removed
+    archive verified → its rows compared with the database's → month released → groups of rows removed
 
-The triggers of the tables refuse every other deletion. A release is one row; each group is one transaction with what
-it came to. So a run that is killed at any moment is gone on with by the next one, and the ledger is right in between.
+The tables' triggers refuse every other deletion. A release is one row. Each group is removed in one transaction, which
+also stores its sums. So the next run continues where a killed one stopped, and the ledger is consistent in between.
 """
 
 import logging
@@ -36,11 +36,11 @@ from toolserver.storage.maintenance import Transact, open_maintenance
 
 log = logging.getLogger(__name__)
 
-PROMISED_MS = 90 * DAY_MS  # for so long after a call its receipt is there
-GROUP_S = 0.01  # a group of rows takes about so long: a service that writes to the same file waits meanwhile
-SIZES = (64, 512)  # rows in a group, at least and at most: what is done once for each group takes some milliseconds too
-REST, REST_OF_SERVER = 4, 1  # and then a service has so many times as long for itself. Who waits for a file looks only
-# now and then whether it may write; on a server it waits for the rows of an account alone.
+PROMISED_MS = 90 * DAY_MS  # how long the receipt of a call is kept
+GROUP_S = 0.01  # target time for a group of rows, during which a service that writes to the same file waits
+SIZES = (64, 512)  # minimum and maximum rows in a group: the fixed work per group takes some milliseconds too
+REST, REST_OF_SERVER = 4, 1  # pause after a group, as a multiple of its time. A service that waits for a file checks
+# only from time to time whether it may write; on a server, it waits only for the rows of an account.
 _COMPARED = ("transfer", "receipt", "uncharged_call")  # a reservation may have moved on since, by a transfer
 
 Step = Callable[[SqlConnection, int, int, int], RemovalStep]
@@ -56,7 +56,7 @@ class MonthPruner:
     ring: KeyRing
 
     def prune(self, keep_months: int, now: int) -> dict[str, Any]:
-        """Remove what is older than so many whole months, and than 90 days. Returns what was released and removed.
+        """Remove calls older than this many whole months and 90 days. Returns what was released and removed.
 
         `now` is in epoch milliseconds. Raises MonthRefused, ArchiveBroken, StorageFailed, FileNotFoundError.
         """
@@ -67,7 +67,7 @@ class MonthPruner:
             for closed in due:
                 self._require_archived(closed)
                 transact(partial(_release, closed.month, now))
-                log.warning("the rows of a month are removed, its archive has them", extra={"month": closed.month})
+                log.warning("removing the rows of a month, which its archive contains", extra={"month": closed.month})
             horizon = transact(read_horizon)
             rest = REST if isinstance(self.place, Path) else REST_OF_SERVER
             removed = {name: sum(_walk(transact, step, horizon, rest)) for name, step in _STEPS.items()}
@@ -75,20 +75,20 @@ class MonthPruner:
         return {"released": [closed.month for closed in due], "before": before, "rows": removed}
 
     def _require_archived(self, closed: ClosedMonth) -> None:
-        """Raises MonthRefused where the archive does not prove the month, or the database has other rows."""
+        """Raise MonthRefused if the archive does not prove the month, or if the database has different rows."""
         facts = prove_month(name_archive(self.folder, closed.month), self.ring.find)
         if facts.problems or facts.signed.text != closed.statement:
-            reason = facts.problems[0] if facts.problems else "it is the archive of another statement"
-            raise MonthRefused(f"the rows of {closed.month} stay, its archive does not prove them: {reason}")
+            reason = facts.problems[0] if facts.problems else "it belongs to another statement"
+            raise MonthRefused(f"the rows of {closed.month} are kept: its archive does not prove them: {reason}")
         span = MonthSpan.named(closed.month)
         for table in _COMPARED:
             found = read_place(self.place, partial(_sum_up, table, span))
             if found != facts.signed.statement.tables[table]:
-                raise MonthRefused(f"the rows of {closed.month} stay: those of {table} are not its archive's")
+                raise MonthRefused(f"the rows of {closed.month} are kept: those of {table} differ from its archive")
 
 
 def _find_oldest(keep_months: int, now: int) -> int:
-    """The time before which rows need not be kept."""
+    """Return the time before which rows need not be kept."""
     span = MonthSpan.at(now)
     for _ in range(keep_months):
         span = MonthSpan.at(span.since - 1)
@@ -112,7 +112,7 @@ def _take_step(step: Step, after: int, horizon: int, size: int, db: SqlConnectio
 
 
 def _walk(transact: Transact, step: Step, horizon: int, rest: int) -> Iterator[int]:
-    """The rows that each group had, until no other is to come. Groups are as large as a service can wait for."""
+    """Yield the number of rows in each group until none are left. A group is as large as a service can wait for."""
     after: int | None = 0 if horizon else None
     size = SIZES[0]
     while after is not None:

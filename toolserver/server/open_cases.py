@@ -1,4 +1,4 @@
-"""What of the money waits for a person, or for the chain, read whether the service runs or not."""
+"""Read which payments wait for a person or for the chain, whether or not the service runs."""
 
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ QUOTES_READ = 1000
 
 
 class OpenQuotes(NamedTuple):
-    """Offers to buy credits that have not expired, and their US dollars. `more`: only the newest were counted."""
+    """Offers to buy credits that have not expired, and their sum in USD. `more`: only the newest were counted."""
 
     number: int
     usd: float
@@ -23,7 +23,7 @@ class OpenQuotes(NamedTuple):
 
 
 def list_open_cases(path: LedgerPlace, now: int, limit: int) -> list[dict[str, Any]]:
-    """What a person has to look at, the oldest first, as `show_case` writes it. `now` is in milliseconds.
+    """List cases that need attention, oldest first, as `show_case` writes them. `now` is in milliseconds.
 
     Raises StorageFailed.
     """
@@ -33,7 +33,7 @@ def list_open_cases(path: LedgerPlace, now: int, limit: int) -> list[dict[str, A
 
 
 def list_pending_payments(path: LedgerPlace, now: int, limit: int) -> list[dict[str, Any]]:
-    """Signed payments (x402) that are not settled, as `show_pending` writes them. Raises StorageFailed."""
+    """List signed payments (x402) that are not settled, as `show_pending` writes them. Raises StorageFailed."""
     return [show_pending(payment, now) for payment in read_pending(path)[:limit]]
 
 

@@ -1,6 +1,6 @@
-"""What the operators' page says: advice, the money of today, what is pending, unwell sources, the log of calls.
+"""Write the operators' page: advice, today's money, pending work, unwell sources, the log of calls.
 
-Nothing is asked of anybody else for it, and it names no token, no owner and no address that a webhook goes to.
+The report sends no requests, and it names no token, no owner and no webhook address.
 """
 
 from dataclasses import asdict
@@ -27,7 +27,7 @@ WORST_FIRST = ("down", "failing", "up", "unknown")
 
 
 class OperatorReport:
-    """Reads the report of one service. `webhooks` is None where they are switched off."""
+    """Reads the report of one service. `webhooks` is None if they are switched off."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class OperatorReport:
         self._fetcher, self._webhooks, self._clock = fetcher, webhooks, clock
 
     async def read(self) -> dict[str, Any]:
-        """The whole report, as JSON values: amounts in USD or credits, times in ISO 8601, spans in seconds."""
+        """Return the whole report as JSON values: amounts in USD or credits, times in ISO 8601, spans in seconds."""
         status = await self._status.read()
         sources = [source for source in status["sources"] if source["state"] != "unknown"]
         log = await self._read_log()
@@ -62,19 +62,19 @@ class OperatorReport:
         }
 
     def _advise(self, checks: dict[str, bool], money: dict[str, Any], log: dict[str, Any] | None) -> list[Advice]:
-        """What `doctor` says without asking any source, after what only the running service knows."""
+        """Return advice that only the running service can give, then the advice of `doctor` without source requests."""
         found = [
             Advice("books_disagree", True, f"The books do not agree. {told}.") for told in money.get("problems", ())
         ]
         if money.get("cases"):
-            many = f"{len(money['cases'])} payments" if len(money["cases"]) > 1 else "A payment"
-            found.append(Advice("payments_in_review", True, f"{many} needs a decision of yours; they stand below."))
+            many = f"{len(money['cases'])} payments need" if len(money["cases"]) > 1 else "A payment needs"
+            found.append(Advice("payments_in_review", True, f"{many} your decision; see below."))
         if log is not None and log["trouble"] is not None:
             found.append(Advice("log_unwell", True, f"The log of uncharged calls: {log['trouble']}"))
         return [*found, *give_advice(self._settings, checks, [])]
 
     async def _read_money(self) -> dict[str, Any]:
-        """Today's books and what is open, or under `absent` why there are none here."""
+        """Return today's books and open items, or under `absent` why there are none here."""
         if (absent := self._say_why_absent()) is not None:
             return {"absent": absent}
         try:
@@ -84,11 +84,11 @@ class OperatorReport:
 
     def _say_why_absent(self) -> str | None:
         if self._money.followed is not None:
-            return "The ledger is a sister service's: its own operators' page has the books."
+            return "The ledger belongs to a sister service, whose operators' page shows the books."
         if not isinstance(self._money.ledger, SqliteLedger):
             return "Nothing is sold here."
         if self._money.ledger.file.shared:
-            return "The ledger is in a database on a server, whose books are not summed up here yet."
+            return "The ledger is in a database on a server. This page does not sum up its books yet."
         return None
 
     def _read_file(self) -> dict[str, Any]:
@@ -106,14 +106,14 @@ class OperatorReport:
         }
 
     async def _read_pending(self) -> dict[str, Any]:
-        """Webhooks and reserved credits, each None where there are none or, as the advice then says, unreadable."""
+        """Return webhooks and reserved credits; each is None if absent or unreadable, which the advice then says."""
         try:
             return {"webhooks": await self._read_webhooks(), "reserved": await self._read_reserved()}
         except (StorageFailed, BillingUnavailable):
             return {"webhooks": None, "reserved": None}
 
     async def _read_reserved(self) -> dict[str, Any] | None:
-        """The credits of calls that have not ended; None where another service keeps them."""
+        """Return the credits reserved for unfinished calls; None if another service keeps them."""
         if not isinstance(self._money.ledger, SqliteLedger):
             return None
         holds = await self._money.ledger.holds(COUNTED)
@@ -145,7 +145,7 @@ class OperatorReport:
         }
 
     def _list_left_alone(self) -> list[dict[str, Any]]:
-        """Hosts that refuse this machine and sources that keep failing, which are not asked for `left_s` seconds."""
+        """List hosts that refuse this machine and sources that keep failing, which are skipped for `left_s` seconds."""
         hosts = [
             {"name": host, "why": f"refuses this machine (status {status})", "left_s": round(left_s)}
             for host, status, left_s in self._fetcher.refusals.list_closed()
@@ -154,7 +154,7 @@ class OperatorReport:
         return [*hosts, *({"name": name, "why": "keeps failing", "left_s": round(left_s)} for name, left_s in failing)]
 
     async def _read_log(self) -> dict[str, Any] | None:
-        """The state of the log of uncharged calls; `trouble` says why it cannot be signed or read."""
+        """Return the state of the log of uncharged calls; `trouble` says why it cannot be signed or read."""
         if (evidence := self._money.evidence) is None:
             return None
         try:
@@ -175,6 +175,6 @@ class OperatorReport:
 
 
 def _rank(source: dict[str, Any]) -> tuple[int, float, str]:
-    """The order of sources: by state, then by the share of good answers in the past day."""
+    """Return the sort key of a source: its state, then its share of good answers in the past day."""
     fresh = source["past_day"]["fresh"]
     return WORST_FIRST.index(source["state"]), 1.0 if fresh is None else fresh, source["name"]

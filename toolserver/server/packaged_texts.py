@@ -1,4 +1,4 @@
-"""The texts that come with the package: the changelog, the example answers, and what licence policies leave."""
+"""Read the texts in the package: the changelog, the guides, the example answers and the licence table."""
 
 import json
 from importlib.resources import files
@@ -9,14 +9,14 @@ from toolserver.registry.licence_table import LicenceTable
 
 
 def read_changelog() -> str:
-    """CHANGELOG.md: beside the package when installed, at the project's root when run from a checkout."""
+    """Read CHANGELOG.md: beside the package if installed, at the project's root in a checkout."""
     here = Path(__file__).resolve().parent.parent
     found = (folder / "CHANGELOG.md" for folder in (here, here.parent))
     return next((path.read_text(encoding="utf-8") for path in found if path.is_file()), "# Changelog\n")
 
 
 def read_guides() -> dict[str, str]:
-    """The documents of docs/ by name, beside the package when installed; those that tools have are not among them."""
+    """Read the documents in docs/ by name, beside the package if installed, without the pages of tools."""
     here = Path(__file__).resolve().parent.parent
     folder = next((place for place in (here / "docs", here.parent / "docs") if place.is_dir()), None)
     found = sorted(folder.glob("*.md")) if folder else []
@@ -24,20 +24,20 @@ def read_guides() -> dict[str, str]:
 
 
 def read_examples() -> dict[str, Any]:
-    """The example answers that `toolserver docs` has written, by tool name."""
+    """Read the example answers that `toolserver docs` has written, by tool name."""
     folder = files("catalog").joinpath("examples")
     named = {entry.name.removesuffix(".json"): entry for entry in folder.iterdir() if entry.name.endswith(".json")}
     return {name: json.loads(named[name].read_text(encoding="utf-8")) for name in sorted(named)}
 
 
 def read_licence_table() -> LicenceTable:
-    """What each licence policy takes from the premium tools of this package, as `toolserver docs` has found it."""
+    """Read what each licence policy removes from this package's premium tools, as `toolserver docs` found it."""
     text = files("catalog").joinpath("licences.json").read_text(encoding="utf-8")
     return json.loads(text)  # type: ignore[no-any-return]
 
 
 def read_texts() -> dict[str, Any]:
-    """All of them, by what the pages call them."""
+    """Read all texts, by the names that the pages use."""
     return {
         "changes": read_changelog(),
         "examples": read_examples(),

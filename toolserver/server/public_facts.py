@@ -1,4 +1,4 @@
-"""What the settings say about this server in public: its address, its limits, and how credits are bought."""
+"""Derive this server's public facts from the settings: its address, its limits, and how credits are bought."""
 
 from urllib.parse import urlsplit
 
@@ -7,7 +7,7 @@ from toolserver.settings import Settings
 
 
 def read_public_facts(settings: Settings, base_url: str) -> SiteFacts:
-    """The facts that every generated document, and the `source` of every answer, is written from."""
+    """Return the facts from which every generated document and the `source` of every answer are written."""
     return SiteFacts(
         base_url=base_url,
         source=urlsplit(base_url).hostname or "localhost",
@@ -26,7 +26,7 @@ def read_public_facts(settings: Settings, base_url: str) -> SiteFacts:
 
 
 def read_sales(settings: Settings) -> Sales | None:
-    """How credits can be bought here; None where they cannot. A sister service's terms are not known to us."""
+    """Return how credits can be bought here; None if they cannot. A sister service's terms are unknown here."""
     own, x402 = settings.payments, settings.x402
     follows = settings.ledger.url is not None
     transfer = settings.ledger.public_url is not None if follows else own.enabled
@@ -46,6 +46,6 @@ def read_sales(settings: Settings) -> Sales | None:
 
 
 def _is_chain_simulated(settings: Settings) -> bool:
-    """Whether every server of the chain is the simulated world's, so that what is paid there is not money."""
+    """Return True if every RPC server is the simulated world's, so that payments are not real money."""
     world, servers = settings.upstream.via, [url.get_secret_value() for url in settings.payments.rpc_urls]
     return world is not None and bool(servers) and all(url.startswith(f"{world}/u/") for url in servers)

@@ -1,4 +1,4 @@
-"""Readiness: the conditions under which an instance takes calls, as `/readyz` and `toolserver doctor` report them."""
+"""Check whether an instance can take calls, as `/readyz` and `toolserver doctor` report it."""
 
 import logging
 from collections.abc import Callable
@@ -13,16 +13,16 @@ from toolserver.storage.group_commit import GroupCommit
 
 log = logging.getLogger(__name__)
 
-PROBE_S = 1.0  # a write that takes longer is one that callers would not wait for
-KEEP_S = 0.5  # how long a verdict stands: anyone may ask, and each verdict costs a write
+PROBE_S = 1.0  # callers would not wait for a write that takes longer
+KEEP_S = 0.5  # how long a verdict is cached: anyone may ask, and each verdict costs a write
 
 
 class Readiness:
-    """Checks one instance. `file` is the ledger's, None where nothing is stored; `is_stopping` says whether it ends.
+    """Checks one instance. `file` is the ledger's, None if nothing is stored; `is_stopping` says if it is stopping.
 
-    Conditions by name: `running`, the instance is not being stopped; `disk_space`, enough is free on the disk of the
-    data directory; `ledger_file`, it is the file that was opened; `ledger_write`, a write to it reached the disk within
-    a second.
+    Conditions by name: `running`, the instance is not being stopped; `disk_space`, the disk of the data directory has
+    enough free space; `ledger_file`, it is still the file that was opened; `ledger_write`, a write to it reached the
+    disk within a second.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Readiness:
         self._until = float("-inf")
 
     async def check(self) -> dict[str, bool]:
-        """Each condition by name, and whether it holds now."""
+        """Return each condition by name and whether it holds now."""
         async with self._one_at_a_time:
             if self._monotonic() >= self._until:
                 self._found = {} if self._file is None else await self._check_storage(self._file)
@@ -50,7 +50,7 @@ class Readiness:
         return {"running": not self._is_stopping(), **self._found}
 
     def list_degraded(self) -> list[str]:
-        """What the instance goes on without: `redis`, while it uses its own memory and its share of the limits."""
+        """Return what the instance works without: `redis`, while it uses its own memory and its share of the limits."""
         return ["redis"] if self._memory is not None and self._memory.is_lost else []
 
     async def _check_storage(self, file: GroupCommit) -> dict[str, bool]:

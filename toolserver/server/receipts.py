@@ -1,4 +1,4 @@
-"""The receipts of a service, opened from its settings, with the keys that instances of one database have in common."""
+"""Open the receipts of a service from its settings, with the keys that instances of one database share."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -21,10 +21,10 @@ AgreeOnKeys = Callable[[], Awaitable[None]]
 async def open_receipts(
     settings: Settings, clock: Clock, ledger: "SqliteLedger | HttpLedger", *, base_url: str, service: str
 ) -> tuple[ReceiptService, AgreeOnKeys]:
-    """The receipts in a ledger's file or database, and a job for every few seconds: to agree on keys with others.
+    """Return the receipts in a ledger's file or database, and a job that agrees on keys with others every few seconds.
 
     Raises:
-        KeysDiffer: instances that share the database have other keys. KeyFileBroken, StorageFailed.
+        KeysDiffer: instances that share the database have different keys. KeyFileBroken, StorageFailed.
     """
     keys = SharedKeys(ledger.file, settings.data_dir, settings.scaling.keys_dir)
     await keys.require_mounted()

@@ -1,6 +1,6 @@
-"""The gate before an ASGI app: requests in progress are counted, and while the service stops new ones are refused.
+"""Guard an ASGI app: count requests in progress, and refuse new ones while the service stops.
 
-Only /readyz is answered until the end, so that a load balancer reads why.
+Only /readyz is answered until the end, so that a load balancer learns why.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ RETRY_S = 5
 
 
 def never() -> bool:
-    """Say no: what stops is not replaced by another process."""
+    """Return False: a service that stops is not replaced by another process."""
     return False
 
 
 class RequestGate:
-    """An ASGI app around another one. `died` is set when the inner app ends before it was asked to.
+    """An ASGI app around another one. `died` is set if the inner app ends without being asked to.
 
-    `is_replaced` says whether another process serves on the same socket already when this one is asked to stop.
+    `is_replaced` says whether another process already serves on the same socket when this one is asked to stop.
     """
 
     def __init__(self, app: Asgi, facts: SiteFacts, is_replaced: Callable[[], bool] = never) -> None:
@@ -47,7 +47,7 @@ class RequestGate:
             await self._pass(scope, receive, _end_connection(send) if self._ending_connections else send)
 
     def end_connections(self) -> None:
-        """Let every answer from now on be the last one on its connection."""
+        """Make every answer from now on the last one on its connection."""
         self._ending_connections = True
 
     async def stop(self, within_s: float) -> None:
@@ -87,9 +87,7 @@ class RequestGate:
 
     async def _refuse(self, send: Any, *, head: bool) -> None:
         request_id = ids.request_id()
-        refusal = ShuttingDown(
-            f"The service is being stopped. Try again in {RETRY_S} seconds.", retry_after_seconds=RETRY_S
-        )
+        refusal = ShuttingDown(f"The service is stopping. Try again in {RETRY_S} seconds.", retry_after_seconds=RETRY_S)
         problem = error_codes.body(
             refusal.code, refusal.detail, facts=self._facts, request_id=request_id, **refusal.extra
         )
@@ -108,7 +106,7 @@ class RequestGate:
 
 
 def _end_connection(send: Any) -> Any:
-    """Return a `send` that adds to an answer that its connection ends."""
+    """Return a `send` that announces in each answer that its connection will close."""
 
     async def send_last(message: Any) -> None:
         if message["type"] == "http.response.start":

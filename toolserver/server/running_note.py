@@ -1,7 +1,7 @@
-"""Notes where the metrics of a running service are: a file in its data directory, so that `doctor` can ask it.
+"""Record where a running service's metrics are, in a file in its data directory, so that `doctor` can read them.
 
-The file is written when the service is ready and removed when it stops. One of a service that was killed stays behind:
-then nobody answers at its address.
+The file is written when the service is ready and removed when it stops. If a service is killed, its file stays,
+and nothing answers at the recorded address.
 """
 
 import json
@@ -19,22 +19,22 @@ FILE = "running.json"
 
 @contextmanager
 def note_running(folder: Path, metrics_url: str | None) -> Iterator[None]:
-    """Keep the note while the block runs. Without metrics, or where it cannot be written, there is none."""
+    """Keep the note while the block runs. There is none without metrics, or if it cannot be written."""
     path = folder / FILE
     if metrics_url is not None:
         try:
             write_private(path, json.dumps({"metrics_url": metrics_url}) + "\n")
         except OSError as error:
-            log.warning("the note of a running service could not be written", extra={"error": str(error)})
+            log.warning("the address of the running service could not be recorded", extra={"error": str(error)})
     try:
         yield
     finally:
-        if read_running(folder) == metrics_url:  # another process may have taken the directory over
+        if read_running(folder) == metrics_url:  # another process may have taken over the directory
             path.unlink(missing_ok=True)
 
 
 def read_running(folder: Path) -> str | None:
-    """Return the address of the metrics that a note in a data directory names; None without a note that can be read."""
+    """Return the metrics address in a data directory's note; None if there is no readable note."""
     try:
         found = json.loads((folder / FILE).read_bytes())
     except (OSError, ValueError):

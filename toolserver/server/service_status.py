@@ -1,4 +1,4 @@
-"""What `/status` says: the service, its ledger and chain, and how each source did in the past day."""
+"""Report what `/status` shows: the service, its ledger and chain, and how each source did in the past day."""
 
 import math
 from collections import Counter
@@ -19,7 +19,7 @@ HOUR_QUARTERS = 4
 
 
 class ServiceStatus:
-    """Reads the status of one service. Nothing is asked or measured for it: it says what is known already."""
+    """Reads the status of one service from what is already known, without new requests or measurements."""
 
     def __init__(
         self,
@@ -34,10 +34,10 @@ class ServiceStatus:
         self._fetcher, self._metrics, self._info, self._money, self._check = fetcher, metrics, info, money, check
 
     async def read(self) -> dict[str, Any]:
-        """The body of `/status.json`.
+        """Return the body of `/status.json`.
 
-        `day` of a source has one letter for each quarter of an hour, the oldest first: `g` every exchange was good,
-        `p` some were, `f` none was, and `.` where the source was not asked, so that nothing is known.
+        `day` of a source has one letter for each quarter of an hour, oldest first: `g` every exchange was good, `p`
+        some were, `f` none was, and `.` means that the source was not requested, so that nothing is known.
         """
         now = self._info.clock.time()
         checks = dict(await self._check())
@@ -112,7 +112,7 @@ def _judge(last: SourceQuarter | None, circuit: str) -> SourceState:
 
 
 def _sum_up(rows: list[SourceQuarter]) -> dict[str, Any]:
-    """How many exchanges there were, and which share of them was answered at all, and answered with fresh data."""
+    """Return the number of exchanges, and the shares that were answered at all and answered with fresh data."""
     asked, failed = sum(row.asked for row in rows), sum(row.failed for row in rows)
     old = sum(row.old for row in rows)
     return {

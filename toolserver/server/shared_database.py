@@ -1,4 +1,4 @@
-"""The database of `database_url`, which keeps money for several instances, in place of the file of a data directory."""
+"""Open the database of `database_url`, which replaces the file in a data directory for several instances."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from toolserver.storage.postgres_move import is_new, require_whole
 from toolserver.storage.postgres_world import claim_database
 
 PATIENCE_S = 15.0
-READERS = 2  # connections that read, besides the one that writes
+READERS = 2  # reading connections, in addition to the writing one
 
 
 class NotOnServer(ToolserverError):
@@ -21,9 +21,9 @@ class NotOnServer(ToolserverError):
 
 
 def database_terms(settings: Settings, *, patient: bool = False) -> PostgresTerms:
-    """Where the database of the settings is. `patient` is who has time, such as a command: it waits for seconds.
+    """Return where the database of the settings is. A `patient` caller, such as a command, may wait for seconds.
 
-    Raises AssertionError where the settings name none.
+    Raises AssertionError if the settings name none.
     """
     assert settings.database_url is not None
     url, cached = settings.database_url.get_secret_value(), settings.storage.statement_cache
@@ -33,26 +33,26 @@ def database_terms(settings: Settings, *, patient: bool = False) -> PostgresTerm
 
 
 def require_one_place(settings: Settings) -> None:
-    """Raises NotOnServer where the ledger is another service's, whose journal is a file, or where a file has money."""
+    """Raise NotOnServer if the ledger is another service's, whose journal is a file, or if a file has money."""
     if settings.ledger.url is not None:
-        raise NotOnServer("ledger.url: a service that follows a ledger keeps its journal in a file; leave database_url")
+        raise NotOnServer("ledger.url: a service that follows a ledger keeps its journal in a file; unset database_url")
     if (file := settings.data_dir / FILE).exists():
         raise NotOnServer(f"{file} has a ledger, and database_url names another one: move one of them away")
 
 
 async def _require_known(settings: Settings, is_new: bool) -> None:
-    """Raises NotOnServer where a new ledger would begin beside the marks of an old one: nobody would have credits."""
+    """Raise NotOnServer if a new ledger would start beside the marks of an old one: nobody would have credits."""
     if is_new and (marks := HighWater(settings.data_dir)).read_all():
         raise NotOnServer(
-            f"{marks.path} says that a ledger was sold from, and the database is empty: restore the database, or move"
-            f" the ledger of a file (`toolserver db move`). To begin anew, move {marks.path.parent} away."
+            f"{marks.path} shows that a ledger was in use, but the database is empty: restore the database, or move"
+            f" the ledger of a file (`toolserver db move`). To start afresh, move {marks.path.parent} away."
         )
 
 
 def find_marks(settings: Settings, *, patient: bool = False) -> HighWater:
-    """The marks that only rise, of the data directory, or of all instances that share a database.
+    """Return the high-water marks of the data directory, or of all instances that share a database.
 
-    `patient` is as in `database_terms`. Reading and raising those of a database raises StorageFailed too.
+    `patient` is as in `database_terms`. Reading and raising marks in a database can also raise StorageFailed.
     """
     if settings.database_url is None:
         return HighWater(settings.data_dir)
@@ -66,9 +66,9 @@ async def open_shared_ledger(settings: Settings, clock: Clock) -> AsyncIterator[
     """Open the ledger of the database.
 
     Raises:
-        NotOnServer: before anything is opened, or the database is new and the data directory is of another ledger.
-        MoveUnfinished: not all of a ledger that is moved is in the database.
-        OtherWorld: the database has money of the other kind.
+        NotOnServer: before anything is opened, or the database is new and the data directory has another ledger.
+        MoveUnfinished: a ledger is only partly moved to the database.
+        OtherWorld: the database has the other kind of money (simulated or real).
         NewerDatabase, ForeignDatabase, MigrationChanged, StorageFailed: as `open_postgres` raises them.
     """
     require_one_place(settings)

@@ -1,4 +1,4 @@
-"""The keys of an instance that shares a database: they come from a mounted secret, and are those of the others."""
+"""Compare the keys of an instance that shares a database: they come from a mounted secret and must be the same."""
 
 import hashlib
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ AGREE_EVERY_S = 10.0  # a rotation or a revocation reaches every instance within
 
 
 class SharedKeys:
-    """The key files of one instance, compared with those of the others. With a file of its own there are no others."""
+    """The key files of one instance, compared with those of the others. With its own ledger file, there are none."""
 
     def __init__(self, file: GroupCommit, data_dir: Path, keys_dir: Path | None = None) -> None:
         self._is_misplaced = keys_dir is not None and not file.shared
@@ -23,22 +23,22 @@ class SharedKeys:
         self._published = PublishedKeys(file)
 
     async def require_mounted(self) -> None:
-        """See that no keys are made here where other instances have published theirs: then a secret was not mounted.
+        """Check that this instance makes no keys if others have published theirs: then a secret was not mounted.
 
         Raises:
             KeysDiffer, StorageFailed
         """
         if self._is_misplaced:
-            raise KeysDiffer("scaling.keys_dir is for instances that share a database_url, and that is not set")
+            raise KeysDiffer("scaling.keys_dir is for instances that share a database, but database_url is not set")
         missing = [path for path in map(self._find, (RECEIPT_KEYS, LOG_KEYS)) if not path.exists()]
         if self._shared and missing and await self._published.has_any():
             raise KeysDiffer(
-                f"other instances have published their keys, and {' and '.join(map(str, missing))} are missing:"
+                f"other instances have published their keys, but {' and '.join(map(str, missing))} are missing:"
                 " set `scaling.keys_dir` to the mounted folder that `toolserver keys make` wrote"
             )
 
     async def agree(self, rings: Mapping[str, KeyRing]) -> None:
-        """Publish the keys of these rings, by what they are for, and let each ring know those of the others.
+        """Publish the keys of these rings, by purpose, and add the other instances' keys to each ring.
 
         Raises:
             KeysDiffer, StorageFailed
@@ -47,6 +47,6 @@ class SharedKeys:
             return
         for purpose, ring in rings.items():
             ring.learn(await self._published.agree(purpose, ring.own))
-        if (path := self._find(KEY_FILE)).exists():  # made when the first webhook is
+        if (path := self._find(KEY_FILE)).exists():  # created with the first webhook
             fingerprint = hashlib.sha256(b"webhooks " + path.read_bytes()).hexdigest()
             await self._published.require_same("webhooks", fingerprint)

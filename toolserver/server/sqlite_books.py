@@ -1,4 +1,4 @@
-"""The books of a service, read from its file whether it runs or not: credits, USDC, and whether the two agree."""
+"""Read the books of a service from its file, whether or not it runs: credits, USDC, and whether the two agree."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -31,7 +31,7 @@ from toolserver.x402.sqlite_books import SignedPaymentBooks, read_signed_payment
 
 
 def read_books(place: LedgerPlace, since: int, until: int) -> dict[str, Any]:
-    """Credits sold, used and owed, USDC by the way it came, and what does not agree, on one snapshot of the file.
+    """Return credits sold, used and owed, USDC by payment method, and disagreements, from one snapshot of the file.
 
     The span is half open, in epoch milliseconds. Raises StorageFailed.
     """
@@ -40,19 +40,19 @@ def read_books(place: LedgerPlace, since: int, until: int) -> dict[str, Any]:
 
 
 def read_tools(place: LedgerPlace, since: int, until: int) -> list[ToolBooks]:
-    """What each endpoint earned. Raises StorageFailed."""
+    """Return what each endpoint earned. Raises StorageFailed."""
     with report_unreadable():
         return read_place(place, partial(read_tool_books, since=since, until=until))
 
 
 def read_tokens(place: LedgerPlace, since: int, until: int) -> list[TokenBooks]:
-    """What each token did. Raises StorageFailed."""
+    """Return what each token bought and used. Raises StorageFailed."""
     with report_unreadable():
         return read_place(place, partial(read_token_books, since=since, until=until))
 
 
 def list_transfers(place: LedgerPlace, since: int, until: int) -> Iterator[BookedTransfer]:
-    """Every transfer of the span, in order; of a file without holding them all. Raises StorageFailed."""
+    """Yield every transfer of the span in order; from a file, without holding all in memory. Raises StorageFailed."""
     if not isinstance(place, Path):
         yield from read_place(place, lambda db: list(read_transfers(db, since, until)))
         return
@@ -75,7 +75,7 @@ def _read_books(db: SqlConnection, since: int, until: int) -> dict[str, Any]:
 
 
 def _read_credits(db: SqlConnection, since: int, until: int) -> CreditBooks:
-    """The credits of a span; of a month whose rows were removed, as its signed statement has them."""
+    """Return the credits of a span. For a month whose rows were removed, they come from its signed statement."""
     month = MonthSpan.at(since)
     if since < read_horizon(db) and (month.since, month.until) == (since, until):
         closed = find_closed(db, month)
@@ -86,7 +86,7 @@ def _read_credits(db: SqlConnection, since: int, until: int) -> CreditBooks:
 
 
 def compare_books(db: SqlConnection, since: int, until: int) -> Iterator[str]:
-    """What does not agree between the ledger's transfers, the tables of payments and the accounts."""
+    """Yield disagreements between the ledger's transfers, the tables of payments and the accounts."""
     yield from _read_books(db, since, until)["problems"]
 
 
@@ -118,7 +118,7 @@ def _show_refunds(refunds: RefundBooks) -> dict[str, Any]:
 def _compare_ways(
     credits: CreditBooks, transfers: TransferBooks, signed: SignedPaymentBooks, refunds: RefundBooks
 ) -> Iterator[str]:
-    """Each way of paying has put as many credits into the ledger as its own table says, or taken them out."""
+    """Check that each way of paying added or removed as many credits in the ledger as its own table says."""
     pairs = (
         ("transfers", credits.sold_by_transfer, transfers.credits),
         ("x402 top-ups", credits.sold_by_x402, signed.topup_credits),
@@ -126,11 +126,11 @@ def _compare_ways(
     )
     for way, booked, paid in pairs:
         if booked != paid:
-            yield f"{way}: the ledger has {booked} credits, the payments {paid}"
+            yield f"{way}: the ledger has {booked} credits, but the payments have {paid}"
 
 
 def _compare_balances(said: int, db: SqlConnection) -> Iterator[str]:
-    """What the transfers say is owed now is what the accounts hold."""
+    """Check that the credits owed by the transfers equal those in the accounts."""
     owed, _ = read_balances(db)
     if said != owed:
-        yield f"owed now: the transfers say {said} credits, the accounts {owed}"
+        yield f"owed now: {said} credits by the transfers, but {owed} by the accounts"

@@ -1,4 +1,4 @@
-"""One check of everything about money: the ledger, buyers' statements, receipts, books, the log, and the chain."""
+"""Check everything about money: the ledger, buyers' statements, receipts, books, the log, and the chain."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -32,7 +32,7 @@ from toolserver.storage.connection import SqlConnection
 from toolserver.storage.group_commit import GroupCommit
 from toolserver.storage.ledger_place import LedgerPlace, read_place
 
-SHOWN = 20  # differences named for each check
+SHOWN = 20  # maximum number of differences listed for each check
 
 _DEPOSITS = """SELECT c.tx_hash, p.address, c.amount FROM tx_credit c JOIN purchase p ON p.id = c.purchase
   WHERE p.hd_index IS NOT NULL ORDER BY c.credited_at DESC"""
@@ -43,7 +43,7 @@ _REFUNDS = "SELECT tx_hash, payer, payee, amount, id FROM refund WHERE state = '
 
 
 class BooksCheck(NamedTuple):
-    """One comparison: how much was compared, and what does not agree. `note` says what was not compared, and why."""
+    """One comparison: how much was compared and what differs. `note` says what was not compared, and why."""
 
     name: str
     compared: int
@@ -52,7 +52,7 @@ class BooksCheck(NamedTuple):
 
 
 class FollowedLedger(NamedTuple):
-    """The ledger of another service that ours follows: our name there, and its file, if it is on this machine."""
+    """Another service's ledger that ours follows: our name there, and its file, if it is on this machine."""
 
     service: str
     path: Path | None
@@ -66,10 +66,10 @@ async def check_books(
     followed: FollowedLedger | None = None,
     keys: Iterable[Key] = (),
 ) -> list[BooksCheck]:
-    """Every comparison that needs our own rows alone, on one snapshot of them. Raises StorageFailed.
+    """Run every comparison that needs only our own rows, on one snapshot of them. Raises StorageFailed.
 
-    The receipts of a service that follows a ledger are compared with the calls in that ledger's file. `keys` are those
-    that closed months were signed with.
+    The receipts of a service that follows a ledger are compared with the calls in that ledger's file. `keys` are
+    those that signed closed months.
     """
     rewritten = await file.find_rewritten()
     with report_unreadable():
@@ -78,7 +78,7 @@ async def check_books(
 
 
 def _compare_followed(found: BooksCheck, followed: FollowedLedger, place: LedgerPlace, now: int) -> BooksCheck:
-    """The same check; that of the receipts against the ledger that is followed."""
+    """Return the check, with the receipts compared against the followed ledger."""
     if found.name != "receipts":
         return found
     if followed.path is None:
@@ -90,7 +90,7 @@ def _compare_followed(found: BooksCheck, followed: FollowedLedger, place: Ledger
 
 
 async def check_chain(place: LedgerPlace, chain: RpcPool | None) -> BooksCheck:
-    """Payments and refunds against the chain, or why they were not compared. Raises StorageFailed."""
+    """Compare payments and refunds with the chain, or say why they were not compared. Raises StorageFailed."""
     if chain is None:
         return BooksCheck("chain", 0, [], "not compared: no RPC server is configured (payments.rpc_urls)")
     with report_unreadable():

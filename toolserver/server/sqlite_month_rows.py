@@ -1,7 +1,8 @@
-"""The rows of one month (UTC), as its archive has them: read on one snapshot, page by page, on either engine.
+"""Read the rows of one month (UTC) for its archive, from one snapshot, page by page, on either engine.
 
-A transfer belongs to the month of its time, a reservation to that in which it was settled, a receipt to that in which
-it was issued, an uncharged call and its leaf to that of their hour. Balances are those of all accounts at both ends.
+A transfer belongs to the month of its time, a reservation to the month in which it was settled, a receipt to the month
+in which it was issued, an uncharged call and its leaf to the month of their hour. Balances cover all accounts at the
+start and the end of the month.
 """
 
 from collections.abc import Iterator
@@ -44,12 +45,12 @@ _LEAVES = "SELECT coalesce(max(seq) + 1, 0) FROM no_charge WHERE CASE WHEN hour 
 
 
 def columns_of(table: str) -> tuple[str, ...]:
-    """The names of the columns of a table of an archive."""
+    """Return the column names of a table in an archive."""
     return BALANCES if table in (OPENING, CLOSING) else _kept(table).columns
 
 
 def read_rows(db: SqlConnection, table: str, span: MonthSpan) -> Iterator[tuple[Any, ...]]:
-    """The rows of a table of a month, in the order of its key."""
+    """Yield the rows of a table of a month in the order of its key."""
     if table in (OPENING, CLOSING):
         at = span.since if table == OPENING else span.until
         rows = db.execute(_BALANCES, {"at": at})
@@ -62,20 +63,20 @@ def read_rows(db: SqlConnection, table: str, span: MonthSpan) -> Iterator[tuple[
 
 
 def read_first_month(db: SqlConnection) -> MonthSpan | None:
-    """The month in which the ledger begins; None where nothing was ever booked."""
+    """Return the month in which the ledger begins; None if nothing was ever booked."""
     first = db.execute(_FIRST).fetchone()[0]
     return None if first is None else MonthSpan.at(int(first))
 
 
 def read_figures(db: SqlConnection, span: MonthSpan) -> dict[str, int]:
-    """The figures of credits of a month: those that do not change any more."""
+    """Return the final credit figures of a month, which no longer change."""
     found = read_credit_books(db, span.since, span.until)._asdict()
     del found["owed_now"]
     return {name: int(figure) for name, figure in found.items()}
 
 
 def read_log_root(db: SqlConnection, span: MonthSpan) -> LogRoot | None:
-    """The log at the end of a month; None while hours of the month are not in it."""
+    """Return the log root at the end of a month; None while the log lacks hours of the month."""
     end = span.until // HOUR_MS
     if sqlite_booked.list_hours(db, end):
         return None

@@ -1,4 +1,4 @@
-"""The table of closed months: written once for each, in their order, and read as the chain that they are."""
+"""Write the table of closed months, once for each month in order, and read it as a chain."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from toolserver.receipts.month_statement import (
 )
 from toolserver.storage.connection import SqlConnection, hold_alone
 
-ROOM = "months"  # what one instance at a time closes
+ROOM = "months"  # the lock for closing months: one instance at a time
 _COLUMNS = "month, until, transfers, statement, closed_at, released_at"
 
 
@@ -34,35 +34,35 @@ class ClosedMonth(NamedTuple):
 
 
 def list_closed(db: SqlConnection) -> list[ClosedMonth]:
-    """Every closed month, the first one first."""
+    """Return every closed month, oldest first."""
     return [ClosedMonth(*row) for row in db.execute(f"SELECT {_COLUMNS} FROM closed_month ORDER BY until")]
 
 
 def find_closed(db: SqlConnection, span: MonthSpan) -> ClosedMonth | None:
-    """A month, if it is closed."""
+    """Return a month if it is closed, else None."""
     row = db.execute(f"SELECT {_COLUMNS} FROM closed_month WHERE month=?", (span.name,)).fetchone()
     return None if row is None else ClosedMonth(*row)
 
 
 def store_closed(db: SqlConnection, signed: SignedMonth) -> None:
-    """Store a closed month behind the last one. Raises MonthRefused: another process closed one meanwhile."""
+    """Store a closed month after the last one. Raises MonthRefused if another process has closed one since."""
     hold_alone(db, ROOM)
     statement, months = signed.statement, list_closed(db)
     last = parse_month(months[-1].statement).sha256 if months else None
     if statement.previous != last:
-        raise MonthRefused(f"{statement.month} does not follow the last month that was closed: close it again")
+        raise MonthRefused(f"{statement.month} does not follow the last closed month: close it again")
     transfers = statement.tables["transfer"].rows
     row = (statement.month, statement.until, transfers, signed.text, statement.closed_at, None)
     db.execute(f"INSERT INTO closed_month({_COLUMNS}) VALUES(?,?,?,?,?,?)", row)
 
 
 def release_month(db: SqlConnection, month: str, now: int) -> None:
-    """Let the rows of a month be removed: its archive has them."""
+    """Allow the rows of a month to be removed, because its archive has them."""
     db.execute("UPDATE closed_month SET released_at=? WHERE month=? AND released_at IS NULL", (now, month))
 
 
 def find_month_differences(db: SqlConnection, find_key: Callable[[str], Key | None]) -> Iterator[str]:
-    """Statements of closed months that are not signed, do not say what is stored, or do not follow each other."""
+    """Yield statements of closed months that are unsigned, differ from their rows, or do not follow each other."""
     before: SignedMonth | None = None
     for closed in list_closed(db):
         try:
@@ -74,6 +74,6 @@ def find_month_differences(db: SqlConnection, find_key: Callable[[str], Key | No
         said = signed.statement
         stored = (said.month, said.until, said.tables["transfer"].rows, said.closed_at)
         if stored != (closed.month, closed.until, closed.transfers, closed.closed_at):
-            yield f"{closed.month}: the statement says something else than its row"
+            yield f"{closed.month}: the statement differs from its row"
         yield from find_gap(before, signed)
         before = signed

@@ -1,4 +1,4 @@
-"""The end of a reissue: the new token opens the account and owns the webhook subscriptions, in one transaction."""
+"""Complete a reissue: the new token gets the account and the webhook subscriptions in one transaction."""
 
 import sqlite3
 from functools import partial

@@ -1,8 +1,8 @@
-"""Rows of calls that are in released archives leave the database in small groups, each in one transaction.
+"""Remove rows of calls in released archives from the database in small groups, each in one transaction.
 
-A call leaves whole: its reservation, its transfers, and what they came to is added to `removed_calls`. A transfer that
-brought credits or took them stays for ever, because a cause counts once. The last transfer of a file stays too: the
-next one is numbered after it.
+A call is removed completely, with its reservation and transfers, and its sums are added to `removed_calls`. A transfer
+that added or removed credits stays for ever, because a cause counts only once. The last transfer of a file stays too,
+because the next one is numbered after it.
 """
 
 from collections import defaultdict
@@ -17,13 +17,13 @@ DAY_MS = 24 * HOUR_MS
 _HEADS = """SELECT t.seq, t.at, t.kind, t.amount, r.call_id, r.account, coalesce(r.allowance, ''), r.settled_at
   FROM transfer t CROSS JOIN reservation r ON r.account = t.debit AND r.transfer = t.seq
   WHERE t.seq > ? AND t.credit = 2 AND t.kind IN ('pending', 'posted') ORDER BY t.seq LIMIT ?"""
-_LATER = ("kind IN ('post', 'void')", "kind = 'reverse'")  # as the two partial indexes say it
+_LATER = ("kind IN ('post', 'void')", "kind = 'reverse'")  # in the words of the two partial indexes
 _ADD = """ON CONFLICT(account, allowance) DO UPDATE SET debits=removed_calls.debits+excluded.debits,
   credits=removed_calls.credits+excluded.credits, transfers=removed_calls.transfers+excluded.transfers"""
 
 
 class RemovalStep(NamedTuple):
-    """A group of rows: the number of the last one, None where no other is to come, and how many were removed."""
+    """A group of rows: the number of the last row, or None if no more follow, and how many rows were removed."""
 
     last: int | None
     removed: int
@@ -48,11 +48,11 @@ class _Later(NamedTuple):
 
 
 def remove_calls(db: SqlConnection, after: int, horizon: int, limit: int) -> RemovalStep:
-    """Remove what ended before the horizon among the next calls, within the caller's transaction."""
+    """Remove calls that ended before the horizon among the next calls, within the caller's transaction."""
     heads = _read_heads(db, after, limit)
     if not heads or min(head.at for head in heads) >= horizon + DAY_MS:
         return RemovalStep(None, 0)
-    if is_shared(db):  # who settles one of them now is waited for, and waits for us
+    if is_shared(db):  # wait for transactions that are settling one of them, and make later ones wait for us
         wanted, accounts = among(db, "id", sorted({head.account for head in heads}))
         lock_rows(db, f"SELECT id FROM account WHERE {wanted}", (accounts,))
         heads = _read_heads(db, after, limit)
@@ -65,7 +65,7 @@ def remove_calls(db: SqlConnection, after: int, horizon: int, limit: int) -> Rem
 
 
 def remove_receipts(db: SqlConnection, after: int, horizon: int, limit: int) -> RemovalStep:
-    """Remove what was issued before the horizon among the next receipts."""
+    """Remove receipts that were issued before the horizon among the next receipts."""
     rows = db.execute("SELECT seq, at FROM receipt WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)).fetchall()
     if not rows or min(at for _, at in rows) >= horizon + DAY_MS:
         return RemovalStep(None, 0)
@@ -84,7 +84,7 @@ def _read_heads(db: SqlConnection, after: int, limit: int) -> list[_Head]:
 
 
 def _read_later(db: SqlConnection, heads: Sequence[int]) -> dict[int, list[_Later]]:
-    """What settled these reservations, or gave them back, by the transfer that reserved."""
+    """Return what settled or released these reservations, by the reserving transfer."""
     later: dict[int, list[_Later]] = defaultdict(list)
     for kinds in _LATER:
         wanted, seqs = among(db, "resolves", heads)
@@ -94,7 +94,7 @@ def _read_later(db: SqlConnection, heads: Sequence[int]) -> dict[int, list[_Late
 
 
 def _is_over(head: _Head, later: Iterable[_Later], horizon: int, last: int) -> bool:
-    """Whether a call ended before the horizon, with all of its transfers, none of which is the last of a file."""
+    """Return True if a call and all its transfers ended before the horizon, and none is the last of a file."""
     times = [head.at, *(each.at for each in later)]
     ended = head.settled_at is not None and max(head.settled_at, *times) < horizon
     return ended and last not in (head.seq, *(each.seq for each in later))

@@ -1,7 +1,7 @@
-"""Keeps a number of workers running: starts them, starts again what dies, renews them one by one, and ends them.
+"""Keep a number of workers running: start them, restart those that die, renew them one by one, and end them.
 
-Each worker has its place, with sockets that stay open here: connections that come while a worker is started again wait
-in its socket for the next one.
+Each worker has its place, with sockets that stay open here. Connections that arrive while a worker restarts wait in
+its socket for the next process.
 """
 
 import logging
@@ -16,10 +16,10 @@ from toolserver.server.worker_process import REPLACED, STOP, WorkerFailed, Worke
 
 log = logging.getLogger(__name__)
 
-START_S = 60.0  # for a worker to accept calls
-STOP_S = 9.0  # for workers to end by themselves; with the rest a stop takes less than ten seconds
-LEAVE_S = 20.0  # for a worker that is replaced: it waits for its clients, then for what is in progress
-SOON_S = 10.0  # after its start: a worker that ends within that time has not recovered from anything
+START_S = 60.0  # how long a worker may take to accept calls
+STOP_S = 9.0  # how long workers may take to end; with the rest, a stop takes less than ten seconds
+LEAVE_S = 20.0  # for a replaced worker, which waits for its clients and then for requests in progress
+SOON_S = 10.0  # after its start: a worker that ends within this time has not recovered
 MOST_DEATHS = 5
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
 
@@ -29,7 +29,7 @@ OnReady = Callable[[list[dict[str, Any]]], None]
 
 @dataclass
 class WorkerPlace:
-    """Where the worker of one number runs. Who starts a process for it holds `changing`."""
+    """The place of one worker number. Code that starts a process for it must hold `changing`."""
 
     number: int
     process: WorkerProcess | None = None
@@ -38,7 +38,7 @@ class WorkerPlace:
 
 
 class Supervisor:
-    """Runs workers. `start` starts the process of a number, which then says by itself when it is ready."""
+    """Runs workers. `start` starts the process of a number, which then reports when it is ready."""
 
     def __init__(self, count: int, start: StartWorker) -> None:
         self._places = [WorkerPlace(number) for number in range(count)]
@@ -46,11 +46,11 @@ class Supervisor:
         self._processes: list[WorkerProcess] = []
 
     async def run(self, stop: anyio.Event, on_ready: OnReady) -> None:
-        """Run the workers until the event is set; `on_ready` is given what each one said when all were ready.
+        """Run the workers until the event is set. `on_ready` receives what each worker reported, once all are ready.
 
         Raises:
-            WorkerFailed: a worker does not start at first, or ends again and again soon after its start. The others
-                have been ended in order.
+            WorkerFailed: a worker fails to start at first, or ends repeatedly soon after its start. The others have
+                been stopped in order.
         """
         try:
             async with anyio.create_task_group() as tasks:
@@ -68,9 +68,9 @@ class Supervisor:
                 await self._end_all()
 
     async def renew(self) -> None:
-        """Replace one worker after the other: each by one that is ready before it stops.
+        """Replace the workers one after another, each by a new one that is ready before the old one stops.
 
-        When a new worker does not start, the old one goes on, and so do those that are left.
+        If a new worker does not start, the old one and the remaining ones continue.
         """
         for place in self._places:
             async with place.changing:
@@ -78,11 +78,11 @@ class Supervisor:
                 try:
                     await self._fill(place)
                 except WorkerFailed as error:
-                    log.error("the workers are not renewed: a new one does not start", extra={"reason": str(error)})
+                    log.error("the workers were not renewed: a new worker does not start", extra={"reason": str(error)})
                     return
             if old is not None:
                 await self._let_leave(old)
-        log.info("every worker is renewed", extra={"workers": len(self._places)})
+        log.info("all workers were renewed", extra={"workers": len(self._places)})
 
     def kill_all(self) -> None:
         """End every process at once."""
@@ -90,7 +90,7 @@ class Supervisor:
             process.kill()
 
     async def _start_all(self) -> list[dict[str, Any]]:
-        """Start the first worker alone, which migrates the database and makes keys, and then the others."""
+        """Start the first worker alone, which migrates the database and makes keys, then the others."""
         said: dict[int, dict[str, Any]] = {}
 
         async def begin(place: WorkerPlace) -> None:
@@ -107,7 +107,7 @@ class Supervisor:
         return [said[place.number] for place in self._places]
 
     async def _fill(self, place: WorkerPlace) -> dict[str, Any]:
-        """Start a process for a place, which it has from when it is ready on. Raises WorkerFailed."""
+        """Start a process for a place, which it takes once it is ready. Raises WorkerFailed."""
         process = await self._start(place.number)
         self._processes = [each for each in self._processes if each.is_running] + [process]
         try:
@@ -119,19 +119,19 @@ class Supervisor:
         return said
 
     async def _keep(self, place: WorkerPlace) -> None:
-        """Start the worker of a place again whenever it ends."""
+        """Restart the worker of a place whenever it ends."""
         while True:
             process = place.process
             assert process is not None
             status = await process.wait()
             async with place.changing:
                 if place.process is process:  # and was not replaced
-                    log.error("a worker is gone", extra={"worker": place.number, "end": describe_status(status)})
+                    log.error("a worker has ended", extra={"worker": place.number, "end": describe_status(status)})
                     await process.close()
                     await self._start_again(place, anyio.current_time() - process.began)
 
     async def _start_again(self, place: WorkerPlace, lived_s: float) -> None:
-        """Start a process in place of one that lived so many seconds. Raises WorkerFailed after many early deaths."""
+        """Start a process to replace one that lived this many seconds. Raises WorkerFailed after many early deaths."""
         place.deaths = place.deaths + 1 if lived_s < SOON_S else 0
         while True:
             if place.deaths > MOST_DEATHS:
@@ -148,7 +148,7 @@ class Supervisor:
                 log.error("a worker does not start", extra={"worker": place.number, "reason": str(error)})
 
     async def _let_leave(self, process: WorkerProcess) -> None:
-        """Tell a worker that it is replaced, and wait until it has ended; one that takes too long is killed."""
+        """Tell a worker that it is replaced and wait until it has ended. Kills a worker that takes too long."""
         await process.tell(REPLACED)
         with anyio.move_on_after(LEAVE_S):
             await process.wait()
@@ -157,7 +157,7 @@ class Supervisor:
         await process.close()
 
     async def _end_all(self) -> None:
-        """Let every process end, and kill those that take too long."""
+        """Ask every process to end, and kill those that take too long."""
         for process in self._processes:
             await process.tell(STOP)
         with anyio.move_on_after(STOP_S):
@@ -172,7 +172,7 @@ class Supervisor:
 
 
 def wait_before(deaths: int) -> float:
-    """Return the seconds before a worker is started again that ended so many times in a row soon after its start."""
+    """Return the seconds to wait before restarting a worker that died this many times in a row soon after its start."""
     return min(LONGEST_WAIT_S, FIRST_WAIT_S * math.pow(2, deaths - 1)) if deaths else 0.0
 
 

@@ -1,7 +1,7 @@
-"""Notes that somebody whom we do not trust sends X-Forwarded-For: most likely our own proxy, which nobody has named.
+"""Record that an untrusted peer sends X-Forwarded-For: most likely the operator's own proxy, which is not configured.
 
-Then all callers share the proxy's address, and with it one client's limits. The note is a file, so that `doctor`, which
-is another process, can say so.
+In that case, all callers share the proxy's address and so one client's limits. The note is a file, so that `doctor`,
+which is another process, can report it.
 """
 
 import json
@@ -27,15 +27,15 @@ class UntrustedProxyNote:
         if self._noted:
             return
         self._noted = True
-        log.warning("X-Forwarded-For of an untrusted peer is ignored", extra={"peer": peer})
+        log.warning("ignored X-Forwarded-For from an untrusted peer", extra={"peer": peer})
         try:
             write_private(self._path, json.dumps({"peer": peer}) + "\n")
         except OSError as error:
-            log.warning("the note of an untrusted proxy could not be written", extra={"error": str(error)})
+            log.warning("the untrusted proxy could not be recorded", extra={"error": str(error)})
 
 
 def read_untrusted_proxy(folder: Path) -> str | None:
-    """The address that a note in a data directory names; None without a note that can be read."""
+    """Return the address in a data directory's note; None if there is no readable note."""
     try:
         found = json.loads((folder / FILE).read_bytes())
     except (OSError, ValueError):

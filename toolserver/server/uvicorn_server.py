@@ -1,6 +1,6 @@
-"""uvicorn as we run it: HTTP/1.1 only, with a bound on headers, deadlines, and a bound on connections.
+"""Run uvicorn with HTTP/1.1 only, deadlines, and limits on headers and connections.
 
-Connections are accepted by `Listener`, so uvicorn is started without sockets of its own.
+Connections are accepted by `Listener`, so uvicorn is started without its own sockets.
 tests/server/test_uvicorn_server.py pins the version that `StrictHttpToolsProtocol` fits.
 """
 
@@ -22,10 +22,10 @@ _REFUSED = b"HTTP/1.1 %s\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class _Outlet:
-    """The writing half of a transport. What is written to it once it closes is dropped: uvloop would raise.
+    """The writing half of a transport. It drops writes after closing, for which uvloop would raise.
 
-    uvicorn marks only its newest request as disconnected, so an earlier one, or one whose body was refused while it was
-    answered, goes on to write.
+    uvicorn marks only its newest request as disconnected. An earlier request, or one whose body was refused during its
+    answer, continues to write.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -38,7 +38,7 @@ class _Outlet:
 
 
 class StrictHttpToolsProtocol(HttpToolsProtocol):
-    """HTTP/1.1 on one connection. It reports its phases, bounds its headers and speaks no other version."""
+    """HTTP/1.1 on one connection. It reports its phases, limits its headers and accepts no other version."""
 
     ours: Connection
     _head_bytes = 0
@@ -99,7 +99,7 @@ class StrictHttpToolsProtocol(HttpToolsProtocol):
             self._refuse(b"431 Request Header Fields Too Large")
 
     def _refuse(self, status: bytes) -> None:
-        """Answer with a status and close. Raises what makes the parser stop; `data_received` catches it."""
+        """Answer with a status and close. Raises an exception that stops the parser; `data_received` catches it."""
         self._is_refused = True
         self.transport.write(_REFUSED % status)
         self.transport.close()
@@ -107,7 +107,7 @@ class StrictHttpToolsProtocol(HttpToolsProtocol):
 
 
 class _Server(uvicorn.Server):
-    """A server that says when its app has started, or that it did not, without ending the process itself."""
+    """A server that reports whether its app has started, without ending the process itself."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -116,13 +116,13 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         try:
             await super().startup(sockets)
-        except SystemExit:  # raised in a task, it would leave the event loop at once
+        except SystemExit:  # raised in a task, it would end the event loop at once
             self.should_exit = True
         self.is_up.set()
 
 
 def _is_worth_a_line(record: logging.LogRecord) -> bool:
-    """Drop what a stranger can cause at will, and the cancellations that uvicorn has announced already."""
+    """Return False for messages that anyone can cause at will, and for cancellations that uvicorn has announced."""
     if record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError):
         return False
     return not str(record.msg).startswith(("Invalid HTTP request", "Unsupported upgrade", "No supported WebSocket"))
@@ -131,7 +131,7 @@ def _is_worth_a_line(record: logging.LogRecord) -> bool:
 async def serve_uvicorn(
     gate: RequestGate, sock: socket.socket, connections: Connections, stop: asyncio.Event, grace_s: float
 ) -> None:
-    """Serve until `stop` is set or the app ends; then answer what is in progress, within a limit in seconds."""
+    """Serve until `stop` is set or the app ends, then answer requests in progress within a limit in seconds."""
     config = uvicorn.Config(
         gate,
         log_config=None,
@@ -139,7 +139,7 @@ async def serve_uvicorn(
         lifespan="on",
         http=StrictHttpToolsProtocol,
         ws="none",
-        proxy_headers=False,  # who the client is, is ours to judge: trusted proxies are a setting
+        proxy_headers=False,  # we identify the client ourselves: trusted proxies are a setting
         timeout_keep_alive=int(connections.limits.idle_s),
         timeout_graceful_shutdown=1,
         server_header=False,

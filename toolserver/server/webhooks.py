@@ -1,4 +1,4 @@
-"""Webhooks of a service, opened from its settings. A server also delivers them; other commands only read and write."""
+"""Open a service's webhooks from its settings. A server also delivers them; other commands only read and write."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -33,8 +33,9 @@ async def open_service_webhooks(
     *,
     deliver: bool = False,
 ) -> AsyncIterator[WebhookService | None]:
-    """The webhooks of a service, which its tools find in `info`; None where they are switched off. With `deliver`, what
-    is due is delivered until the block is left.
+    """Open the webhooks of a service, which its tools find in `info`; None if they are switched off.
+
+    With `deliver`, due webhooks are delivered until the block is left.
 
     Raises:
         SecretsUnreadable
@@ -66,7 +67,7 @@ async def open_service_webhooks(
 
 
 def _fire_ledger(money: MoneyParts) -> FireLedger | None:
-    """A followed ledger as fires need it; None for the ledger of all other calls."""
+    """Return a followed ledger in the form that fires need; None for the ledger of all other calls."""
     if money.followed is None:
         return None
     from toolserver.ledger.client.kept_calls import KeptCalls
@@ -75,14 +76,14 @@ def _fire_ledger(money: MoneyParts) -> FireLedger | None:
 
 
 def _store_of(money: MoneyParts) -> WebhookStore:
-    """Where subscriptions live: in the file of the ledger, or of its journal."""
+    """Return the store of subscriptions, in the file of the ledger or of its journal."""
     if money.followed is not None:
         return SqliteWebhookStore(money.followed.file)
     return SqliteWebhookStore(money.ledger.file) if isinstance(money.ledger, SqliteLedger) else MemoryWebhookStore()
 
 
 def account_lookup(money: MoneyParts) -> Callable[[str], Awaitable[TokenAccount]]:
-    """How a token's account is named to the ledger, so that no token has to be stored, and whose credits are in it."""
+    """Return a function that finds a token's account and its payer, so that no token has to be stored."""
     ledger, followed = money.ledger, money.followed
 
     async def find(token: str) -> TokenAccount:
@@ -92,6 +93,6 @@ def account_lookup(money: MoneyParts) -> Callable[[str], Awaitable[TokenAccount]
         if isinstance(ledger, SqliteLedger | MemoryLedger):
             standing = await ledger.standing(token)
             return TokenAccount(standing.ref.ref, standing.payer)
-        raise InvalidToken("This ledger names no accounts.")
+        raise InvalidToken("This ledger does not name accounts.")
 
     return find

@@ -1,8 +1,8 @@
-"""One worker: a process that serves, and the pipe by which its supervisor rules it.
+"""Run one worker: a process that serves, and the pipe through which its supervisor controls it.
 
-The first line on its standard input is a JSON object, its orders. Each line after that is a word: `replaced` says that
-another process serves on the same sockets now, `stop` that the service ends. The end of the pipe says that the
-supervisor is gone, which is the same as `stop`. The worker writes one line, when it accepts calls.
+The first line on its standard input is a JSON object, its orders. Each line after that is a word: `replaced` means
+that another process now serves on the same sockets, `stop` that the service ends. The end of the pipe means that the
+supervisor is gone, which has the same effect as `stop`. The worker writes one line when it accepts calls.
 """
 
 import json
@@ -20,7 +20,7 @@ LINE_BYTES = 65_536
 
 
 class WorkerFailed(ToolserverError):
-    """A worker did not come to accept calls."""
+    """A worker did not start to accept calls."""
 
 
 class WorkerProcess:
@@ -34,7 +34,7 @@ class WorkerProcess:
     async def start(
         cls, number: int, words: Sequence[str], orders: Mapping[str, Any], files: Sequence[int]
     ) -> "WorkerProcess":
-        """Start a program, with these file numbers open in it, and give it its orders. Raises WorkerFailed."""
+        """Start a program with these file descriptors open, and send its orders. Raises WorkerFailed."""
         try:
             process = await anyio.open_process(list(words), stderr=None, pass_fds=list(files))
         except OSError as error:
@@ -48,16 +48,16 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The id of the process."""
         return self._process.pid
 
     @property
     def is_running(self) -> bool:
-        """Whether the process has not ended."""
+        """True while the process has not ended."""
         return self._process.returncode is None
 
     async def wait_until_ready(self, within_s: float) -> dict[str, Any]:
-        """Return what the worker says once it accepts calls. Raises WorkerFailed when it does not within seconds."""
+        """Return what the worker reports once it accepts calls. Raises WorkerFailed after `within_s` seconds."""
         line = b""
         assert self._process.stdout is not None
         try:
@@ -70,22 +70,22 @@ class WorkerProcess:
         except TimeoutError:
             raise WorkerFailed(f"worker {self.number} was not ready within {within_s:.0f} seconds") from None
         except ValueError:
-            raise WorkerFailed(f"worker {self.number} wrote something else than its line on standard output") from None
+            raise WorkerFailed(f"worker {self.number} wrote something other than its ready line to stdout") from None
         if not isinstance(found, dict):
-            raise WorkerFailed(f"worker {self.number} wrote no object on standard output")
+            raise WorkerFailed(f"worker {self.number} wrote a line to standard output that is not an object")
         return found
 
     async def wait(self) -> int:
-        """Wait until the process has ended, and return its exit status; a signal counts below zero."""
+        """Wait until the process has ended, and return its exit status, which is negative for a signal."""
         return await self._process.wait()
 
     async def tell(self, word: bytes) -> None:
-        """Send one of the words. A process that has ended needs none."""
+        """Send one of the words, unless the process has ended."""
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await self._say(word)
 
     def kill(self) -> None:
-        """End the process at once, if it still runs."""
+        """Kill the process if it still runs."""
         if self.is_running:
             with suppress(ProcessLookupError):
                 self._process.kill()
@@ -103,5 +103,5 @@ class WorkerProcess:
 
 
 def describe_status(status: int) -> str:
-    """Say how a process ended."""
+    """Describe how a process ended."""
     return f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"

@@ -1,4 +1,4 @@
-"""Backups of a database that may be in use, checked before they count, and their restoration."""
+"""Back up a database that may be in use, verify the copy, and restore backups."""
 
 import os
 import sqlite3
@@ -17,7 +17,7 @@ Problems = Callable[[sqlite3.Connection], list[str]]
 
 
 class BackupFailed(ToolserverError):
-    """The copy is damaged, or its target exists already. Nothing was changed."""
+    """The copy is damaged, or its target already exists. Nothing was changed."""
 
 
 class DatabaseInUse(ToolserverError):
@@ -25,7 +25,7 @@ class DatabaseInUse(ToolserverError):
 
 
 def back_up(path: Path, to: Path, *, problems: Problems) -> int:
-    """Copy a database and return the size of the copy in bytes. It gets its name only after it was checked.
+    """Copy a database and return the size of the copy in bytes. The copy gets its name only after it was verified.
 
     Raises:
         BackupFailed: the copy has problems, or the name is taken.
@@ -33,18 +33,18 @@ def back_up(path: Path, to: Path, *, problems: Problems) -> int:
     if not path.is_file():
         raise BackupFailed(f"there is no database at {path}")
     if to.exists():
-        raise BackupFailed(f"{to} exists already")
+        raise BackupFailed(f"{to} already exists")
     _copied(path, to, problems)
     return to.stat().st_size
 
 
 def restore(path: Path, backup: Path, *, problems: Problems) -> Path | None:
-    """Replace a database by a backup, and return the new path of the old database, if there was one.
+    """Replace a database with a backup, and return the new path of the old database, if there was one.
 
     Raises:
         BackupFailed: the backup has problems.
-        DatabaseInUse: stop the service first.
-        NewerDatabase, ForeignDatabase, MigrationChanged: the backup is not ours to use.
+        DatabaseInUse: a service has the database open; stop it first.
+        NewerDatabase, ForeignDatabase, MigrationChanged: this software cannot use the backup.
     """
     if not backup.is_file():
         raise BackupFailed(f"there is no backup at {backup}")
@@ -65,16 +65,16 @@ def restore(path: Path, backup: Path, *, problems: Problems) -> Path | None:
 
 
 def stamp() -> str:
-    """The time (UTC) for file names, in a form that sorts."""
+    """Return the time (UTC) for file names, in a form that sorts."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
 
 
 def file_problems(db: sqlite3.Connection) -> list[str]:
-    """What SQLite finds wrong with a file, after its migrations were checked. Raises as `verify` does."""
+    """Return the problems that SQLite finds in a file, after checking its migrations. Raises as `verify` does."""
     if not verify(db):
         raise ForeignDatabase("this database is empty")
     found = [text for (text,) in db.execute("PRAGMA integrity_check(20)") if text != "ok"]
-    return found + [f"{row[0]} refers to nothing in {row[2]}" for row in db.execute("PRAGMA foreign_key_check")]
+    return found + [f"{row[0]} refers to a missing row in {row[2]}" for row in db.execute("PRAGMA foreign_key_check")]
 
 
 def _copied(path: Path, to: Path, problems: Problems) -> None:
@@ -84,11 +84,11 @@ def _copied(path: Path, to: Path, problems: Problems) -> None:
     private(unfinished)
     try:
         with closing(connect(path)) as source, closing(connect(unfinished)) as copy:
-            source.backup(copy)  # in one step: a snapshot that blocks no writer
-            copy.execute("PRAGMA journal_mode=DELETE")  # one file without side files
+            source.backup(copy)  # in one step: a snapshot that does not block writers
+            copy.execute("PRAGMA journal_mode=DELETE")  # a single file without side files
             found = file_problems(copy) or problems(copy)
         if found:
-            raise BackupFailed(f"the copy of {path} is not good: {'; '.join(found[:5])}")
+            raise BackupFailed(f"the copy of {path} is damaged: {'; '.join(found[:5])}")
         sync_folder(unfinished)
         unfinished.rename(to)
         sync_folder(to.parent)
@@ -99,7 +99,7 @@ def _copied(path: Path, to: Path, problems: Problems) -> None:
 
 
 def require_alone(path: Path) -> None:
-    """Fold the write-ahead log into the file, which SQLite allows only to the last process that has it open.
+    """Fold the write-ahead log into the file, which SQLite allows only the last process that has the file open.
 
     Raises DatabaseInUse.
     """

@@ -1,4 +1,4 @@
-"""Insertion of many rows in few statements, because each statement releases the GIL once."""
+"""Insert many rows in few statements, because each statement releases the GIL once."""
 
 from collections.abc import Sequence
 from functools import cache

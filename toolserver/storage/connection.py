@@ -1,7 +1,7 @@
-"""What stores need of a connection, whichever engine is behind it. `sqlite3.Connection` is one, and so is PostgreSQL's.
+"""Define what stores need from a connection of either engine: `sqlite3.Connection` or the one for PostgreSQL.
 
-A store hands synchronous functions over a connection to a `GroupCommit`. Its SQL is one text for both engines wherever
-one text can be; where it cannot, a function of this module writes the part that differs:
+A store passes synchronous functions over a connection to a `GroupCommit`. Its SQL is the same text for both engines
+where possible. Elsewhere, a function of this module writes the part that differs:
 
 | SQLite | PostgreSQL | here |
 |---|---|---|
@@ -17,7 +17,7 @@ one text can be; where it cannot, a function of this module writes the part that
 | a statement that fails leaves the transaction alone | it ends it | `attempt(db)` |
 
 Placeholders are written as SQLite writes them: `?`, `?1` or `:name`. A parameter that is only compared with NULL needs
-a type: `CAST(? AS BIGINT) IS NULL`. Errors are those of `sqlite3`, by the names of PEP 249.
+a type: `CAST(? AS BIGINT) IS NULL`. Errors are those of `sqlite3`, with the names of PEP 249.
 """
 
 import json
@@ -29,12 +29,12 @@ from typing import Any, Protocol, TypeAlias
 
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
-_OURS = 0x5453  # among the advisory locks of a server
-NUMBERS = 1024  # in a block: sequences in the scripts of PostgreSQL have this increment
+_OURS = 0x5453  # our class of advisory locks on a server
+NUMBERS = 1024  # numbers in a block: sequences in the PostgreSQL scripts have this increment
 
 
 class SqlCursor(Protocol):
-    """The rows that a statement returned, as tuples, and how many rows it changed."""
+    """The rows returned by a statement, as tuples, and the number of rows it changed."""
 
     @property
     def rowcount(self) -> int: ...
@@ -47,7 +47,7 @@ class SqlCursor(Protocol):
 
 
 class SqlConnection(Protocol):
-    """A connection to the database, within the transaction of the group that is served."""
+    """A connection to the database, within the transaction of the current group."""
 
     @property
     def in_transaction(self) -> bool: ...
@@ -56,19 +56,19 @@ class SqlConnection(Protocol):
 
 
 def is_shared(db: SqlConnection) -> bool:
-    """Whether other instances may write to the database while a transaction of ours is open."""
+    """Return True if other instances may write to the database while our transaction is open."""
     return bool(getattr(db, "shared", False))
 
 
 def among(db: SqlConnection, column: str, values: Sequence[str] | Sequence[int]) -> tuple[str, Any]:
-    """The condition that a column has one of these values, with one placeholder, and the parameter for it."""
+    """Return the condition that a column has one of these values, with one placeholder, and its parameter."""
     if is_shared(db):
         return f"{column} = ANY(?)", list(values)
     return f"{column} IN (SELECT value FROM json_each(?))", json.dumps(list(values))
 
 
 def pairs(db: SqlConnection, values: Sequence[tuple[str, str]]) -> tuple[str, Sequence[Any]]:
-    """A table `asked` of these pairs of texts, with the columns `a` and `b`, and the parameters for it."""
+    """Return a table `asked` of these pairs of texts, with columns `a` and `b`, and its parameters."""
     if is_shared(db):
         firsts, seconds = ([pair[place] for pair in values] for place in (0, 1))
         return "unnest(CAST(? AS text[]), CAST(? AS text[])) AS asked(a, b)", (firsts, seconds)
@@ -78,20 +78,20 @@ def pairs(db: SqlConnection, values: Sequence[tuple[str, str]]) -> tuple[str, Se
 
 
 def lock_rows(db: SqlConnection, sql: str, parameters: Parameters) -> set[Any] | None:
-    """Lock the rows that a query names by their ids, in the order of these, and return the ids.
+    """Lock the rows that a query selects, in the order of their ids, and return the ids.
 
-    The query selects `id` of one table and has no ORDER BY. None where nobody else can write: everything is locked.
+    The query selects `id` of one table and has no ORDER BY. None if nobody else can write.
     """
     if not is_shared(db):
         return None
-    # The weaker of two locks for writers: references to the row, which take a lock of their own, do not wait for it.
+    # The weaker of the two locks for writers: references to the row, which take their own lock, do not wait for it.
     return {id for (id,) in db.execute(f"{sql} ORDER BY id FOR NO KEY UPDATE", parameters)}
 
 
 def next_numbers(db: SqlConnection, sequence: str, *greatest: str) -> list[int]:
-    """The first free number for each kind of new rows; `greatest` are queries for the greatest in use, or NULL.
+    """Return the first free number for each kind of new rows; `greatest` are queries for the greatest in use, or NULL.
 
-    Where others write at the same time, it is the first of a block of `NUMBERS` that nobody else gets.
+    If others write at the same time, it is the first number of a block of `NUMBERS` that no one else gets.
     """
     if is_shared(db):
         row = db.execute(f"SELECT nextval('{sequence}')").fetchone()
@@ -101,42 +101,42 @@ def next_numbers(db: SqlConnection, sequence: str, *greatest: str) -> list[int]:
 
 
 def in_order(db: SqlConnection, sql: str) -> str:
-    """A query that says in which order its tables are joined, or by which index: PostgreSQL needs no hint."""
+    """Adapt a query with hints for join order or index to the engine: PostgreSQL needs no hints."""
     return re.sub(r" INDEXED BY \w+", "", sql.replace("CROSS JOIN", "JOIN")) if is_shared(db) else sql
 
 
 def hex_of(db: SqlConnection, column: str) -> str:
-    """The expression for the bytes of a column as hexadecimal digits."""
+    """Return the expression for the bytes of a column as hexadecimal digits."""
     return f"encode({column}, 'hex')" if is_shared(db) else f"lower(hex({column}))"
 
 
 def json_text(db: SqlConnection, column: str, member: str) -> str:
-    """The expression for a member, which is text, of the JSON object whose bytes are in a column."""
+    """Return the expression for a text member of the JSON object whose bytes are in a column."""
     if is_shared(db):
         return f"(convert_from({column}, 'UTF8')::jsonb ->> '{member}')"
     return f"json_extract(CAST({column} AS TEXT), '$.{member}')"
 
 
 def json_number(db: SqlConnection, column: str, member: str) -> str:
-    """The same for a member that is a whole number."""
+    """Return the same for a member that is a whole number."""
     return f"CAST({json_text(db, column, member)} AS bigint)" if is_shared(db) else json_text(db, column, member)
 
 
 def read_clock(db: SqlConnection, now: int) -> int:
-    """The time in epoch milliseconds: the server's, which all instances have alike, or `now`, the caller's own."""
+    """Return the time in epoch milliseconds: the server's, which all instances share, or the caller's `now`."""
     if not is_shared(db):
         return now
     return int(db.execute("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)").fetchone()[0])
 
 
 def hold_together(db: SqlConnection, name: str) -> None:
-    """Until the transaction ends, keep others from holding this name alone; others may hold it together with us."""
+    """Hold a shared lock on this name until the transaction ends. Others may share it but not hold it alone."""
     if is_shared(db):
         db.execute("SELECT pg_advisory_xact_lock_shared(?, ?)", _number(name))
 
 
 def hold_alone(db: SqlConnection, name: str) -> None:
-    """Until the transaction ends, be the only one who holds this name. On SQLite there is only one who writes."""
+    """Hold an exclusive lock on this name until the transaction ends. SQLite has only one writer anyway."""
     if is_shared(db):
         db.execute("SELECT pg_advisory_xact_lock(?, ?)", _number(name))
 
@@ -147,7 +147,7 @@ def _number(name: str) -> tuple[int, int]:
 
 @contextmanager
 def attempt(db: SqlConnection) -> Iterator[None]:
-    """A block whose failure leaves the transaction as it was before, so that the caller can go on within it."""
+    """Run a block whose failure leaves the transaction as it was before, so that the caller can continue in it."""
     if not is_shared(db):
         yield
         return

@@ -1,4 +1,4 @@
-"""What can go wrong with a store, in words that are the same for every engine."""
+"""Define the errors of a store, the same for every engine."""
 
 from toolserver.errors import StorageUnavailable, ToolserverError
 
@@ -6,7 +6,7 @@ RETRY_S = 5
 
 
 class StorageFailed(StorageUnavailable, abstract=True):
-    """The store could not do what it was asked, and nothing was written. The engine's own error is the cause.
+    """The store could not carry out an operation, and nothing was written. The engine's own error is the cause.
 
     `str()` is the reason, for logs. Callers read `detail`, which names no file.
     """
@@ -36,23 +36,23 @@ class ForeignDatabase(ToolserverError):
 
 
 class MigrationChanged(ToolserverError):
-    """A migration that was applied is not the one we have under its number."""
+    """An applied migration differs from our migration with the same number."""
 
 
 class OtherWorld(ToolserverError):
-    """The data directory or database holds money of the other kind: real where a simulation was to run, or reversed."""
+    """The data directory or database has the other kind of money: real for a simulated service, or the reverse."""
 
 
 class RowsRewritten(ToolserverError):
-    """Rows of money were written by something else than this service. Nothing is signed until a person has looked."""
+    """Another program wrote rows of money. Nothing is signed until a person has checked them."""
 
 
 class OutcomeUnknown(StorageFailed, abstract=True):
-    """The connection was lost while a transaction was committed: it was written, or it was not."""
+    """The connection was lost during a commit, so it is unknown whether the transaction was written."""
 
 
 class TransactionLost(Exception):
-    """A transaction ended for a reason that has nothing to do with what it did: run again, it may well succeed.
+    """A transaction ended for a reason unrelated to its content: it may succeed if it is run again.
 
-    Another transaction stood in its way, or the server went away before it could commit. It never reaches a caller.
+    It conflicted with another transaction, or the server was lost before the commit. This never reaches a caller.
     """

@@ -1,7 +1,7 @@
-"""The file behind an open database: is it still the one that was opened, and is there room to write?
+"""Check that the file behind an open database is still the one that was opened, and that there is room to write.
 
-SQLite goes on writing to a file that was deleted or replaced, and what it acknowledges is then lost. So the file is
-looked at before every group of operations, which takes a few microseconds.
+SQLite continues to write to a file that was deleted or replaced, and the data it acknowledges is then lost. So the file
+is checked before every group of operations, which takes a few microseconds.
 """
 
 import os
@@ -10,13 +10,13 @@ from pathlib import Path
 from toolserver.storage.errors import StorageFailed
 
 MAGIC = b"SQLite format 3\0"
-_OWNER = slice(60, 72)  # user_version, which names one file, the number of a vacuum, and application_id
+_OWNER = slice(60, 72)  # user_version, which identifies one file, the vacuum counter, and application_id
 
 _UNNAMED = bytes(4)
 
 
 class FileGuard:
-    """Watches one file. It keeps a descriptor open: closing one would drop the locks that SQLite holds in this process.
+    """Watches one file. Keeps a descriptor open, as closing one would drop the locks that SQLite holds in this process.
 
     `least_free` is the number of bytes that must be free on the disk for a write.
     """
@@ -29,11 +29,11 @@ class FileGuard:
         self._owner = self._read_owner()
 
     def close(self) -> None:
-        """Close the descriptor. Only to be called once SQLite has closed the file."""
+        """Close the descriptor. Call this only after SQLite has closed the file."""
         os.close(self._file)
 
     def check_file(self) -> None:
-        """Raises StorageFailed when the file was deleted, replaced or overwritten."""
+        """Raise StorageFailed if the file was deleted, replaced or overwritten."""
         try:
             found = os.stat(self._path)
         except OSError:
@@ -44,14 +44,14 @@ class FileGuard:
             raise StorageFailed(f"{self._path} is not the file that was opened: stop the service and restore a backup")
 
     def check_room(self) -> None:
-        """Raises StorageFailed when the file cannot be written, or the disk is as good as full."""
+        """Raise StorageFailed if the file cannot be written, or the disk is nearly full."""
         if not os.access(self._path, os.W_OK):
             raise StorageFailed(f"{self._path} cannot be written: it or its disk is read-only")
         if (free := free_bytes(self._path)) < self._least_free:
             raise StorageFailed(f"the disk of {self._path} is full: {free} bytes are free")
 
     def _is_ours(self) -> bool:
-        """Whether the file has its number. While it was opened, another process may have kept that from the disk."""
+        """Return True if the file has its number, which another process may have kept off the disk during opening."""
         found = self._read_owner()
         if found is not None and self._owner is not None and self._owner.startswith(_UNNAMED):
             self._owner = found
@@ -63,6 +63,6 @@ class FileGuard:
 
 
 def free_bytes(path: Path) -> int:
-    """The bytes that an ordinary user can still write to the disk of a path."""
+    """Return the number of bytes that an ordinary user can still write to the disk of a path."""
     disk = os.statvfs(path)
     return disk.f_bavail * disk.f_frsize

@@ -1,11 +1,11 @@
-"""One SQLite file with group commit: everything that was acknowledged is on the disk.
+"""Write one SQLite file with group commit: everything that was acknowledged is on disk.
 
 The file has two threads, each with its own connection of the standard library's `sqlite3`: one writes, one reads. The
-writer commits in groups: it takes all operations that are waiting, applies them in one transaction with one fsync, and
-wakes the event loop once. There is no timer: a single caller is served immediately, and groups form under load.
+writer commits in groups: it takes all waiting operations, applies them in one transaction with one fsync, and wakes the
+event loop once. There is no timer: a single caller is served immediately, and groups form under load.
 
-It does not use aiosqlite, because there every statement is a trip between two threads, and the GIL is handed over on
-each trip. Here a whole group is one trip, at a twentieth of the CPU with 64 callers (`python -m bench.ledger`).
+This module does not use aiosqlite, where every statement is a round trip between two threads that hands over the GIL.
+Here a whole group is one round trip, at a twentieth of the CPU with 64 callers (`python -m bench.ledger`).
 
 Only the SQLite stores (`sqlite*` modules) pass functions over a connection to this class; see `docs/architecture.md`.
 """
@@ -44,12 +44,12 @@ log = logging.getLogger(__name__)
 A = TypeVar("A")
 R = TypeVar("R")
 
-BUSY_MS = 2000  # how long to wait until another process, such as the command line, has finished writing
-SERVED_BUSY_MS = 400  # the same where callers wait: who waits for a group and then its own is answered within 2 s
+BUSY_MS = 2000  # how long to wait for another process, such as the command line, to finish writing
+SERVED_BUSY_MS = 400  # the same while callers wait: one that waits for a group and then its own is answered within 2 s
 
 
 def connect(path: Path, *, busy_ms: int = BUSY_MS) -> SealedConnection:
-    """Open a connection that waits for other processes, checks foreign keys and syncs every commit to the disk."""
+    """Open a connection that waits for other processes, checks foreign keys and syncs every commit to disk."""
     db = sqlite3.connect(
         path, isolation_level=None, check_same_thread=False, cached_statements=256, factory=SealedConnection
     )
@@ -63,20 +63,20 @@ def connect(path: Path, *, busy_ms: int = BUSY_MS) -> SealedConnection:
 
 
 def private(path: Path) -> None:
-    """Create the file, readable by its owner only, before it has content. SQLite gives its side files the same mode."""
+    """Create the file before it has content, readable only by its owner. SQLite gives its side files the same mode."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.touch(mode=0o600)
 
 
 @asynccontextmanager
 async def durable(path: Path, *, least_free: int = 0) -> AsyncIterator["SqliteGroupCommit"]:
-    """Open the file, which is created and migrated when necessary. On leaving, all waiting writes are finished first.
+    """Open the file, and create and migrate it if necessary. Completes all waiting writes when the block is left.
 
     Nothing is written while fewer than `least_free` bytes are free on the disk.
 
     Raises:
-        NewerDatabase, ForeignDatabase, MigrationChanged: the file is not ours to write.
-        StorageFailed: the file is no database, or cannot be opened.
+        NewerDatabase, ForeignDatabase, MigrationChanged: this software must not write to the file.
+        StorageFailed: the file is not a database, or cannot be opened.
     """
     try:
         file = await anyio.to_thread.run_sync(partial(SqliteGroupCommit, path, least_free=least_free))
@@ -91,24 +91,24 @@ async def durable(path: Path, *, least_free: int = 0) -> AsyncIterator["SqliteGr
 
 
 class GroupCommit:
-    """What a store is given: it applies functions over a connection in groups, each group in one durable transaction.
+    """Applies a store's functions over a connection in groups, each group in one durable transaction.
 
     `SqliteGroupCommit` does it over a file, `PostgresGroupCommit` over a server that several instances share.
     """
 
     _writer: Lane
-    shared = False  # whether other instances write to the same database
+    shared = False  # True if other instances write to the same database
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to serve, from this event loop."""
+        """Start serving from this event loop."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Finish what is waiting and close the connections."""
+        """Finish waiting operations and close the connections."""
         raise NotImplementedError
 
     async def probe(self) -> None:
-        """Write what changes nothing and wait for the disk, as every other write does. Raises StorageFailed."""
+        """Make a write that changes nothing and wait for the disk like any other write. Raises StorageFailed."""
         raise NotImplementedError
 
     async def check_rows_at_start(self) -> None:
@@ -116,19 +116,19 @@ class GroupCommit:
         raise NotImplementedError
 
     async def check_rows(self) -> None:
-        """Check every row of money, 5 us each, if somebody else wrote since. Raises RowsRewritten."""
+        """Check every row of money, 5 us each, if another program has written since. Raises RowsRewritten."""
         raise NotImplementedError
 
     async def find_rewritten(self) -> list[str]:
-        """What was not written by this service, in words; nothing where rows are not sealed."""
+        """Describe rows that this service did not write; empty if rows are not sealed."""
         raise NotImplementedError
 
     async def accept_rows(self) -> None:
-        """Take every row as it is now for our own: a person vouches for it."""
+        """Accept every row as it is now as our own, because a person vouches for it."""
         raise NotImplementedError
 
     def is_same_file(self) -> bool:
-        """Whether what was opened is still what is there."""
+        """Return True if the opened file is still in place."""
         raise NotImplementedError
 
     async def together(
@@ -136,11 +136,12 @@ class GroupCommit:
     ) -> R:
         """Apply one operation together with others: `run` gets the arguments of a group and returns an outcome each.
 
-        Where instances share the database, one at a time is in a `room`, in a transaction without others than its own.
-        It returns after the commit. A caller that is cancelled while waiting may find the operation applied or not.
+        If instances share the database, only one at a time is in a `room`, in a transaction with only that room's
+        operations. This returns after the commit. If a caller is cancelled while it waits, the operation may or may not
+        be applied.
 
         Raises:
-            OutcomeUnknown: a server was lost while it committed; on a file this does not happen.
+            OutcomeUnknown: a server was lost while it committed; this does not happen with a file.
             StorageFailed: nothing was written.
             WrongOutcomes: `run` returned the wrong number of outcomes; nothing was written.
             Exception: the outcome that `run` returned for this argument.
@@ -152,15 +153,15 @@ class GroupCommit:
         self._writer.ask(run, argument).add_done_callback(log_failure)
 
     def ride(self, run: Callable[[sqlite3.Connection, list[A]], list[Any]], argument: A) -> None:
-        """Do the same in the next group that is committed anyway, so that it costs no commit; within RIDE_S at most."""
+        """Do the same in the next group that is committed anyway, at no extra commit; within RIDE_S at most."""
         self._writer.ask(run, argument, rides=True).add_done_callback(log_failure)
 
     async def alone(self, job: Job[R], *, room: str = "") -> R:
         """Run one job within a group's transaction. If it raises, only its own writes are rolled back.
 
-        See `together` for `room`: what a job reads within it nobody else changes until it has committed.
+        See `together` for `room`: nobody else changes what a job reads in it until the job has committed.
 
-        A job may run twice, when another operation broke the group; only its last run counts. Raises StorageFailed.
+        A job may run twice if another operation broke the group; only its last run counts. Raises StorageFailed.
         """
         return await self._writer.ask(run_jobs, job, room=room)  # type: ignore[no-any-return]
 
@@ -169,12 +170,12 @@ class GroupCommit:
         raise NotImplementedError
 
     async def apart(self, job: Job[R]) -> R:
-        """Run a long read on a connection and a thread of its own, on one snapshot. Raises StorageFailed."""
+        """Run a long read on its own connection and thread, on one snapshot. Raises StorageFailed."""
         raise NotImplementedError
 
 
 class SqliteGroupCommit(GroupCommit):
-    """A writer and a reader of one file. Made by `durable()`."""
+    """A writer and a reader of one file. Created by `durable()`."""
 
     def __init__(self, path: Path, *, least_free: int = 0) -> None:
         self.path = path
@@ -233,7 +234,7 @@ class SqliteGroupCommit(GroupCommit):
         await self.alone(self.rows.accept)
 
     def is_same_file(self) -> bool:
-        """Whether the file at the path is still the one that was opened."""
+        """Return True if the file at the path is still the one that was opened."""
         try:
             self._guard.check_file()
         except StorageFailed:
@@ -252,20 +253,20 @@ class SqliteGroupCommit(GroupCommit):
 
 
 def name_file(db: sqlite3.Connection) -> None:
-    """Give a new file a number of its own, by which it differs from every other, and write it to the file itself."""
+    """Give a new file its own number, which distinguishes it from all others, and write the number to the file."""
     if not db.execute("PRAGMA user_version").fetchone()[0]:
         db.execute(f"PRAGMA user_version={1 + secrets.randbelow(2**31 - 1)}")
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def touch_file(db: sqlite3.Connection) -> None:
-    """Write the file's number once more, which changes nothing and has to reach the disk all the same."""
+    """Write the file's number again, which changes nothing but must still reach the disk."""
     number = db.execute("PRAGMA user_version").fetchone()[0]
     db.execute(f"PRAGMA user_version={number}")
 
 
 def snapshot(path: Path, job: Job[R]) -> R:
-    """Run a job that only reads within one transaction, so that it sees the database at one point in time."""
+    """Run a read-only job within one transaction, so that it sees the database at one point in time."""
     db = connect(path)
     try:
         db.execute("PRAGMA query_only=ON")

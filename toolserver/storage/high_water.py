@@ -1,9 +1,9 @@
-"""Marks outside the database that only rise, so that an older copy of the database is known as one.
+"""Keep marks outside the database that only rise, so that an older copy of the database is recognised.
 
-They stand in one JSON object beside the keys, `keys/high-water.json`: how many transactions were sealed (`rows`), the
-last signed state of the log of uncharged calls (`log`), and the number of the next deposit address (`address`). A
-backup of the database must not bring an older one back: `toolserver db restore` leaves all but `rows` alone. Where
-instances share a database, `postgres_marks` has those of all of them.
+The marks are in one JSON object beside the keys, `keys/high-water.json`: how many transactions were sealed (`rows`),
+the last signed state of the log of uncharged calls (`log`), and the number of the next deposit address (`address`). A
+backup of the database must not restore older marks: `toolserver db restore` changes only `rows`. If instances share a
+database, `postgres_marks` has the marks of all of them.
 """
 
 import json
@@ -18,7 +18,7 @@ FILE = "keys/high-water.json"  # below the data directory
 
 
 class MarksBroken(ToolserverError):
-    """The file of marks cannot be read as one. Nothing is signed until an operator has looked at it."""
+    """The file of marks cannot be read. Nothing is signed until an operator has checked it."""
 
 
 class HighWater:
@@ -28,19 +28,19 @@ class HighWater:
         self.path = data_dir / FILE
 
     def read_all(self) -> dict[str, Any]:
-        """Every mark by its name; none where there is no file. Raises MarksBroken."""
+        """Return every mark by its name; none if there is no file. Raises MarksBroken."""
         return self._read()
 
     def read(self, name: str) -> Any:
-        """A mark; None when there is none yet. Raises MarksBroken."""
+        """Return a mark; None if there is none yet. Raises MarksBroken."""
         return self._read().get(name)
 
     def raise_to(self, name: str, number: int) -> int:
-        """Raise a number, and return it as it is then: a greater one stays. Raises MarksBroken."""
+        """Raise a number, keep a greater one, and return the result. Raises MarksBroken."""
         return int(self.change(name, lambda before: number if before is None else max(before, number)))
 
     def change(self, name: str, rule: Callable[[Any], Any]) -> Any:
-        """Replace a mark by what the rule makes of it, on the disk. Raises MarksBroken."""
+        """Replace a mark with the result of the rule, on disk. Raises MarksBroken."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with hold_folder(self.path.parent):
             marks = self._read()
@@ -57,5 +57,5 @@ class HighWater:
         except ValueError as error:
             raise MarksBroken(f"{self.path} is not JSON: {error}") from None
         if not isinstance(found, dict):
-            raise MarksBroken(f"{self.path} is no object")
+            raise MarksBroken(f"{self.path} is not a JSON object")
         return found

@@ -1,7 +1,7 @@
-"""The tables that both engines keep, read page by page in the order of their keys, so that two places can be compared.
+"""Read the tables that both engines keep, page by page in the order of their keys, so that two copies can be compared.
 
-Both engines have the same tables with the same columns, and order texts and bytes alike: what is read from a file and
-from a server is the same value for value, and so is the digest over it.
+Both engines have the same tables with the same columns, and order texts and bytes alike. Rows read from a file and from
+a server have equal values, and therefore equal digests.
 """
 
 import hashlib
@@ -18,28 +18,28 @@ from toolserver.storage.connection import SqlConnection
 from toolserver.storage.migrate import migrate
 
 PAGE = 10_000  # rows
-LEFT_OUT = {"migration", "row_seal", "sqlite_sequence", "lease"}  # each engine has its own; a lease is of a process
+LEFT_OUT = {"migration", "row_seal", "sqlite_sequence", "lease"}  # per engine; a lease belongs to a process
 encode_key = msgspec.msgpack.Encoder().encode
 decode_key = msgspec.msgpack.Decoder(list[Any]).decode
 
 CountRows = Callable[[str, int], None]
-"""Is given the name of a table and how many of its rows were read or copied just now."""
+"""Called with the name of a table and how many of its rows were just read or copied."""
 
 
 class KeptTable(NamedTuple):
-    """A table, its columns in their order, and those of its key."""
+    """A table, its columns in order, and the columns of its key."""
 
     name: str
     columns: tuple[str, ...]
     key: tuple[str, ...]
 
     def key_of(self, row: Sequence[Any]) -> list[Any]:
-        """The key of a row."""
+        """Return the key of a row."""
         return [row[self.columns.index(column)] for column in self.key]
 
 
 class TableFacts(NamedTuple):
-    """How many rows a table has, and the SHA-256 over all of them in the order of their keys."""
+    """The number of rows in a table, and the SHA-256 over all of them in the order of their keys."""
 
     rows: int
     sha256: str
@@ -47,7 +47,7 @@ class TableFacts(NamedTuple):
 
 @cache
 def list_kept_tables() -> tuple[KeptTable, ...]:
-    """Every table that holds something to keep: those that others refer to come before these."""
+    """List every table with data to keep. A table comes after those that it refers to."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         migrate(db)
         names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table' ORDER BY rowid")]
@@ -59,9 +59,9 @@ def list_kept_tables() -> tuple[KeptTable, ...]:
 def read_pages(
     db: SqlConnection, table: KeptTable, after: Sequence[Any] | None = None, limit: int = PAGE, where: str = ""
 ) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows of a table behind a key, in the order of their keys, page by page. Nothing is kept in memory but one.
+    """Yield the rows of a table after a key, in key order, page by page. Only one page is in memory.
 
-    `where` is a condition of SQL, without parameters, that leaves out other rows.
+    `where` is an SQL condition, without parameters, that selects rows.
     """
     names, key = (", ".join(f'"{name}"' for name in each) for each in (table.columns, table.key))
     marks = ", ".join("?" * len(table.key))
@@ -79,12 +79,12 @@ def read_pages(
 
 
 def read_table_facts(db: SqlConnection, count: CountRows = lambda name, rows: None) -> dict[str, TableFacts]:
-    """The facts about every kept table, by its name."""
+    """Return the facts about every kept table by its name."""
     return {table.name: _sum_up(db, table, count) for table in list_kept_tables()}
 
 
 def sum_accounts(db: SqlConnection) -> dict[str, list[int]]:
-    """Posted in favour, posted against and set aside, summed over the accounts of each kind."""
+    """Return posted credits, posted debits and pending amounts, summed over the accounts of each kind."""
     sql = "SELECT kind, sum(credits), sum(debits), sum(pending) FROM account GROUP BY kind ORDER BY kind"
     return {kind: [int(each) for each in sums] for kind, *sums in db.execute(sql)}
 

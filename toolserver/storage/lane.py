@@ -1,4 +1,4 @@
-"""A thread that serves operations in groups: those that are waiting when the group before is finished."""
+"""Serve operations in groups in a thread: each group has the operations that wait when the previous one finishes."""
 
 import asyncio
 import sqlite3
@@ -13,15 +13,15 @@ import anyio.to_thread
 from toolserver.storage.errors import StorageClosed, StorageFailed
 from toolserver.storage.transactions import PendingOperation, Run
 
-GROUP = 128  # operations per transaction: enough to make the fsync cheap, few enough to keep the last one's wait short
-RIDE_S = 1.0  # how long an operation that nobody waits for may wait for others to share their commit
+GROUP = 128  # operations per transaction: enough to make the fsync cheap, few enough to keep the wait short
+RIDE_S = 1.0  # how long an operation without a waiting caller may wait to share the commit of others
 
 
 class Lane:
-    """A thread and its queue; the thread calls `serve` with each group and, at its end, `finish`. Only they run on it.
+    """A thread and its queue. The thread runs only `serve`, with each group, and at its end `finish`.
 
-    A group is handed to the thread when the previous one is finished and the callers it woke have run: their next
-    operations are then in the next group. So n callers form groups of n, not two alternating groups of half the size.
+    A group is passed to the thread when the previous one is finished and the callers that it woke have run, so that
+    their next operations are in the next group. So n callers form groups of n, not two alternating groups of half n.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Lane:
         return answer
 
     def _begin(self) -> None:
-        """Form a group as soon as the callers that run now have asked, unless one is under way."""
+        """Form a group as soon as the currently running callers have made their requests, unless one is in progress."""
         if self._idle.is_set():
             self._idle.clear()
             self._loop.call_soon(self._hand_over)
@@ -97,7 +97,7 @@ class Lane:
 
 def _set_outcome(answer: asyncio.Future[Any], outcome: Any) -> None:
     if answer.done():
-        return  # cancelled meanwhile
+        return  # cancelled in the meantime
     if isinstance(outcome, sqlite3.Error):
         failure = StorageFailed(str(outcome))
         failure.__cause__ = outcome

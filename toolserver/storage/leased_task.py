@@ -1,4 +1,4 @@
-"""A task that runs on one of the instances that share a database: on another one soon after that one is gone."""
+"""Run a task on only one of the instances that share a database. If that instance dies, another takes over soon."""
 
 import secrets
 from collections.abc import Callable
@@ -11,20 +11,20 @@ from toolserver.storage.leases import LeaseLost, require_fence, take_lease
 
 R = TypeVar("R")
 
-LEASE_S = 150.0  # longer than the pause of every such task and one of its looks
+LEASE_S = 150.0  # longer than the pause of every such task plus one of its runs
 ROOM = "leases"
 
 
 class Turn(Protocol):
-    """Says whose turn it is to do a task."""
+    """Decides whose turn it is to do a task."""
 
     async def take(self) -> bool:
-        """Whether it is ours, now and for LEASE_S. Raises StorageFailed."""
+        """Return True if it is our turn, now and for LEASE_S. Raises StorageFailed."""
         ...
 
 
 class LeasedTask:
-    """The turns of one instance at one task. With a file, which one process writes, it is always its turn."""
+    """The turns of one instance at one task. With a file, which only one process writes, it is always its turn."""
 
     def __init__(self, file: GroupCommit, name: str, clock: Clock, *, lease_s: float = LEASE_S) -> None:
         self._file, self._name, self._clock, self._lease_ms = file, name, clock, int(lease_s * 1000)
@@ -37,7 +37,7 @@ class LeasedTask:
         return self._fence is not None or not self._file.shared
 
     def guard(self, job: Callable[[SqlConnection], R]) -> Callable[[SqlConnection], R]:
-        """The same write, refused where another instance has taken the task over. It raises LeaseLost then."""
+        """Wrap a write so that it raises LeaseLost if another instance has taken over the task."""
 
         def guarded(db: SqlConnection) -> R:
             if self._file.shared:
@@ -54,9 +54,9 @@ class LeasedTask:
 
 
 def need_no_turn(name: str) -> None:
-    """The task of this name needs no turns: nobody else can do it."""
+    """Return no turns: nobody else can do this task."""
 
 
 async def is_our_turn(turn: Turn | None) -> bool:
-    """Whether a task is to be done here. Without turns it always is."""
+    """Return True if a task must be done here. Without turns, it always is."""
     return turn is None or await turn.take()

@@ -1,8 +1,8 @@
-"""Leases: who does what only one instance may do at a time, and until when. A lease that ran out is anybody's.
+"""Manage leases: which instance does what only one may do at a time, and until when. Anyone may take an expired lease.
 
-Every change of hands raises the number of the lease (its fence). A task that runs under a lease gives its number with
-each write, in the same transaction: one that was held up for longer than the lease lasts, and goes on with what it saw
-then, is refused. Times are in milliseconds, by the clock of the database where instances share one.
+Every change of holder raises the number of the lease (its fence). A task that runs under a lease checks the number in
+the transaction of each write. So a task that was delayed beyond the end of its lease, and continues with old data, is
+refused. Times are in milliseconds, by the clock of the database if instances share one.
 """
 
 from toolserver.errors import ToolserverError
@@ -15,13 +15,13 @@ _TAKE = """INSERT INTO lease(name, holder, expires_at, fence) VALUES(?1,?2,?3,1)
 
 
 class LeaseLost(ToolserverError):
-    """Another instance has taken over what this one was doing."""
+    """Another instance has taken over this task."""
 
 
 def take_lease(db: SqlConnection, name: str, holder: str, *, now: int, until: int) -> int | None:
-    """Take a lease or go on holding it, within the caller's transaction: its number. None: another one holds it.
+    """Take or extend a lease within the caller's transaction. Returns its number, or None if another holds it.
 
-    `until` less `now` is how long it lasts; the time itself is that of the database where instances share it.
+    The lease lasts for `until` minus `now`. If instances share a database, its clock counts.
     """
     clock = read_clock(db, now)
     row = db.execute(_TAKE, (name, holder, clock + until - now, clock)).fetchone()
@@ -29,7 +29,7 @@ def take_lease(db: SqlConnection, name: str, holder: str, *, now: int, until: in
 
 
 def require_fence(db: SqlConnection, name: str, fence: int) -> None:
-    """Raises LeaseLost unless a lease has still this number. Nobody takes it until the transaction ends."""
+    """Raise LeaseLost unless a lease still has this number. Nobody can take it until the transaction ends."""
     stays = " FOR SHARE" if is_shared(db) else ""
     row = db.execute(f"SELECT fence FROM lease WHERE name=?{stays}", (name,)).fetchone()
     if row is None or row[0] != fence:

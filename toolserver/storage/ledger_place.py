@@ -1,4 +1,4 @@
-"""Where a ledger is, and how programs beside the service reach it: the file of a data directory, or a database."""
+"""Say where a ledger is (a file or a database), and give programs beside the service access to it."""
 
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ LedgerPlace: TypeAlias = Path | PostgresTerms
 
 
 def read_place(place: LedgerPlace, job: Callable[[SqlConnection], R]) -> R:
-    """Run a job that only reads, on one snapshot, whether a service has the place open or not.
+    """Run a read-only job on one snapshot, whether or not a service has the ledger open.
 
     Raises StorageFailed for a server, sqlite3.Error for a file.
     """
@@ -24,13 +24,13 @@ def read_place(place: LedgerPlace, job: Callable[[SqlConnection], R]) -> R:
         return snapshot(place, job)
     from toolserver.storage.postgres_group_commit import read_snapshot
 
-    with ThreadPoolExecutor(1) as thread:  # a connection runs an event loop, and a thread runs one at a time
+    with ThreadPoolExecutor(1) as thread:  # a connection runs an event loop, and a thread can run only one at a time
         return thread.submit(read_snapshot, place, job).result()
 
 
 @asynccontextmanager
 async def open_place(place: LedgerPlace) -> AsyncIterator[GroupCommit]:
-    """Open it for writing too. Raises as `durable` and `open_postgres` do."""
+    """Open a ledger for reading and writing. Raises as `durable` and `open_postgres` do."""
     async with AsyncExitStack() as stack:
         if isinstance(place, Path):
             yield await stack.enter_async_context(durable(place))

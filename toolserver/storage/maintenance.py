@@ -1,7 +1,7 @@
-"""A connection of its own for long work on the rows of a ledger, in transactions so short that a service sells on.
+"""Open a separate connection for long work on a ledger, in transactions so short that a service can keep selling.
 
-On a file it does not look for references to each row that is deleted: without an index on them that takes a pass over a
-whole table. Who uses it deletes what refers to a row first; `ledger check` finds what leads nowhere.
+On a file, it does not check references to each deleted row: without an index, that would scan a whole table. Callers
+must first delete what refers to a row. `ledger check` finds dangling references.
 """
 
 import sqlite3
@@ -20,22 +20,22 @@ from toolserver.storage.sealed_file import open_sealed
 
 R = TypeVar("R")
 
-TRIES = 8  # of a transaction that a service stands in the way of
+TRIES = 8  # attempts at a transaction that conflicts with a service
 
 
 class Transact(Protocol):
-    """Runs a job in one durable transaction. Raises StorageFailed; then nothing was written."""
+    """Runs a job in one durable transaction. Raises StorageFailed if nothing was written."""
 
     def __call__(self, job: Callable[[SqlConnection], R], /) -> R: ...
 
 
 @contextmanager
 def open_maintenance(place: LedgerPlace) -> Iterator[Transact]:
-    """Open a ledger, beside a service or without one. To be used by one thread.
+    """Open a ledger, with or without a running service. For use by one thread.
 
     Raises:
-        NewerDatabase, ForeignDatabase, MigrationChanged, RowsRewritten: it is not ours to write.
-        StorageFailed: it cannot be opened.
+        NewerDatabase, ForeignDatabase, MigrationChanged, RowsRewritten: this software must not write to the ledger.
+        StorageFailed: the ledger cannot be opened.
     """
     if not isinstance(place, Path):
         from toolserver.storage.postgres import PostgresConnection
@@ -57,7 +57,7 @@ def open_maintenance(place: LedgerPlace) -> Iterator[Transact]:
 
 
 def _try(attempt: Callable[[], R]) -> R:
-    """What the attempt returns, after some tries where others are in the way. Raises StorageFailed."""
+    """Return the result of the attempt, retried if it conflicts with others. Raises StorageFailed."""
     for tried in range(1, TRIES + 1):
         try:
             return attempt()

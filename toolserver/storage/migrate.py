@@ -1,4 +1,4 @@
-"""The migration runner of every SQLite file: numbered steps, each applied once and whole, and never edited."""
+"""Run the migrations of every SQLite file: numbered steps, each applied once and completely, and never edited."""
 
 import hashlib
 import logging
@@ -14,7 +14,7 @@ from toolserver.storage.errors import ForeignDatabase, MigrationChanged, NewerDa
 log = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).parent / "migrations"
-APPLICATION_ID = 0x54534C47  # "TSLG", in the header of a ledger's file: it says which application it belongs to
+APPLICATION_ID = 0x54534C47  # "TSLG", in the header of a ledger's file, says which application the file belongs to
 CACHE_ID = 0x54534341  # "TSCA", in the header of the file of stored answers
 _NAME = re.compile(r"(\d{4})_(\w+)\.sql")
 _APPLIED = """CREATE TABLE IF NOT EXISTS migration(
@@ -23,7 +23,7 @@ _APPLIED = """CREATE TABLE IF NOT EXISTS migration(
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step from a version to the next."""
+    """One step from one version to the next."""
 
     number: int
     name: str
@@ -31,12 +31,12 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of the text, however its lines end."""
+        """The SHA-256 of the text, independent of its line endings."""
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
 def migrations(folder: Path = FOLDER) -> tuple[Migration, ...]:
-    """The steps in a folder: `0001_name.sql` and so on. Raises ValueError when a number is missing."""
+    """Return the steps in a folder: `0001_name.sql` and so on. Raises ValueError if a number is missing."""
     found = [
         Migration(int(match[1]), match[2], path.read_text(encoding="utf-8"))
         for path in sorted(folder.iterdir())
@@ -67,22 +67,22 @@ def migrate(
 def verify(
     db: sqlite3.Connection, steps: Sequence[Migration] | None = None, *, application_id: int = APPLICATION_ID
 ) -> int:
-    """The version of a database, after checking that each applied step is ours; 0 if empty. Raises as `migrate`."""
+    """Return the version of a database after checking its applied steps; 0 if it is empty. Raises as `migrate`."""
     steps = migrations() if steps is None else steps
     return check_applied(steps, _read_applied(db, application_id))
 
 
 def check_applied(steps: Sequence[Migration], applied: Sequence[tuple[int, str, str]]) -> int:
-    """The version of a database with these steps applied, each by its number, name and checksum.
+    """Return the version of a database with these applied steps, each given by number, name and checksum.
 
     Raises:
-        NewerDatabase, MigrationChanged: they are not the first of our steps.
+        NewerDatabase, MigrationChanged: the applied steps are not the first of our steps.
     """
     if len(applied) > len(steps):
         raise NewerDatabase(f"the database has version {len(applied)}; this software knows {len(steps)}")
     for step, (number, name, checksum) in zip(steps, applied, strict=False):
         if (step.number, step.checksum) != (number, checksum):
-            raise MigrationChanged(f"migration {number} ({name}) is not what was applied to this database")
+            raise MigrationChanged(f"migration {number} ({name}) differs from the one applied to this database")
     return len(applied)
 
 
@@ -97,7 +97,7 @@ def _read_applied(db: sqlite3.Connection, application_id: int) -> list[tuple[int
 
 
 def _apply(db: sqlite3.Connection, step: Migration, application_id: int) -> None:
-    """Apply one step in one transaction. A second process that starts at the same time finds it applied."""
+    """Apply one step in one transaction. A second process that starts at the same time finds the step applied."""
     db.execute("BEGIN IMMEDIATE")
     try:
         db.execute(f"PRAGMA application_id={application_id}")
@@ -114,7 +114,7 @@ def _apply(db: sqlite3.Connection, step: Migration, application_id: int) -> None
 
 
 def statements(script: str) -> Iterator[str]:
-    """The statements of a script: `executescript` would commit the transaction in which they must run."""
+    """Split a script into statements, because `executescript` would commit the transaction they must run in."""
     begun = ""
     for line in script.splitlines():
         begun += line + "\n"

@@ -1,6 +1,6 @@
-"""The last good answers on disk: source bodies and rendered answers survive a restart and are shared by processes.
+"""Store the last good answers on disk: source bodies and rendered answers survive restarts and are shared by processes.
 
-Losing this file costs only a warm start, so it is written after the answers are sent, and not synchronously.
+Losing this file costs only a warm start, so it is written asynchronously, after the answers are sent.
 """
 
 import logging
@@ -70,9 +70,9 @@ MIGRATIONS = (
     """,
     ),
 )
-WAITING = 2000  # writes in the queue; beyond that, the oldest is dropped and counted
+WAITING = 2000  # maximum writes in the queue; beyond that, the oldest is dropped and counted
 SWEEP_S = 600.0
-MOST_BYTES = 256_000_000  # of the file; beyond that the oldest answers are removed, a tenth at a time
+MOST_BYTES = 256_000_000  # maximum file size; beyond that, the oldest answers are removed, a tenth at a time
 MEASURE_EVERY = 200  # writes
 _USED = """SELECT (page_count - freelist_count) * page_size
   FROM pragma_page_count, pragma_freelist_count, pragma_page_size"""
@@ -94,7 +94,7 @@ class StoredAnswer:
 
 
 class PersistentCache:
-    """Write-behind store over one SQLite connection."""
+    """A write-behind store over one SQLite connection."""
 
     def __init__(self, db: Connection, *, now: Callable[[], datetime], most_bytes: int = MOST_BYTES) -> None:
         self._db, self._now, self._most_bytes = db, now, most_bytes
@@ -104,7 +104,7 @@ class PersistentCache:
         self._unmeasured = 0  # writes since the file was last measured
 
     async def load(self, source: str, key: str) -> StoredBody | None:
-        """The last good body of a source's query."""
+        """Return the last good body of a source's query."""
         sql = "SELECT packed, fetched_at, validators FROM body WHERE source=? AND key=?"
         rows = await self._read(sql, (source, key))
         if not rows:
@@ -123,7 +123,7 @@ class PersistentCache:
         self._soon(("renew", source, key), (sql, (fetched_at.timestamp(), source, key)))
 
     async def load_answer(self, key: str) -> StoredAnswer | None:
-        """A rendered answer that has not expired."""
+        """Return a rendered answer that has not expired."""
         sql = "SELECT packed FROM answer WHERE key=? AND expires_at>?"
         rows = await self._read(sql, (key, self._now().timestamp()))
         if not rows:
@@ -136,7 +136,7 @@ class PersistentCache:
         self._soon(("answer", key), ("INSERT OR REPLACE INTO answer VALUES(?,?,?)", (key, expires_at, packed)))
 
     async def load_history(self) -> list[tuple[str, str, float, float, float]]:
-        """The points of all time series: `(series, key, at, value, keep_s)`, the oldest first."""
+        """Return the points of all time series, `(series, key, at, value, keep_s)`, oldest first."""
         sql = "SELECT series, key, at, value, keep_s FROM point WHERE at>?1-keep_s ORDER BY at"
         rows = await self._read(sql, (self._now().timestamp(),))
         return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
@@ -147,7 +147,7 @@ class PersistentCache:
         self._soon(("point", series, key, repr(at)), (sql, (series, key, at, point.value, keep_s)))
 
     async def load_usage(self, since_hour: int) -> list[tuple[int, str, int]]:
-        """Calls per hour and family of agents."""
+        """Return calls per hour and family of agents."""
         sql = "SELECT hour, family, hits FROM usage WHERE hour>=?"
         return [(row[0], row[1], row[2]) for row in await self._read(sql, (since_hour,))]
 
@@ -157,7 +157,7 @@ class PersistentCache:
             self._soon(("usage", str(hour), family), (sql, (hour, family, hits)))
 
     async def load_quarters(self) -> list[tuple[str, SourceQuarter]]:
-        """What sources did in the past day, the oldest quarter first."""
+        """Return the sources' results of the past day by quarter hour, oldest first."""
         sql = """SELECT source, quarter, good, old, failed, good_at, last_at, last FROM source_quarter
           WHERE quarter>? ORDER BY quarter"""
         return [(row[0], SourceQuarter(*row[1:])) for row in await self._read(sql, (self._oldest_quarter(),))]
@@ -167,7 +167,7 @@ class PersistentCache:
         self._soon(("quarter", source, str(row.quarter)), (sql, (source, *row)))
 
     async def load_changes(self) -> list[SourceChange]:
-        """The last changes of sources, the oldest first."""
+        """Return the last changes of sources, oldest first."""
         sql = "SELECT at, source, kind, reason FROM source_change ORDER BY at DESC LIMIT ?"
         return [SourceChange(*row) for row in reversed(await self._read(sql, (CHANGES,)))]
 
@@ -176,11 +176,11 @@ class PersistentCache:
         self._soon(("change", repr(change.at), change.source), (sql, tuple(change)))
 
     def _oldest_quarter(self) -> int:
-        """The last quarter that is older than a day."""
+        """Return the last quarter hour that is older than a day."""
         return int(self._now().timestamp() // QUARTER_S) - QUARTERS
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Write queued answers until cancelled, and then the rest."""
+        """Write queued answers until cancelled, then the rest."""
         task_status.started()
         next_sweep = self._now().timestamp()
         try:
@@ -199,7 +199,7 @@ class PersistentCache:
                 await self._flush()
 
     async def _read(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
-        """The rows. If the file is damaged, none, and a line in the log: the data will be fetched again."""
+        """Return the rows. If the file is damaged, log that and return none: the data will be fetched again."""
         try:
             async with self._db.execute(sql, values) as cursor:
                 return list(await cursor.fetchall())
@@ -234,13 +234,13 @@ class PersistentCache:
             await self._roll_back()
 
     async def _roll_back(self) -> None:
-        """Give up what was begun. On a full disk SQLite may have done so itself, or fail at that too."""
+        """Roll back. On a full disk, SQLite may have done so already, or may fail at this too."""
         if self._db.in_transaction:
             with suppress(DatabaseError):
                 await self._db.execute("ROLLBACK")
 
     async def _make_room(self) -> None:
-        """Remove the oldest tenth of the bodies and answers when the file is too large. Free pages are used again."""
+        """Remove the oldest tenth of the bodies and answers if the file is too large. Free pages are reused."""
         if self._unmeasured < MEASURE_EVERY:
             return
         self._unmeasured = 0
@@ -268,6 +268,6 @@ class PersistentCache:
 
 
 def _packed(write: _Write) -> _Write:
-    """The write with its last value compressed, if it is bytes."""
+    """Return the write with its last value compressed, if that is bytes."""
     sql, values = write
     return (sql, (*values[:-1], zlib.compress(values[-1], 1))) if isinstance(values[-1], bytes) else write

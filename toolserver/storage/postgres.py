@@ -1,10 +1,10 @@
-"""A connection to PostgreSQL of the shape that stores know, over asyncpg: the only importer of asyncpg.
+"""Connect to PostgreSQL over asyncpg with the interface that stores use. The only importer of asyncpg.
 
-A connection belongs to one thread, whose statements it drives one after the other through an event loop of its own.
-Every piece of work on it has a deadline: when that is over the connection is cut, so that a server that hangs cannot
-hold a caller. There are four kinds of errors: rows that break a rule (`PostgresRefused`), a statement that is wrong
-(`PostgresFailed`), a transaction that may be run again (`TransactionLost`), and a server that is not there
-(`ServerAway`, which is a `TransactionLost` too).
+A connection belongs to one thread and runs that thread's statements one after another in its own event loop. Every
+piece of work has a deadline, after which the connection is cut, so that a hanging server cannot block a caller. There
+are four kinds of errors: rows that break a rule (`PostgresRefused`), an invalid statement (`PostgresFailed`), a
+transaction that may be run again (`TransactionLost`), and an unreachable server (`ServerAway`, which is also a
+`TransactionLost`).
 """
 
 import asyncio
@@ -21,20 +21,20 @@ from toolserver.storage.postgres_sql import translate
 
 R = TypeVar("R")
 
-LOCK_WAITS = 4  # in the time of a group
-IDLE_TRANSACTION_S = 5.0  # the locks of an instance that vanished within a transaction are freed after it
-# How SQLSTATE codes begin: the server goes or is no primary; another transaction was in the way; a rule of a table.
+LOCK_WAITS = 4  # how many lock timeouts fit into the time of a group
+IDLE_TRANSACTION_S = 5.0  # after this, the locks of an instance that vanished within a transaction are freed
+# SQLSTATE prefixes: the server stops or is not the primary; a conflict with another transaction; a rule of a table.
 _AWAY = ("08", "57P", "25006", "53300")
 _LOST = ("40001", "40P01", "57014", "55P03")
 _REFUSED = "23"
 
 
 class PostgresMissing(StorageFailed, abstract=True):
-    """The driver of PostgreSQL is not installed: `pip install 'agent-toolserver[postgres]'`."""
+    """The PostgreSQL driver is not installed: `pip install 'agent-toolserver[postgres]'`."""
 
 
 class PostgresFailed(sqlite3.DatabaseError):
-    """The server refused a statement for what it says."""
+    """The server refused a statement as invalid."""
 
 
 class PostgresRefused(sqlite3.IntegrityError):
@@ -47,10 +47,10 @@ class ServerAway(TransactionLost):
 
 @dataclass(frozen=True, slots=True)
 class PostgresTerms:
-    """Where the server is and how long anybody waits for it. `url` holds a password: it is never shown.
+    """Where the server is and how long to wait for it. `url` contains a password and is never shown.
 
-    `work_s` is the time in which a group or a read has to be done, reconnecting and repeating included. `cached` is the
-    number of prepared statements a connection keeps: 0 behind a pooler that gives each transaction another connection.
+    `work_s` is the time limit for a group or a read, including reconnects and retries. `cached` is the number of
+    prepared statements per connection: 0 behind a pooler that gives each transaction another connection.
     """
 
     url: str = field(repr=False)
@@ -61,18 +61,18 @@ class PostgresTerms:
 
 
 def load_driver() -> ModuleType:
-    """The module `asyncpg`. Raises PostgresMissing."""
+    """Import the module `asyncpg`. Raises PostgresMissing."""
     try:
         import asyncpg
     except ImportError:
         raise PostgresMissing(
-            "storage.database_url needs the driver of PostgreSQL: pip install 'agent-toolserver[postgres]'"
+            "storage.database_url needs the PostgreSQL driver: pip install 'agent-toolserver[postgres]'"
         ) from None
     return asyncpg  # type: ignore[no-any-return]
 
 
 class PostgresCursor:
-    """What one statement gave back."""
+    """The result of one statement."""
 
     def __init__(self, rows: Sequence[Sequence[Any]], status: str) -> None:
         self._rows: Iterator[Sequence[Any]] = iter(rows)
@@ -91,7 +91,7 @@ class PostgresCursor:
 
 
 class PostgresConnection:
-    """One connection, made when it is first needed and made anew when it was lost."""
+    """One connection, opened when first needed and reopened after a loss."""
 
     shared = True
 
@@ -102,15 +102,18 @@ class PostgresConnection:
         self._raw: Any = None
         self._until = float("inf")
         self.in_transaction = False
-        self._is_torn = False  # the connection was lost within a transaction that its user has not ended yet
+        self._is_torn = False  # the connection was lost within a transaction that its user has not yet ended
 
     def limit(self, until: float) -> None:
-        """Cut the connection when something on it takes longer than until then (`time.monotonic()`)."""
+        """Cut the connection if work on it lasts beyond this time (`time.monotonic()`)."""
         self._until = until
 
     def connect(self) -> None:
-        """Be connected. Raises ServerAway, also where the connection was lost within a transaction: what is left of
-        that must not be done on another one, where each statement would stay."""
+        """Connect if necessary.
+
+        Raises ServerAway, also if the connection was lost within a transaction: the rest of it must not run on another
+        connection, where each statement would be committed.
+        """
         if self._raw is not None and not self._raw.is_closed():
             return
         self.drop()
@@ -119,7 +122,7 @@ class PostgresConnection:
         self._raw = self._drive(self._connect())
 
     def drop(self) -> None:
-        """Forget the connection; its transaction, if one is open, is rolled back by the server."""
+        """Drop the connection. The server rolls back its open transaction, if any."""
         self._is_torn = self._is_torn or self.in_transaction
         raw, self._raw, self.in_transaction = self._raw, None, False
         if raw is not None:
@@ -127,12 +130,12 @@ class PostgresConnection:
             self._loop.run_until_complete(asyncio.sleep(0))  # lets the transport close
 
     def close(self) -> None:
-        """Close the connection and its loop, by the thread that used it."""
+        """Close the connection and its loop. Must be called by the thread that used it."""
         self.drop()
         self._loop.close()
 
     def begin(self, *, read_only: bool = False) -> None:
-        """Begin a transaction. Behind a pooler the terms of the session are set for it alone."""
+        """Begin a transaction. Behind a pooler, the session's settings are set only for this transaction."""
         self._is_torn = False
         self.connect()
         mode = "READ COMMITTED" if not read_only else "REPEATABLE READ, READ ONLY"
@@ -140,16 +143,16 @@ class PostgresConnection:
         self.in_transaction = True
 
     def commit(self) -> None:
-        """Commit. Raises ServerAway when the answer was not heard: the transaction is committed, or it is not."""
+        """Commit. Raises ServerAway if no answer arrived, so that the transaction may or may not be committed."""
         try:
             status = self._simple("COMMIT")
         finally:
             self.in_transaction = self._is_torn = False
-        if status != "COMMIT":  # a statement failed, and its caller went on as if nothing had happened
+        if status != "COMMIT":  # a statement failed, and its caller continued as if nothing had happened
             raise PostgresFailed("the transaction was rolled back: a statement in it had failed")
 
     def transact(self, job: Callable[[], R]) -> R:
-        """What a job returns that ran in one transaction. Where the job raises, nothing is written."""
+        """Run a job in one transaction and return its result. If the job raises, nothing is written."""
         self.begin()
         try:
             done = job()
@@ -160,7 +163,7 @@ class PostgresConnection:
         return done
 
     def rollback(self) -> None:
-        """Roll back, or drop the connection where that cannot be done."""
+        """Roll back, or drop the connection if that fails."""
         if self._raw is None or self._raw.is_closed():
             self.drop()
         else:
@@ -202,13 +205,13 @@ class PostgresConnection:
             server_settings=None if pooled else self._session_terms(),
             target_session_attrs="primary",
         )
-        # Sums of whole numbers are numbers without a limit, in which the driver would give decimals.
+        # Sums of whole numbers have type numeric, for which the driver would return decimals.
         await raw.set_type_codec("numeric", schema="pg_catalog", encoder=str, decoder=_read_number, format="text")
         return raw
 
     def _session_terms(self) -> dict[str, str]:
         work = f"{int(self.terms.work_s * 1000)}ms"
-        # Transactions that wait for each other in a circle give up, and are run again within the time of the group.
+        # Deadlocked transactions are ended, and run again within the time of the group.
         wait = f"{int(self.terms.work_s * 1000 / LOCK_WAITS)}ms"
         return {
             "application_name": "toolserver",
@@ -217,7 +220,7 @@ class PostgresConnection:
             "idle_in_transaction_session_timeout": f"{int(IDLE_TRANSACTION_S * 1000)}ms",
             "synchronous_commit": "on",
             "jit": "off",
-            # A statement that is planned while its tables are empty would read them whole for as long as it is kept.
+            # A statement that is planned while its tables are empty would use full scans for as long as it is cached.
             "enable_seqscan": "off",
             "enable_hashjoin": "off",
             "enable_mergejoin": "off",
@@ -238,12 +241,12 @@ class PostgresConnection:
             if isinstance(named, ServerAway):
                 self.drop()
             raise named from error
-        except (ValueError, TypeError, OverflowError) as error:  # a value of a type that its column does not take
+        except (ValueError, TypeError, OverflowError) as error:  # a value of a type that its column does not accept
             raise PostgresFailed(str(error)) from error
         except (self._driver.InternalClientError, OSError, TimeoutError) as error:
             self.drop()
             raise ServerAway(f"{type(error).__name__}: {error}") from error
-        except (self._driver.InterfaceError, AttributeError) as error:  # the latter where it was cut between two steps
+        except (self._driver.InterfaceError, AttributeError) as error:  # the latter if cut between two steps
             if self._raw is not None and not self._raw.is_closed():
                 raise PostgresFailed(str(error)) from error  # the driver's own refusal, such as a parameter too few
             self.drop()
@@ -267,7 +270,7 @@ def _read_number(text: str) -> int | float:
 
 def _name_error(error: Any) -> Exception:
     state = str(error.sqlstate or "")
-    text = f"{state} {error.args[0] if error.args else error!r}"  # without the row, which the server adds to it
+    text = f"{state} {error.args[0] if error.args else error!r}"  # without the row, which the server adds
     if state.startswith(_AWAY):
         return ServerAway(text)
     if state.startswith(_LOST):

@@ -1,12 +1,12 @@
-"""Group commit over PostgreSQL: one writer an instance, several readers, and a server that may go away at any moment.
+"""Run group commit over PostgreSQL: one writer per instance, several readers, and a server that may vanish any time.
 
-A group is one transaction, as on SQLite. Instances do not wait for each other but where they change the same accounts.
-What ends a transaction without fault of its own - another one in its way, a lost connection - is run again as a whole,
-after a pause of random length, until its time is over.
+A group is one transaction, as on SQLite. Instances wait for each other only if they change the same accounts. If a
+transaction ends through no fault of its own (a conflict, a lost connection), it is run again as a whole after a random
+pause, until its time is over.
 
-The one moment that cannot be repeated is COMMIT: if the connection is lost before its answer, the group is written or
-it is not. The writer then asks the server how the transaction of that number ended. Only where no server answers in
-time do its callers not know either (`OutcomeUnknown`); what `soon` and `ride` were given goes on being tried.
+Only COMMIT cannot be repeated: if the connection is lost before its answer, the group may or may not be written. The
+writer then asks the server by number how the transaction ended. Only if no server answers in time is the outcome
+unknown to callers (`OutcomeUnknown`). Operations given to `soon` and `ride` are retried.
 """
 
 import asyncio
@@ -37,22 +37,22 @@ log = logging.getLogger(__name__)
 A = TypeVar("A")
 R = TypeVar("R")
 
-TRIES = 8  # of a group that others stand in the way of
-FIND_OUT_S = 0.2  # for asking how a transaction ended, when its own time is over
-OWED = 20_000  # writes nobody waits for that are kept while the server is away; beyond it new ones are lost
-OWED_S = (0.2, 5.0)  # the pause before such a write is tried again, at first and at most
+TRIES = 8  # attempts at a group that conflicts with others
+FIND_OUT_S = 0.2  # extra time to ask how a transaction ended, after its own time is over
+OWED = 20_000  # background writes kept while the server is unreachable; beyond this number, new ones are lost
+OWED_S = (0.2, 5.0)  # first and longest pause before such a write is retried
 _LONG_READ = """SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0;
   SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on"""
-OPEN_S = 30.0  # for the migrations at the start, another instance's included
+OPEN_S = 30.0  # time for the migrations at the start, including another instance's
 
 
 @asynccontextmanager
 async def open_postgres(terms: PostgresTerms) -> AsyncIterator["PostgresGroupCommit"]:
-    """Open the database of a server, which is migrated when necessary. On leaving, waiting writes are finished first.
+    """Open the database of a server and migrate it if necessary. Completes waiting writes when the block is left.
 
     Raises:
-        NewerDatabase, ForeignDatabase, MigrationChanged: the database is not ours to write.
-        StorageFailed: there is no such server, it refuses us, or the driver is missing.
+        NewerDatabase, ForeignDatabase, MigrationChanged: this software must not write to the database.
+        StorageFailed: the server is unreachable or refuses us, or the driver is missing.
     """
     await anyio.to_thread.run_sync(_prepare, terms)
     store = PostgresGroupCommit(terms)
@@ -76,7 +76,7 @@ def _prepare(terms: PostgresTerms) -> None:
 
 
 class PostgresGroupCommit(GroupCommit):
-    """A writer and the readers of one instance. Made by `open_postgres()`."""
+    """A writer and the readers of one instance. Created by `open_postgres()`."""
 
     shared = True
 
@@ -105,13 +105,13 @@ class PostgresGroupCommit(GroupCommit):
         await self.check_rows()
 
     async def check_rows(self) -> None:
-        """Nothing: rows are not sealed here, because instances would wait for each other at the seal."""
+        """Do nothing: rows are not sealed here, because instances would wait for each other at the seal."""
 
     async def find_rewritten(self) -> list[str]:
         return []
 
     async def accept_rows(self) -> None:
-        """Nothing, for the same reason."""
+        """Do nothing, for the same reason."""
 
     def is_same_file(self) -> bool:
         return True
@@ -130,7 +130,7 @@ class PostgresGroupCommit(GroupCommit):
         return await anyio.to_thread.run_sync(partial(read_snapshot, self._terms, job))
 
     def _ask_until_done(self, run: Any, argument: Any, *, rides: bool, pause_s: float) -> None:
-        """A write that nobody waits for is tried until it is done: one day the server is back."""
+        """Retry a background write until it succeeds: at some point the server returns."""
 
         def look(answer: asyncio.Future[Any]) -> None:
             failure = None if answer.cancelled() else answer.exception()
@@ -139,7 +139,7 @@ class PostgresGroupCommit(GroupCommit):
                 log_failure(answer)
                 return
             if pause_s == OWED_S[0]:
-                log.warning("a write in the background is tried again", extra={"reason": str(failure)})
+                log.warning("a write in the background will be retried", extra={"reason": str(failure)})
             self._owed += 1
             self._loop.call_later(pause_s, again)
 
@@ -151,7 +151,7 @@ class PostgresGroupCommit(GroupCommit):
 
 
 def read_snapshot(terms: PostgresTerms, job: Job[R]) -> R:
-    """Run a job that only reads on a connection of its own, on one snapshot. Raises StorageFailed."""
+    """Run a read-only job on its own connection, on one snapshot. Raises StorageFailed."""
     db = PostgresConnection(terms)
     try:
         db.begin(read_only=True)
@@ -164,24 +164,24 @@ def read_snapshot(terms: PostgresTerms, job: Job[R]) -> R:
 
 
 def write_group(db: PostgresConnection, group: list[PendingOperation]) -> list[Any]:
-    """Apply a group in one transaction for each of its rooms: an outcome for each operation."""
+    """Apply a group in one transaction per room. Returns an outcome for each operation."""
     until = time.monotonic() + db.terms.work_s
     return serve_rooms(group, lambda part: _write_room(db, part, until))
 
 
 def _write_room(db: PostgresConnection, group: list[PendingOperation], until: float) -> list[Any]:
-    """Apply the operations of a room together, or each by itself where one breaks it."""
+    """Apply the operations of a room together, or separately if one of them breaks the transaction."""
     try:
         if time.monotonic() >= until:
             raise TransactionLost("no time was left after the other rooms of the group")
         return _write(db, group, apply_together, until)
     except (StorageFailed, TransactionLost) as failure:
         return _all(group, failure)
-    except (ToolserverError, PostgresRefused) as refused:  # as when two instances do the same at once
+    except (ToolserverError, PostgresRefused) as refused:  # for example if two instances do the same at once
         reason = f"{type(refused).__name__}: {refused}"
-        log.info("a group of writes was refused; each is tried on its own", extra={"reason": reason})
+        log.info("a group of writes was refused; each will be tried on its own", extra={"reason": reason})
     except Exception:
-        log.exception("a group of writes failed; each is tried on its own")
+        log.exception("a group of writes failed; each will be tried on its own")
     try:
         return _write(db, group, apply_each, time.monotonic() + db.terms.work_s)
     except Exception as failure:
@@ -189,7 +189,7 @@ def _write_room(db: PostgresConnection, group: list[PendingOperation], until: fl
 
 
 def read_group(db: PostgresConnection, group: list[PendingOperation]) -> list[Any]:
-    """Serve a group of reads, each by itself: what fails fails alone. They share one deadline."""
+    """Serve a group of reads separately, so that a failure affects only one. They share one deadline."""
     until = time.monotonic() + db.terms.work_s
     db.limit(until)
     return [_read_one(db, asked, until) for asked in group]
@@ -199,7 +199,7 @@ def _read_one(db: PostgresConnection, asked: PendingOperation, until: float) -> 
     def attempt() -> Any:
         if db.terms.cached:
             return _run_read(db, asked)
-        db.begin()  # behind a pooler a statement is prepared and run on one connection only within a transaction
+        db.begin()  # behind a pooler, only a transaction makes a statement be prepared and run on the same connection
         try:
             return _run_read(db, asked)
         finally:
@@ -212,7 +212,7 @@ def _read_one(db: PostgresConnection, asked: PendingOperation, until: float) -> 
 
 
 def _run_read(db: PostgresConnection, asked: PendingOperation) -> Any:
-    """The outcome of a read. A refusal is one; a lost connection is not."""
+    """Return the outcome of a read. A refusal is an outcome; a lost connection is not."""
     try:
         return asked.argument(_as_stores_see(db))
     except TransactionLost:
@@ -232,7 +232,7 @@ def _write(
 
 
 def _repeat(attempt: Callable[[], R], until: float) -> R:
-    """What the attempt returns, tried again when it was lost, until its time or its tries are over."""
+    """Return the result of the attempt, retried after a loss until the time or the tries are used up."""
     for tried in count(1):
         try:
             return attempt()
@@ -269,11 +269,11 @@ def _transact(
 
 
 def _require_committed(db: PostgresConnection, number: str, until: float, lost: ServerAway) -> None:
-    """Return when the transaction of that number was committed after all.
+    """Return if the transaction with this number was committed after all.
 
     Raises:
-        TransactionLost: it was not, and never will be.
-        OutcomeUnknown: no server says in time how it ended.
+        TransactionLost: it was not committed and never will be.
+        OutcomeUnknown: no server said in time how it ended.
     """
     last = max(until, time.monotonic() + FIND_OUT_S)
     db.limit(last)
@@ -290,7 +290,7 @@ def _require_committed(db: PostgresConnection, number: str, until: float, lost: 
 
 
 def _touch_server(db: sqlite3.Connection) -> None:
-    """Write a message to the server's own log, which changes nothing and has to reach the disk all the same."""
+    """Write a message to the server's write-ahead log, which changes nothing but must still reach the disk."""
     db.execute("SELECT pg_current_xact_id(), pg_logical_emit_message(true, 'toolserver', '')")
 
 
@@ -302,7 +302,7 @@ def _make_lane(
 
 
 def _all(group: list[PendingOperation], failure: Exception) -> list[Any]:
-    """The failure for each operation: to callers, one that may be run again is a store that failed."""
+    """Return the failure for each operation. For callers, a retryable failure is a failed store."""
     if isinstance(failure, TransactionLost):
         log.error("the database cannot be used", extra={"reason": str(failure)})
         failure = StorageFailed(str(failure))
@@ -310,5 +310,5 @@ def _all(group: list[PendingOperation], failure: Exception) -> list[Any]:
 
 
 def _as_stores_see(db: PostgresConnection) -> sqlite3.Connection:
-    """The connection as the type that functions of stores name while some of them know SQLite only."""
+    """Return the connection with the type that store functions declare while some know only SQLite."""
     return cast("sqlite3.Connection", db)

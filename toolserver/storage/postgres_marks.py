@@ -1,8 +1,8 @@
-"""The marks that only rise, where several instances share a database: in it for all, and in a file of each of them.
+"""Keep the high-water marks of instances that share a database: in the database for all, and in a file for each.
 
-The database tells each instance, and each command on whatever host, what all of them have raised. The file in a data
-directory stays as a witness of its own, because a database that comes back from a backup knows less than it did. Of
-the two the later one counts.
+The database tells each instance, and each command on any host, the marks that all of them have raised. The file in a
+data directory is a separate witness, because a database restored from a backup knows less than before. The later of the
+two values counts.
 """
 
 import json
@@ -20,13 +20,13 @@ from toolserver.storage.postgres import PostgresConnection, PostgresTerms
 
 R = TypeVar("R")
 
-AGAIN_S = 0.02  # between two tries, while the time for one piece of work lasts
+AGAIN_S = 0.02  # between two tries, within the time for one piece of work
 
 
 class SharedMarks(HighWater):
-    """The marks of all instances. Each use takes a connection for itself: they are raised once in many calls.
+    """The marks of all instances. Each use opens its own connection, because marks are raised only once in many calls.
 
-    Besides MarksBroken each method raises StorageFailed: the database cannot be asked.
+    Besides MarksBroken, each method raises StorageFailed if the database cannot be used.
     """
 
     def __init__(self, data_dir: Path, terms: PostgresTerms) -> None:
@@ -34,18 +34,18 @@ class SharedMarks(HighWater):
         self._terms = terms
 
     def read_all(self) -> dict[str, Any]:
-        """Every mark by its name, the later one of database and file."""
+        """Return every mark by its name, the later of database and file."""
         shared, own = self._run(_read), super().read_all()
         return {name: find_later(own.get(name), shared.get(name)) for name in {**shared, **own}}
 
     def read(self, name: str) -> Any:
-        """A mark; None when there is none yet."""
+        """Return a mark; None if there is none yet."""
         return self.read_all().get(name)
 
     def change(self, name: str, rule: Callable[[Any], Any]) -> Any:
-        """Replace a mark by what the rule makes of the later one, in the file and then in the database.
+        """Replace a mark with the rule's result for the later value, in the file and then in the database.
 
-        A rule may be asked again where the database was lost meanwhile: it then begins with what the file has.
+        If the database is lost in between, the rule may be called again, and then starts with the file's value.
         """
         return self._run(partial(self._change, name, rule))
 
@@ -62,9 +62,9 @@ class SharedMarks(HighWater):
 
 
 def find_later(one: Any, other: Any) -> Any:
-    """The later one of two values of a mark: the greater number, or the longer log of the later name.
+    """Return the later of two values of a mark: the greater number, or the longer log of the later name.
 
-    Raises MarksBroken: they cannot be compared.
+    Raises MarksBroken if they cannot be compared.
     """
     if one is None or other is None:
         return other if one is None else one
@@ -75,7 +75,7 @@ def find_later(one: Any, other: Any) -> Any:
 
 
 def store_marks(db: PostgresConnection, marks: Mapping[str, Any]) -> None:
-    """Write the marks of a file into a database that has none, within the caller's transaction."""
+    """Write the marks of a file to a database that has none, within the caller's transaction."""
     for name, value in marks.items():
         db.execute("INSERT INTO mark(name, value) VALUES(?, ?) ON CONFLICT DO NOTHING", (name, json.dumps(value)))
 
@@ -96,7 +96,7 @@ def _decode(text: str) -> Any:
 
 
 def _transact(terms: PostgresTerms, job: Callable[[PostgresConnection], R]) -> R:
-    """Run a job in a transaction of its own, again where that was lost, until its time is over."""
+    """Run a job in its own transaction, and retry after a loss until its time is over."""
     db, until = PostgresConnection(terms), time.monotonic() + terms.work_s
     db.limit(until)
     try:

@@ -1,7 +1,7 @@
-"""The migrations of PostgreSQL: numbered scripts of its own, applied by the instance that starts first.
+"""Run the migrations of PostgreSQL: separate numbered scripts, applied by the instance that starts first.
 
-They stand in `migrations/postgres` and are numbered on their own, because one script made the tables that SQLite got in
-many steps. A test compares what both engines have then.
+The scripts are in `migrations/postgres` with their own numbers, because one script created the tables that SQLite got
+in many steps. A test compares the resulting tables of both engines.
 """
 
 import logging
@@ -15,26 +15,26 @@ from toolserver.storage.postgres import PostgresConnection, ServerAway
 log = logging.getLogger(__name__)
 
 TURNS, AGAIN_S = 10, 0.2
-_LOCK = 0x54534C47  # of the server's advisory locks: one instance migrates at a time
+_LOCK = 0x54534C47  # advisory lock of the server: one instance migrates at a time
 _APPLIED = """CREATE TABLE IF NOT EXISTS migration(
   number bigint PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at bigint NOT NULL)"""
 _TABLES = "SELECT table_name::text FROM information_schema.tables WHERE table_schema = current_schema()"
 
 
 def server_migrations() -> tuple[Migration, ...]:
-    """The scripts of PostgreSQL in their order."""
+    """Return the PostgreSQL scripts in order."""
     return migrations(FOLDER / "postgres")
 
 
 def migrate_server(db: PostgresConnection, steps: Sequence[Migration] | None = None) -> int:
-    """Bring a database up to date and return the number of its steps. Instances that start together wait here.
+    """Bring a database up to date and return the number of its steps. Instances that start at the same time wait here.
 
-    All steps are one transaction. Where it and a sale of a running instance wait for each other, the server may end
-    either: then it is run again.
+    All steps are in one transaction. If it deadlocks with a sale of a running instance, the server may end either of
+    them. The migration is then run again.
 
     Raises:
         NewerDatabase, ForeignDatabase, MigrationChanged: nothing was changed.
-        sqlite3.Error, TransactionLost: the server refuses us, or is away.
+        sqlite3.Error, TransactionLost: the server refuses us or is unreachable.
     """
     steps = server_migrations() if steps is None else steps
     for turn in range(1, TURNS):
@@ -68,11 +68,11 @@ def _run_steps(db: PostgresConnection, steps: Sequence[Migration]) -> int:
 
 
 def _verify(db: PostgresConnection, steps: Sequence[Migration]) -> int:
-    """How many of the steps were applied, each as it stands here."""
+    """Return the number of applied steps, after checking that each matches ours."""
     tables = {name for (name,) in db.execute(_TABLES)}
     if not tables:
         return 0
     if "migration" not in tables:
-        raise ForeignDatabase("the database has tables, but not ours: give the service a database or schema of its own")
+        raise ForeignDatabase("the database has tables, but not ours: give the service its own database or schema")
     applied = db.execute("SELECT number, name, checksum FROM migration ORDER BY number").fetchall()
     return check_applied(steps, applied)

@@ -1,7 +1,7 @@
-"""The server's side of a move: takes a file's rows table by table, and remembers how far it came.
+"""Implement the server's side of a move: copy a file's rows table by table, and store the progress.
 
-Each page of rows is written in one transaction with the key of its last row. So a move that is killed at any moment
-goes on behind the last page that was committed, and no row is copied twice or left out.
+Each page of rows is written in one transaction with the key of its last row. A move that is killed at any moment
+therefore continues after the last committed page, and no row is copied twice or left out.
 """
 
 import logging
@@ -36,31 +36,31 @@ R = TypeVar("R")
 
 _SESSION = """SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0;
   SET enable_seqscan = on; SET enable_hashjoin = on; SET enable_mergejoin = on"""
-_LOCK = 0x54534C4D  # of the server's advisory locks: one process moves at a time
+_LOCK = 0x54534C4D  # advisory lock of the server: one process moves at a time
 _SAID = {"published_key": "keys of instances", "deposit_number": "numbers of deposit addresses", "mark": "marks"}
 _COUNTED = (("receipt", "seq"), ("purchase", "id"), ("tx_reversal", "id"), ("uncharged_call", "seq"))
 
 
 class MoveRefused(ToolserverError):
-    """A ledger cannot be moved there, or not as it is. What the file holds was not changed."""
+    """A ledger cannot be moved there, or not in its current state. The file was not changed."""
 
 
 class MoveUnfinished(ToolserverError):
-    """A database has a part of a ledger only: its move was interrupted."""
+    """A database has only a part of a ledger, because its move was interrupted."""
 
 
 class MoveTarget:
-    """A database that a file is moved to."""
+    """A database to which a file is moved."""
 
     def __init__(self, db: PostgresConnection) -> None:
         self._db = db
 
     def begin(self, mark: MoveMark, sealed: int, *, simulated: bool) -> str:
-        """Prepare an empty database, or find the move that was interrupted. Returns the state of the move.
+        """Prepare an empty database, or find the interrupted move. Returns the state of the move.
 
         Raises:
-            MoveRefused: the database has something of others, or the file was written since the move began.
-            OtherWorld: it is one of the other kind.
+            MoveRefused: the database has other data, or the file was written since the move began.
+            OtherWorld: the database has the other kind of money (simulated or real).
         """
         found = self._db.execute("SELECT source, sealed, state FROM ledger_move").fetchone()
         if found is None:
@@ -69,15 +69,15 @@ class MoveTarget:
             return COPYING
         source, before, state = found
         if source != mark.id:
-            raise MoveRefused(f"{mark.to} has the ledger of another move: give it a database, or schema, of its own")
+            raise MoveRefused(f"{mark.to} has the ledger of another move: use a separate database or schema")
         if before != sealed:
             raise MoveRefused(
-                f"the file was written since this move began: make {mark.to} anew, or name another database or schema"
+                f"the file was written since this move began: recreate {mark.to}, or name another database or schema"
             )
         return str(state)
 
     def copy(self, table: KeptTable, source: SqlConnection, count: CountRows) -> None:
-        """Copy what the database has not of a table."""
+        """Copy the rows of a table that the database does not have yet."""
         last, _ = self._db.execute(
             "SELECT last_key, copied FROM ledger_move_table WHERE name=?", (table.name,)
         ).fetchone()
@@ -86,20 +86,20 @@ class MoveTarget:
             count(table.name, len(page))
 
     def count_copied(self) -> int:
-        """How many rows were copied, also by runs that were interrupted."""
+        """Return how many rows were copied, including by interrupted runs."""
         return int(self._db.execute("SELECT coalesce(sum(copied), 0) FROM ledger_move_table").fetchone()[0])
 
     def set_counters(self, address: int) -> None:
-        """Let the database number on from the file. `address` is the first free deposit address, as it is marked."""
+        """Set the database's counters to continue after the file's. `address` is the first free deposit address."""
         self._transact(lambda: self._set_counters(address))
         self._db.run_script("ANALYZE")
 
     def set_marks(self, marks: Mapping[str, Any]) -> None:
-        """Let all instances know what the file's data directory has raised."""
+        """Publish the marks of the file's data directory to all instances."""
         self._transact(lambda: store_marks(self._db, marks))
 
     def read(self, job: Callable[[SqlConnection], R]) -> R:
-        """What a job reads on one snapshot."""
+        """Return the result of a read-only job on one snapshot."""
         self._db.begin(read_only=True)
         try:
             return job(self._db)
@@ -107,7 +107,7 @@ class MoveTarget:
             self._db.rollback()
 
     def finish(self) -> None:
-        """Say that the ledger is here, so that it is served."""
+        """Mark the ledger as complete, so that it is served."""
         sql = "UPDATE ledger_move SET state=?, ended_at=?"
         self._transact(lambda: self._db.execute(sql, (COMPLETE, time.time_ns() // 1_000_000)))
 
@@ -120,7 +120,7 @@ class MoveTarget:
         if self._db.execute("SELECT 1 FROM account WHERE kind='token' LIMIT 1").fetchone() is not None:
             full.append("account")
         if full:
-            raise MoveRefused(f"{mark.to} is not empty: it has {', '.join(full)}. Give the ledger one of its own")
+            raise MoveRefused(f"{mark.to} is not empty: it has {', '.join(full)}. Use a separate database")
 
     def _has_rows(self, table: str) -> bool:
         return self._db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None
@@ -132,7 +132,7 @@ class MoveTarget:
         self._db.execute("INSERT INTO ledger_move(one, source, sealed, state, began_at) VALUES(1,?,?,?,?)", row)
         for table in list_kept_tables():
             self._db.execute("INSERT INTO ledger_move_table(name) VALUES(?)", (table.name,))
-        self._db.execute("DELETE FROM account")  # those of a new ledger: the file has them too
+        self._db.execute("DELETE FROM account")  # the accounts of a new ledger, which the file has too
 
     def _copy_page(self, table: KeptTable, page: Sequence[Sequence[Any]]) -> None:
         self._db.copy_rows(table.name, table.columns, page)
@@ -140,7 +140,7 @@ class MoveTarget:
         self._db.execute("UPDATE ledger_move_table SET last_key=?, copied=copied+? WHERE name=?", row)
 
     def _set_counters(self, address: int) -> None:
-        """Sequences go on behind the greatest number in use; numbers of purchases that were put aside are used too."""
+        """Set sequences to continue after the greatest number in use, including those of archived purchases."""
         greatest = "SELECT greatest((SELECT max(seq) FROM transfer), (SELECT max(id) FROM account), 1)"
         number = int(self._db.execute(greatest).fetchone()[0])
         self._db.execute("SELECT setval('ledger_number', ?, false)", ((number // NUMBERS + 1) * NUMBERS,))
@@ -158,10 +158,10 @@ class MoveTarget:
 
 @contextmanager
 def open_target(terms: PostgresTerms) -> Iterator[MoveTarget]:
-    """Connect, bring the tables up to date, and be the only one who moves there.
+    """Connect, bring the tables up to date, and hold the exclusive right to move there.
 
     Raises:
-        MoveRefused: another process does so now.
+        MoveRefused: another process is moving there now.
         NewerDatabase, ForeignDatabase, MigrationChanged, StorageFailed
     """
     db = PostgresConnection(terms)
@@ -169,7 +169,7 @@ def open_target(terms: PostgresTerms) -> Iterator[MoveTarget]:
         migrate_server(db)
         db.run_script(_SESSION)
         if not db.execute("SELECT pg_try_advisory_lock(?)", (_LOCK,)).fetchone()[0]:
-            raise MoveRefused("another process moves a ledger to this server now")
+            raise MoveRefused("another process is moving a ledger to this server now")
         yield MoveTarget(db)
     except (sqlite3.Error, TransactionLost) as error:
         raise StorageFailed(str(error)) from error
@@ -179,7 +179,7 @@ def open_target(terms: PostgresTerms) -> Iterator[MoveTarget]:
 
 @contextmanager
 def open_source(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a file that nobody else has open, for reading; who would write to it meanwhile is refused by its lock.
+    """Open a file that nobody else has open for reading. Its lock refuses writers during that time.
 
     Raises StorageFailed.
     """
@@ -196,20 +196,20 @@ def open_source(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def count_sealed(db: sqlite3.Connection) -> int:
-    """How many transactions were sealed in a file: a number that changes with every write of money."""
+    """Return how many transactions were sealed in a file. The number changes with every write of money."""
     found = read_seal(db)
     return 0 if found is None else found.counter
 
 
 def require_whole(db: SqlConnection) -> None:
-    """Raises MoveUnfinished where a database has a part of a ledger only."""
+    """Raise MoveUnfinished if a database has only a part of a ledger."""
     if db.execute("SELECT 1 FROM ledger_move WHERE state=?", (COPYING,)).fetchone() is not None:
         raise MoveUnfinished(
-            "a ledger is being moved to this database, and not all of it is here: run `toolserver db move` again"
+            "a ledger is being moved to this database and is not yet complete: run `toolserver db move` again"
         )
 
 
 def is_new(db: SqlConnection) -> bool:
-    """Whether no service has ever run on a database, and no ledger was moved to it."""
+    """Return True if no service has ever run on a database and no ledger was moved to it."""
     tables = ("published_key", "ledger_move", "token", "receipt")
     return all(db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is None for table in tables)

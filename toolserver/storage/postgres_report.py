@@ -1,4 +1,4 @@
-"""What `toolserver doctor` says of a database on a server: its version, who is connected, and who holds which lease."""
+"""Report on a database server for `toolserver doctor`: its version, its connections, and who holds which lease."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ _LEASES = "SELECT name, fence, expires_at FROM lease ORDER BY name"
 
 
 def report_database(db: SqlConnection) -> dict[str, Any] | None:
-    """The version of the server and of our tables, our connections to it, and the leases with the seconds they last.
+    """Return the versions of the server and of our tables, our connections, and the leases with their seconds left.
 
-    None for a file.
+    Returns None for a file.
     """
     if not is_shared(db):
         return None

@@ -1,4 +1,4 @@
-"""The SQL of the stores as PostgreSQL's driver wants it: numbered placeholders, and what a statement gives back."""
+"""Translate the SQL of the stores for PostgreSQL's driver, with numbered placeholders."""
 
 import re
 from collections.abc import Mapping
@@ -21,14 +21,14 @@ _RETURNING = re.compile(r"\bRETURNING\b")
 
 
 class PostgresStatement(NamedTuple):
-    """A statement with `$1` and so on. `names` are the parameters in their order, where they are named."""
+    """A statement with `$1` and so on. `names` are the named parameters in order, if parameters are named."""
 
     sql: str
     names: tuple[str, ...]
     gives_rows: bool
 
     def bind(self, parameters: Parameters) -> tuple[Any, ...]:
-        """The values in the order of their numbers."""
+        """Return the values in the order of their numbers."""
         if isinstance(parameters, Mapping):
             return tuple(parameters[name] for name in self.names)
         return tuple(parameters)
@@ -36,7 +36,7 @@ class PostgresStatement(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def translate(sql: str) -> PostgresStatement:
-    """The statement with its placeholders numbered; texts, names and comments stay as they are."""
+    """Return the statement with numbered placeholders. Texts, names and comments are unchanged."""
     names: list[str] = []
     marks = 0
 

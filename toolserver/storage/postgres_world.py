@@ -1,4 +1,4 @@
-"""Whether a database holds real credits or those of a simulation: never both."""
+"""Ensure that a database has either real or simulated credits, never both."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from toolserver.storage.errors import OtherWorld
 
 
 def claim_database(*, simulated: bool) -> Callable[[SqlConnection], None]:
-    """A job that marks a new database as one of the simulated world or of the real one, or compares it with its mark.
+    """Return a job that marks a new database as simulated or real, or checks the mark of an existing one.
 
     The job raises OtherWorld.
     """
@@ -17,6 +17,6 @@ def claim_database(*, simulated: bool) -> Callable[[SqlConnection], None]:
         found = bool(db.execute("SELECT simulated FROM installation").fetchone()[0])
         if found != simulated:
             held, wanted = ("simulated", "real") if found else ("real", "simulated")
-            raise OtherWorld(f"the database holds {held} credits: give the {wanted} service one of its own")
+            raise OtherWorld(f"the database holds {held} credits: give the {wanted} service its own database")
 
     return claim

@@ -1,8 +1,8 @@
-"""Redis or Valkey as the memory that several instances share. Only this module imports redis-py, when it is opened.
+"""Use Redis or Valkey as the memory that several instances share. Only this module imports redis-py, when needed.
 
-Two connections: a quick one for counts, and one for values, so that no limit waits for a large answer. Everything that
-is asked within one turn of the event loop goes out together. An answer that does not come within the deadline means
-that the memory is lost: all who wait are released at once, nobody waits again, and a task tries to connect anew.
+There are two connections: a quick one for counts, and one for values, so that rate limits never wait for a large
+answer. All requests within one turn of the event loop are sent together. If an answer misses its deadline, the memory
+counts as lost: all waiting callers are released at once, no further caller waits, and a task tries to reconnect.
 """
 
 import asyncio
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RETRY_S, LOOK_S = 0.5, 1.0  # seconds: after a connection was lost; after which one that nobody uses is looked at
+RETRY_S, LOOK_S = 0.5, 1.0  # seconds: pause after a lost connection; time after which an idle connection is checked
 BULK_FACTOR = 4  # how many deadlines a script with values may take
-WAITING = 20_000  # scripts that wait for one connection; beyond, the memory counts as lost for the next one
-MOST_RUNS = 64  # that go to the server as one, which does nothing else meanwhile
+WAITING = 20_000  # maximum scripts waiting for one connection; for further ones, the memory counts as lost
+MOST_RUNS = 64  # runs sent to the server as one command, which blocks the server while it runs
 AT_ONCE = 512  # scripts sent together
 COMPLAIN_EVERY_S = 60.0
 
 
 class RedisMissing(Exception):
-    """A `redis_url` is set, and the package that talks to it is not installed."""
+    """A `redis_url` is set, but the Redis package is not installed."""
 
 
 @dataclass(slots=True, eq=False)
 class _ScriptRun:
-    """One run of a script on its way. `answer` is None where nobody waits."""
+    """One run of a script in progress. `answer` is None if nobody waits for it."""
 
     script: Script
     keys: list[bytes]
@@ -41,7 +41,7 @@ class _ScriptRun:
     answer: asyncio.Future[Any] | None
 
     def settle(self, found: Any) -> None:
-        """Hand over what came back: a value, or an exception."""
+        """Deliver the result: a value or an exception."""
         if self.answer is None or self.answer.done():
             return
         if isinstance(found, BaseException):
@@ -51,7 +51,7 @@ class _ScriptRun:
 
 
 class _Command:
-    """What goes to the server as one: a run of a script, or several of one that takes many."""
+    """A command to the server: one run of a script, or several runs of a script that accepts many."""
 
     __slots__ = ("runs",)
 
@@ -59,11 +59,11 @@ class _Command:
         self.runs = [first]
 
     def takes(self, each: _ScriptRun) -> bool:
-        """Whether a further run can go along."""
+        """Return True if another run can be added."""
         return each.script.many and each.script is self.runs[0].script and len(self.runs) < MOST_RUNS
 
     def pack(self, *, whole: bool = False) -> bytes:
-        """The command in the protocol of Redis; `whole` sends the text of a script that the server does not have."""
+        """Return the command in the Redis protocol. `whole` sends the text of a script that the server lacks."""
         script = self.runs[0].script
         keys, arguments = self.runs[0].keys, self.runs[0].arguments
         if script.many:
@@ -74,7 +74,7 @@ class _Command:
         return b"*%d\r\n" % len(parts) + b"".join([b"$%d\r\n%b\r\n" % (len(part), part) for part in parts])
 
     def settle(self, found: Any) -> None:
-        """Hand over what came back, to each run its own."""
+        """Deliver to each run its own result."""
         if not self.runs[0].script.many or isinstance(found, BaseException):
             for run in self.runs:
                 run.settle(found)
@@ -84,7 +84,7 @@ class _Command:
 
 
 def _group(batch: list[_ScriptRun]) -> list[_Command]:
-    """The commands that runs make, in their order."""
+    """Group runs into commands, in order."""
     commands: list[_Command] = []
     for each in batch:
         if commands and commands[-1].takes(each):
@@ -96,13 +96,13 @@ def _group(batch: list[_ScriptRun]) -> list[_Command]:
 
 @dataclass(slots=True, eq=False)
 class _Lane:
-    """One connection and what waits for it."""
+    """One connection and the scripts that wait for it."""
 
     connect: "Callable[[], Connection]"
     deadline_s: float
     on_change: Callable[[], None]
     is_up: bool = False
-    is_closing: bool = False  # redis-py may swallow a cancellation that comes while it reads
+    is_closing: bool = False  # redis-py may swallow a cancellation that arrives while it reads
     waiting: list[_ScriptRun] = field(default_factory=list)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     refused: int = 0
@@ -116,7 +116,7 @@ class _Lane:
         self.wake.set()
 
     async def run(self) -> None:
-        """Stay connected, and send what waits, until cancelled."""
+        """Stay connected and send waiting scripts until cancelled."""
         while not self.is_closing:
             connection = self.connect()
             try:
@@ -126,7 +126,7 @@ class _Lane:
                     await connection.read_response()
                 self._change(is_up=True)
                 await self._send_batches(connection)
-            except Exception as error:  # whatever ends a connection: it is made anew
+            except Exception as error:  # whatever ended the connection, it is reopened
                 log.debug("no connection to Redis", extra={"reason": f"{type(error).__name__}: {error}"})
             finally:
                 self._change(is_up=False)
@@ -142,7 +142,7 @@ class _Lane:
             self.on_change()
 
     def _release(self) -> None:
-        """Let nobody wait for a connection that is gone."""
+        """Release everyone who waits for a lost connection."""
         waiting, self.waiting = self.waiting, []
         for each in waiting:
             each.settle(SharedMemoryLost())
@@ -168,7 +168,7 @@ class _Lane:
                 raise
 
     async def _wait_for_work(self) -> bool:
-        """Wait for something to send. False when there was nothing for a while, and the server is to be looked at."""
+        """Wait for something to send. Returns False if there was nothing for a while and the server must be checked."""
         try:
             async with asyncio.timeout(LOOK_S):
                 return await self.wake.wait()
@@ -178,7 +178,7 @@ class _Lane:
     async def _exchange(
         self, connection: "Connection", batch: list[_Command], *, whole: bool = False
     ) -> list[_Command]:
-        """Send scripts and hand over their answers. Returns those of which the server does not have the text."""
+        """Send scripts and deliver their answers. Returns the commands whose script the server does not have."""
         from redis.exceptions import NoScriptError, ResponseError
 
         unknown = []
@@ -195,7 +195,7 @@ class _Lane:
         return unknown
 
     def _complain(self, error: Exception) -> None:
-        """Count a refusal by the server, such as "out of memory"; one a minute is logged."""
+        """Count a refusal by the server, such as "out of memory". Logs at most one a minute."""
         self.refused += 1
         now = asyncio.get_running_loop().time()
         if now >= self._complain_at:
@@ -216,12 +216,12 @@ class RedisMemory:
 
     @property
     def is_lost(self) -> bool:
-        """Whether one of the connections is down."""
+        """True if one of the connections is down."""
         return not (self._quick.is_up and self._bulk.is_up)
 
     @property
     def refused(self) -> int:
-        """How many scripts the server has refused to run."""
+        """The number of scripts that the server has refused to run."""
         return self._quick.refused + self._bulk.refused
 
     async def run(self, script: Script, keys: list[bytes], arguments: list[bytes], *, bulk: bool = False) -> Any:
@@ -246,13 +246,13 @@ class RedisMemory:
         lane.add(_ScriptRun(script, [prefix + key for key in keys], arguments, answer))
 
     def _note_change(self) -> None:
-        """Log once that the memory is lost, and once that it is back."""
+        """Log once when the memory is lost, and once when it is back."""
         is_lost = self.is_lost
         if is_lost == self._was_lost or self._quick.is_closing:
             return
         if is_lost and self._was_lost is False:
             self.lost += 1
-            log.warning("Redis is lost: this instance goes on with its own memory and its share of the limits")
+            log.warning("Redis is lost: this instance continues with its own memory and its share of the limits")
         elif not is_lost:
             self._connected.set()
             log.log(logging.WARNING if self._was_lost else logging.INFO, "Redis is connected")
@@ -260,26 +260,26 @@ class RedisMemory:
             self._was_lost = is_lost
 
     async def keep_connected(self) -> None:
-        """Hold both connections until cancelled."""
+        """Keep both connections open until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._quick.run())
             tasks.create_task(self._bulk.run())
 
     def close(self) -> None:
-        """Let `keep_connected` end, and log nothing more."""
+        """End `keep_connected`, and stop logging."""
         self._quick.is_closing = self._bulk.is_closing = True
         self._quick.wake.set()
         self._bulk.wake.set()
 
     async def wait_until_connected(self, longest_s: float) -> bool:
-        """Wait for both connections, so that the first calls are counted with those of the others."""
+        """Wait for both connections, so that the first calls are counted together with other instances' calls."""
         with suppress(TimeoutError):
             async with asyncio.timeout(longest_s):
                 await self._connected.wait()
         if self.is_lost and self._was_lost is None:
             self._was_lost = True
             self.lost += 1
-            log.warning("Redis cannot be reached: this instance begins with its own memory and its share of the limits")
+            log.warning("Redis cannot be reached: this instance starts with its own memory and its share of the limits")
         return not self.is_lost
 
 
@@ -289,7 +289,7 @@ async def open_redis(url: str, *, prefix: str, deadline_s: float, instances: int
 
     Raises:
         RedisMissing: the package redis is not installed.
-        ValueError: the address is none.
+        ValueError: the address is invalid.
     """
     try:
         from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocketConnection, parse_url

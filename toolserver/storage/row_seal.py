@@ -1,13 +1,13 @@
-"""A seal over the rows of every table of money: rows that were written without the key are found.
+"""Seal the rows of every table of money, so that rows written without the key are found.
 
-Those who can write to the file can drop triggers and make every table agree with every other. So each table has a
-sum: the keyed hashes of all its rows added modulo 2**256. It changes with any row that is added, removed, changed or
-moved to another key, and can be kept up row by row. The sums are stored masked and authenticated: from the hashes of
-many rows, other rows with the same sum could be computed. The key stands in a file beside the database.
+Anyone who can write to the file can drop triggers and make all tables agree with each other. So each table has a sum:
+the keyed hashes of all its rows, added modulo 2**256. The sum changes with any row that is added, removed, changed or
+moved to another key, and can be updated row by row. The sums are stored masked and authenticated, because other rows
+with the same sum could be computed from the hashes of many rows. The key is in a file beside the database.
 
-Temporary triggers count every change: they belong to our own connection, so nobody else can drop them. What they
-counted is held in memory (a table for it costs 14 us a row) and is put back when the transaction or a savepoint is.
-A file that was replaced whole by an older copy has a true seal; `high_water` finds that.
+Temporary triggers count every change. They belong to our own connection, so nobody else can drop them. Their counts
+are kept in memory (a table for them would cost 14 us a row) and are rolled back with the transaction or savepoint. A
+file that was replaced completely by an older copy has a valid seal; `high_water` finds that.
 """
 
 import hashlib
@@ -29,15 +29,15 @@ TABLES = (
     "uncharged_call",
     *("closed_month", "removed_calls"),
 )
-"""In the order of their sums. A migration that adds a table of money appends it; the file is then sealed anew."""
-SIZE = 32  # bytes of a hash, and of a sum
+"""In the order of their sums. A migration that adds a table of money appends it; the file is then sealed again."""
+SIZE = 32  # bytes in a hash and in a sum
 _MODULUS = 1 << 8 * SIZE
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class Seal(NamedTuple):
-    """What is stored: how many transactions were sealed, and the masked sums with their authentication."""
+    """The stored seal: how many transactions were sealed, and the masked sums with their authentication."""
 
     counter: int
     nonce: bytes
@@ -52,21 +52,21 @@ class RowSeal:
         row_key, self._mask_key, self._mac_key = (
             hashlib.blake2b(use, key=key, digest_size=SIZE).digest() for use in (b"row", b"mask", b"mac")
         )
-        # Copied for each row: making one takes longer than hashing.
+        # Copied for each row, because creating one takes longer than hashing.
         self._new_row = hashlib.blake2b(key=row_key, digest_size=SIZE)
-        self._masks = lru_cache(maxsize=2)(self._make_masks)  # those of one commit are taken off by the next
+        self._masks = lru_cache(maxsize=2)(self._make_masks)  # the next commit removes the masks of the one before
 
     def install(self, db: "SealedConnection") -> None:
-        """Let a connection that is to write count what it changes."""
+        """Make a writing connection count its changes."""
         db.create_function("count_change", -1, partial(self._count, db.changes))
-        db.execute("PRAGMA recursive_triggers=ON")  # a row that is replaced counts as deleted, and is refused like it
+        db.execute("PRAGMA recursive_triggers=ON")  # a replaced row counts as deleted, and is refused like a deletion
         for number, table in enumerate(TABLES):
             for statement in _triggers(number, table, _columns(db, table)):
                 db.execute(statement)
         db.seal = self
 
     def fold(self, db: sqlite3.Connection, changes: "RowChanges") -> None:
-        """Seal what the transaction changed, at its end. Raises SealBroken when the seal before is not ours."""
+        """Seal the changes of a transaction at its end. Raises SealBroken if the previous seal is not ours."""
         if not any(changes.sums):
             return
         before = read_seal(db)
@@ -76,15 +76,15 @@ class RowSeal:
         self._store(db, sums, before.counter + 1)
 
     def seal(self, db: sqlite3.Connection) -> None:
-        """Seal every row as it is now, within the caller's transaction: for a new file, or one that was migrated."""
+        """Seal every row as it is now, within the caller's transaction, for a new or migrated file."""
         before = read_seal(db)
         self._store(db, [self._sum(db, table) for table in TABLES], before.counter + 1 if before else 1)
 
     def find_rewritten(self, db: sqlite3.Connection) -> list[str]:
-        """The tables that do not hold what was sealed, in words; none when all do."""
+        """Describe the tables that differ from what was sealed; empty if none do."""
         found = read_seal(db)
         if found is None:
-            return ["the seal is gone"]
+            return ["the seal is missing"]
         tables = _list_sealed(db)
         if not self._is_ours(found, len(tables)):
             return ["the seal was not made with the key of this data directory"]
@@ -92,7 +92,7 @@ class RowSeal:
         return [table for table, sealed in pairs if self._sum(db, table) != sealed]
 
     def _count(self, changes: "RowChanges", number: int, removed: int, *values: Any) -> None:
-        """Count a row of `removed` columns that was taken away, and one of the other values, if any, that was added."""
+        """Count a removed row of `removed` columns, and an added row of the other values, if any."""
         if removed:
             changes.sums[number] -= self._hash(number, values[:removed])
         if removed < len(values):
@@ -122,7 +122,7 @@ class RowSeal:
 
     def _unmask(self, found: Seal) -> list[int]:
         parts = (found.sums[at : at + SIZE] for at in range(0, len(found.sums), SIZE))
-        pairs = zip(parts, self._masks(found.nonce), strict=False)  # there are fewer sums before a migration
+        pairs = zip(parts, self._masks(found.nonce), strict=False)  # before a migration there are fewer sums
         return [(int.from_bytes(part) - mask) % _MODULUS for part, mask in pairs]
 
     def _make_masks(self, nonce: bytes) -> list[int]:
@@ -135,22 +135,22 @@ class RowSeal:
 
 
 class RowChanges:
-    """What a transaction has changed so far: for each table, the hashes that were added less those that were taken."""
+    """The changes of a transaction so far: for each table, the added hashes minus the removed ones."""
 
     def __init__(self) -> None:
         self.sums = [0] * len(TABLES)
 
     def forget(self) -> None:
-        """Begin anew: the transaction ended, one way or the other."""
+        """Start again after the transaction ended, one way or the other."""
         self.sums[:] = bytes(len(TABLES))
 
     def restore(self, sums: Sequence[int]) -> None:
-        """Go back to a copy of `sums`, as the rows went back to a savepoint."""
+        """Restore a copy of `sums`, as the rows were rolled back to a savepoint."""
         self.sums[:] = sums
 
 
 class SealedConnection(sqlite3.Connection):
-    """A connection that counts what it changes, once a `RowSeal` was installed."""
+    """A connection that counts its changes once a `RowSeal` is installed."""
 
     seal: RowSeal | None = None
 
@@ -160,23 +160,23 @@ class SealedConnection(sqlite3.Connection):
 
 
 def seal_changes(db: sqlite3.Connection) -> None:
-    """Seal what a transaction changed, at its end, where the connection counts it. Raises SealBroken."""
+    """Seal the changes of a transaction at its end, if the connection counts them. Raises SealBroken."""
     if isinstance(db, SealedConnection) and db.seal is not None:
         db.seal.fold(db, db.changes)
 
 
 class SealBroken(sqlite3.IntegrityError):
-    """Somebody else wrote the seal. The transaction is not committed."""
+    """Another program wrote the seal. The transaction is not committed."""
 
 
 def read_seal(db: sqlite3.Connection) -> Seal | None:
-    """The seal as it is stored; None when there is none."""
+    """Read the stored seal; None if there is none."""
     row = db.execute("SELECT counter, nonce, sums, mac FROM row_seal").fetchone()
     return Seal(*row) if row else None
 
 
 def _list_sealed(db: sqlite3.Connection) -> Sequence[str]:
-    """The tables that a seal of this file covers: all, or those that were there before the migrations to come."""
+    """List the tables that this file's seal covers: all, or those that existed before pending migrations."""
     there = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
     return [table for table in TABLES if table in there]
 

@@ -1,4 +1,4 @@
-"""The seal of one ledger file: made when the file is new, kept by every write, checked at the start and on demand."""
+"""Manage the seal of a ledger file: created with the file, updated by every write, checked at start and on demand."""
 
 import base64
 import json
@@ -18,18 +18,18 @@ from toolserver.storage.row_seal import SIZE, TABLES, RowSeal, SealedConnection,
 log = logging.getLogger(__name__)
 
 KEY = "keys/rows.json"  # below the data directory
-SMALL = 300_000  # transfers of a file that is checked before the first request is taken
-MARK = "rows"  # among the marks outside: how many transactions were sealed
+SMALL = 300_000  # maximum transfers of a file that is checked before the first request is accepted
+MARK = "rows"  # the outside mark for how many transactions were sealed
 
 
 def open_sealed(db: SealedConnection, path: Path) -> "SealedFile":
-    """Migrate the file behind a connection that is to write, and let it keep the seal.
+    """Migrate the file behind a writing connection, and make the connection update the seal.
 
-    A new file is sealed as it is, and so is one that was never sealed, or was migrated and had a true seal before.
+    A file is sealed as it is if it is new, was never sealed, or was migrated and had a valid seal before.
 
     Raises:
-        RowsRewritten: the seal is not true, and a migration would have made a new one.
-        NewerDatabase, ForeignDatabase, MigrationChanged: the file is not ours to write.
+        RowsRewritten: the seal is invalid, and a migration would have made a new one.
+        NewerDatabase, ForeignDatabase, MigrationChanged: this software must not write to the file.
     """
     before = verify(db)
     known = (path.parent / KEY).exists()
@@ -49,24 +49,24 @@ def open_sealed(db: SealedConnection, path: Path) -> "SealedFile":
 
 
 def note_restored(path: Path) -> None:
-    """Take a restored backup for the newest state of the file, which it is now. The other marks stay as they are."""
+    """Record a restored backup as the newest state of the file, which it now is. Other marks are unchanged."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
         sealed = read_seal(db) if _has_seal(db) else None
     HighWater(path.parent).change(MARK, lambda _: sealed.counter if sealed else 0)
 
 
 class SealedFile:
-    """The seal of a file, its key, and what is known about others who write to the file."""
+    """The seal of a file, its key, and what is known about other writers of the file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.seal = RowSeal(read_key(path.parent / KEY))
         self.marks = HighWater(path.parent)
-        self.checked_at: int | None = None  # the `data_version` of the writer at the last check that found nothing
+        self.checked_at: int | None = None  # the writer's `data_version` at the last check without findings
         self._rewritten: str | None = None
 
     def find_rewritten(self, db: sqlite3.Connection) -> list[str]:
-        """What was not written with our key, in words; nothing when every row, trigger and index is as it was left."""
+        """Describe changes made without our key; empty if every row, trigger and index is as we left it."""
         found = self.seal.find_rewritten(db) + find_schema_changes(db)
         sealed, mark = read_seal(db), self.marks.read(MARK) or 0
         if sealed is not None and sealed.counter < mark:
@@ -74,7 +74,7 @@ class SealedFile:
         return found
 
     def accept(self, db: sqlite3.Connection) -> None:
-        """Seal every row as it is now, within the caller's transaction: a person vouches for it."""
+        """Seal every row as it is now, within the caller's transaction, because a person vouches for it."""
         if isinstance(db, SealedConnection):
             db.changes.forget()
         self.seal.seal(db)
@@ -82,39 +82,39 @@ class SealedFile:
         self.marks.change(MARK, lambda _: sealed.counter if sealed else 0)
 
     def check(self) -> None:
-        """Read every row on a connection of its own. Raises RowsRewritten."""
+        """Check every row on a separate connection. Raises RowsRewritten."""
         with closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True)) as db:
             db.execute("BEGIN")
             self.require_true(db)
 
     def require_true(self, db: sqlite3.Connection) -> None:
-        """Raises RowsRewritten; from then on `require_ours` fails too."""
+        """Raise RowsRewritten if rows were rewritten. From then on, `require_ours` fails too."""
         if found := self.find_rewritten(db):
             self._rewritten = f"{self._path} was rewritten: {'; '.join(found)}"
             log.critical("rows of money were not written by this service", extra={"found": found})
             raise RowsRewritten(
-                f"{self._rewritten}. Nothing is sold or signed. Restore a backup (`toolserver db restore`); or, when"
-                " you know who wrote and why, accept what is there (`toolserver ledger accept-rows`)."
+                f"{self._rewritten}. Nothing is sold or signed. Restore a backup (`toolserver db restore`), or, if you"
+                " know who wrote and why, accept the rows as they are (`toolserver ledger accept-rows`)."
             )
 
     def require_ours(self) -> None:
-        """Raises StorageFailed once rewritten rows were found."""
+        """Raise StorageFailed if rewritten rows have been found."""
         if self._rewritten is not None:
             raise StorageFailed(self._rewritten)
 
     def note_progress(self) -> None:
-        """Remember outside the database how far it has come, so that an older copy of it is known as one."""
+        """Record the database's progress outside it, so that an older copy is recognised."""
         try:
             with closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True)) as db:
                 sealed = read_seal(db)
             if sealed is not None:
                 self.marks.raise_to(MARK, sealed.counter)
         except (sqlite3.Error, OSError, MarksBroken) as error:
-            log.warning("how far the database has come was not noted", extra={"reason": str(error)})
+            log.warning("the progress of the database could not be recorded", extra={"reason": str(error)})
 
 
 def read_key(path: Path) -> bytes:
-    """The key of a seal, which is made if there is none. Raises RowsRewritten: the file holds no key."""
+    """Read the key of a seal, and create it if there is none. Raises RowsRewritten if the file has no valid key."""
     if not path.exists():
         text = base64.urlsafe_b64encode(secrets.token_bytes(SIZE)).decode().rstrip("=")
         try:
@@ -131,7 +131,7 @@ def read_key(path: Path) -> bytes:
 
 
 def find_schema_changes(db: sqlite3.Connection) -> list[str]:
-    """The tables, indexes and triggers of money that are not those of the migrations that were applied, in words."""
+    """Describe tables, indexes and triggers of money that differ from those of the applied migrations."""
     with closing(sqlite3.connect(":memory:")) as new:
         migrate(new, migrations()[: verify(db)])
         expected = _schema(new)
@@ -143,7 +143,7 @@ def find_schema_changes(db: sqlite3.Connection) -> list[str]:
 
 
 def find_damage(db: SqlConnection, shown: int) -> list[tuple[str, str]]:
-    """What SQLite itself finds wrong with a file: the rule that is broken, and where."""
+    """Return what SQLite itself finds wrong with a file: the broken rule, and where."""
     texts = [text for (text,) in db.execute(f"PRAGMA integrity_check({shown})")]
     lost = [f"{row[0]} to {row[2]}" for row in db.execute("PRAGMA foreign_key_check")]
     found = [("the file is sound", text) for text in texts if text != "ok"]
@@ -161,16 +161,16 @@ def _has_seal(db: sqlite3.Connection) -> bool:
 
 
 def _is_empty(db: sqlite3.Connection) -> bool:
-    """Whether nothing was ever bought, called or recorded."""
+    """Return True if nothing was ever bought, called or recorded."""
     tables = ("token", "receipt", "no_charge", "uncharged_call")
     return not any(db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for table in tables)
 
 
 def is_small(db: sqlite3.Connection) -> bool:
-    """Whether the rows are checked within a few seconds, which a start may take."""
+    """Return True if the rows can be checked within the few seconds that a start may take."""
     return int(db.execute("SELECT coalesce(max(seq), 0) FROM transfer").fetchone()[0]) <= SMALL
 
 
 def data_version(db: sqlite3.Connection) -> int:
-    """A number that changes for this connection when another one has written."""
+    """Return a number that changes for this connection when another connection has written."""
     return int(db.execute("PRAGMA data_version").fetchone()[0])

@@ -1,4 +1,4 @@
-"""The SQLite file of stored answers, which the service can do without. The only importer of aiosqlite."""
+"""Open the SQLite file of stored answers, which the service can do without. The only importer of aiosqlite."""
 
 import logging
 import sqlite3
@@ -23,10 +23,10 @@ DatabaseError = aiosqlite.DatabaseError
 async def open_database(path: Path, steps: Sequence[Migration]) -> AsyncIterator[Connection]:
     """Open a file that the service can do without, and bring it up to date.
 
-    A damaged file, or one that is not of this form, is set aside under another name, and a new one is begun.
+    A damaged file, or one of another form, is renamed, and a new one is created.
 
     Raises:
-        NewerDatabase, MigrationChanged: the file was written by other software; it is left alone.
+        NewerDatabase, MigrationChanged: the file was written by other software and is left unchanged.
         sqlite3.OperationalError: the file is busy, cannot be written, or the disk is full.
     """
     async with AsyncExitStack() as stack:
@@ -51,7 +51,7 @@ async def _open(path: Path, steps: Sequence[Migration]) -> AsyncIterator[Connect
 
 
 def _prepare(path: Path, steps: Sequence[Migration]) -> None:
-    """Create, check and migrate the file. Raises DatabaseError when its pages are damaged; 10 MB take some 5 ms."""
+    """Create, check and migrate the file. Raises DatabaseError if its pages are damaged. 10 MB take about 5 ms."""
     private(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute(f"PRAGMA busy_timeout={BUSY_MS}")

@@ -1,4 +1,4 @@
-"""How a group of operations is applied to SQLite: in one transaction, and one by one when an operation breaks it."""
+"""Apply a group of operations to SQLite: in one transaction, or one by one if an operation breaks it."""
 
 import asyncio
 import logging
@@ -24,9 +24,9 @@ Run = Callable[[sqlite3.Connection, list[Any]], list[Any]]
 
 
 class PendingOperation(NamedTuple):
-    """An operation that waits: the function that serves it and its like, its argument, and where its outcome goes.
+    """A waiting operation: the function that serves it and others like it, its argument, and its outcome's destination.
 
-    `room` names what one instance at a time changes, where several share a database; '' where each row is locked.
+    `room` names what only one instance at a time may change if several share a database; '' if each row is locked.
     """
 
     run: Run
@@ -36,11 +36,11 @@ class PendingOperation(NamedTuple):
 
 
 class WrongOutcomes(ToolserverError):
-    """A function that serves a group returned more or fewer outcomes than it was given arguments: a bug of ours."""
+    """A function that serves a group returned a number of outcomes other than that of its arguments: a bug of ours."""
 
 
 def fail_group(group: list[PendingOperation], *checks: Callable[[], None]) -> list[StorageFailed]:
-    """The failure of the first check that fails, for each operation of a group; nothing when all checks pass."""
+    """Return the failure of the first failed check for each operation of a group; empty if all checks pass."""
     try:
         for check in checks:
             check()
@@ -50,7 +50,7 @@ def fail_group(group: list[PendingOperation], *checks: Callable[[], None]) -> li
 
 
 def read_each(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
-    """Serve a group of reads, each in a transaction of its own, so that it sees all that was committed before it."""
+    """Serve a group of reads, each in its own transaction, so that each sees everything committed before it."""
     return [_catch(partial(run_group, asked.run, db, [asked.argument]))[0] for asked in group]
 
 
@@ -62,16 +62,16 @@ def _catch(work: Callable[[], list[Any]]) -> list[Any]:
 
 
 def commit_group(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
-    """Apply a group of writes in one transaction. When an operation breaks it, apply each one on its own."""
+    """Apply a group of writes in one transaction. If an operation breaks it, apply each one separately."""
     try:
         return _transact(db, group, apply_together)
     except sqlite3.OperationalError as failure:
         if _concerns_the_file(failure):
             log.error("the database cannot be written", extra={"reason": str(failure)})
             return [failure] * len(group)
-        log.exception("a group of writes failed; each is tried on its own")
+        log.exception("a group of writes failed; each will be tried on its own")
     except Exception:
-        log.exception("a group of writes failed; each is tried on its own")
+        log.exception("a group of writes failed; each will be tried on its own")
     try:
         return _transact(db, group, apply_each)
     except Exception as failure:
@@ -79,12 +79,12 @@ def commit_group(db: sqlite3.Connection, group: list[PendingOperation]) -> list[
 
 
 def _concerns_the_file(failure: sqlite3.OperationalError) -> bool:
-    """Whether the file is locked, full, read-only or unreadable: then no operation of the group is to blame."""
+    """Return True if the file is locked, full, read-only or unreadable, so that no operation is to blame."""
     return getattr(failure, "sqlite_errorcode", 0) & 0xFF in _FILE_ERRORS
 
 
 def run_group(run: Run, db: sqlite3.Connection, arguments: list[Any]) -> list[Any]:
-    """The outcomes of a group. Raises WrongOutcomes: else somebody would wait for ever, or get another's outcome."""
+    """Return the outcomes of a group. Raises WrongOutcomes, as a caller would wait for ever or get a wrong outcome."""
     outcomes = run(db, arguments)
     if len(outcomes) != len(arguments):
         raise WrongOutcomes(f"{len(outcomes)} outcomes for {len(arguments)} operations of {run!r}")
@@ -112,7 +112,7 @@ def _transact(
 
 
 def apply_together(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
-    """Neighbours with the same function are applied together, in the order in which they came."""
+    """Apply adjacent operations with the same function together, in the order of their arrival."""
     outcomes: list[Any] = []
     for run, neighbours in groupby(group, key=lambda asked: asked.run):
         outcomes += run_group(run, db, [asked.argument for asked in neighbours])
@@ -120,20 +120,20 @@ def apply_together(db: sqlite3.Connection, group: list[PendingOperation]) -> lis
 
 
 def apply_each(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
-    """Each operation by itself: one that raises leaves nothing behind, and its exception is its outcome."""
+    """Apply each operation separately. One that raises leaves no changes, and its exception is its outcome."""
     return [_guard(db, partial(run_group, asked.run, db, [asked.argument]))[0] for asked in group]
 
 
 def _guard(db: sqlite3.Connection, work: Callable[[], list[Any]]) -> list[Any]:
-    """The outcomes of `work`; if it raises, its exception, and its writes are rolled back."""
+    """Return the outcomes of `work`. If it raises, roll back its writes and return its exception."""
     db.execute("SAVEPOINT one")
     changed = db.changes.sums.copy() if isinstance(db, SealedConnection) else []
     try:
         outcomes = work()
     except TransactionLost:
-        raise  # no operation is to blame: the whole group is run again
+        raise  # no operation is to blame, so the whole group is run again
     except Exception as failure:
-        db.execute("ROLLBACK TO one")  # raises when SQLite gave up the whole transaction: then the group fails
+        db.execute("ROLLBACK TO one")  # raises if SQLite gave up the whole transaction, so that the group fails
         if isinstance(db, SealedConnection):
             db.changes.restore(changed)
         outcomes = [failure]
@@ -142,7 +142,7 @@ def _guard(db: sqlite3.Connection, work: Callable[[], list[Any]]) -> list[Any]:
 
 
 def run_jobs(db: sqlite3.Connection, jobs: list[Job[Any]]) -> list[Any]:
-    """Run jobs one after the other; one that raises leaves nothing behind."""
+    """Run jobs one after another. One that raises leaves no changes."""
     outcomes: list[Any] = []
     for job in jobs:
         outcomes += _guard(db, lambda job=job: [job(db)])  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What upstreams announce about themselves: that an address is deprecated, ends on a day, or has moved for good."""
+"""Records what upstreams announce: that an address is deprecated, ends on a day, or has moved permanently."""
 
 import logging
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from toolserver.clock import Clock
 log = logging.getLogger(__name__)
 
 Kind = Literal["deprecation", "sunset", "warning", "moved"]
-LONGEST = 200  # characters of what is kept of a header
+LONGEST = 200  # characters kept of a header
 DAY_S = 86_400.0
 FOR_GOOD = (301, 308)
 
 
 class Announcement(NamedTuple):
-    """One thing that a source's upstream said; `seen_at` is the last time, in Unix seconds."""
+    """One announcement of a source's upstream. `seen_at` is when it was last seen, in Unix seconds."""
 
     source: str
     kind: Kind
@@ -25,7 +25,7 @@ class Announcement(NamedTuple):
 
 
 class Announcements:
-    """Keeps the last announcement of each kind by source, and logs each of them once a day."""
+    """Keeps the last announcement of each kind by source, and logs each once a day."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -56,5 +56,5 @@ class Announcements:
             log.warning("an upstream announces a change", extra={"source": source, "kind": kind, "said": text})
 
     def list_all(self) -> list[Announcement]:
-        """Return what is kept, by source and kind."""
+        """Return the kept announcements, by source and kind."""
         return [self._kept[key] for key in sorted(self._kept)]

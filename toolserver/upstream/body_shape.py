@@ -1,4 +1,4 @@
-"""The shape of bodies: which fields stand where, of which types. And in what one shape differs from another."""
+"""Describes the shape of bodies, which fields are where and of which types, and how two shapes differ."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from toolserver.upstream.body_tree import Kind, kind_of
 
 ANY = "*"  # the place of each member of a map, whose names are data
-ITEM = "[]"  # that of each item of a list
-LONGEST_ROW = 24  # items of a list within a list that have places of their own
+ITEM = "[]"  # the place of each item of a list
+LONGEST_ROW = 24  # items of a nested list that have their own places
 MAP_FROM = 5  # members, all of them objects with the same fields
 
 Path = tuple[str, ...]
@@ -17,7 +17,7 @@ Path = tuple[str, ...]
 
 @dataclass(slots=True)
 class Shape:
-    """What values at one place looked like: how many, of which types, an example of each, and what stood in them."""
+    """The values seen at one place: how many, of which types, an example of each, and their contents."""
 
     kinds: Counter[str] = field(default_factory=Counter)
     samples: dict[str, Any] = field(default_factory=dict)
@@ -55,7 +55,7 @@ Places = dict[str, Shape]
 
 
 def _merge(places: Places, step: str) -> Places:
-    """Return all places as one, of that name."""
+    """Return all places merged into one with the name `step`."""
     whole = Shape()
     for shape in places.values():
         whole.absorb(shape)
@@ -63,7 +63,7 @@ def _merge(places: Places, step: str) -> Places:
 
 
 def _is_map(members: Places) -> bool:
-    """Whether the names of members are data: all are numbers or dates, or they hold objects that look alike."""
+    """Return True if the names of members are data: all are numbers or dates, or all values are similar objects."""
     if members and all(name[:1].isdigit() for name in members):
         return True
     objects = [set(shape.members) for shape in members.values() if set(shape.kinds) == {"object"}]
@@ -73,10 +73,10 @@ def _is_map(members: Places) -> bool:
 
 
 class Difference(NamedTuple):
-    """What stands in one shape at a place, and not, or not always, or otherwise in another.
+    """A field that one shape has at a place and another lacks, sometimes lacks, or has with another type.
 
-    `kind` is None for a field that is absent, from `places` of `total`; else the type that the first never has,
-    `sample` a value of it, `places` of `total` values.
+    For an absent field `kind` is None, and it is absent from `places` of `total`. Otherwise `kind` is a type that the
+    first shape never has, `sample` a value of it, found in `places` of `total` values.
     """
 
     path: Path
@@ -92,8 +92,10 @@ class Difference(NamedTuple):
 
 
 def compare_shapes(expected: Shape, found: Shape, path: Path = ()) -> Iterator[Difference]:
-    """Yield in what `found` differs from `expected`: absent fields and other types. Further fields are no difference,
-    and neither is a field that is not always expected. What stands in lists without items cannot be judged.
+    """Yield the differences of `found` from `expected`: absent fields and other types.
+
+    Additional fields, and fields that are only sometimes expected, are no difference. Lists without items cannot be
+    judged.
     """
     known = tuple(sorted(expected.kinds))
     for kind, count in found.kinds.items():
@@ -127,7 +129,7 @@ def _compare_items(expected: Shape, found: Shape, path: Path) -> Iterator[Differ
 
 
 def write_path(path: Path) -> str:
-    """Write a path as a person reads it: `result.*.c[0]`."""
+    """Write a path for people: `result.*.c[0]`."""
     text = ""
     for step in path:
         text += step if step.startswith("[") or not text else f".{step}"

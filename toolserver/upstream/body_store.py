@@ -1,4 +1,4 @@
-"""The bodies of good answers as they are stored across restarts."""
+"""Defines how the bodies of good answers are stored across restarts."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class StoredBody:
-    """A good exchange as it is stored: the raw body, so that the parser of the running version reads it."""
+    """A stored good exchange: the raw body, so that the parser of the running version reads it."""
 
     body: bytes
     fetched_at: datetime
@@ -20,11 +20,11 @@ class BodyStore(Protocol):
     async def load(self, source: str, key: str) -> StoredBody | None: ...
 
     def save(self, source: str, key: str, stored: StoredBody, *, keep_s: float) -> None:
-        """Schedule the body to be stored. Neither waits nor raises."""
+        """Schedule the body to be stored. This neither waits nor raises."""
         ...
 
     def renew(self, source: str, key: str, fetched_at: datetime) -> None:
-        """Schedule the stored body's time to be updated: the upstream answered "not modified"."""
+        """Schedule an update of the stored body's time, after the upstream answered "not modified"."""
         ...
 
 

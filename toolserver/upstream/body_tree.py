@@ -1,6 +1,6 @@
-"""Bodies of JSON, XML and tables as values of dicts, lists and scalars, so that their fields can be listed and removed.
+"""Reads JSON, XML and tables into dicts, lists and scalars, so that their fields can be listed and removed.
 
-XML: an element is {"@attribute": text, "tag": [elements], "#text": text}. A table with a header row: a list of rows.
+An XML element becomes {"@attribute": text, "tag": [elements], "#text": text}, a table with a header row a list of rows.
 """
 
 import csv
@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z_][\w .()/%-]*")
 
 
 class BodyTree(NamedTuple):
-    """A body as a value, and how to write another value in the same form."""
+    """A body as a value, and a function that writes another value in the same form."""
 
     kind: Kind
     value: Any
@@ -106,7 +106,7 @@ def _read_table(body: bytes) -> BodyTree | None:
 
 
 def kind_of(value: Any, tree: Kind) -> str:
-    """Return the type of a value in JSON's words; texts of XML and tables that are numbers count as such."""
+    """Return the JSON type of a value; strings in XML and tables that are numbers count as numbers."""
     if isinstance(value, str):
         return "number" if tree != "json" and _NUMBER.fullmatch(value.strip()) else "string"
     if value is None:

@@ -35,13 +35,13 @@ Q = TypeVar("Q")
 R = TypeVar("R")
 
 REFRESH_AHEAD = 0.8
-CLOCKS_APART_S = 30.0  # what clocks of instances may differ by; a body from further ahead is not taken
-LATER_S = 60.0  # how far away the turn may be of a request for which no caller waits
+CLOCKS_APART_S = 30.0  # the tolerated difference between clocks of instances; a body from further ahead is not used
+LATER_S = 60.0  # how far away the turn of a request without a waiting caller may be
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A query as it is asked: its cache key, whether a caller chose it, and how long its turn is waited for."""
+    """A query to send: its cache key, whether a caller chose it, and how long to wait for its turn."""
 
     source: Source[Any, Any]
     query: Any
@@ -51,7 +51,7 @@ class _Question:
 
 
 class SourceCache:
-    """Answers from memory, else from the store, else from the upstream, asked once for all concurrent reads."""
+    """Answers from memory, the store or the upstream, which is queried once for all concurrent reads."""
 
     def __init__(
         self,
@@ -68,8 +68,10 @@ class SourceCache:
         self._single_flight = SingleFlight(tasks)
         self._kept: LRUCache[Hashable, KeptAnswer] = LRUCache(ENTRIES)
         self._from_users: dict[str, LRUCache[Hashable, KeptAnswer]] = {}
-        self._held: dict[Hashable, anyio.Event] = {}  # of the fetches under way: set when pacing makes one wait long
-        self._defaults: LRUCache[Hashable, bool] = LRUCache(ENTRIES_FROM_USERS)  # what nobody had to choose
+        self._held: dict[Hashable, anyio.Event] = {}  # of the running fetches: set when pacing makes one wait long
+        self._defaults: LRUCache[Hashable, bool] = LRUCache(
+            ENTRIES_FROM_USERS
+        )  # queries that default arguments lead to
         self._unstored: LRUCache[Hashable, bool] = LRUCache(ENTRIES)  # keys known not to be in the store
         self.outlier_guard = OutlierGuard()
         self._stillness_guard, self.size_guard = StillnessGuard(), sizes or SizeGuard()
@@ -77,7 +79,7 @@ class SourceCache:
     async def fresh(
         self, source: Source[Q, R], query: Q, *, sla_s: float, is_chosen: bool = False, is_patient: bool = True
     ) -> SourceAnswer[R]:
-        """Return a live or cached answer. Raises SourceError when there is none young enough and the fetch fails."""
+        """Return a live or cached answer. Raise SourceError if none is recent enough and the fetch fails."""
         key = _key(source, query)
         is_chosen = self._is_callers_own(source, key, is_chosen)
         kept = await self._find_kept(source, query, key)
@@ -104,7 +106,7 @@ class SourceCache:
         return SourceAnswer(fetched.value, *times, fetched.latency_ms, dropped=fetched.dropped)
 
     async def kept(self, source: Source[Q, R], query: Q) -> SourceAnswer[R] | None:
-        """Return the last good answer if it is within the keep limit, without asking the upstream."""
+        """Return the last good answer within the keep limit, without querying the upstream, or None."""
         kept = await self._find_kept(source, query, _key(source, query))
         if kept is None or not self._fetcher.usable(source, query):
             return None
@@ -114,7 +116,7 @@ class SourceCache:
         return (self._clock.now() - kept.fetched_at).total_seconds() <= source.fresh_s + source.keep_s
 
     def _is_callers_own(self, source: Source[Any, Any], key: Hashable, is_chosen: bool) -> bool:
-        """Whether a query belongs in the lane of callers. One that default arguments lead to never does."""
+        """Return True if a query belongs in the callers' lane. A query that default arguments lead to never does."""
         if not (source.user_input or source.few_choices):
             return False
         if not is_chosen:
@@ -124,11 +126,11 @@ class SourceCache:
     async def _fetch_once(
         self, source: Source[Any, Any], query: Any, key: Hashable, *, is_chosen: bool, may_wait: bool
     ) -> Fetched:
-        """Return what the one fetch for all concurrent reads returns.
+        """Return the result of the single fetch for all concurrent reads.
 
         Raises:
-            SourceError: it failed.
-            RequestWithheld: our own pacing makes it wait, and this read may not. The fetch goes on.
+            SourceError: the fetch failed.
+            RequestWithheld: our own pacing delays the fetch, and this read may not wait. The fetch continues.
         """
 
         def fetch() -> Awaitable[Fetched]:
@@ -150,13 +152,13 @@ class SourceCache:
         return outcome
 
     def _ask_later(self, source: Source[Any, Any], query: Any, key: Hashable) -> None:
-        """Let a request wait for its turn without a caller: the turn may be too far away at every call."""
+        """Send a request in its turn without a caller, because the turn may be too far away at every call."""
         self._single_flight.start(key, lambda: self._fetch(source, query, key, False, LATER_S))
 
     async def _fetch(
         self, source: Source[Any, Any], query: Any, key: Hashable, is_chosen: bool, patience_s: float | None = None
     ) -> Fetched:
-        """Return what this instance fetched, or another one while this one waited for it. Raises SourceError."""
+        """Return what this instance fetched, or another instance while this one waited. Raise SourceError."""
         held = self._held.setdefault(key, anyio.Event())
         question = _Question(source, query, key, is_chosen, patience_s)
 
@@ -173,7 +175,7 @@ class SourceCache:
             self._held.pop(key, None)
 
     def _newest(self, source: Source[Any, Any], key: Hashable) -> datetime:
-        """When another instance must have fetched after, so that its answer is taken instead of asking."""
+        """Return the time after which another instance must have fetched for its answer to be used."""
         kept, oldest = self._table(source).get(key), self._clock.now() - timedelta(seconds=source.fresh_s)
         return oldest if kept is None else max(oldest, kept.fetched_at)
 
@@ -203,7 +205,7 @@ class SourceCache:
         return fetched
 
     async def _take(self, asked: _Question, stored: StoredBody) -> Fetched | None:
-        """Keep what another instance fetched and believed. None if it cannot be used here as it is."""
+        """Keep an answer that another instance fetched and accepted. Return None if it cannot be used here."""
         source, key = asked.source, asked.key
         kept, now = await self._parse_stored(source, asked.query, stored), self._clock.now()
         if kept is None or judge(source, fetched_at=kept.fetched_at, dated=kept.dated, now=now, sla_s=0).stale:
@@ -216,12 +218,12 @@ class SourceCache:
         return fetched
 
     def _remember(self, source: Source[Any, Any], key: Hashable, kept: KeptAnswer) -> None:
-        """Let the guards compare later answers with one that was believed already."""
+        """Make the guards compare later answers with one that was already accepted."""
         self._stillness_guard.remember(source, key, kept.value, kept.fetched_at)
         self.outlier_guard.remember(source, kept.value, kept.fetched_at)
 
     def remember(self, source: Source[Any, Any], query: Any, fetched: Fetched) -> None:
-        """Keep in memory what the fetcher was asked for by somebody else."""
+        """Keep in memory an answer that another caller requested from the fetcher."""
         self._keep(source, _key(source, query), fetched)
 
     def _keep(self, source: Source[Any, Any], key: Hashable, fetched: Fetched) -> None:
@@ -257,7 +259,7 @@ class SourceCache:
         return kept
 
     async def _parse_stored(self, source: Source[Any, Any], query: Any, stored: StoredBody) -> KeptAnswer | None:
-        """Parse a stored body as the answer to today's request, keys included. None if that fails: it is forgotten."""
+        """Parse a stored body as the answer to the current request and keys. On failure, forget it and return None."""
         if (stored.fetched_at - self._clock.now()).total_seconds() > CLOCKS_APART_S:
             return None
         try:

@@ -17,7 +17,7 @@ from toolserver.upstream.source_errors import UNREADABLE, SourceChanged, SourceE
 
 log = logging.getLogger(__name__)
 
-MOST_VALUES = 1_500_000  # of one JSON body; a list of empty lists has one in three bytes, and each takes sixty
+MOST_VALUES = 1_500_000  # of one JSON body; a list of empty lists has a value every three bytes, and each takes sixty
 MOST_LINES = 500_000  # of one text
 LONG_JSON = 256 * 1024  # characters
 LONGEST_REASON = 200  # characters
@@ -25,7 +25,7 @@ _HTML = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html)", re.IGNORE
 
 
 class NoNumber:
-    """Stands for NaN and Infinity, which are not JSON: a row that uses one cannot be read, the others can."""
+    """Replaces NaN and Infinity, which are not JSON: a row that uses one is unreadable, the others are not."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -37,7 +37,7 @@ class NoNumber:
 
 
 def parse_body(source: Source[Any, Any], request: Get, query: Any, body: bytes, *, cut: bool = False) -> Any:
-    """Return the source's result for a body. Raises SourceError for everything that is not a good answer.
+    """Return the source's result for a body. Raise SourceError for everything that is not a good answer.
 
     `cut` means that reading stopped at the source's limit: only the complete lines are parsed.
     """
@@ -51,7 +51,7 @@ def parse_body(source: Source[Any, Any], request: Get, query: Any, body: bytes, 
     except Exception as error:
         failure = _judge_failure(source, error)
     if failure is not None:
-        raise failure  # not inside the handler: it would hold what it came from, and that often the whole body
+        raise failure  # outside the handler: the exception would keep its cause, which often has the whole body
     items = _count_items(result, source.least)
     if items is not None and items < source.least:
         raise SourceEmpty(f"{items} items")
@@ -60,7 +60,7 @@ def parse_body(source: Source[Any, Any], request: Get, query: Any, body: bytes, 
 
 @dataclass(frozen=True, slots=True)
 class ParsedBody:
-    """What a body says: the result, the time of its newest item, the time by which its age is judged, rows left out."""
+    """A parsed body: the result, the newest item's time, the time that its age is judged by, the rows left out."""
 
     value: Any
     newest_at: datetime | None
@@ -69,14 +69,14 @@ class ParsedBody:
 
 
 def read_body(source: Source[Any, Any], request: Get, query: Any, body: bytes, *, cut: bool = False) -> ParsedBody:
-    """Return the source's result for a body, with its times and the count of rows left out. Raises SourceError."""
+    """Return the source's result for a body, with its times and the count of rows left out. Raise SourceError."""
     with count_rows(source.unreadable_share) as rows:
         value = parse_body(source, request, query, body, cut=cut)
     return replace(read_times(source, value), dropped=rows.dropped)
 
 
 def read_times(source: Source[Any, Any], value: Any) -> ParsedBody:
-    """Return a result with its times. Raises SourceError."""
+    """Return a result with its times. Raise SourceError."""
     try:
         newest = source.newest(value) if source.newest else None
         return ParsedBody(value, newest, source.stamp(value) if source.stamp else newest)
@@ -85,19 +85,19 @@ def read_times(source: Source[Any, Any], value: Any) -> ParsedBody:
 
 
 def _judge_failure(source: Source[Any, Any], error: Exception) -> SourceError:
-    """Return what an exception of a parser means. One of a kind that we did not foresee is logged with its trace."""
+    """Return the SourceError for a parser's exception. Unexpected kinds are logged with their traceback."""
     if isinstance(error, SourceError):
         error.__context__ = error.__cause__ = None
         return error
     if isinstance(error, MemoryError):
-        return SourceTooLarge("it takes more memory than there is")
+        return SourceTooLarge("it takes more memory than is available")
     if not isinstance(error, UNREADABLE):
         log.error("a parser failed in an unusual way", exc_info=error, extra={"source": source.name})
     return SourceChanged(f"{type(error).__name__}: {error}"[:LONGEST_REASON])
 
 
 def _refuse_constants(result: Any) -> None:
-    """Raise ValueError for a result that holds a constant which a parser took for a value."""
+    """Raise ValueError for a result that contains a constant which a parser used as a value."""
     if isinstance(result, NoNumber):
         str(result)
     elif isinstance(result, Mapping):
@@ -108,10 +108,9 @@ def _refuse_constants(result: Any) -> None:
 
 
 def _count_items(result: Any, least: int) -> int | None:
-    """Return how many items a result lists, or None for one that is no list.
+    """Return how many items a result lists, or None if it is not a list.
 
-    A NamedTuple is one record with fields; where a source says how many items there are at least, its first field is
-    the list.
+    A NamedTuple is one record with fields. If a source has a minimum number of items, the first field is the list.
     """
     listed = result[0] if hasattr(result, "_fields") and least > 1 else result
     is_list = isinstance(listed, Sized) and not isinstance(listed, str | bytes) and not hasattr(listed, "_fields")
@@ -134,10 +133,9 @@ def _decode(request: Get, body: bytes) -> Any:
 
 
 def _load_json(text: str) -> Any:
-    """Return what a JSON text says. No other thread runs meanwhile: a long text is read by the faster of two readers.
+    """Return the value of a JSON text. A long text is read by the faster of two readers, as it blocks other threads.
 
-    What that one refuses, and the standard one may not (NaN, half of a character, a number beyond all bounds), is read
-    as any other text is.
+    If the faster reader refuses a text (NaN, half of a character, an unlimited number), the standard reader reads it.
     """
     if len(text) >= LONG_JSON:
         with suppress(msgspec.DecodeError):
@@ -146,7 +144,7 @@ def _load_json(text: str) -> Any:
 
 
 def _refuse_too_many(request: Get, body: bytes) -> None:
-    """Raise SourceTooLarge for a body whose values or lines would take many times the memory of the body itself."""
+    """Raise SourceTooLarge for a body whose values or lines would take many times the memory of the body."""
     if len(body) < MOST_LINES:
         return
     if request.decode == "json" and sum(map(body.count, (b",", b"[", b"{"))) > MOST_VALUES:

@@ -1,7 +1,8 @@
-"""Schema drift: fields that a parser reads which a real body lacks or has in another type than the simulated one.
+"""Finds schema drift: fields that a parser reads but that a real body lacks or has with another type.
 
-Nobody lists what a parser reads. So both bodies' shapes are compared, and each difference is made in the simulated
-body, which is then parsed: whether that fails, loses rows, changes the result or nothing says what the field is for.
+The fields that a parser reads are not listed anywhere. So the shapes of the real and the simulated body are compared,
+and each difference is applied to the simulated body, which is then parsed. Whether that fails, loses rows, changes the
+result or has no effect shows the purpose of the field.
 """
 
 import copy
@@ -15,11 +16,11 @@ from toolserver.upstream.source import Request, Source
 from toolserver.upstream.source_errors import SourceError
 
 Effect = Literal["parse fails", "rows are lost", "answers change", "read all the same", "not read", "not known"]
-MOST_DIFFERENCES = 200  # of one body that are tried
+MOST_DIFFERENCES = 200  # tried for one body
 
 
 class Asked(NamedTuple):
-    """What a body answers: the request of a source for a query."""
+    """The request that a body answers: of a source, for a query."""
 
     source: Source[Any, Any]
     request: Request
@@ -27,10 +28,10 @@ class Asked(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """One field, in what it differs, and what that does to the parser on the simulated body.
+    """One field, its difference, and the effect on the parser of the simulated body.
 
-    `is_schema`: the parser reads the field, and the real body was therefore not read, not read as a whole, or never
-    says what the field would. Everything else is good to know.
+    `is_schema` says that the parser reads the field, so that the real body was not parsed, was parsed only in part, or
+    never has the field's information. All other drift is informational.
     """
 
     path: str
@@ -40,10 +41,10 @@ class Drift(NamedTuple):
 
 
 def find_drift(asked: Asked, body: bytes, simulated: Sequence[bytes], *, is_read: bool) -> list[Drift] | None:
-    """Compare a real body with simulated ones for the same request. None: a body of another form, or no form at all.
+    """Compare a real body with simulated ones for the same request. Return None for a body of another or unknown form.
 
-    Several simulated bodies, of different seeds, together say which fields stand there always and of which types.
-    `is_read`: the parser read the real body, and left no row out.
+    Several simulated bodies with different seeds together show which fields are always present and of which types.
+    `is_read` says that the parser read the real body without leaving out rows.
     """
     trees = [tree for each in simulated if (tree := read_body_tree(each)) is not None]
     real = read_body_tree(body)
@@ -60,9 +61,9 @@ def find_drift(asked: Asked, body: bytes, simulated: Sequence[bytes], *, is_read
 
 
 def _judge(difference: Difference, trials: Sequence["_Trial"], *, is_read: bool) -> Drift:
-    """Say what a difference does: the gravest of its effects on the simulated bodies.
+    """Return the drift of a difference, with the most severe of its effects on the simulated bodies.
 
-    A field in place of which the parser reads another one is none that it lacks.
+    If the parser reads another field instead, the field does not count as missing.
     """
     effects = {trial.try_difference(difference) for trial in trials}
     effect = next(each for each in _GRAVEST if each in effects)
@@ -106,7 +107,7 @@ class _Trial:
             return None
 
     def try_difference(self, difference: Difference) -> Effect:
-        """Return what the difference does to the parser."""
+        """Return the effect of the difference on the parser."""
         if not self._is_known or self._usual is None:
             return "not known"
         value = copy.deepcopy(self._tree.value if difference.path else difference.sample)
@@ -125,7 +126,7 @@ def _length(value: Any) -> int:
 
 
 def _apply(value: Any, difference: Difference) -> bool:
-    """Make a difference in a value: everywhere, or only once where it is not everywhere. False: there is no place."""
+    """Apply a difference to a value, everywhere, or once if it is not everywhere. Return False if nothing matches."""
     *way, last = difference.path
     made = False
     for parent in _places(value, way):
@@ -154,7 +155,7 @@ def _places(value: Any, way: Sequence[str]) -> Iterator[Any]:
 
 
 def _keys(parent: Any, step: str) -> list[Any]:
-    """Return the names or indices that a step of a path stands for here."""
+    """Return the names or indices that a step of a path matches in `parent`."""
     if isinstance(parent, dict):
         return list(parent) if step == ANY else [step] if step in parent else []
     if not isinstance(parent, list) or not step.startswith("["):

@@ -1,4 +1,4 @@
-"""The parts of one exchange with an upstream: the raw response, its bounded body, redirects, waiting times."""
+"""Handles the parts of one exchange with an upstream: raw response, bounded body, redirects, waiting times."""
 
 import json
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Raw:
 
 
 async def connect(request: Connect) -> Raw:
-    """Open TCP connections and return how long that took, in the form of an HTTP response with a JSON body."""
+    """Open TCP connections and return the time taken, in the form of an HTTP response with a JSON body."""
     import httpx
 
     parts = urlsplit(request.url)
@@ -47,7 +47,7 @@ async def connect(request: Connect) -> Raw:
     return Raw(200, httpx.Headers(), json.dumps(result).encode(), False, host, latency or 0)
 
 
-SHORTEST_KEY = 8  # characters; shorter values are switches ("1", "yes") and no secrets
+SHORTEST_KEY = 8  # characters; shorter values are switches ("1", "yes"), not secrets
 ACCEPT = {"json": "application/json", "text": "text/csv, text/plain, */*;q=0.5", "bytes": "*/*"}
 
 
@@ -57,9 +57,9 @@ async def read_source_body(
     """Return the decoded body and whether it was cut at `max_bytes`, which only a prefix source permits.
 
     Raises:
-        SourceTooLarge: the body of any other source has more bytes than that.
+        SourceTooLarge: the body of another source has more bytes than that.
         SourceChanged: the body is damaged gzip, or has another encoding.
-        TooManyBodies: it is large, and no place for a large body was free in time.
+        TooManyBodies: the body is large, and no place for a large body became free in time.
     """
     from toolserver.core.http_client import iter_response
 
@@ -73,10 +73,10 @@ async def read_source_body(
 
 
 def redirect_target(url: "httpx.URL", location: str, request: Request, keys: Keys) -> "httpx.URL":
-    """Return where a redirect leads: https, the same site, and no place that would be given a secret.
+    """Return the target of a redirect, which must be https, on the same site, and must not receive a secret.
 
     Raises:
-        SourceChanged: it leads elsewhere, or to another origin with a body to send again or an API key in the URL.
+        SourceChanged: it leads elsewhere, or to another origin with a body to resend or an API key in the URL.
     """
     target = url.join(location)
     site = ".".join(url.host.split(".")[-2:])
@@ -87,7 +87,7 @@ def redirect_target(url: "httpx.URL", location: str, request: Request, keys: Key
 
 
 def is_same_origin(url: "httpx.URL", request: Request) -> bool:
-    """Whether a URL has the scheme, host and port of the original request: only there may its headers be sent."""
+    """Return True if a URL has the scheme, host and port of the original request, so that its headers may be sent."""
     import httpx
 
     origin = httpx.URL(request.url)
@@ -95,14 +95,14 @@ def is_same_origin(url: "httpx.URL", request: Request) -> bool:
 
 
 def _gives_nothing_away(target: "httpx.URL", request: Request, keys: Keys) -> bool:
-    """Whether a request to another origin carries neither a body nor, in its URL, a value of `keys`."""
+    """Return True if a request to another origin carries neither a body nor, in its URL, a value of `keys`."""
     written = unquote(str(target))
     has_key = any(len(key) >= SHORTEST_KEY and key in written for key in keys.values())
     return not has_key and not isinstance(request, Post)
 
 
 def judge_status(source: Source[Any, Any], raw: Raw, now: datetime) -> None:
-    """Return for a status that is an answer, and raise the SourceError that any other stands for."""
+    """Return if the status is an answer; raise the SourceError for any other status."""
     status = raw.status
     if status == 200 or status in source.also:
         return

@@ -1,4 +1,4 @@
-"""Sends the requests of all sources and returns checked results. Nothing else talks to upstreams.
+"""Sends the requests of all sources and returns checked results. Only this module talks to upstreams.
 
 Throttling, circuit, deadline, retry, body size and redirects are handled in the same way for every source.
 """
@@ -48,9 +48,9 @@ _BARRED = {"any": set(), "no_forbidden": {"no"}, "commercial": {"no", "unclear",
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The result of one good exchange. `body` is None when the upstream answered "not modified".
+    """The result of one good exchange. `body` is None if the upstream answered "not modified".
 
-    `latency_ms` is None where another instance made the exchange.
+    `latency_ms` is None if another instance made the exchange.
     """
 
     value: Any
@@ -65,7 +65,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """How an answer is asked for: validators and value of the cached one, the lane, the longest wait, whom to tell."""
+    """How to request an answer: validators and value of the cached one, lane, longest wait, event to set."""
 
     validators: dict[str, str]
     kept: Any
@@ -76,14 +76,14 @@ class _Asking:
 
 @dataclass(frozen=True, slots=True)
 class _Means:
-    """What one exchange has: a place for the body, and time."""
+    """The resources of one exchange: a place for the body, and time."""
 
     place: BodyPlace
     time: SendingTime
 
 
 def _judge_life(source: Source[Any, Any], parsed: ParsedBody, now: datetime) -> None:
-    """Raise SourceUnproved for an answer that does not prove that its source is alive, where it has to."""
+    """Raise SourceUnproved for an answer that has to prove that its source is alive, but does not."""
     if source.proof is not None:
         source.proof.check(parsed.value, stamp=parsed.dated if source.stamp else None, newest=parsed.newest_at, now=now)
 
@@ -91,8 +91,8 @@ def _judge_life(source: Source[Any, Any], parsed: ParsedBody, now: datetime) -> 
 class Fetcher:
     """Fetches from upstreams. With `via`, every request goes to that loopback address (the simulated world).
 
-    `record` is given every exchange, also one that failed; `history` counts how each source did; with `memory` paces,
-    budgets and circuits hold over all instances.
+    `record` gets every exchange, including failed ones; `history` counts the results of each source; with `memory`,
+    pacing, budgets and circuits apply over all instances.
     """
 
     def __init__(
@@ -140,12 +140,13 @@ class Fetcher:
         held: anyio.Event | None = None,
         patience_s: float | None = None,
     ) -> Fetched:
-        """Fetch an answer, from the source's mirrors in order. `validators` and `kept` are those of the cached answer.
-        `is_chosen`: a caller decided the query. `held` is set when our own pacing makes it wait for long; longer than
-        `patience_s`, by default the source's timeout, it does not wait.
+        """Fetch an answer from the source's mirrors, in order. `validators` and `kept` are those of the cached answer.
+
+        `is_chosen` says that a caller decided the query. `held` is set when our own pacing makes the request wait for
+        long. It waits at most `patience_s`, by default the source's timeout.
 
         Raises:
-            SourceError: no mirror gave a good answer within the source's timeout.
+            SourceError: no mirror returned a good answer within the source's timeout.
         """
         plan = self.plan_requests(source, query)
         health = self._health_for_callers if is_chosen else self.health
@@ -163,13 +164,13 @@ class Fetcher:
         if failure is not None:
             health.record_failure(source.name, failure)
             self._observe(source.name, failure.word, time.perf_counter() - started, failure.asked)
-            raise failure.with_traceback(None)  # the traceback holds the body, and callers hold the failure
+            raise failure.with_traceback(None)  # the traceback has the body, and callers keep the failure
         health.record_success(source.name)
         self._observe(source.name, "ok", time.perf_counter() - started, True)
         return fetched
 
     def usable(self, source: Source[Any, Any], query: Any) -> bool:
-        """Whether the keys that are set and the licence policy allow the source to be asked."""
+        """Return True if the API keys that are set and the licence policy allow a query to the source."""
         try:
             self.plan_requests(source, query)
         except SourceError:
@@ -177,15 +178,15 @@ class Fetcher:
         return True
 
     def list_budgets(self) -> list[Budget]:
-        """Return what may still be asked of each host."""
+        """Return the remaining budget of each host."""
         return self._throttle.list_budgets()
 
     def plan_requests(self, source: Source[Any, Any], query: Any) -> Sequence[Request]:
         """Return the requests that may answer a query, best first.
 
         Raises:
-            SourceExcluded: the licence policy bars the source.
-            SourceUnusable: it needs a key that is not set.
+            SourceExcluded: the licence policy excludes the source.
+            SourceUnusable: the source needs a key that is not set.
         """
         if source.licence.kind in self._barred:
             raise SourceExcluded(source.licence.kind)
@@ -197,7 +198,7 @@ class Fetcher:
     async def _try_mirrors(
         self, source: Source[Any, Any], query: Any, plan: Sequence[Request], asking: "_Asking"
     ) -> Fetched:
-        """Try the mirrors in order, each with a share of the timeout: one that hangs leaves time for the others."""
+        """Try the mirrors in order, each with a share of the timeout, so that a slow one leaves time for others."""
         failure: SourceError | None = None
         share_s = source.timeout_s / min(len(plan), 3)
         for request in plan:
@@ -206,7 +207,7 @@ class Fetcher:
                 async with self._large.reserve(spending) as place:
                     return await self._exchange(source, query, request, asking, _Means(place, spending))
             except SourceError as error:
-                if failure is None or error.asked:  # a mirror that failed says more than one we did not ask
+                if failure is None or error.asked:  # the failure of a mirror says more than a request that was not sent
                     failure = error
         raise failure or SourceUnusable(source.name)
 
@@ -231,11 +232,11 @@ class Fetcher:
     async def parse(
         self, source: Source[Any, Any], request: Request, query: Any, body: bytes, *, is_cut: bool
     ) -> ParsedBody:
-        """Parse a body, a large one in a worker thread. Raises SourceError."""
+        """Parse a body, in a worker thread if it is large. Raise SourceError."""
         return await self._large.parse(len(body), lambda: read_body(source, request, query, body, cut=is_cut))
 
     def _judge_status(self, source: Source[Any, Any], raw: Raw, host: str, *, is_chosen: bool) -> None:
-        """Raise the SourceError that a status other than an answer stands for, and leave the host alone for a time."""
+        """Raise the SourceError for a status that is not an answer, and pause requests to the host if necessary."""
         try:
             judge_status(source, raw, self._clock.now())
         except SourceLimited as error:
@@ -250,9 +251,9 @@ class Fetcher:
     async def _send_with_retry(
         self, source: Source[Any, Any], request: Request, asking: "_Asking", means: "_Means"
     ) -> Raw:
-        """Send a request, and once more after a short pause if the first attempt failed quickly.
+        """Send a request, and retry once after a short pause if the first attempt failed quickly.
 
-        Waiting for a turn takes none of the source's time.
+        Waiting for a turn does not count toward the source's time.
         """
         host = urlsplit(request.url).netloc
         for attempt in (1, 2):

@@ -7,13 +7,13 @@ from typing import Any
 from toolserver.upstream.source import Source
 from toolserver.upstream.source_errors import SourceChanged, SourceFrozen
 
-AHEAD_S = 86400  # a document may be dated a day ahead (time zones), and no further
-BACK_S = 3600.0  # so long after an answer none is believed whose newest item is older; an item may be withdrawn
+AHEAD_S = 86400  # a document may be dated up to a day ahead (time zones)
+BACK_S = 3600.0  # how long a newest item must not go back in time; after that an item may have been withdrawn
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFreshness:
-    """`age_s` counts from the fetch, in seconds; `stale` also takes the age of the newest item into account."""
+    """The freshness of an answer. `age_s` counts from the fetch; `stale` also considers the age of the newest item."""
 
     age_s: float
     stale: bool
@@ -22,10 +22,10 @@ class SourceFreshness:
 def judge(
     source: Source[Any, Any], *, fetched_at: datetime, dated: datetime | None, now: datetime, sla_s: float
 ) -> SourceFreshness:
-    """Judge an answer: stale means fetched more than max(fresh_s, sla_s) ago, or dated before `newest_max_s`.
+    """Judge an answer: stale means fetched more than max(fresh_s, sla_s) ago, or dated more than `newest_max_s` ago.
 
-    `dated` is the time of the document or of its newest item, whichever the source is judged by. A value between
-    `fresh_s` and the limit is cached, not stale.
+    `dated` is the time that the source is judged by: of the document or of its newest item. A value between `fresh_s`
+    and the limit is cached, not stale.
     """
     age = (now - fetched_at).total_seconds()
     too_old = age > max(source.fresh_s, sla_s)
@@ -35,17 +35,17 @@ def judge(
 
 
 def judge_times(source: Source[Any, Any], dated: datetime | None, now: datetime) -> None:
-    """Raise SourceFrozen for an answer that is older than the source may be, SourceChanged for one of the future."""
+    """Raise SourceFrozen for an answer older than the source permits, SourceChanged for one dated in the future."""
     if source.newest_max_s is not None and dated and (now - dated).total_seconds() > source.newest_max_s:
-        raise SourceFrozen(f"newest is of {dated:%Y-%m-%d %H:%M}")
+        raise SourceFrozen(f"newest is from {dated:%Y-%m-%d %H:%M}")
     if dated and (dated - now).total_seconds() > AHEAD_S:
-        raise SourceChanged(f"newest is of {dated:%Y-%m-%d}, which is to come")
+        raise SourceChanged(f"newest is from {dated:%Y-%m-%d}, which is in the future")
 
 
 def judge_order(
     source: Source[Any, Any], *, newest: datetime | None, before: datetime | None, since: datetime, now: datetime
 ) -> None:
-    """Raise SourceFrozen for an answer whose newest item is older than that of the one `before`, fetched at `since`."""
+    """Raise SourceFrozen for an answer whose newest item is older than that of the previous one, fetched at `since`."""
     if not source.advances or before is None or (now - since).total_seconds() > BACK_S:
         return
     if newest is None or newest < before:

@@ -1,6 +1,6 @@
-"""The state of one group of hosts, or of one host of a group that counts per host: who is asking, waits, and may ask.
+"""Keeps the state of a host group, or of one host in a group that counts per host: running and waiting requests.
 
-Nothing here waits: `Throttle` does, and looks at the lane again whenever `changed` is set.
+This module does not wait: `Throttle` does, and checks the lane again whenever `changed` is set.
 """
 
 from collections import deque
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 
 import anyio
 
-LONGEST_QUEUE = 32  # callers' queries that wait at a time
-BURST = 0.25  # the part of the callers' share that may be taken at once; the rest comes back evenly over the period
+LONGEST_QUEUE = 32  # callers' queries that may wait at the same time
+BURST = 0.25  # the part of the callers' share that may be used at once; it is refilled evenly over the period
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ticket:
-    """One request that waits or is under way. `is_chosen`: a caller's argument decided what it asks."""
+    """One request that waits or is running. `is_chosen` says that a caller's argument decided the query."""
 
     is_chosen: bool
 
 
 class ChosenShare:
-    """The part of a budget for callers' queries: never more than `share` within a period, and an end to each burst."""
+    """The part of a budget for callers' queries: at most `share` within a period, with bounded bursts."""
 
     def __init__(self, share: int, period_s: float) -> None:
         self.most = max(1.0, share * BURST)
@@ -29,7 +29,7 @@ class ChosenShare:
 
     @property
     def interval_s(self) -> float:
-        """Seconds after which one more may be sent."""
+        """The seconds after which one more request may be sent."""
         return 1 / self._per_s
 
     def count_left(self, now: float) -> float:
@@ -43,9 +43,9 @@ class ChosenShare:
 
 
 class HostLane:
-    """Seats, distances and budgets. Callers' queries come after all others and leave one seat free.
+    """Seats, distances and budgets of a lane. Callers' queries come after all others and leave one seat free.
 
-    While `is_alone` is set, this is one of several `instances` that do not know of each other: it takes its share.
+    While `is_alone` is set, this is one of several `instances` without contact, and it uses its share.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class HostLane:
 
     @property
     def terms(self) -> dict[str, object]:
-        """What all instances together have to keep to, for the script that decides in their place."""
+        """Return the limits that all instances together obey, for the script that decides for them."""
         chosen = self._chosen
         return {
             "budget": self.budget,
@@ -81,20 +81,20 @@ class HostLane:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether too many callers' queries wait already."""
+        """Return True if too many callers' queries are already waiting."""
         return len(self._queues[True]) >= LONGEST_QUEUE
 
     def enqueue(self, ticket: Ticket) -> None:
         self._queues[ticket.is_chosen].append(ticket)
 
     def withdraw(self, ticket: Ticket) -> None:
-        """Forget a request that waits no longer."""
+        """Forget a request that no longer waits."""
         if ticket in self._queues[ticket.is_chosen]:
             self._queues[ticket.is_chosen].remove(ticket)
         self._tell()
 
     def is_next(self, ticket: Ticket) -> bool:
-        """Whether a request is the first in its queue, nobody goes before it, and there is a seat for it."""
+        """Return True if a request is first in its queue, no other queue precedes it, and a seat is free."""
         queue = self._queues[ticket.is_chosen]
         if not queue or queue[0] is not ticket or len(self._under_way) >= self._seats[False]:
             return False
@@ -104,20 +104,20 @@ class HostLane:
         return not self._queues[False] and chosen < self._seats[True]
 
     def foresee_wait(self, ticket: Ticket, now: float) -> float:
-        """Return the least number of seconds until a request may be sent, by the distances between requests alone."""
+        """Return the minimum seconds until a request may be sent, judging only by the distances between requests."""
         ahead = list(self._queues[False]) + (list(self._queues[True]) if ticket.is_chosen else [])
         before = ahead.index(ticket) if ticket in ahead else len(ahead)
         return max(0.0, self.next_at - now) + before * self._gap_s
 
     def has_budget(self, ticket: Ticket, now: float, *, waiting: bool) -> bool:
-        """Whether a request fits the budgets, with those that wait already or without them."""
+        """Return True if a request fits the budgets, counting the waiting requests if `waiting` is set."""
         queued = {lane: len(queue) if waiting else 0 for lane, queue in self._queues.items()}
         if ticket.is_chosen and self.count_chosen_left(now) < 1 + queued[True]:
             return False
         return self.count_left(now) > queued[False]
 
     def take(self, ticket: Ticket, now: float) -> None:
-        """Let a request go."""
+        """Admit a request."""
         self._queues[ticket.is_chosen].remove(ticket)
         self._under_way.append(ticket)
         self.next_at = now + self._gap_s * (self._instances if self.is_alone else 1)
@@ -133,7 +133,7 @@ class HostLane:
         self._tell()
 
     def close(self, until: float, *, is_chosen: bool) -> None:
-        """Refuse requests until that moment: callers' queries, or all."""
+        """Refuse requests until a time: callers' queries only, or all."""
         for lane in {True, is_chosen}:
             self._closed_until[lane] = max(self._closed_until[lane], until)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 REDIRECTS = 3
 
 RecordExchange = Callable[[Source[Any, Any], Request, RecordedExchange], None]
-"""Is given each exchange when it is over, with the source and the request of its plan that it belongs to."""
+"""Gets each finished exchange, with its source and the request of the plan that it belongs to."""
 
 
 class HttpSender:
@@ -52,7 +52,7 @@ class HttpSender:
     async def send(
         self, source: Source[Any, Any], request: Request, validators: dict[str, str], place: BodyPlace
     ) -> Raw:
-        """Send a request, follow its redirects, and return what came. Raises SourceError."""
+        """Send a request, follow its redirects, and return the raw response. Raise SourceError."""
         if isinstance(request, Connect) and self._via is None:
             with self._watch(source, request, request.url) as exchange:
                 raw = await connect(request)
@@ -114,7 +114,7 @@ class HttpSender:
     def _watch(
         self, source: Source[Any, Any], request: Request, url: str, headers: dict[str, str] | None = None
     ) -> Iterator[RecordedExchange]:
-        """Yield an exchange to fill in, which is recorded when the block ends, in whatever way."""
+        """Yield an exchange to fill in, and record it when the block ends, even by an exception."""
         method = "CONNECT" if isinstance(request, Connect) else "POST" if isinstance(request, Post) else "GET"
         sent_json = request.json if isinstance(request, Post) else None
         exchange = RecordedExchange(source.name, method, url, headers or {}, sent_json, self._clock.time())
@@ -130,7 +130,7 @@ class HttpSender:
                 self._record(source, request, exchange)
 
     async def _open(self) -> None:
-        """Make the client at the first request, in a thread: its modules and certificates take a fifth of a second."""
+        """Create the client at the first request, in a thread: its modules and certificates take 0.2 seconds."""
         if self._client is not None:
             return
         async with self._opening:
@@ -150,9 +150,9 @@ class HttpSender:
 
         return httpx.AsyncClient(
             http2=self._via is None,
-            verify=self._via is None,  # the context costs 30 ms and is of no use on loopback
+            verify=self._via is None,  # the TLS context costs 30 ms and is useless on loopback
             trust_env=False,
             limits=httpx.Limits(max_connections=256, max_keepalive_connections=16, keepalive_expiry=20),
-            timeout=None,  # the exchange as a whole has a deadline
+            timeout=None,  # the whole exchange has a deadline
             transport=self._transport,
         )

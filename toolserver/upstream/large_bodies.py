@@ -1,7 +1,7 @@
-"""Bounds the memory and the time that large bodies take: few are held at once, one is parsed, off the event loop.
+"""Bounds the memory and time of large bodies: few are held at once, and one at a time is parsed, off the event loop.
 
-A source may send up to its `max_bytes`, some of them 24 MiB. A hundred sources at once, each with the objects its
-parser makes of its body, would take gigabytes. So a body that grows waits for a place: see STEPS.
+A source may send up to its `max_bytes`, in some cases 24 MiB. A hundred sources at once, each with the objects that its
+parser makes from its body, would take gigabytes. Therefore a growing body waits for a place: see STEPS.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable
@@ -18,14 +18,14 @@ from toolserver.upstream.source_errors import SourceLimited
 R = TypeVar("R")
 
 STEPS = ((256 * 1024, 8), (2 * MIB, 2))
-"""From how many bytes a body needs a place, and how many such places there are. A very large body holds one of each."""
+"""The size from which a body needs a place, and the number of places. A very large body takes one of each."""
 
 PARSED_APART_FROM, MOST_PARSED = 64 * 1024, 1
 PATIENCE_S = 20.0
 
 
 class TooManyBodies(SourceLimited):
-    """Other large bodies took the room for too long. That says nothing about this source."""
+    """Other large bodies occupied the places for too long. This says nothing about this source."""
 
     word = "budget"
     asked = False
@@ -40,7 +40,7 @@ class LargeBodies:
 
     @asynccontextmanager
     async def reserve(self, time: SendingTime) -> AsyncIterator["BodyPlace"]:
-        """Yield a place for one body, which is given back when the block ends."""
+        """Yield a place for one body, which is released when the block ends."""
         place = BodyPlace(self._places, time)
         try:
             yield place
@@ -48,7 +48,7 @@ class LargeBodies:
             place.leave()
 
     async def parse(self, size: int, parse: Callable[[], R]) -> R:
-        """Run the parser of a body of so many bytes: in a worker thread, alone, if that is large."""
+        """Run the parser of a body of `size` bytes: if it is large, in a worker thread and one at a time."""
         if size < PARSED_APART_FROM:
             return parse()
         async with _hold(self._parsed):
@@ -56,14 +56,14 @@ class LargeBodies:
 
 
 class BodyPlace:
-    """Lets the first bytes of a body pass, and more of them when there is a place for a larger body."""
+    """Admits the first bytes of a body, and more when there is a place for a larger body."""
 
     def __init__(self, steps: tuple[tuple[int, anyio.CapacityLimiter], ...], time: SendingTime) -> None:
         self._steps, self._time = list(steps), time
         self._held: list[anyio.CapacityLimiter] = []
 
     async def admit(self, pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-        """Yield the pieces, and wait before each step that the body's size takes. Raises TooManyBodies."""
+        """Yield the pieces, waiting for a place at each step of the body's size. Raise TooManyBodies."""
         size = 0
         async for piece in pieces:
             size += len(piece)
@@ -77,7 +77,7 @@ class BodyPlace:
         self._held.append(places)
 
     def leave(self) -> None:
-        """Give back the places that were taken."""
+        """Release the places that were taken."""
         while self._held:
             self._held.pop().release_on_behalf_of(self)
 

@@ -8,7 +8,7 @@ from typing import Any
 from toolserver.upstream.source import Gauge, Source
 from toolserver.upstream.source_errors import SourceImplausible
 
-MEMORY_S = 24 * 3600.0  # seconds; an older good value is no longer compared with
+MEMORY_S = 24 * 3600.0  # seconds; older good values are no longer used for comparison
 REPEAT_S = 600.0
 AGREES = 0.02
 
@@ -27,7 +27,7 @@ class OutlierGuard:
         self._withheld: dict[str, dict[str, _Seen]] = {}
 
     def check(self, source: Source[Any, Any], value: Any, now: datetime) -> None:
-        """Accept the answer's gauges. Raises SourceImplausible, and remembers the values, when one of them jumped."""
+        """Accept the answer's gauges. If one of them jumped, remember the values and raise SourceImplausible."""
         gauge = source.gauge
         if gauge is None:
             return
@@ -40,7 +40,7 @@ class OutlierGuard:
         self._accept(source.name, values, now)
 
     def remember(self, source: Source[Any, Any], value: Any, at: datetime) -> None:
-        """Take the gauges of a stored answer as the last good values, without comparing them."""
+        """Use the gauges of a stored answer as the last good values, without comparing them."""
         if source.gauge is not None:
             self._accept(source.name, source.gauge.values(value), at)
 

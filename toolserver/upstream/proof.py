@@ -1,7 +1,7 @@
-"""How a source proves that it is alive, so that an empty or a short answer of it may be believed.
+"""Checks that a source proves it is alive, so that its empty or short answer can be believed.
 
-A list without items looks the same whether nothing happened or nobody wrote it. Every source that may be empty says
-what tells the two apart; an answer that does not prove it raises `SourceUnproved`, and the next source is asked.
+An empty list looks the same whether nothing happened or the feed is dead. Every source that may be empty declares how
+to tell the difference. An answer without proof raises `SourceUnproved`, and the next source is queried.
 """
 
 from collections.abc import Sized
@@ -14,12 +14,12 @@ from toolserver.upstream.source_errors import SourceUnproved
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What proves that a source is alive. `within_s` is how old its stamp or its newest item may be, in seconds.
+    """How a source proves that it is alive. `within_s` is the maximum age of its stamp or newest item, in seconds.
 
-    - `stamp`: the upstream's own time on the document is young enough, however many items it lists.
-    - `newest`: an item of a query that is never empty is young enough.
-    - `second`: nothing in the answer proves it: an empty one is believed of no single provider.
-    - `harmless`: emptiness misleads nobody, for the `reason` given.
+    - `stamp`: the upstream's own time on the document is recent enough, regardless of the number of items.
+    - `newest`: an item of a query that is never empty is recent enough.
+    - `second`: nothing in the answer proves it, so an empty answer of a single provider is not believed.
+    - `harmless`: an empty answer misleads no caller, for the given `reason`.
     """
 
     how: Literal["stamp", "newest", "second", "harmless"]
@@ -60,16 +60,16 @@ class Proof:
         if time is None:
             raise SourceUnproved(f"no {self.how} proves it")
         if (now - time).total_seconds() > (self.within_s or 0):
-            raise SourceUnproved(f"its {self.how} is of {time:%Y-%m-%d %H:%M}")
+            raise SourceUnproved(f"its {self.how} is from {time:%Y-%m-%d %H:%M}")
 
 
 def is_empty(value: Any) -> bool:
-    """Whether an answer lists nothing: a list, or a record whose first field is one."""
+    """Return True if an answer lists nothing: it is a list, or a record whose first field is a list."""
     return count_listed(value) == 0
 
 
 def count_listed(value: Any) -> int | None:
-    """How many items an answer lists: a list, or a record whose first field is one. None for what is no list."""
+    """Return how many items an answer lists, for a list or a record whose first field is a list, otherwise None."""
     listed = value[0] if hasattr(value, "_fields") and value else value
     if listed is None:
         return 0

@@ -1,4 +1,4 @@
-"""What reading a source returns: the value, its origin and its age."""
+"""Defines the result of reading a source: the value, its origin and its age."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,10 +15,10 @@ R = TypeVar("R")
 class SourceAnswer(Generic[R]):
     """One answer of a source.
 
-    `dated` is what `newest_max_s` limits (the document's stamp, or its newest item). `latency_ms` is that of the
-    exchange that this read started or waited for; None when the value was cached.
-    `failure` is why the value could not be refreshed, when an older one is returned instead. `dropped` counts the rows
-    that could not be read and are left out.
+    `dated` is the time that `newest_max_s` limits (the document's stamp, or its newest item). `latency_ms` is that of
+    the exchange that this read started or waited for, or None if the value was cached.
+    `failure` says why the value could not be refreshed, if an older one is returned instead. `dropped` counts the
+    unreadable rows that are left out.
     """
 
     value: R
@@ -31,7 +31,7 @@ class SourceAnswer(Generic[R]):
 
 
 class SourceReader(Protocol):
-    """Reads sources. The engine implements it with its cache; tests may bring their own."""
+    """Reads sources. The engine implements it with its cache; tests may use their own."""
 
     async def fresh(
         self, source: Source[Q, R], query: Q, *, sla_s: float, is_chosen: bool = False, is_patient: bool = True
@@ -39,20 +39,20 @@ class SourceReader(Protocol):
         """Return a live or cached answer, never a stale one. Concurrent reads share one fetch.
 
         `is_chosen` says that the caller chose arguments, so the query may be the caller's. Without `is_patient` a read
-        ends when our own pacing makes it wait for long and there is a kept answer.
+        ends if our own pacing makes it wait for long and there is a kept answer.
 
         Raises:
-            SourceError: no answer is young enough, and the fetch failed.
+            SourceError: no answer is recent enough, and the fetch failed.
         """
         ...
 
     async def kept(self, source: Source[Q, R], query: Q) -> SourceAnswer[R] | None:
-        """Return the last good answer within `keep_s`, or None, without asking the upstream."""
+        """Return the last good answer within `keep_s`, or None, without querying the upstream."""
         ...
 
 
 class CallReader:
-    """Reads sources for one call, which was made with chosen arguments or not and can wait or not."""
+    """Reads sources for one call, with its settings of `is_chosen` and `is_patient`."""
 
     def __init__(self, reader: SourceReader, *, is_chosen: bool, is_patient: bool) -> None:
         self._reader, self._is_chosen, self._is_patient = reader, is_chosen, is_patient
@@ -60,7 +60,7 @@ class CallReader:
     async def fresh(
         self, source: Source[Q, R], query: Q, *, sla_s: float, is_chosen: bool = False, is_patient: bool = True
     ) -> SourceAnswer[R]:
-        """Do what `SourceReader.fresh` does, in the way of this call."""
+        """Do what `SourceReader.fresh` does, with the settings of this call."""
         return await self._reader.fresh(
             source,
             query,
@@ -75,7 +75,7 @@ class CallReader:
 
 
 class KeptReader:
-    """Reads nothing but what is kept: for a call whose time is over. Every other read fails, as `failure` says."""
+    """Reads only kept answers, for a call whose time has run out. Every other read raises `failure`."""
 
     def __init__(self, reader: SourceReader, failure: SourceDown) -> None:
         self._reader, self._failure = reader, failure
@@ -83,7 +83,7 @@ class KeptReader:
     async def fresh(
         self, source: Source[Q, R], query: Q, *, sla_s: float, is_chosen: bool = False, is_patient: bool = True
     ) -> SourceAnswer[R]:
-        """Raises SourceError, always."""
+        """Always raise SourceError."""
         raise SourceDown(str(self._failure), word=self._failure.word)
 
     async def kept(self, source: Source[Q, R], query: Q) -> SourceAnswer[R] | None:

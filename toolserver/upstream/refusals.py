@@ -1,8 +1,8 @@
-"""Hosts that refuse us: data centres, countries or clients without a browser. They are left alone for long.
+"""Pauses requests to hosts that refuse us: data centres, countries or clients without a browser.
 
-A refusal is no failure of the upstream: everybody who asks from here gets it, and asking again soon changes
-nothing. The first one closes a host for a source for an hour, the next one in a row for a day. One page may be closed
-to all where the others are open: a host is closed to all its sources when it has refused two of them.
+A refusal is not a failure of the upstream: every client at this address gets it, and retrying soon changes nothing. The
+first refusal closes a host for a source for an hour, the next one in a row for a day. A host may refuse everyone a
+single page, so it is closed to all its sources only after it has refused two of them.
 """
 
 import logging
@@ -14,11 +14,11 @@ from toolserver.upstream.source_errors import HostRefused
 log = logging.getLogger(__name__)
 
 HOUR_S, DAY_S = 3_600.0, 86_400.0
-SEVERAL = 2  # sources of a host that it refused, so that it refuses us and not a page
+SEVERAL = 2  # refused sources of a host after which it refuses us, not just a page
 
 
 class HostRefusal(NamedTuple):
-    """The last refusal of a host: its status, when it was, until when the host is not asked; times in Unix seconds."""
+    """The last refusal of a host: its status, its time, and the end of the pause; times in Unix seconds."""
 
     host: str
     status: int
@@ -27,14 +27,14 @@ class HostRefusal(NamedTuple):
 
 
 class HostRefusals:
-    """Remembers each last refusal until a day after its pause. Queries of callers obey it and add nothing."""
+    """Remembers each last refusal until a day after its pause. Callers' queries obey refusals but add none."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._kept: dict[str, dict[str, HostRefusal]] = {}  # by host and source
 
     def admit(self, host: str, source: str) -> None:
-        """Let a source's request to a host through. Raises HostRefused while the host is left alone."""
+        """Admit a source's request to a host. Raise HostRefused while requests to the host are paused."""
         if (kept := self._kept.get(host)) is None:
             return
         now = self._clock.time()
@@ -45,7 +45,7 @@ class HostRefusals:
             raise HostRefused(f"{host} answered {refusal.status}; asked again in {left_min:.0f} min", asked=False)
 
     def record(self, host: str, source: str, status: int) -> None:
-        """Remember that a host refused a source, and leave it alone: for a day if its last refusal is remembered."""
+        """Record that a host refused a source, and pause requests to it: for a day if a refusal is already recorded."""
         now, known = self._clock.time(), self._find(host)
         pause_s = DAY_S if source in known else HOUR_S
         self._kept.setdefault(host, {})[source] = HostRefusal(host, status, now, now + pause_s)
@@ -53,23 +53,23 @@ class HostRefusals:
             log.warning("a host refuses us", extra={"host": host, "status": status, "pause_s": pause_s})
 
     def forget(self, host: str, source: str) -> None:
-        """A host answers a source again."""
+        """Forget a refusal, because the host answers the source again."""
         kept = self._kept.get(host)
         if kept is not None and kept.pop(source, None) is not None and not kept:
             del self._kept[host]
             log.warning("a host no longer refuses us", extra={"host": host})
 
     def list_all(self) -> list[HostRefusal]:
-        """Return what is remembered, by host: of several refusals the one that lasts longest."""
+        """Return the recorded refusals by host: of several, the one that lasts longest."""
         return [max(found.values(), key=_end) for host in sorted(self._kept) if (found := self._find(host))]
 
     def list_closed(self) -> list[tuple[str, int, float]]:
-        """Return the hosts that are left alone now, each with the status of its refusal and the seconds left."""
+        """Return the hosts that are currently paused, each with the status of its refusal and the seconds left."""
         now = self._clock.time()
         return [(each.host, each.status, each.until - now) for each in self.list_all() if now < each.until]
 
     def _find(self, host: str) -> dict[str, HostRefusal]:
-        """The refusals of a host, each until a day after its pause."""
+        """Return the refusals of a host, each until a day after its pause."""
         now, kept = self._clock.time(), self._kept.get(host, {})
         return {source: each for source, each in kept.items() if now <= each.until + DAY_S}
 

@@ -1,7 +1,7 @@
-"""Reads the rows of a list one by one: what cannot be read is left out and counted, and too much of it is no answer.
+"""Reads the rows of a list one by one. Unreadable rows are left out and counted; too many of them are an error.
 
-One damaged row says nothing about the others, but a list of which much is unreadable has another shape than ours. A
-parser passes its rows through `read_rows`; the engine counts what all of them left out of one body, and answers say it.
+One damaged row says nothing about the others, but a list with many unreadable rows has a different shape. A parser
+passes its rows through `read_rows`; the engine counts the rows left out of one body, and answers report the number.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +20,7 @@ USUAL_SHARE, ALWAYS_ALLOWED = 0.1, 3  # of the rows; rows
 
 @dataclass(slots=True)
 class RowCount:
-    """What the rows of one body came to: `share` of `seen` may be unreadable, `dropped` were left out."""
+    """The row counts of one body: `share` of `seen` may be unreadable, `dropped` were left out."""
 
     share: float = USUAL_SHARE
     dropped: int = 0
@@ -32,7 +32,7 @@ _COUNTING: ContextVar[RowCount | None] = ContextVar("rows of the body that is pa
 
 @contextmanager
 def count_rows(share: float) -> Iterator[RowCount]:
-    """Count what `read_rows` leaves out while the block runs, and judge it by this share."""
+    """Count the rows that `read_rows` leaves out while the block runs, and judge them by this share."""
     count = RowCount(share)
     token = _COUNTING.set(count)
     try:
@@ -42,11 +42,11 @@ def count_rows(share: float) -> Iterator[RowCount]:
 
 
 def read_rows(rows: Iterable[T], read: Callable[[T], R | None]) -> tuple[R, ...]:
-    """Return what `read` makes of each row, in their order. None is a row that does not belong: it is not counted.
+    """Return the results of `read` for each row, in order. A None result skips the row without counting it.
 
     Raises:
-        SourceChanged: more rows are unreadable than the source's share, or of few rows more than three.
-        Exception: what the first row raised, when none can be read.
+        SourceChanged: more rows are unreadable than the source's share, or more than three of a few rows.
+        Exception: the first row's exception, if no row can be read.
     """
     count = _COUNTING.get() or RowCount()
     found: list[R] = []

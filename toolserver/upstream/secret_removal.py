@@ -1,4 +1,4 @@
-"""Takes the secrets out of recorded exchanges: API keys wherever they stand, and headers that are secret as a whole."""
+"""Removes secrets from recorded exchanges: API keys wherever they occur, and headers that are entirely secret."""
 
 import base64
 import json
@@ -17,15 +17,15 @@ LONGEST_WORD = 20  # characters
 
 
 class SecretRemover:
-    """Removes the values of these keys, in each way in which they may be written, from exchanges."""
+    """Removes the values of these keys from exchanges, in every form in which they may be written."""
 
     def __init__(self, keys: Keys) -> None:
         written = {form for value in keys.values() for secret in _secrets_of(value) for form in _forms_of(secret)}
-        self._forms = sorted(written, key=len, reverse=True)  # a secret may begin with another one
+        self._forms = sorted(written, key=len, reverse=True)  # a secret may begin with another secret
         self._bytes = [form.encode() for form in self._forms]
 
     def clean(self, exchange: RecordedExchange) -> RecordedExchange:
-        """Return the exchange without secrets; what stood there is REMOVED."""
+        """Return the exchange with secrets replaced by REMOVED."""
         return replace(
             exchange,
             url=self.clean_text(exchange.url),
@@ -43,7 +43,7 @@ class SecretRemover:
         return text
 
     def is_in(self, body: bytes) -> bool:
-        """Whether one of the keys stands in a body."""
+        """Return True if a body contains one of the keys."""
         return any(form in body for form in self._bytes)
 
     def _clean_header(self, name: str, value: str) -> str:
@@ -59,7 +59,7 @@ class SecretRemover:
 
 
 def _secrets_of(value: str) -> Iterable[str]:
-    """Yield what is secret of a key's value: all of it, or of an address what its host gave out."""
+    """Yield the secret parts of a key's value: the whole value, or of an address the parts that its host issued."""
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https", "ws", "wss"):
         if len(value) >= SHORTEST_KEY:  # shorter ones are switches
@@ -70,12 +70,12 @@ def _secrets_of(value: str) -> Iterable[str]:
 
 
 def _looks_random(piece: str) -> bool:
-    """Whether a part of an address may be a key, and no word."""
+    """Return True if a part of an address may be a key rather than a word."""
     return len(piece) >= LONGEST_WORD or (len(piece) >= SHORTEST_KEY and any(letter.isdigit() for letter in piece))
 
 
 def _forms_of(secret: str) -> Iterable[str]:
-    """Yield a secret as it stands in headers and texts, in URLs, in JSON, and in basic authentication."""
+    """Yield a secret in its forms in headers and text, in URLs, in JSON, and in basic authentication."""
     yield secret
     yield quote(secret)
     yield quote(secret, safe="")

@@ -1,4 +1,4 @@
-"""The seconds that a source has for an exchange. They do not pass while we make it wait for reasons of our own."""
+"""Measures the time that a source has for an exchange. The clock stops while the service itself makes it wait."""
 
 import math
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from toolserver.upstream.source_errors import SourceDown
 
 
 class SendingTime:
-    """A deadline that is carried over from one attempt to the next, and that stands still during pauses."""
+    """A deadline that carries over from one attempt to the next and stops during pauses."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = self.left_s = seconds
@@ -18,12 +18,12 @@ class SendingTime:
 
     @property
     def is_mostly_over(self) -> bool:
-        """Whether more than half of the time has passed: too much for another attempt."""
+        """True if more than half of the time has passed, which is too much for another attempt."""
         return self.left_s < self._seconds / 2
 
     @contextmanager
     def spend(self) -> Iterator[None]:
-        """Let the time run while the block does. Raises SourceDown (`timeout`) when it is over."""
+        """Let the time run while the block runs. Raise SourceDown (`timeout`) when it has run out."""
         try:
             with anyio.fail_after(self.left_s) as self._scope:
                 try:
@@ -31,13 +31,13 @@ class SendingTime:
                 finally:
                     self.left_s = max(0.0, self._scope.deadline - anyio.current_time())
         except TimeoutError:
-            raise SourceDown(f"no answer in {self._seconds:g} s", word="timeout") from None
+            raise SourceDown(f"no answer within {self._seconds:g} s", word="timeout") from None
         finally:
             self._scope = None
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Let the time stand still while the block waits for something that is not the source's to give."""
+        """Stop the time while the block waits for something that does not depend on the source."""
         scope = self._scope
         if scope is None:
             yield

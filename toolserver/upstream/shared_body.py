@@ -1,6 +1,6 @@
-"""How bodies of sources, their times, and the reasons why there is none are written down for other instances.
+"""Writes and reads bodies of sources, their times and fetch failures for other instances.
 
-Nothing that is read here is trusted: what cannot be read counts as not there.
+Shared data is not trusted: unreadable data counts as missing.
 """
 
 import logging
@@ -29,7 +29,7 @@ _ERRORS: dict[str, type[SourceError]] = {
 
 
 class _Failure(NamedTuple):
-    """Why a fetch failed: the kind of the error, its word and detail, and when to come back."""
+    """Why a fetch failed: the kind of the error, its word and detail, and when to retry."""
 
     kind: str
     word: str
@@ -38,12 +38,12 @@ class _Failure(NamedTuple):
 
 
 def write_time(at: datetime) -> bytes:
-    """A time as microseconds since 1970, which is exact."""
+    """Return a time as microseconds since 1970, which is exact."""
     return b"%d" % ((at - _EPOCH) // timedelta(microseconds=1))
 
 
 def read_time(at: bytes | None) -> datetime | None:
-    """A time that was written, None if it is none."""
+    """Return a written time, or None if it is not one."""
     try:
         return None if at is None else _EPOCH + timedelta(microseconds=int(at))
     except (ValueError, OverflowError):
@@ -51,7 +51,7 @@ def read_time(at: bytes | None) -> datetime | None:
 
 
 async def pack_body(body: bytes, validators: dict[str, str], secrets: SecretRemover) -> list[bytes] | None:
-    """The validators and the body, None if they are not to be shared: too large, or one of our API keys is in them."""
+    """Return the validators and the body, or None if they are too large to share or contain one of our API keys."""
     named = msgspec.json.encode(validators)
     if await run_apart(len(body), lambda: secrets.is_in(body) or secrets.is_in(named)):
         return None
@@ -62,7 +62,7 @@ async def pack_body(body: bytes, validators: dict[str, str], secrets: SecretRemo
 async def unpack_body(
     source: Source[Any, Any], at: bytes | None, validators: bytes | None, packed: bytes | None
 ) -> StoredBody | None:
-    """The body that was shared. None if what stands there is none, or larger than the source may send."""
+    """Return the shared body, or None if it is unreadable or larger than the source may send."""
     fetched_at = read_time(at)
     if fetched_at is None or validators is None or packed is None:
         return None
@@ -75,14 +75,14 @@ async def unpack_body(
 
 
 def write_failure(error: SourceError, secrets: SecretRemover) -> bytes:
-    """Why a fetch failed, without our API keys."""
+    """Return why a fetch failed, without our API keys."""
     kind = next(each.__name__ for each in type(error).__mro__ if each.__name__ in _ERRORS)
     detail = secrets.clean_text(str(error))[:100]
     return msgspec.msgpack.encode(_Failure(kind, error.word, detail, error.retry_after_s))
 
 
 def read_failure(why: bytes) -> SourceError:
-    """The error that was written."""
+    """Return the error that was written."""
     try:
         failure = msgspec.msgpack.decode(why, type=_Failure)
     except msgspec.DecodeError:

@@ -1,6 +1,6 @@
-"""The circuits of sources over all instances: what keeps failing for one is asked less by all, and one probes for all.
+"""Shares the circuits of sources between instances: failures of one reduce the requests of all, and one probes for all.
 
-The rules are those of `core/circuit_breaker` for failures in a row, written once more as a script.
+A script repeats the rules of `core/circuit_breaker` for failures in a row.
 """
 
 from typing import Literal
@@ -12,8 +12,8 @@ from toolserver.core.circuit_breaker import BreakerPolicy, State
 from toolserver.core.shared_memory import Script, SharedMemory, hash_name
 from toolserver.upstream.shared_clock import AHEAD, READ_NOW, SharedClock
 
-PROBE_S = 60.0  # after which the probe of an instance that died is given up
-KEEP_S = 86_400.0  # for which failures in a row are remembered
+PROBE_S = 60.0  # after this the probe of a dead instance is abandoned
+KEEP_S = 86_400.0  # how long failures in a row are remembered
 
 ADMIT = Script(
     """
@@ -70,16 +70,16 @@ class SharedCircuits:
         self._memory, self._clock, self._kind = memory, SharedClock(clock), kind
 
     async def admit(self, name: str) -> tuple[State, float]:
-        """Return how a circuit stands, and in how many seconds the next probe may be sent.
+        """Return the state of a circuit, and the seconds until the next probe may be sent.
 
-        "half_open" says that the probe is ours. Raises SharedMemoryLost.
+        "half_open" says that this instance sends the probe. Raises SharedMemoryLost.
         """
         asked = self._clock.date({"probe": PROBE_S})
         state, us = await self._memory.run(ADMIT, self._keys(name), [encode(asked)])
         return state.decode(), us / 1e6
 
     def record(self, name: str, result: Literal["good", "bad", "nothing"], policy: BreakerPolicy) -> None:
-        """Count a result. "nothing" lets the next request probe."""
+        """Count a result. After "nothing", the next request probes."""
         numbers = {"failures": policy.failures_in_a_row, "first": policy.first_wait_s, "longest": policy.longest_wait_s}
         asked = self._clock.date({"result": result, "keep": KEEP_S, **numbers})
         self._memory.send(RECORD, self._keys(name), [encode(asked)])

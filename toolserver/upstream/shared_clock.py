@@ -1,4 +1,4 @@
-"""The time by which instances count together: that of the server, and ahead of it where a clock is a simulated one."""
+"""Defines the time by which instances count together: the server's, moved ahead if a clock is simulated."""
 
 from toolserver.clock import Clock, SystemClock
 
@@ -16,12 +16,12 @@ AHEAD = b"ahead"
 
 
 class SharedClock:
-    """Says how far our clock is ahead of the machine's. The farthest that any instance ever was counts for all."""
+    """Says how far our clock is ahead of the machine's. The largest lead of any instance applies to all."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._real = clock, SystemClock()
 
     def date(self, asked: dict[str, object]) -> dict[str, object]:
-        """Add to what a script is asked how far ahead we are, if our clock is a simulated one."""
+        """Add the lead of our clock to a script's arguments, if our clock is simulated."""
         ahead = self._clock.time() - self._real.time()
         return asked if abs(ahead) < 1 else asked | {"ahead": ahead}

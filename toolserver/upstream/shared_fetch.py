@@ -1,8 +1,8 @@
-"""One instance asks an upstream, all others take what it got: bodies of sources, and who fetches, in shared memory.
+"""Lets one instance query an upstream for all others, through bodies and locks in shared memory.
 
-An instance that needs an answer first looks for a body that another one has fetched meanwhile. Where there is none, it
-takes a lock and asks; those who come later wait for its body, or for the reason why there is none. The lock ends by
-itself soon after its holder dies. While the memory is lost, every instance asks for itself.
+An instance that needs an answer first looks for a body that another instance has fetched in the meantime. If there is
+none, it takes a lock and sends the request. Later instances wait for its body or for the reason of its failure. The
+lock expires soon after its holder dies. While the memory is lost, every instance sends its own requests.
 """
 
 import secrets
@@ -21,11 +21,11 @@ from toolserver.upstream.shared_body import pack_body, read_failure, read_time, 
 from toolserver.upstream.source import Source
 from toolserver.upstream.source_errors import SourceDown, SourceError
 
-LOCK_S = 5.0  # after which the lock of an instance that died ends
+LOCK_S = 5.0  # after this the lock of a dead instance expires
 RENEW_S = 1.5
-FIRST_LOOK_S, LAST_LOOK_S = 0.02, 0.25  # between two looks for what another instance fetches
+FIRST_LOOK_S, LAST_LOOK_S = 0.02, 0.25  # between two checks for the result of another instance
 LONGEST_S = 150.0  # longer than any fetch takes, pacing included
-FAILURE_S = 3.0  # how long it is known why a fetch failed, to those who waited for it
+FAILURE_S = 3.0  # how long the reason of a failed fetch is kept for those who waited
 KEEP_S = 86_400.0  # the longest time for which a body is shared
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
@@ -88,33 +88,33 @@ end
 """
 )
 TOKEN_SIZE = 16
-_HELD = b"!"  # behind the token: our own pacing lets its holder wait for long
+_HELD = b"!"  # after the token: our own pacing makes its holder wait for long
 
 Ask = Callable[[bool], Awaitable[Fetched]]
-"""Asks the upstream; with True by a conditional request, where one is possible. Raises SourceError."""
+"""Queries the upstream, with True by a conditional request if possible. Raises SourceError."""
 Take = Callable[[StoredBody], Awaitable[Fetched | None]]
-"""Takes a body that another instance fetched. None when it cannot be used."""
+"""Uses a body that another instance fetched. Returns None if it cannot be used."""
 
 
 class SharedFetch(Protocol):
     """Fetches an answer once for all instances."""
 
     async def find(self, source: Source[Any, Any], key: str) -> StoredBody | None:
-        """Return the last good body that any instance fetched, if it is still kept."""
+        """Return the last good body that any instance fetched, if it is still stored."""
         ...
 
     async def fetch(
         self, source: Source[Any, Any], key: str, after: datetime, held: anyio.Event, ask: Ask, take: Take
     ) -> Fetched:
-        """Take a body that was fetched after that moment, wait for one that is being fetched, or ask for one.
+        """Return a body fetched after a given time, waiting for a running fetch or sending a request.
 
-        `held` is set when the pacing of the instance that asks makes it wait for long. Raises SourceError.
+        `held` is set if pacing makes the fetching instance wait for long. Raises SourceError.
         """
         ...
 
 
 class NotShared:
-    """What an instance does that shares nothing."""
+    """The fetch of an instance that shares nothing."""
 
     async def find(self, source: Source[Any, Any], key: str) -> StoredBody | None:
         return None
@@ -127,7 +127,7 @@ class NotShared:
 
 @dataclass(frozen=True, slots=True)
 class _Lock:
-    """The right to ask. `has_body`: the memory has a body, so "not modified" says something to all."""
+    """The right to send the request. `has_body` says that the memory has a body, so that "not modified" is useful."""
 
     keys: list[bytes]
     token: bytes
@@ -135,7 +135,7 @@ class _Lock:
 
 
 class FetchInMemory:
-    """Shares bodies through a memory. Nothing in it is trusted, and what holds one of our API keys is not put there."""
+    """Shares bodies through a memory. Its data is not trusted, and bodies with one of our API keys are not shared."""
 
     def __init__(self, memory: SharedMemory, secrets: SecretRemover) -> None:
         self._memory, self._secrets = memory, secrets
@@ -165,7 +165,7 @@ class FetchInMemory:
                 return fetched
 
     async def _claim(self, keys: list[bytes], after: datetime, held: anyio.Event) -> "_Lock | list[bytes]":
-        """Return a body with its time and validators, or the lock. Raises SourceError, SharedMemoryLost."""
+        """Return a body with its time and validators, or the lock. Raise SourceError, SharedMemoryLost."""
         token, holder, pause_s = secrets.token_hex(TOKEN_SIZE // 2).encode(), b"", FIRST_LOOK_S
         until = anyio.current_time() + LONGEST_S
         while anyio.current_time() < until:
@@ -185,14 +185,14 @@ class FetchInMemory:
         raise SourceDown("another instance does not get an answer", word="timeout")
 
     async def _ask(self, source: Source[Any, Any], lock: _Lock, held: anyio.Event, ask: Ask) -> Fetched:
-        """Ask, and let the others know what came back. The lock is kept for as long as that takes."""
+        """Send the request and share its result, holding the lock until then."""
         outcome: Fetched | Exception | None = None
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._hold, lock, held)
                 try:
                     outcome = await ask(lock.has_body)
-                except Exception as error:  # raised below, outside of the group
+                except Exception as error:  # raised below, outside the task group
                     outcome = error
                 tasks.cancel_scope.cancel()
             if isinstance(outcome, Fetched):
@@ -214,7 +214,7 @@ class FetchInMemory:
             self._memory.send(HOLD, lock.keys[1:2], [lock.token, b"%d" % (LOCK_S * 1000), marked], bulk=True)
 
     async def _publish(self, source: Source[Any, Any], lock: _Lock, fetched: Fetched) -> None:
-        """Show what was fetched, except what is too large or says a key: then the others ask for themselves."""
+        """Share the fetched body, unless it is too large or contains a key: then the others send their own requests."""
         keep_s = source.fresh_s if source.user_input else min(source.fresh_s + source.keep_s, KEEP_S)
         given = [lock.token, write_time(fetched.fetched_at), b"%d" % (keep_s * 1000)]
         if fetched.body is not None:
@@ -227,6 +227,6 @@ class FetchInMemory:
 
 
 def _keys(source: Source[Any, Any], key: str) -> list[bytes]:
-    """The keys of a question: its body, its lock, and why the last fetch failed."""
+    """Return the memory keys of a query: its body, its lock, and its last failure."""
     name = hash_name(f"{source.name} {key}")
     return [b"body:" + name, b"lock:" + name, b"failed:" + name]

@@ -1,7 +1,6 @@
-"""Paces and budgets of hosts over all instances: who may send a request now, decided in Redis in one step.
+"""Applies pacing and budgets of hosts over all instances: Redis decides in one step who may send a request now.
 
-The rules are those of `host_lane`, written once more as a script. The seat of an instance that died is free after a
-while.
+A script repeats the rules of `host_lane`. The seat of a dead instance becomes free after a while.
 """
 
 from typing import Literal, NamedTuple
@@ -13,7 +12,7 @@ from toolserver.core.shared_memory import Script, SharedMemory, hash_name
 from toolserver.upstream.host_lane import HostLane
 from toolserver.upstream.shared_clock import AHEAD, READ_NOW, SharedClock
 
-SEAT_S = 20.0  # longer than nearly all exchanges; after it a seat that nobody gave back is free
+SEAT_S = 20.0  # longer than nearly all exchanges; after this an unreleased seat is free
 TURN = Script(
     """
 -- Keys: how far clocks are ahead, times of requests, the lane, seats, seats of callers' queries.
@@ -66,18 +65,18 @@ redis.call('PEXPIRE', KEYS[2], math.max(math.ceil(asked.seconds * 1000), redis.c
 )
 
 LaneName = tuple[str, str]
-"""A group of hosts, and one of them where each has a lane."""
+"""A host group, and a host in it if each has its own lane."""
 
 
 class LaneVerdict(NamedTuple):
-    """What all instances together allow: to go, to try again after `wait_s`, or nothing for now."""
+    """The verdict of all instances together: go, try again after `wait_s`, or refused for now."""
 
     word: Literal["go", "wait", "busy", "spent", "closed"]
     wait_s: float
 
 
 class SharedLanes:
-    """The lanes of all instances. `instances` is among how many they are divided while the memory is lost."""
+    """The lanes of all instances. While the memory is lost, budgets are divided by `instances`."""
 
     def __init__(self, memory: SharedMemory, clock: Clock) -> None:
         self._memory, self._clock = memory, SharedClock(clock)
@@ -85,11 +84,11 @@ class SharedLanes:
 
     @property
     def is_lost(self) -> bool:
-        """Whether each instance has to go by its share."""
+        """True while each instance has to use its own share."""
         return self._memory.is_lost
 
     async def take(self, name: LaneName, lane: HostLane, token: str, *, is_chosen: bool) -> LaneVerdict:
-        """Take a turn for a request, known by a token, or learn why there is none. Raises SharedMemoryLost."""
+        """Take a turn for a request, identified by a token, or return why there is none. Raise SharedMemoryLost."""
         asked = self._clock.date(lane.terms | {"token": token, "chosen": is_chosen, "seat": SEAT_S})
         found = await self._memory.run(TURN, _keys(name), [encode(asked)])
         return LaneVerdict(found[0].decode(), found[1] / 1e6)
@@ -99,7 +98,7 @@ class SharedLanes:
         self._memory.send(LEAVE, _keys(name)[3:], [token.encode()])
 
     def close(self, name: LaneName, seconds: float, *, is_chosen: bool) -> None:
-        """Refuse requests of all instances for so long: callers' queries, or all."""
+        """Refuse requests of all instances for `seconds`: callers' queries only, or all."""
         names = ["closed_chosen"] if is_chosen else ["closed", "closed_chosen"]
         keys = _keys(name)
         self._memory.send(CLOSE, [keys[0], keys[2]], [encode(self._clock.date({"seconds": seconds, "names": names}))])

@@ -1,8 +1,8 @@
-"""Withholds a list that is far shorter than the same question's lists of the past week.
+"""Withholds a list that is far shorter than the past week's lists for the same query.
 
-A feed that lost most of its rows is alive by every other sign: its stamp is young, and so is its newest item. Only what
-it usually lists tells. Such a list is believed when another provider of the same things lists few of them as well;
-otherwise it proves as little as an empty one, and the next source is asked.
+A feed that lost most of its rows looks alive in every other way: its stamp and its newest item are recent. Only the
+usual length reveals the loss. A short list is accepted if another provider of the same data also lists few items;
+otherwise it proves as little as an empty one, and the next source is queried.
 """
 
 from collections import deque
@@ -18,53 +18,53 @@ from toolserver.upstream.proof import count_listed
 from toolserver.upstream.source import Source
 from toolserver.upstream.source_errors import SourceUnproved
 
-SERIES = "list_size"  # of the points on disk
+SERIES = "list_size"  # the series name of the points on disk
 SHARE = 0.15
-"""Of the median: fewer are withheld.
+"""The share of the median below which lists are withheld.
 
-The lengths of real feeds change with the hour and the weekday: news and advisories of a Sunday are a third to a
-half of those of a Wednesday, and warnings of the weather of the day after a week of storms a fifth to a third of those
-of the week. This is below all of these, and above three rows of usually fifty. What falls further by itself, such as a
-list of an hour, says so in `size_varies`.
+The lengths of real feeds vary with the hour and the weekday: on a Sunday there are a third to a half of Wednesday's
+news and advisories, and on the day after a week of storms a fifth to a third of that week's weather warnings. This
+share is below all of these, and above three rows of usually fifty. A source whose length naturally falls further, such
+as an hourly list, says so in `size_varies`.
 """
-LEAST_USUAL = 20  # items; of fewer, such a share is a matter of chance
-EVERY_S = 6 * 3600.0  # one count in so long, so that every hour of the day is among them
-MOST = 30  # counts for each question: a week and a half day, with its weekend
-LEAST = 4  # counts before anything is judged: a day
-KEEP_S = 30 * 86400.0  # on disk; a question that is rarely asked has a longer history
+LEAST_USUAL = 20  # items; below this the share depends on chance
+EVERY_S = 6 * 3600.0  # one count per this time, so that every part of the day is included
+MOST = 30  # counts per query: seven and a half days, including a weekend
+LEAST = 4  # counts before a list is judged: a day
+KEEP_S = 30 * 86400.0  # on disk; a rarely sent query has a longer history
 AGREE_S = 600.0
-CHANGED_S = 2 * 86400.0  # so long a list is short until that is its size: the provider shows less than it did
+CHANGED_S = 2 * 86400.0  # a list that stays short for this long has a new usual size
 QUESTIONS = 1024
 
 SaveCount = Callable[[str, str, DataPoint, float], None]
-"""Takes series, key, count and how long it is kept (seconds)."""
+"""Saves a count: series, key, count and how long it is kept (seconds)."""
 
 
 class SizeGuard:
-    """Remembers how many items each question's answers listed, of what nobody chose arguments for.
+    """Remembers how many items the answers to each query listed, for queries with default arguments.
 
-    `save` is given every count that is kept. What is withheld at the moment is forgotten with the process.
+    `save` gets every count that is kept. The lists withheld at the moment are forgotten with the process.
     """
 
     def __init__(self, save: SaveCount | None = None) -> None:
         self._save = save
         self._counts: LRUCache[str, deque[DataPoint]] = LRUCache(QUESTIONS)
         self._short_since: LRUCache[str, datetime] = LRUCache(QUESTIONS)
-        self._short_at: dict[tuple[str, str], datetime] = {}  # by what is listed and by source
+        self._short_at: dict[tuple[str, str], datetime] = {}  # by the kind of list and by source
 
     def restore(self, rows: Iterable[tuple[str, str, float, float, float]]) -> None:
-        """Take stored points `(series, key, at, count, keep_s)`, oldest first; those of other series are left."""
+        """Restore stored points `(series, key, at, count, keep_s)`, oldest first, ignoring other series."""
         for series, key, at, count, _ in rows:
             if series == SERIES:
                 self._note(key, DataPoint(datetime.fromtimestamp(at, UTC), count))
 
     def usual(self, key: str) -> float | None:
-        """The median of the counts of a question, None while too few are known."""
+        """Return the median of the counts of a query, or None while too few are known."""
         counts = self._counts.get(key, ())
         return median(point.value for point in counts) if len(counts) >= LEAST else None
 
     def check(self, source: Source[Any, Any], key: str, value: Any, now: datetime) -> None:
-        """Remember how many items an answer lists. Raises SourceUnproved when they are far fewer than usual."""
+        """Remember how many items an answer lists. Raise SourceUnproved if they are far fewer than usual."""
         count = None if source.size_varies else count_listed(value)
         if count is None:
             return
@@ -86,7 +86,7 @@ class SizeGuard:
         return usual is not None and usual >= LEAST_USUAL and count < SHARE * usual
 
     def _is_agreed(self, source: Source[Any, Any], now: datetime) -> bool:
-        """Whether another provider of the same things listed few of them a moment ago."""
+        """Return True if another provider of the same data has just listed few items too."""
         return any(
             listed == source.lists and name != source.name and (now - at).total_seconds() <= AGREE_S
             for (listed, name), at in self._short_at.items()
@@ -98,9 +98,9 @@ class SizeGuard:
             self._save(SERIES, key, point, KEEP_S)
 
     def _note(self, key: str, point: DataPoint) -> bool:
-        """Keep a count, if the last one is old enough: several processes may have stored theirs.
+        """Keep a count if the last one is old enough, because several processes may have stored theirs.
 
-        What is withheld is never kept: a short list is the first of its new length.
+        Withheld counts are never kept: a short list is the first with its new length.
         """
         counts = self._counts.setdefault(key, deque(maxlen=MOST))
         if counts and (point.at - counts[-1].at).total_seconds() < EVERY_S:

@@ -1,8 +1,8 @@
-"""A source says what to ask, how to read the answer, and a few numbers.
+"""Defines a source: what to request, how to read the answer, and a few numbers.
 
-`request` is an HTTP request, or a function that turns a query into one; `parse` turns the body into our model.
-Neither does I/O nor reads a clock, so both are tested with plain values. The engine does the fetching, and with
-it the deadline, the retry, the pacing, the cache and the bookkeeping, in the same way for every source.
+`request` is an HTTP request, or a function that turns a query into one; `parse` turns the body into our model. Neither
+does I/O or reads a clock, so both are tested with plain values. The engine does the fetching, deadline, retry, pacing,
+caching and bookkeeping in the same way for every source.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -25,7 +25,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """An HTTP GET to make. `url` is absolute and carries no secret that `params` or `headers` could carry."""
+    """An HTTP GET to send. `url` is absolute and contains no secret that `params` or `headers` could carry."""
 
     url: str
     params: Mapping[str, str] = field(default_factory=dict)
@@ -35,16 +35,16 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class Post(Get):
-    """An HTTP POST that only asks (JSON-RPC and query APIs), so it may be retried like a GET."""
+    """An HTTP POST that only reads (JSON-RPC and query APIs), so that it may be retried like a GET."""
 
     json: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class Connect(Get):
-    """No HTTP at all: open TCP connections to the URL's host and port and say how long that took.
+    """No HTTP: open TCP connections to the URL's host and port and measure the time.
 
-    The body given to `parse` is {"latency_ms": n} or {"unreachable": true}.
+    The body passed to `parse` is {"latency_ms": n} or {"unreachable": true}.
     """
 
 
@@ -55,7 +55,7 @@ Plan: TypeAlias = Request | Sequence[Request] | None
 
 @dataclass(frozen=True, slots=True)
 class Licence:
-    """What the provider allows. `kind` decides what `sources.licence_policy` bars."""
+    """What the provider allows. `kind` decides which values of `sources.licence_policy` exclude the source."""
 
     kind: Literal["yes", "attribution", "non_commercial", "unclear", "no"]
     attribution: str
@@ -64,12 +64,12 @@ class Licence:
 
 @dataclass(frozen=True, slots=True)
 class HostGroup:
-    """How politely a group of hosts is asked: how many at once, how far apart, how many per period.
+    """The request limits of a group of hosts: how many at once, how far apart, how many per period.
 
-    `each_host` keeps the numbers per host instead of for the whole group. `key` names an API key whose
-    presence replaces budget and gap by `keyed_budget` and `keyed_gap_s`. `reserve` is the part of the budget that
-    queries chosen by callers may not touch; 0 for a group that only they use. `refusing` are the statuses, besides
-    403 and 451, by which its hosts refuse clients that are no browsers: 429 where it comes whatever the pace.
+    `each_host` applies the limits per host instead of to the whole group. `key` names an API key whose presence
+    replaces budget and gap with `keyed_budget` and `keyed_gap_s`. `reserve` is the part of the budget that queries
+    chosen by callers may not use; 0 for a group that only they use. `refusing` are the statuses, in addition to 403 and
+    451, with which its hosts refuse clients that are not browsers, such as a 429 that comes at any pace.
     """
 
     name: str
@@ -87,9 +87,9 @@ class HostGroup:
 
 @dataclass(frozen=True, slots=True)
 class Gauge(Generic[R]):
-    """The numbers of an answer that must not jump, by a name that providers of the same quantity share.
+    """The numbers of an answer that must not jump, by a name shared by providers of the same quantity.
 
-    A value farther than `limit` from the last good one (a fraction, or in the value's own unit when
+    A value that differs by more than `limit` from the last good one (a fraction, or in the value's own unit if
     `absolute`) is withheld until another provider agrees, or the same one repeats it ten minutes later.
     """
 
@@ -99,7 +99,7 @@ class Gauge(Generic[R]):
 
 
 def same(query: Any) -> Hashable:
-    """The usual cache key: the query itself."""
+    """Return the usual cache key: the query itself."""
     return query  # type: ignore[no-any-return]
 
 
@@ -109,37 +109,37 @@ class Source(Generic[Q, R]):
 
     Attributes:
         name: `Provider.specific_metric`, permanent: it appears in `_meta.sources[]`.
-        request: what to send: a `Get` or `Post` that never changes, several of them (mirrors, tried in order), or
-            a function `(query, keys) -> Plan` where it depends on the query or on a key. A function that returns
-            None says "not usable": a key is missing.
+        request: what to send: a constant `Get` or `Post`, several of them (mirrors, tried in order), or a function
+            `(query, keys) -> Plan` if it depends on the query or on a key. A function that returns None says "not
+            usable": a key is missing.
         parse: `(body, query) -> result`; raises a `SourceError` or any of KeyError, ValueError, TypeError, …
-            which the engine turns into `SourceChanged`. Body is what `Get.decode` asked for.
+            which the engine turns into `SourceChanged`. The body has the type that `Get.decode` names.
         fresh_s: how long an answer is served as live.
         keep_s: how much longer it may be served, marked stale, while the upstream is down; usually a day.
-        timeout_s: seconds for the whole exchange, retry included.
-        newest: the time of the youngest item in an answer, for `_meta` and for `newest_max_s`.
+        timeout_s: seconds for the whole exchange, including the retry.
+        newest: the time of the newest item in an answer, for `_meta` and for `newest_max_s`.
         stamp: the time the upstream put on the document, judged by `newest_max_s` instead of `newest`.
         newest_max_s: oldest acceptable stamp or newest item; older raises `SourceFrozen`.
-        ageless: why an answer has no age limit, in a sentence: where no `newest_max_s`, no proof and no `moves` is one.
+        ageless: why an answer has no age limit, in a sentence, if `newest_max_s`, proof and `moves` do not set one.
         least: fewest items of a sized answer; fewer raises `SourceEmpty` (0: may be empty, if there is a `proof`).
-        proof: what proves that the source is alive; required where `least` is 0, and otherwise checked if given.
-        lists: what it lists, in a word that providers of the same things share: lists that are far shorter than usual
-            are believed when two of them are.
-        size_varies: why the number of items may fall to less than a seventh of what it usually is, in a sentence.
-        advances: no time of its newest item can prove that it is of today, but that time does not go back: if it does
-            within an hour, the answer is an old one and `SourceFrozen` is raised.
-        moves: what of an answer changes all the time, to the last digit: if it stands still, `SourceFrozen` is raised.
-        also: statuses besides 200 that are an answer (404 where "not indexed" is what was asked).
+        proof: what proves that the source is alive; required if `least` is 0, and otherwise checked if given.
+        lists: the kind of items, in a word shared by providers of the same data: a list that is far shorter than usual
+            is accepted if two of them are.
+        size_varies: why the number of items may fall below a seventh of its usual value, in a sentence.
+        advances: the newest item's time cannot prove that the answer is current, but it never goes back. If it does
+            within an hour, the answer is old and `SourceFrozen` is raised.
+        moves: the part of an answer that changes constantly, to the last digit; if it stops, `SourceFrozen` is raised.
+        also: statuses in addition to 200 that are an answer (such as 404 for "not indexed").
         conditional: send If-None-Match and If-Modified-Since, understand 304.
         prefix: stop reading after `max_bytes` and parse the complete lines only.
-        key: the cache key of a query, where the query holds more than identifies the answer (a date).
-        user_input: the query comes from a caller: kept in a small cache of its own, never on disk. Unless the
-            caller left the arguments at their defaults, it also has a lane, a circuit and a budget of its own.
-        few_choices: a caller's argument is one of a few words: cached like any other, in the lane of callers.
-        covers: what of the upstream's whole list an answer covers, in words that follow "read was"; None for all of it.
-        unreadable_share: of the rows of a list, how large a part may be unreadable; more of them is no answer.
+        key: the cache key of a query, if the query has more than identifies the answer (such as a date).
+        user_input: the query comes from a caller. It is kept in a separate small cache, never on disk. Unless the
+            caller left the arguments at their defaults, it also has a separate lane, circuit and budget.
+        few_choices: a caller's argument is one of a few words. It is cached normally, but uses the callers' lane.
+        covers: the part of the upstream's list that an answer covers, as text after "read was"; None for all of it.
+        unreadable_share: the part of a list's rows that may be unreadable; with more, there is no answer.
         untrusted: answers carry third-party text.
-        probe: a query that `doctor` may ask, or a function of the time that returns one.
+        probe: a query that `doctor` may send, or a function of the time that returns one.
     """
 
     name: str
@@ -182,26 +182,26 @@ class Source(Generic[Q, R]):
             raise TypeError(f"{self.name} says in less than a sentence why the number of its items varies")
 
     def plan(self, query: Q, keys: Keys) -> Plan:
-        """What to send for a query with the API keys that are set."""
+        """Return what to send for a query with the API keys that are set."""
         return self.request(query, keys) if callable(self.request) else self.request
 
     @property
     def has_age_limit(self) -> bool:
-        """Whether an answer that is served but no longer written is found out: by a time in it, or by its stillness."""
+        """True if an answer that is served but no longer updated is detected, by a time in it or because it stops."""
         proves_by_time = self.proof is not None and self.proof.how in ("stamp", "newest")
         return bool(self.newest_max_s) or proves_by_time or self.moves is not None
 
     def make_probe(self, now: datetime) -> Any:
-        """Return the query that `doctor` asks; None where no query is needed, or none was given.
+        """Return the query that `doctor` sends, or None if no query is needed or none was given.
 
         Raises:
-            LookupError: no query is good without another source's answer.
+            LookupError: a valid query needs another source's answer.
         """
         return self.probe(now) if callable(self.probe) else self.probe
 
     @cached_property
     def request_name(self) -> str:
-        """The request function's name, or the constant request: sources that share it and `name` share answers."""
+        """The request function's name, or the constant request. Sources that share it and `name` share answers."""
         return self.request.__qualname__ if callable(self.request) else repr(self.request)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The errors of sources: an upstream that gave nothing usable. Callers still get what other sources gave."""
+"""Defines the errors of sources that returned nothing usable. Callers still get the data of other sources."""
 
 import csv
 from typing import Any
@@ -15,18 +15,18 @@ UNREADABLE = (
     SyntaxError,
     csv.Error,
 )
-"""What a parser raises when a body, or a row of it, is not as it should be."""
+"""The exceptions that a parser raises for a body or row of an unexpected form."""
 
 
 class SourceError(ToolserverError):
-    """An upstream gave nothing usable.
+    """An upstream returned nothing usable.
 
-    `word` is what happened in one word, `reason` that and the detail, which holds no URL query and no key.
-    `retry_after_s` is set when the upstream said when to come back.
+    `word` is the failure in one word, `reason` adds the detail, which has no URL query and no key. `retry_after_s` is
+    set if the upstream said when to retry.
     """
 
     word = "changed"
-    asked = True  # False where we refused to send the request: that says nothing about the upstream
+    asked = True  # False if we did not send the request, which says nothing about the upstream
 
     def __init__(self, detail: str = "", *, word: str | None = None, retry_after_s: float | None = None) -> None:
         super().__init__(detail)
@@ -47,7 +47,7 @@ class SourceDown(SourceError):
 
 
 class SourceLimited(SourceError):
-    """The upstream (429, 418, quota text) or our own budget says: not now."""
+    """The upstream (429, 418, quota text) or our own budget allows no request now."""
 
     word = "rate_limited"
 
@@ -59,7 +59,7 @@ class SourceRefused(SourceError):
 
 
 class HostRefused(SourceRefused):
-    """The host refuses requests from here; with `asked` False we did not ask again, because it did so lately."""
+    """The host refuses our requests. If `asked` is False, we did not retry because it refused recently."""
 
     def __init__(self, detail: str, *, asked: bool = True) -> None:
         super().__init__(detail)
@@ -67,23 +67,23 @@ class HostRefused(SourceRefused):
 
 
 class SourceChanged(SourceError):
-    """The body is not the shape this source is known to have; `word` is that of the base class."""
+    """The body does not have the known shape of this source; `word` is that of the base class."""
 
 
 class SourceEmpty(SourceError):
-    """A well-formed body with fewer items than there must be."""
+    """A well-formed body with fewer items than required."""
 
     word = "empty"
 
 
 class SourceUnproved(SourceEmpty):
-    """An empty or short answer, and nothing in it proves that the upstream is alive."""
+    """An empty or short answer without proof that the upstream is alive."""
 
     word = "unproved_empty"
 
 
 class SourceFrozen(SourceError):
-    """The newest item is older than this source may ever be."""
+    """The newest item is older than this source permits."""
 
     word = "frozen"
 
@@ -101,7 +101,7 @@ class SourceImplausible(SourceError):
 
 
 class SourceExcluded(SourceError):
-    """The licence policy bars this source."""
+    """The licence policy excludes this source."""
 
     word = "licence"
 
@@ -113,7 +113,7 @@ class SourceUnusable(SourceError):
 
 
 def first_source_error(group: ExceptionGroup[Any]) -> SourceError:
-    """The first error of a group, which has to be a source error: anything else is our own fault and is raised."""
+    """Return the first error of a group, which has to be a source error. Other errors are bugs and are raised."""
     error = group.exceptions[0]
     if isinstance(error, ExceptionGroup):
         return first_source_error(error)

@@ -1,4 +1,4 @@
-"""One circuit per source, one log line when a source goes down and one when it is back."""
+"""Keeps one circuit per source, and logs one line when a source goes down and one when it is back."""
 
 import logging
 from typing import Literal
@@ -36,11 +36,11 @@ class CircuitOpen(SourceDown):
 class SourceHealth:
     """Three failures in a row open a source's circuit for 30 s, doubling to 10 min; then one probe decides.
 
-    Queries that callers choose have circuits of their own, which take ten failures, and which a refusal of the query
-    (status 4xx, or an empty answer) does not open: it says something about the query, not about the source.
+    Queries that callers choose have separate circuits, which open after ten failures. A refusal of the query (status
+    4xx, or an empty answer) does not open them, because it says something about the query, not about the source.
 
-    What is known of a source is also counted in `history`: every exchange that says something about it, and each time
-    that its circuit opened or closed again.
+    `history` also counts every exchange that says something about the source, and each time that its circuit opened or
+    closed again.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class SourceHealth:
         self._down: set[str] = set()
 
     def admit(self, name: str) -> None:
-        """Let a request through: any while the circuit is closed, one probe when it is due. Raises CircuitOpen."""
+        """Admit a request: any while the circuit is closed, one probe when it is due. Raise CircuitOpen."""
         circuit = self._circuits.get(name)
         if circuit is not None and not circuit.closed and not circuit.start_probe():
             raise CircuitOpen(f"probe in {circuit.wait_s:.0f} s")
 
     async def admit_among_all(self, name: str) -> None:
-        """Do what `admit` does, by what all instances know of the source. Raises CircuitOpen."""
+        """Do what `admit` does, based on what all instances know about the source. Raise CircuitOpen."""
         if self._shared is not None:
             try:
                 state, wait_s = await self._shared.admit(name)
@@ -80,7 +80,7 @@ class SourceHealth:
         return self.admit(name)
 
     def list_open(self) -> list[tuple[str, float]]:
-        """Return the sources that are not asked because they keep failing, and for how many seconds more, by name."""
+        """Return the sources that are not queried because they keep failing, with the seconds left, by name."""
         return [(name, circuit.wait_s) for name, circuit in sorted(self._circuits.items()) if not circuit.closed]
 
     def record_success(self, name: str) -> None:
@@ -94,12 +94,12 @@ class SourceHealth:
             self._record(name, circuit, "ok")
 
     def state(self, name: str) -> State:
-        """How the circuit of a source stands."""
+        """Return the state of a source's circuit."""
         circuit = self._circuits.get(name)
         return "closed" if circuit is None else circuit.state
 
     def record_failure(self, name: str, error: SourceError) -> None:
-        """Count a failure, unless the source was not asked, limited or refused us, or gave an implausible value."""
+        """Count a failure, unless the source was not queried, limited or refused us, or had an implausible value."""
         of_query = self._is_for_callers and self._is_no_failure(error)
         if error.asked and not of_query:
             self._history.count(name, "old" if isinstance(error, SourceFrozen) else "failed", error.word)
@@ -116,13 +116,13 @@ class SourceHealth:
         self._record(name, self._circuit(name), error.word)
 
     def _is_no_failure(self, error: SourceError) -> bool:
-        """Whether the host refuses us, which is remembered elsewhere, or the caller's query is what it did not like."""
+        """Return True if the host refuses us, which is recorded elsewhere, or refused only the caller's query."""
         if not self._is_for_callers:
             return isinstance(error, HostRefused)
         return isinstance(error, SourceEmpty) or error.word.startswith("http_4")
 
     def record_nothing(self, name: str) -> None:
-        """Let the next request probe a half-open circuit: this one ended without saying anything about the source."""
+        """Let the next request probe a half-open circuit, because this one said nothing about the source."""
         if (circuit := self._circuits.get(name)) is not None:
             if circuit.state == "half_open":
                 self._share(name, "nothing")
@@ -136,7 +136,7 @@ class SourceHealth:
             self._shared.record(name, result, self._policy)
 
     def _record(self, name: str, circuit: CircuitBreaker, word: str) -> None:
-        """Count a result. While a probe is under way, a late result of an earlier request decides just as well."""
+        """Count a result. During a probe, a late result of an earlier request also decides."""
         was_closed, good = circuit.closed, word == "ok"
         if circuit.state == "half_open":
             circuit.record_probe(good=good)

@@ -1,6 +1,6 @@
-"""What each source did in the past day, by quarters of an hour, and when it went down and came back.
+"""Records each source's past day by quarters of an hour, and when it went down and came back.
 
-Only exchanges that took place are counted. A quarter in which a source was not asked has no row: it is unknown.
+Only actual exchanges are counted. A quarter in which a source was not queried has no row: its state is unknown.
 """
 
 import math
@@ -11,18 +11,18 @@ from typing import Literal, NamedTuple, Protocol
 from toolserver.clock import Clock
 
 QUARTER_S = 900
-QUARTERS = 96  # a day of them, the one under way included
-CHANGES = 200  # of all sources together; the oldest go first
+QUARTERS = 96  # a day of them, including the current one
+CHANGES = 200  # of all sources together; the oldest are dropped first
 
 ExchangeVerdict = Literal["good", "old", "failed"]
-"""`old`: the source answered, and what it gave is older than it may be."""
+"""`old` means that the source answered, but its data are older than permitted."""
 
 
 class SourceQuarter(NamedTuple):
     """The exchanges with one source in one quarter of an hour, which is counted from the epoch.
 
-    `good_at` is when the last good one ended, in epoch seconds, `last_at` the last of all; `last` is how that ended:
-    `ok`, or the word of its failure.
+    `good_at` is when the last good exchange ended, in epoch seconds, and `last_at` when the last of all ended. `last`
+    is the result of that last one: `ok`, or the word of its failure.
     """
 
     quarter: int
@@ -35,7 +35,7 @@ class SourceQuarter(NamedTuple):
 
     @property
     def asked(self) -> int:
-        """How many exchanges took place."""
+        """The number of exchanges."""
         return self.good + self.old + self.failed
 
 
@@ -52,7 +52,7 @@ class SourceHistoryKeeper(Protocol):
     """Stores the history, so that a restart loses none of it."""
 
     def save_quarter(self, source: str, row: SourceQuarter) -> None:
-        """Store a quarter in place of what is stored of it."""
+        """Store a quarter, replacing its stored row."""
         ...
 
     def save_change(self, change: SourceChange) -> None:
@@ -61,7 +61,7 @@ class SourceHistoryKeeper(Protocol):
 
 
 class SourceHistory:
-    """The past day of every source that was asked."""
+    """The past day of every source that was queried."""
 
     def __init__(self, clock: Clock, keeper: SourceHistoryKeeper | None = None) -> None:
         self._clock, self._keeper = clock, keeper
@@ -69,13 +69,13 @@ class SourceHistory:
         self._changes: deque[SourceChange] = deque(maxlen=CHANGES)
 
     def restore(self, quarters: Iterable[tuple[str, SourceQuarter]], changes: Iterable[SourceChange]) -> None:
-        """Take what was stored, the oldest first."""
+        """Restore stored rows, oldest first."""
         for source, row in quarters:
             self._put(source, row)
         self._changes.extend(changes)
 
     def count(self, source: str, verdict: ExchangeVerdict, word: str) -> None:
-        """Count an exchange that has just ended; `word` is how."""
+        """Count an exchange that has just ended with the result `word`."""
         now = self._clock.time()
         quarter = math.floor(now / QUARTER_S)
         rows = self._quarters.get(source)
@@ -93,19 +93,19 @@ class SourceHistory:
             self._keeper.save_quarter(source, counted)
 
     def note(self, source: str, kind: Literal["down", "back"], reason: str) -> None:
-        """Remember that a source went down or came back."""
+        """Record that a source went down or came back."""
         change = SourceChange(self._clock.time(), source, kind, reason)
         self._changes.append(change)
         if self._keeper is not None:
             self._keeper.save_change(change)
 
     def quarters(self, source: str) -> list[SourceQuarter]:
-        """The quarters of the past day in which a source was asked, the oldest first."""
+        """Return the quarters of the past day in which a source was queried, oldest first."""
         first = math.floor(self._clock.time() / QUARTER_S) - QUARTERS + 1
         return [row for row in self._quarters.get(source, ()) if row.quarter >= first]
 
     def changes(self) -> list[SourceChange]:
-        """The last changes of all sources, the newest first."""
+        """Return the last changes of all sources, newest first."""
         return list(reversed(self._changes))
 
     def _put(self, source: str, row: SourceQuarter) -> None:

@@ -1,4 +1,4 @@
-"""Finds answers that stand still: a price that no trade changes is served, but no longer written."""
+"""Finds answers that no longer change: a price that no trade moves is served, but no longer updated."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from toolserver.upstream.source import Source
 from toolserver.upstream.source_errors import SourceFrozen
 
 ENTRIES = 1024
-STILL_S = 300.0  # seconds; nothing that has to move is the same for so long
+STILL_S = 300.0  # seconds; a value that has to move never stays the same for this long
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,13 @@ class _Still:
 
 
 class StillnessGuard:
-    """Remembers since when the moving part of each answer is what it is."""
+    """Remembers since when the moving part of each answer has been the same."""
 
     def __init__(self) -> None:
         self._standing: LRUCache[Hashable, _Still] = LRUCache(ENTRIES)
 
     def check(self, source: Source[Any, Any], key: Hashable, value: Any, now: datetime) -> None:
-        """Remember the moving part of an answer. Raises SourceFrozen when it has not moved for too long."""
+        """Remember the moving part of an answer. Raise SourceFrozen if it has not moved for too long."""
         if source.moves is None:
             return
         moving = source.moves(value)
@@ -38,7 +38,7 @@ class StillnessGuard:
             raise SourceFrozen(f"the same since {standing.since:%Y-%m-%d %H:%M}")
 
     def remember(self, source: Source[Any, Any], key: Hashable, value: Any, at: datetime) -> None:
-        """Take the moving part of an answer that was believed already, and judge nothing."""
+        """Remember the moving part of an answer that was already accepted, without judging it."""
         if source.moves is None:
             return
         moving, standing = source.moves(value), self._standing.get(key)

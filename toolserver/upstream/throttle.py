@@ -1,8 +1,8 @@
 """Limits the requests to a group of hosts: how many at once, how far apart, and how many per period.
 
-There are two lanes. Queries that callers choose (coordinates, names, addresses) wait behind all others, take at most a
-share of the budget, never the last place, and have an end to their queue: strangers cannot use up what the answers
-to default arguments need.
+There are two lanes. Queries that callers choose (coordinates, names, addresses) wait behind all others, use at most a
+share of the budget, never take the last seat, and have a bounded queue. Callers therefore cannot use up what the
+answers to default arguments need.
 """
 
 import secrets
@@ -20,8 +20,8 @@ from toolserver.upstream.source import HostGroup, Keys
 from toolserver.upstream.source_errors import SourceLimited
 
 SHORTEST_CLOSURE_S, LONGEST_CLOSURE_S = 30.0, 3600.0
-BUSY_S = 0.1  # after which it is asked again whether other instances have left a seat
-HOLD_S = 1.5  # seconds of waiting for our own reasons after which a free call is given what is kept
+BUSY_S = 0.1  # how often to check whether other instances have freed a seat
+HOLD_S = 1.5  # seconds of waiting because of our own pacing after which a free call gets kept data
 
 
 class RequestWithheld(SourceLimited):
@@ -32,7 +32,7 @@ class RequestWithheld(SourceLimited):
 
 
 class Budget(NamedTuple):
-    """What a group of hosts may still be asked within its period. `chosen_left` is the part of callers' queries."""
+    """The requests left to a host group within its period. `chosen_left` is the part for callers' queries."""
 
     group: str
     host: str
@@ -42,7 +42,7 @@ class Budget(NamedTuple):
 
 
 class Throttle:
-    """Lets requests through in turn. One that would exceed the budget or wait too long is refused at once."""
+    """Admits requests in turn. A request that would exceed the budget or wait too long is refused at once."""
 
     def __init__(self, *, clock: Clock, keys: Keys, shared: SharedLanes | None = None) -> None:
         self._clock, self._keys, self._shared = clock, keys, shared
@@ -60,7 +60,7 @@ class Throttle:
     ) -> AsyncIterator[None]:
         """Wait up to `patience_s` for a turn to send one request, and hold it while the block runs.
 
-        `held` is set as soon as it is clear that the wait takes longer than HOLD_S.
+        `held` is set as soon as it is clear that the wait will take longer than HOLD_S.
 
         Raises:
             RequestWithheld: the host asked us to wait, the budget is used up, or the turn would come too late.
@@ -82,9 +82,10 @@ class Throttle:
                 self._shared.leave(name, waiting.token)
 
     def close(self, group: HostGroup, host: str, seconds: float | None, *, is_chosen: bool = False) -> None:
-        """Refuse requests for the time the host asked for: at least 30 s (also if it named none), at most an hour.
+        """Refuse requests for the time that the host requested: at least 30 s (also if it named none), at most an hour.
 
-        What a caller's query brought about holds for such queries; if the host means all, the next default one shows.
+        A limit caused by a caller's query applies only to callers' queries. If the host means all requests, the next
+        default one will show it.
         """
         wait = min(max(seconds or SHORTEST_CLOSURE_S, SHORTEST_CLOSURE_S), LONGEST_CLOSURE_S)
         self._lane(group, host).close(self._clock.monotonic() + wait, is_chosen=is_chosen)
@@ -92,7 +93,7 @@ class Throttle:
             self._shared.close(_name(group, host), wait, is_chosen=is_chosen)
 
     def list_budgets(self) -> list[Budget]:
-        """Return what is left for each host that was asked so far."""
+        """Return the remaining budget of each host queried so far."""
         now = self._clock.monotonic()
         return [
             Budget(group, host, lane.budget, lane.count_left(now), lane.count_chosen_left(now))
@@ -110,7 +111,7 @@ class Throttle:
             raise RequestWithheld(f"{group.name}: next turn in {wait_s:.0f} s")
 
     async def _wait(self, waiting: "_Waiting", group: HostGroup) -> None:
-        """Return when it is this request's turn, which is taken."""
+        """Wait for this request's turn and take it."""
         lane, ticket = waiting.lane, waiting.ticket
         if lane.foresee_wait(ticket, self._clock.monotonic()) > HOLD_S:
             waiting.held.set()
@@ -129,10 +130,10 @@ class Throttle:
         lane.take(ticket, now)
 
     async def _may_go(self, waiting: "_Waiting", group: HostGroup) -> bool:
-        """Whether all instances together allow the request now; if not, part of the wait is over.
+        """Return True if all instances together allow the request now, or False after a part of the wait.
 
         Raises:
-            RequestWithheld: they do not, or not in time.
+            RequestWithheld: they do not allow it, or not in time.
         """
         if self._shared is None or waiting.has_seat:
             return True
@@ -174,7 +175,7 @@ def _name(group: HostGroup, host: str) -> LaneName:
 
 
 class _Waiting:
-    """One request in a queue, and how much longer it may be there."""
+    """One request in a queue, and how much longer it may wait."""
 
     def __init__(self, name: LaneName, lane: HostLane, ticket: Ticket, patience_s: float, held: anyio.Event) -> None:
         self.name, self.lane, self.ticket, self.held = name, lane, ticket, held
@@ -182,7 +183,7 @@ class _Waiting:
         self._left_s, self._waited_s = patience_s, 0.0
 
     async def sleep(self, seconds: float, group: HostGroup) -> None:
-        """Wait so long for other instances. Raises RequestWithheld when the patience would not last."""
+        """Wait `seconds` for other instances. Raise RequestWithheld if that exceeds the request's patience."""
         if seconds > self._left_s:
             raise RequestWithheld(f"{group.name}: next turn in {seconds:.0f} s")
         if self._waited_s + seconds > HOLD_S:
@@ -191,7 +192,7 @@ class _Waiting:
         await anyio.sleep(seconds)
 
     async def wait_for_change(self, group: HostGroup) -> None:
-        """Wait until the lane has changed. Raises RequestWithheld when the patience is at its end."""
+        """Wait until the lane has changed. Raise RequestWithheld when the request's patience has run out."""
         changed, began = self.lane.changed, anyio.current_time()
         with anyio.move_on_after(self._left_s):
             with anyio.move_on_after(max(0.0, HOLD_S - self._waited_s)):

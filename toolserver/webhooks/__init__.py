@@ -1,1 +1,1 @@
-"""Push delivery: subscriptions to premium endpoints, fired on a timer, signed, charged once for each delivery."""
+"""Push delivery: subscriptions to premium endpoints, fired on a timer, signed, and charged once per delivery."""

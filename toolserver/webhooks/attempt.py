@@ -1,4 +1,4 @@
-"""How an attempt to deliver ended, and who makes attempts."""
+"""Define the result of a delivery attempt, and the protocol of the sender that makes attempts."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
@@ -9,9 +9,9 @@ GONE = 410
 
 
 class Attempt(NamedTuple):
-    """How an attempt ended. `error` is None after a 2xx, else one word; `status` is None when there was no answer.
+    """How an attempt ended. `error` is None after a 2xx, else one word. `status` is None if there was no answer.
 
-    `retry_after_s` is set when the receiver said when to come back, within four minutes.
+    `retry_after_s` is set if the receiver said when to retry and that is within four minutes.
     """
 
     status: int | None
@@ -25,20 +25,20 @@ class Attempt(NamedTuple):
 
     @property
     def gone(self) -> bool:
-        """Whether the receiver wants no further delivery, ever."""
+        """True if the receiver never wants another delivery."""
         return self.status == GONE
 
     @property
     def tries_allowed(self) -> int:
-        """How many attempts a delivery with this result is worth: another 4xx than 408, 425 and 429 gets one more."""
+        """How many attempts a delivery with this result gets: one more after a 4xx other than 408, 425 and 429."""
         if self.gone or self.error == "target_refused":
             return 1
         return 2 if self.status is not None and 400 <= self.status < 500 and self.status not in (408, 425, 429) else 4
 
 
 class Sender(Protocol):
-    """What makes attempts."""
+    """Makes attempts."""
 
     async def send(self, url: URL, body: bytes, headers: Mapping[str, str]) -> Attempt:
-        """POST a body. Whatever the receiver does is an Attempt."""
+        """POST a body. Every behaviour of the receiver results in an Attempt."""
         ...

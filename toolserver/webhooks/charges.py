@@ -1,4 +1,4 @@
-"""What a fire costs: credits are reserved under the fire's id, and charged once the receiver has answered 2xx."""
+"""Charge for fires: reserve credits under the fire's id, and charge them once the receiver has answered 2xx."""
 
 import hashlib
 import logging
@@ -16,12 +16,13 @@ from toolserver.webhooks.records import WebhookFire, WebhookSubscription
 log = logging.getLogger(__name__)
 
 HOLD_S = 26 * 3600.0  # longer than a clock may jump; the service itself settles every hold long before
-FOLLOWED_HOLD_S = 3600.0  # the most that the owner of a followed ledger allows
+FOLLOWED_HOLD_S = 3600.0  # the maximum that the owner of a followed ledger allows
 
 
 class FireLedger(Protocol):
-    """What is asked of a ledger for fires: a part of `Ledger`. A step whose end is unknown is asked for again, so it
-    must not be released for that.
+    """The part of `Ledger` that fires need.
+
+    A step whose outcome is unknown is repeated, so its reservation must not be released because of that.
     """
 
     async def reserve(
@@ -38,21 +39,21 @@ class WebhookCharges:
         self._ledger, self._receipts, self._hold_s = ledger, receipts, hold_s
 
     async def can_pay(self, subscription: WebhookSubscription, price: int) -> bool:
-        """Whether the balance covers a fire. Raises PaymentRequired: invalid_token, expired, billing_unavailable."""
+        """Tell if the balance covers a fire. Raises PaymentRequired: invalid_token, expired, billing_unavailable."""
         return await self._ledger.balance(AccountRef(subscription.account)) >= price
 
     async def reserve(self, fire: WebhookFire, subscription: WebhookSubscription, operation: Operation) -> Reservation:
-        """Reserve the price of a fire; the same fire again has the same reservation. Raises PaymentRequired."""
+        """Reserve the price of a fire. The same fire always gets the same reservation. Raises PaymentRequired."""
         return await self._ledger.reserve(
             fire.id, AccountRef(subscription.account), fire.price, endpoint=operation.path, ttl_s=self._hold_s
         )
 
     async def charge(self, message: WebhookMessage, operation: Operation) -> Settlement:
-        """Charge a delivered fire and sign its receipt. Both are done once, however often this is called.
+        """Charge a delivered fire and sign its receipt. Both happen only once, however often this is called.
 
         Raises:
-            PaymentRequired: the ledger is away. The fire stays accepted, and this is tried again.
-            UnknownCall: the ledger knows no such reservation any more.
+            PaymentRequired: the ledger is unavailable. The fire stays accepted, and the charge is retried.
+            UnknownCall: the ledger no longer knows the reservation.
         """
         settled = await self._ledger.settle(message.fire.id, no_charge=None)
         if self._receipts is not None:
@@ -62,23 +63,23 @@ class WebhookCharges:
     async def release(
         self, fire: WebhookFire, subscription: WebhookSubscription, operation: Operation, reason: NoCharge
     ) -> None:
-        """Give the credits of a fire back, and count it in the public account of what was not charged."""
+        """Release the credits of a fire, and count the fire in the public log of uncharged calls."""
         await self.give_back(fire, reason)
         if self._receipts is not None:
             await self._receipts.unheard(reason, subscription.owner, operation.endpoint, fire.price)
 
     async def give_back(self, fire: WebhookFire, reason: str) -> None:
-        """Give back what may be reserved for a fire."""
+        """Release any credits that may be reserved for a fire."""
         try:
             await self._ledger.settle(fire.id, no_charge=reason)
         except UnknownCall:
             pass  # nothing was reserved
         except PaymentRequired:
-            log.warning("a webhook's reservation is left to expire", extra={"call_id": fire.id})
+            log.warning("a webhook's reservation could not be released and will expire", extra={"call_id": fire.id})
 
 
 def _sale(message: WebhookMessage, operation: Operation, settled: Settlement) -> Sale:
-    """A delivered fire as its receipt describes it."""
+    """Return a delivered fire as its receipt describes it."""
     subscription, captured_at = message.subscription, message.fire.captured_at
     return Sale(
         message.fire.id,

@@ -1,4 +1,4 @@
-"""Whether the path of a condition can lead anywhere in the payloads of an endpoint, judged by their schema."""
+"""Check by schema whether the path of a condition can lead to a value in an endpoint's payloads."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +9,7 @@ Schema = dict[str, Any]
 
 
 def check_path(path: str, schema: Schema) -> str | None:
-    """What is wrong with a path, as a sentence with the names that are there; None when it can lead to a value."""
+    """Describe what is wrong with a path, with the valid names; None if the path can lead to a value."""
     here, walked = [schema], ""
     for step in path.split("."):
         options = [option for one in here for option in _options(one, schema)]
@@ -21,7 +21,7 @@ def check_path(path: str, schema: Schema) -> str | None:
 
 
 def _options(schema: Schema, root: Schema, depth: int = 0) -> Iterator[Schema]:
-    """The alternatives of a schema: references followed, unions taken apart."""
+    """Yield the alternatives of a schema: follow references and split unions."""
     if depth > 20:
         return
     if "$ref" in schema:
@@ -36,7 +36,7 @@ def _options(schema: Schema, root: Schema, depth: int = 0) -> Iterator[Schema]:
 
 
 def _children(schema: Schema, step: str) -> Iterator[Schema]:
-    """Where a step leads to: a named member, any member of a free object, or an item of a list."""
+    """Yield where a step leads: a named member, any member of a free-form object, or an item of a list."""
     if not schema:
         yield {}
     if step in schema.get("properties", {}):

@@ -1,4 +1,4 @@
-"""The state machine of a condition: from a state and a payload to the next state and what is to be told.
+"""Run the state machine of a condition: from a state and a payload to the next state and what to report.
 
 clear ── fire threshold crossed, for_s held ──▶ fired        told: fired
 fired ── clear threshold crossed ─────────────▶ clear        told: cleared
@@ -14,17 +14,17 @@ import msgspec
 from toolserver.webhooks.conditions import MISSING, Transition, WebhookCondition, find_value
 
 QUIET_S = 3600  # missing data are reported again no sooner than this
-REMEMBERED = 512  # items of a list that are remembered after they have left it
-SHOWN = 20  # new items that a delivery names
+REMEMBERED = 512  # how many items are remembered after they have left a list
+SHOWN = 20  # maximum number of new items that a delivery names
 _ID_NAMES = ("id",)
 _REVISION_NAMES = ("revision", "updated", "updated_at")
 
 
 class ConditionState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where a condition stands. `pending_since` and `no_data_at` are epoch seconds.
+    """The state of a condition. `pending_since` and `no_data_at` are epoch seconds.
 
-    `old` is the value that was told last, or for `changed` the one that was seen last. `seen` are the items of a list
-    that are known; None before the list was seen for the first time.
+    `old` is the last reported value, or for `changed` the last seen value. `seen` has the known items of a list; None
+    before the list was first seen.
     """
 
     level: Literal["clear", "fired"] = "clear"
@@ -40,9 +40,9 @@ Step = tuple[ConditionState, Transition | None]
 
 
 def evaluate(condition: WebhookCondition, state: ConditionState, payload: Any, now: float) -> Step:
-    """Judge a condition at a time in epoch seconds. `payload` is None when there are no current data.
+    """Judge a condition at a time in epoch seconds. `payload` is None if there are no current data.
 
-    The same state object is returned when nothing about it changed.
+    Returns the same state object if nothing changed.
     """
     value = MISSING if payload is None else find_value(payload, condition.path)
     if condition.any_new:
@@ -113,7 +113,7 @@ def _judge_list(condition: WebhookCondition, state: ConditionState, value: Any, 
 
 
 def _lose_data(condition: WebhookCondition, state: ConditionState, now: float) -> Step:
-    """Missing data end a wait and are reported once; for a source that comes and goes, once an hour."""
+    """End a wait because data are missing, and report that once; for an unstable source, once an hour."""
     if state.no_data:
         return state, None
     quiet = state.no_data_at is not None and now - state.no_data_at < QUIET_S
@@ -126,7 +126,7 @@ def _change(state: ConditionState, **changes: Any) -> ConditionState:
 
 
 def _remember(seen: Iterable[str], listed: Iterable[str]) -> tuple[str, ...]:
-    """What is listed now and, before it, what was known last: items that leave a list and come back are not new."""
+    """Return the items known last, then those listed now: items that leave a list and come back are not new."""
     listed = list(listed)
     now = set(listed)
     earlier = [mark for mark in seen if mark not in now]
@@ -134,12 +134,12 @@ def _remember(seen: Iterable[str], listed: Iterable[str]) -> tuple[str, ...]:
 
 
 def _fingerprint(item: Any) -> str:
-    """One text for one item in one revision, short enough to be stored by the hundred."""
+    """Return a short text that identifies an item in one revision; hundreds of these are stored."""
     return hashlib.sha256(msgspec.json.encode(_name_item(item), order="sorted")).hexdigest()[:16]
 
 
 def _name_item(item: Any) -> Any:
-    """An item's kind, id and revision, from itself or its `data`. One without an id stands for itself."""
+    """Return an item's kind, id and revision, from the item or its `data`. An item without an id identifies itself."""
     if not isinstance(item, dict):
         return item
     inner = item.get("data") if isinstance(item.get("data"), dict) else {}

@@ -1,8 +1,8 @@
-"""Conditions of subscriptions: what has to happen to a value before a delivery is worth its price.
+"""Define conditions of subscriptions: what has to happen to a value before a delivery is worth its price.
 
-A condition is edge-triggered: it fires once when it becomes true and clears once when it is over. It has a threshold
-for each of the two, so that a value which swings around one of them is reported once. It is never judged on missing or
-stale data: that is a state of its own.
+A condition is edge-triggered: it fires once when it becomes true and clears once when it ends. Firing and clearing have
+separate thresholds, so that a value that swings around one of them is reported once. A condition is never judged on
+missing or stale data, which is a separate state.
 """
 
 from typing import Any, Literal
@@ -69,12 +69,12 @@ class WebhookCondition(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def label(self) -> str:
-        """What deliveries call this condition."""
+        """The name of this condition in deliveries."""
         return self.name or self.path
 
 
 def find_value(payload: Any, path: str) -> Any:
-    """The value that a path leads to in a payload; MISSING when it leads nowhere or to null."""
+    """Return the value at a path in a payload; MISSING if the path leads nowhere or to null."""
     for step in path.split("."):
         if isinstance(payload, dict):
             payload = payload.get(step)
@@ -86,7 +86,7 @@ def find_value(payload: Any, path: str) -> Any:
 
 
 def condition_of(given: ConditionInput) -> WebhookCondition:
-    """The condition that was asked for."""
+    """Return the condition to store for an input."""
     return msgspec.convert(given.model_dump(), WebhookCondition)
 
 

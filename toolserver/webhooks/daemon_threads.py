@@ -1,7 +1,7 @@
-"""A bounded pool of threads for calls that may hang: the process ends without waiting for them.
+"""Run calls that may hang in a bounded pool of threads, for which the process does not wait when it ends.
 
-The threads of `concurrent.futures` are joined when the interpreter exits, which would hold up a graceful stop for as
-long as the system's resolver waits for a dead name server.
+The interpreter joins the threads of `concurrent.futures` when it exits, which would delay a graceful stop for as long
+as the system's resolver waits for a dead name server.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 class DaemonThreads:
-    """Runs blocking calls. Threads are started as they are needed, up to `most`; beyond that calls wait their turn."""
+    """Runs blocking calls. Threads are started as needed, up to `most`; further calls wait their turn."""
 
     def __init__(self, most: int, name: str) -> None:
         self._most, self._name = most, name
@@ -23,7 +23,7 @@ class DaemonThreads:
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
     def run(self, call: Callable[..., R], *arguments: Any) -> asyncio.Future[R]:
-        """Make a call in a thread; its result, or what it raised, arrives in the future."""
+        """Run a call in a thread. Its result or exception arrives in the future."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[R] = loop.create_future()
         self._busy += 1
@@ -36,7 +36,7 @@ class DaemonThreads:
                 result = call(*arguments)
             except Exception as error:
                 failure = error
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody is waiting any more
                 loop.call_soon_threadsafe(_hand_over, answer, result, failure)
 
         self._queue.put(work)
@@ -53,7 +53,7 @@ class DaemonThreads:
             work()
 
     def close(self) -> None:
-        """End every thread once it has nothing left to do. Those that hang are left to the end of the process."""
+        """End every thread once it has nothing left to do. Hanging threads last until the process ends."""
         for _ in range(self._started):
             self._queue.put(None)
 

@@ -1,7 +1,7 @@
-"""One attempt to deliver: a POST over a connection that the egress guard judged, and one word for how it ended.
+"""Make one delivery attempt: a POST over a connection that the egress guard has allowed, and one word for its result.
 
-Redirects are failures, proxies of the environment are not used, and what the receiver answers is read only as far as
-it takes to use the connection again: it is never shown to anyone.
+Redirects are failures, and proxies from the environment are not used. The receiver's answer is read only as far as
+needed to reuse the connection, and it is never shown to anyone.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from toolserver.webhooks.guarded_session import make_guarded_session
 USER_AGENT = "toolserver-webhook/1.0"
 CONNECT_S, TOTAL_S, REST_S = 5.0, 10.0, 0.5
 MOST_ANSWER = 64 * 1024
-LONGEST_WAIT_S = 240.0  # of a Retry-After
+LONGEST_WAIT_S = 240.0  # maximum accepted Retry-After
 
 
 class WebhookSender:
-    """Sends bodies. One for the process; `tls` may hold the certificate authority of a test."""
+    """Sends bodies. There is one for the process; `tls` may have the certificate authority of a test."""
 
     def __init__(self, guard: EgressGuard, lane: DnsLane, *, tls: ssl.SSLContext | None = None) -> None:
         headers = {"User-Agent": USER_AGENT, "Content-Type": "application/json", "Accept": "*/*"}
@@ -33,7 +33,7 @@ class WebhookSender:
         self._session = make_guarded_session(guard, lane, tls=tls, times=times, headers=headers)
 
     async def send(self, url: URL, body: bytes, headers: Mapping[str, str]) -> Attempt:
-        """POST a body; whatever happens is an Attempt. Takes 10 s at most."""
+        """POST a body within 10 s. Every outcome is returned as an Attempt."""
         started = time.perf_counter()
         status, retry_after = None, None
         try:
@@ -54,7 +54,7 @@ class WebhookSender:
 
 
 async def _discard(answer: aiohttp.ClientResponse) -> None:
-    """Read a short answer to its end, so that the connection can be used again; a long or slow one is cut off."""
+    """Read a short answer to its end, so that the connection can be reused; a long or slow one is cut off."""
     if answer.content.at_eof():
         return
     left = MOST_ANSWER
@@ -67,7 +67,7 @@ async def _discard(answer: aiohttp.ClientResponse) -> None:
             else:
                 return
     except (TimeoutError, aiohttp.ClientError):
-        pass  # the status has been read, and it alone counts
+        pass  # the status has been read, and only the status counts
     answer.close()
 
 
@@ -78,7 +78,7 @@ def _judge(status: int) -> str | None:
 
 
 def _name_failure(failure: Exception) -> str:
-    """One word for a failure without an answer. Raises what is no failure of the receiver."""
+    """Return one word for a failure without an answer. Re-raises errors that are not the receiver's failure."""
     causes = [failure, failure.__cause__, getattr(failure, "os_error", None)]
     if any(isinstance(cause, TargetRefused | aiohttp.InvalidURL) for cause in causes):
         return "target_refused"
@@ -96,7 +96,7 @@ def _name_failure(failure: Exception) -> str:
 
 
 def _retry_after(header: str | None) -> float | None:
-    """Seconds from a Retry-After, as a number or a date; None for nonsense and for more than four minutes."""
+    """Return the seconds of a Retry-After (number or date); None if it is malformed or over four minutes."""
     if header is None:
         return None
     if header.isascii() and header.isdecimal():

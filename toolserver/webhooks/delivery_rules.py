@@ -1,4 +1,4 @@
-"""What the result of a fire does to its subscription, and when a failed attempt is repeated. Pure rules."""
+"""Decide what the result of a fire does to its subscription, and when to retry a failed attempt. Pure rules."""
 
 import random
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from toolserver.webhooks.schedule import next_slot, slots_apart
 
 DELAYS_S = (5.0, 30.0, 120.0)  # after the first, second and third attempt
 JITTER = 0.2
-FAILING_MS, FAILED_FIRES = 86_400_000, 12  # a day without success, and so many failed fires, pause a subscription
-SLOW_MS = 2_000  # an answer that took longer puts the endpoint into the slow lane
+FAILING_MS, FAILED_FIRES = 86_400_000, 12  # a day without success and this many failed fires pause a subscription
+SLOW_MS = 2_000  # a slower answer puts the endpoint into the slow lane
 
 
 def retry_delay(attempts: int, made: Attempt, chance: Callable[[], float] = random.random) -> float | None:
-    """Seconds until the attempt after this one, the `attempts`-th; None when there is none.
+    """Return the seconds from this attempt, the `attempts`-th, to the next; None if there is no next attempt.
 
     A Retry-After lengthens the delay and never shortens it.
     """
@@ -25,7 +25,7 @@ def retry_delay(attempts: int, made: Attempt, chance: Callable[[], float] = rand
 
 
 def after_success(subscription: WebhookSubscription, fire: WebhookFire, now: int) -> WebhookSubscription:
-    """The subscription after a 2xx. An answer that took long puts the next one into the slow lane."""
+    """Return the subscription after a 2xx. A slow answer puts the next delivery into the slow lane."""
     return subscription._replace(
         last_delivered_at=now,
         last_status=fire.status,
@@ -38,14 +38,14 @@ def after_success(subscription: WebhookSubscription, fire: WebhookFire, now: int
 
 
 def untell(subscription: WebhookSubscription, fire: WebhookFire) -> WebhookSubscription:
-    """The subscription after a fire that did not arrive: its condition is where it was, so it can fire again."""
+    """Return the subscription after an undelivered fire: its condition has its old state, so it can fire again."""
     if fire.state_after is None or subscription.condition_state != fire.state_after:
         return subscription
     return subscription._replace(condition_state=fire.state_before)
 
 
 def after_failure(subscription: WebhookSubscription, fire: WebhookFire, now: int) -> WebhookSubscription:
-    """The subscription after a fire that was given up: thinned out, paused after a day of failures, or gone."""
+    """Return the subscription after a failed fire: firing less often, paused after a day of failures, or ended."""
     failures = subscription.consecutive_failures + 1
     since = now if subscription.failing_since is None else min(subscription.failing_since, now)
     failed = subscription._replace(

@@ -1,8 +1,8 @@
-"""Looking up names, in threads of its own and with a deadline: names that nobody answers for delay nobody else.
+"""Look up names in separate threads with a deadline, so that names without an answer do not delay others.
 
-The system's resolver blocks a thread for up to half a minute. In asyncio's own pool six such names would hold up every
-other delivery, so lookups have pools of their own: one for names that were answered before, one for names that are new,
-and a small one for those that were not answered in time. However many names hang, they fill the pool of their own kind.
+The system's resolver blocks a thread for up to half a minute. In asyncio's own pool, six such names would delay every
+other delivery. Lookups therefore have their own pools: one for names that were answered before, one for new names, and
+a small one for names that were not answered in time. However many names hang, they only fill the pool of their kind.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from toolserver.webhooks.egress import EgressGuard
 DEADLINE_S = 2.0
 THREADS, NEW_THREADS, SLOW_THREADS = 32, 128, 4
 KEPT_S, KEPT = 30.0, 20_000
-SUSPECT_S = 600.0  # for so long a name that was not answered in time stays in the slow pool
+SUSPECT_S = 600.0  # how long a name that was not answered in time stays in the slow pool
 
 Lookup = Callable[[str], Sequence[str]]
 
 
 class NameUnknown(OSError):
-    """A name has no address, or nobody said so in time."""
+    """A name has no address, or no answer arrived in time."""
 
 
 class _Known(NamedTuple):
@@ -34,13 +34,13 @@ class _Known(NamedTuple):
 
 
 def look_up(host: str) -> Sequence[str]:
-    """The addresses of a name, IPv6 ones included, in the system's order. Blocks. Raises OSError, UnicodeError."""
+    """Return the addresses of a name, including IPv6, in the system's order. Blocks. Raises OSError, UnicodeError."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
     return list(dict.fromkeys(str(info[4][0]) for info in found))
 
 
 class DnsLane:
-    """Names to addresses that the guard allows; a name's answer is kept for half a minute."""
+    """Resolves names to addresses that the guard allows. Answers are cached for half a minute."""
 
     def __init__(self, guard: EgressGuard, clock: Clock, *, lookup: Lookup = look_up) -> None:
         self._guard, self._clock, self._lookup = guard, clock, lookup
@@ -50,10 +50,10 @@ class DnsLane:
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._suspect: OrderedDict[str, float] = OrderedDict()
         self._running: dict[str, asyncio.Future[Sequence[str]]] = {}
-        self._begun: set[str] = set()  # names that a thread waits for; the others of `_running` wait for a thread
+        self._begun: set[str] = set()  # names that a thread is looking up; the others in `_running` wait for a thread
 
     async def resolve(self, host: str) -> Sequence[str]:
-        """The addresses of a name, every one of them judged.
+        """Return the addresses of a name after checking every one.
 
         Raises:
             NameUnknown: there is none, or no answer within two seconds.
@@ -95,7 +95,7 @@ class DnsLane:
         return self._lookup(host)
 
     def _ended(self, host: str, ended: asyncio.Future[Sequence[str]]) -> None:
-        """Keep an answer, even one that came too late. A lookup that nobody waits for any more may fail quietly."""
+        """Cache an answer, even a late one. A lookup for which nobody waits any more may fail silently."""
         self._running.pop(host, None)
         self._begun.discard(host)
         if ended.cancelled() or ended.exception() is not None or not ended.result():
@@ -112,6 +112,6 @@ class DnsLane:
             self._suspect.popitem(last=False)
 
     def close(self) -> None:
-        """End the threads; those that wait for an answer are not waited for."""
+        """End the threads, without waiting for those that still wait for an answer."""
         for pool in (self._fast, self._new, self._slow):
             pool.close()

@@ -1,7 +1,7 @@
-"""The egress guard: a delivery only ever goes to a public address, whatever its URL says.
+"""Guard egress: a delivery only ever goes to a public address, whatever its URL says.
 
-It judges three times: the URL when it is registered, every address that a name has when it is looked up, and the one
-address that a socket is about to be connected to. The last is the one that counts: aiohttp looks up no literal
+The guard checks three times: the URL when it is registered, every address of a name when it is looked up, and the
+address that a socket is about to connect to. The last check is the decisive one: aiohttp does not look up literal
 addresses, so a guard in the resolver alone would let `127.0.0.1` through.
 """
 
@@ -34,7 +34,7 @@ INTERNAL_NAMES = (
 
 
 class TargetRefused(ToolserverError, OSError):
-    """Nothing is sent to this address. `reason` is one word, the text a sentence for the subscription's owner."""
+    """Nothing is sent to this address. `reason` is one word; the text is a sentence for the subscription's owner."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -42,15 +42,16 @@ class TargetRefused(ToolserverError, OSError):
 
 
 class EgressGuard:
-    """Decides where deliveries may go. `allow_loopback` is for development: it adds this machine, at any port and
-    without TLS.
+    """Decides where deliveries may go.
+
+    `allow_loopback` is for development: it also allows this machine, at any port and without TLS.
     """
 
     def __init__(self, *, allow_loopback: bool = False) -> None:
         self._allow_loopback = allow_loopback
 
     def check_url(self, given: str) -> URL:
-        """The URL that deliveries go to, as aiohttp reads it. Nothing is looked up.
+        """Return the URL for deliveries as aiohttp reads it. Looks up nothing.
 
         Raises:
             TargetRefused
@@ -66,7 +67,7 @@ class EgressGuard:
 
     def _check_public(self, url: URL, host: str) -> None:
         if url.port not in PORTS:
-            raise TargetRefused("port_not_allowed", "Deliveries go to port 443 or 8443 only.")
+            raise TargetRefused("port_not_allowed", "Deliveries go only to port 443 or 8443.")
         address = _literal(host)
         if address is not None:
             self.check_address(str(address))
@@ -74,31 +75,31 @@ class EgressGuard:
             raise TargetRefused("private_or_local_hostname", "The host is not a name of the public Internet.")
 
     def check_address(self, text: str, port: int | None = None) -> None:
-        """Judge one address that a name has, or that is about to be connected to. Raises TargetRefused."""
+        """Check an address of a name, or one that is about to be connected to. Raises TargetRefused."""
         try:
             address = _read_address(text)
         except ValueError:
-            raise TargetRefused("private_address", "The host has an address that cannot be judged.") from None
+            raise TargetRefused("private_address", "The host has an address that cannot be checked.") from None
         if self._allow_loopback and is_loopback(address):
             return
         if not is_public(address):
-            raise TargetRefused("private_address", "The host has an address that is not of the public Internet.")
+            raise TargetRefused("private_address", "The host has an address that is not on the public Internet.")
         if port is not None and port not in PORTS:
-            raise TargetRefused("port_not_allowed", "Deliveries go to port 443 or 8443 only.")
+            raise TargetRefused("port_not_allowed", "Deliveries go only to port 443 or 8443.")
 
     def check_all(self, addresses: Sequence[str]) -> None:
-        """Judge every address that a name has: one that is not allowed is enough to refuse. Raises TargetRefused."""
+        """Check every address of a name. Raises TargetRefused if any is not allowed."""
         for address in addresses:
             self.check_address(address)
 
     def open_socket(self, info: tuple[Any, ...]) -> socket.socket:
-        """aiohttp's `socket_factory`: a socket for an address that was judged just now. Raises TargetRefused."""
+        """Open a socket for an address after checking it, as aiohttp's `socket_factory`. Raises TargetRefused."""
         family, kind, protocol, _, target = info
         if family not in (socket.AF_INET, socket.AF_INET6):
-            raise TargetRefused("private_address", "Deliveries go to IP addresses only.")
+            raise TargetRefused("private_address", "Deliveries go only to IP addresses.")
         self.check_address(str(target[0]), int(target[1]))
         if family == socket.AF_INET6 and len(target) > 3 and target[3]:
-            raise TargetRefused("private_address", "The host has an address that is not of the public Internet.")
+            raise TargetRefused("private_address", "The host has an address that is not on the public Internet.")
         opened = socket.socket(family, kind, protocol)
         opened.setblocking(False)
         return opened
@@ -108,7 +109,7 @@ def _parsed(given: str) -> URL:
     if len(given) > MOST_URL:
         raise TargetRefused("url_too_long", f"The URL has more than {MOST_URL} characters.")
     if not given.isprintable() or any(c.isspace() or c == "\\" for c in given):
-        raise TargetRefused("invalid_url", "The URL holds a character that URLs do not have.")
+        raise TargetRefused("invalid_url", "The URL contains a character that is not allowed in URLs.")
     try:
         url = URL(given)
         host, _ = url.raw_host, url.port
@@ -117,19 +118,19 @@ def _parsed(given: str) -> URL:
     if not url.absolute or not host or url.scheme not in ("http", "https"):
         raise TargetRefused("invalid_url", "Give an absolute URL that begins with https://.")
     if "@" in given.partition("://")[2].partition("/")[0]:
-        raise TargetRefused("invalid_url", "A URL with a user name or password is not taken; use custom headers.")
+        raise TargetRefused("invalid_url", "A URL with a user name or password is not accepted; use custom headers.")
     return url.with_fragment(None)
 
 
 def _literal(host: str) -> IPv4Address | IPv6Address | None:
-    """The address that a host is a literal of, or None for a name.
+    """Return the address that a host spells out, or None for a name.
 
     Raises:
         TargetRefused: a number in another spelling, such as 2130706433, 0x7f.1 or 127.1, or one with a zone.
     """
     try:
         if "%" in host:
-            raise TargetRefused("invalid_url", "An address with a zone is not taken.")
+            raise TargetRefused("invalid_url", "An address with a zone is not accepted.")
         return ip_address(host)
     except ValueError:
         last = host.rpartition(".")[2].lower()

@@ -1,4 +1,4 @@
-"""What may happen to fires: values that a store applies in one transaction, decided without I/O.
+"""Define the operations on fires: values that a store applies in one transaction, decided without I/O.
 
 A fire moves in one direction only:
 
@@ -20,14 +20,16 @@ from toolserver.webhooks.subscription_operations import find_owned
 from toolserver.webhooks.tables import WebhookTables
 
 FIRE_CREDITS = 1
-FIRES_KEPT = 50  # of each subscription
-FAILING_AT_ONCE = 50  # subscriptions with a failing endpoint in one claim
+FIRES_KEPT = 50  # per subscription
+FAILING_AT_ONCE = 50  # maximum subscriptions with a failing endpoint in one claim
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimSubscriptions:
-    """Take what is due: every claimed subscription moves to its next slot, and gets a fire unless it has a condition
-    that must be judged first. Those whose endpoint fails or is slow come last, and a few at a time.
+    """Claim due subscriptions.
+
+    Every claimed subscription moves to its next slot, and gets a fire unless it has a condition that must be judged
+    first. Subscriptions whose endpoint fails or is slow come last, a few at a time.
     """
 
     now: int
@@ -46,7 +48,7 @@ class ClaimSubscriptions:
 
 @dataclass(frozen=True, slots=True)
 class RecordEvaluation:
-    """Store the new state of a condition and what it sets off; both, or neither. True unless it changed meanwhile."""
+    """Store the new state of a condition and the fire that it triggers, both or neither. False if it has changed."""
 
     id: str
     before: bytes | None
@@ -65,7 +67,7 @@ class RecordEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class AddFire:
-    """Store a fire that no slot asked for: a test."""
+    """Store a fire outside any slot: a test."""
 
     fire: WebhookFire
 
@@ -77,8 +79,9 @@ class AddFire:
 
 @dataclass(frozen=True, slots=True)
 class ClaimFires:
-    """Take fires that are due, as many of each lane as `rooms` says. A process that dies with one loses it to the next
-    claim after `lease_ms`.
+    """Claim due fires, as many in each lane as `rooms` says.
+
+    If a process dies with a claimed fire, the fire can be claimed again after `lease_ms`.
     """
 
     now: int
@@ -101,9 +104,9 @@ class ClaimFires:
 
 @dataclass(frozen=True, slots=True)
 class PrepareFire:
-    """Settle what an open fire carries in every attempt, and say how its subscription stands just before it is sent.
+    """Fix what an open fire carries in every attempt, and return its subscription's state just before sending.
 
-    None when it has arrived or is over, or when its subscription is gone.
+    None if the fire has arrived or ended, or if its subscription is gone.
     """
 
     id: str
@@ -124,7 +127,7 @@ class PrepareFire:
 
 @dataclass(frozen=True, slots=True)
 class ChangeFire:
-    """Change an open fire: when it is due, how an attempt ended. Fields that are None stay. None when it is over."""
+    """Change an open fire: its due time or an attempt's result. None leaves a field as it is. None if it has ended."""
 
     id: str
     due_at: int | None = None
@@ -150,7 +153,7 @@ _CHANGED = ("due_at", "lane", "attempts", "status", "error", "duration_ms", "cla
 
 @dataclass(frozen=True, slots=True)
 class AcceptFire:
-    """The receiver answered 2xx: the subscription is doing well, and the fire is to be settled. Done once."""
+    """Record a 2xx from the receiver: the subscription is healthy, and the fire must be settled. Applied once."""
 
     id: str
     status: int
@@ -178,7 +181,7 @@ class AcceptFire:
 
 @dataclass(frozen=True, slots=True)
 class FinishFire:
-    """A fire is over. A failed delivery thins out the fires of its subscription, or pauses it."""
+    """End a fire. A failed delivery makes its subscription fire less often, or pauses it."""
 
     id: str
     state: FireState
@@ -212,7 +215,7 @@ class FinishFire:
 
 @dataclass(frozen=True, slots=True)
 class RepairClock:
-    """After the clock was set back, bring what now lies too far ahead to its next slot; how many rows."""
+    """After the clock was set back, move rows that are due too far ahead to their next slot. Returns their number."""
 
     now: int
 
@@ -236,7 +239,7 @@ def plan_fire(
     condition: bytes | None = None,
     state_after: bytes | None = None,
 ) -> WebhookFire:
-    """A new fire of a subscription, due at once and until the end of its slot. `state_after` is its condition's."""
+    """Return a new fire of a subscription, due now until the end of its slot. `state_after` is its condition's."""
     free = kind in ("no_data", "test")
     return WebhookFire(
         ids.call_id(),
@@ -257,7 +260,7 @@ def plan_fire(
 
 @dataclass(frozen=True, slots=True)
 class FireNow:
-    """Let an active subscription come due at once. Raises NotFound, SubscriptionConflict."""
+    """Make an active subscription due now. Raises NotFound, SubscriptionConflict."""
 
     id: str
     now: int
@@ -273,7 +276,7 @@ class FireNow:
 
 @dataclass(frozen=True, slots=True)
 class ReplayFire:
-    """Plan the delivery of what an earlier fire carried, once more and free. Raises NotFound, SubscriptionConflict."""
+    """Plan a free repeat of the delivery of an earlier fire. Raises NotFound, SubscriptionConflict."""
 
     id: str
     now: int

@@ -1,7 +1,7 @@
-"""One fire, from its claim to its end: reserve, compose, send, charge. Every step may be the last before a crash.
+"""Handle one fire, from claim to end: reserve, compose, send, charge. Every step may be the last before a crash.
 
-Whatever a step has done is stored before the next one begins, and every step may be repeated: a fire that was claimed
-by a process that died is claimed again, has the same id, the same reservation and the same body.
+The result of a step is stored before the next step begins, and every step may be repeated. If a process dies, its fire
+is claimed again with the same id, the same reservation and the same body.
 """
 
 import logging
@@ -29,11 +29,11 @@ from toolserver.webhooks.subscription_operations import PauseSubscription
 
 log = logging.getLogger(__name__)
 
-INTERRUPTED_MS = 900_000  # beyond its slot, for an attempt that was interrupted
+INTERRUPTED_MS = 900_000  # extra time after its slot, for an interrupted attempt
 
 
 class FireParts(NamedTuple):
-    """What a worker works with."""
+    """The parts that a worker uses."""
 
     store: WebhookStore
     charges: WebhookCharges
@@ -46,7 +46,7 @@ class FireParts(NamedTuple):
 
 
 class FireWorker:
-    """Works on claimed fires. One object serves all of them at the same time."""
+    """Works on claimed fires. One object handles all of them concurrently."""
 
     def __init__(self, parts: FireParts) -> None:
         self._parts = parts
@@ -57,7 +57,7 @@ class FireWorker:
         return int(self._parts.clock.time() * 1000)
 
     async def work(self, claimed: ClaimedFire) -> None:
-        """Take a claimed fire as far as it goes now: to its end, or to its next attempt."""
+        """Take a claimed fire as far as possible now: to its end or to its next attempt."""
         fire, subscription = claimed
         operation = self._parts.payloads.operation(subscription.endpoint)
         if operation is None:
@@ -73,10 +73,10 @@ class FireWorker:
                 await self._send(ready, operation)
 
     async def _reserve(self, claimed: ClaimedFire, operation: Operation) -> bool:
-        """Reserve the price; False when the fire is over instead."""
+        """Reserve the price. Returns False if the fire ended instead."""
         fire, subscription = claimed
         try:
-            with anyio.CancelScope(shield=True):  # a ledger releases what it reserves for a caller who is gone
+            with anyio.CancelScope(shield=True):  # a ledger releases reservations of callers that are gone
                 held = await self._parts.charges.reserve(fire, subscription, operation)
         except PaymentRequired as refusal:
             await self._leave_out(claimed, refusal)
@@ -85,14 +85,14 @@ class FireWorker:
             return True
         if held.state == "posted":
             await self._finish(fire, "charged", None)
-        else:  # it was given up by a process that died before it could say so
+        else:  # a process gave the fire up and died before it could record that
             await self._finish(fire, "released", "delivery_failed" if fire.attempts else "late")
         return False
 
     async def _leave_out(self, claimed: ClaimedFire, refusal: PaymentRequired) -> None:
-        """End a fire that nothing can be reserved for, and pause its subscription when it cannot pay.
+        """End a fire for which nothing can be reserved, and pause its subscription if it cannot pay.
 
-        While the ledger is away, one that was attempted before is only left alone: it is claimed again later.
+        While the ledger is unavailable, a fire that was attempted before is left alone and claimed again later.
         """
         fire, subscription = claimed
         if refusal.code != "billing_unavailable":
@@ -100,11 +100,11 @@ class FireWorker:
         elif fire.attempts or fire.interrupted:
             return
         else:
-            await self._parts.charges.give_back(fire, "delivery_failed")  # nobody knows whether it was reserved
+            await self._parts.charges.give_back(fire, "delivery_failed")  # it is unknown whether credits were reserved
         await self._finish(fire, "skipped", refusal.code)
 
     async def _prepare(self, claimed: ClaimedFire, operation: Operation) -> WebhookMessage | None:
-        """The message with the body of its first attempt; None when the fire is over instead."""
+        """Return the message with the body of its first attempt; None if the fire ended instead."""
         fire, subscription = claimed
         digest, captured_at = fire.payload, fire.captured_at
         if digest is None:
@@ -129,7 +129,7 @@ class FireWorker:
         return None if payload is None else compose_body(fire, subscription, payload)
 
     async def _send(self, message: WebhookMessage, operation: Operation) -> None:
-        """One attempt, when it is this target's turn and the subscription is still active."""
+        """Make one attempt when it is this target's turn, if the subscription is still active."""
         parts, subscription = self._parts, message.subscription
         try:
             async with parts.limits.turn(subscription.url, subscription.host) as waited:
@@ -141,11 +141,11 @@ class FireWorker:
         except HostBusy as busy:
             await self._postpone(message.fire, busy.wait_s)
             return
-        with anyio.CancelScope(shield=True):  # what was sent is recorded and settled, even while the service stops
+        with anyio.CancelScope(shield=True):  # a sent delivery is recorded and settled even while the service stops
             await self._record(message, made, operation)
 
     async def _record(self, message: WebhookMessage, made: Attempt, operation: Operation) -> None:
-        """Store how an attempt ended, and settle what it delivered."""
+        """Store how an attempt ended, and settle a delivery."""
         if not made.delivered:
             await self._fail(message, made, operation)
             return
@@ -168,7 +168,7 @@ class FireWorker:
         return await parts.sender.send(url, message.body, headers)
 
     async def _fail(self, message: WebhookMessage, made: Attempt, operation: Operation) -> None:
-        """Plan the next attempt within the slot, or give the fire up."""
+        """Plan the next attempt within the slot, or give up the fire."""
         fire, attempts = message.fire, message.fire.attempts + 1
         delay = retry_delay(attempts, made)
         due = None if delay is None else self._now + int(delay * 1000)
@@ -200,7 +200,7 @@ class FireWorker:
         await self._parts.store.apply(over)
 
     async def _conclude(self, claimed: ClaimedFire, operation: Operation) -> None:
-        """Charge what was accepted. When the ledger is away the fire stays accepted and is claimed again later."""
+        """Charge an accepted fire. While the ledger is unavailable, it stays accepted and is claimed again later."""
         fire, subscription = claimed
         if not fire.price:
             await self._finish(fire, "free", None)
@@ -210,7 +210,7 @@ class FireWorker:
         try:
             settled = await self._parts.charges.charge(message, operation)
         except PaymentRequired:
-            log.warning("a delivered webhook is charged later", extra={"call_id": fire.id})
+            log.warning("a delivered webhook will be charged later", extra={"call_id": fire.id})
             return
         except UnknownCall:
             log.error("the reservation of a delivered webhook is gone", extra={"call_id": fire.id})
@@ -219,13 +219,13 @@ class FireWorker:
         await self._finish(fire, "charged" if settled.charged else "released", settled.reason)
 
     async def _release(self, claimed: ClaimedFire, operation: Operation, reason: NoCharge) -> None:
-        """End a fire that is not owed before it was sent."""
+        """End a fire before it is sent, without a charge."""
         if claimed.fire.price:
             await self._parts.charges.release(claimed.fire, claimed.subscription, operation, reason)
         await self._finish(claimed.fire, "released", reason)
 
     async def _drop(self, fire: WebhookFire, reason: str) -> None:
-        """End a fire that is no longer wanted or came too late."""
+        """End a fire that is no longer wanted or is too late."""
         if fire.price:
             await self._parts.charges.give_back(fire, reason)
         await self._finish(fire, "released" if fire.attempts else "skipped", reason)
@@ -238,8 +238,10 @@ class FireWorker:
 
 
 def _why_not(fire: WebhookFire, subscription: WebhookSubscription, now: int) -> str | None:
-    """Why a fire is not attempted any more. One that was interrupted, and may have arrived, gets some time beyond its
-    slot, and is brought to its end even when its subscription was paused since; cancelled is cancelled.
+    """Return why a fire is not attempted any more, or None.
+
+    An interrupted fire, which may have arrived, gets some time after its slot, and is finished even if its subscription
+    has been paused since, but not if it was cancelled.
     """
     if subscription.state == "cancelled" and fire.kind != "test":
         return "cancelled"

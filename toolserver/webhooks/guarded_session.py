@@ -1,7 +1,7 @@
-"""HTTP to addresses that strangers name: every connection goes through the egress guard, whatever a name resolves to.
+"""Open HTTP sessions for untrusted addresses: the egress guard checks every connection, whatever a name resolves to.
 
-Deliveries are sent with such a session, and the documents are read with one in which OAuth clients describe themselves.
-Neither follows redirects, nor uses proxies of the environment or cookies.
+Deliveries use such a session, and so does the reader of documents in which OAuth clients describe themselves. These
+sessions follow no redirects and use neither proxies from the environment nor cookies.
 """
 
 import socket
@@ -18,7 +18,7 @@ KEEP_ALIVE_S = 4.0  # less than the five seconds after which common servers clos
 
 
 class GuardedResolver(AbstractResolver):
-    """The lane as aiohttp asks for it."""
+    """Adapts the lane to aiohttp's resolver interface."""
 
     def __init__(self, lane: DnsLane) -> None:
         self._lane = lane
@@ -39,7 +39,7 @@ class GuardedResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """The lane belongs to somebody else."""
+        """Do nothing: the lane's owner closes it."""
 
 
 def make_guarded_session(
@@ -50,7 +50,7 @@ def make_guarded_session(
     times: aiohttp.ClientTimeout,
     headers: Mapping[str, str],
 ) -> aiohttp.ClientSession:
-    """A session that its caller closes. `tls` may hold the certificate authority of a test."""
+    """Return a session, which the caller closes. `tls` may have the certificate authority of a test."""
     connector = aiohttp.TCPConnector(
         resolver=GuardedResolver(lane),
         use_dns_cache=False,

@@ -1,4 +1,4 @@
-"""Fairness between receivers: one delivery at a time to an endpoint, four to a host, and a host has to prove itself."""
+"""Share capacity fairly between receivers: one delivery at a time per endpoint, four per host, a rate for new hosts."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -10,14 +10,14 @@ from toolserver.clock import Clock
 from toolserver.errors import ToolserverError
 
 PER_ENDPOINT, PER_HOST = 1, 4
-WAIT_S = 15.0  # for a turn at a busy host; far less than the lease of a claimed fire
-WAITING = 16  # deliveries that wait for one host
+WAIT_S = 15.0  # maximum wait for a turn at a busy host; far less than the lease of a claimed fire
+WAITING = 16  # maximum deliveries waiting for one host
 UNPROVEN_PER_MINUTE = 60
 PROVEN = 50_000
 
 
 class HostBusy(ToolserverError):
-    """There is no turn at this host for now; come back after `wait_s` seconds."""
+    """No turn is free at this host now; try again after `wait_s` seconds."""
 
     def __init__(self, wait_s: float) -> None:
         super().__init__("the target host is busy")
@@ -31,7 +31,7 @@ class _Turns:
 
 
 class HostLimits:
-    """The turns of all targets, over all tokens."""
+    """The turns of all targets, across all tokens."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -40,7 +40,7 @@ class HostLimits:
         self._sent: dict[str, deque[float]] = {}
 
     def prove(self, host: str) -> None:
-        """A receiver at this host has answered 2xx: it is no stranger that somebody points us at."""
+        """Note that a receiver at this host has answered 2xx, so it is not an uninvolved third party."""
         self._proven[host] = None
         self._proven.move_to_end(host)
         self._sent.pop(host, None)
@@ -49,7 +49,7 @@ class HostLimits:
 
     @asynccontextmanager
     async def turn(self, url: str, host: str) -> AsyncIterator[bool]:
-        """A turn to send to a URL, and whether it was waited for. Raises HostBusy when there is none within 15 s."""
+        """Hold a turn to send to a URL; yields whether it had to wait. Raises HostBusy if none is free within 15 s."""
         async with self._gate(("url", url), PER_ENDPOINT) as behind, self._gate(("host", host), PER_HOST) as crowded:
             self._count_unproven(host)
             yield behind or crowded
@@ -77,7 +77,7 @@ class HostLimits:
                 del self._turns[key]
 
     def _count_unproven(self, host: str) -> None:
-        """Count a delivery to a host that never answered 2xx. Raises HostBusy beyond 60 a minute."""
+        """Count a delivery to a host that has never answered 2xx. Raises HostBusy above 60 a minute."""
         if host in self._proven:
             return
         now = self._clock.monotonic()

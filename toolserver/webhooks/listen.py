@@ -1,4 +1,4 @@
-"""A receiver for development: it verifies what arrives on a port of this machine, and reports it."""
+"""Receive webhooks for development: verify and report requests that arrive on a port of this machine."""
 
 import itertools
 import json
@@ -14,15 +14,15 @@ SHOWN = 2000
 
 
 class ReceivedWebhook(NamedTuple):
-    """One request as it came, and whether its signature is good; None when no secret is known."""
+    """A received request. `valid` says whether its signature is valid; None if no secret is known."""
 
     valid: bool | None
     headers: dict[str, str]
     body: bytes
 
     def describe(self) -> str:
-        """A few lines for a terminal: the verdict, the ids and the beginning of the body."""
-        verdict = {True: "signature good", False: "SIGNATURE WRONG", None: "not verified (give --secret)"}[self.valid]
+        """Return a few lines for a terminal: the verdict, the ids and the beginning of the body."""
+        verdict = {True: "signature valid", False: "SIGNATURE INVALID", None: "not verified (use --secret)"}[self.valid]
         names = ("webhook-id", "x-service-subscription", "x-service-timestamp", "x-service-receipt-id")
         ids = "  ".join(f"{name}={self.headers[name]}" for name in names if name in self.headers)
         return f"{verdict}  {ids}\n{_pretty(self.body)}"
@@ -44,9 +44,9 @@ def make_listener(
     status: int = 204,
     count: int | None = None,
 ) -> ThreadingHTTPServer:
-    """A server on 127.0.0.1 that answers `status` to what is signed well, and 401 to what is not.
+    """Return a server on 127.0.0.1 that answers `status` to validly signed requests and 401 to others.
 
-    With `count`, `serve_forever` returns once so many requests have been answered.
+    With `count`, `serve_forever` returns after this many requests.
     """
     answered = itertools.count(1)
 
@@ -66,7 +66,7 @@ def make_listener(
                 self.server.shutdown()
 
         def log_message(self, *_: Any) -> None:
-            """What matters is reported already."""
+            """Log nothing: requests are already reported."""
 
     return ThreadingHTTPServer(("127.0.0.1", port), Handler)
 

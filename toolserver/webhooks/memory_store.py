@@ -1,4 +1,4 @@
-"""Webhooks in memory, gone with the process: for tests, and the model that every other store is compared with."""
+"""Store webhooks in memory: for tests, and as the model with which every other store is compared."""
 
 from typing import TypeVar
 

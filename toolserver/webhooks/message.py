@@ -1,4 +1,4 @@
-"""A delivery as it is sent: its body, the same bytes in every attempt, and the headers of one attempt."""
+"""Write a delivery: its body, with the same bytes in every attempt, and the headers of one attempt."""
 
 from typing import NamedTuple
 
@@ -14,14 +14,14 @@ RECEIPT_HEADER = "X-Service-Receipt-Id"
 
 
 class WebhookMessage(NamedTuple):
-    """One delivery: the body, and what the headers of each attempt are made of."""
+    """One delivery: the body, and the data for the headers of each attempt."""
 
     fire: WebhookFire
     subscription: WebhookSubscription
     body: bytes
 
     def headers(self, held: SubscriptionSecrets, now: int) -> dict[str, str]:
-        """The headers of an attempt at `now` in milliseconds. Custom headers never replace ours."""
+        """Return the headers of an attempt at `now` in milliseconds. Custom headers never replace ours."""
         signed = signature_headers(
             held.secret, held.older(now), message_id=self.fire.message_id, timestamp=now // 1000, body=self.body
         )
@@ -32,7 +32,7 @@ class WebhookMessage(NamedTuple):
 
 
 def compose_body(fire: WebhookFire, subscription: WebhookSubscription, payload: bytes) -> bytes:
-    """The JSON body around a payload, which is put in as it is. `sent_at` of the fire is set."""
+    """Return the JSON body around a payload, which is inserted unchanged. The fire's `sent_at` must be set."""
     head = {
         "subscription_id": subscription.id,
         "endpoint": subscription.endpoint,

@@ -1,4 +1,4 @@
-"""Payloads of open fires: stored once however many fires share one, and read from memory by those that come soon."""
+"""Store the payloads of open fires, once however many fires share one, and serve recent ones from memory."""
 
 from collections import OrderedDict
 from functools import partial
@@ -9,7 +9,7 @@ from toolserver.core.single_flight import SingleFlight
 from toolserver.webhooks.store import PAYLOAD_KEPT_MS, WebhookStore
 
 KEPT = 64
-AGAIN_MS = PAYLOAD_KEPT_MS // 6  # a payload that is still used is stored anew so often, so that it is kept
+AGAIN_MS = PAYLOAD_KEPT_MS // 6  # how often a payload that is still in use is stored again, so that it is kept
 
 
 class _Shelved(NamedTuple):
@@ -18,7 +18,7 @@ class _Shelved(NamedTuple):
 
 
 class PayloadShelf:
-    """A store's payloads, the last ones also in memory."""
+    """A store's payloads, with the latest also in memory."""
 
     def __init__(self, store: WebhookStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -26,7 +26,7 @@ class PayloadShelf:
         self._saves = SingleFlight()
 
     async def put(self, digest: str, body: bytes) -> None:
-        """Keep a payload for at least fifty minutes from now. It is on the disk when this returns."""
+        """Keep a payload for at least fifty minutes from now. It is on disk when this returns."""
         now = int(self._clock.time() * 1000)
         shelved = self._shelved.get(digest)
         if shelved is None or not 0 <= now - shelved.stored_at < AGAIN_MS:
@@ -37,7 +37,7 @@ class PayloadShelf:
         self._shelve(digest, shelved)
 
     async def get(self, digest: str) -> bytes | None:
-        """A payload; None when it is no longer kept."""
+        """Return a payload; None if it is no longer kept."""
         shelved = self._shelved.get(digest)
         if shelved is not None:
             return shelved.body

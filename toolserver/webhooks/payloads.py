@@ -1,7 +1,7 @@
-"""What deliveries carry: the answers of premium endpoints, composed by the cache that serves every other caller.
+"""Compose what deliveries carry: answers of premium endpoints, from the cache that serves every other caller.
 
-Subscriptions to the same question that come due while an answer is fresh share that one answer; no subscriber gets data
-older than a caller who asks at that moment.
+Subscriptions to the same query that become due while an answer is fresh share that answer. No subscriber gets older
+data than a caller at that moment.
 """
 
 import logging
@@ -29,16 +29,16 @@ from toolserver.webhooks.message import MOST_BYTES
 log = logging.getLogger(__name__)
 
 SINCE = "webhook_since"
-"""The tag of a tool that names the argument which limits its answer to what is new since a time."""
+"""The tag of a tool that names the argument that limits its answer to items since a time."""
 
 PREFIX = "/api/pro/"
 KEPT = 64
 MINUTE_MS = 60_000
-LATE_MS = 20 * MINUTE_MS  # sources report late: an earthquake is listed many minutes after the time it bears
+LATE_MS = 20 * MINUTE_MS  # sources report late: an earthquake is listed many minutes after its timestamp
 
 
 class WebhookPayload(NamedTuple):
-    """An answer that may be delivered. `no_charge` is why it must not be. `captured_at` is in milliseconds."""
+    """An answer for delivery. `no_charge` says why it must not be charged. `captured_at` is in milliseconds."""
 
     digest: str
     body: bytes
@@ -47,7 +47,7 @@ class WebhookPayload(NamedTuple):
 
 
 class PayloadSource:
-    """Composes answers for deliveries, and keeps the last ones decoded."""
+    """Composes answers for deliveries, and caches the latest in decoded form."""
 
     def __init__(self, registry: Registry, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
@@ -60,19 +60,19 @@ class PayloadSource:
 
     @property
     def endpoints(self) -> list[str]:
-        """The short names that can be subscribed to."""
+        """The short names of endpoints that accept subscriptions."""
         return sorted(self._operations)
 
     def spell(self, endpoint: str) -> str | None:
-        """The short name as we spell it, of one in any case; None when there is no such endpoint."""
+        """Return the canonical spelling of a short name in any case; None if there is no such endpoint."""
         return find_word(endpoint, self._operations)
 
     def operation(self, endpoint: str) -> Operation | None:
-        """The premium operation behind a short name."""
+        """Return the premium operation behind a short name."""
         return self._operations.get(endpoint)
 
     def check(self, endpoint: str, params: Mapping[str, Any]) -> BaseModel:
-        """The arguments of an endpoint. Raises InvalidArguments."""
+        """Validate and return the arguments of an endpoint. Raises InvalidArguments."""
         operation = self._operations[endpoint]
         unknown = sorted(set(params) - set(operation.arguments.model_fields))
         if unknown:
@@ -82,14 +82,16 @@ class PayloadSource:
         return validate_arguments(operation, params)
 
     def check_condition(self, endpoint: str, path: str) -> str | None:
-        """What is wrong with the path of a condition; None when it can lead to a value."""
+        """Describe what is wrong with the path of a condition; None if it can lead to a value."""
         return check_path(path, self._operations[endpoint].data_schema)
 
     async def compose(self, endpoint: str, params: bytes, since: int | None = None) -> WebhookPayload:
-        """The answer now. `since` (ms) limits endpoints that can be limited to what is new, unless `params` does; what
-        happened in the twenty minutes before it is in the answer too.
+        """Compose the current answer.
 
-        A failure is a payload too: one with a reason not to charge. What is our own fault is logged.
+        `since` (ms) limits endpoints that support it to new items, unless `params` does. The answer also has items from
+        the twenty minutes before `since`.
+
+        A failure is also a payload, with a reason not to charge. Failures of this service are logged.
         """
         operation = self._operations[endpoint]
         given = msgspec.json.decode(params)
@@ -113,7 +115,7 @@ class PayloadSource:
         return WebhookPayload(rendered.sha256().hex(), rendered.payload, captured_at, reason)
 
     def decode(self, payload: WebhookPayload) -> Any:
-        """A payload's JSON, decoded once for all conditions that are judged on it."""
+        """Decode a payload's JSON, once for all conditions that are judged on it."""
         found = self._decoded.get(payload.digest)
         if found is None:
             found = self._decoded[payload.digest] = msgspec.json.decode(payload.body)

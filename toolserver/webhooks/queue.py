@@ -1,7 +1,6 @@
-"""The queue: starts work on what is due, as much at a time as each lane has room for.
+"""Run the queue: start due work, as much at a time as each lane has room for.
 
-The queue itself is in the database. In memory are only the fires that are being worked on, so that endpoints which
-hang fill their own lane and no other.
+The queue itself is in the database. Only fires in progress are in memory. Hanging endpoints fill only their own lane.
 """
 
 import asyncio
@@ -22,12 +21,12 @@ from toolserver.webhooks.timer import WebhookTimer
 log = logging.getLogger(__name__)
 
 WIDTHS = {FAST: 128, NEW: 128, SLOW: 16}
-LINGER_S, LINGERING = 2.0, 512  # work that takes longer leaves its place in the lane to others; so much of it at a time
-CLAIM = 32  # fires at a time: those that were claimed first are delivered before the last ones begin
-LEASE_MS = 60_000  # longer than the wait for a turn, a lookup and an attempt together
-LOOK_S = 1.0  # how often the database is looked at when nothing wakes the queue
+LINGER_S, LINGERING = 2.0, 512  # work that takes longer frees its place in the lane; the maximum of such work at a time
+CLAIM = 32  # fires per claim: the first ones claimed are delivered before the last ones begin
+LEASE_MS = 60_000  # longer than waiting for a turn, a lookup and an attempt together
+LOOK_S = 1.0  # how often the database is checked when nothing wakes the queue
 CHORES_S = 60.0
-_ASIDE = -1  # where work is counted that has left its lane
+_ASIDE = -1  # counts work that has left its lane
 
 
 class WebhookQueue:
@@ -46,11 +45,11 @@ class WebhookQueue:
         return int(self._clock.time() * 1000)
 
     def wake(self) -> None:
-        """Look at the database now: something was added, or a lane has room again."""
+        """Check the database now, because something was added or a lane has room again."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Work until cancelled. A failure is logged, and what it concerned is tried again after its lease."""
+        """Work until cancelled. Failures are logged, and the work concerned is retried after its lease."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._keep_house)
             while True:
@@ -60,7 +59,7 @@ class WebhookQueue:
                         await self._woken.wait()
 
     async def _look(self, tasks: TaskGroup) -> int:
-        """Take a batch of what is due, and begin to work on fires; how many subscriptions and fires that were."""
+        """Claim a batch of due work and start on its fires. Returns the number of subscriptions and fires."""
         try:
             due = await self._store.next_due()
             if due is None or due > self._now:
@@ -70,11 +69,11 @@ class WebhookQueue:
                 tasks.start_soon(self._judge, claimed)
             return len(claimed) + await self._start(tasks)
         except Exception:
-            log.exception("the queue of webhooks could not be worked on")
+            log.exception("the webhook queue failed")
             return 0
 
     async def work_due(self) -> int:
-        """Work on everything that is due now, to the end; how many fires. For tests and the command line."""
+        """Complete everything that is due now and return the number of fires. For tests and the command line."""
         done = 0
         while True:
             claimed = await self._timer.claim()
@@ -86,7 +85,7 @@ class WebhookQueue:
             done += started
 
     async def _start(self, tasks: TaskGroup) -> int:
-        """Claim what every lane has room for and begin to work on it; how many fires."""
+        """Claim as many fires as every lane has room for, and start on them. Returns their number."""
         rooms = {lane: min(CLAIM, width - self._busy[lane]) for lane, width in WIDTHS.items()}
         free = {lane: room for lane, room in rooms.items() if room > 0}
         if not free:
@@ -98,7 +97,7 @@ class WebhookQueue:
         return len(claimed)
 
     async def _judge(self, claimed: list[WebhookSubscription]) -> None:
-        """Judge conditions beside everything else, for as long as their answers take to be composed."""
+        """Judge conditions in parallel with other work, however long their answers take to compose."""
         try:
             await self._timer.judge(claimed)
         except Exception:
@@ -119,7 +118,7 @@ class WebhookQueue:
             self.wake()
 
     def _leave_lane(self, place: list[int]) -> None:
-        """Let others into a lane of which one place hangs. The slow lane is for those, so nobody leaves it."""
+        """Free a hanging place in a lane for others. The slow lane is for hanging work, so work does not leave it."""
         if place[0] != SLOW and self._busy[_ASIDE] < LINGERING:
             self._busy[place[0]] -= 1
             self._busy[_ASIDE] += 1
@@ -127,7 +126,7 @@ class WebhookQueue:
             self.wake()
 
     async def _keep_house(self) -> None:
-        """Every minute: mend what a clock set back misplaced, end what failed for 30 days, forget what is old."""
+        """Every minute, fix due times after a clock set back, end what failed for 30 days, delete what is old."""
         while True:
             try:
                 await self.keep_house()
@@ -138,7 +137,7 @@ class WebhookQueue:
     async def keep_house(self) -> None:
         """Do the upkeep once."""
         if moved := await self._store.apply(RepairClock(self._now)):
-            log.warning("the clock was set back; webhooks go on with their next slot", extra={"count": moved})
+            log.warning("the clock was set back; webhooks continue with their next slot", extra={"count": moved})
         for id in await self._store.apply(EndFailing(self._now)):
             log.info("a subscription ended after 30 days of failed deliveries", extra={"subscription": id})
         await self._store.apply(ForgetEnded(self._now))

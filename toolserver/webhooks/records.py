@@ -1,4 +1,4 @@
-"""What is stored of webhooks: subscriptions and their fires. All times are milliseconds since 1970."""
+"""Define what is stored about webhooks: subscriptions and their fires. All times are milliseconds since 1970."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,12 +14,12 @@ FireKind = Literal["data", "fired", "cleared", "no_data", "test"]
 FireState = Literal["open", "accepted", "charged", "free", "released", "skipped"]
 
 FAST, NEW, SLOW = 0, 1, 2
-"""Lanes of delivery: endpoints that took the last one quickly, that never took one, and that failed or were slow."""
+"""Delivery lanes: endpoints whose last delivery was fast, that have had none, and that failed or were slow."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRequest:
-    """What a subscriber asks for, checked for its shape only."""
+    """A subscriber's request, of which only the shape is checked."""
 
     endpoint: str
     webhook_url: str
@@ -30,8 +30,9 @@ class SubscriptionRequest:
 
 
 class TokenAccount(NamedTuple):
-    """Whose credits a token spends: an account, by the ledger's name for it, and the SHA-256 (hex) of the token that
-    owns it. Subscriptions are counted by that token.
+    """The account whose credits a token spends, and the SHA-256 (hex) of the token that owns it.
+
+    The account has the ledger's name for it. Subscriptions are counted by the owning token.
     """
 
     account: str
@@ -42,7 +43,7 @@ class WebhookSubscription(NamedTuple):
     """One subscription.
 
     `owner` is the SHA-256 of its token, `account` names that token's account to the ledger, and `payer` is the SHA-256
-    of the token whose credits are spent, which is its own unless it is an allowance of another. `sealed` holds the
+    of the token whose credits are spent: the same token, unless it is an allowance of another. `sealed` holds the
     secrets and the custom headers, encrypted. `params` is a JSON object, `condition` and `condition_state` are JSON or
     None.
     """
@@ -75,30 +76,30 @@ class WebhookSubscription(NamedTuple):
 
     @property
     def given_params(self) -> dict[str, Any]:
-        """The query parameters that its owner gave."""
+        """The query parameters given by its owner."""
         params: dict[str, Any] = msgspec.json.decode(self.params)
         return params
 
     @property
     def given_condition(self) -> dict[str, Any] | None:
-        """The condition that its owner gave."""
+        """The condition given by its owner."""
         return None if self.condition is None else msgspec.json.decode(self.condition)
 
     @property
     def lane(self) -> int:
-        """Which lane its next delivery takes."""
+        """The lane of its next delivery."""
         if self.consecutive_failures or self.slow:
             return SLOW
         return FAST if self.delivered_count else NEW
 
 
 class WebhookFire(NamedTuple):
-    """One delivery that is due, under way or over. `id` is also the id of the paid call.
+    """One delivery that is due, in progress or ended. `id` is also the id of the paid call.
 
-    `payload` names the stored payload that it carries and `sent_at` is the time that its body says; both are set before
-    the first attempt, so that every attempt sends the same bytes. `claims` counts claims since the last result: more
-    than one means that an attempt was interrupted, and nobody knows whether it arrived. `state_before` and
-    `state_after` are those of the condition that set it off. `captured_at` is the age of the oldest part of its data.
+    `payload` names its stored payload, and `sent_at` is the time in its body. Both are set before the first attempt, so
+    that every attempt sends the same bytes. `claims` counts claims since the last result: more than one means that an
+    attempt was interrupted and may have arrived. `state_before` and `state_after` are the states of the condition that
+    triggered it. `captured_at` is the time of the oldest part of its data.
     `seq` counts the fires of its subscription; a store sets it.
     """
 
@@ -128,17 +129,17 @@ class WebhookFire(NamedTuple):
 
     @property
     def message_id(self) -> str:
-        """The id by which receivers recognise a delivery that comes twice."""
+        """The id by which receivers recognise a repeated delivery."""
         return "msg_" + self.id.removeprefix("call_")
 
     @property
     def receipt_id(self) -> str:
-        """The id of the receipt that its charge has."""
+        """The id of the receipt for its charge."""
         return receipt_id(self.id)
 
     @property
     def interrupted(self) -> bool:
-        """Whether an earlier attempt may have arrived without our knowing."""
+        """True if an earlier attempt may have arrived without our knowing."""
         return self.claims > 1
 
     @property
@@ -147,7 +148,7 @@ class WebhookFire(NamedTuple):
 
 
 class ClaimedFire(NamedTuple):
-    """A fire to work on now, with its subscription as it is now."""
+    """A fire to work on now, with the current state of its subscription."""
 
     fire: WebhookFire
     subscription: WebhookSubscription

@@ -1,4 +1,4 @@
-"""Secrets of subscriptions, encrypted at rest. Signing needs them, so they cannot be hashed.
+"""Encrypt the secrets of subscriptions at rest. Signing needs them, so they cannot be hashed.
 
 The key is a file beside the database, readable by its owner only: a copy of the database alone opens no secret.
 """
@@ -16,15 +16,15 @@ from toolserver.receipts.keys import find_key_file
 
 KEY_FILE = "keys/webhooks.key"  # below the data directory
 KEY_BYTES = 32
-OVERLAP_MS = 24 * 3_600_000  # for so long the secret before stays good
+OVERLAP_MS = 24 * 3_600_000  # how long the previous secret stays valid
 
 
 class SecretsUnreadable(ToolserverError):
-    """The key file is damaged, or is not the one that these secrets were encrypted with."""
+    """The key file is damaged, or these secrets were encrypted with another key."""
 
 
 class SubscriptionSecrets(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """What only the owner knows: the signing secret, for a while the one before, and custom headers. Never logged."""
+    """The owner's secrets: the signing secret, for a while the previous one, and custom headers. Never logged."""
 
     secret: str
     previous: str | None = None
@@ -35,11 +35,11 @@ class SubscriptionSecrets(msgspec.Struct, frozen=True, repr_omit_defaults=True):
         return "SubscriptionSecrets(…)"
 
     def older(self, now: int) -> str | None:
-        """The secret before, while it is still good at `now` in milliseconds."""
+        """Return the previous secret if it is still valid at `now` in milliseconds."""
         return self.previous if now < self.previous_until else None
 
     def rotate(self, secret: str, now: int) -> "SubscriptionSecrets":
-        """The same with a new secret; the one before stays good for a day."""
+        """Return the secrets with a new signing secret. The previous one stays valid for a day."""
         return msgspec.structs.replace(self, secret=secret, previous=self.secret, previous_until=now + OVERLAP_MS)
 
 
@@ -53,11 +53,11 @@ class SecretBoxKey:
         return "SecretBoxKey(…)"
 
     def seal(self, held: SubscriptionSecrets) -> bytes:
-        """The secrets as they are stored."""
+        """Encrypt the secrets for storage."""
         return encrypt_token(msgspec.json.encode(held).decode(), self._key)
 
     def unseal(self, sealed: bytes) -> SubscriptionSecrets:
-        """The secrets again. Raises SecretsUnreadable."""
+        """Decrypt the secrets. Raises SecretsUnreadable."""
         text = decrypt_token(sealed, self._key)
         if text is None:
             raise SecretsUnreadable("the secrets of a subscription were encrypted with another key")
@@ -65,17 +65,17 @@ class SecretBoxKey:
 
 
 def temporary_key() -> SecretBoxKey:
-    """A key that ends with the process, for what is stored in memory only."""
+    """Return a key that lasts as long as the process, for data stored only in memory."""
     return SecretBoxKey(secrets.token_bytes(KEY_BYTES))
 
 
 def open_key(data_dir: Path, keys_dir: Path | None = None) -> SecretBoxKey:
-    """The key of a data directory, or of a mounted secret, made when it is first needed. Raises SecretsUnreadable."""
+    """Return the key of a data directory or a mounted secret, created when first needed. Raises SecretsUnreadable."""
     return ensure_key(find_key_file(data_dir, KEY_FILE, keys_dir))
 
 
 def ensure_key(path: Path) -> SecretBoxKey:
-    """The key of a file, which is made if it is missing. Raises SecretsUnreadable."""
+    """Return the key in a file, which is created if it is missing. Raises SecretsUnreadable."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as made:
@@ -86,5 +86,5 @@ def ensure_key(path: Path) -> SecretBoxKey:
         pass
     key = path.read_bytes()
     if len(key) != KEY_BYTES:
-        raise SecretsUnreadable(f"{path} does not hold a key of {KEY_BYTES} bytes")
+        raise SecretsUnreadable(f"{path} does not contain a key of {KEY_BYTES} bytes")
     return SecretBoxKey(key)

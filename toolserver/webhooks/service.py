@@ -1,4 +1,4 @@
-"""Webhooks of one service, opened together: the guard, the sender, the queue, and what owners can do."""
+"""Open the webhooks of one service together: the guard, the sender, the queue, and what owners can do."""
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -33,13 +33,15 @@ if TYPE_CHECKING:
 
 
 def _observe_nothing(outcome: str) -> None:
-    """Nobody counts attempts."""
+    """Ignore the outcome of an attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookSetup:
-    """What webhooks are made of. `ledger` charges fires, by default the pipeline's; `observe` counts attempts by
-    outcome; `lookup` and `tls` are for tests; `hold_s` is shorter with a followed ledger.
+    """The parts of webhooks.
+
+    `ledger` charges fires, by default the pipeline's. `observe` counts attempts by outcome. `lookup` and `tls` are for
+    tests. `hold_s` is shorter with a followed ledger.
     """
 
     store: WebhookStore
@@ -61,7 +63,7 @@ class WebhookSetup:
 
 @dataclass(frozen=True, slots=True)
 class WebhookService:
-    """Running webhooks: what owners can do, and the queue that somebody has to run."""
+    """Running webhooks: what owners can do, and the queue, which the caller has to run."""
 
     subscriptions: WebhookSubscriptions
     queue: WebhookQueue
@@ -70,8 +72,9 @@ class WebhookService:
 
 
 class _LazySender:
-    """The sender, made with the first delivery and away from the event loop: to import aiohttp and to load the
-    certificate authorities takes 0.3 s.
+    """A sender that is created with the first delivery, outside the event loop.
+
+    Importing aiohttp and loading the certificate authorities takes 0.3 s.
     """
 
     def __init__(
@@ -101,7 +104,7 @@ class _LazySender:
 
 
 def _load_sending(tls: ssl.SSLContext | None) -> ssl.SSLContext:
-    """Import what sends, and load the certificate authorities of this machine unless others are given."""
+    """Import the sender, and load this machine's certificate authorities unless others are given."""
     import toolserver.webhooks.delivery  # noqa: F401 - imported here, in a thread, for the first time
 
     return tls or ssl.create_default_context()
@@ -109,7 +112,7 @@ def _load_sending(tls: ssl.SSLContext | None) -> ssl.SSLContext:
 
 @asynccontextmanager
 async def open_webhooks(setup: WebhookSetup) -> AsyncIterator[WebhookService]:
-    """The webhooks of a service until the block is left; connections and lookups end then."""
+    """Run the webhooks of a service until the block is left, then end connections and lookups."""
     guard = EgressGuard(allow_loopback=setup.allow_loopback)
     lane = DnsLane(guard, setup.clock, lookup=setup.lookup)
     sender = _LazySender(guard, lane, setup.tls, setup.observe)

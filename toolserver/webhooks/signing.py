@@ -1,7 +1,7 @@
-"""Signatures of deliveries: the rule of our specification and Standard Webhooks, side by side over the same bytes.
+"""Sign deliveries by the rule of our specification and by Standard Webhooks, both over the same bytes.
 
 A secret `whsec_<32 hex digits>` serves both. Our own rule uses the whole text as its key; Standard Webhooks decodes
-what stands after the prefix as base64, which gives 24 bytes.
+the part after the prefix as base64, which yields 24 bytes.
 """
 
 import base64
@@ -18,17 +18,17 @@ TOLERANCE_S = 300
 
 
 def new_secret() -> str:
-    """A new signing secret with 128 random bits."""
+    """Return a new signing secret with 128 random bits."""
     return PREFIX + secrets.token_hex(16)
 
 
 def sign_service(secret: str, timestamp: int, body: bytes) -> str:
-    """The value of X-Service-Signature: hex HMAC-SHA256 over the timestamp, a dot and the body."""
+    """Return the value of X-Service-Signature: hex HMAC-SHA256 over the timestamp, a dot and the body."""
     return "sha256=" + hmac.new(secret.encode(), b"%d." % timestamp + body, hashlib.sha256).hexdigest()
 
 
 def sign_standard(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
-    """One signature of Standard Webhooks: base64 HMAC-SHA256 over id, timestamp and body, joined by dots."""
+    """Return one Standard Webhooks signature: base64 HMAC-SHA256 over id, timestamp and body, joined by dots."""
     key = base64.b64decode(secret.removeprefix(PREFIX))
     signed = hmac.new(key, b"%s.%d." % (message_id.encode(), timestamp) + body, hashlib.sha256).digest()
     return "v1," + base64.b64encode(signed).decode()
@@ -37,10 +37,10 @@ def sign_standard(secret: str, message_id: str, timestamp: int, body: bytes) -> 
 def signature_headers(
     secret: str, previous: str | None, *, message_id: str, timestamp: int, body: bytes
 ) -> dict[str, str]:
-    """The headers that prove who sent `body`, at a time in Unix seconds.
+    """Return the headers that prove who sent `body`, at a time in Unix seconds.
 
-    While a secret is being rotated (`previous` is the one before), Standard Webhooks gets both signatures in its one
-    header; our own rule gets the older one in a header of its own.
+    While a secret is being rotated (`previous` is the old one), Standard Webhooks gets both signatures in its single
+    header. Our own rule puts the older signature into a separate header.
     """
     keys = [secret] if previous is None else [secret, previous]
     headers = {
@@ -54,7 +54,7 @@ def signature_headers(
 
 
 def verify_service(secret: str, signature: str, timestamp: str, body: bytes, *, now: float) -> bool:
-    """What a receiver checks: the signature in constant time, and a timestamp at most five minutes away."""
+    """Check what a receiver checks: the signature in constant time, and a timestamp at most five minutes away."""
     if not timestamp.isascii() or not timestamp.isdigit() or abs(now - int(timestamp)) > TOLERANCE_S:
         return False
     return hmac.compare_digest(sign_service(secret, int(timestamp), body).encode(), signature.encode())

@@ -1,4 +1,4 @@
-"""Webhooks in SQLite, in the file of the ledger: operations that come at the same time share an fsync."""
+"""Store webhooks in SQLite, in the ledger's file. Concurrent operations share an fsync."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ from toolserver.webhooks.tables import WebhookOperation
 
 R = TypeVar("R")
 
-ROOM = "webhooks"  # subscriptions and fires are changed, and claimed, on one instance at a time
+ROOM = "webhooks"  # the lock for changing and claiming subscriptions and fires: one instance at a time
 LEVEL = 3
 MOST_PAYLOAD = 4 * 1024 * 1024
 
@@ -60,7 +60,7 @@ class SqliteWebhookStore:
 
 
 def _apply_group(db: SqlConnection, group: Sequence[WebhookOperation[Any]]) -> list[Any]:
-    """The outcomes of a group. A refusal is an outcome; any other failure fails the group, and each is tried alone."""
+    """Return the outcomes of a group, including refusals. Any other failure fails the group; each is then retried."""
     tables = SqliteTables(db)
     return [_outcome(operation, tables) for operation in group]
 

@@ -1,4 +1,4 @@
-"""The rows of webhooks in SQLite, within one transaction of the writer's thread."""
+"""Read and write the rows of webhooks in SQLite, within one transaction of the writer's thread."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -57,7 +57,7 @@ class SqliteTables:
         self._db = db
 
     def _spell(self, sql: str) -> str:
-        """The same for the engine of the connection, so that it uses the index that is meant."""
+        """Adapt a statement to the connection's engine, so that it uses the intended index."""
         return in_order(self._db, sql.replace(_FAILING, _FAILING_ON_SERVER) if is_shared(self._db) else sql)
 
     def _subscriptions(self, sql: str, *parameters: Any) -> list[WebhookSubscription]:
@@ -77,7 +77,7 @@ class SqliteTables:
         return self._subscriptions("WHERE owner=?1 OR payer=?1 ORDER BY created_at, id", owner)
 
     def move_owner(self, before: str, after: str) -> None:
-        """Let another token own the subscriptions of a token, both given by their SHA-256, and pay what it paid for."""
+        """Move the subscriptions that a token owns or pays for to another token, both given by their SHA-256."""
         for column in ("owner", "payer"):
             self._db.execute(f"UPDATE webhook_subscription SET {column}=? WHERE {column}=?", (after, before))
 
@@ -154,7 +154,7 @@ class SqliteTables:
         return found
 
     def save_payload(self, digest: str, body: bytes, now: int) -> None:
-        """Keep a compressed payload; one that is there already is kept longer."""
+        """Store a compressed payload, or extend the time for which an existing one is kept."""
         self._db.execute(
             "INSERT INTO webhook_payload VALUES(?1, ?2, ?3) ON CONFLICT(digest) DO UPDATE SET created_at=?3",
             (digest, body, now),

@@ -1,4 +1,4 @@
-"""What a store of webhooks promises, whatever its engine."""
+"""Define what a store of webhooks promises, whatever its engine."""
 
 from typing import Protocol, TypeVar
 
@@ -11,44 +11,44 @@ PAYLOAD_KEPT_MS = 3_600_000
 
 
 class WebhookStore(Protocol):
-    """Subscriptions, fires and what they carry, in one durable place. Any method may raise StorageFailed."""
+    """Subscriptions, fires and their payloads, in one durable place. Any method may raise StorageFailed."""
 
     async def apply(self, operation: WebhookOperation[R]) -> R:
-        """Do something in one durable transaction. Raises what the operation raises; then nothing was changed."""
+        """Apply an operation in one durable transaction. If the operation raises, nothing is changed."""
         ...
 
     async def subscription(self, id: str) -> WebhookSubscription | None:
-        """One subscription."""
+        """Return a subscription, or None."""
         ...
 
     async def owned(self, owner: str) -> list[WebhookSubscription]:
-        """The subscriptions that a token made or pays for, the oldest first, cancelled ones included."""
+        """Return the subscriptions that a token made or pays for, oldest first, including cancelled ones."""
         ...
 
     async def all(self, limit: int, state: str | None = None) -> list[WebhookSubscription]:
-        """Subscriptions of every owner, the latest first, for the operator."""
+        """Return subscriptions of all owners, newest first, for the operator."""
         ...
 
     async def fire(self, id: str) -> WebhookFire | None:
-        """One fire."""
+        """Return a fire, or None."""
         ...
 
     async def fires(self, subscription: str, limit: int, before: str | None = None) -> list[WebhookFire]:
-        """A subscription's last fires, the latest first; those older than the fire `before`."""
+        """Return a subscription's last fires, newest first, that are older than the fire `before`."""
         ...
 
     async def next_due(self) -> int | None:
-        """When the next subscription or fire is due."""
+        """Return when the next subscription or fire is due."""
         ...
 
     async def save_payload(self, digest: str, body: bytes, now: int) -> None:
-        """Keep a payload under its digest. The same one again is kept longer."""
+        """Store a payload under its digest, or extend the time for which an existing one is kept."""
         ...
 
     async def payload(self, digest: str) -> bytes | None:
-        """A payload that is still kept."""
+        """Return a payload if it is still kept, else None."""
         ...
 
     async def forget_payloads(self, before: int) -> int:
-        """Remove payloads that were not used since a time, and that no open fire carries; how many."""
+        """Remove payloads unused since a time and not carried by an open fire. Returns their number."""
         ...

@@ -1,4 +1,4 @@
-"""What may happen to subscriptions: values that a store applies in one transaction, decided without I/O."""
+"""Define the operations on subscriptions: values that a store applies in one transaction, decided without I/O."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from toolserver.webhooks.tables import WebhookTables
 
 MOST_ACTIVE, MOST_STORED = 5, 20
 COOLDOWN_MS = 300_000  # after a pause for a failing endpoint
-ENDED_MS = 30 * 86_400_000  # of failed deliveries: then the subscription is cancelled
-KEPT_MS = 90 * 86_400_000  # so long after it ended, a subscription is forgotten with its log
+ENDED_MS = 30 * 86_400_000  # of failed deliveries, after which the subscription is cancelled
+KEPT_MS = 90 * 86_400_000  # how long after its end a subscription is deleted with its log
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class AddSubscription:
         _check_active(owned)
         kept = [s for s in owned if s.state != "cancelled"]
         if len(kept) >= MOST_STORED:
-            raise SubscriptionConflict(f"A token keeps {MOST_STORED} subscriptions: cancel one that is paused.")
+            raise SubscriptionConflict(f"A token can have {MOST_STORED} subscriptions: cancel a paused one first.")
         ended = sorted((s for s in owned if s.state == "cancelled"), key=lambda s: s.paused_at or 0)
         for oldest in ended[: max(0, len(owned) + 1 - MOST_STORED)]:
             tables.remove(oldest.id)
@@ -35,7 +35,7 @@ class AddSubscription:
 
 @dataclass(frozen=True, slots=True)
 class CancelSubscription:
-    """End a subscription for good. One that was cancelled before stays so. Raises NotFound."""
+    """Cancel a subscription permanently. One that is already cancelled is unchanged. Raises NotFound."""
 
     id: str
     owner: str | None
@@ -70,7 +70,7 @@ class PauseSubscription:
 
 @dataclass(frozen=True, slots=True)
 class ResumeSubscription:
-    """Start the fires of a paused subscription again, with its next slot. An active one stays as it is.
+    """Resume the fires of a paused subscription with its next slot. An active one is unchanged.
 
     Raises:
         NotFound: no such subscription of this owner.
@@ -91,7 +91,7 @@ class ResumeSubscription:
         if found.pause_reason == "endpoint_failing" and 0 < wait_ms <= COOLDOWN_MS:
             seconds = -(-wait_ms // 1000)
             raise SubscriptionConflict(
-                f"The endpoint failed until just now: resume it in {seconds} s.",
+                f"The endpoint was failing until just now: resume it in {seconds} s.",
                 headers={"Retry-After": str(seconds)},
                 retry_after_seconds=seconds,
             )
@@ -106,7 +106,7 @@ class ResumeSubscription:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceSealed:
-    """Store new secrets in place of those that were read. Raises NotFound, and SubscriptionConflict after a race."""
+    """Replace the secrets that were read with new ones. Raises NotFound, and SubscriptionConflict after a race."""
 
     id: str
     owner: str
@@ -116,7 +116,7 @@ class ReplaceSealed:
     def on(self, tables: WebhookTables) -> WebhookSubscription:
         found = find_owned(tables.find, self.id, self.owner)
         if found.sealed != self.before:
-            raise SubscriptionConflict("The secret was replaced by another call at the same moment.")
+            raise SubscriptionConflict("Another call replaced the secret at the same moment.")
         replaced = found._replace(sealed=self.after)
         tables.save(replaced)
         return replaced
@@ -124,8 +124,9 @@ class ReplaceSealed:
 
 @dataclass(frozen=True, slots=True)
 class EndFailing:
-    """Cancel subscriptions that were paused for their endpoint and whose deliveries have failed for 30 days; which
-    ones. One that failed once and had nothing to deliver since is left alone.
+    """Cancel subscriptions that were paused for their endpoint and have failed for 30 days. Returns their ids.
+
+    A subscription that failed once and has had nothing to deliver since is left alone.
     """
 
     now: int
@@ -140,7 +141,7 @@ class EndFailing:
 
 @dataclass(frozen=True, slots=True)
 class ForgetEnded:
-    """Remove subscriptions that ended 90 days ago, and their logs; how many."""
+    """Remove subscriptions that ended 90 days ago, and their logs. Returns their number."""
 
     now: int
     limit: int = 200
@@ -153,8 +154,9 @@ class ForgetEnded:
 
 
 def find_owned(find: Callable[[str], WebhookSubscription | None], id: str, owner: str | None) -> WebhookSubscription:
-    """A subscription that a token may reach: its own, or one that spends its credits. `owner` is the SHA-256 of the
-    token; None is the operator, who reaches every one. Raises NotFound.
+    """Return a subscription that a token may access: its own, or one that spends its credits.
+
+    `owner` is the SHA-256 of the token; None is the operator, who may access all. Raises NotFound.
     """
     found = find(id)
     if found is None or (owner is not None and owner not in (found.owner, found.payer)):
@@ -164,4 +166,4 @@ def find_owned(find: Callable[[str], WebhookSubscription | None], id: str, owner
 
 def _check_active(owned: list[WebhookSubscription]) -> None:
     if sum(s.state == "active" for s in owned) >= MOST_ACTIVE:
-        raise SubscriptionConflict(f"A token has {MOST_ACTIVE} active subscriptions at most: cancel one first.")
+        raise SubscriptionConflict(f"A token can have at most {MOST_ACTIVE} active subscriptions: cancel one first.")

@@ -1,4 +1,4 @@
-"""What owners of tokens can do with their subscriptions. Every face reaches this through the account tools."""
+"""Implement what owners of tokens can do with their subscriptions. All interfaces use it through the account tools."""
 
 import hashlib
 import secrets
@@ -46,7 +46,7 @@ MOST_TEST_BYTES = 32 * 1024
 
 
 class NewSubscription(NamedTuple):
-    """A subscription with its secret, which is shown this once."""
+    """A subscription with its secret, which is shown only once."""
 
     subscription: WebhookSubscription
     secret: str
@@ -54,7 +54,7 @@ class NewSubscription(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionParts:
-    """What the service of subscriptions works with. `examples` are recorded answers by tool name, for tests."""
+    """The parts that the subscription service uses. `examples` has recorded answers by tool name, for tests."""
 
     fires: FireParts
     lane: DnsLane
@@ -65,7 +65,7 @@ class SubscriptionParts:
 
 
 class WebhookSubscriptions:
-    """The subscriptions of all tokens, each reached by its own token only."""
+    """The subscriptions of all tokens, each accessible only to its own token."""
 
     def __init__(self, parts: SubscriptionParts) -> None:
         self._parts, self._store, self._clock = parts, parts.fires.store, parts.fires.clock
@@ -81,7 +81,7 @@ class WebhookSubscriptions:
         endpoint = payloads.spell(asked.endpoint)
         if endpoint is None:
             known = ", ".join(payloads.endpoints)
-            raise refuse("endpoint", f"There is no premium endpoint of this name; there are: {known}.", "enum")
+            raise refuse("endpoint", f"There is no premium endpoint with this name. Endpoints: {known}.", "enum")
         payloads.check(endpoint, asked.params)
         if asked.when is not None and (wrong := payloads.check_condition(endpoint, asked.when.path)):
             raise refuse("when.path", wrong, "path")
@@ -95,7 +95,7 @@ class WebhookSubscriptions:
             account=account.account,
             endpoint=endpoint,
             url=str(url),
-            host=(url.raw_host or "").removesuffix("."),  # one host, one limit
+            host=(url.raw_host or "").removesuffix("."),  # both spellings are the same host, with one limit
             params=msgspec.json.encode(dict(asked.params), order="sorted"),
             sealed=self._parts.fires.key.seal(SubscriptionSecrets(secret, headers=headers)),
             created_at=now,
@@ -108,29 +108,29 @@ class WebhookSubscriptions:
         return NewSubscription(added, secret)
 
     async def cancel(self, token: str, id: str) -> WebhookSubscription:
-        """End a subscription for good. Raises NotFound."""
+        """Cancel a subscription permanently. Raises NotFound."""
         return await self._store.apply(CancelSubscription(id, _owner(token), self._now))
 
     async def list_kept(self, token: str) -> list[WebhookSubscription]:
-        """What a token made or pays for and has not cancelled, the oldest first."""
+        """List the subscriptions that a token made or pays for and has not cancelled, oldest first."""
         return [found for found in await self._store.owned(_owner(token)) if found.state != "cancelled"]
 
     async def resume(self, token: str, id: str) -> WebhookSubscription:
-        """Start the fires of a paused subscription. Raises NotFound, SubscriptionConflict, InsufficientCredits."""
+        """Resume a paused subscription. Raises NotFound, SubscriptionConflict, InsufficientCredits."""
         await self._own(token, id)
         if await self._parts.ledger.balance(token) < 1:
-            raise InsufficientCredits("A fire costs 1 credit and none is left: buy credits first.")
+            raise InsufficientCredits("A fire costs 1 credit and the token has none left: buy credits first.")
         resumed = await self._store.apply(ResumeSubscription(id, _owner(token), self._now))
         self._parts.wake()
         return resumed
 
     async def deliveries(self, token: str, id: str, limit: int, before: str | None) -> list[WebhookFire]:
-        """The last fires of a subscription, the latest first. Raises NotFound."""
+        """Return the last fires of a subscription, newest first. Raises NotFound."""
         await self._own(token, id)
         return await self._store.fires(id, limit, before)
 
     async def rotate_secret(self, token: str, id: str) -> NewSubscription:
-        """Give a subscription a new secret; the old one stays good for a day. Raises as `resume` does."""
+        """Give a subscription a new secret. The old one stays valid for a day. Raises as `resume` does."""
         found, key, secret = await self._own(token, id), self._parts.fires.key, new_secret()
         if found.state == "cancelled":
             raise SubscriptionConflict("The subscription is cancelled.")
@@ -142,7 +142,7 @@ class WebhookSubscriptions:
     ) -> WebhookFire:
         """Send a signed test with `data`, or with the recorded example of the endpoint: never with current values.
 
-        It is free and attempted once. `state` adds what a condition would say. Raises NotFound, SubscriptionConflict.
+        The test is free and attempted once. `state` adds a condition's report. Raises NotFound, SubscriptionConflict.
         """
         found, now = await self._own(token, id), self._now
         if found.state == "cancelled":
@@ -174,7 +174,7 @@ def _owner(token: str) -> str:
 
 
 def _example_transition(subscription: WebhookSubscription, payload: Any, state: Any) -> bytes:
-    """What a delivery would say of the condition, with the value of the test's own data."""
+    """Return what a delivery would say about the condition, with the value from the test's own data."""
     if subscription.condition is None:
         raise refuse("state", "The subscription has no condition.", "no_condition")
     condition = decode_condition(subscription.condition)

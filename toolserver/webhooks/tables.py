@@ -1,4 +1,4 @@
-"""What operations on webhooks see of a store: the rows of one transaction."""
+"""Define what operations on webhooks see of a store: the rows of one transaction."""
 
 from typing import Generic, Protocol, TypeVar
 
@@ -27,8 +27,8 @@ class WebhookTables(Protocol):
 
 
 class WebhookOperation(Protocol, Generic[R_co]):
-    """Something that a store is asked to do in one transaction."""
+    """An operation that a store applies in one transaction."""
 
     def on(self, tables: WebhookTables) -> R_co:
-        """Do it. Raises a ToolserverError and changes nothing."""
+        """Apply the operation. If it raises a ToolserverError, nothing is changed."""
         ...

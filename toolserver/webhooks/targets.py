@@ -1,4 +1,4 @@
-"""What subscribers may ask for: a target that the egress guard allows, and headers that cannot pass for ours."""
+"""Check what subscribers request: a target that the egress guard allows, and headers that cannot pass for ours."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _OURS = re.compile(
 
 
 async def check_target(guard: EgressGuard, lane: DnsLane, given: str) -> URL:
-    """The URL to deliver to. A name that has no address yet is taken: it is judged again before every delivery.
+    """Return the URL to deliver to. Accepts a name without an address, as it is checked before every delivery.
 
     Raises:
         InvalidArguments: with the reason as the type of the error.
@@ -34,19 +34,23 @@ async def check_target(guard: EgressGuard, lane: DnsLane, given: str) -> URL:
 
 
 def check_headers(given: Mapping[str, str]) -> dict[str, str]:
-    """Custom headers of deliveries. Raises InvalidArguments; a value is never repeated in what is said."""
+    """Return the custom headers of deliveries. Raises InvalidArguments, whose text never quotes a value."""
     if len(given) > MOST_HEADERS:
-        raise refuse("headers", f"Give {MOST_HEADERS} headers at most.", "too_long")
+        raise refuse("headers", f"Give at most {MOST_HEADERS} headers.", "too_long")
     for name, value in given.items():
         if not _NAME.fullmatch(name):
-            raise refuse("headers", "A header's name has letters, digits and hyphens only.", "invalid_header")
+            raise refuse("headers", "A header's name may have only letters, digits and hyphens.", "invalid_header")
         if _OURS.match(name.lower()):
             raise refuse("headers", f"The header {name} is set by the service.", "reserved_header")
         if len(value) > MOST_VALUE or not value.isascii() or not value.isprintable():
-            raise refuse("headers", f"The value of {name} is not printable ASCII of {MOST_VALUE}.", "invalid_header")
+            raise refuse(
+                "headers",
+                f"The value of {name} must be printable ASCII of at most {MOST_VALUE} characters.",
+                "invalid_header",
+            )
     return dict(given)
 
 
 def refuse(loc: str, message: str, kind: str) -> InvalidArguments:
-    """One argument that cannot be taken."""
+    """Return the error for one invalid argument."""
     return InvalidArguments(f"{loc}: {message}", errors=[{"loc": loc, "msg": message, "type": kind}])

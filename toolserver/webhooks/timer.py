@@ -1,4 +1,4 @@
-"""The timer: what is due becomes fires, at once or after its condition was judged on the shared answer."""
+"""Run the timer: turn due subscriptions into fires, at once or after judging the condition on the shared answer."""
 
 import logging
 from collections import defaultdict
@@ -21,13 +21,13 @@ from toolserver.webhooks.subscription_operations import PauseSubscription
 log = logging.getLogger(__name__)
 
 BATCH = 500
-ASKED = 32  # balances at a time
+ASKED = 32  # balances checked at a time
 
 _decode_state = msgspec.json.Decoder(ConditionState).decode
 
 
 class Judged(NamedTuple):
-    """What judging a condition came to: its state as it was and is stored, and what is to be delivered, if anything."""
+    """The result of judging a condition: its stored and its new state, and what to deliver, if anything."""
 
     subscription: WebhookSubscription
     before: bytes | None
@@ -46,13 +46,13 @@ class WebhookTimer:
         return int(self._clock.time() * 1000)
 
     async def claim(self) -> list[WebhookSubscription]:
-        """Take the next batch of what is due now: fires are made, but for those with a condition, which wait for
+        """Claim the next batch of due subscriptions. Creates fires, except for those with a condition, which wait for
         `judge`.
         """
         return await self._store.apply(ClaimSubscriptions(self._now, BATCH))
 
     async def judge(self, claimed: list[WebhookSubscription]) -> None:
-        """Judge the conditions of a batch, those on the same question on one answer."""
+        """Judge the conditions of a batch; those on the same query share one answer."""
         conditional = [subscription for subscription in claimed if subscription.condition is not None]
         groups: dict[tuple[str, bytes], list[WebhookSubscription]] = defaultdict(list)
         for subscription in await self._keep_solvent(conditional):
@@ -64,12 +64,12 @@ class WebhookTimer:
     async def _judge_group(self, question: tuple[str, bytes], group: list[WebhookSubscription]) -> None:
         endpoint, params = question
         if self._payloads.operation(endpoint) is None:
-            return  # an endpoint of an older version; the subscription can be cancelled
+            return  # an endpoint from an older version; the subscription can be cancelled
         payload = await self._payloads.compose(endpoint, params)
         await self._record(payload, [judged for one in group if (judged := self._judge(one, payload)) is not None])
 
     async def _keep_solvent(self, subscriptions: list[WebhookSubscription]) -> list[WebhookSubscription]:
-        """Those whose balance covers a fire; conditions of the others are not judged. Every account is asked once."""
+        """Return the subscriptions whose balance covers a fire; others are not judged. Checks every account once."""
         by_account: dict[str, list[WebhookSubscription]] = defaultdict(list)
         for subscription in subscriptions:
             by_account[subscription.account].append(subscription)
@@ -87,21 +87,21 @@ class WebhookTimer:
         return solvent
 
     async def _can_pay(self, group: list[WebhookSubscription]) -> bool:
-        """Whether the balance of one account covers a fire. Pauses its subscriptions when it does not."""
+        """Return True if the balance of one account covers a fire. Otherwise pauses its subscriptions."""
         try:
             if await self._charges.can_pay(group[0], FIRE_CREDITS):
                 return True
             reason = "insufficient_credits"
         except PaymentRequired as refusal:
             if refusal.code == "billing_unavailable":
-                return False  # this slot is left out, and nobody is paused
+                return False  # this slot is skipped, and no subscription is paused
             reason = refusal.code
         for subscription in group:
             await self._store.apply(PauseSubscription(subscription.id, None, reason, self._now))
         return False
 
     def _judge(self, subscription: WebhookSubscription, payload: WebhookPayload) -> Judged | None:
-        """What a condition says of an answer; None when nothing changed. Stale or failed answers are no data."""
+        """Judge a condition on an answer; None if nothing changed. Stale or failed answers count as missing data."""
         before = subscription.condition_state
         state = ConditionState() if before is None else _decode_state(before)
         current = self._payloads.decode(payload) if payload.no_charge in (None, "empty_result") else None
@@ -112,11 +112,11 @@ class WebhookTimer:
         return Judged(subscription, before, msgspec.json.encode(after), transition)
 
     async def _record(self, payload: WebhookPayload, judged: list[Judged]) -> None:
-        """Store what changed; what is to be told becomes a fire that carries the very answer it was judged on."""
+        """Store changes. A report becomes a fire that carries the same answer on which it was judged."""
         if any(one.transition is not None for one in judged):
             body = payload.body or b"null"
             await self._store.save_payload(payload.digest or "null", body, self._now)
-        async with anyio.create_task_group() as tasks:  # together, so that they share the store's transactions
+        async with anyio.create_task_group() as tasks:  # concurrently, so that they share the store's transactions
             for one in judged:
                 tasks.start_soon(self._record_one, payload, one)
 

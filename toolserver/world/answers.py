@@ -1,4 +1,4 @@
-"""The answer to a request to a simulated upstream: the provider's own, or what a fault makes of it."""
+"""Answer a request to a simulated upstream: with the provider's own answer, or with a fault's version of it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ class Delivery:
 
     delay_s: float = 0
     bytes_per_s: float | None = None
-    fraction: float = 1  # of the body, before the connection is closed
+    fraction: float = 1  # of the body that is sent before the connection is closed
     end: Literal["", "silence", "reset_headers", "reset_body", "not_modified"] = ""
 
 
@@ -68,7 +68,7 @@ def delivery(rule: Rule, world: World) -> Delivery:
 async def _faulty_page(
     renderer: Renderer, rule: Rule, route: Route, handler: Handler, world: World, ask: Ask
 ) -> RenderedReply:
-    """Return the upstream's own form of the fault when it has one, a generic form otherwise."""
+    """Return the upstream's own form of the fault if it has one, a generic form otherwise."""
     if rule.kind == "frozen":
         return await renderer.page(handler, rule.world, ask)
     if rule.kind == "old":
@@ -89,7 +89,7 @@ def _come_back(reply: Reply, after_s: int) -> Reply:
 
 
 def _announce(reply: Reply, rule: Rule) -> Reply:
-    """The answer with the announcements of the rule; a permanent redirect to the host of `moved` instead of a body."""
+    """Return the answer with the rule's announcements, or a permanent redirect to the host of `moved`."""
     said = {name.title(): text for name in ("deprecation", "sunset", "warning") if (text := rule.with_[name])}
     if rule.with_["moved"]:
         return Reply(b"", 308, "text/plain", headers={**said, "Location": f"https://{rule.with_['moved']}/"})
@@ -140,7 +140,7 @@ def probe(
 ) -> tuple[dict[str, Any], Rule | None]:
     """Return how long a TCP connection to a host takes (ms), or -1 for none. Pin `probe.<host>` to fix it.
 
-    What is `recorded` of a host stands, but for faults and pins.
+    `recorded` values of a host apply unless a fault or a pin overrides them.
     """
     world = state.world()
     rule = state.faults.fire(PROBED, Ask("CONNECT", host, "/"), world)

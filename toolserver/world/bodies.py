@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 Change = Callable[[float, str], float]
-"""What to make of a number, given the name of the member that holds it ("" when it has none)."""
+"""Changes a number, given the name of the member that holds it ("" if there is none)."""
 
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 HEX = re.compile(r"0x[0-9a-fA-F]{1,18}")  # a quantity; hashes and addresses are longer
@@ -30,7 +30,7 @@ def load(body: bytes) -> tuple[Any, Callable[[Any], bytes]]:
     """Return the JSON value of a body and a function that writes another value in the same encoding.
 
     Raises:
-        NotJson: it is no JSON.
+        NotJson: the body is not JSON.
     """
     bom, encoding = next(((b, e) for b, e in _BOMS if body.startswith(b)), (b"", "utf-8"))
     try:
@@ -124,7 +124,7 @@ def empty_body(body: bytes) -> bytes:
         text = body.decode("latin-1")
         return (_markup_emptied(text) if is_markup(text) else _table_emptied(text)).encode("latin-1")
     empty = _without_items(value)
-    if empty == value:  # nothing to empty: no list in it
+    if empty == value:  # nothing to empty: it contains no list
         empty = {} if isinstance(value, dict) else value if isinstance(value, list) else None
     return dump(empty)
 

@@ -1,4 +1,4 @@
-"""The clock of the simulated world: it can be set, moved, sped up and stopped, and shared with a service."""
+"""Provide the clock of the simulated world: it can be set, moved, sped up, stopped, and shared with a service."""
 
 import time
 from collections.abc import Callable
@@ -16,12 +16,12 @@ class _Anchor(NamedTuple):
 
     real: float  # the machine's monotonic seconds
     now: float  # simulated epoch seconds
-    elapsed: float  # simulated seconds that ever passed
+    elapsed: float  # total simulated seconds that have passed
     rate: float  # simulated per real second; 0 while frozen
 
 
 class SimClock:
-    """Simulated time. Starts at `epoch` (now, when None) and runs `speed` times as fast as real time.
+    """Simulated time. Starts at `epoch` (now, if None) and runs `speed` times as fast as real time.
 
     Wall time may be set back; `elapsed` never goes back, follows every step forward and stands still while frozen.
     """
@@ -43,12 +43,12 @@ class SimClock:
         self._anchor = _Anchor(monotonic(), _in_range("now", self.epoch, LATEST), 0.0, 0.0 if frozen else speed)
 
     def now(self) -> float:
-        """Simulated epoch seconds."""
+        """Return simulated epoch seconds."""
         anchor = self._anchor
         return anchor.now + (self._monotonic() - anchor.real) * anchor.rate
 
     def elapsed(self) -> float:
-        """Simulated seconds since the start that never go back."""
+        """Return simulated seconds since the start, which never go back."""
         anchor = self._anchor
         return anchor.elapsed + (self._monotonic() - anchor.real) * anchor.rate
 
@@ -73,7 +73,7 @@ class SimClock:
         self._move(_in_range("now", self.now() + seconds, LATEST))
 
     def run(self, speed: float) -> None:
-        """Run at another speed from now on (after thawing, when frozen)."""
+        """Run at another speed from now on (after thawing, if frozen)."""
         self._speed = _in_range("speed", speed, FASTEST)
         self._move(self.now())
 
@@ -88,7 +88,7 @@ class SimClock:
         self._move(now)
 
     def restart(self) -> None:
-        """Return to the initial instant (or the machine's time when none was given), speed and state."""
+        """Return to the initial instant (or the machine's time if none was given), speed and state."""
         epoch, self._speed, self._frozen = self._start
         self.epoch = self._wall() if epoch is None else epoch
         self._move(self.epoch)
@@ -99,7 +99,7 @@ class SimClock:
 
 
 class SharedSimClock:
-    """The same clock as a service asks for it: aware datetimes, and seconds that never go back."""
+    """The same clock with the interface of a service: aware datetimes, and seconds that never go back."""
 
     def __init__(self, clock: SimClock) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""The control requests of the simulated world, one function each."""
+"""Implement the control requests of the simulated world, one function each."""
 
 import json
 import math
@@ -241,11 +241,11 @@ async def expect(call: ControlRequest) -> Any:
     """Return the part of an endpoint's payload that the world fixes, for the query parameters of this request."""
     expectation = call.routes.expectations.get(call.rest)
     if expectation is None:
-        raise ControlRefused(f"nothing is expected of {call.rest!r}; see expectations in GET /_sim", 404)
+        raise ControlRefused(f"there are no expectations of {call.rest!r}; see expectations in GET /_sim", 404)
     world, params = call.state.world(), dict(call.params)
     try:
         return await to_thread.run_sync(lambda: expectation(world, params))
-    except Exception as error:  # most likely a parameter it cannot read
+    except Exception as error:  # most likely a parameter that it cannot read
         raise ControlRefused(f"{type(error).__name__}: {error}") from error
 
 

@@ -1,4 +1,4 @@
-"""The control interface under /_sim: JSON, for callers on this machine only."""
+"""Serve the control interface under /_sim: JSON, for callers on this machine only."""
 
 import json
 from ipaddress import ip_address
@@ -38,7 +38,7 @@ def _refusal(status: int, text: str) -> Reply:
 
 
 def _from_this_machine(request: Received) -> bool:
-    """Return whether the peer is on the loopback interface and no foreign web page sent the request."""
+    """Return True if the peer is on the loopback interface and no foreign web page sent the request."""
     try:
         local = ip_address(request.peer.partition("%")[0]).is_loopback
     except ValueError:

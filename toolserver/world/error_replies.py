@@ -1,4 +1,4 @@
-"""Refusals and errors for upstreams that define none of their own."""
+"""Write refusals and errors for upstreams that define none of their own."""
 
 from http import HTTPStatus
 
@@ -36,7 +36,7 @@ def error_in_200() -> Reply:
 
 
 def unresolved_reply() -> Reply:
-    """Stands for a name that does not resolve; a reader of the simulated world takes 599 for no connection."""
+    """Return the reply for a name that does not resolve. Readers of the simulated world treat 599 as no connection."""
     return Reply.json({"error": "name not resolved"}, 599)
 
 

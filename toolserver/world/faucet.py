@@ -1,4 +1,4 @@
-"""Payments on the simulated chain, made and undone on request: `/_sim/chain/transfer`."""
+"""Make and undo payments on the simulated chain on request: `/_sim/chain/transfer`."""
 
 import re
 import secrets
@@ -45,7 +45,7 @@ async def undo(call: ControlRequest) -> Any:
 
 
 async def transfers(call: ControlRequest) -> Any:
-    """List every transfer that was made."""
+    """List all transfers."""
     return [e for e in call.state.edits.events if e["kind"] == PAID]
 
 

@@ -1,4 +1,4 @@
-"""Fault rules: what fails, for which clients, how often and for how long."""
+"""Apply fault rules: what fails, for which clients, how often and for how long."""
 
 import math
 import re
@@ -77,13 +77,13 @@ class Rule:
     _recent: dict[str, deque[float]] = field(default_factory=dict)  # of a rate limit, by host
 
     def concerns(self, source: str, host: str, path: str) -> bool:
-        """`match` is a source name (`*` allowed), a host, or a host and the start of a path."""
+        """Return True if `match` fits: a source name (`*` allowed), a host, or a host and the start of a path."""
         if "/" in self.match:
             return f"{host}{path}".startswith(self.match)
         return self.match == host or fnmatchcase(source, self.match)
 
     def fires(self, ask: Ask, world: World) -> bool:
-        """Return whether the rule applies to this request, and count it."""
+        """Return True if the rule applies to this request, and count the request."""
         if self.for_s is not None and world.now >= self.world.now + self.for_s:
             return False
         if self.kind == "conditional_stuck" and not is_conditional(ask):
@@ -97,7 +97,7 @@ class Rule:
         return True
 
     def _over_limit(self, host: str, now: float) -> bool:
-        """Apply a sliding window per host; refused requests do not count."""
+        """Apply a sliding window per host. Refused requests do not count."""
         limit, window_s = self.with_["n"], self.with_["window_s"]
         recent = self._recent.setdefault(host, deque())
         while recent and not now - window_s < recent[0] <= now:
@@ -120,7 +120,7 @@ def is_conditional(ask: Ask) -> bool:
 
 
 class Faults:
-    """The rules in force, in the order they were set; the first that fires decides."""
+    """The rules in force, in the order in which they were set. The first one that fires decides."""
 
     def __init__(self) -> None:
         self.rules: list[Rule] = []
@@ -131,10 +131,10 @@ class Faults:
         self._made = 0
 
     def add(self, body: Any, world: World) -> Rule:
-        """Set a rule from its JSON; it replaces one with the same id.
+        """Set a rule from its JSON. It replaces a rule with the same id.
 
         Raises:
-            Refused: the rule is not understood.
+            ControlRefused: the rule is invalid.
         """
         kind = request_checks.choice(request_checks.an_object(body, "a rule").get("kind"), "kind", KINDS)
         request_checks.members(body, MEMBERS | set(KINDS[kind]), f"a rule of kind {kind}")
@@ -155,7 +155,7 @@ class Faults:
         if body.get("id") is not None:
             identity = request_checks.text(body["id"], "id", 64)
             if not re.fullmatch(r"[\w.-]+", identity):
-                raise request_checks.ControlRefused("id may hold letters, digits, '.', '_' and '-'")
+                raise request_checks.ControlRefused("id may contain only letters, digits, '.', '_' and '-'")
             return identity
         taken = {rule.id for rule in self.rules}
         while (made := f"f{self._made + 1}") in taken:

@@ -1,4 +1,4 @@
-"""The fault `hostile`: texts of a body become what somebody would write there to break a page or a reader."""
+"""Apply the fault `hostile`: replace texts of a body with attempts to break a page or a reader."""
 
 import re
 from dataclasses import replace
@@ -15,7 +15,7 @@ BIDI = "\u202etxt.exe\u2066 \u200bturned\u2069"
 LONG = "w" * 10_000
 TEXTS = (f"{SCRIPT} a", f"{LINK} b", f"{BIDI} c", "{{7*7}} ${7*7} <b>\"' d")
 ADDRESS = "javascript:document.title='broken'"
-LONG_ONES = 6  # of a body: more of them would only make it larger than its reader takes
+LONG_ONES = 6  # per body: more of them would only exceed the size that its reader accepts
 
 _NAMES = frozenset(
     "title name description summary headline place text message content excerpt full_name mission question author"
@@ -23,11 +23,11 @@ _NAMES = frozenset(
 )
 _LINKS = frozenset("url link href html_url wiki_url web_url info_url".split())
 _TAGGED = re.compile(r"(?s)(<(title|description|summary|content|name)(?: [^>]*)?>)(.*?)(</\2>)")
-_CODE = re.compile(r"[\w.:/+-]*\d[\w.:/+-]*|https?:.*|[\d\s.,:TZ+-]+")  # an id, a time, an address: no text
+_CODE = re.compile(r"[\w.:/+-]*\d[\w.:/+-]*|https?:.*|[\d\s.,:TZ+-]+")  # an id, a time or an address, not text
 
 
 def spoil(reply: Reply, links: bool = False) -> Reply:
-    """Put hostile text into every text of a JSON body or a feed. With `links`, addresses run scripts, too."""
+    """Put hostile text into every text of a JSON body or a feed. With `links`, addresses run scripts too."""
     try:
         value, dump = bodies.load(reply.body)
     except bodies.NotJson:
@@ -55,13 +55,13 @@ class _Spoiler:
 
 
 def hostile_text(turn: int) -> str:
-    """The text of a turn; the first ones of a body go on with a word of 10,000 letters."""
+    """Return the text of a turn. The first texts of a body end with a word of 10,000 letters."""
     text = TEXTS[turn % len(TEXTS)]
     return f"{text} {LONG}" if turn < LONG_ONES else text
 
 
 def is_prose(value: str, name: str) -> bool:
-    """Whether a string is text for people: by the name of its member, or because it has at least three words."""
+    """Return True if a string is text for people, by its member's name or because it has at least three words."""
     if _CODE.fullmatch(value) or not value.strip():
         return False
     return name.lower() in _NAMES or len(value.split()) >= 3

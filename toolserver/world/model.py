@@ -1,8 +1,8 @@
-"""The vocabulary of a simulated provider: the world at one instant, a request, a reply, a route.
+"""Define the vocabulary of a simulated provider: the world at one instant, a request, a reply, a route.
 
-Nothing here changes with time: every value is a pure function of (seed, key, instant), so any instant can
-be asked in any order and two runs agree. What a test adds (pinned values, injected events) is kept in
-`Edits` and shared by all instants.
+Nothing here has state that changes with time: every value is a pure function of (seed, key, instant), so instants can
+be queried in any order and two runs agree. Additions of a test (pinned values, injected events) are kept in `Edits` and
+shared by all instants.
 """
 
 import hashlib
@@ -19,9 +19,25 @@ from urllib.parse import parse_qsl
 
 @lru_cache(maxsize=1 << 16, typed=True)  # typed: 1 and 1.0 are different draws
 def draw(seed: int, key: str, k: object) -> float:
-    """A number in [0, 1) fixed by seed, key and k. Series draw the same ones over and over, so they are kept."""
+    """Return a number in [0, 1) fixed by seed, key and k. Cached, because series draw the same numbers repeatedly."""
     digest = hashlib.sha256(f"{seed}|{key}|{k}".encode()).digest()
     return int.from_bytes(digest[:8]) / 2**64
+
+
+BLOCK = 1024  # slots that are drawn at a time
+
+
+@lru_cache(maxsize=512)
+def draw_slots(
+    seed: int, kind: str, block: int, slot_s: float, chance: float, step: int
+) -> tuple[tuple[int, float], ...]:
+    """`(slot index, instant)` of each event in a block of slots; of each slot that is a multiple of `step`, if not 0.
+
+    Lists of the same events are requested at successive instants, and a list may go back by weeks.
+    """
+    slots = range(block * BLOCK, (block + 1) * BLOCK)
+    filled = (index for index in slots if (step and index % step == 0) or draw(seed, kind, index) < chance)
+    return tuple((index, (index + draw(seed, f"{kind}.at", index)) * slot_s) for index in filled)
 
 
 @dataclass(slots=True)
@@ -53,17 +69,17 @@ class World:
         return draw(self.seed, key, k)
 
     def noise(self, key: str, x: float) -> float:
-        """Smooth noise in [-1, 1]: linear between random values at whole numbers of x."""
+        """Return smooth noise in [-1, 1], linear between random values at whole numbers of x."""
         low = math.floor(x)
         a, b = 2 * self.u(key, low) - 1, 2 * self.u(key, low + 1) - 1
         return a + (b - a) * (x - low)
 
     def between(self, key: str, k: object, low: float, high: float) -> float:
-        """A number in [low, high) fixed by seed, key and k."""
+        """Return a number in [low, high) fixed by seed, key and k."""
         return low + (high - low) * self.u(key, k)
 
     def pick(self, key: str, k: object, options: Sequence[Any]) -> Any:
-        """One of the options, fixed by seed, key and k."""
+        """Return one of the options, fixed by seed, key and k."""
         return options[int(self.u(key, k) * len(options))]
 
     def pinned(self, key: str, at: float | None = None) -> float | None:
@@ -75,7 +91,7 @@ class World:
         return None
 
     def injected(self, kind: str, since: float = -math.inf) -> list[dict[str, Any]]:
-        """Events of a kind injected by hand with `since` < at <= now, oldest first."""
+        """Return manually injected events of a kind with `since` < at <= now, oldest first."""
         found = [e for e in self.edits.events if e["kind"] == kind and since < e["at"] <= self.now]
         return sorted(found, key=lambda e: e["at"])
 
@@ -89,18 +105,17 @@ class World:
         rate: float,
         at_least_every_s: float = 0,
     ) -> Iterator[tuple[int, float]]:
-        """A thinned Poisson process: `(slot index, instant)` of each event in (since, until], oldest first.
+        """Yield a thinned Poisson process: `(slot index, instant)` of each event in (since, until], oldest first.
 
         A slot of `slot_s` seconds holds an event with probability `rate * slot_s` (rate per second).
-        With `at_least_every_s`, every slot whose index is a multiple of that distance holds one, so
+        With `at_least_every_s`, every slot whose index is a multiple of that distance holds an event, so
         that a demo is never empty. Attributes of an event: `world.u(kind + ".what", index)`.
         """
         until = self.now if until is None else until
         step = max(1, int(at_least_every_s / slot_s)) if at_least_every_s else 0
-        for index in range(math.floor(since / slot_s), math.floor(until / slot_s) + 1):
-            forced = bool(step) and index % step == 0
-            if forced or self.u(kind, index) < rate * slot_s:
-                instant = (index + self.u(kind + ".at", index)) * slot_s
+        first, last = math.floor(since / slot_s), math.floor(until / slot_s)
+        for block in range(first // BLOCK, last // BLOCK + 1):
+            for index, instant in draw_slots(self.seed, kind, block, slot_s, rate * slot_s, step):
                 if since < instant <= until:
                     yield index, instant
 
@@ -119,7 +134,7 @@ class Ask:
 
     @property
     def params(self) -> dict[str, str]:
-        """Query parameters; the last one wins."""
+        """The query parameters. The last value of a repeated name wins."""
         return dict(parse_qsl(self.query, keep_blank_values=True))
 
     @property
@@ -127,13 +142,13 @@ class Ask:
         return jsonlib.loads(self.body)
 
     def key_ok(self, given: str | None) -> bool:
-        """Whether an API key is accepted here: any key that starts with `sim-`."""
+        """Return True if an API key is accepted here: any key that starts with `sim-`."""
         return given is not None and given.startswith("sim-")
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A response. `last_modified` (epoch seconds) makes the listener answer conditional requests by it too."""
+    """A response. `last_modified` (epoch seconds) lets the listener answer conditional requests."""
 
     body: bytes
     status: int = 200
@@ -143,7 +158,7 @@ class Reply:
 
     @classmethod
     def json(cls, value: Any, status: int = 200, **more: Any) -> "Reply":
-        """`value` as compact JSON."""
+        """Return a reply with `value` as compact JSON."""
         text = jsonlib.dumps(value, ensure_ascii=False, separators=(",", ":"))
         return cls(text.encode(), status, more.pop("content_type", "application/json"), **more)
 
@@ -159,7 +174,7 @@ Handler = Callable[[World, Ask], Reply]
 
 @dataclass(slots=True)
 class Route:
-    """One upstream request shape. `forms` are its own answers to faults: what this very upstream sends.
+    """One upstream request shape. `forms` are its own answers to faults, as this upstream sends them.
 
     Keys of `forms`: `error200`, `empty`, `drift`, `geo`, `auth`, `limited` or `status:<code>`.
     """
@@ -173,7 +188,7 @@ class Route:
     forms: dict[str, Handler] = field(default_factory=dict)
 
     def form(self, kind: str) -> Callable[[Handler], Handler]:
-        """Decorator: how this upstream answers under a kind of fault."""
+        """Decorate the function that answers as this upstream does under a kind of fault."""
 
         def keep(handler: Handler) -> Handler:
             self.forms[kind] = handler
@@ -186,8 +201,8 @@ class Route:
 class Routes:
     """All simulated routes. Every provider module shares one instance.
 
-    `missing` is what a request without a route is; `probes` holds what TCP connections to hosts came to, by host, and
-    is None where that is made up.
+    `missing` describes a request without a route. `probes` has the results of TCP connections by host, and is None if
+    they are simulated.
     """
 
     all: list[Route] = field(default_factory=list)
@@ -198,7 +213,7 @@ class Routes:
     def serves(
         self, source: str, host: str, path: str, *methods: str, when: Callable[[Ask], bool] | None = None
     ) -> Callable[[Handler], Route]:
-        """Decorator: answer `https://host/path` as `source` does. `{name}` in path matches one segment part.
+        """Decorate a function that answers `https://host/path` as `source` does. `{name}` matches a segment part.
 
         `source` is the public name; several routes may share it, and several sources an address: `when` tells
         their requests apart. The decorated name becomes the Route, whose `form` decorator adds answers to faults.
@@ -213,7 +228,7 @@ class Routes:
         return keep
 
     def expects(self, endpoint: str) -> Callable[[Callable[[World, Mapping[str, str]], Any]], Any]:
-        """Decorator: what of an endpoint's payload can be computed from the world, for `/_sim/expect/…`."""
+        """Decorate a function that computes the parts of a payload that the world fixes, for `/_sim/expect/…`."""
 
         def keep(function: Callable[[World, Mapping[str, str]], Any]) -> Any:
             self.expectations[endpoint] = function
@@ -222,7 +237,7 @@ class Routes:
         return keep
 
     def find(self, ask: Ask) -> tuple[Route, Ask] | None:
-        """The route for a request, and the request with `parts` filled in."""
+        """Return the route for a request, and the request with `parts` filled in."""
         for route in self.all:
             if route.host != ask.host or ask.method not in route.methods:
                 continue

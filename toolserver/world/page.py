@@ -1,4 +1,4 @@
-"""The control page: the state of the simulated world, and buttons to change it."""
+"""Render the control page: the state of the simulated world, and buttons to change it."""
 
 import base64
 import hashlib

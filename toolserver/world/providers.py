@@ -1,4 +1,4 @@
-"""Loading the simulated providers of packages of tools, which fills the table of routes."""
+"""Load the simulated providers of packages of tools, which fills the table of routes."""
 
 import importlib
 import importlib.util
@@ -10,7 +10,7 @@ def load_providers(packages: Iterable[str] = ("tools",)) -> None:
     """Import every module of each package's `simulated` part; a package without one simulates nothing."""
     for package in packages:
         name = f"{package}.simulated"
-        # Tools may also be one module, in which nothing can lie and for which find_spec raises.
+        # Tools may also be a single module, which cannot contain modules and for which find_spec raises.
         is_package = hasattr(importlib.import_module(package), "__path__")
         if not is_package or importlib.util.find_spec(name) is None:
             continue

@@ -1,4 +1,4 @@
-"""A recording of `toolserver doctor --live --record` as the routes of a world: each request gets what it got then."""
+"""Serve a recording of `toolserver doctor --live --record` as routes: each request gets its recorded answer."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from toolserver.world.model import Ask, Reply, Route, Routes, World
 _OWN = frozenset(
     "alt-svc connection content-encoding content-length content-type date etag keep-alive last-modified set-cookie"
     " strict-transport-security trailer transfer-encoding upgrade vary".split()
-)  # headers of the connection then, and those that the listener writes itself
+)  # headers of the recorded connection, and those that the listener writes itself
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?|(?<![\dA-Za-z.])1\d{9}(\d{3})?(?![\dA-Za-z.])"
 )
@@ -40,19 +40,19 @@ class RecordedReply:
         self.route = Route(exchange.source, parts.netloc.lower(), path, self.reply, (exchange.method,))
 
     def answers(self, request: str, *, at_any_time: bool) -> bool:
-        """Whether this is the answer to a request, times in it aside or not. Any key will do where one was removed."""
+        """Return True if this answers a request, ignoring times if `at_any_time`. Any key matches a removed one."""
         pattern = self._but_for_times if at_any_time else self._exactly
         return pattern.fullmatch(_without_times(request) if at_any_time else request) is not None
 
     def reply(self, world: World, ask: Ask) -> Reply:
-        """Return what came then; 502 where nothing came."""
+        """Return the recorded answer; 502 if there was none."""
         exchange = self.exchange
         if exchange.status is None:
             said = {"error": "this request got no answer when it was recorded", "failure": exchange.failure}
             return Reply.json(said, 502)
         headers = {name: value for name, value in exchange.headers if name.lower() not in _OWN}
         body = exchange.body
-        if exchange.is_cut:  # reading stopped within a line, which was left out then
+        if exchange.is_cut:  # recording stopped within a line, which was left out
             body = body[: body.rfind(b"\n") + 1]
         content_type = exchange.get_header("content-type") or "application/octet-stream"
         modified = _read_time(exchange.get_header("last-modified"))
@@ -60,11 +60,11 @@ class RecordedReply:
 
 
 class RecordedRoutes(Routes):
-    """Answers the requests of a recording, and no others. The newest of several answers to one request is given."""
+    """Answers only the requests of a recording. If a request has several answers, the newest is returned."""
 
     def __init__(self, folder: Path) -> None:
         """Read a recording. Raises NoRecording."""
-        self.recorded_at = float(read_summary(folder)["recorded_at"])  # in Unix seconds, when it was complete
+        self.recorded_at = float(read_summary(folder)["recorded_at"])  # in Unix seconds, when it was completed
         self._replies: list[RecordedReply] = []
         probes: dict[str, Any] = {}
         for exchange in sorted(read_exchanges(folder), key=lambda each: each.sent_at, reverse=True):
@@ -77,7 +77,7 @@ class RecordedRoutes(Routes):
         super().__init__(routes, missing="not recorded", probes=probes)
 
     def find(self, ask: Ask) -> tuple[Route, Ask] | None:
-        """Return the answer to exactly this request; else to one that differs in nothing but times."""
+        """Return the answer to exactly this request, else to a request that differs only in times."""
         try:
             body = _write_json(json.loads(ask.body)) if ask.body else ""
         except ValueError:

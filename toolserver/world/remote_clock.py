@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import httpx
 
 POLL_S = 0.5
-MOST_BYTES = 10_000  # of an answer; the raw bytes are read, so nothing is inflated
-LEAP_S = 0.3  # smaller differences are the way of the request
+MOST_BYTES = 10_000  # limit of an answer; the raw bytes are read, so nothing is decompressed
+LEAP_S = 0.3  # smaller differences come from the request's transit time
 
 
 class FollowedClock:
@@ -37,7 +37,7 @@ class FollowedClock:
         await anyio.sleep(seconds)
 
     def set(self, now: float) -> None:
-        """Adopt the world's time when the difference exceeds what the round trip explains."""
+        """Adopt the world's time if the difference exceeds what the round trip explains."""
         difference = now - self.time()
         if abs(difference) > LEAP_S:
             self._offset += difference
@@ -45,9 +45,9 @@ class FollowedClock:
 
 
 async def follow(clock: FollowedClock, via: str, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-    """Ask the world for its time repeatedly; report as started after the first answer.
+    """Poll the world for its time. Reports as started after the first answer.
 
-    What stands at `via` may be no world of ours: then never mind.
+    If the server at `via` is not a simulated world, this does nothing.
     """
     import httpx
 
@@ -60,20 +60,20 @@ async def follow(clock: FollowedClock, via: str, *, task_status: TaskStatus[None
 
 
 async def _followed(client: "httpx.AsyncClient", clock: FollowedClock, url: str) -> bool:
-    """Set the clock once. Return False when the other side has no such clock."""
+    """Set the clock once. Return False if the other side has no such clock."""
     import httpx
 
     try:
         clock.set(float(json.loads(await _read_short_body(client, url))["now"]))
     except httpx.TransportError:
-        pass  # not there yet, or gone for a moment
+        pass  # not yet there, or temporarily gone
     except (ValueError, KeyError, TypeError):
         return False
     return True
 
 
 async def _read_short_body(client: "httpx.AsyncClient", url: str) -> bytes:
-    """Return the body of an answer. Raises ValueError when it is too long for a clock's."""
+    """Return the body of an answer. Raises ValueError if it is too long for a clock's."""
     body = b""
     async with client.stream("GET", url, headers={"accept-encoding": "identity"}) as response:
         async for piece in response.aiter_raw():

@@ -1,4 +1,4 @@
-"""Replies encoded for the wire in worker threads, and kept for as long as they cannot change."""
+"""Encode replies for the wire in worker threads, and cache them for as long as they cannot change."""
 
 import gzip
 import hashlib
@@ -47,7 +47,7 @@ class RenderedReply:
 
 
 class Renderer:
-    """Asks each provider once per distinct request, in a worker thread: some bodies take a second to make."""
+    """Calls each provider once per distinct request, in a worker thread: some bodies take a second to make."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[object, tuple[RenderedReply, World]] = OrderedDict()
@@ -56,10 +56,10 @@ class Renderer:
         self._threads = anyio.CapacityLimiter(THREADS)
 
     async def page(self, handler: Handler, world: World, ask: Ask) -> RenderedReply:
-        """Return a provider's reply to a request in a world; a repeated request costs little."""
+        """Return a provider's reply to a request in a world. A repeated request costs little."""
         headers = tuple(sorted((k, v) for k, v in ask.headers.items() if k not in NOT_SEEN_BY_PROVIDERS))
         request = (ask.method, ask.host, ask.path, ask.query, ask.body, headers)
-        key = (handler, world.seed, world.now, id(world.edits), request)  # the kept world keeps that id taken
+        key = (handler, world.seed, world.now, id(world.edits), request)  # the cached world keeps that id in use
         if (kept := self._kept.get(key)) is not None:
             self._kept.move_to_end(key)
             return kept[0]
@@ -72,7 +72,7 @@ class Renderer:
         return await self._single_flight.do(key, render)
 
     async def changed(self, page: RenderedReply, change: Callable[[Reply], Reply]) -> RenderedReply:
-        """Return the page after a fault changed it. The result is not kept."""
+        """Return the page after a fault changed it. The result is not cached."""
         return await self.run(lambda: RenderedReply.of(change(page.reply)))
 
     async def run(self, make: Callable[[], RenderedReply]) -> RenderedReply:

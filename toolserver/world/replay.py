@@ -1,4 +1,4 @@
-"""Recorded upstream bodies served again, with their times moved so that they look recent."""
+"""Serve recorded upstream bodies again, with their times moved so that they look recent."""
 
 import re
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from toolserver.world.model import Ask, Reply, World
 from toolserver.world.request_checks import ControlRefused
 
 LARGEST = 32 * 1024 * 1024
-AGE_S = 60  # of the newest item, once shifted
+AGE_S = 60  # age of the newest item after the shift
 TYPES = {
     ".json": "application/json",
     ".xml": "application/xml",
@@ -39,7 +39,7 @@ _TIMED = re.compile(r"time|date|stamp|updat|creat|generat|launched|issued|sent|_
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A recorded body that answers in place of a provider."""
+    """A recorded body that replaces a provider's answer."""
 
     file: str
     body: bytes
@@ -59,7 +59,7 @@ def read_recorded(samples: Path | None, name: str, shift_times: bool) -> Replay:
     """Read a recorded body by `source/file`.
 
     Raises:
-        Refused: there is no such file in the folder of samples.
+        ControlRefused: there is no such file in the folder of samples.
     """
     if samples is None or not samples.is_dir():
         raise ControlRefused("no folder of recorded bodies was given when this world was started")
@@ -76,12 +76,12 @@ def read_recorded(samples: Path | None, name: str, shift_times: bool) -> Replay:
 def shifted(body: bytes, now: float) -> bytes:
     """Move every time in the body by one distance, so that its newest item is a minute old.
 
-    Times that lie ahead by their name (an expiry, a next settlement) do not count as the newest item.
+    Times that are in the future by their name (an expiry, a next settlement) do not count as the newest item.
     """
     text = body.decode("latin-1")
     if _TEMPLATE.search(text):
         text = _TEMPLATE.sub(lambda m: _expanded(m, now), text)
-        return text.encode("latin-1")  # what is not a template there was left as recorded
+        return text.encode("latin-1")  # text there that is not a template stays as recorded
     try:
         value, dump = bodies.load(body)
     except bodies.NotJson:
@@ -100,7 +100,7 @@ def shifted(body: bytes, now: float) -> bytes:
 
 
 def _expanded(template: re.Match[str], now: float) -> str:
-    """The instant a template stands for: from now, or from a time of today in a zone of so many hours."""
+    """Return the instant of a template: relative to now, or to a time today in a zone with this offset in hours."""
     at = datetime.fromtimestamp(int(now), UTC)
     if template["zone"] is not None:
         there = at.astimezone(timezone(timedelta(hours=int(template["zone"]))))
@@ -133,7 +133,7 @@ def _walk(value: Any, name: str, visit: Visit) -> Any:
 
 
 def _is_row(value: list[Any], nested: bool) -> bool:
-    """Return whether a list is a row of an unnamed table: candles start with their time."""
+    """Return True if a list is a row of an unnamed table: candles start with their time."""
     return nested and len(value) > 2 and not isinstance(value[0], dict | list)
 
 

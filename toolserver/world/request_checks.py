@@ -1,4 +1,4 @@
-"""Read a control request: every member is named, typed and bounded, or the request is refused."""
+"""Read a control request: every member must have a known name, type and range, or the request is refused."""
 
 import math
 from collections.abc import Mapping

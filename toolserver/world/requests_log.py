@@ -1,4 +1,4 @@
-"""The requests that reached the simulated world, and those it could not answer."""
+"""Log the requests that reached the simulated world, and those that it could not answer."""
 
 from collections import Counter, deque
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ URL_KEPT = 2_000
 
 @dataclass(slots=True)
 class Entry:
-    """One request. `status` is None when the connection was left without an answer, `ms` None until it is answered."""
+    """One request. `status` is None if the connection got no answer; `ms` is None until it is answered."""
 
     t: float  # simulated epoch seconds
     source: str | None
@@ -56,7 +56,7 @@ class RequestLog:
         self._unmatched.append({"t": t, "method": method, "url": url[:URL_KEPT], "reason": reason[:300]})
 
     def entries(self, source: str | None = None, since: float | None = None) -> list[dict[str, Any]]:
-        """List entries, oldest first; of `source` only and not older than `since` (epoch s)."""
+        """List entries, oldest first, only of `source` and not older than `since` (epoch s)."""
         return [
             asdict(entry)
             for entry in self._entries

@@ -1,10 +1,10 @@
-"""Presets: a name for a set of fault rules, pinned values and injected events."""
+"""Define presets, each a named set of fault rules, pinned values and injected events."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-PRIMARIES = (  # the first source of each chain of endpoints, as it is without any key
+PRIMARIES = (  # the first source of each endpoint's chain, without any API keys
     "Coinbase.*",
     "CNBC.quotes",
     "CoinGecko.markets",
@@ -38,9 +38,9 @@ PRIMARIES = (  # the first source of each chain of endpoints, as it is without a
     "Mempool.*",
     "BlockchainInfo.unconfirmed_txs",
 )
-CRASHED_BTC = 85_400.0  # 12 % below the price that the simulated one moves around
+CRASHED_BTC = 85_400.0  # 12 % below the price around which the simulated price moves
 GEO_BLOCKED = ("Binance.*", "BinanceFutures.*", "Bybit.*", "Reddit.*", "www.cisa.gov")
-CLOUD = (*GEO_BLOCKED, "Yahoo.*", "YahooFinance.*", "Dydx.*")  # what refuses data centres
+CLOUD = (*GEO_BLOCKED, "Yahoo.*", "YahooFinance.*", "Dydx.*")  # sources that refuse data centres
 QUIET = ("quakes", "launches", "stories", "bets", "eth", "btc")
 BUSY: tuple[dict[str, Any], ...] = (
     {"kind": "earthquake", "magnitude": 7.1, "place": "120 km E of Hachinohe, Japan", "lat": 40.6, "lon": 143.1}
@@ -68,7 +68,7 @@ class Scenario:
     pins: Mapping[str, float] = field(default_factory=dict)  # at every instant
     pins_from_now: Mapping[str, float] = field(default_factory=dict)
     events: tuple[dict[str, Any], ...] = ()
-    weekend: bool = False  # the clock goes on to the next Saturday afternoon
+    weekend: bool = False  # moves the clock to the next Saturday afternoon
 
 
 def _everywhere(kind: str, **parameters: Any) -> tuple[dict[str, Any], ...]:
@@ -76,7 +76,7 @@ def _everywhere(kind: str, **parameters: Any) -> tuple[dict[str, Any], ...]:
 
 
 def scenarios(primaries: Sequence[str] = PRIMARIES) -> dict[str, Scenario]:
-    """All presets by name. `primaries` are the sources that `primary_down` takes away."""
+    """Return all presets by name. `primaries` are the sources that `primary_down` disables."""
     down = tuple({"match": name, "kind": "status", "code": 503} for name in primaries)
     refusing = tuple({"match": name, "kind": "geo"} for name in GEO_BLOCKED)
     cloud = tuple({"match": name, "kind": "geo"} for name in CLOUD)
@@ -94,10 +94,10 @@ def scenarios(primaries: Sequence[str] = PRIMARIES) -> dict[str, Scenario]:
         "geo_blocked": Scenario("Binance, Bybit, Reddit and CISA refuse this region.", refusing),
         "cloud": Scenario("Every host that refuses data centres does so: also Yahoo and dYdX.", cloud),
         "rate_limited": Scenario("Every source says: too many requests.", _everywhere("rate_limit", n=0, window_s=60)),
-        "drifted": Scenario("Every source answers in its other known form.", _everywhere("drift")),
-        "frozen_world": Scenario("Every source repeats the body of this moment for ever.", _everywhere("frozen")),
+        "drifted": Scenario("Every source answers in its alternative known form.", _everywhere("drift")),
+        "frozen_world": Scenario("Every source keeps returning its body of this moment.", _everywhere("frozen")),
         "html_storm": Scenario("Every source answers 200 with a page for browsers.", _everywhere("html200")),
-        "weekend": Scenario("The clock goes on to Saturday 15:00 UTC: markets closed, no fixing.", weekend=True),
-        "cold_start_offline": Scenario("No name resolves; to be set before anything was asked.", _everywhere("dns")),
+        "weekend": Scenario("The clock moves to Saturday 15:00 UTC: markets closed, no fixing.", weekend=True),
+        "cold_start_offline": Scenario("No name resolves; set this before the first request.", _everywhere("dns")),
         "keys_present": Scenario("As normal; requests with keys that start with sim- are answered as keyed."),
     }

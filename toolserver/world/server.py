@@ -1,4 +1,4 @@
-"""The listener of the simulated world: upstreams under /u/, probes, the control interface and a page."""
+"""Listen for the simulated world: upstreams under /u/, probes, the control interface and a page."""
 
 import re
 import time
@@ -58,7 +58,7 @@ class Site:
                 else:
                     await self._requests(wire)
         except UNREACHABLE:
-            pass  # the other side went away
+            pass  # the client disconnected
         finally:
             self._connections -= 1
 
@@ -71,10 +71,10 @@ class Site:
             status = 413 if isinstance(error, RequestTooLarge) else getattr(error, "error_status_hint", 400)
             if wire.can_answer:
                 await wire.answer(self._error(status, str(error)))
-        except h11.LocalProtocolError as error:  # a provider gave a header that cannot be sent
+        except h11.LocalProtocolError as error:  # a provider returned a header that cannot be sent
             self._state.log.miss(self._state.clock.now(), "", "", f"LocalProtocolError: {error}")
         except TimeoutError:
-            pass  # nothing came for long
+            pass  # nothing arrived for a long time
         await wire.close()
 
     async def _one(self, wire: Wire, request: Received) -> bool:
@@ -113,13 +113,11 @@ class Site:
         return again
 
     async def _answer(self, ask: Ask) -> SimulatedAnswer:
-        """Return the answer: 501 where nothing is simulated or recorded, 500 where a provider fails. Both count as
-        unmatched.
-        """
+        """Answer with 501 if nothing is simulated or recorded, or 500 if a provider fails. Both count as unmatched."""
         now = self._state.clock.now()
         try:
             found = await answer(self._state, self._routes, self._renderer, ask)
-        except Exception as error:  # a provider's mistake must not take the listener down
+        except Exception as error:  # a provider's bug must not take down the listener
             reason = f"{type(error).__name__}: {error}"
             self._state.log.miss(now, ask.method, url_of(ask), reason)
             return SimulatedAnswer(

@@ -1,4 +1,4 @@
-"""All mutable state of the simulated world, in one object."""
+"""Hold all mutable state of the simulated world in one object."""
 
 import math
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ class WorldState:
     """Seed, clock, edits, fault rules, recorded bodies and the log.
 
     Attributes:
-        seed: everything random follows from it.
+        seed: determines everything random.
         clock: may be shared with a service in the same process, through `SimulatedClock`.
-        primaries: public names, or host/path prefixes, of the sources that scenario `primary_down` takes away.
-        samples: the folder recorded bodies are replayed from.
+        primaries: public names, or host/path prefixes, of the sources that scenario `primary_down` disables.
+        samples: the folder from which recorded bodies are replayed.
     """
 
     seed: int = 1
@@ -44,14 +44,16 @@ class WorldState:
         self.scenarios = scenarios(self.primaries)
 
     def world(self) -> World:
-        """The world now, to the second: within one second every answer is the same."""
+        """Return the world now, to the second: within one second every answer is the same."""
         return World(self.seed, float(math.floor(self.clock.now())), self.edits)
 
     def pin(self, key: str, start: float, end: float, value: float) -> None:
         """Fix a value from `start` to before `end`."""
         pins = dict(self.edits.pins)
         pins[key] = [*pins.get(key, []), (start, end, value)]
-        self.edits = Edits(pins, self.edits.events)  # replaced, never changed: worlds handed out stay as they were
+        self.edits = Edits(
+            pins, self.edits.events
+        )  # replaced, never changed: worlds returned earlier stay as they were
 
     def unpin(self, key: str) -> None:
         self.edits = Edits({k: v for k, v in self.edits.pins.items() if k != key}, self.edits.events)
@@ -62,13 +64,13 @@ class WorldState:
 
     @property
     def full(self) -> bool:
-        """Return whether the limit of pins or events is reached."""
+        """True if the limit of pins or events is reached."""
         return max(sum(map(len, self.edits.pins.values())), len(self.edits.events)) >= EDITS_MOST
 
     def play(self, name: str) -> None:
-        """Put a scenario in place of all rules, pins and events. The clock goes on, or forward when it must.
+        """Replace all rules, pins and events with a scenario's. The clock continues, or jumps ahead if needed.
 
-        What was paid on the chain stays paid.
+        Payments on the chain remain.
         """
         scenario = self.scenarios[name]
         self.edits = Edits(events=[event for event in self.edits.events if event["kind"] == PAID])
@@ -85,7 +87,7 @@ class WorldState:
         self.scenario = name
 
     def reset(self) -> None:
-        """Back to the start: seed, clock, rules, edits, recorded bodies and log."""
+        """Reset everything to the start: seed, clock, rules, edits, recorded bodies and log."""
         self.seed = self._first_seed
         self.clock.restart()
         self.edits = Edits()
@@ -96,7 +98,7 @@ class WorldState:
 
 
 def next_weekend(now: float) -> float:
-    """Return the next Saturday 15:00 UTC, or now when it is already the weekend."""
+    """Return the next Saturday 15:00 UTC, or now if it is already the weekend."""
     day = (math.floor(now / 86_400) + 3) % 7  # Monday is 0; the epoch began on a Thursday
     if day == 6 or (day == 5 and now % 86_400 >= 15 * 3600):
         return now

@@ -1,4 +1,4 @@
-"""What a fault does to a body when the upstream has no form of its own for it."""
+"""Apply a fault to a body if the upstream has no form of its own for it."""
 
 import codecs
 import math
@@ -10,10 +10,10 @@ from toolserver.world import bodies
 from toolserver.world.model import Reply
 
 KEPT = {"id", "jsonrpc", "status", "status_code", "code", "retcode", "error_code", "version", "api"}
-"""Members that say what an answer is, not what it holds: `zeros` and `jump` leave them alone."""
+"""Members that describe an answer rather than its content. `zeros` and `jump` do not change them."""
 
 TIMES_WITHIN_S = 400 * 86_400
-JUNK = b'{,}<"{'  # ends no value of JSON and no cell of a table
+JUNK = b'{,}<"{'  # cannot end a JSON value or a table cell
 
 
 def zeros(reply: Reply, now: float, keep_times: bool = False) -> Reply:
@@ -35,7 +35,7 @@ def jump(reply: Reply, now: float, factor: float) -> Reply:
 
 
 def is_time(value: float, now: float) -> bool:
-    """Return whether a number looks like an instant near now, as epoch s, ms, µs or ns."""
+    """Return True if a number looks like an instant near now, as epoch s, ms, µs or ns."""
     return any(abs(value / scale - now) < TIMES_WITHIN_S for scale in (1, 1e3, 1e6, 1e9))
 
 
@@ -77,7 +77,7 @@ def _extra(reply: Reply) -> Reply:
 
 
 def _more_members(value: Any) -> Any:
-    """Reverse the keys and add one to each record. A map (values all alike) gets none: it would be an item."""
+    """Reverse the keys and add one to each record, but not to a map (values all alike), where it would be an item."""
     if isinstance(value, list):
         return [_more_members(v) for v in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""HTTP/1.1 over one connection, written by hand so that it can also break the protocol on purpose."""
+"""Speak HTTP/1.1 over one connection, written by hand so that it can also break the protocol on purpose."""
 
 import socket
 import struct
@@ -86,7 +86,7 @@ def _accepts_gzip(accepted: str) -> bool:
 
 
 def _not_modified(page: RenderedReply, headers: Mapping[str, str]) -> bool:
-    """Decide by If-None-Match when it is present, by If-Modified-Since otherwise."""
+    """Decide by If-None-Match if it is present, by If-Modified-Since otherwise."""
     if (known := headers.get("if-none-match")) is not None:
         tags = {tag.strip().removeprefix("W/") for tag in known.split(",")}
         return page.etag in tags or "*" in tags
@@ -100,7 +100,7 @@ def _not_modified(page: RenderedReply, headers: Mapping[str, str]) -> bool:
 
 
 class Wire:
-    """One connection: reads requests, sends answers in whatever broken way is asked for."""
+    """One connection: reads requests, and sends answers in whatever broken way is requested."""
 
     def __init__(self, stream: SocketStream) -> None:
         self._stream = stream
@@ -108,12 +108,12 @@ class Wire:
         self.peer = str(stream.extra(SocketAttribute.remote_address, ("", 0))[0])
 
     async def request(self) -> Received | None:
-        """Read the next request, or return None when the connection ends.
+        """Read the next request, or return None if the connection ends.
 
         Raises:
-            h11.RemoteProtocolError: what came is not HTTP.
+            h11.RemoteProtocolError: the received bytes are not HTTP.
             RequestTooLarge: the body is longer than allowed.
-            TimeoutError: nothing came for too long.
+            TimeoutError: nothing arrived for too long.
         """
         event = await self._event()
         if not isinstance(event, h11.Request):
@@ -141,7 +141,7 @@ class Wire:
         return event
 
     async def answer(self, response: Response, delivery: Delivery = AS_USUAL) -> bool:
-        """Send a response. Return False when the connection is no longer usable."""
+        """Send a response. Return False if the connection is no longer usable."""
         head, body = self._head(response), response.body
         if delivery.fraction < 1:
             await self._stream.send(head + body[: int(len(body) * delivery.fraction)])
@@ -177,7 +177,7 @@ class Wire:
 
     @property
     def can_answer(self) -> bool:
-        """Return whether a response may still be sent after a broken request."""
+        """True if a response may still be sent after a broken request."""
         return self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE)
 
     async def silence(self) -> None:
@@ -198,7 +198,7 @@ class Wire:
         with anyio.move_on_after(DRAIN_S):
             try:
                 await self._stream.send_eof()
-            except RuntimeError:  # how uvloop says that the connection is closed already
+            except RuntimeError:  # uvloop's way to say that the connection is already closed
                 return
             while True:
                 await self._stream.receive()

@@ -1,1 +1,1 @@
-"""Payments by x402: the caller signs a USDC authorisation, a facilitator moves the money. Off unless it is set up."""
+"""Takes payments by x402: the caller signs a USDC authorisation, and a facilitator moves the money. Off by default."""

@@ -1,7 +1,8 @@
-"""What the chain itself says of an authorisation: a few requests to a JSON-RPC server, without web3.
+"""Looks an authorisation up on the chain, by a few requests to a JSON-RPC server, without web3.
 
-The token logs `AuthorizationUsed(payer, nonce)` when an authorisation is used or cancelled, whatever account sent it.
-If the same transaction holds a transfer of the whole amount to us, the authorisation paid us.
+The USDC contract logs `AuthorizationUsed(payer, nonce)` when an authorisation is used, and `AuthorizationCanceled` when
+it is cancelled, whichever account sent it. If the transaction also has a transfer of the whole amount to us, the
+authorisation paid us.
 """
 
 import logging
@@ -24,25 +25,25 @@ T = TypeVar("T")
 
 WITHIN_S = 4.0  # for the requests of one step to one server
 _UNUSABLE = (TimeoutError, LookupError, TypeError, ValueError, AttributeError)
-BLOCKS = 1000  # how many blocks are searched with one request: half an hour of Base, and what most servers allow
-EARLIER, EARLIER_S = 64, 120.0  # how much before the hand-over a search starts: servers and clocks differ
+BLOCKS = 1000  # blocks that one request searches: half an hour of Base, and as many as most servers allow
+EARLIER, EARLIER_S = 64, 120.0  # blocks and seconds before the hand-over at which a search starts: clocks differ
 MOST_BYTES = 262_144
 _CANCELED = keccak(text="AuthorizationCanceled(address,bytes32)")
 _STATE = keccak(text="authorizationState(address,bytes32)")[:4]
 
 
 class ChainLookup:
-    """Asks one server after the other. Their addresses may hold keys, so they are in no exception and in no log."""
+    """Asks one server after the other. Their addresses may contain keys, so no exception and no log line names them."""
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._servers = [JsonRpcClient(url, timeout_s=WITHIN_S, most_bytes=MOST_BYTES) for url in urls]
 
     async def __call__(self, payment: Payment, since: Handover, /) -> AuthorisationState | None:
-        """The state of a payment's authorisation, from the first server that knows it; None when none does."""
+        """Return the state of a payment's authorisation from the first server that can tell, or None if none can."""
         return await self._ask(lambda server: _find_state(server, payment, since))
 
     async def find_height(self) -> int | None:
-        """The number of the newest block, from the first server that answers; None when none does."""
+        """Return the number of the newest block from the first server that answers, or None if none does."""
         return await self._ask(_find_height)
 
     async def _ask(self, question: Callable[[JsonRpcClient], Awaitable[T]]) -> T | None:
@@ -78,7 +79,7 @@ async def _find_state(server: JsonRpcClient, payment: Payment, since: Handover) 
 
 
 async def _find_use(server: JsonRpcClient, payment: Payment, first: int, height: int) -> AuthorisationState:
-    """In which transaction it was used, and whether that paid us. Raises LookupError when none is found."""
+    """Find the transaction that used it, and return whether that paid us. Raises LookupError if none is found."""
     for start in range(first, height + 1, BLOCKS):
         with anyio.fail_after(WITHIN_S):
             log_entry = await _find_log(server, payment, start, min(start + BLOCKS - 1, height))
@@ -93,7 +94,7 @@ async def _find_use(server: JsonRpcClient, payment: Payment, first: int, height:
 
 
 async def _find_log(server: JsonRpcClient, payment: Payment, start: int, end: int) -> Any:
-    """The log of its use or of its cancellation in a range of blocks; None when there is none."""
+    """Return the log entry of its use or cancellation in a range of blocks, or None if there is none."""
     events = [_hex(AUTHORIZATION_USED), _hex(_CANCELED)]
     topics = [events, _hex(bytes(12) + payment.payer), _hex(payment.nonce)]
     wanted = {"address": _hex(USDC), "topics": topics, "fromBlock": hex(start), "toBlock": hex(end)}
@@ -102,7 +103,7 @@ async def _find_log(server: JsonRpcClient, payment: Payment, start: int, end: in
 
 
 async def _find_block_at(server: JsonRpcClient, time: float, height: int) -> int:
-    """The number of the first block that is not older than `time`, in epoch seconds, by bisection."""
+    """Return the number of the first block that is not older than `time` (epoch seconds), found by bisection."""
     low, high = 0, height
     while low < high:
         middle = (low + high) // 2
@@ -112,7 +113,7 @@ async def _find_block_at(server: JsonRpcClient, time: float, height: int) -> int
 
 
 def _pays(receipt: Any, payment: Payment) -> bool:
-    """Whether a successful receipt holds a transfer of the whole amount to us."""
+    """Return True if the receipt is of a successful transaction with a transfer of the whole amount to us."""
     wanted = [_hex(TRANSFER), _hex(bytes(12) + payment.payer), _hex(bytes(12) + payment.payee)]
     return int(receipt["status"], 16) == 1 and any(
         entry["address"].lower() == _hex(USDC)

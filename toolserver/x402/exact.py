@@ -1,10 +1,10 @@
-"""Selling one answer for one signed payment: no token, no credits.
+"""Sells one answer for one signed payment, without token and credits.
 
     read the payment → verify → answer → settle → receipt
 
-The money is moved last, and only for an answer that is owed: not for one that failed, is stale or holds nothing. What
-is stored about a payment is looked up before anything about it is judged: a payment that was made, sent again, gets
-the same bytes for a while and is then refused without an offer, for a client that accepts an offer pays twice.
+The money is moved last, and only for an answer that has its price: not for one that failed, is stale or is empty. The
+stored record of a payment is looked up before the payment is judged. A payment that was made and is sent again gets the
+same bytes for a while. After that it is refused without an offer, because a client that accepts an offer pays twice.
 """
 
 import logging
@@ -54,14 +54,14 @@ from toolserver.x402.wire import Payment
 log = logging.getLogger(__name__)
 
 SCOPE = "x402"
-AGAIN_S = 600  # how long after its settlement a payment is answered again
+AGAIN_S = 600  # how many seconds after its settlement a payment is answered again
 AGAIN_WITH_KEY_S = 86_400  # the same, with the Idempotency-Key of the first request
-BY_X402 = "premium tools by x402"  # all of them together, in the limit of what an address gets for nothing
+BY_X402 = "premium tools by x402"  # all of them together, in the limit of uncharged calls of an address
 _SIGNED = ("X-Service-Receipt-Id", "X-Service-Receipt")
 
 
 class _CalledOperation(NamedTuple):
-    """One call with its payment."""
+    """A call with its payment."""
 
     call_id: str
     operation: Operation
@@ -74,14 +74,14 @@ class _CalledOperation(NamedTuple):
 
 
 class _NotOwed(Exception):
-    """A stale or empty answer to a payment that was made before: it is given, and a better one is still owed."""
+    """A stale or empty answer to a payment that was made before. The caller gets it, and is still owed a better one."""
 
     def __init__(self, sold: PaidCallResult) -> None:
         self.sold = sold
 
 
 class ExactScheme:
-    """Sells premium answers by the call. `receipts` may be absent in tests."""
+    """Sells premium answers by the call. `receipts` may be None in tests."""
 
     def __init__(
         self,
@@ -97,11 +97,11 @@ class ExactScheme:
         self._metrics, self._receipts, self._uncharged = metrics, receipts, uncharged
 
     def offer(self, operation: Operation) -> Offer:
-        """What a call costs."""
+        """Return the offer for a call."""
         return offer_call(self._settling.terms, operation)
 
     def add_offer(self, operation: Operation, rejected: PaymentRequired) -> None:
-        """Put an offer to pay into a refusal, unless there is one already."""
+        """Add an offer to a refusal of a paid operation, unless it has one already."""
         if operation.credits and wire.REQUIRED not in rejected.headers:
             rejected.headers[wire.REQUIRED] = wire.header(self.offer(operation).required(rejected.code))
 
@@ -111,7 +111,8 @@ class ExactScheme:
         """Make a call that comes with a payment.
 
         Raises:
-            CallRejected: the caller gets no payload. Unless it is SettlementPending or PaymentUsed, nothing was taken.
+            CallRejected: the caller gets no payload. Unless it is SettlementPending or PaymentUsed, no new payment was
+                made.
         """
         offer, payment = self.offer(operation), self._settling.read(caller.payment or "")
         request = name_request(operation, arguments)
@@ -136,11 +137,11 @@ class ExactScheme:
         except _NotOwed as free:
             return PaymentSale(free.sold, None)
         except IdempotencyConflict:
-            detail = "This payment came with another call before. It buys nothing else."
+            detail = "This payment was already sent with another call. It pays for nothing else."
             raise IdempotencyConflict(detail) from None
 
     async def find_settlement(self, text: str | None) -> dict[str, Any] | None:
-        """How a payment that was sent along was settled; None when it was not, or cannot be read."""
+        """Return the settlement of the payment in `text`, or None if it was not settled or cannot be read."""
         try:
             payment = wire.read_payment(text or "")
         except wire.Malformed:
@@ -149,16 +150,16 @@ class ExactScheme:
         return None if kept is None or kept.state != "settled" else _settlement(payment, kept.tx_hash)
 
     def _check_known(self, kept: StoredPayment, request: str, key: str | None) -> None:
-        """Let a payment that is stored be answered again. Raises IdempotencyConflict, PaymentUsed: never an offer."""
+        """Check that a stored payment may be answered again. Raises IdempotencyConflict, PaymentUsed."""
         used_for = f"This payment was used for {describe_request(kept.request)}"
         if not _is_same_request(kept.request, request):
-            raise IdempotencyConflict(f"{used_for}. It buys nothing else.")
+            raise IdempotencyConflict(f"{used_for}. It pays for nothing else.")
         if kept.settled_at is None:
             return
         again_s = AGAIN_WITH_KEY_S if is_same_key(kept.claim, key) else AGAIN_S
         if self._settling.clock.time() * 1000 >= kept.settled_at + again_s * 1000:
             at = show_time(kept.settled_at)
-            raise PaymentUsed(f"{used_for} at {at}, and is not answered again. Nothing was taken a second time.")
+            raise PaymentUsed(f"{used_for} at {at}, and it is not answered again. No second payment was taken.")
 
     async def _sell(self, call: _CalledOperation) -> PaymentSale:
         if await self._settling.find_stored(call.payment) is not None:
@@ -169,19 +170,19 @@ class ExactScheme:
         if rendered.nothing:
             detail = "No source of this payload answered. The payment was not made."
             raise await self._refused(call, UpstreamUnavailable(detail, headers={"Retry-After": "15"}), "5xx")
-        if reason is not None:  # kept all the same: one authorisation gets one answer
+        if reason is not None:  # this answer is kept too: one authorisation gets one answer
             await self._count_uncharged(call)
             return PaymentSale(await self._sold(call, rendered, reason), None)
         tx = await self._settle(call)
         return PaymentSale(await self._sold(call, rendered, None), _settlement(call.payment, tx))
 
     async def _answer_paid(self, call: _CalledOperation) -> PaymentSale:
-        """Answer a payment that was handed on before and whose answer is not kept, once it is known to be made."""
+        """Answer a payment that was handed on before and whose answer is not stored, once it is known to be made."""
         tx = await self._settle(call)
         rendered = await self._made(call)
         reason = no_charge_reason(rendered)
         if rendered.nothing:
-            detail = "No source of this payload answered. The payment was made: send the same one again for the answer."
+            detail = "No source of this payload answered. The payment was made. Send it again for the answer."
             raise UpstreamUnavailable(detail, headers={"Retry-After": "15"})
         if reason is not None:
             await self._count_uncharged(call)
@@ -189,12 +190,12 @@ class ExactScheme:
         return PaymentSale(await self._sold(call, rendered, None), _settlement(call.payment, tx))
 
     async def _settle(self, call: _CalledOperation) -> bytes:
-        """Have the payment made; the transaction. Raises as SettlementService.settle."""
+        """Have the payment made, and return the transaction's hash. Raises the same as SettlementService.settle."""
         claim = hash_key(call.caller.idempotency_key)
         return await self._settling.settle(call.payment, call.offer, call.request, claim)
 
     async def _made(self, call: _CalledOperation) -> RenderedResponse:
-        """The answer. Raises CallRejected."""
+        """Run the tool and return its answer. Raises CallRejected."""
         operation = call.operation
         try:
             key = build_cache_key(operation, call.arguments)
@@ -209,13 +210,13 @@ class ExactScheme:
             raise await self._refused(call, InternalError(OUR_FAULT), "5xx") from None
 
     async def _count_uncharged(self, call: _CalledOperation) -> None:
-        """Count a call for which nothing is taken. Raises RateLimited: there were too many, and it gets nothing."""
+        """Count a call that is not charged. Raises RateLimited after too many; then the caller gets no answer."""
         await self._uncharged.count(f"x402 {call.payment.shown_payer}", call.operation.name)
-        if call.caller.limited:  # another authorisation is signed for nothing, and another account costs little
+        if call.caller.limited:  # signing another authorisation is free, and another account costs little
             await self._uncharged.count(call.caller.client, BY_X402)
 
     async def _sold(self, call: _CalledOperation, rendered: RenderedResponse, reason: str | None) -> PaidCallResult:
-        """The answer with its receipt. Once it is paid for, it is given with or without one."""
+        """Return the answer with its receipt, or without one if no receipt can be made: it may be paid for already."""
         charged = call.operation.credits if reason is None else 0
         self._metrics.settled(call.operation.name, call.operation.credits, reason)
         body = Body(rendered.sha256().hex(), rendered.size())
@@ -227,7 +228,9 @@ class ExactScheme:
         return PaidCallResult(rendered, charged, None, reason, *(signed or (None, None)))
 
     async def _refused(self, call: _CalledOperation, rejected: CallRejected, reason: NoCharge) -> CallRejected:
-        """The refusal with a receipt that says that nothing was taken. Raises RateLimited: there were too many."""
+        """Return the refusal, with a receipt that says that nothing was charged. Raises RateLimited if there were too
+        many uncharged calls.
+        """
         await self._count_uncharged(call)
         self._metrics.settled(call.operation.name, call.operation.credits, reason)
         try:
@@ -263,18 +266,18 @@ class ExactScheme:
 
 
 def name_request(operation: Operation, arguments: BaseModel) -> str:
-    """What a payment for a call pays for, as it is stored: method, path, and a hash of name and arguments."""
+    """Return the stored name of what a payment pays for: method, path, and a hash of tool name and arguments."""
     hashed = fingerprint(f"{operation.name} {arguments.model_dump_json()}")
     return f"{operation.method} {operation.path} {hashed}"
 
 
 def _is_same_request(stored: str, request: str) -> bool:
-    """Whether a payment was made for this very call. Older rows hold the hash alone."""
+    """Return True if a payment was made for exactly this call. Older rows have the hash alone."""
     return stored.rpartition(" ")[2] == request.rpartition(" ")[2]
 
 
 def owner_of(payment: Payment) -> str:
-    """Whose receipt it is: the payer's address on its chain, in the place of a token's hash."""
+    """Return the owner of a receipt: a hash of the payer's address on its chain, in place of a token's hash."""
     return token_hash(f"{NETWORK}:{payment.shown_payer}").hex()
 
 
@@ -283,7 +286,7 @@ def _settlement(payment: Payment, tx: bytes | None) -> dict[str, Any]:
 
 
 def _packed(bought: PaymentSale) -> KeptResult:
-    """A sale to be kept; the transaction before it."""
+    """Return a sale in the form that is stored, preceded by the hash of its transaction."""
     tx, sold = str((bought.settlement or {}).get("transaction", "")).encode(), split_sale(bought.sold)
     return sold._replace(own=tx + b"\n" + sold.own)
 

@@ -1,7 +1,8 @@
-"""A facilitator over HTTP: it looks whether a payment is good, and makes it. Nobody here has to hold a key or ether.
+"""Has a facilitator check and make payments over HTTP, so that this service needs neither a key nor ether.
 
-It may be slow, down, wrong, or lie. So what it says is taken in one of three ways: the payment was made, it was
-certainly not made, or nobody can say. Only what cannot have reached the chain counts as not made.
+A facilitator may be slow, down, wrong, or lie. So each of its responses is read in one of three ways: the payment was
+made, it was certainly not made, or it is not known. Only a payment that cannot have reached the chain counts as not
+made.
 """
 
 import logging
@@ -24,15 +25,19 @@ CONNECT_S = 2.0
 PENDING = "settlement_pending"
 _REFUSED = (400, 401, 403, 404, 405, 413, 415, 422, 429)
 _JUDGED = ("invalid_", "insufficient_", "unsupported_", "missing_", "network_mismatch", "asset_", "eip6492_")
-_LATER = ("invalid_transaction_state", "invalid_exact_evm_transfer_event_mismatch")  # judged when it was on the chain
+_LATER = ("invalid_transaction_state", "invalid_exact_evm_transfer_event_mismatch")  # judged after it was on the chain
 
 
 class FacilitatorDown(ToolserverError):
-    """No usable answer, and nothing was done: it was not asked, or refused. The text never holds the address."""
+    """The facilitator gave no usable response and did nothing: it was not reached, or it refused. The text never names
+    its address.
+    """
 
 
 class SettleAnswer(NamedTuple):
-    """The answer to /settle: the payment was made, certainly not made, or nobody knows. `reason` is its error code."""
+    """The response to /settle: the payment was made, certainly not made, or it is not known. `reason` is the error
+    code, `tx` the hash of the transaction.
+    """
 
     state: Literal["settled", "failed", "pending"]
     tx: bytes | None = None
@@ -64,7 +69,7 @@ class _Supported(msgspec.Struct, frozen=True):
 
 
 class Facilitator:
-    """One facilitator. It is connected to when it is first asked."""
+    """One facilitator. The first request connects to it."""
 
     def __init__(
         self,
@@ -82,7 +87,7 @@ class Facilitator:
         self._verify_s, self._settle_s = verify_s, settle_s
 
     async def verify(self, payment: dict[str, Any], requirement: dict[str, Any], payer: str) -> str | None:
-        """Why a payment is not good; None when it is. Raises FacilitatorDown."""
+        """Return why a payment is not valid, as an x402 error code, or None if it is valid. Raises FacilitatorDown."""
         status, body = await self._exchange("/verify", _request(payment, requirement), self._verify_s)
         said = _read(body, _Verdict) if status == 200 else None
         if said is None or (said.isValid and _is_other(said.payer, payer)):
@@ -90,22 +95,22 @@ class Facilitator:
         return None if said.isValid else _clean_reason(said.invalidReason)
 
     async def settle(self, payment: dict[str, Any], requirement: dict[str, Any], payer: str) -> SettleAnswer:
-        """Have a payment made. Raises FacilitatorDown when it certainly was not."""
+        """Have a payment made. Raises FacilitatorDown if it was certainly not made."""
         try:
             status, body = await self._exchange("/settle", _request(payment, requirement), self._settle_s)
         except _Unheard as unheard:
-            log.warning("a settlement was not heard of", extra={"reason": str(unheard)})
+            log.warning("the facilitator gave no usable response to a settlement", extra={"reason": str(unheard)})
             return SettleAnswer("pending")
         if status in _REFUSED:
             raise FacilitatorDown(f"settle: status {status}")
         said = _read(body, _Outcome) if status == 200 else None
         if said is None:
-            log.warning("a settlement was answered with something else", extra={"status": status})
+            log.warning("the facilitator answered a settlement with an unexpected response", extra={"status": status})
             return SettleAnswer("pending")
         return _judge_answer(said, payer)
 
     async def supported(self) -> bool:
-        """Whether it makes payments as we ask for them. Raises FacilitatorDown."""
+        """Return True if the facilitator supports our scheme, network and version. Raises FacilitatorDown."""
         status, body = await self._exchange("/supported", None, self._verify_s)
         said = _read(body, _Supported) if status == 200 else None
         if said is None:
@@ -117,7 +122,10 @@ class Facilitator:
         await self._client.aclose()
 
     async def _exchange(self, path: str, body: bytes | None, within_s: float) -> tuple[int, bytes]:
-        """Status and body, all within so many seconds. Raises FacilitatorDown, or _Unheard once it was sent."""
+        """Return status and body of the response, within CONNECT_S + `within_s` seconds.
+
+        Raises FacilitatorDown if the request was not sent, and _Unheard if it was and no usable response came.
+        """
         headers = {"content-type": "application/json"} if body else {}
         request = self._client.build_request("POST" if body else "GET", path, content=body, headers=headers)
         try:
@@ -134,7 +142,7 @@ class Facilitator:
 
 
 class _Unheard(FacilitatorDown):
-    """It was asked, and gave no usable answer."""
+    """The request was sent, and no usable response came: it may or may not have been carried out."""
 
 
 def _request(payment: dict[str, Any], requirement: dict[str, Any]) -> bytes:
@@ -150,11 +158,14 @@ def _read(body: bytes, kind: type[Any]) -> Any:
 
 
 def _judge_answer(said: _Outcome, payer: str) -> SettleAnswer:
-    """What an answer to /settle means. A failure that has a transaction may yet turn out to be none."""
+    """Return what a response to /settle means. A failure with a transaction may still turn out to be a success."""
     tx = wire.tx_hash(said.transaction)
     if said.success:
         if tx is None or said.network != NETWORK or _is_other(said.payer, payer):
-            log.error("the facilitator says settled, but not how", extra={"network": said.network[:32]})
+            log.error(
+                "the facilitator reports a payment as settled, but names no valid transaction, network or payer",
+                extra={"network": said.network[:32]},
+            )
             return SettleAnswer("pending", tx)
         return SettleAnswer("settled", tx)
     reason = _clean_reason(said.errorReason)
@@ -163,11 +174,11 @@ def _judge_answer(said: _Outcome, payer: str) -> SettleAnswer:
 
 
 def _is_other(said: str | None, payer: str) -> bool:
-    """Whether it speaks of somebody else."""
+    """Return True if the response names another payer."""
     return said is not None and said.lower() != payer.lower()
 
 
 def _clean_reason(reason: str | None) -> str:
-    """The facilitator's reason, if it is one that may be passed on."""
+    """Return the facilitator's reason if it has the form of an error code, otherwise `invalid_payload`."""
     fits = reason and len(reason) <= 96 and reason.isascii() and reason.replace("_", "").isalnum()
     return str(reason) if fits else "invalid_payload"

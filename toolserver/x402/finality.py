@@ -1,7 +1,8 @@
-"""Signed payments obey the finality of transfers: large ones wait for it, and all are watched until they have it.
+"""Applies the finality rules of transfers to signed payments: large ones wait, all are watched until final.
 
-A payment below the amount from which transfers wait for a safe block is credited as soon as it is settled; what the
-chain undoes later is taken back. A second RPC server confirms each one; what servers tell differently is a case.
+A payment below the amount from which transfers wait for a safe block is credited as soon as it is settled; if the chain
+undoes it later, what it bought is taken back. A second RPC server confirms each payment. If servers keep disagreeing
+about one, it becomes a case for a person.
 """
 
 import logging
@@ -27,7 +28,9 @@ POLL_S = 1.5
 
 
 class WatchedPayment(NamedTuple):
-    """A payment that was settled and is not final. Times are in milliseconds; `tx_hash` is where it is now."""
+    """A settled payment that is not final. `amount` is in 0.000001 USDC, times are in epoch milliseconds, `tx_hash` is
+    the transaction that has it now.
+    """
 
     payload: bytes
     payer: bytes
@@ -43,7 +46,7 @@ class WatchedPayment(NamedTuple):
 
 
 class PaymentPlace(NamedTuple):
-    """Where a payment is on the chain. `agreed_at` and `final_at` are None until two servers agree, and it is final."""
+    """The block of a payment on the chain. `agreed_at` is None until servers agree, `final_at` until it is final."""
 
     payload: bytes
     block_number: int
@@ -53,39 +56,39 @@ class PaymentPlace(NamedTuple):
 
 
 class ConfirmationStore(Protocol):
-    """Where it is noted what the chain says of settled payments. Each call is one durable transaction."""
+    """Records what the chain shows of settled payments. Each call is one transaction, durable when it returns."""
 
     async def list_watched(self) -> list[WatchedPayment]:
-        """The payments that the chain could still undo, or that no second server has confirmed."""
+        """Return the payments that are not final or that no second server has confirmed."""
         ...
 
     async def record_place(self, place: PaymentPlace) -> None:
-        """Note where a payment is; it is no longer missing."""
+        """Record where a payment is on the chain, so that it no longer counts as missing."""
         ...
 
     async def record_disputed(self, payload: bytes, now: int) -> None:
-        """Note that servers report differently. The first such note stays."""
+        """Record that servers disagree. The first such record stays."""
         ...
 
     async def record_missing(self, payload: bytes, now: int) -> None:
-        """Note that no server has the payment. The first such note stays."""
+        """Record that no server has the payment. The first such record stays."""
         ...
 
     async def undo_payment(self, payload: bytes, now: int) -> tuple[int, int]:
-        """Take back what a payment bought: credits taken back, and credits lost because they were spent."""
+        """Take back what a payment bought. Return the credits taken back, and those lost because they were spent."""
         ...
 
     async def is_undone(self, payload: bytes) -> bool:
-        """Whether a payment was undone on the chain."""
+        """Return True if a payment was undone on the chain."""
         ...
 
     async def credit_topup(self, given: TopupCredit) -> None:
-        """See PaymentStore."""
+        """Settle and credit a top-up: see PaymentStore.credit_topup."""
         ...
 
 
 class PaymentFinality:
-    """Waits for large payments, and watches all of them on the instance whose `turn` it is."""
+    """Waits for large payments, and watches all payments if it is this instance's `turn`."""
 
     def __init__(
         self,
@@ -102,15 +105,15 @@ class PaymentFinality:
         self._pay_to, self._wait_s, self._turn = pay_to, wait_s, turn
 
     def is_large(self, amount: int) -> bool:
-        """Whether credits wait for more than the settlement."""
+        """Return True if credits for this amount (0.000001 USDC) wait for more than the settlement."""
         return self._policy.finality(amount) != "blocks" or self._policy.needs_agreement(amount)
 
     async def is_undone(self, payload: bytes) -> bool:
-        """Whether the chain has undone a payment that was credited."""
+        """Return True if the chain has undone a payment that was credited."""
         return await self._store.is_undone(payload)
 
     async def wait(self, payment: Payment, tx: bytes) -> bool:
-        """Whether a payment has what its amount requires; for a large one it is waited for some seconds."""
+        """Return True if a payment is as final as its amount requires; poll for up to `wait_s` if it is large."""
         if not self.is_large(payment.amount):
             return True
         for turn in range(1 + int(self._wait_s / POLL_S)):
@@ -164,7 +167,7 @@ class PaymentFinality:
             await self._credit(payment, owner, now)
 
     async def _credit(self, payment: WatchedPayment, owner: str, now: int) -> None:
-        """Credit a large top-up of a known token, which has waited for this."""
+        """Credit a large top-up of a known token, which has waited to be final enough."""
         credit = TopupCredit(payment.payload, payment.tx_hash, owner, credits_for(payment.amount), None, None, now)
         try:
             await self._store.credit_topup(credit)
@@ -173,7 +176,7 @@ class PaymentFinality:
             log.error("a top-up could not be credited to its token", extra={"tx": f"0x{payment.tx_hash.hex()}"})
 
     async def _missing(self, payment: WatchedPayment, now: int) -> None:
-        """No server has it. The second time this is seen, what it bought is taken back."""
+        """Record that no server has a payment. The second time this is seen, take back what it bought."""
         facts = {"tx": f"0x{payment.tx_hash.hex()}"}
         if payment.missing_since is None:
             log.warning("a signed payment is gone from the chain", extra=facts)

@@ -1,4 +1,6 @@
-"""The names under which x402 travels, and objects as values of headers. Imports nothing: the faces load it at once."""
+"""Names the headers and `_meta` keys of x402, and encodes objects as header values. Imports no other part of this
+service, because REST and MCP load it at the start.
+"""
 
 import base64
 from typing import Any
@@ -13,18 +15,18 @@ META_PAYMENT, META_RESPONSE = "x402/payment", "x402/payment-response"  # the sam
 
 
 def header(value: dict[str, Any]) -> str:
-    """An object as the value of a header."""
+    """Return an object as the value of a header."""
     return base64.b64encode(msgspec.json.encode(value)).decode()
 
 
 def unheader(text: str) -> dict[str, Any]:
-    """The object of a header that we wrote."""
+    """Return the object in a header that `header` wrote."""
     found: dict[str, Any] = msgspec.json.decode(base64.b64decode(text))
     return found
 
 
 def offer_version_1(required: dict[str, Any]) -> dict[str, Any]:
-    """The offer of PAYMENT-REQUIRED as clients of version 1 read it: members of the body of a 402."""
+    """Return the offer of PAYMENT-REQUIRED as clients of version 1 read it: members of the body of a 402."""
     resource = required["resource"]
     about = {"resource": resource["url"], "description": resource["description"], "mimeType": resource["mimeType"]}
     return {"x402Version": 1, "accepts": [_accept_version_1(offered) | about for offered in required["accepts"]]}
@@ -37,5 +39,5 @@ def _accept_version_1(offered: dict[str, Any]) -> dict[str, Any]:
 
 
 def settle_version_1(told: dict[str, Any]) -> dict[str, Any]:
-    """How a payment ended, as clients of version 1 read it."""
+    """Return the outcome of a payment as clients of version 1 read it."""
     return told | {"network": NETWORKS_1.get(told["network"], told["network"])}

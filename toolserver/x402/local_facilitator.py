@@ -1,7 +1,7 @@
-"""Runs the official facilitator on this machine only, with a key that holds a little ether for fees.
+"""Runs the official facilitator on this machine only, with the key of an account that holds a little ether for fees.
 
-Needs the extra `x402`. It moves USDC only as payers have signed it, to whom they have signed it; the key can lose
-nothing but its fees. What the official code does is blocking, so it is done in threads, one settlement at a time.
+Needs the extra `x402`. It moves USDC only as payers have signed, and to the payee that they have signed for; the
+account can lose no more than its ether. The official code blocks, so it runs in threads, one settlement at a time.
 """
 
 import importlib
@@ -28,11 +28,11 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class NotInstalled(Exception):
-    """The extra is missing."""
+    """The extra `x402` is not installed."""
 
 
 def key_from(path: Path) -> str:
-    """The private key in a file that only its owner can read. Raises KeyRefused."""
+    """Return the private key (hexadecimal) in a file. Raises KeyRefused, also if others than its owner can read it."""
     text = read_key_file(path)
     try:
         return read_private_key(text).to_hex()
@@ -41,14 +41,14 @@ def key_from(path: Path) -> str:
 
 
 def official(rpc: str, key: str) -> Any:
-    """The official facilitator for `exact` on Base. Raises NotInstalled."""
+    """Return the official facilitator for `exact` on Base. Raises NotInstalled."""
     try:
         with recursion_limit_kept():
             x402: Any = importlib.import_module("x402")
             evm: Any = importlib.import_module("x402.mechanisms.evm")
             exact: Any = importlib.import_module("x402.mechanisms.evm.exact")
     except ImportError:
-        raise NotInstalled("the facilitator needs the extra x402: in a checkout, pip install '.[x402]'") from None
+        raise NotInstalled("the facilitator needs the extra x402: in a checkout, run pip install '.[x402]'") from None
     signer = evm.FacilitatorWeb3Signer(private_key=key, rpc_url=rpc, confirmation_timeout_seconds=CONFIRM_S)
     facilitator = x402.x402FacilitatorSync()
     facilitator.register([NETWORK], exact.ExactEvmFacilitatorScheme(signer))
@@ -61,7 +61,7 @@ class LocalFacilitator:
     def __init__(self, facilitator: Any) -> None:
         self._facilitator = facilitator
         self._schemas: Any = importlib.import_module("x402.schemas")
-        self._settling = anyio.Lock()  # its transactions are numbered one after the other
+        self._settling = anyio.Lock()  # the account's transactions are numbered consecutively
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
@@ -76,7 +76,7 @@ class LocalFacilitator:
         if (method, path) == ("GET", "/supported"):
             return 200, _to_json(self._facilitator.get_supported())
         if method != "POST" or path not in ("/verify", "/settle"):
-            return 404, {"error": "there is POST /verify, POST /settle and GET /supported"}
+            return 404, {"error": "the routes are POST /verify, POST /settle and GET /supported"}
         try:
             body = msgspec.json.decode(await read_body(request_pieces(receive), MOST_BYTES))
             payment = self._schemas.PaymentPayload.model_validate(body["paymentPayload"])
@@ -93,7 +93,7 @@ class LocalFacilitator:
             async with self._settling:
                 return 200, _to_json(await anyio.to_thread.run_sync(facilitator.settle, payment, requirement))
         except self._schemas.SchemeNotFoundError:
-            return 400, {"error": "only exact on Base"}
+            return 400, {"error": "only the scheme exact on Base is supported"}
         except Exception:
             log.exception("the official facilitator failed", extra={"path": path})
             return 500, {"error": "something went wrong"}

@@ -1,4 +1,4 @@
-"""Signed payments in memory, beside a ledger in memory: for tests, and the measure of what a store has to do."""
+"""Keeps signed payments in memory, beside a ledger in memory: for tests, and as the reference for other stores."""
 
 from dataclasses import dataclass
 

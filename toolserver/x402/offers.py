@@ -1,4 +1,4 @@
-"""What is offered for payment by x402, and whether a payment is for that. Pure."""
+"""Makes the offers of payment by x402, and checks whether a payment fits an offer. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,16 @@ from toolserver.x402.headers import TOPUP_PATH
 from toolserver.x402.wire import Payment
 
 DOMAIN = {"name": "USD Coin", "version": "2"}  # of the EIP-712 signature; on test networks the name is another one
-LEFT_S = 10  # how long an authorisation has to be good for when it comes: nothing is run that could not be settled
+LEFT_S = 10  # seconds that an authorisation must still be valid on arrival, so that the settlement is in time
 DESCRIPTION = f"Credits for premium data: {CREDIT_PRICE}"
 Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class X402Terms:
-    """How this service is paid. `host` stands in what payers sign, `base_url` before every path."""
+    """The terms of payment. `host` is part of the text that payers sign, `base_url` precedes every path, `most` is the
+    largest top-up in 0.000001 USDC.
+    """
 
     pay_to: bytes
     max_timeout_s: int
@@ -29,7 +31,7 @@ class X402Terms:
     host: str
 
     def requirement(self, amount: int) -> Object:
-        """One entry of `accepts`: USDC on Base, by EIP-3009."""
+        """Return one entry of `accepts`: `amount` (0.000001 USDC) on Base, by EIP-3009."""
         return {
             "scheme": wire.SCHEME,
             "network": NETWORK,
@@ -41,19 +43,19 @@ class X402Terms:
         }
 
     def resource(self, path: str, description: str) -> dict[str, str]:
-        """What is paid for."""
+        """Return the description of what is paid for."""
         url = self.base_url.rstrip("/") + path
         return {"url": url, "description": description, "mimeType": "application/json"}
 
 
 class Offer(NamedTuple):
-    """What one request costs, and what it is."""
+    """The price of one request, and what it pays for."""
 
     requirement: Object
     resource: dict[str, str]
 
     def required(self, error: str) -> Object:
-        """The object of PAYMENT-REQUIRED."""
+        """Return the object of PAYMENT-REQUIRED."""
         return {
             "x402Version": wire.VERSION,
             "error": error,
@@ -64,13 +66,13 @@ class Offer(NamedTuple):
 
 
 def offer_call(terms: X402Terms, operation: Operation) -> Offer:
-    """What one call of an operation costs."""
+    """Return the offer for one call of an operation."""
     amount = operation.credits * ATOMIC_PER_CREDIT
     return Offer(terms.requirement(amount), terms.resource(operation.path, operation.title))
 
 
 def misfit(payment: Payment, requirement: Object, now: float) -> str | None:
-    """Why a payment is not for this offer, in x402's own words; None when it is, as far as can be seen from here."""
+    """Return x402's error code if a payment does not fit an offer, or None if it does as far as can be seen here."""
     accepted, amount = payment.accepted, int(requirement["amount"])
     if accepted.scheme != requirement["scheme"]:
         return "invalid_scheme"
@@ -91,7 +93,7 @@ def misfit(payment: Payment, requirement: Object, now: float) -> str | None:
 
 
 def document(terms: X402Terms, operations: Sequence[Operation]) -> Mapping[str, Any]:
-    """What stands at /.well-known/x402.json: everything that can be paid for, and how."""
+    """Return the content of /.well-known/x402.json: everything that can be paid for, and how."""
     sold = [operation for operation in operations if operation.credits]
     listed = [_listed(operation.method, offer_call(terms, operation)) for operation in sold]
     topup = Offer(terms.requirement(ATOMIC), terms.resource(TOPUP_PATH, DESCRIPTION))

@@ -1,7 +1,8 @@
-"""Top-ups that the chain has and a restored ledger does not know. Pure: what a transaction says of them.
+"""Finds the top-ups in a transaction that a restored ledger no longer knows. Pure.
 
-On the chain a payment for a single call looks like one for a top-up. The amount tells them apart: a payment has exactly
-the price of what it pays for, the smallest top-up is 1 USD, and what costs as much as a call is taken for that call.
+On the chain a payment for a single call looks like one for a top-up. Only the amount distinguishes them: a payment has
+exactly the price of what it pays for, the smallest top-up is 1 USD, and a payment with the price of a call counts as
+one for that call.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ from toolserver.x402.topup_owner import NEW, TOPUP
 
 
 class ChainTopup(NamedTuple):
-    """A top-up as the chain has it: who signed it, the nonce that was used, and 0.000001 USDC."""
+    """A top-up as the chain has it: the account that signed it, the nonce, and the amount in 0.000001 USDC."""
 
     payer: bytes
     nonce: bytes
@@ -29,16 +30,16 @@ def find_topups(receipt: Receipt, payee: bytes, prices: Collection[int]) -> list
 
 
 def is_topup(amount: int, prices: Collection[int]) -> bool:
-    """Whether so much can only have paid for a top-up."""
+    """Return True if this amount (0.000001 USDC) can only have paid for a top-up."""
     return amount >= ATOMIC and amount not in prices
 
 
 def recovered_id(payer: bytes, nonce: bytes) -> bytes:
-    """Return the id under which a recovered payment is stored: its signature, which others are named by, is gone."""
+    """Return the id under which a recovered payment is stored. Its signature, which is part of other ids, is lost."""
     return hashlib.sha256(b"recovered x402 payment" + payer + nonce).digest()
 
 
 def begin_recovered(topup: ChainTopup, now: int) -> BegunPayment:
-    """Return a top-up as a payment for a new token that is handed on now, in epoch milliseconds."""
+    """Return a top-up as a payment for a new token, handed on at `now` (epoch milliseconds)."""
     id = recovered_id(topup.payer, topup.nonce)
     return BegunPayment(id, topup.payer, topup.nonce, topup.amount, f"{TOPUP}{NEW}", 0, None, now)

@@ -1,4 +1,4 @@
-"""What is said of a payment that was not made, that may be made yet, or that was made for nothing we know."""
+"""Makes the errors for payments that were not made, may still be made, or were made for something unknown."""
 
 import logging
 
@@ -15,14 +15,14 @@ AGAIN_S = 5
 
 
 def refuse_payment(payment: Payment, offer: Offer, reason: str) -> PaymentRequired:
-    """402: this payment was not made; the offer stands."""
+    """Return a 402 that says the payment was not made and repeats the offer."""
     response = wire.settlement(payment.shown_payer, NETWORK, tx=None, reason=reason)
     headers = {wire.REQUIRED: wire.header(offer.required(reason)), wire.RESPONSE: wire.header(response)}
     return UnpaidCall(f"The payment was not made: {reason}.", headers=headers)
 
 
 def leave_pending(payment: Payment, tx: bytes | None) -> SettlementPending:
-    """503: never an offer, for who accepts it pays twice."""
+    """Return a 503 without an offer, because a client that accepts an offer pays twice."""
     response = wire.settlement(payment.shown_payer, NETWORK, tx=tx, reason="settlement_pending")
     return SettlementPending(
         "It is not known yet whether the payment was made. Send the same payment again; do not sign another one.",
@@ -41,11 +41,11 @@ def say_unavailable(down: FacilitatorDown) -> ChainUnavailable:
 
 
 def refuse_unknown_use() -> PaymentUsed:
-    """409: the chain has its nonce already, and nothing is stored about it, as after a restore from a backup.
+    """Return a 409 for a payment whose nonce the chain has already and that is not stored, as after a restored backup.
 
-    Never an offer: who accepts it may pay twice.
+    It carries no offer, because a client that accepts an offer may pay twice.
     """
     return PaymentUsed(
-        "The authorisation of this payment was used or cancelled before, and nothing that it bought is recorded here."
-        " If its money was taken, ask the operator of this service to look for it on the chain."
+        "The authorisation of this payment was already used or cancelled, and this service has no record of a purchase"
+        " with it. If the money was taken, ask the operator of this service to look for it on the chain."
     )

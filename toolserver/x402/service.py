@@ -1,4 +1,4 @@
-"""Payments by x402 as one thing, made from the settings. What it is made of is imported only where it is on."""
+"""Builds, from the settings, the service that takes payments by x402. Its parts are imported only if it is on."""
 
 import importlib
 import logging
@@ -48,10 +48,10 @@ async def open_x402(
     base_url: str,
     host: str,
 ) -> AsyncIterator["SettlementService | None"]:
-    """What takes x402 payments, as the settings say; None when they are off.
+    """Yield the service that takes x402 payments as the settings define, or None if they are off.
 
-    `payments` names RPC servers of the chain, if any; the stores are made only when x402 is on, that of
-    confirmations with the task that `make_task` makes of a name: the instance whose turn it is watches the chain.
+    `payments` names RPC servers of the chain, if any. The stores are made only when x402 is on, that of confirmations
+    with the task that `make_task` makes for a name: only the instance that holds this task watches the chain.
     """
     if not settings.enabled:
         yield None
@@ -84,7 +84,7 @@ async def open_x402(
 
 
 async def _make_facilitator(settings: Settings) -> "Facilitator":
-    """The facilitator of the settings, which is not asked yet."""
+    """Return the facilitator of the settings, without a request to it."""
     module: Any = await anyio.to_thread.run_sync(importlib.import_module, "toolserver.x402.facilitator")
     token = settings.facilitator_token.get_secret_value() if settings.facilitator_token else None
     made: Facilitator = module.Facilitator(
@@ -94,7 +94,7 @@ async def _make_facilitator(settings: Settings) -> "Facilitator":
 
 
 async def _make_lookup(payments: PaymentSettings) -> Any:
-    """What looks for a payment on the chain; None where no RPC server is configured."""
+    """Return the lookup of payments on the chain, or None if no RPC server is configured."""
     if not payments.rpc_urls:
         return None
     chain: Any = await anyio.to_thread.run_sync(importlib.import_module, "toolserver.x402.chain_lookup")
@@ -109,7 +109,7 @@ def _make_finality(
     clock: Clock,
     pay_to: bytes,
 ) -> "PaymentFinality | None":
-    """What waits for the chain and watches it; None where no RPC server is configured."""
+    """Return the part that waits for the chain and watches it, or None if no RPC server is configured."""
     from toolserver.purchases.service import policy_of
     from toolserver.x402.finality import PaymentFinality
 
@@ -120,7 +120,7 @@ def _make_finality(
 
 
 def _make_terms(settings: Settings, payments: PaymentSettings, pay_to: bytes, base_url: str, host: str) -> "X402Terms":
-    """How this service is paid, by the settings."""
+    """Return the terms of payment that the settings define."""
     from toolserver.x402.offers import X402Terms
 
     most = _find_most_usd(settings, payments) * ATOMIC
@@ -128,7 +128,7 @@ def _make_terms(settings: Settings, payments: PaymentSettings, pay_to: bytes, ba
 
 
 def _find_most_usd(settings: Settings, payments: PaymentSettings) -> int:
-    """The largest top-up: no more than can be checked as its amount requires, and than one purchase may be."""
+    """Return the largest top-up in USD: one that can be checked as its amount requires and exceeds no ceiling."""
     bounds = [settings.most_usd]
     if payments.ceiling_purchase_usd is not None:
         bounds.append(payments.ceiling_purchase_usd)
@@ -140,7 +140,7 @@ def _find_most_usd(settings: Settings, payments: PaymentSettings) -> int:
 
 
 async def _log_when_ready(facilitator: "Facilitator", clock: Clock) -> None:
-    """Look from the start whether the facilitator makes such payments, and say so in the log."""
+    """Check from the start whether the facilitator makes our kind of payment, and log the result."""
     from toolserver.x402.facilitator import FacilitatorDown
 
     while True:
@@ -158,7 +158,7 @@ async def _log_when_ready(facilitator: "Facilitator", clock: Clock) -> None:
 
 
 def topups_of(settling: "SettlementService | None", ledger: "Balances") -> "Topups | None":
-    """What sells credits for signed payments, where they are taken."""
+    """Return the seller of credits for signed payments, or None if such payments are off."""
     if settling is None:
         return None
     from toolserver.x402.topup import Topups
@@ -175,7 +175,7 @@ def exact_of(
     receipts: "Receipts | None",
     uncharged: "UnchargedLimit",
 ) -> "ExactScheme | None":
-    """What sells single answers for them."""
+    """Return the seller of single answers for signed payments, or None if such payments are off."""
     if settling is None:
         return None
     from toolserver.x402.exact import ExactScheme

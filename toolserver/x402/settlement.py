@@ -1,9 +1,9 @@
-"""One signed payment, made at most once, whatever happens on the way.
+"""Makes a signed payment at most once, whatever goes wrong on the way.
 
-    read → fits the offer → verified → (the work) → written down → handed on → settled | not made | nobody knows
+    read → fits the offer → verified → (the work) → stored → handed on → settled | not made | unknown
 
-A payment is stored before the facilitator is asked to make it. From then on the same payment, sent again, is never a
-new one: its state is looked up, on the chain if RPC servers are configured, until it is known how it ended.
+A payment is stored before the facilitator gets it to make it. From then on the same payment, sent again, never counts
+as a new one: its state is looked up (on the chain if RPC servers are configured) until its outcome is known.
 """
 
 import logging
@@ -41,12 +41,14 @@ log = logging.getLogger(__name__)
 
 USED = "invalid_exact_evm_nonce_already_used"
 CHECKED_FROM = ATOMIC
-LOOKS, LOOK_S = 4, 1.0  # how often the chain is looked at before it counts as not having a payment; it may lag
-LATE_S = 120  # after its end of validity, how long a payment may still turn up on a chain that we see
+LOOKS, LOOK_S = 4, 1.0  # looks at the chain before it counts as not having a payment, because a server may lag
+LATE_S = 120  # how many seconds after its end of validity a payment may still appear on the chain as we see it
 
 
 class AuthorisationState(NamedTuple):
-    """What the chain says of an authorisation: it paid us in `tx`, it was used otherwise, or not (until `at`)."""
+    """The state of an authorisation on the chain: it paid us in `tx`, it was used otherwise or cancelled (`void`), or
+    it was not used until `at` (epoch seconds).
+    """
 
     state: Literal["paid", "void", "unused"]
     tx: bytes | None = None
@@ -54,26 +56,26 @@ class AuthorisationState(NamedTuple):
 
 
 class Handover(NamedTuple):
-    """When a payment was handed to the facilitator: the height of the chain, if it was known, and epoch seconds."""
+    """The moment when a payment was handed to the facilitator: the height of the chain, if known, and epoch seconds."""
 
     block: int | None
     at: float
 
 
 class AuthorisationLookup(Protocol):
-    """Looks on the chain itself. None: it cannot tell."""
+    """Looks payments up on the chain. A result of None means that it cannot tell."""
 
     async def __call__(self, payment: Payment, since: Handover, /) -> AuthorisationState | None:
-        """The state of a payment's authorisation, which is looked for from its hand-over on."""
+        """Return the state of a payment's authorisation, searched from the hand-over on."""
         ...
 
     async def find_height(self) -> int | None:
-        """The number of the newest block."""
+        """Return the number of the newest block."""
         ...
 
 
 class SettlementService:
-    """Takes payments for whatever is sold. `lookup` may be absent: then the facilitator is believed."""
+    """Takes payments for everything that is sold. Without a `lookup`, the facilitator is believed."""
 
     def __init__(
         self,
@@ -93,22 +95,22 @@ class SettlementService:
         self.backlog = PaymentBacklog()  # as the sweep has counted it
 
     def read(self, text: str) -> Payment:
-        """The payment that was sent along, well formed and not judged. Raises InvalidArguments."""
+        """Return the well-formed payment in a header or in `_meta`, not judged yet. Raises InvalidArguments."""
         try:
             return wire.read_payment(text)
         except wire.Malformed as error:
-            message = f"is no x402 payment: {error}"
+            message = f"is not an x402 payment: {error}"
             errors = [{"loc": wire.SIGNATURE, "msg": message, "type": "x402"}]
             raise InvalidArguments(f"{wire.SIGNATURE} {message}", errors=errors) from None
 
     def check_fit(self, payment: Payment, offer: Offer) -> None:
-        """Compare a payment that nothing is stored about with the offer. Raises PaymentRequired."""
+        """Compare a payment that is not stored with the offer. Raises PaymentRequired if it does not fit."""
         reason = misfit(payment, offer.requirement, self.clock.time())
         if reason is not None:
             raise refuse_payment(payment, offer, reason)
 
     async def alone(self, payment: Payment, work: Callable[[], Awaitable[Any]]) -> Any:
-        """Do something while nobody else does anything with this payment."""
+        """Run `work` while no other task of this process works on the payment, and return its result."""
         lock, waiting = self._locks.get(payment.id, (anyio.Lock(), 0))
         self._locks[payment.id] = (lock, waiting + 1)
         try:
@@ -120,17 +122,18 @@ class SettlementService:
                 self._locks[payment.id] = (lock, waiting - 1)
 
     async def find_stored(self, payment: Payment) -> StoredPayment | None:
-        """What is stored about a payment, by its id or as one that was recovered; None when it was never handed on."""
+        """Return the stored payment, by its id or as a recovered one, or None if it was never handed on."""
         kept = await self.store.find_payment(payment.id)
         return kept or await self.store.find_payment(recovered_id(payment.payer, payment.nonce))
 
     async def verify(self, payment: Payment, offer: Offer) -> None:
-        """Have it looked at before anything is done for it. Nothing is stored about it.
+        """Have the facilitator check a payment before any work is done for it. Nothing is stored.
 
         Raises:
-            PaymentUsed: the chain has its nonce already, and nothing is stored. No offer goes with this: who accepts
-                one may pay twice. Where something is stored now, another instance has begun it meanwhile.
-            PaymentRequired, ChainUnavailable: it cannot be made, or nobody can say.
+            PaymentUsed: the chain has its nonce already, and the payment is not stored. The error carries no offer,
+                because a client that accepts one may pay twice. If the payment is stored by now, another instance has
+                begun it, and nothing is raised.
+            PaymentRequired, ChainUnavailable: it cannot be made, or the facilitator cannot say.
         """
         written = wire.write_payment(payment, offer.requirement, offer.resource)
         try:
@@ -144,12 +147,15 @@ class SettlementService:
             raise refuse_payment(payment, offer, reason)
 
     async def settle(self, payment: Payment, offer: Offer, request: str, claim: bytes | None = None) -> bytes:
-        """Have it made; the transaction. A caller who hangs up does not stop it.
+        """Have a payment made, and return the transaction's hash. A caller who hangs up does not stop this. The outcome
+        is durable when this returns.
 
         Raises:
-            PaymentRequired: it was certainly not made.
-            ChainUnavailable: the same, because nobody could be asked to make it.
-            SettlementPending: nobody can say.
+            PaymentRequired: the payment was certainly not made.
+            ChainUnavailable: it was certainly not made, because the facilitator could not be reached.
+            SalesCeilingReached: it would exceed a ceiling, and was not made.
+            SettlementPending: it is not known whether it was made.
+            PaymentUsed: it was used for another request.
         """
         with anyio.CancelScope(shield=True):
             tx = await self._settled(payment, offer, request, claim)
@@ -161,35 +167,35 @@ class SettlementService:
             since = await self._begin(payment, offer, request, claim)
             if since is not None:
                 return await self._first(payment, offer, since)
-            kept = await self.find_stored(payment)  # another instance began it meanwhile
+            kept = await self.find_stored(payment)  # another instance has begun it
             if kept is None:
                 raise refuse_payment(payment, offer, USED)
         if kept.request != request:
-            raise PaymentUsed(f"This payment was used for {describe_request(kept.request)}. It buys nothing else.")
+            raise PaymentUsed(f"This payment was used for {describe_request(kept.request)}. It pays for nothing else.")
         if kept.state == "settled":
             return kept.tx_hash or b""
         return await self._again(payment, offer, handover_of(kept))
 
     def measure_backlog(self) -> tuple[int, float, int]:
-        """How many payments are open, the age of the oldest in seconds, and how many a person has to look at."""
+        """Return the number of open payments, the age of the oldest in seconds, and the number of cases."""
         pending, oldest_at, in_review = self.backlog
         age_s = 0.0 if oldest_at is None else max(0.0, self.clock.time() - oldest_at / 1000)
         return pending, age_s, in_review
 
     async def record_answered(self, payment: Payment) -> None:
-        """Note that a paid call got its answer. The answer is given even when this cannot be written."""
+        """Record that a paid call got its answer. A failure to store this is only logged."""
         try:
             await self.store.record_answered(payment.id, self._now())
         except StorageFailed:
             log.exception("it could not be noted that a paid call was answered")
 
     async def _begin(self, payment: Payment, offer: Offer, request: str, claim: bytes | None) -> Handover | None:
-        """Store the payment with the height of the chain, where every later search starts. Raises PaymentRequired.
+        """Store the payment with the height of the chain, at which later searches start. Raises SalesCeilingReached.
 
-        None: its nonce is stored already, with this signature or with another one.
+        Return None if its nonce is stored already, with this signature or with another one.
         """
         block = None if self._lookup is None else await self._lookup.find_height()
-        async with self._beginning:  # two payments that fit under a ceiling one by one may not fit together
+        async with self._beginning:  # two payments that each fit under a ceiling may not fit together
             if self._ceilings is not None:
                 await self._ceilings.refuse_excess(payment.amount)
             return await self._keep(payment, request, claim, block)
@@ -206,7 +212,7 @@ class SettlementService:
         return Handover(block, begun.begun_at / 1000)
 
     async def _first(self, payment: Payment, offer: Offer, since: Handover) -> bytes:
-        """Hand it on. That it was not made is believed only here, where nothing was done before."""
+        """Hand a payment on for the first time. Only here is the facilitator believed that it was not made."""
         try:
             outcome = await self._ask_facilitator(payment, offer)
         except FacilitatorDown as down:
@@ -214,14 +220,14 @@ class SettlementService:
             raise say_unavailable(down) from None
         if outcome.state == "failed":
             seen = await self._look(payment, since) if outcome.reason == USED else None
-            if seen is not None and seen.tx is not None:  # somebody else submitted it, and the money came to us
+            if seen is not None and seen.tx is not None:  # another account submitted it, and the money came to us
                 return await self._record_settled(payment, seen.tx)
             await self.store.drop_payment(payment.id)
             raise refuse_payment(payment, offer, outcome.reason)
         return await self._finish(payment, outcome, since)
 
     async def _again(self, payment: Payment, offer: Offer, since: Handover) -> bytes:
-        """It was handed on before, and its end is not known yet: look it up, then ask the facilitator again."""
+        """Look up a payment that was handed on before with an unknown outcome, then ask the facilitator again."""
         seen = await self._look(payment, since)
         if seen is not None and seen.tx is not None:
             return await self._record_settled(payment, seen.tx)
@@ -231,14 +237,14 @@ class SettlementService:
         try:
             outcome = await self._ask_facilitator(payment, offer)
         except FacilitatorDown as down:
-            log.warning("a pending payment could not be asked about", extra={"reason": str(down)})
+            log.warning("the facilitator could not be asked about a pending payment", extra={"reason": str(down)})
             outcome = SettleAnswer("pending")
-        if outcome.state == "failed":  # which may mean just that it was made
+        if outcome.state == "failed":  # perhaps only because it was made already
             outcome = SettleAnswer("pending")
         return await self._finish(payment, outcome, since)
 
     async def _ask_facilitator(self, payment: Payment, offer: Offer) -> SettleAnswer:
-        """The facilitator's word. One that has sent it and does not see it yet is asked once more."""
+        """Return the facilitator's outcome. If it has sent the transaction and does not see it yet, ask once more."""
         written = wire.write_payment(payment, offer.requirement, offer.resource)
         outcome = await self._facilitator.settle(written, offer.requirement, payment.shown_payer)
         if outcome.state == "pending" and outcome.tx is not None:
@@ -260,7 +266,7 @@ class SettlementService:
         raise leave_pending(payment, outcome.tx or (kept.tx_hash if kept else None))
 
     async def _is_confirmed(self, payment: Payment, since: Handover) -> bool:
-        """Whether the chain does not contradict the facilitator. It is not asked about less than a dollar."""
+        """Return True if the chain does not contradict the facilitator. Below CHECKED_FROM it is not looked at."""
         if payment.amount < CHECKED_FROM:
             return True
         for turn in range(LOOKS):
@@ -269,11 +275,14 @@ class SettlementService:
             seen = await self._look(payment, since)
             if seen is None or seen.state == "paid":
                 return True
-        log.error("the facilitator says settled, the chain does not", extra={"payer": payment.shown_payer})
+        log.error(
+            "the facilitator reports a payment as settled, but the chain does not have it",
+            extra={"payer": payment.shown_payer},
+        )
         return False
 
     async def require_finality(self, payment: Payment, tx: bytes) -> None:
-        """Wait for what the policy requires of an amount beyond the small ones. Raises SettlementPending until then."""
+        """Wait a few seconds for a large payment to be as final as the policy requires, or raise SettlementPending."""
         if self.finality is not None and not await self.finality.wait(payment, tx):
             raise leave_pending(payment, tx)
 
@@ -291,5 +300,5 @@ class SettlementService:
 
 
 def handover_of(stored: StoredPayment | UnsettledPayment) -> Handover:
-    """Where the search for a stored payment starts."""
+    """Return the moment at which the search for a stored payment starts."""
     return Handover(stored.begun_block, stored.begun_at / 1000)

@@ -1,4 +1,4 @@
-"""Payments of which nobody knows the end are looked up on the chain once a minute, whether their sender asks or not."""
+"""Looks payments with an unknown outcome up on the chain once a minute, whether or not their sender comes back."""
 
 import logging
 
@@ -26,10 +26,10 @@ _NOTHING = Accepted("", "", "", "", "")
 
 
 class SettlementSweep:
-    """Looks after them. A top-up of a known token is credited; for everything else its sender has to come back.
+    """Looks open payments up. A top-up of a known token is credited; everything else waits until its sender comes back.
 
-    What stays open is counted, and listed for the operator. Without a `lookup` that is all that can be done. Where
-    instances share the payments, the one whose `turn` it is looks, and all count.
+    Payments that stay open are counted, and listed for the operator. Without a `lookup` nothing else is possible. Where
+    instances share the payments, the one whose `turn` it is looks them up, and all of them count.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class SettlementSweep:
         self._settling, self._lookup, self._turn = settling, lookup, turn
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Look or count once a minute, until cancelled."""
         while True:
             await self._settling.clock.sleep(LOOK_S)
             try:
@@ -47,7 +47,7 @@ class SettlementSweep:
                 log.exception("unsettled payments could not be looked at")
 
     async def look(self) -> None:
-        """Look once at everything that is old enough not to be under way."""
+        """Look once at all open payments that were handed on more than `OLD_S` ago, and delete old encrypted tokens."""
         store, now = self._settling.store, int(self._settling.clock.time() * 1000)
         await store.forget_old_tokens(now)
         place = FIRST
@@ -60,12 +60,12 @@ class SettlementSweep:
         await self.count()
 
     async def count(self) -> None:
-        """Count what is open, for the metrics."""
+        """Count the open payments, for the metrics."""
         now = int(self._settling.clock.time() * 1000)
         self._settling.backlog = await self._settling.store.measure_backlog(now)
 
     async def _look_at(self, lookup: AuthorisationLookup, row: UnsettledPayment, slots: anyio.CapacityLimiter) -> None:
-        """Look at one payment. Its failure is logged, and keeps no other payment waiting."""
+        """Look at one payment. A failure is logged and does not stop the look at the others."""
         payment = self._payment(row)
         try:
             async with slots:
@@ -78,7 +78,7 @@ class SettlementSweep:
     async def _end(self, row: UnsettledPayment, seen: AuthorisationState) -> None:
         kept = await self._settling.store.find_payment(row.payload)
         if kept is None or kept.state != "settling":
-            return  # its sender came back meanwhile
+            return  # its sender has come back, and its outcome is known
         facts = {"amount": row.amount, "payer": f"0x{row.payer.hex()}"}
         if seen.tx is not None:
             await self._record_settled(row, seen.tx)
@@ -100,6 +100,6 @@ class SettlementSweep:
         await self._settling.store.record_settled(row.payload, tx, now)
 
     def _payment(self, row: UnsettledPayment) -> Payment:
-        """As much of it as the chain can be asked about."""
+        """Return the payment with the fields that a search on the chain needs."""
         payee = self._settling.terms.pay_to
         return Payment(row.payload, row.payer, payee, row.amount, 0, row.valid_before, row.nonce, b"", _NOTHING)

@@ -1,4 +1,4 @@
-"""The USDC that came by signed payments (x402) in a span of time. Times are epoch milliseconds."""
+"""Adds up the USDC that came by signed payments (x402) in a span of time. Times are epoch milliseconds."""
 
 from typing import NamedTuple
 
@@ -14,8 +14,8 @@ _SETTLED = """
 
 
 class SignedPaymentBooks(NamedTuple):
-    """Signed payments of a span of time, in 0.000001 USDC: top-ups with their credits, single calls, and top-ups that
-    were made and not credited, which wait for a person.
+    """The signed payments of a span of time, in 0.000001 USDC: top-ups with their credits, single calls, and top-ups
+    that were paid and not credited, which wait for a person.
     """
 
     topups: int
@@ -28,5 +28,5 @@ class SignedPaymentBooks(NamedTuple):
 
 
 def read_signed_payment_books(db: SqlConnection, since: int, until: int) -> SignedPaymentBooks:
-    """What came by signed payments from `since` to before `until`."""
+    """Return what came by signed payments from `since` to before `until`."""
     return SignedPaymentBooks(*db.execute(_SETTLED, {"since": since, "until": until}).fetchone())

@@ -1,4 +1,4 @@
-"""What the chain says of settled payments, in the ledger's SQLite file."""
+"""Stores in the ledger's database what the chain shows of settled payments."""
 
 from functools import partial
 
@@ -25,7 +25,7 @@ _CASES = """SELECT CASE WHEN c.undone_at IS NULL THEN 'disputed' ELSE 'undone' E
 
 
 class SqliteConfirmations(SqlitePaymentStore):
-    """See ConfirmationStore. Every method raises StorageFailed when the database cannot be used."""
+    """Implements ConfirmationStore. Every method raises StorageFailed when the database cannot be used."""
 
     async def list_watched(self) -> list[WatchedPayment]:
         return await self._file.read(lambda db: [WatchedPayment(*row) for row in db.execute(_WATCHED)])
@@ -48,7 +48,7 @@ class SqliteConfirmations(SqlitePaymentStore):
 
 
 def read_confirmation_cases(place: LedgerPlace) -> list[ReviewCase]:
-    """The cases that are kept, even while a service has them open. Raises StorageFailed."""
+    """Return the stored cases, even while a service has the database open. Raises StorageFailed."""
     with report_unreadable():
         return read_place(place, _list_cases)
 
@@ -72,7 +72,7 @@ def _note(column: str, payload: bytes, now: int, db: SqlConnection) -> None:
 
 
 def _undo(payload: bytes, now: int, db: SqlConnection) -> tuple[int, int]:
-    """Only what the payment bought is taken back: a token that it did not issue stays valid unless that was spent."""
+    """Take back only what the payment bought. A token that it did not issue stays valid unless those were spent."""
     sql = """SELECT p.token, coalesce(p.credits, 0), p.request
       FROM x402_payment p JOIN x402_confirmation c USING (payload) WHERE payload=? AND c.undone_at IS NULL"""
     row = db.execute(sql, (payload,)).fetchone()

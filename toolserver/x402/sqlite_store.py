@@ -1,4 +1,4 @@
-"""Signed payments in the ledger's SQLite file, so that a top-up and its credits are one transaction of that file."""
+"""Stores signed payments in the ledger's database, so that a top-up and its credits are one transaction."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -26,8 +26,8 @@ from toolserver.x402.store_rules import mint_replacement, mint_topup, show_payme
 
 R = TypeVar("R")
 
-ROOM = "x402"  # what is written about signed payments: on one instance at a time
-_FAR = 2**62  # an end of validity that no clock of ours will reach; SQLite has no larger integers than 2**63 - 1
+ROOM = "x402"  # writes about signed payments: by one instance at a time
+_FAR = 2**62  # an end of validity that no clock of ours will reach; SQLite's largest integer is 2**63 - 1
 _STORED = """SELECT p.payload, p.request, p.state, p.tx_hash, p.claim, coalesce(t.successor, t.hash), p.credits,
   p.sealed, p.sealed_until, p.begun_at, p.settled_at, p.begun_block, p.answered_at,
   coalesce(a.debits + a.pending, 0) > 0
@@ -36,9 +36,9 @@ _OPEN = "p.state='settling' OR (p.state='settled' AND p.token IS NULL AND p.answ
 
 
 class SqlitePaymentStore:
-    """See PaymentStore. Every method raises StorageFailed when the database cannot be used.
+    """Implements PaymentStore. Every method raises StorageFailed when the database cannot be used.
 
-    With a `task`, every write is that of the instance whose turn it is, or raises LeaseLost.
+    With a `task`, a write raises LeaseLost if another instance has taken over that task.
     """
 
     def __init__(self, file: GroupCommit, task: LeasedTask | None = None) -> None:
@@ -66,14 +66,14 @@ class SqlitePaymentStore:
         await self._write(partial(_credit_topup, given))
 
     async def credit_recovered(self, found: Sequence[tuple[BegunPayment, TopupCredit]]) -> None:
-        """Store payments that the chain has and no table, with their credits on one token: all or none of them.
+        """Store payments that the chain has and no table knows, with their credits: all or none of them.
 
-        Raises NonceUsed when one of them is stored, or when credits were given for the transaction by hand.
+        Raises NonceUsed if one of them is stored already, or if credits were granted for the transaction by hand.
         """
         await self._write(partial(_credit_recovered, found))
 
     async def find_unknown(self, authorisations: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-        """Those of the authorisations, each a payer and a nonce, by which no payment is stored."""
+        """Return those of the authorisations (payer, nonce) for which no payment is stored."""
         return await self._file.read(partial(_find_unknown, authorisations))
 
     async def replace_token(self, old: str, given: TopupCredit) -> None:
@@ -96,13 +96,13 @@ class SqlitePaymentStore:
 
 
 def read_pending(place: LedgerPlace) -> list[UnsettledPayment]:
-    """Every unsettled payment in a file, oldest first, even while a service has it open. Raises StorageFailed."""
+    """Return every unsettled payment, oldest first, even while a service has the database open."""
     with report_unreadable():
         return read_place(place, partial(_list_unsettled, _FAR, FIRST, limit=_FAR))
 
 
 def read_payment_cases(place: LedgerPlace, now: int) -> list[ReviewCase]:
-    """The cases that are kept, even while a service has them open. Raises StorageFailed."""
+    """Return the stored cases, even while a service has the database open. Raises StorageFailed."""
     with report_unreadable():
         return read_place(place, partial(_list_payment_cases, now))
 

@@ -1,8 +1,8 @@
-"""What is kept about payments by x402: the values, and what every store of them can do.
+"""Defines the stored values of payments by x402, and the methods that every store of them has.
 
-Each signed authorisation is stored at most once. A top-up and its credits are one value and one call. Times are
-milliseconds since 1970, amounts are in 0.000001 USDC, `payload` is the id of a payment (SHA-256 of the authorisation
-and its signature), and a token is always the hex SHA-256 of the token itself.
+Each signed authorisation is stored at most once. A top-up and its credits are one value and one call. Times are epoch
+milliseconds, but `valid_before` is in epoch seconds; amounts are in 0.000001 USDC; `payload` is the id of a payment
+(SHA-256 of the authorisation and its signature); and `token` is always the hex SHA-256 of the token itself.
 """
 
 from typing import Any, Literal, NamedTuple, Protocol
@@ -14,18 +14,18 @@ from toolserver.purchases.manual_review import ReviewCase
 
 State = Literal["settling", "settled"]
 MOST_LISTED = 200  # unsettled payments in one list
-FIRST = (-1, b"")  # the place before the first payment of such a list
+FIRST = (-1, b"")  # the position before the first payment of such a list
 
 
 class NonceUsed(ToolserverError):
-    """This authorisation was handed on, credited or spent before."""
+    """This authorisation was handed on, credited or used before."""
 
 
 class BegunPayment(NamedTuple):
     """A payment that is about to be handed to the facilitator.
 
-    `request` names what it pays for. `claim` is the SHA-256 of the Idempotency-Key by which its sender may ask again.
-    `begun_block` is the height of the chain at this moment; None when no RPC server says it.
+    `request` names what it pays for. `claim` is the SHA-256 of the Idempotency-Key with which its sender may repeat the
+    request. `begun_block` is the height of the chain at this moment, or None if no RPC server returned it.
     """
 
     payload: bytes
@@ -40,14 +40,14 @@ class BegunPayment(NamedTuple):
 
 
 def describe_request(request: str) -> str:
-    """What a payment pays for, in words: `request` is "topup …", or method, path and hash of a call."""
+    """Return in words what a payment pays for. `request` is "topup …", or method, path and hash of a call."""
     if request.startswith("topup "):
         return "a top-up"
     return request.rpartition(" ")[0] or "a call"
 
 
 class StoredPayment(NamedTuple):
-    """A payment as it is stored. `used` says whether the token that it was credited to has been spent from."""
+    """A payment as it is stored. `used` says whether credits of the token that it was credited to were spent."""
 
     payload: bytes
     request: str
@@ -66,7 +66,7 @@ class StoredPayment(NamedTuple):
 
 
 class UnsettledPayment(NamedTuple):
-    """A payment that was handed on and whose end is not known, with what the chain can be asked about it."""
+    """A payment that was handed on and whose outcome is not known, with the fields that a search on the chain needs."""
 
     payload: bytes
     payer: bytes
@@ -80,7 +80,7 @@ class UnsettledPayment(NamedTuple):
 
 
 def show_pending(payment: UnsettledPayment, now: int) -> dict[str, Any]:
-    """A payment that is not settled, as JSON: the payer, the amount in USD, what it pays for, its block and its age."""
+    """Return an unsettled payment as JSON: payer, USD, what it pays for, block, and its age at `now` (epoch ms)."""
     return {
         "payer": checksum_address(payment.payer),
         "amount_usd": show_usd(payment.amount),
@@ -93,7 +93,7 @@ def show_pending(payment: UnsettledPayment, now: int) -> dict[str, Any]:
 
 
 class PaymentBacklog(NamedTuple):
-    """How many payments are not settled, since when the oldest of them, and how many a person has to look at."""
+    """The number of unsettled payments, the time at which the oldest was begun, and the number of cases."""
 
     pending: int = 0
     oldest_at: int | None = None
@@ -101,7 +101,7 @@ class PaymentBacklog(NamedTuple):
 
 
 class TopupCredit(NamedTuple):
-    """A top-up to credit. `sealed` is the encrypted new token, kept until `sealed_until` if its buyer may ask again."""
+    """A top-up to credit. `sealed` is the encrypted new token, kept until `sealed_until` for repeated requests."""
 
     payload: bytes
     tx_hash: bytes
@@ -113,30 +113,30 @@ class TopupCredit(NamedTuple):
 
 
 class PaymentStore(Protocol):
-    """Keeps signed payments beside the ledger whose tokens they fund. Each call is one durable transaction."""
+    """Stores signed payments beside the ledger whose tokens they fund. Each call is a durable transaction."""
 
     async def find_payment(self, payload: bytes) -> StoredPayment | None:
-        """A payment; None when it was never handed on, or certainly not made."""
+        """Return a payment, or None if it was never handed on or was certainly not made."""
         ...
 
     async def begin_payment(self, payment: BegunPayment) -> None:
-        """Keep a payment before it is handed on. Raises NonceUsed when payer and nonce are known already."""
+        """Store a payment before it is handed on. Raises NonceUsed if payer and nonce are stored already."""
         ...
 
     async def drop_payment(self, payload: bytes) -> None:
-        """Forget a payment that was certainly not made, so that its sender may try again. SettleAnswer ones stay."""
+        """Delete a payment that was certainly not made, so that its sender may try again. Settled payments stay."""
         ...
 
     async def record_transaction(self, payload: bytes, tx_hash: bytes) -> None:
-        """Note in which transaction an unsettled payment is said to be."""
+        """Record the transaction that the facilitator names for an unsettled payment."""
         ...
 
     async def record_settled(self, payload: bytes, tx_hash: bytes, now: int) -> None:
-        """Note that a payment was made. What is settled already stays as it is."""
+        """Record that a payment was made. A payment that is settled already stays as it is."""
         ...
 
     async def credit_topup(self, given: TopupCredit) -> None:
-        """Settle a payment and mint its credits, once for each payment.
+        """Settle a payment and mint its credits, once per payment, in one transaction.
 
         Raises:
             NonceUsed: the payment is unknown or was credited before.
@@ -145,28 +145,28 @@ class PaymentStore(Protocol):
         ...
 
     async def replace_token(self, old: str, given: TopupCredit) -> None:
-        """Move the credits of a token that its buyer never got to a new one. Raises NonceUsed once it was used."""
+        """Move the credits of a token that its buyer never got to a new one. Raises NonceUsed if it was used."""
         ...
 
     async def record_answered(self, payload: bytes, now: int) -> None:
-        """Note that the answer to a paid call was kept for its sender. The first such note stays."""
+        """Record that a paid call got its answer. The first such record stays."""
         ...
 
     async def forget_old_tokens(self, now: int) -> None:
-        """Delete every encrypted token whose time is over."""
+        """Delete every encrypted token whose `sealed_until` has passed."""
         ...
 
     async def list_unsettled(self, before: int, after: tuple[int, bytes] = FIRST) -> list[UnsettledPayment]:
-        """At most MOST_LISTED payments that were handed on before a moment and are not settled, oldest first.
+        """Return at most MOST_LISTED unsettled payments that were begun before a time (epoch ms), oldest first.
 
-        `after` is `begun_at` and `payload` of the last payment of the page before, so that all are seen in the end.
+        `after` is the pair of `begun_at` and `payload` of the previous page's last payment.
         """
         ...
 
     async def list_payment_cases(self, now: int) -> list[ReviewCase]:
-        """What a person has to look at, oldest first: see `toolserver.x402.store_rules.PATIENCE_MS`."""
+        """Return the cases for a person, oldest first: see `toolserver.x402.store_rules.judge_case`."""
         ...
 
     async def measure_backlog(self, now: int) -> PaymentBacklog:
-        """How many payments are open, and how many are cases."""
+        """Count the payments that are unsettled, and those that are cases."""
         ...

@@ -1,4 +1,4 @@
-"""What every store of signed payments decides alike. Pure: a store loads the facts and writes the decision."""
+"""Decides what every store of signed payments has to decide alike. Pure: a store loads facts and writes decisions."""
 
 from toolserver.ledger.operations import Mint
 from toolserver.ledger.protocol import new_ref
@@ -13,10 +13,10 @@ TOKEN_REPLACED = "replaced for the account that paid"
 
 
 def judge_case(stored: StoredPayment, now: int) -> CaseKind | None:
-    """Why a person has to look at a payment; None when nobody has to.
+    """Return why a person has to look at a payment at `now` (epoch milliseconds), or None if nobody has to.
 
-    `unsettled`: it is not known for an hour whether it was made. `uncredited`: a top-up was paid, and its sender never
-    came back for the credits, or the token was revoked. `unanswered`: a call was paid, and its answer never given.
+    `unsettled`: for an hour it has not been known whether it was made. `uncredited`: a top-up was paid, but its sender
+    never came back for the credits, or the token was revoked. `unanswered`: a call was paid and got no answer.
     """
     if stored.settled_at is None:
         return "unsettled" if now - stored.begun_at >= PATIENCE_MS else None
@@ -28,7 +28,7 @@ def judge_case(stored: StoredPayment, now: int) -> CaseKind | None:
 
 
 def show_payment_case(stored: StoredPayment, payer: bytes, amount: int, now: int) -> ReviewCase | None:
-    """The case that a payment is; None when it is none. `amount` is in 0.000001 USDC."""
+    """Return a payment as a case for a person, or None if it is none. `amount` is in 0.000001 USDC."""
     kind = judge_case(stored, now)
     if kind is None:
         return None
@@ -37,21 +37,30 @@ def show_payment_case(stored: StoredPayment, payer: bytes, amount: int, now: int
 
 
 def mint_topup(given: TopupCredit, payer: bytes, nonce: bytes, credited_to: str | None) -> Mint:
-    """The credits of a top-up, by an authorisation that can mint once. Raises NonceUsed when it has a token already."""
+    """Return the operation that mints a top-up's credits, whose cause lets an authorisation mint once.
+
+    Raises NonceUsed if it was credited to a token already.
+    """
     if credited_to is not None:
         raise NonceUsed("credited before")
     return Mint(given.token, given.credits, f"x402:{NETWORK}:0x{payer.hex()}:0x{nonce.hex()}", new_ref())
 
 
 def withdraw_unused(old: str, stored: StoredPayment | None, credits: int) -> TakeBack:
-    """Take back the credits of a token that its buyer never used. Raises NonceUsed when it was used, or is another."""
+    """Return the operation that takes back the credits of a token that its buyer never used.
+
+    Raises NonceUsed if it was used, or if it is not the payment's token.
+    """
     if stored is None or (stored.token, stored.credits) != (old, credits) or stored.used:
         raise NonceUsed("used before")
     return TakeBack(old, credits, TOKEN_REPLACED)
 
 
 def mint_replacement(old: str, given: TopupCredit, taken: int) -> Mint:
-    """The same credits on the new token. Raises NonceUsed when some could not be taken back."""
+    """Return the operation that mints the same credits on the new token.
+
+    Raises NonceUsed if some could not be taken back.
+    """
     if taken != given.credits:
         raise NonceUsed("used before")
     return Mint(given.token, given.credits, f"x402:replaces:{old}", new_ref())

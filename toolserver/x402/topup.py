@@ -1,8 +1,8 @@
-"""A signed payment turned into credits: on the bearer token sent along, or on a new one.
+"""Turns a signed payment into credits, on the bearer token of the request or on a new one.
 
-What settles a payment is public on the chain afterwards, signature and all. So a caller who shows the payment again is
-not thereby its sender: a new token is given out once, and again only to a caller who knows the Idempotency-Key of the
-first request, or signs with the key that paid.
+After the settlement the whole authorisation, with its signature, is public on the chain. So a caller who sends the
+payment again need not be its sender: a new token is given out once, and again only to a caller who knows the
+Idempotency-Key of the first request or signs with the key that paid.
 """
 
 import hmac
@@ -35,23 +35,26 @@ from toolserver.x402.wire import Payment
 
 log = logging.getLogger(__name__)
 
-ASK_AGAIN_S = 86_400  # how long the token is given again for the Idempotency-Key of the first request
+ASK_AGAIN_S = 86_400  # how many seconds a token is given again for the Idempotency-Key of the first request
 
 
 class Balances(Protocol):
-    """A ledger that says whether a token is good."""
+    """A ledger that checks tokens."""
 
     async def balance(self, who: str, /) -> int:
-        """Raises PaymentRequired."""
+        """Return the credits that a token can spend. Raises PaymentRequired if it is not valid."""
         ...
 
     async def find_payer(self, token: str, /) -> str | None:
-        """The SHA-256 (hex) of the token whose credits are spent. Raises PaymentRequired: billing_unavailable."""
+        """Return the SHA-256 (hex) of the token whose credits a token spends, or None if it is unknown.
+
+        Raises PaymentRequired: billing_unavailable.
+        """
         ...
 
 
 class ToppedUp(NamedTuple):
-    """Credits that were paid for, and the token they are on."""
+    """Credits that were paid for, the token that has them, and the transaction that paid."""
 
     token: str
     credits: int
@@ -59,7 +62,7 @@ class ToppedUp(NamedTuple):
 
 
 class _TopupRequest(NamedTuple):
-    """A top-up that comes with a payment."""
+    """A request for a top-up, with its payment."""
 
     payment: Payment
     offer: Offer
@@ -76,7 +79,7 @@ class Topups:
         self._settling, self._ledger = settling, ledger
 
     def offer(self, amount: int) -> Offer:
-        """What a top-up costs: what it is worth. Raises InvalidArguments for more than is sold at once."""
+        """Return the offer for a top-up of `amount` (0.000001 USDC). Raises InvalidArguments if it is too large."""
         terms = self._settling.terms
         if amount > terms.most:
             message = f"may be at most {terms.most // ATOMIC} here"
@@ -89,10 +92,11 @@ class Topups:
         return Offer(terms.requirement(amount), terms.resource(TOPUP_PATH, DESCRIPTION))
 
     async def buy(self, amount: int, caller: Caller, *, signature: str | None = None) -> ToppedUp:
-        """Credits for the payment that came with the call.
+        """Turn the payment of the request into credits, which are durable when this returns.
 
         Raises:
-            CallRejected: nothing was credited. Unless it is SettlementPending, nothing was taken either.
+            CallRejected: this request credited nothing. Unless it is SettlementPending or PaymentUsed, it made no
+                payment either.
         """
         payment = self._settling.read(caller.payment) if caller.payment is not None else None
         kept = await self._settling.find_stored(payment) if payment else None
@@ -110,11 +114,11 @@ class Topups:
         return found
 
     async def _check_token(self, token: str) -> None:
-        """Nothing is paid onto a token that is not good. Raises PaymentRequired."""
+        """Raise PaymentRequired unless the token is valid and no allowance."""
         if not well_formed(token):
             raise InvalidToken("The token is malformed or unknown.")
         if await self._ledger.find_payer(token) not in (None, token_hash(token).hex()):
-            raise InvalidToken("An allowance takes no credits: top up the token whose credits it spends.")
+            raise InvalidToken("You cannot add credits to an allowance. Top up the token whose credits it spends.")
         await self._ledger.balance(token)
 
     async def _buy(self, asked: _TopupRequest) -> ToppedUp:
@@ -122,7 +126,7 @@ class Topups:
         kept = await self._settling.find_stored(payment)
         if kept is None:
             await self._settling.verify(payment, asked.offer)
-            kept = await self._settling.find_stored(payment)  # another instance may have begun it meanwhile
+            kept = await self._settling.find_stored(payment)  # another instance may have begun it by now
         if kept is None:
             pass
         elif kept.token is not None:
@@ -141,25 +145,26 @@ class Topups:
         credit = self._make_credit(asked, tx, token, credits)
         try:
             await self._settling.store.credit_topup(credit)
-        except NonceUsed:  # another instance has credited it meanwhile
+        except NonceUsed:  # another instance has credited it
             kept = await self._settling.find_stored(asked.payment)
             if kept is None or kept.token is None:
                 raise
             return await self._again(asked, kept)
-        except PaymentRequired:  # the token was revoked since it was looked at
+        except PaymentRequired:  # the token was revoked after it was checked
             log.error("a settled top-up could not be credited to its token", extra={"tx": f"0x{tx.hex()}"})
-            detail = (
-                "This payment was made, but its token was revoked meanwhile. It is listed for the operator to decide."
-            )
+            detail = "This payment was made, but its token was revoked since. It is listed for the operator to decide."
             raise PaymentUsed(detail) from None
         log.info("credits bought by x402", extra={"credits": credits, "tx": f"0x{tx.hex()}"})
         return ToppedUp(token, credits, tx)
 
     async def _again(self, asked: _TopupRequest, kept: StoredPayment) -> ToppedUp:
-        """Credited before: the same once more, to its sender. Raises AlreadyCredited, PayerProofRequired."""
+        """Return the result of a payment that was credited before again, to its sender only.
+
+        Raises AlreadyCredited, PayerProofRequired.
+        """
         credits, tx = kept.credits or 0, kept.tx_hash or b""
         if self._settling.finality is not None and await self._settling.finality.is_undone(kept.payload):
-            raise AlreadyCredited("This payment was made, and then undone on the chain: its credits are gone.")
+            raise AlreadyCredited("This payment was made, but the chain undid it later, so its credits are gone.")
         if asked.token is not None and token_hash(asked.token).hex() == kept.token:
             return ToppedUp(asked.token, credits, tx)
         used_for = f"was used for {credits} credits"
@@ -169,30 +174,32 @@ class Topups:
         if token is not None:
             return ToppedUp(token, credits, tx)
         if kept.used:
-            raise AlreadyCredited(f"This payment {used_for}. Their token was given out then and has been used since.")
+            raise AlreadyCredited(f"This payment {used_for}. Their token was given out then and has been used.")
         if asked.signature is not None and self._is_signed(asked):
             return await self._replace_token(asked, kept)
         raise self._proof_wanted(asked.payment, used_for)
 
     async def _replace_token(self, asked: _TopupRequest, kept: StoredPayment) -> ToppedUp:
-        """A new token in the place of one that nobody got. Raises AlreadyCredited when it was used meanwhile."""
+        """Return a new token in place of one that its buyer never got. Raises AlreadyCredited if it has been used."""
         token, credits, tx = f"svc_live_{secrets.token_hex(32)}", kept.credits or 0, kept.tx_hash or b""
         credit = self._make_credit(asked, tx, token, credits)._replace(payload=kept.payload)
         try:
             await self._settling.store.replace_token(str(kept.token), credit)
         except NonceUsed:
-            raise AlreadyCredited(f"This payment was used for {credits} credits, which are in use.") from None
+            raise AlreadyCredited(f"This payment was used for {credits} credits, which are already in use.") from None
         log.warning("a new token replaced one that its payer never got", extra={"tx": f"0x{tx.hex()}"})
         return ToppedUp(token, credits, tx)
 
     def _is_sender(self, asked: _TopupRequest, kept: StoredPayment) -> bool:
-        """Whether a payment under way comes from its first sender. A known token is of use to its holder only."""
+        """Return True if a payment that is not credited yet comes from its first sender, or tops up a known token: only
+        the holder of that token benefits from it.
+        """
         if asked.token is not None:
             return True
         return is_same_key(kept.claim, asked.key, least=SECRET_LENGTH) or self._is_signed(asked)
 
     def _unseal_token(self, asked: _TopupRequest, kept: StoredPayment) -> str | None:
-        """The new token, for the key it waits under, until its time is over."""
+        """Return the new token, or None if the Idempotency-Key is another one or `sealed_until` has passed."""
         if kept.sealed is None or asked.key is None or self._now() > (kept.sealed_until or 0):
             return None
         return decrypt_token(kept.sealed, _sealing_key(asked.key, asked.payment.id))
@@ -205,7 +212,7 @@ class Topups:
         return TopupCredit(asked.payment.id, tx, token_hash(token).hex(), credits, box, until, now)
 
     def _is_signed(self, asked: _TopupRequest) -> bool:
-        """Whether the caller signed with the key that paid."""
+        """Return True if the caller signed with the key that paid."""
         try:
             signature = bytes.fromhex((asked.signature or "").removeprefix("0x"))
         except ValueError:
@@ -218,7 +225,7 @@ class Topups:
     def _proof_wanted(self, payment: Payment, fact: str) -> PayerProofRequired:
         return PayerProofRequired(
             f"This payment {fact}. To get its token, send the Idempotency-Key of that request, or as "
-            f"payer_signature the signature (EIP-191) of the account that paid, of the text “{self._text(payment)}”."
+            f"payer_signature the signature (EIP-191) by the account that paid of the text “{self._text(payment)}”."
         )
 
     def _now(self) -> int:
@@ -226,6 +233,6 @@ class Topups:
 
 
 def _sealing_key(key: str, payment: bytes) -> bytes:
-    """The key under which a token waits: HKDF-SHA256 of the Idempotency-Key, for one payment."""
+    """Return the key that encrypts a token until its buyer has it: HKDF of the Idempotency-Key and the payment's id."""
     extracted = hmac.digest(b"toolserver sealed token", key.encode(), "sha256")
     return hmac.digest(extracted, payment + b"\1", "sha256")

@@ -1,9 +1,9 @@
-"""Whose top-up a stored payment is for."""
+"""Names the owner of a top-up in a stored payment."""
 
-TOPUP, NEW = "topup ", "new"  # what such a payment pays for, as it is stored
+TOPUP, NEW = "topup ", "new"  # the parts of a top-up's stored `request`
 
 
 def owner_of(request: str) -> str | None:
-    """The token (a hash) that a top-up is for; None when it is for a new one, or no top-up."""
+    """Return the SHA-256 (hex) of the token that a top-up is for, or None if it is for a new token or not a top-up."""
     whose = request.removeprefix(TOPUP)
     return None if whose in (request, NEW) else whose

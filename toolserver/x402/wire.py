@@ -1,7 +1,7 @@
-"""x402 version 2 as it travels: JSON objects, in HTTP as base64 in three headers. Pure.
+"""Reads and writes the objects of x402 version 2: JSON, in HTTP as base64 in three headers. Pure.
 
-What comes from outside is read into a `Payment` of our own values and written anew before it is passed on: nothing
-that we did not understand reaches the facilitator.
+A payment from outside is read into our own `Payment` and written anew before it is passed on, so that nothing that we
+did not understand reaches the facilitator.
 """
 
 import base64
@@ -50,7 +50,7 @@ _NUMBER, _SIGNED = re.compile(r"[0-9]{1,78}"), re.compile(r"0x(?:[0-9a-fA-F]{2})
 
 
 class Malformed(ToolserverError):
-    """Not an x402 payment of version 1 or 2. The text says what is wrong and repeats nothing of it."""
+    """Not an x402 payment of version 1 or 2. The text says what is wrong and repeats no part of it."""
 
 
 class _Authorization(msgspec.Struct, frozen=True, rename="camel"):
@@ -68,7 +68,7 @@ class _Signed(msgspec.Struct, frozen=True):
 
 
 class Accepted(msgspec.Struct, frozen=True, rename="camel"):
-    """The offer that the payer says to accept."""
+    """The offer that the payer claims to accept."""
 
     scheme: str
     network: str
@@ -78,7 +78,7 @@ class Accepted(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Payload(msgspec.Struct, frozen=True):
-    """A payment of version 2, or of version 1, which names scheme and network itself and repeats no offer."""
+    """A payment of version 2; or of version 1, which names scheme and network itself and has no `accepted`."""
 
     x402Version: int
     payload: _Signed
@@ -88,7 +88,9 @@ class _Payload(msgspec.Struct, frozen=True):
 
 
 class Payment(NamedTuple):
-    """A signed authorisation to move USDC, well formed and not yet believed. `id` names it in whatever spelling."""
+    """A signed authorisation to move USDC, well formed and not verified. `id` is the same for every spelling of it.
+    `amount` is in 0.000001 USDC, `valid_after` and `valid_before` are in epoch seconds.
+    """
 
     id: bytes
     payer: bytes
@@ -105,7 +107,7 @@ class Payment(NamedTuple):
         return checksum_address(self.payer)
 
     def authorization(self) -> dict[str, str]:
-        """The authorisation as it travels."""
+        """Return the authorisation in the form of x402."""
         return {
             "from": self.shown_payer,
             "to": checksum_address(self.payee),
@@ -117,7 +119,7 @@ class Payment(NamedTuple):
 
 
 def read_payment(text: str) -> Payment:
-    """The payment in a header (base64) or in MCP's `_meta` (JSON). Raises Malformed."""
+    """Return the payment in a header (base64) or in MCP's `_meta` (JSON). Raises Malformed."""
     if len(text) > MOST_BYTES:
         raise Malformed(f"longer than {MOST_BYTES} characters")
     try:
@@ -130,14 +132,14 @@ def read_payment(text: str) -> Payment:
     if found.x402Version == 1 and found.scheme and found.network:
         return _payment(found.payload, _accept_version_1(found))
     if found.x402Version != VERSION:
-        raise Malformed(f"x402Version is neither {VERSION} nor 1 with scheme and network")
+        raise Malformed(f"x402Version must be {VERSION}, or 1 with scheme and network")
     if found.accepted is None:
         raise Malformed("Object missing required field `accepted`")
     return _payment(found.payload, found.accepted)
 
 
 def _accept_version_1(found: _Payload) -> Accepted:
-    """The offer that a payment of version 1 accepts: what it moves, in USDC, on the network that it names."""
+    """Return the offer that a payment of version 1 accepts: its amount in USDC, on the network that it names."""
     networks = {name: network for network, name in NETWORKS_1.items()}
     given = found.payload.authorization
     network = networks.get(found.network, found.network)
@@ -163,7 +165,7 @@ def _payment(signed: _Signed, accepted: Accepted) -> Payment:
 
 def _bytes(name: str, text: str, form: re.Pattern[str]) -> bytes:
     if not form.fullmatch(text):
-        raise Malformed(f"`{name}` is not what it should be: 0x and hexadecimal digits")
+        raise Malformed(f"`{name}` must be 0x and the right number of hexadecimal digits")
     return bytes.fromhex(text[2:])
 
 
@@ -174,17 +176,17 @@ def _number(name: str, text: str) -> int:
 
 
 def write_payment(payment: Payment, requirement: dict[str, Any], resource: dict[str, str]) -> dict[str, Any]:
-    """The payment for the facilitator, as paying exactly what we asked for."""
+    """Return the payment for the facilitator, with our own requirement as the accepted offer."""
     signed = {"signature": f"0x{payment.signature.hex()}", "authorization": payment.authorization()}
     return {"x402Version": VERSION, "resource": resource, "accepted": requirement, "payload": signed}
 
 
 def tx_hash(text: object) -> bytes | None:
-    """A transaction's hash, or None for what is none."""
+    """Return the 32 bytes of a transaction's hash, or None if the value is not one."""
     return bytes.fromhex(text[2:]) if isinstance(text, str) and _HASH.fullmatch(text) else None
 
 
 def settlement(payer: str, network: str, *, tx: bytes | None, reason: str | None = None) -> dict[str, Any]:
-    """What PAYMENT-RESPONSE says: settled, or why not."""
+    """Return the object of PAYMENT-RESPONSE: the payment was settled, or why it was not."""
     outcome: dict[str, Any] = {"success": reason is None} | ({"errorReason": reason} if reason else {})
     return {**outcome, "transaction": f"0x{tx.hex()}" if tx else "", "network": network, "payer": payer}

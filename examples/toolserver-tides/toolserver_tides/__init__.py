@@ -1,1 +1,1 @@
-"""Tools about the tide in one harbour."""
+"""Provide tools about the tide in one harbour."""

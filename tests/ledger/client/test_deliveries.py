@@ -65,3 +65,12 @@ async def test_what_the_journal_cannot_forget_is_tried_again(deliveries, journal
     await deliveries.finish_all()
     assert deliveries.under_way == set()
     assert await journal.recover() == []
+
+
+async def test_where_nothing_is_under_way_a_journal_that_fails_is_not_asked(deliveries, journal, monkeypatch, caplog):
+    async def fail(call_ids):
+        raise StorageFailed("disk full")
+
+    monkeypatch.setattr(journal, "delivered", fail)
+    await deliveries.finish_all()
+    assert caplog.text == ""

@@ -2,6 +2,7 @@
 
 import json
 
+import anyio
 import httpx
 import pytest
 
@@ -9,7 +10,17 @@ from tests.calls.parts import START
 from toolserver.clock import ManualClock
 from toolserver.core.circuit_breaker import CircuitBreaker
 from toolserver.core.http_client import HttpClient
-from toolserver.ledger.client.http import LedgerOwnerClient, OwnerRefusal, Unanswered
+from toolserver.ledger.client.http import (
+    GLANCE_S,
+    PAUSE_S,
+    PAUSE_SPREAD_S,
+    STEP_S,
+    TRIES,
+    TRY_S,
+    LedgerOwnerClient,
+    OwnerRefusal,
+    Unanswered,
+)
 from toolserver.ledger.client.messages import COMMIT, VALIDATE, Committed, Validate, Validated, mac, signature
 from toolserver.ledger.protocol import CallReused
 
@@ -50,6 +61,7 @@ async def test_a_request_is_signed_over_its_route_and_body(owner):
     (request,) = owner.requests
     found = signature(request.headers["authorization"])
     assert (request.method, request.url.path) == ("POST", VALIDATE)
+    assert (request.headers["content-type"], found.key_id) == ("application/json", "b-1")
     assert json.loads(request.content) == {"cost": 2, "token": "t", "call_id": "c1"}
     assert found.mac == mac("s" * 32, VALIDATE, int(START.timestamp()), request.content)
 
@@ -114,3 +126,74 @@ async def test_while_the_circuit_is_open_nothing_is_sent_and_nothing_was_done(ow
 async def test_a_probe_finds_out_whether_anybody_answers(owner, answer, there):
     owner.answers += [answer]
     assert await owner.probe() is there
+    (request,) = owner.requests
+    assert (request.url.path, json.loads(request.content)) == (VALIDATE, {"cost": 0, "account_ref": "acct_canary"})
+
+
+@pytest.mark.parametrize("failure", [DOWN, httpx.Response(399), httpx.Response(500)])
+async def test_five_failures_in_a_row_open_the_circuit_and_an_answer_between_them_does_not_count(owner, failure):
+    for answers in ([failure] * 4, [httpx.Response(400)], [failure] * 4, [httpx.Response(409)], [failure] * 4):
+        for answer in answers:
+            owner.answers += [answer]
+            with pytest.raises((Unanswered, CallReused)):
+                await owner.ask(VALIDATE, ASKED, Validated, tries=1)
+        assert owner.breaker.closed
+    owner.answers += [YES, *[failure] * 5]
+    await owner.ask(VALIDATE, ASKED, Validated)
+    for tries in (2, 2):
+        with pytest.raises(Unanswered):
+            await owner.ask(VALIDATE, ASKED, Validated, tries=tries)
+    assert (owner.breaker.closed, len(owner.answers)) == (True, 1)
+    with pytest.raises(Unanswered, match=r"ConnectError|HTTP") as caught:
+        await owner.ask(VALIDATE, ASKED, Validated)
+    assert (owner.breaker.closed, owner.answers, caught.value.perhaps) == (False, [], True)
+
+
+async def test_a_refusal_has_all_its_reasons(owner):
+    said = {"ok": False, "reason": "insufficient_credits", "credits_remaining": 1, "cap": "tools", "detail": "why"}
+    owner.answers += [httpx.Response(200, json=said)]
+    assert await owner.ask(VALIDATE, ASKED, Validated) == OwnerRefusal("insufficient_credits", 1, "tools", "why")
+
+
+@pytest.fixture
+def slept(owner, monkeypatch):
+    """How long the client slept each time, which moves the clock instead."""
+    slept = []
+
+    async def sleep(seconds):
+        slept.append(seconds)
+        assert len(slept) < 1000
+        owner.clock.advance(seconds)
+        await anyio.lowlevel.checkpoint()
+
+    monkeypatch.setattr("toolserver.ledger.client.http.anyio.sleep", sleep)
+    return slept
+
+
+async def test_there_is_a_short_pause_before_the_second_try_and_none_before_the_first(owner, slept, monkeypatch):
+    monkeypatch.setattr("toolserver.ledger.client.http.PAUSE_S", PAUSE_S)
+    monkeypatch.setattr(owner, "_chance", lambda: 0.5)
+    owner.answers += [YES, DOWN, YES]
+    await owner.ask(VALIDATE, ASKED, Validated)
+    assert slept == []
+    await owner.ask(VALIDATE, ASKED, Validated)
+    assert slept == [pytest.approx(0.1)]
+    assert (TRY_S, TRIES, STEP_S, PAUSE_S, PAUSE_SPREAD_S) == (2.0, 2, 4.5, 0.05, 0.1)
+
+
+async def test_while_the_circuit_is_open_the_owner_is_probed_after_each_wait_until_it_is_back(owner, slept):
+    owner.answers += [DOWN] * 5
+    while owner.breaker.closed:
+        with pytest.raises(Unanswered):
+            await owner.ask(VALIDATE, ASKED, Validated, tries=1)
+    began, wait_s, back = owner.clock.monotonic(), owner.breaker.wait_s, anyio.Event()
+    owner.requests.clear()
+    owner.answers += [DOWN, YES, YES]
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(owner.look_after, back.set)
+            await back.wait()
+            tasks.cancel_scope.cancel()
+    assert (owner.breaker.closed, len(owner.requests)) == (True, 3)
+    assert owner.clock.monotonic() - began == pytest.approx(wait_s + 2 * wait_s)
+    assert max(slept) == GLANCE_S == 1.0

@@ -67,3 +67,30 @@ async def test_what_the_owner_refuses_is_refused(tmp_path):
             assert refused.value.code == code
         with pytest.raises(UnknownCall):
             await kept.settle("c3", no_charge=None)
+
+
+@pytest.mark.parametrize("credits", [0, -1, 10**15 + 1])
+async def test_an_amount_that_no_ledger_accepts_is_not_sent(tmp_path, credits):
+    async with both(tmp_path) as s:
+        with pytest.raises(ValueError, match="not a valid number"):
+            await reserve(KeptCalls(s.follower), credits=credits)
+        assert s.line.asked == []
+
+
+async def test_a_call_is_reserved_for_its_service_or_for_the_one_that_follows(tmp_path):
+    async with both(tmp_path) as s:
+        kept = KeptCalls(s.follower)
+        await reserve(kept, "c1")
+        await kept.reserve("c2", RICH, 2, endpoint="/y", ttl_s=30, service="sister")
+        first, second = sorted(await s.owner.holds())
+    assert first[2:] == (1, "/x", "b", s.clock.time() + 60)
+    assert second[2:] == (2, "/y", "sister", s.clock.time() + 30)
+
+
+async def test_an_owner_that_is_away_is_asked_again_in_five_seconds(tmp_path):
+    async with both(tmp_path) as s:
+        kept = KeptCalls(s.follower)
+        s.line.down = DOWN
+        assert await unavailable(reserve(kept)) == 5
+        assert await unavailable(kept.settle("c1", no_charge=None)) == 5
+        assert await s.queue() == []

@@ -9,7 +9,7 @@ from toolserver.core.circuit_breaker import CircuitBreaker
 from toolserver.ledger.client.http import OwnerRefusal, Unanswered
 from toolserver.ledger.client.memory_journal import MemoryJournal
 from toolserver.ledger.client.messages import Committed
-from toolserver.ledger.client.outbox import Outbox
+from toolserver.ledger.client.outbox import AGAIN_S, LONGEST_S, Outbox
 from toolserver.ledger.protocol import CallReused
 
 DONE = Committed(ok=True, state="voided", credits_charged=0, balance_after=10)
@@ -88,6 +88,31 @@ async def test_while_the_circuit_is_open_nothing_is_sent(owner, journal):
     assert await outbox._round() == 60.0
     assert owner.asked == []
     assert outbox.size == 1
+
+
+@pytest.mark.parametrize(("wait_s", "next_s"), [(None, 60.0), (5, 5.0), (60, 60.0), (90, 60.0)])
+async def test_the_next_round_is_when_a_release_is_due_and_within_a_minute(owner, journal, wait_s, next_s):
+    if wait_s is not None:
+        await journal.release("c1", "5xx", wait_s=wait_s)
+    outbox = Outbox(journal, owner)
+    assert await outbox._round() == next_s
+    assert (outbox.size, owner.asked) == (0 if wait_s is None else 1, [])
+    assert (LONGEST_S, AGAIN_S) == (60.0, 5.0)
+
+
+async def test_a_circuit_that_opens_during_a_round_ends_it(owner, journal):
+    for number in range(3):
+        await journal.release(f"c{number}", "5xx")
+    ask = owner.ask
+
+    async def ask_once(*given):
+        while owner.breaker.closed:
+            owner.breaker.record(good=False)
+        return await ask(*given)
+
+    owner.ask = ask_once
+    outbox = Outbox(journal, owner)
+    assert (await outbox._round(), outbox.size, len(owner.asked)) == (60.0, 2, 1)
 
 
 async def test_a_new_release_wakes_the_outbox(owner, journal):

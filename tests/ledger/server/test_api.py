@@ -10,7 +10,7 @@ from tests.calls.parts import START
 from tests.ledger.ledgers import FOLLOWED, KEY_ID, OWNER_URL, SECRET, faults, token
 from tests.requirements import proves
 from toolserver.clock import ManualClock
-from toolserver.ledger.client.messages import COMMIT, VALIDATE, authorization, signature
+from toolserver.ledger.client.messages import ALLOWANCES, COMMIT, VALIDATE, authorization, signature
 from toolserver.ledger.server.api import internal_app
 from toolserver.ledger.sqlite import FILE, open_ledger
 from toolserver.settings import LedgerSettings as Settings
@@ -222,6 +222,39 @@ async def test_what_makes_no_sense_is_refused_and_changes_nothing(tmp_path, path
         assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
         assert RICH not in answer.text
         assert (await ledger.balance(RICH), await ledger.holds()) == (10, [])
+
+
+async def test_allowances_are_created_listed_and_refused_over_their_own_route(tmp_path):
+    async with owner(tmp_path) as (_, caller):
+        asked = {"action": "create", "token": RICH, "hash": "c" * 64, "terms": {"name": "robot", "credits": 5}}
+        made = await caller.post(ALLOWANCES, asked)
+        listed = await caller.post(ALLOWANCES, {"action": "list", "token": RICH})
+        assert (made.status_code, made.json()["ok"]) == (200, True)
+        assert made.json() == listed.json()
+        assert (made.json()["allowances"][0]["hash"], made.json()["allowances"][0]["credits"]) == ("c" * 64, 5)
+        refused = await caller.post(ALLOWANCES, {"action": "revoke", "token": RICH, "id": "alw_0"})
+        assert (refused.status_code, refused.json()["ok"], refused.json()["reason"]) == (200, False, "not_found")
+        wrong = await caller.post(ALLOWANCES, {"action": "create", "token": RICH})
+        assert (wrong.status_code, wrong.json()["error"]) == (400, "invalid_request")
+        assert (await caller.post(ALLOWANCES, {"action": "steal", "token": RICH})).status_code == 400
+
+
+async def test_an_answer_is_json_that_is_kept_nowhere_and_a_refusal_says_why(tmp_path):
+    async with owner(tmp_path) as (_, caller):
+        answer = await caller.post(VALIDATE, {"token": RICH, "cost": 0})
+        headers = {"content-type": "application/json", "content-length": str(len(answer.content))}
+        assert dict(answer.headers) == {**headers, "cache-control": "no-store"}
+        answer = await caller.post(VALIDATE, {"token": RICH, "cost": 1, "call_id": "b:x"})
+        detail = "a call_id must have 1 to 100 letters, digits, dots, dashes and underscores"
+        assert answer.json() == {"ok": False, "error": "invalid_request", "detail": detail}
+        assert (await caller.post("/api/internal/mint", {})).json() == {"ok": False, "error": "not_found"}
+
+
+@pytest.mark.parametrize(("size", "status"), [(65_536, 200), (65_537, 413)])
+async def test_a_request_has_at_most_64_kib(tmp_path, size, status):
+    async with owner(tmp_path) as (_, caller):
+        body = json.dumps({"token": RICH, "cost": 0}).encode().ljust(size)
+        assert (await caller.post(VALIDATE, body)).status_code == status
 
 
 async def test_there_is_nothing_else_at_that_address(tmp_path):

@@ -65,7 +65,7 @@ def test_an_account_fits_is_quiet_and_bars_nobody(
         window.check()
         window.check_accessibility()
         last = page.locator("#webhooks .item").last
-        twice(last, "End it", "End it for good?")
+        twice(last, "End", "End it permanently?")
         expect(page.locator("#webhooks .item")).to_have_count(0)
 
 
@@ -105,7 +105,7 @@ def test_what_is_no_token_and_a_token_that_nobody_has_are_refused(visitor: Visit
     page = visitor.open("/account")
     page.get_by_label("Token").fill("svc_live_1")
     page.get_by_role("button", name="Show the account").click()
-    expect(page.locator("#trouble")).to_contain_text("That is no token")
+    expect(page.locator("#trouble")).to_contain_text("That is not a token")
     page.get_by_label("Token").fill("svc_live_" + "0" * 64)
     page.get_by_role("button", name="Show the account").click()
     expect(page.locator("#trouble")).to_contain_text("invalid_token")
@@ -115,21 +115,21 @@ def test_what_is_no_token_and_a_token_that_nobody_has_are_refused(visitor: Visit
 
 def make_allowance(page: Page, name: str) -> str:
     section = page.locator("#allowances")
-    section.get_by_text("Make an allowance").click()
+    section.get_by_text("Create an allowance").click()
     section.get_by_label("Name", exact=True).last.fill(name)
     section.locator("#allowance-credits").fill("10")
     section.get_by_label("Macro dashboard").check()
-    section.get_by_role("button", name="Make the allowance").click()
+    section.get_by_role("button", name="Create the allowance").click()
     expect(section.locator(".secret")).to_contain_text(name)
     return section.locator(".secret .token").inner_text()
 
 
 def make_webhook(page: Page, url: str) -> str:
     section = page.locator("#webhooks")
-    section.get_by_text("Make a webhook").click()
+    section.get_by_text("Create a webhook").click()
     section.get_by_label("What to deliver").select_option("macro")
-    section.get_by_label("To this address").fill(url)
-    section.get_by_role("button", name="Make the webhook").click()
+    section.get_by_label("Deliver to").fill(url)
+    section.get_by_role("button", name="Create the webhook").click()
     expect(section.locator(".secret")).to_contain_text("whsec_")
     return section.locator(".secret .token").inner_text()
 
@@ -139,19 +139,19 @@ def test_an_allowance_is_made_spent_from_changed_and_ended(visitor: Visitor, dem
     allowance = make_allowance(page, "by clicking")
     assert called(demo, allowance, "/api/pro/macro").status_code == 200
     assert called(demo, allowance, "/api/pro/whales").status_code == 402
-    page.locator("#allowances .secret").get_by_role("button", name="I have kept it").click()
+    page.locator("#allowances .secret").get_by_role("button", name="I have saved it").click()
     assert allowance not in page.content()
     page = opened(visitor, token)
     item = page.locator("#allowances .item", has_text="by clicking")
     expect(item).to_contain_text("2 of 10 credits spent")
     item.get_by_text("Change").click()
-    item.get_by_label("Credits, at most").fill("3")
-    item.get_by_label("Credits a day, at most").fill("3")
-    item.get_by_label("Ends, UTC").fill("2099-01-01T00:00")
+    item.get_by_label("Maximum credits").fill("3")
+    item.get_by_label("Daily maximum").fill("3")
+    item.get_by_label("Ends (UTC)").fill("2099-01-01T00:00")
     item.get_by_role("button", name="Save").click()
     expect(item).to_contain_text("2 of 3 credits spent, 2 of 3 today")
     assert called(demo, allowance, "/api/pro/macro").json()["error"] == "insufficient_credits"
-    twice(item, "End it", "End it for good?")
+    twice(item, "End", "End it permanently?")
     expect(item).to_have_attribute("data-state", "revoked")
     assert called(demo, allowance, "/api/pro/macro").json()["error"] == "expired"
     visitor.check()
@@ -161,7 +161,7 @@ def test_an_allowance_sees_that_it_makes_none(visitor: Visitor, token: str) -> N
     visitor.expected = {409}
     allowance = make_allowance(opened(visitor, token), "alone")
     page = opened(visitor, allowance)
-    expect(page.locator("#allowances")).to_contain_text("makes none")
+    expect(page.locator("#allowances")).to_contain_text("cannot create allowances")
     visitor.check()
 
 
@@ -172,7 +172,7 @@ def test_a_webhook_is_made_tested_looked_into_and_ended(
     secret = make_webhook(page, inbox.url)
     item = page.locator("#webhooks .item")
     item.get_by_role("button", name="Send a test").click()
-    expect(item.get_by_role("status").first).to_contain_text("Your server took the test: HTTP 204")
+    expect(item.get_by_role("status").first).to_contain_text("Your server accepted the test: HTTP 204")
     (headers, body), *_ = inbox.wait(1)
     assert b'"test":true' in body.replace(b" ", b"")
     assert headers["x-service-signature"].startswith("sha256=")
@@ -182,7 +182,7 @@ def test_a_webhook_is_made_tested_looked_into_and_ended(
     row = item.locator("tr[data-kind=test]")
     expect(row).to_have_attribute("data-state", "free")
     expect(row).to_contain_text("HTTP 204")
-    twice(item, "End it", "End it for good?")
+    twice(item, "End", "End it permanently?")
     expect(page.locator("#webhooks .list")).to_have_text("None yet.")
     visitor.check()
 
@@ -193,19 +193,19 @@ def test_a_webhook_with_a_condition_says_when_it_fires_and_a_wrong_address_is_ex
     visitor.expected = {400}
     page = opened(visitor, token)
     section = page.locator("#webhooks")
-    section.get_by_text("Make a webhook").click()
+    section.get_by_text("Create a webhook").click()
     section.get_by_label("What to deliver").select_option("agent-context")
-    section.get_by_label("To this address").fill("https://10.0.0.1/hook")
+    section.get_by_label("Deliver to").fill("https://10.0.0.1/hook")
     section.get_by_label("When", exact=True).select_option("above")
-    section.get_by_label("Where the value stands").fill("context.markets.btc.price_usd")
+    section.get_by_label("Path of the value").fill("context.markets.btc.price_usd")
     section.get_by_label("Threshold").fill("100000")
     section.get_by_label("Clears at").fill("99000")
-    section.get_by_role("button", name="Make the webhook").click()
+    section.get_by_role("button", name="Create the webhook").click()
     expect(section.locator(".problem")).to_contain_text("invalid_arguments")
-    section.get_by_label("To this address").fill(inbox.url)
-    section.get_by_role("button", name="Make the webhook").click()
+    section.get_by_label("Deliver to").fill(inbox.url)
+    section.get_by_role("button", name="Create the webhook").click()
     item = section.locator(".item")
     expect(item).to_contain_text("when context.markets.btc.price_usd rises above 100,000")
-    twice(item, "End it", "End it for good?")
+    twice(item, "End", "End it permanently?")
     expect(item).to_have_count(0)
     visitor.check()

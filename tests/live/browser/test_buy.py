@@ -36,8 +36,8 @@ def offered(page: Page, usd: str) -> None:
 
 
 def claim(page: Page, tx_hash: str) -> None:
-    page.get_by_text("It is not seen").click()
-    page.get_by_label("Hash of the transaction, as").fill(tx_hash)
+    page.get_by_text("Payment not detected?").click()
+    page.get_by_label("Transaction hash, as").fill(tx_hash)
     page.get_by_role("button", name="I have paid").click()
 
 
@@ -67,7 +67,7 @@ def test_a_purchase_completes_by_clicking(browser: Browser, demo: Program, width
         window.check_accessibility()
         assert page.evaluate("localStorage.length + sessionStorage.length") == 0
         assert page.url == f"{demo.url}/buy"
-        page.get_by_role("button", name="I have kept it").click()
+        page.get_by_role("button", name="I have saved it").click()
         expect(page.locator("#done")).to_be_visible()
         assert token not in page.content()
 
@@ -90,14 +90,14 @@ def test_a_purchase_goes_on_later_by_its_memo(visitor: Visitor, demo: Program, b
     offered(page, "3")
     wallet, memo = (page.locator(f"#{id}").text_content() or "" for id in ("wallet", "memo"))
     visitor.open("/buy")
-    page.get_by_text("I have paid already").click()
+    page.get_by_text("I have already paid").click()
     page.get_by_label("Memo").fill(memo)
     if not by_hash:
         page.get_by_role("button", name="Get the token").click()
-        expect(page.locator("#trouble")).to_contain_text("has been seen yet")
+        expect(page.locator("#trouble")).to_contain_text("has arrived yet")
     with control(demo.ready["world_url"]) as world, fast(demo):
         tx_hash = world.paid(wallet, 3)
-        page.get_by_label("Hash of the transaction, if").fill(tx_hash if by_hash else "")
+        page.get_by_label("Transaction hash, if").fill(tx_hash if by_hash else "")
         world.put("clock", {"advance_s": 4})
         page.get_by_role("button", name="Get the token").click()
         expect(page.get_by_role("heading", name="150 credits are yours")).to_be_visible(timeout=SETTLED_S)
@@ -146,7 +146,7 @@ def test_who_pays_to_a_shared_address_is_asked_to_sign(visitor: Visitor) -> None
     visitor.expected = {409}
     said: list[dict[str, str]] = []
     asked = (
-        "Send payer_signature: the signature (EIP-191) of the account that paid, of the text “h confirm <nonce> 0xab”."
+        "Send payer_signature: the signature (EIP-191) by the account that paid of the text “h confirm <nonce> 0xab”."
     )
     bought = {"token": "svc_live_" + "0" * 64, "credits": 100, "late": False, "next": {"tool": "x", "how": "y"}}
 
@@ -164,7 +164,7 @@ def test_who_pays_to_a_shared_address_is_asked_to_sign(visitor: Visitor) -> None
     claim(page, HASH)
     expect(page.locator("#to-sign")).to_have_text(f"h confirm {memo} 0xab")
     page.get_by_label("Signature").fill("0x" + "cd" * 65)
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
     expect(page.get_by_role("heading", name="100 credits are yours")).to_be_visible()
     assert said[-1] == {"tx_hash": HASH, "nonce": memo, "payer_signature": "0x" + "cd" * 65}
     visitor.check()

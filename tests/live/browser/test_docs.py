@@ -18,7 +18,7 @@ def test_the_search_finds_a_section_and_leads_to_it(visitor: Visitor) -> None:
     page.get_by_label("Search documents and tools").fill("standard webhooks signature")
     first = page.locator("#search-found a").first
     expect(first).to_be_visible()
-    expect(page.locator("#search-count")).to_have_text(re.compile(r"\d+ places"))
+    expect(page.locator("#search-count")).to_have_text(re.compile(r"\d+ results?"))
     target = first.get_attribute("href") or ""
     assert target.startswith("/docs/")
     first.click()
@@ -31,7 +31,7 @@ def test_the_search_finds_a_tool_by_a_word_of_its_description(visitor: Visitor) 
     page.get_by_label("Search documents and tools").fill("magnitude worldwide")
     expect(page.locator('#search-found a[href="/t/earthquakes"]')).to_be_visible()
     page.get_by_label("Search documents and tools").fill("<b>zzzz")
-    expect(page.locator("#search-count")).to_have_text("0 places")
+    expect(page.locator("#search-count")).to_have_text("0 results")
     visitor.check()
 
 

@@ -28,7 +28,7 @@ def test_the_theme_is_the_systems_until_the_reader_chooses_and_is_kept(visitor: 
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
     visitor.open("/changelog")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == dark != light
-    page.get_by_role("button", name="System's theme").click()
+    page.get_by_role("button", name="System theme").click()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == light
     assert page.evaluate("localStorage.length") == 0
 

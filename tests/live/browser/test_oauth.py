@@ -84,7 +84,7 @@ def sent_back(window: Visitor, came: "Queue[str]") -> str:
 def paste(page: Page, demo: Program) -> None:
     """What a person does who has a token."""
     page.get_by_label("Your token").fill(bought(demo, demo.ready["world_url"], 10))
-    page.get_by_label("Credits, at most").fill("20")
+    page.get_by_label("Maximum credits").fill("20")
     page.get_by_role("button", name="Allow").click()
 
 
@@ -95,12 +95,12 @@ def buy(page: Page, demo: Program) -> None:
     expect(page.locator(".qr svg")).to_be_visible()
     wallet = page.locator("code.pick").inner_text()
     with control(demo.ready["world_url"]) as world:
-        expect(page.get_by_role("status")).to_contain_text("seen by itself")
+        expect(page.get_by_role("status")).to_contain_text("detects it automatically")
         world.paid(wallet, 2)
     expect(page.get_by_role("heading", name="1. Keep your token")).to_be_visible(timeout=90_000)
     assert page.locator("code.token").inner_text().startswith("svc_live_")
-    page.get_by_label("Credits, at most").fill("20")
-    page.get_by_role("button", name="I have kept the token. Allow").click()
+    page.get_by_label("Maximum credits").fill("20")
+    page.get_by_role("button", name="I have saved the token. Allow").click()
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,8 @@ def test_a_payment_is_seen_by_itself_and_no_step_bars_anybody(browser: Browser, 
         page.goto(asked(demo, "https://host.example/back"))
         page.get_by_label("US dollars to spend").fill("2")
         page.get_by_role("button", name="Buy credits").click()
-        page.get_by_role("link", name="Give the hash of the transaction").click()
-        page.get_by_label("Hash of the transaction").fill("0x" + "12" * 32)
+        page.get_by_role("link", name="Enter the transaction hash").click()
+        page.get_by_label("Transaction hash").fill("0x" + "12" * 32)
         if scripts:
             window.check_accessibility()
         page.get_by_role("button", name="I have paid").click()
@@ -192,4 +192,4 @@ def test_saying_no_brings_the_person_back(browser: Browser, demo: Program) -> No
         window.page.get_by_role("button", name="Cancel").click()
         assert "error=access_denied" in sent_back(window, came)
         window.page.go_back()
-        expect(window.page.locator("main")).to_contain_text("answered already")
+        expect(window.page.locator("main")).to_contain_text("already been answered")

@@ -102,7 +102,7 @@ def test_a_receipt_of_a_paid_call_verifies_in_the_browser(
         assert states(page) == GOOD
         expect(page.locator("#verdict")).to_contain_text("2 credits charged")
         assert asked == [f"{demo.url}/.well-known/service-receipt-keys.json"]
-        page.get_by_text("Everything it says").click()
+        page.get_by_text("Everything in this receipt").click()
         window.check()
         window.check_accessibility()
 
@@ -190,12 +190,12 @@ def look_at_log(visitor: Visitor, answer: dict[str, Any], keys: dict[str, Any]) 
 
 def test_the_proof_that_the_log_has_a_call_is_checked_in_the_browser(visitor: Visitor, uncharged: Published) -> None:
     state, words = look_at_log(visitor, uncharged.late, uncharged.keys)
-    assert (state, "It is one of 5 of entry" in words) == ("good", True)
+    assert (state, "It is one of 5 receipts of entry" in words) == ("good", True)
 
 
 def test_a_call_of_an_open_hour_waits_for_its_proof(visitor: Visitor, uncharged: Published) -> None:
     state, words = look_at_log(visitor, uncharged.early, uncharged.keys)
-    assert (state, "once that hour is over" in words) == ("unknown", True)
+    assert (state, "when that hour has ended" in words) == ("unknown", True)
 
 
 def step_changed(path: list[str]) -> list[str]:

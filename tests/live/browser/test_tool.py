@@ -65,7 +65,29 @@ def test_a_form_runs_with_its_arguments_and_shows_exactly_that_call(visitor: Vis
     message = json.loads(page.locator("#code [role=tabpanel]:not([hidden]) code").text_content() or "")
     assert message["params"] == {"name": "earthquakes", "arguments": {"limit": 3}}
     run(page)
-    assert points(page, "svg.world") == 3
+    expect(page.locator("#as-picture svg.world[data-points]")).to_have_attribute("data-points", "3")
+    visitor.check()
+
+
+def test_a_picture_that_is_late_does_not_stand_below_the_words_of_a_later_call(visitor: Visitor) -> None:
+    held: list[Route] = []
+
+    def give_a_series(route: Route) -> None:
+        kept = route.fetch().json()
+        kept["series"] = [["2026-01-01T00:00:00Z", 1.0], ["2026-01-01T01:00:00Z", 2.0]]
+        route.fulfill(json=kept)
+
+    visitor.page.route("**/t/earthquakes.json", give_a_series)
+    visitor.page.route("**/js/series.js", lambda route: held.append(route))
+    page = visitor.open("/t/earthquakes", settled=False)
+    expect(page.locator("#answer-about")).to_contain_text("newest answer", timeout=60_000)
+    page.wait_for_function("() => document.querySelector('#as-picture svg.world')")
+    run(page)
+    assert len(held) == 1, "the kept answer's line of the past day is still being loaded"
+    held[0].continue_()
+    filled(page)
+    expect(page.locator("#as-picture figure")).to_have_count(1)
+    expect(page.locator("#as-picture")).not_to_contain_text("Seen in the past day")
     visitor.check()
 
 

@@ -5,6 +5,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.mcp.oauth.served import AUTHORIZE, BACK, serving
+from toolserver.mcp.oauth.authorization import AuthorizationRequests
+from toolserver.mcp.oauth.forms import OAuthParameters
+from toolserver.mcp.oauth.records import ConsentRequest, hash_secret
 
 EVIL = "https://evil.example/steal"
 
@@ -25,12 +28,14 @@ def told_client(answer):
         ({"code_challenge": None}, "invalid_request"),
         ({"code_challenge": "short"}, "invalid_request"),
         ({"code_challenge": "x" * 42 + "="}, "invalid_request"),
+        ({"code_challenge": "x" * 42}, "invalid_request"),
+        ({"code_challenge": "x" * 44}, "invalid_request"),
         ({"response_type": "token"}, "unsupported_response_type"),
         ({"response_type": None}, "unsupported_response_type"),
         ({"resource": "https://other.example/api/mcp/auth"}, "invalid_target"),
         ({"resource": "https://data.example/api/mcp"}, "invalid_target"),
         ({"resource": "https://data.example/api/mcp/auth/x"}, "invalid_target"),
-        ({"state": "x" * 5000}, "invalid_request"),
+        ({"state": "x" * 4097}, "invalid_request"),
     ],
 )
 async def test_a_wrong_request_of_a_known_client_is_told_to_it_with_state_and_issuer(change, error):
@@ -97,6 +102,30 @@ async def test_the_resource_may_be_left_out_or_carry_what_hosts_append():
         await served.client.register()
         for resource in (None, f"{served.client.resource}/", f"{served.client.resource}?toolset=all"):
             assert (await served.browser.visit(served.client.url(resource=resource))).status_code == 200
+
+
+async def test_a_state_of_4096_characters_or_none_comes_back_as_it_was():
+    async with serving() as served:
+        await served.client.register()
+        for state in ("x" * 4096, None):
+            assert (await served.browser.visit(served.client.url(state=state))).status_code == 200
+            told = told_client(await served.browser.submit("deny"))
+            assert (told.get("state"), told["iss"]) == (state, served.client.resource)
+
+
+async def test_a_request_is_kept_with_all_that_its_answer_needs():
+    async with serving() as served:
+        await served.client.register()
+        given = OAuthParameters(served.client.asking)
+        requests = AuthorizationRequests(served.service.oauth._clients, served.facts)
+        secret, made = await requests.read(given, "cookie", 1000)
+        assert made == ConsentRequest(
+            *(hash_secret(secret), hash_secret("cookie"), served.client.id, "Test host", BACK, "st&ate"),
+            *(given["code_challenge"], 1000, 1000 + 2 * 3600 * 1000),
+        )
+        assert len(secret) == 64
+        answer = urlsplit(requests.answer(made, code="c"))
+        assert parse_qs(answer.query) == {"code": ["c"], "state": ["st&ate"], "iss": [served.client.resource]}
 
 
 async def test_an_address_with_a_query_keeps_it():

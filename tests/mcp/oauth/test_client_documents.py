@@ -11,8 +11,6 @@ from tests.webhooks.receivers import certificates, receiving, status
 from toolserver.clock import ManualClock
 from toolserver.mcp.oauth import client_documents
 from toolserver.mcp.oauth.client_documents import (
-    FAILED_S,
-    KEPT_S,
     MOST_DOCUMENT,
     ClientDocumentRefused,
     ClientDocuments,
@@ -21,6 +19,7 @@ from toolserver.mcp.oauth.client_documents import (
     is_client_url,
     read_client_document,
 )
+from toolserver.mcp.oauth.records import OAuthClient
 from toolserver.webhooks.egress import EgressGuard
 
 URL = "https://host.example/client.json"
@@ -64,12 +63,15 @@ async def test_a_client_is_read_once_and_kept_for_an_hour():
         found = await documents.find(url)
         assert (found.id, found.name, found.redirect_uris) == (url, "Host", ("https://host.example/back",))
         assert found.document
-        await documents.find(url)
+        clock.advance(3599)
+        assert await documents.find(url) == found
         assert len(receiver.requests) == 1
-        clock.advance(KEPT_S + 1)
+        clock.advance(1)
         await documents.find(url)
     assert len(receiver.requests) == 2
-    assert receiver.requests[0].headers["accept"] == "application/json"
+    headers = receiver.requests[0].headers
+    assert (headers["accept"], headers["accept-encoding"]) == ("application/json", "identity")
+    assert headers["user-agent"] == "toolserver-oauth/1.0"
 
 
 async def test_over_tls_the_certificate_counts():
@@ -91,9 +93,39 @@ async def test_a_failure_is_kept_for_half_a_minute():
             with pytest.raises(ClientDocumentRefused, match="404"):
                 await documents.find(url)
         assert len(receiver.requests) == 1
-        clock.advance(FAILED_S + 1)
+        clock.advance(29)
+        with pytest.raises(ClientDocumentRefused, match="404"):
+            await documents.find(url)
+        assert len(receiver.requests) == 1
+        clock.advance(1)
         receiver.answer = described({**GOOD, "client_id": url})
         assert (await documents.find(url)).name == "Host"
+
+
+def test_the_bounds_of_reading_are_these():
+    assert (client_documents.TOTAL_S, client_documents.CONNECT_S) == (5, 3)
+    assert (client_documents.KEPT, client_documents.AT_ONCE) == (1000, 8)
+    assert (MOST_DOCUMENT, client_documents.MOST_URL, client_documents.MOST_NAME) == (10_240, 1000, 60)
+
+
+async def test_a_document_at_the_bound_is_read():
+    async with receiving() as receiver:
+        url = receiver.url(path="/client.json")
+        body = json.dumps({**GOOD, "client_id": url}).encode()
+        receiver.answer = status(200, body=body + b" " * (MOST_DOCUMENT - len(body)))
+        async with reading() as documents:
+            assert (await documents.find(url)).id == url
+
+
+def test_a_client_is_what_its_document_says():
+    found = read_client_document(URL, json.dumps(GOOD).encode(), 7)
+    assert found == OAuthClient(URL, "Host", ("https://host.example/back",), 7, document=True)
+    uris = [f"https://host.example/{n}" for n in range(20)]
+    for more in ({"token_endpoint_auth_method": "none"}, {"redirect_uris": uris}):
+        read = read_client_document(URL, json.dumps({**GOOD, **more}).encode(), 7)
+        assert read.redirect_uris == tuple(more.get("redirect_uris", GOOD["redirect_uris"]))
+    with pytest.raises(ClientDocumentRefused, match="1 to 20"):
+        read_client_document(URL, json.dumps({**GOOD, "redirect_uris": [*uris, uris[0]]}).encode(), 7)
 
 
 @pytest.mark.parametrize(
@@ -177,13 +209,14 @@ def test_documents_that_describe_no_client(change, said):
         "https://me@host.example/a",
         "https://host.example/a/../b",
         "https://host.example/./b",
-        f"https://host.example/{'a' * 1000}",
+        URL.ljust(1001, "a"),
         "https://[/a",
         "https://host.example/ä",
     ],
 )
 def test_urls_that_are_no_id(url):
     check_client_url(URL)
+    check_client_url(URL.ljust(1000, "a"))
     with pytest.raises(ClientDocumentRefused):
         check_client_url(url)
 
@@ -195,4 +228,5 @@ def test_a_name_is_shown_on_one_line_and_cannot_hide_what_follows():
 
 def test_an_id_is_a_url_or_a_name():
     assert is_client_url(URL)
+    assert is_client_url("http://host.example/client.json")
     assert not is_client_url("0b5c8a3e")

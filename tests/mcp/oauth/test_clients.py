@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.mcp.oauth.test_store import CLIENT
+from tests.mcp.oauth.store_contract import CLIENT
 from toolserver.mcp.oauth.client_documents import ClientDocumentRefused
 from toolserver.mcp.oauth.clients import ClientDirectory
 from toolserver.mcp.oauth.memory_store import MemoryOAuthStore

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.mcp.oauth.served import ALLOWANCES, BOUGHT, NAMES, OWNER, TX, answered, serving
+from tests.mcp.oauth.served import ALLOWANCES, BACK, BOUGHT, NAMES, OWNER, TX, answered, serving
 from toolserver.errors import ChainUnavailable, InvalidArguments, NoMatchingTransfer, PaymentPending, RateLimited
 from toolserver.mcp.oauth.consent import explain
 from toolserver.registry.site_facts import PurchaseTerms, Sales
@@ -31,7 +31,9 @@ async def test_the_defaults_are_those_of_the_contract_and_can_be_changed():
         ({"token": "canary-secret"}, "malformed or unknown"),
         ({"credits": "0"}, "Credits must be a whole number"),
         ({"credits": "1.5"}, "Credits must be a whole number"),
+        ({"credits": "1000001"}, "Credits must be a whole number from 1 to 1,000,000."),
         ({"credits": "9999999"}, "Credits must be a whole number"),
+        ({"days": "0"}, "Days must be a whole number from 1 to 365."),
         ({"days": "366"}, "Days must be a whole number"),
         ({"days": ""}, "Days must be a whole number"),
         ({"days": "١"}, "Days must be a whole number"),
@@ -50,6 +52,54 @@ async def test_a_form_that_cannot_be_granted_says_why_and_can_be_sent_again(fiel
             assert served.browser.fields("allow")["credits"] == "99"
         assert not await served.allowances()
         answered(await served.browser.submit("allow", token=OWNER, credits="5", days="5"))
+
+
+@pytest.mark.parametrize(("credits", "days"), [("1", "1"), ("1000000", "365")])
+async def test_terms_at_their_bounds_are_granted(credits, days):
+    async with serving() as served:
+        await served.allow(credits=credits, days=days)
+        (made,) = await served.allowances()
+        assert (made.credits, made.expires_at - made.created_at) == (int(credits), int(days) * 86_400_000)
+
+
+async def test_the_name_of_an_allowance_has_a_bound():
+    async with serving() as served:
+        back = f"http://127.0.0.1/{'a' * 100}"
+        await served.client.register(client_name="n" * 80, redirect_uris=[BACK, back])
+        await served.allow()
+        (made,) = await served.allowances()
+        assert made.name == ("n" * 60 + " (a program on this device (127.0.0.1:3000))")[:100]
+
+
+async def test_what_was_typed_is_kept_when_the_form_is_refused():
+    async with serving() as served:
+        await at_page(served)
+        for credits, days in (("77", "8"), ("1234567", "9")):
+            await served.browser.submit("allow", token="", credits=credits, days=days)
+            shown = served.browser.fields("allow")
+            assert (shown["credits"], shown["days"]) == (credits, days)
+        await served.browser.submit("allow", token="", credits="12345678", days="x")
+        shown = served.browser.fields("allow")
+        assert (shown["credits"], shown["days"]) == ("250", "30")
+
+
+async def test_a_request_can_be_answered_until_its_last_moment():
+    async with serving() as served:
+        page = await at_page(served)
+        served.clock.advance(2 * 3600 - 1)
+        assert (await served.browser.visit(str(page.url))).status_code == 200
+        served.clock.advance(1)
+        assert (await served.browser.visit(str(page.url))).status_code == 410
+
+
+async def test_a_pack_smaller_than_the_default_limits_what_is_offered():
+    for bought, offered in ((100, "100"), (1000, "250")):
+        async with serving() as served:
+            served.sales.outcomes, served.sales.seen = [bought], TX
+            await at_page(served)
+            page = await served.browser.submit("buy", amount_usd="2")
+            assert BOUGHT in page.text
+            assert served.browser.fields("allow")["credits"] == offered
 
 
 async def test_an_allowance_cannot_give_an_allowance():
@@ -80,7 +130,7 @@ async def test_saying_no_is_told_to_the_client_and_cannot_be_taken_back():
         served.browser.page = page
         again = await served.browser.submit("allow", token=OWNER)
         assert again.status_code == 409
-        assert "answered already" in again.text
+        assert "already been answered" in again.text
         assert not await served.allowances()
 
 
@@ -108,7 +158,7 @@ async def test_of_two_forms_at_the_same_moment_the_second_allowance_is_ended(mon
 
         monkeypatch.setattr(store, "find_request", as_before)
         page = await served.browser.submit("allow", token=OWNER)
-        assert "answered already, in another window" in page.text
+        assert "already been answered in another window" in page.text
         assert [made.revoked_at is not None for made in await served.allowances()] == [True]
 
 
@@ -176,9 +226,9 @@ async def test_a_payment_is_seen_by_itself_and_nobody_is_asked_for_its_hash():
         served.sales.outcomes = [PaymentPending("not yet", confirmations=1, required=3), 100]
         await at_page(served)
         page = await served.browser.submit("buy", amount_usd="2")
-        assert "seen by itself" in page.text
+        assert "detects it automatically" in page.text
         assert 'name="tx_hash"' not in page.text
-        assert "seen by itself" in (await served.browser.reload()).text
+        assert "detects it automatically" in (await served.browser.reload()).text
         served.sales.seen = TX
         assert "1 of 3 confirmations" in (await served.browser.reload()).text
         assert BOUGHT in (await served.browser.reload()).text
@@ -195,7 +245,7 @@ async def test_a_look_for_a_payment_that_fails_only_means_another_look(away):
         served.sales.seen = away
         await at_page(served)
         page = await served.browser.submit("buy", amount_usd="2")
-        assert (page.status_code, "seen by itself" in page.text, str(away) in page.text) == (200, True, False)
+        assert (page.status_code, "detects it automatically" in page.text, str(away) in page.text) == (200, True, False)
 
 
 async def test_looks_for_a_payment_count_with_the_payment_tools():

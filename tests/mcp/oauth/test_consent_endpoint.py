@@ -68,11 +68,40 @@ async def test_a_form_of_another_site_is_refused(headers):
         answered(hidden)
 
 
+async def test_a_page_with_a_problem_is_sent_as_one_and_a_page_without_as_a_good_one():
+    async with serving() as served:
+        assert (await at_page(served)).status_code == 200
+        refused = await served.browser.submit("allow", token="")
+        assert refused.status_code == 422
+        assert "Paste your token" in refused.text
+        assert "form-action 'self' http://127.0.0.1:3000" in refused.headers["content-security-policy"]
+        assert (await served.browser.submit("buy", amount_usd="2")).status_code == 200
+
+
+async def test_a_browser_keeps_its_cookie_from_one_request_to_the_next():
+    async with serving() as served:
+        await served.client.register()
+        cookies = [
+            (await served.browser.http.get(served.client.url())).headers["set-cookie"].partition(";")[0]
+            for _ in range(2)
+        ]
+        assert cookies[0] == cookies[1]
+        served.browser.http.cookies.clear()
+        forged = {"cookie": "__Host-toolserver-consent=short"}
+        fresh = (await served.browser.http.get(served.client.url(), headers=forged)).headers["set-cookie"]
+        assert len(fresh.partition(";")[0].partition("=")[2]) == 64
+        assert fresh.partition(";")[0] != cookies[0]
+
+
 async def test_methods_and_bodies_that_are_not_served():
     async with serving() as served:
         http = served.client.http
-        assert (await http.post(AUTHORIZE)).status_code == 405
-        assert (await http.delete(CONSENT)).status_code == 405
+        for refused, allowed in (
+            (await http.post(AUTHORIZE), "GET, HEAD"),
+            (await http.delete(CONSENT), "GET, HEAD, POST"),
+        ):
+            assert (refused.status_code, refused.headers["allow"]) == (405, allowed)
+            assert refused.json() == {"error": "invalid_request", "error_description": f"Use {allowed}."}
         assert (await http.post(CONSENT, json={})).status_code == 400
         assert (await http.get(CONSENT)).status_code == 410
         assert (await http.head(AUTHORIZE)).content == b""
@@ -85,6 +114,13 @@ async def test_visits_of_an_address_are_limited():
         assert codes == [303] * 60 + [429]
         codes = [(await served.client.http.get(CONSENT)).status_code for _ in range(121)]
         assert codes[-2:] == [410, 429]
+        late = await served.client.http.get(served.client.url())
+        assert late.headers["retry-after"] == "1"
+        assert "Too many requests from this address. Try again in 1 s." in late.text
+        elsewhere = served.new_browser("198.51.100.7")
+        assert (await elsewhere.http.get(served.client.url())).status_code == 303
+        served.clock.advance(1)
+        assert (await served.client.http.get(served.client.url())).status_code == 303
 
 
 async def test_wrong_tokens_on_the_page_count_like_wrong_tokens_anywhere():

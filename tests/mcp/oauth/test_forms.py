@@ -42,8 +42,21 @@ def test_what_cannot_be_read_is_refused_without_its_values(query):
     assert "=1" not in str(bad.value)
 
 
+def test_forty_parameters_are_read_and_no_more():
+    pairs = [b"a%d=1" % n for n in range(41)]
+    assert len(read_parameters(b"&".join(pairs[:40]))) == 40
+    with pytest.raises(BadParameters, match="too many"):
+        read_parameters(b"&".join(pairs))
+    assert read_parameters(b"").resources == ()
+
+
 async def test_a_form_has_its_type_and_a_bound():
     assert await form(b"a=1") == {"a": "1"}
+    assert await form(b"a=1", [(b"content-type", b" Application/X-WWW-Form-URLencoded ")]) == {"a": "1"}
+    assert await form(b"a=" + b"x" * (MOST_FORM - 2)) == {"a": "x" * (MOST_FORM - 2)}
+    assert MOST_FORM == 16_384
+    with pytest.raises(BadParameters, match="Content-Type"):
+        await form(b"a=1", [])
     with pytest.raises(BadParameters, match="Content-Type"):
         await form(b"a=1", [(b"content-type", b"application/json")])
     with pytest.raises(BadParameters, match="bytes"):
@@ -60,6 +73,9 @@ def test_a_client_in_the_header_becomes_one_in_the_form():
     for headers in ({}, {b"authorization": b"Bearer x"}):
         add_basic_credentials(public, headers)
     assert public == {"client_id": "x"}
+    again = OAuthParameters(client_id="x")
+    add_basic_credentials(again, {b"authorization": b"bASIC  " + base64.b64encode(b"x:y:z") + b" "})
+    assert again == {"client_id": "x", "client_secret": "y:z"}
 
 
 @pytest.mark.parametrize(
@@ -69,6 +85,7 @@ def test_a_client_in_the_header_becomes_one_in_the_form():
         ({"client_secret": "z"}, basic("x:y")),
         ({}, basic("no colon")),
         ({}, {b"authorization": b"Basic !!!"}),
+        ({}, {b"authorization": b"Basic e!Dp5"}),
         ({}, {b"authorization": b"Basic /w=="}),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.mcp.oauth.test_store import CHILD, CLIENT, NOW, REQUEST
+from tests.mcp.oauth.store_contract import CHILD, CLIENT, NOW, REQUEST
 from toolserver.clock import ManualClock
 from toolserver.errors import BillingUnavailable
 from toolserver.mcp.oauth.grants import ACCESS_MS, CODE_MS, GrantEnded, OAuthGrants

@@ -1,7 +1,15 @@
-"""OAuth in memory: what only memory can show. The contract is in test_store.py."""
+"""OAuth in memory: the contract, and what only memory can show."""
 
-from tests.mcp.oauth.test_store import CLIENT, REQUEST
+import pytest
+
+from tests.mcp.oauth.store_contract import *  # noqa: F403 - the tests of the contract
+from tests.mcp.oauth.store_contract import CLIENT, REQUEST
 from toolserver.mcp.oauth.memory_store import MemoryOAuthStore
+
+
+@pytest.fixture
+def store():
+    return MemoryOAuthStore()
 
 
 async def test_two_services_share_nothing():

@@ -13,7 +13,7 @@ from toolserver.mcp.oauth.metadata import (
     well_known_path,
     well_known_url,
 )
-from toolserver.registry.site_facts import SiteFacts
+from toolserver.registry.site_facts import SERVICE, SiteFacts
 
 BELOW = SiteFacts("https://data.example:8443/below", "data.example")
 
@@ -25,6 +25,35 @@ def test_the_documents_are_what_the_sdk_reads():
     assert server.code_challenge_methods_supported == ["S256"]
     assert server.client_id_metadata_document_supported
     assert server.authorization_response_iss_parameter_supported
+
+
+def test_the_documents_name_every_address_and_what_it_takes():
+    at = f"https://data.example:8443/below{RESOURCE}"
+    methods = ["none", "client_secret_post", "client_secret_basic"]
+    docs = BELOW.url("/docs/payments")
+    assert describe_resource(BELOW) == {
+        "resource": at,
+        "authorization_servers": [at],
+        "bearer_methods_supported": ["header"],
+        "resource_name": f"{SERVICE} at data.example",
+        "resource_documentation": docs,
+    }
+    assert describe_server(BELOW) == {
+        "issuer": at,
+        "authorization_endpoint": f"{at}/authorize",
+        "token_endpoint": f"{at}/token",
+        "registration_endpoint": f"{at}/register",
+        "revocation_endpoint": f"{at}/revoke",
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "token_endpoint_auth_methods_supported": methods,
+        "revocation_endpoint_auth_methods_supported": methods,
+        "code_challenge_methods_supported": ["S256"],
+        "client_id_metadata_document_supported": True,
+        "authorization_response_iss_parameter_supported": True,
+        "service_documentation": docs,
+    }
 
 
 def test_their_addresses_have_the_path_of_the_endpoint_behind_the_prefix():

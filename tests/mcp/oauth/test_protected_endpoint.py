@@ -7,7 +7,8 @@ import pytest
 from tests.mcp.oauth.served import OWNER, RESOURCE, serving
 from tests.mcp.service import asked
 from toolserver.errors import BillingUnavailable
-from toolserver.mcp.oauth.protected_endpoint import KNOWN_MS
+from toolserver.mcp.oauth import protected_endpoint
+from toolserver.settings import LimitSettings
 
 LISTED = asked("tools/list")
 
@@ -139,7 +140,10 @@ async def test_a_token_is_looked_up_again_after_ten_seconds(monkeypatch):
         for _ in range(3):
             await served.client.call("word")
         assert len(opened) == 1
-        served.clock.advance(KNOWN_MS / 1000)
+        served.clock.advance(9.999)
+        await served.client.call("word")
+        assert len(opened) == 1
+        served.clock.advance(0.001)
         await served.client.call("word")
         assert len(opened) == 2
 
@@ -150,4 +154,34 @@ async def test_invented_tokens_are_limited_and_shut_out_nobody_who_is_known():
         assert (await served.client.call("payment_balance")).status_code == 200
         codes = [(await served.client.call("word", token=f"svc_access_{n:064x}")).status_code for n in range(61)]
         assert codes == [401] * 60 + [429]
+        refused = await served.client.call("word", token="svc_access_" + "0" * 64)
+        assert refused.headers["retry-after"] == "60"
+        assert refused.json()["error"]["message"] == "Too many unknown access tokens from this address."
+        assert "www-authenticate" not in refused.headers
         assert (await served.client.call("payment_balance")).status_code == 200
+        assert protected_endpoint.KNOWN == 10_000
+
+
+async def test_behind_a_proxy_invented_tokens_are_counted_by_who_sent_them():
+    limits = LimitSettings(trusted_proxies=["127.0.0.1/32"])
+    async with serving(limits=limits) as served:
+
+        async def invent(number, client):
+            headers = {"authorization": f"Bearer svc_access_{number:064x}", "x-forwarded-for": client}
+            return (await served.client.http.post(RESOURCE, json=LISTED, headers=headers)).status_code
+
+        codes = [await invent(n, "198.51.100.1") for n in range(61)]
+        assert codes == [401] * 60 + [429]
+        assert await invent(61, "198.51.100.2") == 401
+
+
+async def test_without_limits_invented_tokens_are_not_counted():
+    async with serving() as served:
+        codes = {(await served.client.call("word", token=f"svc_access_{n:064x}")).status_code for n in range(61)}
+        assert codes == {401}
+
+
+async def test_a_refusal_to_a_head_request_has_no_body():
+    async with serving() as served:
+        refused = await served.client.http.head(RESOURCE)
+        assert (refused.status_code, refused.content) == (401, b"")

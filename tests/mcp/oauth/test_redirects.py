@@ -2,7 +2,14 @@
 
 import pytest
 
-from toolserver.mcp.oauth.redirects import RedirectRefused, check_redirect_uri, describe_redirect, is_registered
+from toolserver.mcp.oauth.redirects import (
+    MOST_URI,
+    MOST_URIS,
+    RedirectRefused,
+    check_redirect_uri,
+    describe_redirect,
+    is_registered,
+)
 
 HOST = "https://host.example/back?of=one"
 LOOPBACK = "http://127.0.0.1:3000/callback"
@@ -19,6 +26,10 @@ LOOPBACK = "http://127.0.0.1:3000/callback"
         "com.example.app:/back",
         "https://host.example:8443/",
         "vscode://publisher.app/back",
+        "https://h/".ljust(1000, "a"),
+        f"https://{'h' * 253}/",
+        "ab:/",
+        f"{'a' * 51}:/x",
     ],
 )
 def test_addresses_that_may_be_registered(uri):
@@ -48,7 +59,10 @@ def test_addresses_that_may_be_registered(uri):
         "https://[::1/",
         "http://127.0.0.1.evil.example/",
         "app:",
-        f"https://h/{'a' * 999}",
+        "https://h/".ljust(1001, "a"),
+        f"https://{'h' * 254}/",
+        "a:/x",
+        f"{'a' * 52}:/x",
         "https://host.example;img-src/",
         "https://*/",
         "vbscript:x",
@@ -102,3 +116,7 @@ def test_on_loopback_any_port_will_do_and_nothing_else_may_differ():
 )
 def test_a_person_sees_where_an_address_leads(uri, shown, local, source):
     assert describe_redirect(uri) == (shown, local, source)
+
+
+def test_a_registration_has_room_for_so_many_addresses_of_such_a_length():
+    assert (MOST_URI, MOST_URIS) == (1000, 20)

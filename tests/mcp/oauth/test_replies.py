@@ -1,5 +1,7 @@
 """Headers of answers: pages cannot be framed, stored or scripted; documents may be read by every origin."""
 
+import json
+
 import pytest
 
 from toolserver.mcp.oauth.replies import OAuthReplies
@@ -24,6 +26,8 @@ async def test_a_page_is_framed_by_nobody_and_its_forms_lead_only_here_and_to_th
     policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
     assert (status, body) == (200, b"x")
     assert headers["x-frame-options"] == "DENY"
+    assert headers["content-type"] == "text/html; charset=utf-8"
+    assert headers["cross-origin-opener-policy"] == "same-origin"
     assert policy["frame-ancestors"] == policy["default-src"] == policy["base-uri"] == "'none'"
     assert policy["script-src"] == "'self'"
     assert policy["form-action"] == f"'self' {target}".strip()
@@ -53,6 +57,40 @@ async def test_documents_and_errors_may_be_read_by_every_origin():
         _, headers, _ = await sent(make)
         assert headers["access-control-allow-origin"] == "*"
     assert (await sent(lambda scope, send: replies.document(scope, send, b"{}"), "HEAD"))[2] == b""
+
+
+async def test_a_document_may_be_kept_for_an_hour_and_an_error_not_at_all():
+    replies = OAuthReplies(secure=True)
+    status, headers, body = await sent(lambda scope, send: replies.document(scope, send, b"{}"))
+    assert (status, body, headers["content-length"], headers["content-type"]) == (200, b"{}", "2", "application/json")
+    assert headers["cache-control"] == "public, max-age=3600"
+    assert headers["strict-transport-security"] == "max-age=31536000"
+    assert headers["access-control-expose-headers"] == "www-authenticate, retry-after"
+
+    status, headers, body = await sent(
+        lambda scope, send: replies.problem(scope, send, 405, "invalid_request", "why", (b"allow", b"GET"))
+    )
+    assert (status, headers["cache-control"], headers["allow"]) == (405, "no-store", "GET")
+    assert json.loads(body) == {"error": "invalid_request", "error_description": "why"}
+    assert headers["content-length"] == str(len(body))
+
+
+async def test_a_preflight_names_what_is_allowed_for_a_day_and_has_no_length():
+    status, headers, body = await sent(lambda scope, send: OAuthReplies(secure=False).options(scope, send, "GET, HEAD"))
+    assert (status, body) == (204, b"")
+    assert headers["access-control-allow-methods"] == headers["allow"] == "GET, HEAD"
+    assert headers["access-control-allow-headers"] == "authorization, content-type, mcp-protocol-version"
+    assert headers["access-control-max-age"] == "86400"
+    assert "content-length" not in headers
+
+
+async def test_any_other_answer_has_its_length_also_an_empty_one():
+    replies = OAuthReplies(secure=False)
+    for status, body in ((205, b""), (303, b""), (200, b"xyz")):
+        for method in ("GET", "HEAD"):
+            told, headers, got = await sent(lambda scope, send: replies.send(scope, send, status, body, []), method)  # noqa: B023
+            assert (told, headers["content-length"]) == (status, str(len(body)))
+            assert got == (b"" if method == "HEAD" else body)
 
 
 async def test_answers_of_the_sdk_get_the_same_headers():

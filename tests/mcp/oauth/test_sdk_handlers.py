@@ -9,6 +9,8 @@ from tests.mcp.oauth.served import BACK, OWNER, REGISTER, REVOKE, TOKEN, serving
 
 async def refusal(answer, status=400):
     assert answer.status_code == status, answer.text
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers.get("www-authenticate") == ('Basic realm="oauth"' if status == 401 else None)
     assert "svc_" not in answer.text
     return answer.json()["error"]
 

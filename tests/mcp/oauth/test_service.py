@@ -2,15 +2,23 @@
 
 import json
 
+import anyio
+import anyio.lowlevel
 import pytest
 from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
 
+from tests.arranged import arrange_settings
 from tests.mcp.oauth.served import ALLOWANCES, BACK, BOUGHT, NAMES, OWNER, RESOURCE, START, TX, answered, serving
+from tests.mcp.oauth.store_contract import REQUEST
 from tests.mcp.service import asked
 from tests.webhooks.receivers import receiving, status
 from toolserver.errors import PaymentPending
+from toolserver.mcp.oauth.memory_store import MemoryOAuthStore
+from toolserver.mcp.oauth.service import SWEEP_S, find_reason_against, open_service_oauth
+from toolserver.mcp.oauth.sqlite_store import SqliteOAuthStore
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.settings import OAuthSettings, WebhookSettings
+from toolserver.storage.group_commit import durable
 
 
 def told(answer):
@@ -149,3 +157,31 @@ async def test_a_client_that_describes_itself_needs_no_registration():
             assert (await served.client.call("oracle")).json()["result"]["isError"] is False
             assert (await served.client.refresh()).status_code == 200
     assert len(host.requests) == 1
+
+
+async def test_grants_are_kept_where_the_ledger_is_kept(tmp_path):
+    async with serving() as served, durable(tmp_path / "ledger.sqlite3") as file:
+        service = served.service
+        given = (arrange_settings(), service.registry, service.pipeline, served.facts)
+        async with open_service_oauth(*given, file, None) as kept, open_service_oauth(*given, None, None) as lost:
+            assert isinstance(kept.store, SqliteOAuthStore)
+            assert isinstance(lost.store, MemoryOAuthStore)
+
+
+async def test_what_has_ended_is_swept_when_the_service_opens(tmp_path):
+    async with serving() as served, durable(tmp_path / "ledger.sqlite3") as file:
+        service, store = served.service, SqliteOAuthStore(file)
+        await store.add_request(REQUEST._replace(expires_at=0))
+        given = (arrange_settings(), service.registry, service.pipeline, served.facts)
+        async with open_service_oauth(*given, file, None):
+            with anyio.fail_after(5):
+                while await store.find_request(REQUEST.id) is not None:
+                    await anyio.lowlevel.checkpoint()
+    assert SWEEP_S == 600
+
+
+@pytest.mark.parametrize("base_url", ["http://127.0.0.1:8080", "http://localhost", "https://data.example"])
+async def test_on_this_machine_and_over_https_there_is_oauth(base_url):
+    async with serving(base_url=base_url) as served:
+        assert find_reason_against(served.service.registry, served.facts, enabled=True) is None
+        assert "switched off" in find_reason_against(served.service.registry, served.facts, enabled=False)

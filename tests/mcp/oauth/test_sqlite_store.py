@@ -1,9 +1,20 @@
-"""OAuth in SQLite: what only a file can show. The contract is in test_store.py."""
+"""OAuth in SQLite: the contract, and what only a file can show."""
 
-from tests.mcp.oauth.test_store import CHILD, CLIENT, GRANT, NOW, REQUEST
+import pytest
+
+from tests.ledger.ledgers import opened_file
+from tests.mcp.oauth.store_contract import *  # noqa: F403 - the tests of the contract
+from tests.mcp.oauth.store_contract import CHILD, CLIENT, GRANT, NOW, REQUEST
+from tests.postgres import POSTGRES
 from toolserver.mcp.oauth.records import make_secret
 from toolserver.mcp.oauth.sqlite_store import SqliteOAuthStore
 from toolserver.storage.group_commit import durable
+
+
+@pytest.fixture(params=["sqlite", POSTGRES])
+async def store(request, tmp_path):
+    async with opened_file(request.param, tmp_path) as file:
+        yield SqliteOAuthStore(file)
 
 
 async def test_a_grant_outlives_the_process_and_the_file_holds_no_secret(tmp_path):

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from tests.ledger.ledgers import opened_file
-from tests.mcp.oauth.test_store import NOW, allowed, made
+from tests.mcp.oauth.store_contract import NOW, allowed, made
 from toolserver.mcp.oauth.sqlite_store import SqliteOAuthStore
 
 pytestmark = pytest.mark.live

@@ -1,12 +1,13 @@
 """/account: the page is the same for everybody, and nothing of a token stands in it."""
 
+import re
 from dataclasses import replace
 
 from rest_bridge.pages.account import account_page
 from tests.calls.toy import REGISTRY
-from tests.catalog.tiny import FACTS
+from tests.catalog.tiny import FACTS, TINY
 from tests.rest_bridge.markup import Page
-from toolserver.registry.registry import Tier
+from toolserver.registry.registry import Registry, Tier
 from toolserver.registry.site_facts import Sales
 
 
@@ -34,3 +35,20 @@ def test_it_leads_to_buying_only_where_something_is_sold_and_to_the_guide_where_
 
 def test_without_javascript_it_says_how_to_ask_by_http():
     assert "GET /api/payment/statement" in Page(account_page(REGISTRY, FACTS).body).text
+
+
+def test_a_webhook_is_not_offered_for_a_paid_tool_that_needs_an_argument():
+    needy = replace(TINY["sights"], name="premium_sights", path="/api/pro/sights", tier=Tier.PREMIUM, credits=2)
+    body = account_page(Registry([needy, *TINY]), FACTS).body.decode()
+    listed = body.partition('id="webhook-endpoint"')[2].partition("</select>")[0]
+    assert re.findall(r'value="([^"]*)"', listed) == ["deep"]
+    assert re.findall(r'name="tool" value="([^"]*)"', body) == ["premium_sights", "premium_deep"]
+
+
+def test_where_the_guide_is_not_served_the_page_leads_to_payments_instead():
+    links = Page(account_page(TINY, FACTS).body.partition(b"<main")[2]).links
+    assert "/docs/payments" in links
+    assert "/docs/webhooks#conditions" not in links
+    guided = Page(account_page(TINY, FACTS, guide=True).body.partition(b"<main")[2]).links
+    assert "/docs/payments" not in guided
+    assert any(src.endswith("/js/account.js") for src in Page(account_page(TINY, FACTS).body).scripts)

@@ -8,8 +8,9 @@ import pytest
 
 from rest_bridge.pages.buy import buy_page
 from tests.calls.toy import REGISTRY
-from tests.catalog.tiny import FACTS
+from tests.catalog.tiny import FACTS, TINY
 from tests.rest_bridge.markup import Page
+from toolserver.registry.registry import Registry, Tier
 from toolserver.registry.site_facts import PurchaseTerms, Sales
 
 OWN, SISTER = Sales(), Sales(terms=None)
@@ -28,16 +29,16 @@ def told(sales):
 def test_the_script_is_told_price_and_life_of_an_offer_and_of_no_demo_wallet():
     given = told(replace(OWN, terms=PurchaseTerms(quote_minutes=7)))
     assert (given["credits_per_usd"], given["quote_s"], given["demo_pay"]) == (50, 420, None)
-    assert "stands for 7 minutes" in shown(replace(OWN, terms=PurchaseTerms(quote_minutes=7))).text
+    assert "is valid for 7 minutes" in shown(replace(OWN, terms=PurchaseTerms(quote_minutes=7))).text
     assert told(SISTER)["quote_s"] is None
 
 
 def test_the_demo_wallet_stands_there_only_where_the_chain_is_simulated():
     assert "demo wallet" not in shown(OWN).text
-    assert "wallet of this browser" in shown(OWN).text
+    assert "wallet in this browser" in shown(OWN).text
     assert "Pay from the demo wallet" in shown(replace(OWN, demo_wallet=True)).text
     assert (
-        "wallet of this browser" not in "".join(shown(replace(OWN, demo_wallet=True)).words[:-1]).split("Sign with")[0]
+        "wallet in this browser" not in "".join(shown(replace(OWN, demo_wallet=True)).words[:-1]).split("Sign with")[0]
     )
     assert told(replace(OWN, demo_wallet=True))["demo_pay"] == "/buy/demo-payment"
 
@@ -54,3 +55,39 @@ def test_without_javascript_it_leads_to_the_four_steps():
     page = shown(OWN)
     assert "noscript" in page.names
     assert "/docs/payments" in page.links
+
+
+@pytest.mark.parametrize(
+    ("sales", "watch"),
+    [
+        (OWN, "/buy/payment"),
+        (SISTER, None),
+        (Sales(terms=PurchaseTerms(shared_wallet=True)), None),
+        (Sales(transfer=False), None),
+        (None, None),
+    ],
+)
+def test_payments_are_watched_only_where_an_address_belongs_to_one_purchase(sales, watch):
+    assert told(sales)["watch"] == watch
+    assert ("detects it automatically" in shown(sales).text) == (watch is not None)
+
+
+def test_the_script_knows_every_price_and_a_first_call():
+    assert told(OWN) == {
+        "credits_per_usd": 50,
+        "prices": [2],
+        "demo_pay": None,
+        "watch": "/buy/payment",
+        "quote_s": 1800,
+        "qr": "/buy/qr.svg",
+        "first_call": "https://data.example/api/pro/report",
+    }
+    assert told(None)["quote_s"] is None
+    assert any(script.endswith("/buy.js") for script in shown(OWN).scripts)
+
+
+def test_where_every_paid_tool_needs_an_argument_the_first_call_asks_for_the_balance():
+    needy = replace(TINY["sights"], name="premium_sights", path="/api/pro/sights", tier=Tier.PREMIUM, credits=3)
+    body = buy_page(Registry([needy]), replace(FACTS, sales=OWN)).body.decode()
+    found = json.loads(re.search(r'id="shop">(.*?)</script>', body, re.DOTALL)[1])
+    assert (found["first_call"], found["prices"]) == ("https://data.example/api/payment/balance", [3])

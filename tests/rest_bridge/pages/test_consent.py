@@ -98,3 +98,20 @@ def test_the_style_is_one_of_the_files_by_version():
     assert found is not None
     assert found[1] == static_path("css/consent.css")
     assert b"prefers-color-scheme" in read_static_files()["css/consent.css"].body
+
+
+def test_a_page_is_titled_by_its_client_and_a_closed_one_by_how_it_ended():
+    assert "<title>Connect Host</title>" in drawn("choose", title="Over")
+    assert "<title>Over</title>" in drawn("closed", title="Over")
+
+
+def test_the_code_to_scan_is_that_of_this_payment_and_stands_only_where_it_is_to_be_paid():
+    assert str(draw_qr(PAYMENT.uri)) in drawn("pay", payment=PAYMENT)
+    assert "<svg" not in drawn("confirming", payment=PAYMENT)
+    assert "<svg" not in drawn("bought", payment=PAYMENT, token="svc_live_1")
+
+
+def test_it_says_what_a_dollar_buys_and_leads_to_how_it_works():
+    page = drawn("choose")
+    assert "one US dollar buys 50 credits" in page
+    assert 'href="/docs/payments"' in page

@@ -30,3 +30,16 @@ def test_the_strip_says_in_words_what_it_shows():
 def test_a_share_is_never_rounded_to_all_or_nothing():
     shares = (None, 0, 0.00001, 0.5, 0.99999, 1)
     assert [write_share(share) for share in shares] == ["–", "0%", "0.1%", "50.0%", "99.9%", "100%"]
+
+
+def test_a_column_stands_on_the_ground_and_runs_of_one_state_are_drawn_as_one():
+    assert draw_strip("gg.fpf") == (
+        '<svg class="strip" viewBox="0 0 6 12" preserveAspectRatio="none" role="img" aria-label="'
+        'The past 24 hours in quarters of an hour: 2 good, 1 partly, 2 failed, 1 not asked">'
+        '<path class="good" d="M0 0h2v12h-2z"/><path class="bad" d="M3 8h1v4h-1zM5 8h1v4h-1z"/>'
+        '<path class="warn" d="M4 4h1v8h-1z"/></svg>'
+    )
+
+
+def test_a_state_that_did_not_occur_is_not_named():
+    assert describe_day("gg") == "The past 24 hours in quarters of an hour: 2 good"

@@ -23,3 +23,20 @@ def test_people_are_those_who_accept_html_outside_of_the_api():
     assert not asks(b"text/html", path="/api/x")
     assert not asks(b"text/html", method="POST")
     assert not asks(b"*/*")
+
+
+def test_what_may_have_been_meant_is_a_link_unless_a_part_of_its_path_is_missing():
+    near = PROBLEM | {"did_you_mean": ["/docs", "/api/x/{id}", "/status"]}
+    body = failure_page(TINY, FACTS, near).body
+    main = Page(body.partition(b"<main")[2])
+    assert [link for link in main.links if link in ("/docs", "/status")] == ["/docs", "/status", "/docs"]
+    assert "{id}" not in main.text
+    assert "Perhaps you meant" not in Page(failure_page(TINY, FACTS, near | {"did_you_mean": ["/x/{id}"]}).body).text
+
+
+def test_a_page_of_the_well_known_addresses_is_for_programs_and_one_header_among_others_is_enough():
+    scope = {"path": "/.well-known/x", "method": "GET", "headers": [(b"accept", b"text/html")]}
+    assert not is_for_people(scope)
+    headers = [(b"x-other", b"text/html"), (b"accept", b"application/xml, text/html")]
+    assert is_for_people(scope | {"path": "/wellknown", "headers": headers})
+    assert not is_for_people(scope | {"path": "/x", "headers": headers[:1]})

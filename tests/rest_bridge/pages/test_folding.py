@@ -71,3 +71,26 @@ def test_a_short_changelog_stays_as_it_is():
     source = "# Changelog\n\n" + release("Unreleased", NEWEST)
 
     assert markdown_to_html(source, fold_changes) == markdown_to_html(source)
+
+
+def test_so_many_rows_and_entries_stand_open():
+    assert (MANY, MOST_ROWS, ROWS, NEWEST) == (40, 7, 20, 6)
+
+
+def test_rows_are_counted_over_all_tables_and_without_their_heads():
+    tables = "\n\n".join(table(MANY // 4) for _ in range(4))
+    assert "details" not in str(markdown_to_html(tables, fold_tables))
+    assert str(markdown_to_html(f"{tables}\n\n{table(1)}", fold_tables)).count("<details") == 4
+
+
+def test_what_stands_around_a_folded_table_keeps_its_place():
+    body = folded(f"before\n\n{table(MOST_ROWS + 1)}\n\nbetween\n\n{table(1)}\n\nafter")
+    order = [body.index(words) for words in ("before", "<details", "</details>", "between", "<table", "after")[:4]]
+    assert order == sorted(order)
+    assert body.index("between") < body.rindex("row 0") < body.index("after")
+
+
+def test_a_list_of_one_entry_too_many_is_folded_by_one():
+    body = str(markdown_to_html("# C\n\n" + release("Unreleased", NEWEST + 1), fold_changes))
+    assert "<summary>1 more</summary>" in body
+    assert body.count("<li>Unreleased entry") == NEWEST + 1

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 from rest_bridge.pages.guides import SEARCH, Guides
 from tests.catalog.tiny import FACTS, TINY
@@ -92,3 +93,67 @@ def test_every_document_of_the_project_is_well_formed_and_leads_to_what_is_there
             if fragment and (target or path) in pages:
                 assert fragment in pages[target or path].ids, (path, link)
             assert not target.startswith("/t/") or target in tools, (path, link)
+
+
+def described(source):
+    """What search engines are told of a document."""
+    found = Guides({"README": LIST, "one": source}, TINY, FACTS).documents()["/docs/one"].body.decode()
+    about = re.search(r'<meta name="description" content="([^"]*)">', found)
+    return about and about[1]
+
+
+def test_a_document_is_described_by_its_first_paragraph_in_plain_words_and_not_endlessly():
+    assert described("# One\n\n| a |\n|---|\n\nSee [the `web`](https://x.example)\nand more.\n\nLast.\n") == (
+        "See the web and more."
+    )
+    assert described("# One\n\n" + "w" * 300) == "w" * 200
+    assert described("# One\n\n## Heading\n\n- entry\n") is None
+
+
+def test_the_index_says_where_each_section_is_and_what_it_is_about():
+    entries = json.loads(FOUND[SEARCH].body)
+    assert entries[:2] == [
+        {
+            "path": "/docs/one#content",
+            "title": "The first",
+            "heading": "",
+            "text": "What it is <b>about</b>, with two.",
+        },
+        {
+            "path": "/docs/one#more-words",
+            "title": "The first",
+            "heading": "More words",
+            "text": "tool up here bad web a b 1 findme",
+        },
+    ]
+    tool = next(entry for entry in entries if entry["path"] == "/t/digest")
+    assert tool["text"].startswith("digest /api/digest Everything that matters right now")
+
+
+def test_code_is_found_by_the_search_and_generated_marks_are_not():
+    source = "# One\n\n<!-- begin: x -->\nwords\n\n```\ncurl it\n```\n"
+    found = Guides({"README": LIST, "one": source}, TINY, FACTS).documents()
+    assert json.loads(found[SEARCH].body)[0]["text"] == "words curl it"
+    assert b"begin: x" not in found["/docs/one"].body
+    assert found["/docs/one.md"].body.decode() == source
+
+
+def test_documents_are_grouped_as_the_list_groups_them_and_unknown_ones_are_left_out():
+    groups = Guides(SOURCES, TINY, FACTS).groups
+    assert [(group.heading, group.guides) for group in groups] == [
+        ("For users", (("one", "The first"), ("two", "The second"))),
+        ("For others", ()),
+    ]
+
+
+def test_links_keep_the_path_of_the_public_address_and_a_tool_that_is_not_there_becomes_words():
+    source = "# One\n\n[two](two.md) [tool](tools/sights.md) [gone](tools/none.md) [odd](#a b)\n"
+    facts = replace(FACTS, base_url="https://data.example/live")
+    body = Guides(SOURCES | {"one": source}, TINY, facts).documents()["/docs/one"].body.decode()
+    assert '<a href="/live/docs/two">two</a> <a href="/live/t/sights">tool</a> <span>gone</span>' in body
+
+
+def test_a_heading_with_a_link_is_named_by_its_words():
+    source = "# One\n\n## See [the list](two.md), now!\n\n## See the list now\n"
+    found = Guides(SOURCES | {"one": source}, TINY, FACTS).documents()
+    assert {"see-the-list-now", "see-the-list-now-1"} <= set(Page(found["/docs/one"].body).ids)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from rest_bridge.asgi import parse_request
-from rest_bridge.pages.no_charge import no_charge_handler
+from rest_bridge.pages.no_charge import no_charge_handler, no_charge_page
 from tests.calls.parts import RICH, START
 from tests.calls.toy import REGISTRY
 from tests.catalog.tiny import FACTS
@@ -84,7 +84,7 @@ async def test_it_is_kept_for_seconds_only_and_has_the_policy_of_pages(log):
 
 @pytest.mark.parametrize("query", [b"date=yesterday", b"date=20270115", b"date=2027-02-30", b"date=1800000000"])
 async def test_what_is_no_day_is_refused(log, query):
-    with pytest.raises(InvalidArguments, match="a day such as"):
+    with pytest.raises(InvalidArguments, match="a date such as"):
         await log.page(query)
 
 
@@ -92,3 +92,23 @@ async def test_without_an_account_of_calls_there_is_no_page(log):
     log.handler = no_charge_handler(None, log.clock, REGISTRY, FACTS)
     with pytest.raises(NotFound):
         await log.page()
+
+
+async def test_a_page_shows_fifty_calls_and_thirty_days_and_says_that_there_are_more(log):
+    for number in range(51):
+        await log.evidence.sign(FAILED._replace(call_id=f"call_{number:032x}"))
+    day = await log.evidence.no_charge(START.date())
+    days = [(f"2026-12-{number:02}", number) for number in range(31, 0, -1)]
+    page = Page(no_charge_page(REGISTRY, FACTS, day, days, "signed").body)
+    assert page.text.count("open hour") == 50
+    assert sum(link.startswith("/no-charge?date=") for link in page.links) == 30
+    assert "/no-charge?date=2026-12-02" in page.links
+    assert "(up to 200 calls)" in page.text
+    day["events"].pop()
+    day["count"] = 50
+    assert "(up to 200 calls)" not in Page(no_charge_page(REGISTRY, FACTS, day, days, "signed").body).text
+
+
+async def test_an_empty_date_is_today(log):
+    today = (await log.reply()).body
+    assert (await log.reply(b"date=")).body == today

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from rest_bridge.documents import documents
-from rest_bridge.pages.payments import NO_CHARGE
+from rest_bridge.pages.payments import NO_CHARGE, payments, payments_markdown
 from rest_bridge.site import document_paths
 from tests.calls.toy import REGISTRY
 from tests.catalog.tiny import FACTS, FREE, TINY
@@ -15,8 +15,8 @@ from tests.requirements import proves
 from tests.rest_bridge.markup import Page
 from tests.served import served
 from toolserver.ledger.protocol import NoCharge
-from toolserver.registry.error_codes import PROBLEMS, concerns_payment
-from toolserver.registry.registry import Registry
+from toolserver.registry.error_codes import PROBLEMS, concerns_payment, with_topic
+from toolserver.registry.registry import Registry, Tier
 from toolserver.registry.site_facts import LimitFacts, PurchaseTerms, Sales, SiteFacts
 
 PROJECT = Registry.load("tools")
@@ -96,7 +96,7 @@ def test_every_price_is_that_of_the_registry_and_a_dollar_is_fifty_credits():
         usd = f"{operation.credits / 50:.2f}"
         assert row.endswith(f"| `{operation.method} {operation.path}` | {operation.credits} | {usd} |")
     assert "1 USD buys 50 credits" in text
-    assert "credits do not expire, and purchases are final" in text
+    assert "Credits do not expire, and purchases are final" in text
     assert "[briefing](" not in text
 
 
@@ -128,7 +128,7 @@ def test_the_figures_are_those_of_this_server():
 
     for told in (
         "`expires_at` is 7 minutes from then",
-        "more than 3 minutes after it carries `late: true`",
+        "more than 3 minutes after `expires_at`",
         "| below 250 USD | 9 blocks on top | 18 s |",
         "| from 5,000 USD | a finalized block | 20 min |",
         "13 paid calls a minute for each token, 11 calls of payment tools",
@@ -141,12 +141,12 @@ def test_the_figures_are_those_of_this_server():
 def test_where_late_payments_are_refused_or_the_address_is_shared_that_is_said():
     text = markdown(facts=replace(SELLING, sales=Sales(terms=PurchaseTerms(credits_late=False, shared_wallet=True))))
 
-    assert "A later one is not credited." in text
+    assert "A later payment is not credited." in text
     assert "30 days" not in text
-    assert "All purchases share one address here" in text
+    assert "On this server all purchases share one address" in text
     assert "from any wallet or exchange" not in text
     assert "from any wallet or exchange" in markdown()
-    assert "share one address" not in markdown()
+    assert "purchases share one address" not in markdown()
 
 
 def test_where_a_sister_service_sells_nothing_is_claimed_of_its_terms():
@@ -179,3 +179,38 @@ def test_simulated_money_is_called_so():
 def test_signing_in_from_a_host_is_explained_only_where_it_is_possible():
     assert "Signing in from a host" not in markdown(facts=SELLING)
     assert "`https://data.example/api/mcp/auth`" in markdown(facts=replace(SELLING, oauth=True))
+
+
+def test_how_often_quotes_are_given_is_said_only_where_they_are_given_and_limited():
+    assert "Quotes:" in markdown()
+    assert "Quotes:" not in markdown(TINY)
+    assert "Quotes:" not in markdown(REGISTRY)
+    assert "Quotes:" not in markdown(facts=replace(SELLING, sales=None))
+
+
+def test_the_call_to_copy_needs_no_argument_and_is_left_out_where_every_paid_tool_needs_one():
+    needy = replace(TINY["sights"], name="premium_sights", path="/api/pro/sights", tier=Tier.PREMIUM, credits=2)
+    assert "https://data.example/api/pro/deep" in markdown(Registry([needy, TINY["premium_deep"]]))
+    assert "https://data.example/api/pro/sights" not in markdown(Registry([needy]))
+
+
+def test_refusals_of_x402_are_listed_only_where_it_is_taken():
+    codes = {problem.code for problem in with_topic("x402")}
+    purchases = {problem.code for problem in with_topic("purchase")}
+    calls = {problem.code for problem in with_topic("paid_call")}
+
+    def listed(sales):
+        text = markdown(facts=replace(FACTS, sales=sales))
+        return {code for code in codes | purchases | calls if f"/problems/{code}) |" in text}
+
+    assert listed(Sales(x402_most_usd=5)) == codes | purchases | calls
+    assert listed(Sales()) == purchases | calls
+    assert listed(None) == calls
+
+
+def test_the_table_of_licences_stands_there_where_there_is_one():
+    licences = {"no_forbidden": {"premium_deep": ["windows"]}, "commercial": {}}
+    row = "| `premium_deep` | windows | nothing lost |"
+    assert row in payments_markdown(TINY, SELLING, licences).body.decode()
+    assert "nothing lost" not in payments_markdown(TINY, SELLING).body.decode()
+    assert b'<td data-label="lost with `no_forbidden`">windows</td>' in payments(TINY, SELLING, licences).body

@@ -1,8 +1,10 @@
 """The index of the documentation: every document, every tool with its call, the frame of an answer, the licence."""
 
+import re
+
 from rest_bridge.pages.guides import GuideGroup
 from rest_bridge.pages.reference import reference
-from tests.catalog.tiny import FACTS, TINY
+from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.rest_bridge.made import html_pages, registries
 from tests.rest_bridge.markup import Page
 from toolserver.registry.site_facts import tool_path
@@ -27,3 +29,30 @@ def test_documents_stand_below_the_headings_of_their_list():
     assert b"<hooks>" not in body
     assert any(src.endswith("js/docs.js") for src in page.scripts)
     assert not any(src.endswith("js/docs.js") for src in Page(reference(TINY, FACTS).body).scripts)
+
+
+def test_each_tool_stands_below_the_heading_of_its_own_tier():
+    parts = re.split(r'<h3 id="(\w+)">([^<]+)</h3>', reference(TINY, FACTS).body.decode())[1:]
+    tools = [re.findall(r'<tr id="(\w+)">', rows) for rows in parts[2::3]]
+    assert list(zip(parts[::3], parts[1::3], tools, strict=True)) == [
+        ("free", "Free tools", ["sights", "digest"]),
+        ("premium", "Premium tools", ["premium_deep"]),
+        ("payment", "Payment tools", ["payment_balance", "payment_buy_credits"]),
+        ("account", "Account tools", ["webhook_unsubscribe"]),
+    ]
+    assert re.findall(r'<h3 id="(\w+)">', reference(FREE, FACTS).body.decode()) == ["free"]
+
+
+def test_the_licence_of_paid_answers_and_prices_are_told_only_where_something_is_sold():
+    groups = [GuideGroup("For users", (("webhooks", "Webhooks"),))]
+    selling, free = Page(reference(TINY, FACTS, groups).body), Page(reference(FREE, FACTS, groups).body)
+    assert [("inference and reasoning only" in page.text) for page in (selling, free)] == [True, False]
+    assert [("Prices and payments of this server" in page.text) for page in (selling, free)] == [True, False]
+    assert "Free answers may be used for any purpose" in free.text
+
+
+def test_every_member_of_an_answer_is_explained():
+    body = reference(TINY, FACTS).body.decode().partition('id="answers"')[2].partition("</table>")[0]
+    assert re.findall(r"<code>(\w+)</code>", body) == [
+        *("source", "endpoint", "updated_at", "data", "stale", "warning", "_meta")
+    ]

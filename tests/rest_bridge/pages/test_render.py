@@ -3,7 +3,7 @@
 import pytest
 from jinja2 import UndefinedError
 
-from rest_bridge.pages.render import is_easy, markdown_to_html, prose_to_html, render_page, render_text
+from rest_bridge.pages.render import is_easy, is_web_address, markdown_to_html, prose_to_html, render_page, render_text
 from rest_bridge.static_files import static_path
 from tests.catalog.tiny import FACTS, TINY
 from tests.rest_bridge.markup import Page
@@ -129,3 +129,34 @@ def test_in_a_sentence_only_code_is_markup():
 
 def test_a_tool_is_easy_when_a_plain_get_answers():
     assert {operation.name for operation in TINY if is_easy(operation)} == {"digest"}
+
+
+def test_the_navigation_leads_to_the_pages_that_have_a_name_there():
+    body = page(path="/elsewhere")
+    top = Page(body.partition('<nav aria-label="Main">')[2].partition("</nav>")[0].encode())
+    bottom = Page(body.partition('<nav aria-label="More">')[2].partition("</nav>")[0].encode())
+    assert top.links == ["/docs", "/docs/payments", "/buy", "/account", "/receipts", "/changelog", "/status"]
+    assert bottom.links == [
+        *("/no-charge", "/openapi.json", "/llms.txt", "/api/meta", "/problems", "/sources", "/docs#licence")
+    ]
+
+
+def test_only_web_addresses_are_web_addresses():
+    addresses = ("https://x", "http://x", "httpsx://", "ftp://x", "//x", " https://x", "HTTPS")
+    assert [is_web_address(address) for address in addresses] == [True, True, *[False] * 5]
+
+
+def test_only_a_paragraph_directly_below_the_title_is_its_lead():
+    assert "lead" not in markdown_to_html("# T\n\n- entry\n\nwords\n")
+    assert "lead" not in markdown_to_html("## T\n\nwords\n")
+
+
+def test_what_a_page_is_about_is_told_to_search_engines():
+    assert '<meta name="description" content="about &lt;it&gt;">' in page(about="about <it>")
+    assert 'name="description"' not in page()
+
+
+def test_text_in_markdown_templates_is_not_escaped_and_numbers_keep_their_column():
+    found = markdown_to_html("| a | n |\n|---|--:|\n| x | 1 |\n| y | 2 |\n")
+    assert found.count('class="number"') == 3
+    assert '<table class="narrow">' in found

@@ -1,10 +1,13 @@
 """/sources: every source with licence, terms, users and its day."""
 
+from dataclasses import replace
+
 from rest_bridge.pages.sources import find_users, group_sources, sources_page
-from tests.catalog.tiny import FACTS, TINY
+from tests.catalog.tiny import FACTS, PLACE, TINY
 from tests.rest_bridge.made import PROJECT
 from tests.rest_bridge.markup import Page
 from tests.rest_bridge.statuses import DAY, status_of, summed
+from toolserver.registry.registry import Registry
 from toolserver.registry.source_list import list_sources
 
 
@@ -41,3 +44,19 @@ def test_sources_stand_by_letter_whatever_their_case_and_the_summary_names_their
 def test_every_group_can_be_opened_without_a_script():
     page = Page(sources_page(PROJECT, FACTS, status_of(PROJECT)).body)
     assert page.names.count("details") == page.names.count("summary") == page.names.count("table") > 5
+
+
+def test_a_tool_is_named_once_for_a_source_that_it_reads_in_two_ways_and_for_one_that_comes_with_the_service():
+    other = replace(PLACE, name="Sample.shipped")
+    sights = replace(TINY["sights"], sources=(PLACE, replace(PLACE, fresh_s=5)), shipped=(other,))
+    users = find_users(Registry([sights, TINY["digest"]]))
+    assert {name: [operation.name for operation in found] for name, found in users.items()} == {
+        "Sample.place": ["sights", "digest"],
+        "Sample.shipped": ["sights"],
+    }
+
+
+def test_sources_are_counted_by_licence():
+    page = Page(sources_page(TINY, FACTS, status_of(TINY)).body)
+    assert "free to use with attribution" in page.text
+    assert 'content="All 1 sources with licence' in sources_page(TINY, FACTS, status_of(TINY)).body.decode()

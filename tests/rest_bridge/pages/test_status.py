@@ -1,11 +1,13 @@
 """/status: the verdict first, then what is not well, and nothing about what nobody asked."""
 
+import re
+
 import pytest
 
-from rest_bridge.pages.status import status_page, write_span, write_uptime, write_verdict
+from rest_bridge.pages.status import ORDER, status_page, write_span, write_uptime, write_verdict
 from tests.catalog.tiny import FACTS, TINY
 from tests.rest_bridge.markup import Page
-from tests.rest_bridge.statuses import CHANGE, DAY, status_of, summed
+from tests.rest_bridge.statuses import CHANGE, DAY, source_of, status_of, summed
 
 DOWN = {"state": "down", "circuit": "half_open", "last": "timeout", "changed_at": CHANGE["at"], "day": DAY}
 
@@ -18,7 +20,7 @@ def test_a_source_that_is_down_stands_with_its_reason_circuit_and_change():
     page = shown(states={"Sample.place": DOWN | {"past_day": summed(40, 3, 1)}}, changes=[CHANGE])
     assert page.faults == []
     words = " ".join(page.text.split())
-    assert "Of 1 sources that were asked, 1 down: others take their place." in words
+    assert "Of 1 sources asked, 1 down; other sources take their place." in words
     assert "down: timeout" in words
     assert "half open" in words
     assert "10.0% of 40" in words
@@ -32,7 +34,7 @@ def test_a_source_that_nobody_asked_has_no_row_and_is_named_below():
     assert "No source has been asked in the past 24 hours." in words
     assert "svg" in page.names  # of the legend
     assert page.ids.count("Sample.place") == 1
-    assert "nothing is known of these" in words
+    assert "their state is not known" in words
 
 
 def test_the_service_its_times_ledger_and_chain_are_told():
@@ -45,7 +47,7 @@ def test_the_service_its_times_ledger_and_chain_are_told():
 
 def test_a_check_that_fails_is_named():
     status = status_of(TINY, status="degraded", checks={"running": True, "disk_space": False})
-    assert write_verdict(status) == "This instance takes no calls that change anything: disk space is not well."
+    assert write_verdict(status) == "This instance accepts no calls that change data. Failing checks: disk space."
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(None, "no bound"), (0.02, "20 ms"), (2.0, "2 s")])
@@ -67,3 +69,42 @@ def test_what_is_not_well_is_never_hidden_and_what_was_not_asked_is_folded():
     assert b'<tr id="Sample.place" class=calm>' in words
     assert b"Not well" not in words
     assert b'id="not-asked">' in status_page(TINY, FACTS, status_of(TINY)).body
+
+
+def test_the_twenty_newest_changes_are_shown():
+    changes = [CHANGE | {"reason": f"reason_{number}"} for number in range(21)]
+    text = shown(changes=changes).text
+    assert [number for number in range(21) if f"(reason_{number})" in text] == list(range(20))
+
+
+def test_sources_with_faults_come_first_and_each_kind_by_name():
+    assert ORDER == ("down", "failing", "up", "unknown")
+    names = [("B.up", "up"), ("A.failing", "failing"), ("C.down", "down"), ("A.up", "up")]
+    status = status_of(TINY) | {"sources": [source_of(name, state, past_day=summed(1)) for name, state in names]}
+    body = status_page(TINY, FACTS, status).body.decode()
+    assert re.findall(r'<tr id="([^"]+)"', body) == ["C.down", "A.failing", "A.up", "B.up"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "verdict"),
+    [
+        ({"up": 2, "failing": 1, "down": 0, "unknown": 4}, "Of 3 sources asked, 1 failing; other"),
+        ({"up": 2, "failing": 1, "down": 3, "unknown": 4}, "Of 6 sources asked, 3 down and 1 failing; other"),
+        ({"up": 2, "failing": 0, "down": 0, "unknown": 4}, "Everything works: 2 sources answered when last asked."),
+        ({"up": 0, "failing": 0, "down": 0, "unknown": 4}, "No source has been asked in the past 24 hours."),
+    ],
+)
+def test_the_verdict_counts_what_was_asked(counts, verdict):
+    assert verdict in write_verdict(status_of(TINY, counts=counts))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(60, "1 min"), (3599, "59 min"), (3600, "1 h"), (86399, "23 h"), (86400, "1 d"), (0, "0 s")],
+)
+def test_the_uptime_changes_its_unit_when_a_whole_one_is_full(seconds, words):
+    assert write_uptime(seconds) == words
+
+
+def test_a_bound_of_a_second_is_no_longer_told_in_thousandths():
+    assert [write_span(seconds) for seconds in (0.999, 1.0, 0.0005)] == ["999 ms", "1 s", "0.5 ms"]

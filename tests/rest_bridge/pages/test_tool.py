@@ -3,10 +3,11 @@
 import json
 import re
 import shlex
+from dataclasses import replace
 
 import pytest
 
-from rest_bridge.pages.tool import is_kept, tool_page
+from rest_bridge.pages.tool import is_kept, sources_of, tool_page
 from tests.catalog.tiny import FACTS, PLACE, TINY
 from tests.rest_bridge.made import PROJECT
 from tests.rest_bridge.markup import Page
@@ -93,3 +94,80 @@ def test_a_token_is_asked_for_where_one_is_needed():
 def test_charts_are_loaded_only_where_there_is_a_series():
     assert "vendor/uplot" in body("premium_macro", PROJECT)
     assert "vendor/uplot" not in body("premium_correlation_matrix", PROJECT)
+
+
+def shown_call(name, registry=TINY):
+    text = Page(body(name, registry).encode()).text
+    return next(line for line in text.splitlines() if line.startswith("curl "))
+
+
+def test_the_call_is_the_shortest_one_that_works():
+    assert [shown_call(name) for name in ("digest", "sights", "payment_buy_credits", "premium_deep")] == [
+        "curl https://data.example/api/digest",
+        "curl 'https://data.example/api/sights?lat=-90'",
+        "curl https://data.example/api/payment/buy-credits -H 'Content-Type: application/json'"
+        " -d '{\"amount_usd\": 1}'",
+        "curl https://data.example/api/pro/deep -H 'Authorization: Bearer svc_live_YOUR_TOKEN'",
+    ]
+    assert shown_call("webhook_unsubscribe").startswith("curl -X DELETE 'https://data.example/api/pro/subscribe/…' -H ")
+
+
+def test_an_example_is_shown_in_its_own_letters_and_nothing_where_there_is_none():
+    assert '{\n  "a": "é…"\n}' in Page(body("digest", example={"a": "é…"}).encode()).text
+    assert "From the simulated world" not in body("digest")
+    assert told(body("digest"), "example") is None
+
+
+def test_the_script_is_told_how_the_tool_is_called():
+    assert told(body("premium_deep")) == {
+        "name": "premium_deep",
+        "title": "Deep look",
+        "method": "GET",
+        "path": "/api/pro/deep",
+        "site": "https://data.example",
+        "auth": "bearer",
+        "takes_body": False,
+        "enveloped": False,
+        "kept": False,
+        "places": {"history": "query"},
+        "value": None,
+        "unit": "",
+        "pictures": [],
+    }
+    assert told(body("btc_price", PROJECT))["value"] == PROJECT["btc_price"].headline.value
+    assert told(body("digest"))["kept"] is True
+
+
+def test_a_tool_is_described_as_a_data_set_that_is_free_or_not():
+    def described(name):
+        found = re.search(r'<script type="application/ld\+json">(.*?)</script>', body(name))[1]
+        return json.loads(found)
+
+    found = described("digest")
+    assert found["creator"] == [{"@type": "Organization", "name": "Sample & Sons <office>"}]
+    assert (found["url"], found["license"]) == ("https://data.example/t/digest", "https://data.example/docs#licence")
+    assert found["distribution"]["contentUrl"] == "https://data.example/api/digest"
+    assert [described(name)["isAccessibleForFree"] for name in ("digest", "premium_deep")] == [True, False]
+
+
+def test_only_what_is_sold_has_the_licence_of_paid_answers():
+    assert [("inference and reasoning only" in body(name)) for name in ("premium_deep", "digest")] == [True, False]
+
+
+def test_a_source_that_is_read_in_two_ways_is_listed_once_and_the_last_shape_counts():
+    other = replace(PLACE, fresh_s=5)
+    assert sources_of(replace(TINY["digest"], sources=(PLACE, other))) == [other]
+
+
+def test_a_tool_that_is_never_kept_or_needs_something_shows_no_kept_answer():
+    digest = TINY["digest"]
+    assert is_kept(digest)
+    assert not is_kept(replace(digest, ttl_s=0))
+    assert [name for name in ("sights", "premium_deep", "payment_balance") if is_kept(TINY[name])] == []
+
+
+def test_more_than_twenty_rows_stand_in_a_part_to_open():
+    many = replace(TINY["digest"], sources=tuple(replace(PLACE, name=f"S.{number}") for number in range(21)))
+    few = replace(many, sources=many.sources[:20])
+    assert "<summary>21 sources</summary>" in tool_page(TINY, FACTS, many, None).body.decode()
+    assert "sources</summary>" not in tool_page(TINY, FACTS, few, None).body.decode()

@@ -1,5 +1,7 @@
 """Forms from input schemas: a field for each argument, with its kind, bounds and choices."""
 
+import json
+
 from rest_bridge.pages.tool_form import example_arguments, form_fields
 from tests.catalog.tiny import TINY
 from tests.rest_bridge.made import PROJECT
@@ -36,3 +38,36 @@ def test_every_argument_of_the_project_has_a_field_that_says_what_it_is_for():
         for field in form_fields(operation):
             assert field.kind in ("choice", "flag", "number", "text", "json")
             assert bool(field.choices) == (field.kind in ("choice", "flag")), (operation.name, field.name)
+
+
+def test_a_required_number_is_given_its_least_value_and_an_optional_one_shows_its_default():
+    found = fields("sights")
+    assert (found["lat"].given, found["lat"].hint) == ("-90", "-90")
+    assert (found["kind"].given, found["period"].hint, found["names"].hint) == ("", "", "")
+    assert example_arguments(TINY["sights"]) == {"lat": -90}
+    bought = fields("payment_buy_credits")["amount_usd"]
+    assert (bought.given, bought.minimum, bought.maximum, bought.step) == ("1", 1, None, "any")
+
+
+def test_what_has_no_example_is_asked_for_and_not_filled_in():
+    found = fields("webhook_unsubscribe")["id"]
+    assert (found.kind, found.required, found.given, found.hint) == ("text", True, "", "…")
+    url = fields("webhook_subscribe", PROJECT)["webhook_url"]
+    assert (url.given, url.hint) == ("", "…")
+
+
+def test_a_default_is_shown_rather_than_an_example():
+    shown = fields("webhook_subscribe", PROJECT)
+    assert (shown["endpoint"].hint, shown["description"].hint) == ("world-deltas", "")
+    for operation in PROJECT:
+        for field in form_fields(operation):
+            default = operation.input_schema["properties"][field.name].get("default")
+            if default is not None:
+                assert field.hint == (default if isinstance(default, str) else json.dumps(default)), operation.name
+            assert not (field.given and not field.required)
+
+
+def test_a_flag_is_chosen_from_two_words():
+    flags = [field for operation in PROJECT for field in form_fields(operation) if field.kind == "flag"]
+    assert flags
+    assert {field.choices for field in flags} == {("true", "false")}

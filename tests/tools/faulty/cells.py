@@ -6,16 +6,18 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from tests.arranged import arrange_settings
 from tests.calls.parts import engine
 from tests.tools.faulty.skipping import LoopClock
 from tests.tools.faulty.upstreams import STEP_S, VIA, Pages, Upstreams
 from toolserver.calls.response import RenderedResponse
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import Operation, Registry
-from toolserver.settings import KEYS, SourceSettings, UpstreamSettings
+from toolserver.settings import KEYS, Settings, SourceSettings, UpstreamSettings
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.source import Source
 from toolserver.upstream.source_errors import SourceError
@@ -109,6 +111,13 @@ def recall(cache: SourceCache, memory: Memory, sources: Mapping[str, Source[Any,
     cache.outlier_guard._good = deepcopy(memory.good)
 
 
+@cache
+def settings_of(keyed: bool) -> Settings:
+    """The settings of an engine on the simulated world, with or without API keys."""
+    sources = SourceSettings(keys=SIM_KEYS if keyed else {})
+    return arrange_settings(upstream=UpstreamSettings(via=VIA), sources=sources)
+
+
 class Bench:
     """Composes answers, each on an engine of its own. What is made without a fault is made once."""
 
@@ -146,9 +155,7 @@ class Bench:
         upstreams = Upstreams(clock, self._pages)
         for name, fault in faults.items():
             upstreams.fault(name, fault.kind, since=fault.since, **fault.parameters)
-        sources = SourceSettings(keys=SIM_KEYS if at.keyed else {})
-        via = UpstreamSettings(via=VIA)
-        async with engine(self.registry, internet=upstreams, clock=clock, upstream=via, sources=sources) as e:
+        async with engine(self.registry, internet=upstreams, clock=clock, whole=settings_of(at.keyed)) as e:
             if memory is not None:
                 recall(e.cache, memory, {source.name: source for source in at.operation.sources if source.user_input})
             for source, query in at.operation.warm if warm else ():

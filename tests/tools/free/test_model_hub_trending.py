@@ -48,5 +48,5 @@ def test_a_hub_that_has_stood_still_for_hours_is_found_out_at_the_first_look():
     frozen, alive = compose_under(Fault(HUB, "frozen", since=21 * 3600)), compose_under()
 
     assert (frozen["stale"], [w["code"] for w in frozen["warning"]]) == (True, ["stale_data"])
-    assert "newest is of 2027-01-14" in frozen["warning"][0]["message"]
+    assert "newest is from 2027-01-14" in frozen["warning"][0]["message"]
     assert (alive["stale"], alive.get("warning")) == (False, None)

@@ -34,7 +34,7 @@ def calendars(draw):
 
 
 @proves("correlation.scipy", "correlation.matrix")
-@settings(max_examples=sized(60, fast=20, long=1000))
+@settings(max_examples=sized(30, fast=20, long=1000))
 @given(calendars())
 def test_r_is_scipys_on_the_days_both_have_and_the_matrix_says_the_same(series):
     ctx = ToolContext(None, now=lambda: dt.datetime(2027, 1, 15, tzinfo=dt.UTC), sla_s=3600)

@@ -33,7 +33,7 @@ from toolserver.world.providers import load_providers
 
 load_providers()
 WORLD = World(1, NOW)
-MEMBERS = sized(12, fast=2, long=60)
+MEMBERS = sized(4, fast=2, long=60)
 THEN = datetime.fromtimestamp(NOW, UTC)
 KEYS = {"FRED_API_KEY": "sim-1", "FIRMS_MAP_KEY": "sim-1", "GOOGLE_NEWS": "yes"}
 QUERIES = {
@@ -56,6 +56,8 @@ class Case(NamedTuple):
     rows: Rows
     sound: Any
     seen: int
+    sound_items: Counter[str]  # each item as it is printed, how often; counted once, compared with each damaged body's
+    sound_numbers: set[float]
 
     def read(self, body: bytes) -> tuple[Any, int]:
         """The result of a body and how many rows were left out. Raises SourceError."""
@@ -147,7 +149,10 @@ def _case(source: Source[Any, Any]) -> Case | None:
     with count_rows(source.unreadable_share) as count:
         sound = parse_body(source, request, query, body)
     assert count.dropped == 0, source.name
-    return Case(source, query, request, rows_of(body), sound, count.seen) if count.seen > 1 else None
+    if count.seen <= 1:
+        return None
+    printed = Counter(map(repr, items(sound)))
+    return Case(source, query, request, rows_of(body), sound, count.seen, printed, numbers(sound))
 
 
 def items(value: Any) -> list[Any]:
@@ -185,13 +190,13 @@ def complaints(case: Case, many: int, member: str, kind: str) -> list[str]:
         found.append(f"{dropped} of {case.seen} rows are left out, {case.allowed:g} may be")
     if not is_list(case.sound):
         return found
-    before, after = Counter(map(repr, items(case.sound))), Counter(map(repr, items(value)))
-    lost = (before - after).total()
+    read = [(repr(item), item) for item in items(value)]
+    lost = (case.sound_items - Counter(printed for printed, _ in read)).total()
     if lost > hit * case.items_a_row:
         found.append(f"{lost} rows changed where {hit} are damaged")
-    changed = [item for item in items(value) if repr(item) not in before]
+    changed = [item for printed, item in read if printed not in case.sound_items]
     written = body.decode("utf-8", "replace")
-    strange = {n for n in numbers(changed) - numbers(case.sound) if n > LARGEST or f"{n:g}" not in written}
+    strange = {n for n in numbers(changed) - case.sound_numbers if n > LARGEST or f"{n:g}" not in written}
     if strange:
         found.append(f"numbers from nowhere: {sorted(strange)[:3]}")
     return found

@@ -137,7 +137,7 @@ def test_a_market_that_says_no_volume_is_left_out_and_is_no_damaged_row(silent):
 
 def test_a_list_in_which_hardly_a_market_says_a_volume_is_a_changed_source():
     quiet = {name: value for name, value in ROW.items() if name != "volume24hr"}
-    with pytest.raises(SourceChanged, match="2 of 3 open markets say no volume"):
+    with pytest.raises(SourceChanged, match="2 of 3 open markets lack a volume"):
         parse([ROW, quiet, quiet], None)
 
 

@@ -1,4 +1,4 @@
-"""How a service connects to the ledger of a sister service: opened with its journal, kept running, closed in order."""
+"""Connects a service to the ledger of a sister service: opens it with its journal, runs it, and closes it in order."""
 
 import logging
 import random
@@ -31,7 +31,7 @@ async def open_ledger_client(
     transport: Transport | None = None,
     least_free: int = 0,
 ) -> AsyncIterator[HttpLedger]:
-    """Open the ledger at `settings.url`, with a journal in a file of ours. Raises as `durable` does."""
+    """Open the ledger at `settings.url`, with a journal in a local file. Raises as `durable` does."""
     async with (
         durable(path, least_free=least_free) as file,
         run_ledger_client(settings, file, clock or SystemClock(), transport=transport) as ledger,
@@ -48,7 +48,9 @@ async def run_ledger_client(
     transport: Transport | None = None,
     chance: Callable[[], float] = random.random,
 ) -> AsyncIterator[HttpLedger]:
-    """Run the client over an open file. Calls that died with the previous process are released first."""
+    """Run the client over an open file. Calls that were in progress when the previous process ended are released
+    first.
+    """
     ledger = build_ledger_client(settings, file, clock, transport=transport, chance=chance)
     try:
         ledger.died = await ledger.journal.recover()
@@ -75,7 +77,7 @@ def build_ledger_client(
     transport: Transport | None = None,
     chance: Callable[[], float] = random.random,
 ) -> HttpLedger:
-    """The client without its background tasks. Raises ValueError when url, key_id or secret is not set."""
+    """Return the client without its background tasks. Raises ValueError if url, key_id or secret is not set."""
     if settings.url is None or settings.key_id is None or settings.secret is None:
         raise ValueError("to follow a ledger, set url, key_id and secret")
     owner = LedgerOwnerClient(

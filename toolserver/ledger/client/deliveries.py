@@ -1,4 +1,4 @@
-"""Charged answers on their way to their callers: the journal forgets each with the next commit after it left."""
+"""Tracks charged answers on their way to callers: the journal forgets each with the next commit after it was sent."""
 
 import logging
 
@@ -9,28 +9,28 @@ log = logging.getLogger(__name__)
 
 
 class Deliveries:
-    """The calls that were charged and whose answers have not left yet."""
+    """The calls that were charged and whose answers have not been sent yet."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.under_way: set[str] = set()  # call_ids
 
     def begin(self, call_id: str) -> None:
-        """The call is charged; its answer will be sent."""
+        """Note that the call is charged and that its answer will be sent."""
         self.under_way.add(call_id)
 
     def finish(self, call_id: str) -> None:
-        """The answer was sent. A call that nobody began, or that is released instead, is left alone."""
+        """Note that the answer was sent. A call that was not begun, or that is being released, is ignored."""
         if call_id in self.under_way:
             self.under_way.discard(call_id)
             self._journal.strike(call_id)
 
     def cancel(self, call_id: str) -> None:
-        """The call is released instead."""
+        """Note that the call is released instead."""
         self.under_way.discard(call_id)
 
     async def finish_all(self) -> None:
-        """Remove all of them, at an orderly end: every charged answer that is not to be released was sent."""
+        """Remove all calls at an orderly shutdown, when every charged answer that is not released has been sent."""
         if not self.under_way:
             return
         try:

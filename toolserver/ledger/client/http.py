@@ -1,4 +1,4 @@
-"""The HTTP client of the ledger's owner: signed requests, one retry, and a circuit breaker."""
+"""Sends requests to the ledger's owner over HTTP: signed, with one retry and a circuit breaker."""
 
 import logging
 import random
@@ -22,11 +22,11 @@ T = TypeVar("T")
 TRY_S, TRIES = 2.0, 2
 STEP_S = 4.5  # all tries of one step
 PAUSE_S, PAUSE_SPREAD_S = 0.05, 0.1
-GLANCE_S = 1.0  # between two looks whether a probe is due
+GLANCE_S = 1.0  # between two checks whether a probe is due
 
 
 class OwnerRefusal(msgspec.Struct):
-    """A reply with `ok: false`: why the owner refuses."""
+    """A reply with `ok: false`, with the reason why the owner refuses."""
 
     reason: str
     credits_remaining: int | None = None
@@ -43,7 +43,7 @@ class Rejected(ToolserverError):
 
 
 class Unanswered(ToolserverError):
-    """The owner gave no usable answer. `perhaps`: it may have done what it was asked."""
+    """The owner gave no usable answer. With `perhaps`, it may have carried out the request."""
 
     def __init__(self, why: str, *, perhaps: bool) -> None:
         super().__init__(why)
@@ -51,7 +51,7 @@ class Unanswered(ToolserverError):
 
 
 class LedgerOwnerClient:
-    """Asks the service that keeps the ledger."""
+    """Sends requests to the service that keeps the ledger."""
 
     def __init__(
         self,
@@ -70,8 +70,8 @@ class LedgerOwnerClient:
         """Send a request and return the reply, decoded as `kind`, or the owner's refusal.
 
         Raises:
-            Unanswered: there was no reply, or none that can be read.
-            CallReused: the call_id belongs to another call.
+            Unanswered: there was no reply, or it could not be read.
+            CallReused: the call_id was already used for another call.
         """
         body, perhaps, why = msgspec.json.encode(asked), False, "the circuit to the ledger is open"
         with anyio.move_on_after(STEP_S):
@@ -99,7 +99,7 @@ class LedgerOwnerClient:
         raise Unanswered(why, perhaps=perhaps)
 
     async def probe(self) -> bool:
-        """Whether the owner answers, asked in spite of an open circuit. A refusal is an answer too."""
+        """Send a request in spite of an open circuit. Return True if the owner answers, even with a refusal."""
         try:
             _parse_reply(
                 await self._send(VALIDATE, msgspec.json.encode(Validate(cost=0, account_ref=CANARY))), Validated
@@ -139,17 +139,17 @@ class LedgerOwnerClient:
 
 
 def _parse_reply(answer: HttpAnswer, kind: type[T]) -> T | OwnerRefusal:
-    """The reply of the owner, or its refusal. A reply of another form counts as none.
+    """Return the reply of the owner, or its refusal. A reply of another form counts as no reply.
 
     Raises:
         Unreachable, Rejected, CallReused
     """
     if answer.status == 409:
-        raise CallReused("the call_id names another call")
+        raise CallReused("the call_id is already used for another call")
     if answer.status != 200:
         raise Rejected(answer.status) if 400 <= answer.status < 500 else Unreachable(f"HTTP {answer.status}")
     try:
         said = msgspec.json.decode(answer.body, type=dict[str, Any])
         return msgspec.convert(said, kind) if said.get("ok") is True else msgspec.convert(said, OwnerRefusal)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise Unreachable("the reply makes no sense") from error
+        raise Unreachable("the reply cannot be decoded") from error

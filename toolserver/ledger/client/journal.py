@@ -1,9 +1,9 @@
-"""What a follower writes down about its calls before it asks the owner of the ledger, so that a crash loses no release.
+"""Defines the journal of a follower: it records calls before requests go to the ledger's owner, so no release is lost.
 
     reserving ──▶ committing ──▶ committed ──▶ (gone: the answer was sent)
         └─────────────┴──────────────┴───────▶ releasing ──▶ (gone: the owner has acknowledged it)
 
-A call that is still on the way when its process dies was not delivered: it is released at the next start.
+A call that is still in progress when its process dies was not delivered, so it is released at the next start.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ LONGEST_WAIT_MS = 300_000
 
 
 class Release(NamedTuple):
-    """A release that the owner has not acknowledged yet, and how often it was sent in vain."""
+    """A release that the owner has not acknowledged yet, and the number of failed tries."""
 
     call_id: str
     reason: str
@@ -25,17 +25,19 @@ class Release(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """The number of unacknowledged releases, and the seconds until the next one is due; None when there is none."""
+    """The number of unacknowledged releases, and the seconds until the next one is due (None if there is none)."""
 
     size: int
     next_s: float | None
 
 
 class Journal(Protocol):
-    """The follower's calls on the way, and its unacknowledged releases. Any method may raise StorageFailed."""
+    """The follower's calls in progress, and its unacknowledged releases. Any method may raise StorageFailed."""
 
     async def note(self, call_id: str, step: JournalStep) -> JournalState | None:
-        """Note that the call is at this step and return its state before. A call to be released stays so."""
+        """Note that the call is at this step and return its state before. A call that is to be released stays that
+        way.
+        """
         ...
 
     async def release(self, call_id: str, reason: str, *, wait_s: float = 0.0) -> None:
@@ -47,19 +49,19 @@ class Journal(Protocol):
         ...
 
     async def delivered(self, call_ids: Sequence[str]) -> None:
-        """Forget the calls of answers that were sent, but not those that are to be released."""
+        """Forget calls whose answers were sent, except those that are to be released."""
         ...
 
     def strike(self, call_id: str) -> None:
-        """Do the same for one call, in the next transaction that is committed anyway. Nobody waits for it."""
+        """Forget one delivered call in the next transaction that is committed anyway. Returns without waiting."""
         ...
 
     async def waiting(self) -> Waiting:
-        """How many releases wait, and how long until the next one is due."""
+        """Return how many releases are waiting, and the seconds until the next one is due."""
         ...
 
     async def due(self, limit: int = 100) -> list[Release]:
-        """The releases to be sent now, the longest waiting first."""
+        """Return the releases that are due, the longest waiting first."""
         ...
 
     async def later(self, call_id: str) -> None:
@@ -67,7 +69,7 @@ class Journal(Protocol):
         ...
 
     async def recover(self) -> list[str]:
-        """Turn all calls on the way into releases, after a start: their process died. Returns their call_ids.
+        """Turn all calls in progress into releases after a start, because their process died. Returns their call_ids.
 
         The answers that are kept for their Idempotency-Keys are forgotten with them.
         """
@@ -75,5 +77,5 @@ class Journal(Protocol):
 
 
 def wait_ms(tries: int) -> int:
-    """Milliseconds until a release is due again that was sent `tries` times in vain."""
+    """Return the milliseconds until a release is due again after `tries` failed tries."""
     return min(LONGEST_WAIT_MS, FIRST_WAIT_MS << min(tries, 20))

@@ -1,8 +1,8 @@
-"""A followed ledger for callers who keep their calls themselves, and ask until they know how each of them ended.
+"""Uses a followed ledger for callers that store their calls, and retry until they know how each of them ended.
 
-The caller of an API is gone after a crash, so the journal releases what was on the way. A webhook is not: its fire is
-in the database, and what its receiver has taken is owed, whether or not the owner could be reached at that moment. So
-nothing here is released but by its caller, and such a release is in the journal until the owner has acknowledged it.
+After a crash, the caller of an API is gone, so the journal releases its calls. A webhook is not gone: its fire is in
+the database, and a delivery that its receiver accepted is owed, even if the owner could not be reached at that moment.
+So only the caller releases a call here, and the release stays in the journal until the owner has acknowledged it.
 """
 
 from toolserver.errors import BillingUnavailable
@@ -16,7 +16,7 @@ from toolserver.ledger.state import Reservation, Settlement, Who, key_of
 
 
 class KeptCalls:
-    """Reserves and settles as a `Ledger` does. Every step may be repeated, after a crash as well."""
+    """Reserves and settles as a `Ledger` does. Every step may be repeated, even after a crash."""
 
     def __init__(self, ledger: HttpLedger) -> None:
         self._ledger = ledger

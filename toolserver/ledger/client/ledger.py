@@ -1,7 +1,8 @@
-"""The ledger of a sister service, over HTTP: the owner keeps the accounts, and we keep a journal of our calls.
+"""Uses the ledger of a sister service over HTTP: the owner keeps the accounts, and this service a journal of its calls.
 
-A call is written down before the owner is asked. If we cannot know how it ended, because a reply was lost, the process
-crashed or the caller hung up, it ends as a release, which is sent until it is acknowledged and wins over every charge.
+Each call is journalled before a request goes to the owner. If this service cannot know how the call ended, because a
+reply was lost, the process crashed or the caller hung up, the call is released. The release is sent until the owner
+acknowledges it, and it wins over every charge.
 """
 
 import logging
@@ -50,14 +51,14 @@ from toolserver.storage.group_commit import GroupCommit
 
 log = logging.getLogger(__name__)
 
-AFTER_S = 1.0  # the outbox waits this long before it asks an owner that has just failed to answer
+AFTER_S = 1.0  # the outbox waits this long before it tries an owner again that has just failed to answer
 OWN_TRY_S = 5.0  # the outbox leaves a release to the caller that asked for it for this long
-NOBODY = "svc_live_" + "0" * 64  # a token that nobody has: a question about it shows what the owner can do
+NOBODY = "svc_live_" + "0" * 64  # a token that does not exist: a request about it shows what the owner supports
 KNOWN, KNOWN_S, UNKNOWN_S = 10_000, 5.0, 5.0
 
 
 class OwnerHealth(NamedTuple):
-    """The state of our connection to the owner: how often the breaker opened, and how many releases wait."""
+    """The state of the connection to the owner: how often the breaker opened, and how many releases are waiting."""
 
     state: str
     opened: int
@@ -66,7 +67,7 @@ class OwnerHealth(NamedTuple):
 
 
 class HttpLedger:
-    """A `Ledger` that a sister service keeps. Made by `connect.build_ledger_client`."""
+    """A `Ledger` that a sister service keeps. `connect.build_ledger_client` makes it."""
 
     def __init__(
         self, owner: LedgerOwnerClient, journal: Journal, file: GroupCommit, *, service: str, clock: Clock
@@ -74,7 +75,7 @@ class HttpLedger:
         self.owner, self.journal, self.file = owner, journal, file
         self.outbox = Outbox(journal, owner)
         self.deliveries = Deliveries(journal)
-        self.died: list[str] = []  # calls whose answers were not sent when the process before ended
+        self.died: list[str] = []  # calls whose answers were not sent before the previous process ended
         self.service = service
         self._known: TTLCache[str, str] = TTLCache(KNOWN, KNOWN_S, timer=clock.monotonic)
 
@@ -105,7 +106,7 @@ class HttpLedger:
         return (await self.account(who)).credits
 
     async def account(self, who: Who) -> OwnerAccount:
-        """The balance, and since when the token exists. Raises PaymentRequired: invalid_token or expired."""
+        """Return the balance, and when the token was issued. Raises PaymentRequired: invalid_token or expired."""
         key_of(who)  # a malformed token is not sent
         with self._require_owner():
             said = await self.owner.ask(VALIDATE, question(who, 0, service=self.service), Validated)
@@ -150,7 +151,7 @@ class HttpLedger:
         return revoked
 
     async def keeps_allowances(self) -> bool:
-        """Whether the owner keeps allowances. One that cannot be reached now is taken to do so."""
+        """Return True if the owner keeps allowances, or cannot be reached now."""
         try:
             await self._ask_allowances(ask_allowances(NOBODY, "list"), tries=1)
         except NotSupported:
@@ -160,12 +161,12 @@ class HttpLedger:
         return True
 
     async def _ask_allowances(self, asked: AskAllowances, tries: int = TRIES) -> list[Allowance]:
-        """Raises PaymentRequired, NotFound, AllowanceConflict, and NotSupported where the owner keeps none."""
+        """Send a request about allowances. Raises PaymentRequired, NotFound, AllowanceConflict, NotSupported."""
         try:
             said = await self.owner.ask(ALLOWANCES, asked, ToldAllowances, tries=tries)
         except Unanswered as failure:
             if isinstance(failure.__cause__, Rejected) and failure.__cause__.status in (404, 405):
-                raise NotSupported("The service that keeps the ledger has no allowances.") from failure
+                raise NotSupported("The service that keeps the ledger does not support allowances.") from failure
             raise self._unavailable(str(failure)) from failure
         if isinstance(said, OwnerRefusal):
             raise allowance_refusal(said)
@@ -222,7 +223,9 @@ class HttpLedger:
         return settlement(call_id, said)
 
     async def _note_committed(self, call_id: str) -> None:
-        """It is charged even if our disk fails. The step before this one is enough to release it after a crash."""
+        """Journal the charge, which stands even if the disk fails: the step before is enough for a release after a
+        crash.
+        """
         try:
             await self.journal.note(call_id, "committed")
         except StorageFailed:
@@ -239,14 +242,14 @@ class HttpLedger:
         return settlement(call_id, said)
 
     async def _queue(self, call_id: str, reason: str, wait_s: float = 0.0) -> None:
-        """Write down that the call is to be released, even if the caller is cancelled meanwhile."""
+        """Journal that the call is to be released, even if the caller is cancelled in the meantime."""
         self.deliveries.cancel(call_id)
         with anyio.CancelScope(shield=True):
             await self.journal.release(call_id, reason, wait_s=wait_s)
         self.outbox.wake()
 
     async def _forget_call(self, call_id: str) -> None:
-        """Forget a call that never reached the owner, even if the caller is cancelled meanwhile."""
+        """Forget a call that never reached the owner, even if the caller is cancelled in the meantime."""
         with anyio.CancelScope(shield=True):
             await self.journal.done(call_id)
 
@@ -272,6 +275,6 @@ class HttpLedger:
         log.info("a call could not be billed: %s", why)
         wait = max(1, math.ceil(self.owner.breaker.wait_s)) if not self.owner.breaker.closed else 5
         return BillingUnavailable(
-            "The credit ledger cannot be reached at the moment; nothing was charged.",
+            "The credit ledger cannot be reached at the moment. Nothing was charged.",
             headers={"Retry-After": str(wait)},
         )

@@ -1,4 +1,4 @@
-"""The follower's journal in memory, for tests: the same rules, and nothing outlives the process."""
+"""Keeps the follower's journal in memory, for tests: it has the same rules, but nothing is durable."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The messages between services that share a ledger: two requests, their replies, and the signature."""
+"""Defines the messages between services that share a ledger: the requests, their replies, and the signature."""
 
 import hashlib
 import hmac
@@ -16,14 +16,14 @@ ALLOWANCES = "/api/internal/allowances"
 MOST_BYTES = 65_536
 SKEW_S = 60
 SCHEME = "SvcHMAC"
-CANARY = "acct_canary"  # an account that does not exist: a question about it shows whether the owner answers
+CANARY = "acct_canary"  # an account that does not exist: a request about it shows whether the owner answers
 SILENT = "unspecified"  # the reason of a release without one
 
 _PART = re.compile(r"(\w+)=([^\s,]+)")
 
 
 class Validate(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Reserve credits; with cost 0, only ask for the balance. Old callers send only `token` and `cost`."""
+    """A request to reserve credits; with cost 0, for the balance only. Old callers send only `token` and `cost`."""
 
     cost: int
     call_id: str | None = None
@@ -35,7 +35,7 @@ class Validate(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Commit(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Charge a reservation or release it. With any `no_charge_reason`, of any type, nothing is charged."""
+    """A request to charge a reservation or release it. With any `no_charge_reason`, nothing is charged."""
 
     call_id: str | None = None
     reservation_id: str | None = None
@@ -52,8 +52,8 @@ class Commit(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 class Validated(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The reply to Validate. `payer` is the SHA-256 (hex) of the token whose credits are spent. `cap` names the cap of
-    an `allowance` that would be crossed, and `detail` says how. `state` is that of the reservation, which may have
-    ended when it is asked for again.
+    an `allowance` that would be crossed, and `detail` says how. `state` is that of the reservation, which may already
+    have ended if the request is a repeated one.
     """
 
     ok: bool
@@ -74,7 +74,9 @@ class Validated(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class AskAllowances(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Create, list, change or revoke allowances of a token. `hash` is the SHA-256 (hex) of the new one's token."""
+    """A request to create, list, change or revoke allowances. `hash` is the SHA-256 (hex) of a new allowance's
+    token.
+    """
 
     action: Literal["create", "list", "change", "revoke"]
     token: str | None = None
@@ -86,14 +88,14 @@ class AskAllowances(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class ToldAllowances(msgspec.Struct, kw_only=True):
-    """The reply to AskAllowances: the allowances, or the one that was meant."""
+    """The reply to AskAllowances: all allowances, or the one that was created, changed or revoked."""
 
     ok: bool
     allowances: list[Allowance]
 
 
 class AllowancesRefused(msgspec.Struct, kw_only=True):
-    """The reply to AskAllowances that was not done: an error code, and why."""
+    """The reply to an AskAllowances that was refused: an error code, and the reason."""
 
     ok: bool
     reason: str
@@ -101,7 +103,7 @@ class AllowancesRefused(msgspec.Struct, kw_only=True):
 
 
 class Committed(msgspec.Struct, kw_only=True):
-    """The reply to a Commit that was done."""
+    """The reply to a Commit that was carried out."""
 
     ok: bool
     state: State
@@ -127,18 +129,18 @@ class Signature(NamedTuple):
 
 
 def mac(secret: str, path: str, at: int, body: bytes) -> str:
-    """HMAC-SHA256 over route, time (epoch seconds) and body, in hex."""
+    """Return the HMAC-SHA256 (hex) over route, time (epoch seconds) and body."""
     text = f"POST\n{path}\n{at}\n{hashlib.sha256(body).hexdigest()}"
     return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
 def authorization(key_id: str, secret: str, path: str, at: int, body: bytes) -> str:
-    """The Authorization header of a request."""
+    """Return the Authorization header of a request."""
     return f"{SCHEME} keyId={key_id},ts={at},sig={mac(secret, path, at, body)}"
 
 
 def signature(header: str) -> Signature | None:
-    """The parts of an Authorization header; None when it has another form."""
+    """Return the parts of an Authorization header, or None if it has another form."""
     scheme, _, rest = header.partition(" ")
     parts = dict(_PART.findall(rest))
     if scheme.lower() != SCHEME.lower() or parts.keys() != {"keyId", "ts", "sig"}:

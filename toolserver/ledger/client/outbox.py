@@ -1,4 +1,4 @@
-"""The outbox: releases are sent until the owner of the ledger acknowledges them, across restarts."""
+"""Sends releases until the owner of the ledger acknowledges them, across restarts."""
 
 import logging
 
@@ -12,20 +12,20 @@ from toolserver.storage.errors import StorageFailed
 
 log = logging.getLogger(__name__)
 
-LONGEST_S = 60.0  # between two looks at the journal, as its clock may be set
-AGAIN_S = 5.0  # between two looks after the journal failed
+LONGEST_S = 60.0  # between two checks of the journal, as its clock may be set
+AGAIN_S = 5.0  # until the next check after the journal failed
 
 
 class Outbox:
-    """Sends the releases of the journal. Every acknowledgement ends one, also of an owner that knows no such call."""
+    """Sends the releases of the journal. Every acknowledgement ends one, even if the owner does not know the call."""
 
     def __init__(self, journal: Journal, owner: LedgerOwnerClient) -> None:
         self._journal, self._owner = journal, owner
         self._news = anyio.Event()
-        self.size = 0  # the releases that waited at the last look
+        self.size = 0  # the number of releases that were waiting at the last check
 
     def wake(self) -> None:
-        """Look at the journal now: there is a new release, or the owner is back."""
+        """Check the journal now, because there is a new release or the owner is back."""
         self._news.set()
 
     async def run(self) -> None:
@@ -41,10 +41,10 @@ class Outbox:
             self._news = anyio.Event()
 
     async def send(self, call_id: str, reason: str) -> Committed | None:
-        """Release a call now. Returns None when the owner knows of nothing to release.
+        """Release a call now. Returns None if the owner has nothing to release.
 
         Raises:
-            Unanswered: it stays in the journal.
+            Unanswered: the release stays in the journal.
         """
         asked = Commit(call_id=call_id, reservation_id=call_id, outcome="release", no_charge_reason=reason)
         said = await self._owner.ask(COMMIT, asked, Committed)
@@ -56,7 +56,7 @@ class Outbox:
         return said
 
     async def _round(self) -> float:
-        """Send all due releases and return the seconds until the next look."""
+        """Send all due releases and return the seconds until the next check."""
         for release in await self._journal.due():
             if not self._owner.breaker.closed:
                 break

@@ -1,4 +1,4 @@
-"""The follower's journal in SQLite, in the file that also holds its receipts."""
+"""Keeps the follower's journal in SQLite, in the file that also holds its receipts."""
 
 import json
 import sqlite3
@@ -19,7 +19,7 @@ from toolserver.storage.group_commit import GroupCommit
 
 
 class SqliteJournal:
-    """A `Journal` whose notes are on the disk before the owner is asked."""
+    """A `Journal` whose entries are on disk before a request goes to the owner."""
 
     def __init__(self, file: GroupCommit, clock: Clock) -> None:
         self._file, self._now = file, milliseconds(clock)
@@ -101,7 +101,7 @@ def _postpone(db: sqlite3.Connection, call_id: str, now: int) -> None:
 
 
 def release_all(db: sqlite3.Connection, now: int) -> list[str]:
-    """Turn all calls on the way into releases that are due now, and forget their kept answers; their call_ids."""
+    """Turn all calls in progress into releases due now, and forget their kept answers. Returns their call_ids."""
     died = [call for (call,) in db.execute("SELECT call_id FROM journal WHERE state<>'releasing'")]
     db.execute("UPDATE journal SET state='releasing', reason=?, next_at=? WHERE state<>'releasing'", (DIED, now))
     db.execute("DELETE FROM idempotency WHERE call_id IN (SELECT value FROM json_each(?))", (json.dumps(died),))

@@ -1,6 +1,6 @@
-"""The ledger for sister services: /api/internal/validate, commit and allowances, by POST, on a listener of their own.
+"""Serves the ledger to sister services: POST /api/internal/validate, commit and allowances, on a separate listener.
 
-A decision of the ledger, also a refusal, has status 200.
+Every decision of the ledger, including a refusal, has status 200.
 """
 
 import hmac
@@ -45,7 +45,7 @@ class ApiRefusal(Exception):
 
 
 class ApiReply(NamedTuple):
-    """Status, body and Retry-After of a reply."""
+    """The status, body and Retry-After of a reply."""
 
     status: int
     body: Any
@@ -53,12 +53,12 @@ class ApiReply(NamedTuple):
 
 
 def internal_app(ledger: LedgerOwner, settings: Settings, clock: Clock) -> "LedgerApi":
-    """The ASGI callable for the internal listener."""
+    """Return the ASGI callable for the internal listener."""
     return LedgerApi(LedgerHandlers(ledger), Keys(settings, clock))
 
 
 class LedgerApi:
-    """The three routes, and nothing else."""
+    """Serves the three routes."""
 
     def __init__(self, books: LedgerHandlers, keys: "Keys") -> None:
         self._books, self._keys = books, keys
@@ -95,7 +95,7 @@ class LedgerApi:
         try:
             return await self._answer(path, body, services)
         except CallReused:
-            raise ApiRefusal(409, "call_reused", "this call_id names another token or cost") from None
+            raise ApiRefusal(409, "call_reused", "this call_id is already used with another token or cost") from None
         except ValueError as error:
             raise ApiRefusal(400, "invalid_request", str(error)) from None
         except NotAllowed as no:
@@ -120,7 +120,7 @@ class Keys:
         self._compat, self._clock = settings.compat_internal_auth, clock
 
     def services(self, headers: MutableMapping[bytes, bytes], path: str, body: bytes) -> tuple[str, ...]:
-        """The services the request may speak for, the first by default. Raises ApiRefusal."""
+        """Return the services for which the request may charge; the first is the default. Raises ApiRefusal."""
         bare = headers.get(b"x-internal-auth")
         if self._compat and bare is not None and b"authorization" not in headers:
             name = self._bare(bare)
@@ -141,7 +141,7 @@ class Keys:
         return given.key_id if good and fresh and secret else None
 
     def _bare(self, given: bytes) -> str | None:
-        """Compare every key, so that the time it takes reveals nothing."""
+        """Return the name of a key. Every key is compared, so that the time taken reveals nothing."""
         found = [name for name, secret in self._secrets.items() if hmac.compare_digest(secret.encode(), given)]
         return found[0] if found else None
 

@@ -1,7 +1,7 @@
-"""The requests of sister services, translated into operations of the ledger.
+"""Translates the requests of sister services into operations of the ledger.
 
-A call_id belongs to the service that sends it: the ledger stores it with the name of the first service that the key may
-charge for in front, so that no service can touch the reservations of another one or of ours.
+A call_id belongs to the service that sends it. The ledger prefixes it with the name of the first service that the key
+may charge for, so that no service can touch the reservations of another service or of this one.
 """
 
 import re
@@ -44,7 +44,7 @@ class LedgerHandlers:
         """Reserve credits. Raises NotAllowed, CallReused, ValueError, PaymentRequired: billing_unavailable."""
         service, who = _service(asked.service, services), _who(asked.token, asked.account_ref)
         if not 0 < asked.ttl_s <= MOST_TTL_S:
-            raise ValueError(f"ttl_s is more than 0 and at most {MOST_TTL_S:.0f}")
+            raise ValueError(f"ttl_s must be more than 0 and at most {MOST_TTL_S:.0f}")
         if asked.cost == 0:
             return await self._standing(who)
         call_id = _checked(asked.call_id) if asked.call_id is not None else ids.call_id()
@@ -78,12 +78,12 @@ class LedgerHandlers:
     async def commit(self, asked: Commit, services: tuple[str, ...]) -> Committed | CommitRefused | Validated:
         """Charge or release. Raises as `validate` does."""
         if asked.outcome not in (None, "charge", "release"):
-            raise ValueError("outcome is charge or release")
+            raise ValueError("outcome must be charge or release")
         reason = _reason(asked)
         service = _service(asked.service, services)
         given = {id for id in (asked.call_id, asked.reservation_id) if id is not None}
         if len(given) > 1:
-            raise ValueError("call_id and reservation_id are the same")
+            raise ValueError("call_id and reservation_id must be the same")
         if not given:
             return await self._at_once(asked, reason, _name(ids.call_id(), services), service)
         return await self._settled(_name(_checked(given.pop()), services), asked, reason)
@@ -106,11 +106,11 @@ class LedgerHandlers:
         if asked.action == "change" and asked.change is not None:
             return [await ledger.change_allowance(who, id, asked.change)]
         if asked.terms is None or asked.hash is None or not _HASH.fullmatch(asked.hash):
-            raise ValueError("create has terms and the hash of a token, change has a change")
+            raise ValueError("create needs terms and the hash of a token, and change needs a change")
         return [await ledger.create_allowance(who, asked.hash, asked.terms)]
 
     async def _settled(self, call_id: str, asked: Commit, reason: str | None) -> Committed | CommitRefused:
-        """Settle a reservation. If the caller names a token and a cost, they have to match it."""
+        """Settle a reservation. If the caller names a token and a cost, they must match the reservation."""
         if asked.token is not None or asked.account_ref is not None:
             other = await self._other(call_id, asked)
             if other is not None:
@@ -121,7 +121,7 @@ class LedgerHandlers:
             return CommitRefused(ok=False, reason="reservation_not_found")
 
     async def _other(self, call_id: str, asked: Commit) -> str | None:
-        """Why token and cost do not match the reservation, found out by asking for it again; None when they match."""
+        """Return why token and cost do not match the reservation, by reserving again; None if they match."""
         who, cost = _who(asked.token, asked.account_ref), _cost(asked)
         try:
             held = await self._ledger.reserve(call_id, who, cost, endpoint=asked.endpoint[:MOST_ENDPOINT], ttl_s=0)
@@ -130,7 +130,7 @@ class LedgerHandlers:
         except PaymentRequired as refusal:
             if refusal.code == "billing_unavailable":
                 raise
-            # calls of a revoked token can be settled; a token with too little credit never had this reservation
+            # calls of a revoked token can be settled; a token with too few credits never had this reservation
             return {"invalid_token": "reservation_mismatch", "insufficient_credits": "reservation_not_found"}.get(
                 refusal.code
             )
@@ -140,7 +140,7 @@ class LedgerHandlers:
         return "reservation_not_found"
 
     async def _at_once(self, asked: Commit, reason: str | None, call_id: str, service: str) -> Committed | Validated:
-        """Charge a caller of the oldest kind, which names no reservation, in one step."""
+        """Charge in one step a caller of the oldest kind, which names no reservation."""
         who, cost = _who(asked.token, asked.account_ref), _cost(asked)
         try:
             if reason is not None:
@@ -185,7 +185,7 @@ def _committed(settled: Settlement) -> Committed:
 
 
 def _denied(refusal: PaymentRequired) -> Validated:
-    """A refusal as a reply. Raises BillingUnavailable again, because that is no refusal."""
+    """Return a refusal as a reply. Re-raises BillingUnavailable, which is not a refusal."""
     if refusal.code == "billing_unavailable":
         raise refusal
     left = refusal.extra.get("credits_remaining")
@@ -201,13 +201,13 @@ def _denied(refusal: PaymentRequired) -> Validated:
 
 def _who(token: str | None, ref: str | None) -> Who:
     if (token is None) == (ref is None):
-        raise ValueError("either token or account_ref is given")
+        raise ValueError("give either token or account_ref, and not both")
     return token if token is not None else AccountRef(ref or "")
 
 
 def _cost(asked: Commit) -> int:
     if asked.cost is None:
-        raise ValueError("with a token or account_ref, cost is given")
+        raise ValueError("cost is required with a token or account_ref")
     return asked.cost
 
 
@@ -223,12 +223,12 @@ def _name(call_id: str, services: tuple[str, ...]) -> str:
 
 def _checked(call_id: str) -> str:
     if not _CALL_ID.fullmatch(call_id):
-        raise ValueError("a call_id has 1 to 100 letters, digits, dots, dashes and underscores")
+        raise ValueError("a call_id must have 1 to 100 letters, digits, dots, dashes and underscores")
     return call_id
 
 
 def _reason(asked: Commit) -> str | None:
-    """The reason for not charging, as text of any kind; None when the call is to be charged."""
+    """Return the reason for not charging, as any text, or None if the call is to be charged."""
     given = asked.no_charge_reason
     if given is not None:
         return given if isinstance(given, str) else str(given)

@@ -1,7 +1,7 @@
-"""The tools that the MCP conformance suite asks for by name. Development only: `serve --everything`.
+"""Provide the tools that the MCP conformance suite calls by name. Development only: `serve --everything`.
 
-Results are written as they go over the wire. Those that never change are answered by the fast path, so that the
-suite checks its bytes, too.
+Results are written as they are sent. The fast path answers those that never change, so that the suite checks the fast
+path's bytes too.
 """
 
 import json
@@ -32,17 +32,17 @@ NOTHING: Result = {"type": "object", "additionalProperties": False}
 
 
 def an_object(required: list[str] | None = None, **properties: Any) -> Result:
-    """The schema of an object."""
+    """Return the schema of an object."""
     return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
 
 def said(text: str, *, failed: bool = False) -> Result:
-    """A result of one text."""
+    """Return a result with one text."""
     return {"content": [{"type": "text", "text": text}], "isError": failed}
 
 
 def resource(uri: str, kind: str, text: str) -> Result:
-    """A content block that is a resource."""
+    """Return a content block that is a resource."""
     return {"type": "resource", "resource": {"uri": uri, "mimeType": kind, "text": text}}
 
 
@@ -88,7 +88,7 @@ BUS = InMemorySubscriptionBus()
 
 
 def fixture(schema: Result = NOTHING, *names: str) -> Callable[[Fixture], Fixture]:
-    """Decorator: the function answers the tool of its name, and of the other names."""
+    """Decorate a function that answers the tool of its name and of the other names."""
 
     def register(function: Fixture) -> Fixture:
         for name in (function.__name__, *names):
@@ -195,18 +195,18 @@ ROOTS: Result = {"method": "roots/list"}
 
 
 def ask(message: str, schema: Result) -> Result:
-    """A request for the user's input."""
+    """Return a request for the user's input."""
     return {"method": "elicitation/create", "params": {"mode": "form", "message": message, "requestedSchema": schema}}
 
 
 def sample(text: str) -> Result:
-    """A request for the client's model."""
+    """Return a request for the client's model."""
     message = {"role": "user", "content": {"type": "text", "text": text}}
     return {"method": "sampling/createMessage", "params": {"messages": [message], "maxTokens": 50}}
 
 
 def input_required(requests: Mapping[str, Result], state: str | None = None) -> Result:
-    """The interim result that asks for input."""
+    """Return the interim result that asks for input."""
     stated = {} if state is None else {"requestState": state}
     return {"resultType": "input_required", "inputRequests": dict(requests), **stated}
 

@@ -1,6 +1,6 @@
-"""The server of `serve --everything`: the registry's tools and all that the MCP conformance suite wants to see.
+"""Build the server of `serve --everything`: the registry's tools and everything the MCP conformance suite requires.
 
-Development only. Unlike the real server it has sessions and streams, because the suite tests them; address,
+Development only. Unlike the real server, it has sessions and streams, because the suite tests them. The address,
 admission, checks and fast path are the real ones.
 """
 
@@ -74,12 +74,12 @@ Handler = Callable[[Context, Any], Awaitable[Any]]
 
 
 def definitions() -> list[Result]:
-    """The fixtures as `tools/list` shows them."""
+    """Return the fixtures as `tools/list` shows them."""
     return [{"name": n, "description": f"Conformance fixture {n}", "inputSchema": s} for n, s in SCHEMAS.items()]
 
 
 def fixed() -> dict[str, bytes]:
-    """The cores of the results that never change."""
+    """Return the cores of the results that never change."""
     return {name: messages.encode(result)[:-1] for name, result in FIXED.items()}
 
 
@@ -87,7 +87,7 @@ class EverythingTools(RegistryTools):
     """The registry's tools and the fixtures."""
 
     async def call(self, ctx: Context, params: CallToolRequestParams) -> Any:
-        """A fixture's result, or a tool's."""
+        """Return the result of a fixture or of a tool."""
         if params.name in FIXED:
             return FIXED[params.name]
         if params.name in FIXTURES:
@@ -173,20 +173,20 @@ async def _complete(ctx: Context, params: CompleteRequestParams) -> Result:
 
 
 class Events(EventStore):
-    """The last messages of every stream, for clients that come back."""
+    """The last messages of every stream, for clients that reconnect."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[str, str, JSONRPCMessage | None]] = deque(maxlen=2000)
         self._count = itertools.count(1)
 
     async def store_event(self, stream_id: str, message: JSONRPCMessage | None) -> str:
-        """Keep a message and number it."""
+        """Store a message and number it."""
         number = str(next(self._count))
         self._kept.append((number, stream_id, message))
         return number
 
     async def replay_events_after(self, last_event_id: str, send_callback: EventCallback) -> str | None:
-        """Send what a stream brought after a message."""
+        """Send the messages of a stream that follow a given message."""
         stream = next((stream for number, stream, _ in self._kept if number == last_event_id), None)
         for number, of, message in list(self._kept):
             if of == stream and int(number) > int(last_event_id) and message is not None:
@@ -195,7 +195,7 @@ class Events(EventStore):
 
 
 def build(fast: FastPath) -> Server[Any]:
-    """The SDK's server with everything it can have."""
+    """Build the SDK's server with all of its features."""
     tools = EverythingTools(fast)
     hints = dict.fromkeys(CACHEABLE, CacheHint(messages.LIST_TTL_MS, "public"))
     server: Server[Any] = Server(
@@ -228,7 +228,7 @@ def build(fast: FastPath) -> Server[Any]:
 
 
 def _shaped(handler: Handler) -> Handler:
-    """In the modern era, results written as plain objects say that they are complete, unless they say otherwise."""
+    """Mark results written as plain objects as complete in the modern era, unless they say otherwise."""
 
     async def shaped(ctx: Context, params: Any) -> Any:
         result = await handler(ctx, params)
@@ -239,7 +239,7 @@ def _shaped(handler: Handler) -> Handler:
 
 
 def manager(fast: FastPath, *, body_limit: int) -> StreamableHTTPSessionManager:
-    """The SDK's HTTP side with sessions and streams."""
+    """Return the SDK's HTTP side with sessions and streams."""
     return StreamableHTTPSessionManager(
         build(fast), json_response=False, stateless=False, event_store=Events(), retry_interval=100
     )

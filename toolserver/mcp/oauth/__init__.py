@@ -1,1 +1,1 @@
-"""OAuth 2.1 for hosts that only know that: it ends in an access token that is bound to an allowance."""
+"""OAuth 2.1 for hosts that support nothing else. It issues access tokens that are bound to an allowance."""

@@ -1,7 +1,7 @@
-"""Authorization requests: what a client asks for when it sends a person's browser here.
+"""Check authorization requests, which clients make by sending a person's browser here.
 
-Until the client and its redirect address are known to belong together, the person reads what is wrong. After that the
-client does, by the redirect, with the issuer that says it (RFC 9207).
+Until it is known that the redirect address belongs to the client, errors are shown to the person. After that, they are
+sent to the client in the redirect, together with the issuer (RFC 9207).
 """
 
 import re
@@ -23,11 +23,11 @@ _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 class PersonToldFault(ToolserverError):
-    """A fault that only the person can be told: nobody knows yet whether the redirect address is the client's own."""
+    """A fault to show to the person only, because the redirect address is not yet known to belong to the client."""
 
 
 class ClientToldFault(ToolserverError):
-    """A fault for the client to know. `url` is where the browser is sent to tell it."""
+    """A fault to report to the client. `url` is the redirect that reports it."""
 
     def __init__(self, url: str, description: str) -> None:
         super().__init__(description)
@@ -35,13 +35,13 @@ class ClientToldFault(ToolserverError):
 
 
 class AuthorizationRequests:
-    """Checks requests and makes those that wait for a person."""
+    """Checks requests and creates those that wait for a person."""
 
     def __init__(self, clients: ClientDirectory, facts: SiteFacts) -> None:
         self._clients, self._facts = clients, facts
 
     async def read(self, given: OAuthParameters, browser: str, now: int) -> tuple[str, ConsentRequest]:
-        """The request, and the secret that its page carries. `browser` is the secret of the cookie.
+        """Return the secret that the request's page carries, and the request. `browser` is the secret of the cookie.
 
         Raises:
             PersonToldFault, ClientToldFault
@@ -49,7 +49,7 @@ class AuthorizationRequests:
         client = await self._find_client(given)
         uri = given.get("redirect_uri", "")
         if not is_registered(uri, client.redirect_uris):
-            raise PersonToldFault("The app asks to be answered at an address that it has not registered.")
+            raise PersonToldFault("The app wants the answer sent to an address that it has not registered.")
         self._check(given, uri)
         secret = secrets.token_hex(32)
         made = ConsentRequest(
@@ -59,7 +59,7 @@ class AuthorizationRequests:
         return secret, made
 
     def answer(self, request: ConsentRequest, **answer: str) -> str:
-        """Where the browser is sent with an answer: the redirect address with it, the state and the issuer."""
+        """Return where to send the browser: the redirect address with the answer, the state and the issuer."""
         return self._answer(request.redirect_uri, request.state, **answer)
 
     async def _find_client(self, given: OAuthParameters) -> OAuthClient:
@@ -75,13 +75,13 @@ class AuthorizationRequests:
     def _check(self, given: OAuthParameters, uri: str) -> None:
         state, fault = given.get("state"), self._find_fault(given)
         if state is not None and len(state) > MOST_STATE:
-            state, fault = None, ("invalid_request", f"state may have {MOST_STATE} characters")
+            state, fault = None, ("invalid_request", f"state may have at most {MOST_STATE} characters")
         if fault is not None:
             error, description = fault
             raise ClientToldFault(self._answer(uri, state, error=error, error_description=description), description)
 
     def _find_fault(self, given: OAuthParameters) -> tuple[str, str] | None:
-        """The error and its description; None for a request that is as it should be."""
+        """Return the error and its description; None for a valid request."""
         if given.get("response_type") != "code":
             return "unsupported_response_type", "response_type must be code"
         if given.get("code_challenge_method") != "S256":

@@ -1,7 +1,7 @@
-"""Client ID metadata documents: a client whose id is a URL describes itself there, and nobody has to register it.
+"""Read client ID metadata documents: a client whose id is a URL describes itself there and needs no registration.
 
-The URL is a stranger's word, so it is read through the egress guard: public addresses and https only, no redirects, a
-few kilobytes within a few seconds. What was read is kept for a while; so is, for a short one, that nothing could be.
+The URL comes from a stranger, so it is read through the egress guard: public addresses and https only, no redirects, a
+few kilobytes within a few seconds. Documents are cached for a while, failures for a shorter time.
 """
 
 import json
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 MOST_DOCUMENT, MOST_URL, MOST_NAME = 10 * 1024, 1000, 60
 TOTAL_S, CONNECT_S = 5.0, 3.0
 KEPT_S, FAILED_S, KEPT = 3600.0, 30.0, 1000
-AT_ONCE = 8  # documents that are read at a time, for all callers together
+AT_ONCE = 8  # documents that are read at the same time, for all callers together
 
 
 class ClientDocumentRefused(ToolserverError):
-    """A client's id is no URL of a document that describes it. The text may be shown: it repeats nothing."""
+    """A client's id is not the URL of a document that describes it. The text quotes no input, so it may be shown."""
 
 
 class ClientDocuments:
-    """Reads and keeps client documents. `tls` and `lookup` are for tests."""
+    """Reads and caches client documents. `tls` and `lookup` are for tests."""
 
     def __init__(
         self, guard: EgressGuard, clock: Clock, *, lookup: Lookup = look_up, tls: ssl.SSLContext | None = None
@@ -47,7 +47,7 @@ class ClientDocuments:
         self._session: ClientSession | None = None
 
     async def find(self, url: str) -> OAuthClient:
-        """The client that the document at its id describes. Raises ClientDocumentRefused."""
+        """Return the client that the document at its id describes. Raises ClientDocumentRefused."""
         found, until = self._kept.get(url, (None, 0.0))
         if found is None or until <= self._clock.monotonic():
             found = await self._read_anew(url)
@@ -58,7 +58,7 @@ class ClientDocuments:
         return found
 
     async def close(self) -> None:
-        """End connections and lookups."""
+        """Close connections and stop lookups."""
         if self._session is not None:
             await self._session.close()
         self._lane.close()
@@ -74,16 +74,16 @@ class ClientDocuments:
             return refused
 
     async def _fetch(self, url: str) -> bytes:
-        """The document. Raises ClientDocumentRefused."""
+        """Fetch the document. Raises ClientDocumentRefused."""
         session = self._session or await self._open_session()
         from aiohttp import ClientError
 
         try:
             async with self._room, session.get(url, allow_redirects=False) as answer:
                 if answer.status != 200:
-                    raise ClientDocumentRefused(f"The document at client_id was answered with {answer.status}.")
+                    raise ClientDocumentRefused(f"The document at client_id returned status {answer.status}.")
                 if answer.headers.get("Content-Encoding", "identity") != "identity":
-                    raise ClientDocumentRefused("The document at client_id came compressed, which nobody asked for.")
+                    raise ClientDocumentRefused("The document at client_id is compressed, which was not requested.")
                 return await read_body(answer.content.iter_any(), MOST_DOCUMENT)
         except BodyTooLarge:
             raise ClientDocumentRefused(f"The document at client_id is larger than {MOST_DOCUMENT} bytes.") from None
@@ -106,25 +106,25 @@ class ClientDocuments:
 
 
 def is_client_url(client_id: str) -> bool:
-    """Whether a client's id is meant as the URL of its document."""
+    """Return True if a client's id is meant as the URL of its document."""
     return client_id.startswith(("https://", "http://"))
 
 
 def check_client_url(url: str) -> None:
-    """Raises ClientDocumentRefused for a URL that cannot be the id of a client."""
+    """Raise ClientDocumentRefused for a URL that cannot be the id of a client."""
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise ClientDocumentRefused("client_id is no URL.") from None
+        raise ClientDocumentRefused("client_id is not a URL.") from None
     dots = any(part in (".", "..") for part in parts.path.split("/"))
     if len(url) > MOST_URL or "#" in url or "@" in parts.netloc or parts.path in ("", "/") or dots or not url.isascii():
         raise ClientDocumentRefused(
-            f"A client_id that is a URL has a path, no fragment, user or dots, and {MOST_URL} characters at most."
+            f"A client_id that is a URL must have a path, no fragment, user or dots, and at most {MOST_URL} characters."
         )
 
 
 def read_client_document(url: str, body: bytes, now: int) -> OAuthClient:
-    """The client of a document. Raises ClientDocumentRefused."""
+    """Return the client that a document describes. Raises ClientDocumentRefused."""
     try:
         given = json.loads(body)
     except (ValueError, RecursionError):
@@ -132,7 +132,9 @@ def read_client_document(url: str, body: bytes, now: int) -> OAuthClient:
     if not isinstance(given, dict) or given.get("client_id") != url:
         raise ClientDocumentRefused("The document at client_id does not repeat its own address as client_id.")
     if given.get("token_endpoint_auth_method", "none") != "none" or "client_secret" in given:
-        raise ClientDocumentRefused("A client that describes itself is public: token_endpoint_auth_method is none.")
+        raise ClientDocumentRefused(
+            "A client that describes itself is public: token_endpoint_auth_method must be none."
+        )
     name = given.get("client_name")
     return OAuthClient(
         url,
@@ -144,13 +146,13 @@ def read_client_document(url: str, body: bytes, now: int) -> OAuthClient:
 
 
 def clean_name(name: str) -> str:
-    """A client's name as it may be shown: one line, of a bounded length, without what changes how text is drawn."""
+    """Return a client's name in a form safe to show: one line, limited length, no characters that affect rendering."""
     return " ".join("".join(c if c.isprintable() else " " for c in name).split())[:MOST_NAME]
 
 
 def _read_redirect_uris(given: Any) -> tuple[str, ...]:
     if not isinstance(given, list) or not 1 <= len(given) <= MOST_URIS or not all(isinstance(u, str) for u in given):
-        raise ClientDocumentRefused(f"redirect_uris is a list of 1 to {MOST_URIS} URIs.")
+        raise ClientDocumentRefused(f"redirect_uris must be a list of 1 to {MOST_URIS} URIs.")
     try:
         for uri in given:
             check_redirect_uri(uri)
@@ -160,7 +162,7 @@ def _read_redirect_uris(given: Any) -> tuple[str, ...]:
 
 
 def _load_reading(tls: ssl.SSLContext | None) -> ssl.SSLContext:
-    """Import what reads, and load the certificate authorities of this machine unless others are given."""
+    """Import the reader, and load this machine's certificate authorities unless others are given."""
     import toolserver.webhooks.guarded_session  # noqa: F401 - imported here, in a thread, for the first time
 
     return tls or ssl.create_default_context()

@@ -1,4 +1,4 @@
-"""The addresses that programs ask: the two metadata documents, and token, registration and revocation requests."""
+"""Serve the endpoints for programs: the two metadata documents, and token, registration and revocation requests."""
 
 import importlib
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ from toolserver.mcp.oauth.replies import OAuthReplies
 from toolserver.registry.site_facts import SiteFacts
 
 REGISTRATIONS, REGISTRATIONS_A_DAY = Quota("registrations", 30, 60), Quota("registrations a day", 2000, 86_400)
-TOKENS = Quota("token requests", 600, 60)  # one address may stand for all people of a hosted client
+TOKENS = Quota("token requests", 600, 60)  # all users of a hosted client may share one address
 
 
 class MetadataEndpoint:
-    """A document that is the same for everybody."""
+    """A document that is the same for every caller."""
 
     def __init__(self, document: Mapping[str, Any], replies: OAuthReplies) -> None:
         self._body, self._replies = msgspec.json.encode(document), replies
@@ -40,7 +40,7 @@ class MetadataEndpoint:
 
 
 class ClientEndpoints:
-    """Hands requests to the SDK's handlers, which are imported in a thread when the first one comes."""
+    """Passes requests to the SDK's handlers, which are imported in a thread when the first request arrives."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class ClientEndpoints:
         self._tokens = [Bucket(TOKENS, monotonic=clock.monotonic)]
 
     def of(self, name: str) -> Endpoint:
-        """The ASGI callable that answers `token`, `register` or `revoke`."""
+        """Return the ASGI callable that answers `token`, `register` or `revoke`."""
         buckets = self._registrations if name == "register" else self._tokens
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,7 +85,7 @@ class ClientEndpoints:
             verdict = bucket.take(client)
             if not verdict.allowed:
                 wait = max(1, int(verdict.retry_after_s + 0.999))
-                text, retry = f"Too many {bucket.quota.name} came from this address.", (b"retry-after", b"%d" % wait)
+                text, retry = f"Too many {bucket.quota.name} from this address.", (b"retry-after", b"%d" % wait)
                 await self._replies.problem(scope, send, 429, "temporarily_unavailable", text, retry)
                 return False
         return True

@@ -1,4 +1,4 @@
-"""The clients that are known: registered ones, and those that describe themselves at their id."""
+"""Find known clients: registered ones, and those that describe themselves at their id."""
 
 from toolserver.mcp.oauth.client_documents import ClientDocumentRefused, ClientDocuments, is_client_url
 from toolserver.mcp.oauth.records import OAuthClient
@@ -12,13 +12,13 @@ class ClientDirectory:
         self.store, self._documents = store, documents
 
     async def find(self, id: str) -> OAuthClient | None:
-        """A client; None when nobody registered it. Raises ClientDocumentRefused for a URL that describes none."""
+        """Return a client; None if it is not registered. Raises ClientDocumentRefused for a URL that describes none."""
         if is_client_url(id):
             return await self._documents.find(id)
         return await self.store.find_client(id)
 
     async def find_known(self, id: str) -> OAuthClient | None:
-        """The same where the reason does not matter: None also for a URL that describes no client."""
+        """Return the same, but None also for a URL that describes no client."""
         try:
             return await self.find(id)
         except ClientDocumentRefused:

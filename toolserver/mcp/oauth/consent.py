@@ -1,12 +1,12 @@
-"""Consent: what a person does on the page between an authorization request and its answer.
+"""Run the consent page: what a person does between an authorization request and its answer.
 
     choose ── token ──────────────────────────────▶ allowance, code, back to the client
       └─ amount ─▶ pay ── transaction ─▶ confirming ─▶ bought ─┘
 
-The transaction is found by itself where each purchase has an address of its own; else the person says its hash.
+The transaction is found automatically if each purchase has its own address; otherwise the person enters its hash.
 
 Every step calls the same tools as any other caller, through the pipeline, so that limits and charging are the same. The
-token that a person gives is used for the one call that makes the allowance, and kept nowhere.
+token that a person enters is used only for the call that creates the allowance, and is not stored.
 """
 
 import json
@@ -33,23 +33,23 @@ from toolserver.registry.site_facts import SiteFacts
 
 MOST_CREDITS, MOST_DAYS, MOST_ALLOWANCE_NAME = 10**6, 365, 100
 REFRESH_S = 4
-BY_HASH = "hash"  # the parameter with which the page asks for a transaction and does not load itself anew
-CLOSED = "This request is over"
+BY_HASH = "hash"  # the parameter with which the page asks for a transaction and does not reload itself
+CLOSED = "This request has ended"
 FindPayment = Callable[[str], Awaitable[str | None]]
-"""The hash of the transaction that paid a purchase, by its memo; None while none is seen. Raises CallRejected."""
+"""Finds the hash of the transaction that paid a purchase, by its memo; None if none is seen. Raises CallRejected."""
 
 _WAITS = (PaymentPending, ChainUnavailable, RateLimited)
 
 
 class ConsentDefaults(NamedTuple):
-    """What an allowance is made with unless the person changes it."""
+    """The terms of an allowance unless the person changes them."""
 
     credits: int = 250
     days: int = 30
 
 
 class Visit(NamedTuple):
-    """One look at a request: the secret of its page, the request, and who looks."""
+    """A visit to a request's page: the secret of the page, the request, and the visitor."""
 
     secret: str
     request: ConsentRequest
@@ -57,16 +57,16 @@ class Visit(NamedTuple):
 
 
 class Redirected(NamedTuple):
-    """The page is left, for this URL. `outside` says that it leads to the client."""
+    """Sends the browser to this URL. `outside` says that it leads to the client."""
 
     url: str
     outside: bool = True
 
 
 class ConsentSteps:
-    """What each form of the page does. The answer is a view to draw, or where to go.
+    """What each form of the page does. The answer is a view to draw or a redirect.
 
-    Without `find_payment`, or where purchases share an address, no payment is seen by itself.
+    Without `find_payment`, or if purchases share an address, payments are not found automatically.
     """
 
     def __init__(
@@ -90,20 +90,20 @@ class ConsentSteps:
         self._find = find_payment if facts.sales is not None and facts.sales.sees_payments else None
 
     async def open(self, secret: str, browser: str, caller: Caller) -> Visit | ConsentView:
-        """The request of a page, or why it cannot be answered. `browser` is the secret of the browser's cookie."""
+        """Return the request of a page, or why it cannot be answered. `browser` is the secret of the cookie."""
         request = await self._store.find_request(hash_secret(secret)) if secret else None
         if request is None or request.browser != hash_secret(browser):
-            return close_page("It belongs to another browser, or never was. Connect again from the app.")
+            return close_page("It belongs to another browser or does not exist. Connect again from the app.")
         if request.answered_at is not None:
-            return close_page("It was answered already. You can close this page; to connect again, begin in the app.")
+            return close_page("It has already been answered. You can close this page, or connect again from the app.")
         if request.expires_at <= self._now():
             return close_page("It has expired. Connect again from the app. A payment that you made is not lost.")
         return Visit(secret, request, caller)
 
     async def show(self, visit: Visit, *, by_hash: bool = False) -> ConsentView:
-        """The page as it stands; where a payment is awaited or under way, the chain is asked.
+        """Return the page in its current state. If a payment is expected or in progress, query the chain.
 
-        With `by_hash` it asks for the transaction of an awaited payment, and waits for the person.
+        With `by_hash`, the page asks for the transaction of an expected payment and waits for the person.
         """
         bought = self._read_purchase(visit)
         if bought is None:
@@ -125,11 +125,11 @@ class ConsentSteps:
             if visit.caller.limited:
                 self._pipeline.personal.take(visit.caller.client, "payment")
             return await self._find(bought.memo)
-        except CallRejected:  # the chain is away, or it was asked too often: the page looks again in some seconds
+        except CallRejected:  # the chain is unavailable or was queried too often: the page tries again in a few seconds
             return None
 
     async def act(self, visit: Visit, form: Mapping[str, str]) -> ConsentView | Redirected:
-        """What a form asks for."""
+        """Do what a form asks for."""
         steps = {"allow": self._allow, "buy": self._buy, "paid": self._note_payment}
         steps |= {"unpaid": self._forget_payment, "back": self._forget_purchase}
         step = form.get("do", "")
@@ -143,7 +143,7 @@ class ConsentSteps:
             return view._replace(credits=typed.get("credits", view.credits), days=typed.get("days", view.days))
 
     async def _allow(self, visit: Visit, form: Mapping[str, str]) -> ConsentView | Redirected:
-        """Make an allowance with the token of the form, and a grant of it. Raises CallRejected."""
+        """Create an allowance with the token of the form, and a grant that uses it. Raises CallRejected."""
         credits = _whole(form, "credits", MOST_CREDITS)
         days = _whole(form, "days", MOST_DAYS)
         token = "".join(form.get("token", "").split())
@@ -154,14 +154,14 @@ class ConsentSteps:
         given = {"name": self._name(visit.request), "credits": credits, "expires_at": ends.isoformat()}
         made = await self._call("allowance_create", given, owner)
         code = await self._grants.allow(visit.request, made["token"], int(ends.timestamp() * 1000))
-        if code is None:  # the same page was sent twice at once
+        if code is None:  # the same page was submitted twice at once
             await self._call("allowance_revoke", {"id": made["id"]}, owner)
-            return close_page("It was answered already, in another window.")
+            return close_page("It has already been answered in another window.")
         return Redirected(self._requests.answer(visit.request, code=code))
 
     async def _deny(self, visit: Visit) -> ConsentView | Redirected:
         if not await self._store.deny_request(visit.request.id, self._now()):
-            return close_page("It was answered already, in another window.")
+            return close_page("It has already been answered in another window.")
         answer = {"error": "access_denied", "error_description": "the person said no"}
         return Redirected(self._requests.answer(visit.request, **answer))
 
@@ -173,7 +173,7 @@ class ConsentSteps:
         return self._again(visit)
 
     async def _note_payment(self, visit: Visit, form: Mapping[str, str]) -> ConsentView:
-        """Look for the transaction of the form from now on: at once, while this page is seen. Raises CallRejected."""
+        """Store the transaction of the form and check it, now and while this page is open. Raises CallRejected."""
         bought = self._read_purchase(visit)
         tx_hash = form.get("tx_hash", "").strip()
         if not tx_hash:
@@ -227,11 +227,11 @@ class ConsentSteps:
         return Redirected(page_url(self._facts, visit.secret), outside=False)
 
     def _name(self, request: ConsentRequest) -> str:
-        """What the owner reads in the list of allowances."""
+        """Return the name that the owner reads in the list of allowances."""
         return f"{request.client_name} ({describe_redirect(request.redirect_uri).shown})"[:MOST_ALLOWANCE_NAME]
 
     async def _call(self, tool: str, given: dict[str, Any], caller: Caller) -> dict[str, Any]:
-        """The answer of a tool. Raises CallRejected."""
+        """Return the answer of a tool. Raises CallRejected."""
         operation = self._registry.get(tool)
         if operation is None:
             raise NotFound("This server does not offer that.")
@@ -249,17 +249,17 @@ class ConsentSteps:
 
 
 def page_url(facts: SiteFacts, secret: str) -> str:
-    """The page of a request. The secret in it opens nothing without the browser's cookie."""
+    """Return the URL of a request's page. Its secret opens nothing without the browser's cookie."""
     return f"{facts.href(CONSENT)}?request={secret}"
 
 
 def close_page(text: str, title: str = CLOSED, back: str | None = None) -> ConsentView:
-    """A page that only says something."""
+    """Return a page that only shows a message."""
     return ConsentView("closed", title=title, problem=text, back=back)
 
 
 def explain(rejected: CallRejected) -> str:
-    """A refusal in words for the person at the page."""
+    """Describe a refusal in words for the person at the page."""
     text = rejected.detail
     if isinstance(rejected, InvalidArguments):
         text = text.partition(": ")[2] or text
@@ -272,7 +272,7 @@ def _as(caller: Caller, token: str) -> Caller:
 
 
 def _typed(form: Mapping[str, str]) -> dict[str, int]:
-    """The figures of a form that was refused, so that they need not be typed again."""
+    """Return the numbers of a refused form, so that the person need not type them again."""
     return {
         name: int(form[name]) for name in ("credits", "days") if form.get(name, "").isdecimal() and len(form[name]) < 8
     }

@@ -1,7 +1,7 @@
-"""The two addresses that a person's browser visits: the authorization request, and the page that answers it.
+"""Serve the two addresses that a person's browser visits: the authorization request, and the page that answers it.
 
-There is no session and no password. A page carries a secret of its request, and the browser a cookie; both together
-are the request. The cookie is not sent along with forms of other sites, and such a form would not know the secret.
+There is no session and no password. A page carries a secret of its request, and the browser a cookie. Both are needed
+to open the request. Browsers do not send the cookie with forms of other sites, which do not know the secret either.
 """
 
 import re
@@ -56,7 +56,7 @@ class ConsentEndpoint:
         self._visits = Bucket(VISITS, monotonic=clock.monotonic)
 
     async def authorize(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """An authorization request: it becomes a page, or is refused."""
+        """Handle an authorization request: redirect it to its page, or refuse it."""
         if scope["method"] not in ("GET", "HEAD"):
             await self._refuse_method(scope, send, "GET, HEAD")
             return
@@ -74,13 +74,13 @@ class ConsentEndpoint:
         except ClientToldFault as fault:
             await self._tell_client(scope, send, fault, given)
         except OAuthStoreFull:
-            await self._close(scope, send, 503, "Too many requests wait for an answer. Try again in an hour.")
+            await self._close(scope, send, 503, "Too many requests are waiting for an answer. Try again in an hour.")
         else:
             cookie = (b"set-cookie", f"{self._cookie}={browser}{self._cookie_end}".encode())
             await self._replies.redirect(scope, send, page_url(self._facts, secret), cookie)
 
     async def consent(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The page, and its forms."""
+        """Handle the page and its forms."""
         method = scope["method"]
         if method not in ("GET", "HEAD", "POST"):
             await self._refuse_method(scope, send, "GET, HEAD, POST")
@@ -108,12 +108,12 @@ class ConsentEndpoint:
             await self._draw_page(scope, send, 200 if answer.problem is None else 422, answer, visit)
 
     async def _tell_client(self, scope: Scope, send: Send, fault: ClientToldFault, given: OAuthParameters) -> None:
-        """Send the browser back at once only to this device: anybody can register a web address, and nobody looked."""
+        """Redirect at once only to this device. Anyone can register a web address, so others need a click."""
         target = describe_redirect(given["redirect_uri"])
         if target.local:
             await self._replies.redirect(scope, send, fault.url)
             return
-        page = close_page(f"The app asked in a wrong way: {fault}.", REFUSED, fault.url)
+        page = close_page(f"The app's request is invalid: {fault}.", REFUSED, fault.url)
         await self._draw_page(scope, send, 400, page._replace(target=target.shown))
 
     async def _close(self, scope: Scope, send: Send, status: int, text: str) -> None:
@@ -136,13 +136,13 @@ class ConsentEndpoint:
             return True
         wait = max(1, int(verdict.retry_after_s + 0.999))
         page = await anyio.to_thread.run_sync(
-            self._draw, close_page(f"Too many requests came from this address. Try again in {wait} s.", REFUSED)
+            self._draw, close_page(f"Too many requests from this address. Try again in {wait} s.", REFUSED)
         )
         await self._replies.page(scope, send, 429, page, "", (b"retry-after", b"%d" % wait))
         return False
 
     def _is_foreign(self, scope: Scope) -> bool:
-        """Whether a form comes from a page of another site. Some browsers hide where a form comes from."""
+        """Return True if a form comes from a page of another site. Some browsers hide where a form comes from."""
         origin = header_of(scope, b"origin").lower()
         return origin not in ("", "null", self._origin) or header_of(scope, b"sec-fetch-site") in (
             "cross-site",
@@ -150,7 +150,7 @@ class ConsentEndpoint:
         )
 
     def _browser(self, scope: Scope) -> str:
-        """The secret of the browser's cookie; empty without one."""
+        """Return the secret of the browser's cookie; empty without a cookie."""
         value = cookies_of(scope).get(self._cookie, "")
         return value if _COOKIE_VALUE.fullmatch(value) else ""
 

@@ -1,4 +1,4 @@
-"""A purchase on the consent page: what of its quote is kept until the token is there, and how it is shown."""
+"""Store a purchase on the consent page until its token arrives, and show it."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -12,7 +12,7 @@ MOST_HASH = 100
 
 @dataclass(frozen=True, slots=True)
 class ConsentPurchase:
-    """The quote of payment_buy_credits, and the transaction that the person says has paid it."""
+    """The quote of payment_buy_credits, and the transaction that paid it according to the person."""
 
     wallet: str
     memo: str
@@ -25,22 +25,22 @@ class ConsentPurchase:
 
     @classmethod
     def of_quote(cls, quote: dict[str, Any]) -> "ConsentPurchase":
-        """From the answer of payment_buy_credits."""
+        """Make a purchase from the answer of payment_buy_credits."""
         amount = f"{quote['amount_atomic'] / 1_000_000:.6f}".rstrip("0").rstrip(".")
         about = (amount, quote["quote"]["credits"], quote["payment_uri"], quote["expires_at"], quote.get("review"))
         return cls(quote["wallet"], quote["memo"], *about)
 
     @classmethod
     def read(cls, stored: str) -> "ConsentPurchase":
-        """From what `write` wrote."""
+        """Read a purchase that `write` wrote."""
         return cls(**json.loads(stored))
 
     def write(self) -> str:
-        """As it is stored, encrypted by its keeper: the memo is a secret."""
+        """Write the purchase for storage. The caller encrypts it, because the memo is a secret."""
         return json.dumps(asdict(self))
 
     def paid_by(self, tx_hash: str) -> "ConsentPurchase":
-        """The same with its transaction."""
+        """Return the same purchase with its transaction."""
         return replace(self, tx_hash=tx_hash[:MOST_HASH])
 
     @property
@@ -49,7 +49,7 @@ class ConsentPurchase:
         return {"tx_hash": self.tx_hash, "nonce": self.memo}
 
     def show(self, confirmations: int | None = None, required: int | None = None) -> ConsentPayment:
-        """As the page shows it."""
+        """Return the purchase as the page shows it."""
         ends = datetime.fromisoformat(self.expires_at).astimezone(UTC)
         about = (self.wallet, self.amount_usd, self.credits, self.uri, ends, self.review, self.tx_hash)
         return ConsentPayment(*about, confirmations, required)

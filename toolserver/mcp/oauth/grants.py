@@ -1,7 +1,7 @@
-"""Grants: what a person's consent gives a client, and what happens to its codes and tokens.
+"""Manage grants: what a person's consent gives a client, and what happens to its codes and tokens.
 
-A code is used once, within a minute. An access token lives for an hour; a refresh token is replaced each time. One
-that is used twice was copied: the whole grant ends. A grant also ends with its allowance, no matter who ends that.
+A code is used once, within a minute. An access token is valid for an hour. A refresh token is replaced at each use. A
+secret that is used twice was copied, so the whole grant ends. A grant also ends with its allowance, whatever ends it.
 """
 
 import logging
@@ -32,11 +32,11 @@ CODE_MS, ACCESS_MS = MINUTE_MS, HOUR_MS
 
 
 class GrantEnded(ToolserverError):
-    """The code or token cannot be used: it is unknown, used, expired or revoked. Nothing says which."""
+    """The code or token is unknown, used, expired or revoked. The error does not say which."""
 
 
 class IssuedTokens(NamedTuple):
-    """What a client gets. `lives_s` is how long the access token lives."""
+    """What a client receives. `lives_s` is the lifetime of the access token in seconds."""
 
     access: str
     refresh: str
@@ -52,8 +52,10 @@ class OpenedAccess(NamedTuple):
 
 
 class OAuthGrants:
-    """`is_live` says whether the token of an allowance can still be spent, `end_allowance` ends it by the token's hash
-    where the ledger is our own. `on_end` is called when a grant has ended here.
+    """Issues and ends grants.
+
+    `is_live` says whether the token of an allowance can still be spent. `end_allowance` ends the allowance by the
+    token's hash, if this service has its own ledger. `on_end` is called when a grant has ended here.
     """
 
     on_end: Callable[[], None] = staticmethod(lambda: None)
@@ -70,7 +72,7 @@ class OAuthGrants:
         self._is_live, self._end_allowance = is_live, end_allowance
 
     async def allow(self, request: ConsentRequest, child: str, expires_at: int) -> str | None:
-        """Answer a request with a grant that spends `child`. The client's code; None if it was answered before."""
+        """Answer a request with a grant that spends `child`. Returns the client's code; None if already answered."""
         now, id = self._now(), f"grant_{secrets.token_hex(16)}"
         hash = token_hash(child).hex()
         grant = OAuthGrant(id, request.client_id, request.redirect_uri, request.challenge, hash, now, expires_at)
@@ -78,7 +80,7 @@ class OAuthGrants:
         return code if await self._store.allow_request(request.id, grant, stored, now) else None
 
     async def find(self, secret: str, kind: SecretKind, client_id: str) -> FoundSecret | None:
-        """A code or refresh token of a client that it may use now. One that was used before ends its grant."""
+        """Return a code or refresh token that a client may use now. One that was used before ends its grant."""
         found = await self._store.find_secret(hash_secret(secret))
         if found is None or found.secret.kind != kind or found.grant.client_id != client_id:
             return None
@@ -88,7 +90,7 @@ class OAuthGrants:
         return found if self._is_current(found) else None
 
     async def exchange(self, secret: str, kind: SecretKind, client_id: str) -> IssuedTokens:
-        """New tokens for a code or a refresh token, which is used up. Raises GrantEnded."""
+        """Return new tokens for a code or a refresh token, which can then no longer be used. Raises GrantEnded."""
         found = await self.find(secret, kind, client_id)
         child = None if found is None else unseal_with(secret, found.secret.sealed)
         if found is None or child is None:
@@ -100,12 +102,12 @@ class OAuthGrants:
         access, stored_access = make_secret("access", found.grant.id, child, min(now + ACCESS_MS, ends))
         refresh, stored_refresh = make_secret("refresh", found.grant.id, child, ends)
         if not await self._store.exchange(found.secret.hash, [stored_access, stored_refresh], now):
-            await self._end_copied(found)  # somebody else was faster with the same secret
+            await self._end_copied(found)  # another request with the same secret was faster
             raise GrantEnded
         return IssuedTokens(access, refresh, (stored_access.expires_at - now) // 1000)
 
     async def open_access(self, secret: str) -> OpenedAccess:
-        """What a valid access token opens. Raises GrantEnded."""
+        """Return what a valid access token opens. Raises GrantEnded."""
         found = await self._store.find_secret(hash_secret(secret))
         if found is None or found.secret.kind != "access" or not self._is_current(found):
             raise GrantEnded
@@ -115,7 +117,7 @@ class OAuthGrants:
         return OpenedAccess(child, found.grant, found.secret.expires_at)
 
     async def revoke(self, secret: str, client_id: str) -> OAuthGrant | None:
-        """End the grant of a code or token, and its allowance; None when it is not one of this client's."""
+        """End the grant of a code or token, and its allowance. Returns None if the secret is not this client's."""
         found = await self._store.find_secret(hash_secret(secret))
         if found is None or found.grant.client_id != client_id:
             return None
@@ -136,5 +138,5 @@ class OAuthGrants:
         if self._end_allowance is not None:
             try:
                 await self._end_allowance(grant.child)
-            except PaymentRequired as refused:  # the grant is over; its allowance has a cap and an end of its own
+            except PaymentRequired as refused:  # the grant has ended; its allowance has its own cap and expiry
                 log.warning("the allowance of a grant could not be ended", extra={"reason": refused.code})

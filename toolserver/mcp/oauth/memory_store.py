@@ -1,4 +1,4 @@
-"""OAuth in memory, for services whose ledger is in memory too."""
+"""Store OAuth data in memory, for services whose ledger is in memory too."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from toolserver.mcp.oauth.store import (
 
 
 class MemoryOAuthStore:
-    """An `OAuthStore` that ends with the process."""
+    """An `OAuthStore` that lasts as long as the process."""
 
     def __init__(self) -> None:
         self._clients: dict[str, OAuthClient] = {}
@@ -37,7 +37,7 @@ class MemoryOAuthStore:
         if len(self._requests) >= MOST_REQUESTS:
             self._forget_requests(request.created_at)
         if len(self._requests) >= MOST_REQUESTS:
-            raise OAuthStoreFull(f"{MOST_REQUESTS} requests wait")
+            raise OAuthStoreFull(f"{MOST_REQUESTS} requests are waiting")
         self._requests[request.id] = request
 
     async def find_request(self, id: bytes) -> ConsentRequest | None:

@@ -1,7 +1,7 @@
-"""Where OAuth is served, and the two documents by which clients find it.
+"""Say where OAuth is served, and write the two documents by which clients find it.
 
-Everything stands below the protected endpoint, which is also the issuer, so that both documents are at addresses with
-its path: at the root, hosts that send a token of their own would find them and ignore that token.
+Everything is below the protected endpoint, which is also the issuer, so that the addresses of both documents contain
+its path. At the root, hosts that send their own token would find the documents and ignore that token.
 """
 
 from typing import Any
@@ -20,18 +20,18 @@ DOCUMENTATION = PAYMENTS
 
 
 def well_known_path(prefix: str, facts: SiteFacts) -> str:
-    """The path of a document about the endpoint (RFC 8414, RFC 9728): that of the endpoint behind the prefix."""
+    """Return the path of a document about the endpoint (RFC 8414, RFC 9728): the prefix and the endpoint's path."""
     return prefix + urlsplit(facts.url(RESOURCE)).path
 
 
 def well_known_url(prefix: str, facts: SiteFacts) -> str:
-    """The same as an absolute URL."""
+    """Return the same as an absolute URL."""
     parts = urlsplit(facts.base_url)
     return f"{parts.scheme}://{parts.netloc}{well_known_path(prefix, facts)}"
 
 
 def describe_resource(facts: SiteFacts) -> dict[str, Any]:
-    """Protected resource metadata (RFC 9728)."""
+    """Return the protected resource metadata (RFC 9728)."""
     return {
         "resource": facts.url(RESOURCE),
         "authorization_servers": [facts.url(RESOURCE)],
@@ -42,7 +42,7 @@ def describe_resource(facts: SiteFacts) -> dict[str, Any]:
 
 
 def describe_server(facts: SiteFacts) -> dict[str, Any]:
-    """Authorization server metadata (RFC 8414)."""
+    """Return the authorization server metadata (RFC 8414)."""
     return {
         "issuer": facts.url(RESOURCE),
         "authorization_endpoint": facts.url(AUTHORIZE),
@@ -62,5 +62,5 @@ def describe_server(facts: SiteFacts) -> dict[str, Any]:
 
 
 def is_ours(resource: str, facts: SiteFacts) -> bool:
-    """Whether a resource indicator (RFC 8707) names the endpoint. A query, as hosts append it, makes no difference."""
+    """Return True if a resource indicator (RFC 8707) names the endpoint. Ignores a query, which some hosts append."""
     return resource.partition("?")[0].rstrip("/") == facts.url(RESOURCE)

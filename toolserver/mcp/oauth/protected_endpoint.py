@@ -1,6 +1,6 @@
-"""`/api/mcp/auth`: the MCP endpoint once more, for clients with an access token; others learn where to get one.
+"""Serve `/api/mcp/auth`: the MCP endpoint for clients with an access token. Others learn where to get one.
 
-The token of the allowance takes the place of the access token, and the request then goes the way of any other.
+The allowance's token replaces the access token, and the request is then handled like any other.
 """
 
 import re
@@ -23,7 +23,7 @@ from toolserver.mcp.oauth.records import hash_secret
 from toolserver.registry.site_facts import SiteFacts
 
 UNKNOWN = Quota("unknown access tokens", 60, 60)
-KNOWN, KNOWN_MS = 10_000, 10_000  # how many access tokens are remembered as good, and for how long
+KNOWN, KNOWN_MS = 10_000, 10_000  # how many access tokens are remembered as valid, and for how long
 _SHAPE = re.compile(r"svc_access_[0-9a-f]{64}")
 Endpoint = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -71,22 +71,22 @@ class ProtectedEndpoint:
         await self._endpoint({**scope, "headers": headers}, receive, send)
 
     def forget(self, secret: str) -> None:
-        """Look a token up anew the next time."""
+        """Look up a token again the next time."""
         self._known.pop(hash_secret(secret), None)
 
     def forget_all(self) -> None:
-        """Look every token up anew the next time, because a grant has ended."""
+        """Look up every token again the next time, because a grant has ended."""
         self._known.clear()
 
     async def _open(self, scope: Scope, send: Send, token: str) -> OpenedAccess | None:
-        """What a token opens; None when it was refused."""
+        """Return what a token opens; None if it was refused."""
         now, hash = self._now(), hash_secret(token)
         remembered = self._known.get(hash)
         if remembered is not None and now < min(remembered.until, remembered.access.expires_at):
             access = remembered.access
         elif not self._may_try(scope):
             wait = (b"retry-after", b"%d" % int(UNKNOWN.window_s))
-            await self._answer(scope, send, 429, "Too many unknown access tokens came from this address.", wait)
+            await self._answer(scope, send, 429, "Too many unknown access tokens from this address.", wait)
             return None
         else:
             try:
@@ -105,7 +105,7 @@ class ProtectedEndpoint:
         return access
 
     async def _is_spendable(self, access: OpenedAccess) -> bool:
-        """Whether the allowance lives. While the ledger is away, free tools are answered all the same."""
+        """Return True if the allowance can be spent. Free tools are also answered while the ledger is unavailable."""
         try:
             return await self._is_live(access.child)
         except BillingUnavailable:

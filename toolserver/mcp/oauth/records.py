@@ -1,7 +1,7 @@
-"""What OAuth keeps: clients, requests that wait for a person, grants, and the secrets by which a grant is used.
+"""Define what OAuth stores: clients, requests that wait for a person, grants, and the secrets that use a grant.
 
-Nothing here can be spent by who reads it. A secret (a code, an access token, a refresh token) is kept as its SHA-256;
-beside it stands the token of the allowance, encrypted under a key that only the secret itself gives. Times are
+A reader of these records cannot spend anything. A secret (a code, an access token, a refresh token) is stored as its
+SHA-256. Beside it is the token of the allowance, encrypted under a key derived from the secret itself. Times are in
 milliseconds since 1970.
 """
 
@@ -31,8 +31,10 @@ class OAuthClient(NamedTuple):
 
 
 class ConsentRequest(NamedTuple):
-    """A valid authorization request that waits for a person. `id` and `browser` are hashes of what only that person's
-    browser has; `purchase` is what the person buys meanwhile, encrypted under the id.
+    """A valid authorization request that waits for a person.
+
+    `id` and `browser` are hashes of secrets that only that person's browser has. `purchase` is the person's purchase
+    during the request, encrypted under the id.
     """
 
     id: bytes
@@ -63,7 +65,7 @@ class OAuthGrant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GrantSecret:
-    """A code, an access token or a refresh token. A code and a refresh token are used once."""
+    """A code, an access token or a refresh token. Codes and refresh tokens are used only once."""
 
     hash: bytes
     grant: str
@@ -74,34 +76,34 @@ class GrantSecret:
 
 
 class FoundSecret(NamedTuple):
-    """A secret that somebody presented, and its grant."""
+    """A presented secret and its grant."""
 
     secret: GrantSecret
     grant: OAuthGrant
 
 
 def new_secret(kind: SecretKind) -> str:
-    """A secret of 256 random bits, by whose shape it is hidden in logs."""
+    """Return a secret of 256 random bits. Logs recognise its shape and mask it."""
     return f"svc_{kind}_{secrets.token_hex(32)}"
 
 
 def hash_secret(secret: str) -> bytes:
-    """What is stored instead of a secret: 256 random bits need no slow hash."""
+    """Return the hash that is stored instead of a secret. 256 random bits need no slow hash."""
     return hashlib.sha256(secret.encode(errors="replace")).digest()
 
 
 def seal_under(secret: str, text: str) -> bytes:
-    """A text, encrypted under a secret."""
+    """Encrypt a text under a secret."""
     return encrypt_token(text, _key(secret))
 
 
 def unseal_with(secret: str, sealed: bytes) -> str | None:
-    """The text again; None with another secret."""
+    """Decrypt the text; None if the secret is another one."""
     return decrypt_token(sealed, _key(secret))
 
 
 def make_secret(kind: SecretKind, grant: str, child: str, expires_at: int) -> tuple[str, GrantSecret]:
-    """A new secret of a grant, and how it is stored. `child` is the token of the allowance."""
+    """Make a new secret of a grant and its stored form. `child` is the token of the allowance."""
     secret = new_secret(kind)
     return secret, GrantSecret(hash_secret(secret), grant, kind, seal_under(secret, child), expires_at)
 

@@ -1,7 +1,7 @@
-"""Redirect addresses: which a client may register, when one that it sends is the registered one, how people see them.
+"""Check redirect addresses: which a client may register, which match a registered one, and how people see them.
 
-They are compared letter by letter. Only a program on the person's own machine may send another port than it
-registered: it gets a free one from its system each time (RFC 8252, 7.3).
+Addresses are compared character by character. Only a program on the person's own machine may send another port than
+the registered one, because its system assigns a free port each time (RFC 8252, 7.3).
 """
 
 import re
@@ -23,11 +23,11 @@ _BROWSERS_OWN = frozenset(
 
 
 class RedirectRefused(ValueError):
-    """An address that nobody may be sent to with a code."""
+    """An address to which no browser may be sent with a code."""
 
 
 class RedirectTarget(NamedTuple):
-    """Where a person is sent, for that person's eyes, and the source by which a page's policy allows it."""
+    """Where a person is sent, in words for that person, and the source that a page's policy must allow."""
 
     shown: str
     local: bool
@@ -35,28 +35,28 @@ class RedirectTarget(NamedTuple):
 
 
 def check_redirect_uri(uri: str) -> None:
-    """Raises RedirectRefused for an address that a client may not register."""
+    """Raise RedirectRefused for an address that a client may not register."""
     if not uri.isascii() or not uri.isprintable() or " " in uri or len(uri) > MOST_URI or "\\" in uri:
-        raise RedirectRefused(f"a redirect URI is printable ASCII of at most {MOST_URI} characters")
+        raise RedirectRefused(f"a redirect URI must be printable ASCII of at most {MOST_URI} characters")
     parts = _split(uri)
     if "#" in uri or "@" in parts.netloc:
-        raise RedirectRefused("a redirect URI has no fragment and no user name")
+        raise RedirectRefused("a redirect URI must not have a fragment or a user name")
     if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK):
         if not _HOST.fullmatch(parts.hostname or ""):
-            raise RedirectRefused("a redirect URI names a host")
+            raise RedirectRefused("a redirect URI must name a host")
     elif parts.scheme == "http":
-        raise RedirectRefused("a redirect URI is https, but on loopback")
+        raise RedirectRefused("a redirect URI must use https, except on loopback")
     elif parts.scheme in _BROWSERS_OWN or not _SCHEME.fullmatch(parts.scheme) or not uri[len(parts.scheme) :][1:]:
-        raise RedirectRefused("a redirect URI is https, http on loopback, or of an app's own scheme")
+        raise RedirectRefused("a redirect URI must use https, http on loopback, or an app's own scheme")
 
 
 def is_registered(uri: str, registered: Iterable[str]) -> bool:
-    """Whether an address is one of those that the client registered."""
+    """Return True if an address is one that the client registered."""
     return any(uri == known or _without_port(uri) == _without_port(known) != "" for known in registered)
 
 
 def describe_redirect(uri: str) -> RedirectTarget:
-    """Where an address leads that `check_redirect_uri` let through."""
+    """Describe where an address leads that `check_redirect_uri` has accepted."""
     parts = _split(uri)
     if parts.scheme not in ("http", "https"):
         return RedirectTarget(f"an app on this device ({parts.scheme}:)", True, f"{parts.scheme}:")
@@ -67,17 +67,17 @@ def describe_redirect(uri: str) -> RedirectTarget:
 
 
 def _split(uri: str) -> SplitResult:
-    """Raises RedirectRefused."""
+    """Split an address into its parts. Raises RedirectRefused."""
     try:
         parts = urlsplit(uri)
         _ = parts.port
     except ValueError:
-        raise RedirectRefused("this is no URI") from None
+        raise RedirectRefused("this is not a URI") from None
     return parts
 
 
 def _without_port(uri: str) -> str:
-    """An address on loopback without its port; empty for any other."""
+    """Return an address on loopback without its port; empty for any other address."""
     try:
         parts = _split(uri)
     except RedirectRefused:

@@ -1,4 +1,4 @@
-"""What OAuth answers over HTTP: documents, redirects, and pages that nothing may frame, store or run code in."""
+"""Send OAuth's HTTP answers: documents, redirects, and pages that nobody may frame, store or inject code into."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ DOCUMENT_AGE: Header = (b"cache-control", b"public, max-age=3600")
 
 
 class OAuthReplies:
-    """Sends answers with the headers that all of them have. `secure`: the service is reached by https."""
+    """Sends answers with the headers common to all of them. `secure`: the service is reached over https."""
 
     def __init__(self, *, secure: bool) -> None:
         self.always: list[Header] = [(b"x-content-type-options", b"nosniff")]
@@ -24,17 +24,17 @@ class OAuthReplies:
             self.always.append((b"strict-transport-security", b"max-age=31536000"))
 
     async def document(self, scope: Scope, send: Send, body: bytes) -> None:
-        """Metadata, which every origin may read and keep for an hour."""
+        """Send metadata, which every origin may read and cache for an hour."""
         headers = [(b"content-type", b"application/json"), DOCUMENT_AGE, *CORS]
         await self.send(scope, send, 200, body, headers)
 
     async def problem(self, scope: Scope, send: Send, status: int, error: str, text: str, *more: Header) -> None:
-        """An error as OAuth writes it, for programs."""
+        """Send an error in OAuth's form, for programs."""
         body = msgspec.json.encode({"error": error, "error_description": text})
         await self.send(scope, send, status, body, [(b"content-type", b"application/json"), NO_STORE, *CORS, *more])
 
     async def options(self, scope: Scope, send: Send, methods: str) -> None:
-        """What a browser asks before a request of another origin."""
+        """Answer a browser's preflight request from another origin."""
         allowed = methods.encode()
         headers = [*CORS, (b"access-control-allow-methods", allowed), (b"allow", allowed)]
         await self.send(scope, send, 204, b"", [*headers, (b"access-control-max-age", b"86400")])
@@ -45,7 +45,7 @@ class OAuthReplies:
         await self.send(scope, send, 303, b"", headers)
 
     async def page(self, scope: Scope, send: Send, status: int, body: bytes, target: str = "", *more: Header) -> None:
-        """A page of ours. `target` is the source that its form may lead to by a redirect."""
+        """Send one of our pages. `target` is the source to which its form may redirect."""
         policy = (
             "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; connect-src 'self';"
             f" base-uri 'none'; frame-ancestors 'none'; form-action 'self'{' ' + target if target else ''}"
@@ -62,13 +62,13 @@ class OAuthReplies:
         await self.send(scope, send, status, body, headers)
 
     async def send(self, scope: Scope, send: Send, status: int, body: bytes, headers: list[Header]) -> None:
-        """An answer, or only its headers."""
+        """Send an answer, or only its headers."""
         length: list[Header] = [] if status == 204 else [(b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": status, "headers": [*headers, *self.always, *length]})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
     def wrap(self, send: Send) -> Send:
-        """A `send` for answers of the SDK, with the same headers and for every origin."""
+        """Return a `send` for the SDK's answers, with the same headers and readable by every origin."""
 
         async def with_headers(event: Any) -> None:
             if event["type"] == "http.response.start":

@@ -1,7 +1,7 @@
-"""Token, registration and revocation requests, answered by the SDK's handlers.
+"""Answer token, registration and revocation requests with the SDK's handlers.
 
-What they need is prepared before: parameters read once, resource indicators judged, both ways to send a client's
-secret made one. Their answers repeat no value that was sent.
+This module prepares their input: it reads parameters once, judges resource indicators, and unifies the two ways to
+send a client's secret. Answers do not quote values from the request.
 """
 
 import json
@@ -32,6 +32,7 @@ from toolserver.mcp.oauth.sdk_provider import HashedClientAuthenticator, OAuthPr
 from toolserver.registry.site_facts import SiteFacts
 
 NO_STORE = {"cache-control": "no-store", "pragma": "no-cache"}
+CHALLENGE = 'Basic realm="oauth"'  # goes with every 401 (RFC 6749, 5.2)
 
 
 class SdkHandlers:
@@ -41,7 +42,7 @@ class SdkHandlers:
         self._clients, self._grants, self._facts, self._clock = clients, grants, facts, clock
 
     async def token(self, scope: Scope, receive: Receive) -> Response:
-        """Tokens for a code or a refresh token (RFC 6749, 4.1.3 and 6)."""
+        """Issue tokens for a code or a refresh token (RFC 6749, 4.1.3 and 6)."""
         try:
             given = await self._read_client_form(scope, receive)
         except BadParameters as bad:
@@ -50,14 +51,16 @@ class SdkHandlers:
             return refuse("invalid_target", "resource must be the address of the MCP endpoint")
         if given.get("grant_type") not in ("authorization_code", "refresh_token"):
             return refuse("unsupported_grant_type", "grant_type must be authorization_code or refresh_token")
-        given.pop("scope", None)  # there are none: an allowance says what may be done
+        given.pop("scope", None)  # there are no scopes: an allowance says what may be done
         provider = OAuthProvider(self._clients, self._grants, self._clock)
         handler = TokenHandler(provider, HashedClientAuthenticator(provider))
         answer: Response = await handler.handle(_request(scope, receive, given))
+        if answer.status_code == 401:
+            answer.headers["www-authenticate"] = CHALLENGE
         return answer
 
     async def register(self, scope: Scope, receive: Receive) -> Response:
-        """A new client (RFC 7591)."""
+        """Register a new client (RFC 7591)."""
         try:
             body = await read_bytes(receive)
         except BadParameters as bad:
@@ -69,9 +72,9 @@ class SdkHandlers:
         return answer
 
     async def revoke(self, scope: Scope, receive: Receive) -> Response:
-        """The end of a grant, by any of its tokens (RFC 7009). An unknown token is no error.
+        """End a grant by any of its tokens (RFC 7009). An unknown token is not an error.
 
-        The SDK's handler is not used: it requires a secret of clients that have none.
+        The SDK's handler is not used, because it requires a secret even from clients that have none.
         """
         try:
             given = await self._read_client_form(scope, receive)
@@ -94,16 +97,16 @@ class SdkHandlers:
 
 
 def refuse(error: str, description: str) -> Response:
-    """An error as RFC 6749, 5.2 writes it."""
+    """Return an error in the form of RFC 6749, 5.2."""
     headers = dict(NO_STORE)
     if error == "invalid_client":
-        headers["www-authenticate"] = 'Basic realm="oauth"'
+        headers["www-authenticate"] = CHALLENGE
     body = {"error": error, "error_description": description}
     return JSONResponse(body, 401 if error == "invalid_client" else 400, headers)
 
 
 def _request(scope: Scope, receive: Receive, given: OAuthParameters) -> Request:
-    """The request once more, with these parameters as its form."""
+    """Return the request with these parameters as its form."""
     body = urlencode(given).encode()
     headers = [(name, value) for name, value in scope["headers"] if name not in (b"content-type", b"content-length")]
     headers.append((b"content-type", FORM_TYPE.encode()))
@@ -111,7 +114,7 @@ def _request(scope: Scope, receive: Receive, given: OAuthParameters) -> Request:
 
 
 def _written_uris(body: bytes) -> list[str]:
-    """The redirect URIs of a registration as they were written; the handler says what is wrong with others."""
+    """Return the redirect URIs of a registration as they were written. The handler reports malformed ones."""
     try:
         given: Any = json.loads(body)
         uris = given.get("redirect_uris") if isinstance(given, dict) else None

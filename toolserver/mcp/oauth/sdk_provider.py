@@ -1,7 +1,7 @@
-"""Clients and grants as the SDK's handlers of token, registration and revocation requests ask for them.
+"""Provide clients and grants to the SDK's handlers of token, registration and revocation requests.
 
-Only this module and `sdk_handlers` import the SDK, and they are imported with the first request that needs them. What
-expires is judged here by the service's own clock: the handlers compare with the system's.
+Only this module and `sdk_handlers` import the SDK, and they are imported with the first request that needs them. Expiry
+is judged here by the service's own clock, because the handlers use the system's.
 """
 
 import hmac
@@ -34,7 +34,7 @@ NEVER = float("inf")
 
 
 class KnownClient(OAuthClientInformationFull):
-    """A client as the SDK sees it. Its secret is known by hash only."""
+    """A client as the SDK sees it. Only the hash of its secret is known."""
 
     secret_hash: bytes | None = Field(None, exclude=True)
 
@@ -48,8 +48,9 @@ class PresentedRefreshToken(RefreshToken):
 
 
 class OAuthProvider:
-    """The SDK's `OAuthAuthorizationServerProvider` for one request. `redirect_uris` are those of a registration as they
-    were written: the SDK would give them in a normal form.
+    """The SDK's `OAuthAuthorizationServerProvider` for one request.
+
+    `redirect_uris` are those of a registration as they were written, because the SDK would normalise them.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class OAuthProvider:
         self._redirect_uris = redirect_uris
 
     async def get_client(self, client_id: str) -> KnownClient | None:
-        """A client by its id."""
+        """Return a client by its id."""
         found = await self._clients.find_known(client_id)
         if found is None:
             return None
@@ -71,10 +72,10 @@ class OAuthProvider:
         )
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
-        """Keep a new client. Raises RegistrationError."""
+        """Store a new client. Raises RegistrationError."""
         uris = tuple(self._redirect_uris)
         if len(uris) > MOST_URIS:
-            raise RegistrationError("invalid_redirect_uri", f"a client has {MOST_URIS} redirect URIs at most")
+            raise RegistrationError("invalid_redirect_uri", f"a client may have at most {MOST_URIS} redirect URIs")
         try:
             for uri in uris:
                 check_redirect_uri(uri)
@@ -96,13 +97,13 @@ class OAuthProvider:
             raise RegistrationError("invalid_client_metadata", "no more clients can be registered today") from None
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
-        """Not asked: authorization requests are for a person's eyes and have an endpoint of their own."""
+        """Not used: authorization requests are for a person and have their own endpoint."""
         raise NotImplementedError
 
     async def load_authorization_code(
         self, client: OAuthClientInformationFull, authorization_code: str
     ) -> PresentedCode | None:
-        """A code that this client may exchange now."""
+        """Return a code that this client may exchange now."""
         found = await self._grants.find(authorization_code, "code", client.client_id)
         if found is None:
             return None
@@ -119,7 +120,7 @@ class OAuthProvider:
     async def exchange_authorization_code(
         self, client: OAuthClientInformationFull, authorization_code: PresentedCode
     ) -> OAuthToken:
-        """Tokens for a code. Raises TokenError."""
+        """Return tokens for a code. Raises TokenError."""
         try:
             return _show(await self._grants.exchange(authorization_code.code, "code", client.client_id))
         except GrantEnded:
@@ -128,7 +129,7 @@ class OAuthProvider:
     async def load_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: str
     ) -> PresentedRefreshToken | None:
-        """A refresh token that this client may exchange now."""
+        """Return a refresh token that this client may exchange now."""
         found = await self._grants.find(refresh_token, "refresh", client.client_id)
         return (
             None if found is None else PresentedRefreshToken(token=refresh_token, client_id=client.client_id, scopes=[])
@@ -137,29 +138,29 @@ class OAuthProvider:
     async def exchange_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: PresentedRefreshToken, scopes: list[str]
     ) -> OAuthToken:
-        """New tokens for a refresh token. Raises TokenError."""
+        """Return new tokens for a refresh token. Raises TokenError."""
         try:
             return _show(await self._grants.exchange(refresh_token.token, "refresh", client.client_id))
         except GrantEnded:
             raise TokenError("invalid_grant", "the refresh token was used, or its allowance has ended") from None
 
     async def load_access_token(self, token: str) -> AccessToken | None:
-        """Not asked: the endpoint opens access tokens itself, and revocation takes every kind at once."""
+        """Not used: the endpoint opens access tokens itself, and revocation handles every kind of token."""
         raise NotImplementedError
 
     async def revoke_token(self, token: AccessToken | PresentedRefreshToken) -> None:
-        """Not asked: see `load_access_token`."""
+        """Not used: see `load_access_token`."""
         raise NotImplementedError
 
     async def exchange_identity_assertion(
         self, client: OAuthClientInformationFull, params: IdentityAssertionParams
     ) -> OAuthToken:
         """Refuse. Raises TokenError."""
-        raise TokenError("unsupported_grant_type", "assertions are not taken")
+        raise TokenError("unsupported_grant_type", "assertions are not accepted")
 
 
 class HashedClientAuthenticator(ClientAuthenticator):
-    """Authenticates clients whose secrets are known by hash only. Both ways to send one have become form fields."""
+    """Authenticates clients of whose secrets only hashes are known. Both ways to send a secret are now form fields."""
 
     async def authenticate_request(self, request: Request) -> OAuthClientInformationFull:
         form = await request.form()

@@ -1,4 +1,4 @@
-"""OAuth of one service, put together: what answers at which path, while its block is open."""
+"""Assemble the OAuth of one service: what answers at which path, while its block is open."""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -54,8 +54,10 @@ SWEEP_S = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthSetup:
-    """What OAuth is made of. `is_live` and `end_allowance` are those of `OAuthGrants`; `allow_loopback` lets clients
-    describe themselves on this machine, for development. `find_payment` is that of `ConsentSteps`.
+    """The parts of OAuth.
+
+    `is_live` and `end_allowance` are those of `OAuthGrants`, `find_payment` that of `ConsentSteps`. `allow_loopback`
+    lets clients describe themselves on this machine, for development.
     """
 
     registry: Registry
@@ -80,7 +82,7 @@ class OAuthService:
         self._grants = OAuthGrants(setup.store, setup.clock, is_live=setup.is_live, end_allowance=setup.end_allowance)
 
     def mount(self, endpoint: Endpoint, draw: DrawConsent, addresses: Addresses) -> dict[str, Endpoint]:
-        """What answers, by path. `endpoint` is the open MCP endpoint, `draw` makes the consent page's HTML."""
+        """Return the endpoints by path. `endpoint` is the open MCP endpoint; `draw` makes the consent page's HTML."""
         setup, grants = self._setup, self._grants
         facts = setup.facts
         shared: dict[str, Any] = {"clock": setup.clock, "addresses": addresses, "limited": setup.limited}
@@ -109,18 +111,18 @@ class OAuthService:
         }
 
     async def sweep_now_and_then(self) -> None:
-        """Forget what has ended, every ten minutes."""
+        """Delete ended requests and grants every ten minutes."""
         now = milliseconds(self._setup.clock)
         while True:
             try:
                 await self.store.sweep(now())
             except StorageFailed as failure:
-                log.warning("what has ended of OAuth could not be forgotten", extra={"reason": str(failure)})
+                log.warning("expired OAuth data could not be deleted", extra={"reason": str(failure)})
             await anyio.sleep(SWEEP_S)
 
 
 class OAuthOff:
-    """Says at the protected address why there is no OAuth."""
+    """Answers at the protected address why there is no OAuth."""
 
     def __init__(self, reason: str, facts: SiteFacts) -> None:
         self._reason = reason
@@ -132,13 +134,13 @@ class OAuthOff:
         await self._replies.problem(scope, send, 404, "not_found", text)
 
     def mount(self, endpoint: Endpoint, draw: DrawConsent, addresses: Addresses) -> dict[str, Endpoint]:
-        """As `OAuthService.mount`: this alone, at the protected address."""
+        """Return this answer alone, at the protected address, in the form of `OAuthService.mount`."""
         return {RESOURCE: self}
 
 
 @asynccontextmanager
 async def open_oauth(setup: OAuthSetup) -> AsyncIterator[OAuthService]:
-    """OAuth until the block is left; connections and lookups end then."""
+    """Run OAuth until the block is left, then end its connections and lookups."""
     documents = ClientDocuments(EgressGuard(allow_loopback=setup.allow_loopback), setup.clock)
     try:
         yield OAuthService(setup, documents)
@@ -156,7 +158,7 @@ async def open_service_oauth(
     end_allowance: Callable[[str], Awaitable[object]] | None,
     find_payment: FindPayment | None = None,
 ) -> AsyncIterator[OAuthService | OAuthOff]:
-    """OAuth as the settings say, or what says why there is none. `file` is that of the ledger or of its journal."""
+    """Open OAuth as the settings say, or an answer why there is none. `file` is the ledger's or its journal's."""
     reason = find_reason_against(registry, facts, enabled=settings.oauth.enabled)
     if reason is not None:
         log.debug("hosts cannot sign in by OAuth", extra={"reason": reason})
@@ -182,13 +184,13 @@ async def open_service_oauth(
 
 
 def find_reason_against(registry: Registry, facts: SiteFacts, *, enabled: bool) -> str | None:
-    """Why a service has no OAuth; None when it has."""
+    """Return why a service has no OAuth; None if it has."""
     if not enabled:
         return "OAuth is switched off on this server (oauth.enabled)."
     if facts.sales is None:
-        return "This server sells nothing, so there is nothing to sign in for."
+        return "This server sells nothing, so no sign-in is needed."
     if all(operation.name != "allowance_create" for operation in registry.listed):
         return "The service that keeps this server's ledger has no allowances, which OAuth needs."
     if not facts.base_url.startswith("https:") and not is_loopback(urlsplit(facts.base_url).hostname or ""):
-        return "OAuth needs https: the operator has to set base_url to this server's public https address."
+        return "OAuth needs https: the operator must set base_url to this server's public https address."
     return None

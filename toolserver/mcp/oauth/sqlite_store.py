@@ -1,4 +1,4 @@
-"""OAuth in SQLite, in the file of the ledger or of its journal."""
+"""Store OAuth data in SQLite, in the file of the ledger or of its journal."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from toolserver.storage.group_commit import GroupCommit
 
 R = TypeVar("R")
 
-ROOM = "oauth"  # what is written about clients and grants: on one instance at a time
+ROOM = "oauth"  # the lock for writes about clients and grants: one instance at a time
 _IDLE = "(used_at IS NULL AND created_at<=?) OR used_at<=?"
 _TOUCH = "UPDATE oauth_client SET used_at=? WHERE id=?"
 _ANSWER = "UPDATE oauth_request SET answered_at=?, purchase=NULL WHERE id=? AND answered_at IS NULL"
@@ -103,7 +103,7 @@ def _add_request(request: ConsentRequest, db: SqlConnection) -> None:
     if _count(db, "oauth_request") >= MOST_REQUESTS:
         _forget_requests(db, request.created_at)
     if _count(db, "oauth_request") >= MOST_REQUESTS:
-        raise OAuthStoreFull(f"{MOST_REQUESTS} requests wait")
+        raise OAuthStoreFull(f"{MOST_REQUESTS} requests are waiting")
     db.execute("INSERT INTO oauth_request VALUES(?,?,?,?,?,?,?,?,?,?,?)", request)
 
 

@@ -1,1 +1,1 @@
-"""Tools that cost nothing."""
+"""Hold the free tools."""

@@ -1,1 +1,1 @@
-"""Tools that cost credits."""
+"""Hold the tools that cost credits."""

@@ -1,1 +1,1 @@
-"""Simulated providers."""
+"""Hold the simulated providers."""

@@ -1,4 +1,4 @@
-"""The harbour's gauge as it answers on the wire: a reading every ten minutes, two tides a day."""
+"""Simulate the harbour's gauge on the wire: a reading every ten minutes, two tides a day."""
 
 import math
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ def no_reading(world: World, ask: Ask) -> Reply:
 
 @expects("tide")
 def expected(world: World, params: Mapping[str, str]) -> dict[str, object]:
-    """What `/api/tide` must say at this instant."""
+    """Return the values that `/api/tide` must have at this instant."""
     return {"level_m": _reading(world, int(world.now // STEP_S) * STEP_S)["level"]}
 
 

@@ -1,1 +1,1 @@
-"""What the tools ask."""
+"""Hold the sources that the tools read."""

@@ -1,4 +1,4 @@
-"""The tide gauge of one harbour (JSON, no key). The harbour is invented."""
+"""Read the tide gauge of one harbour (JSON, no key). The harbour is invented."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ class Reading(NamedTuple):
 
 
 def parse(body: Any, query: None) -> tuple[Reading, ...]:
-    """The readings of the past day, oldest first. Raises SourceEmpty without any."""
+    """Return the readings of the past day, oldest first. Raises SourceEmpty when there are none."""
     readings = tuple(Reading(datetime.fromisoformat(row["time"]), float(row["level"])) for row in body["readings"])
     if not readings:
         raise SourceEmpty("no reading")

@@ -1,4 +1,4 @@
-// The page of a token: balance and statement. Allowances and webhooks have modules of their own.
+// Shows the page of a token: balance and statement. Allowances and webhooks have their own modules.
 
 import { ageOf } from "./age.js";
 import { startAllowances } from "./allowances.js";
@@ -11,10 +11,10 @@ import { drawChecks } from "./verdict.js";
 import { startWebhooks } from "./webhooks.js";
 
 const KINDS = {
-  purchase: "Purchase", top_up: "Top-up", grant: "Granted", credit: "Credited", call: "Call", reversal: "Given back",
+  purchase: "Purchase", top_up: "Top-up", grant: "Granted", credit: "Credited", call: "Call", reversal: "Returned",
   refund: "Paid back", taken_back: "Taken back",
 };
-const STATES = { open: "still running", voided: "not charged", reversed: "given back later" };
+const STATES = { open: "still running", voided: "not charged", reversed: "returned later" };
 const PAGE = 20;
 const trouble = find("#trouble");
 const parts = [startAllowances(ask), startWebhooks(ask, refreshMoney)];
@@ -31,12 +31,12 @@ find("#forget").addEventListener("click", forget);
 find("#more").addEventListener("click", (event) => attempt(() => readStatement(cursor), event.target));
 find("#reissue button").addEventListener("click", (event) => attempt(keepToken, event.target));
 
-/** Ask the service with the reader's token. */
+/** Send a request with the reader's token, and resolve to its data. */
 async function ask(path, options = {}) {
   return (await fetchJson(path, { ...options, token: getToken() })).data;
 }
 
-/** Do something with a button off meanwhile, and show what goes wrong. */
+/** Call `act` with a button disabled until it ends, and show any error. */
 async function attempt(act, button = null) {
   if (button) button.disabled = true;
   showProblem(trouble, null);
@@ -50,7 +50,7 @@ async function attempt(act, button = null) {
 }
 
 async function open() {
-  if (!looksLikeToken(getToken())) throw new Problem("missing_token", "That is no token: one is svc_live_ and 64 characters.");
+  if (!looksLikeToken(getToken())) throw new Problem("missing_token", "That is not a token. A token is svc_live_ followed by 64 characters.");
   await readBalance();
   find("#account").hidden = find("#forget").hidden = false;
   find("#balance-heading").focus();
@@ -80,7 +80,7 @@ async function readBalance() {
   find("#balance").replaceChildren(formatNumber(credits), element("span", { class: "unit" }, " credits"));
   find("#balance-about").replaceChildren(...(issued_at ? ["The token was issued ", ageOf(issued_at), "."] : []));
   find("#reissue").hidden = !reissue_at;
-  const words = ["Somebody asked for a replacement of this token as if it were lost. It takes place ", ageOf(reissue_at), "."];
+  const words = ["Someone requested a replacement for this token, as if it were lost. The replacement takes effect ", ageOf(reissue_at), "."];
   find("#reissue p").replaceChildren(...words);
 }
 
@@ -95,7 +95,7 @@ async function readStatement(from) {
   find("#more").hidden = cursor === null;
   const body = from && find("#statement tbody");
   if (body) body.append(...entries.map(drawEntry));
-  else find("#statement").replaceChildren(entries.length ? drawStatement(entries) : element("p", {}, "Nothing happened yet."));
+  else find("#statement").replaceChildren(entries.length ? drawStatement(entries) : element("p", {}, "Nothing has happened yet."));
 }
 
 function drawStatement(entries) {
@@ -123,7 +123,7 @@ function drawEntry(entry) {
   );
 }
 
-/** Fetches a receipt and verifies it here, in the browser. */
+/** Return a button that fetches a receipt and verifies it here, in the browser. */
 function receiptButton(id) {
   const button = element("button", { type: "button", class: "quiet" }, "Verify");
   button.addEventListener("click", () =>

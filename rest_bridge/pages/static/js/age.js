@@ -1,21 +1,21 @@
-// Ages that tick: every `<time data-age datetime="…">` says "12 s ago" and goes on counting.
+// Keeps ages up to date: every `<time data-age datetime="…">` says "12 s ago" and continues to count.
 
 import { element, findAll } from "./dom.js";
 import { formatDuration, formatTime } from "./format.js";
 
 let ahead = 0; // how many milliseconds this machine's clock is ahead of the service's
 
-/** Take the service's clock from a moment it has just written, so that ages are right on a machine with a wrong one. */
+/** Set the clock from a moment that the service has just written, so that ages are right even if this machine's clock is wrong. */
 export function setClock(moment) {
   ahead = Date.now() - new Date(moment).getTime();
 }
 
-/** The moment by the service's clock, in milliseconds. */
+/** Return the current time by the service's clock, in milliseconds. */
 export function serviceNow() {
   return Date.now() - ahead;
 }
 
-/** An element that shows the age of a moment and ticks; null says that there is no moment. */
+/** Return an element that shows the age of a moment and ticks. For null it shows `none`. */
 export function ageOf(moment, { before = "", none = "no value yet" } = {}) {
   if (!moment) return element("span", {}, none);
   const made = element("time", { datetime: moment, "data-age": "", "data-before": before, title: formatTime(moment) });
@@ -23,7 +23,7 @@ export function ageOf(moment, { before = "", none = "no value yet" } = {}) {
   return made;
 }
 
-/** Write all ages of the page anew. */
+/** Update all ages on the page. */
 export function tick(times = findAll("time[data-age]")) {
   for (const time of times) {
     const seconds = (serviceNow() - new Date(time.dateTime).getTime()) / 1000;
@@ -33,7 +33,7 @@ export function tick(times = findAll("time[data-age]")) {
   }
 }
 
-/** Start ticking. Once for a page: page.js does it. */
+/** Start ticking. page.js calls this once for each page. */
 export function startTicking() {
   tick();
   setInterval(() => document.visibilityState === "visible" && tick(), 1000);

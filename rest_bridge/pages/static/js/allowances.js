@@ -1,4 +1,4 @@
-// Allowances of the reader's token: made, changed and ended.
+// Creates, changes and ends allowances of the reader's token.
 
 import { ageOf } from "./age.js";
 import { attempt } from "./attempt.js";
@@ -8,9 +8,9 @@ import { Problem } from "./http.js";
 import { askTwice, hideSecret, showSecret } from "./secret.js";
 
 const PATH = "/api/payment/allowances";
-const WITHOUT = { allowance_conflict: "This token is an allowance itself, so it makes none.", not_supported: "This service keeps no allowances.", not_found: "This service keeps no allowances." };
+const WITHOUT = { allowance_conflict: "This token is itself an allowance, so it cannot create allowances.", not_supported: "This service keeps no allowances.", not_found: "This service keeps no allowances." };
 
-/** Returns {load, clear} of the section. `ask` asks the service with the token. */
+/** Return {load, clear} of the section. `ask` sends a request with the token. */
 export function startAllowances(ask) {
   const section = find("#allowances");
   const [list, secret, form] = [find(".list", section), find(".secret", section), find("#new-allowance")];
@@ -45,7 +45,7 @@ export function startAllowances(ask) {
     if (find("#allowance-end").value) wish.expires_at = `${find("#allowance-end").value}:00Z`;
     if (tools.length) wish.tools = tools;
     const made = await ask(PATH, { method: "POST", body: wish });
-    showSecret(secret, `The token of “${made.name}”, shown this once:`, made.token);
+    showSecret(secret, `The token of “${made.name}”. It is shown only once:`, made.token);
     form.reset();
     find("details", section).open = false;
     await load();
@@ -59,7 +59,7 @@ export function startAllowances(ask) {
   function drawOne(one) {
     const live = one.state === "active" || one.state === "exhausted";
     const item = element("li", { class: "item", "data-id": one.id, "data-state": one.state });
-    const bar = element("progress", { max: one.credits, value: Math.min(one.spent, one.credits), "aria-label": `Spent of ${one.name}` });
+    const bar = element("progress", { max: one.credits, value: Math.min(one.spent, one.credits), "aria-label": `Credits spent by ${one.name}` });
     const today = one.credits_per_day ? `, ${formatNumber(one.spent_today)} of ${formatNumber(one.credits_per_day)} today` : "";
     const facts = [`${formatNumber(one.spent)} of ${formatNumber(one.credits)} credits spent${today}`, one.tools ? `only ${one.tools.join(", ")}` : "all tools"];
     const times = element("p", { class: "soft small" }, facts.join(" · "), " · ", one.expires_at ? ageOf(one.expires_at, { before: "ends " }) : "no end", " · ", ageOf(one.last_used_at, { before: "used ", none: "never used" }));
@@ -81,9 +81,9 @@ export function startAllowances(ask) {
         "div",
         { class: "fields" },
         field("name", "Name", one.name, { required: true, maxlength: 100 }),
-        field("credits", "Credits, at most", one.credits, { ...number, min: 1, required: true }),
-        field("day", "Credits a day, at most", one.credits_per_day, { ...number, min: 1, placeholder: "no limit" }),
-        field("end", "Ends, UTC", one.expires_at?.slice(0, 16), { type: "datetime-local" }),
+        field("credits", "Maximum credits", one.credits, { ...number, min: 1, required: true }),
+        field("day", "Daily maximum", one.credits_per_day, { ...number, min: 1, placeholder: "no limit" }),
+        field("end", "Ends (UTC)", one.expires_at?.slice(0, 16), { type: "datetime-local" }),
       ),
       element("p", { class: "row" }, element("button", {}, "Save")),
     );
@@ -91,7 +91,7 @@ export function startAllowances(ask) {
       event.preventDefault();
       attempt(item, event.submitter, () => save(one, change));
     });
-    const end = askTwice("End it", "End it for good?", (button) => attempt(item, button, () => finish(one)));
+    const end = askTwice("End", "End it permanently?", (button) => attempt(item, button, () => finish(one)));
     return element("div", {}, element("details", {}, element("summary", {}, "Change"), change), element("p", { class: "row" }, end));
   }
 

@@ -1,9 +1,9 @@
-// Doing something on a click, with its failure shown where it was asked for.
+// Runs an action on a click, and shows its failure next to the control that started it.
 
 import { element, find } from "./dom.js";
 import { showProblem } from "./http.js";
 
-/** Do something with a button off meanwhile, and show what goes wrong at the end of `near`. */
+/** Call `act` with `button` disabled until it ends, and show any error at the end of `near`. */
 export async function attempt(near, button, act) {
   const place = find(":scope > .said", near) ?? near.appendChild(element("div", { class: "said", role: "status" }));
   showProblem(place, null);

@@ -1,4 +1,4 @@
-// The purchase of credits by transfer: amount, payment, confirmation, token. The secrets of it stay in this page.
+// Guides the purchase of credits by transfer: amount, payment, confirmation, token. Its secrets stay in this page.
 
 import { waitForToken } from "./confirm.js";
 import { copyButton } from "./copy.js";
@@ -9,13 +9,13 @@ import { findWallet, payByWallet, signByWallet } from "./wallet.js";
 
 const shop = readData("shop");
 const STEPS = ["amount-form", "pay", "wait", "bought"];
-const LOOK_MS = 4000; // how often the service is asked whether the payment has come: 15 times a minute
+const LOOK_MS = 4000; // how often the page asks the service whether the payment has arrived: 15 times a minute
 const trouble = find("#trouble");
-let offer = null; // what the service offered, with the memo that claims the token
-let claim = null; // what is being confirmed: {tx_hash, nonce, payer_signature?}
+let offer = null; // the service's offer, with the memo that claims the token
+let claim = null; // the payment being confirmed: {tx_hash, nonce, payer_signature?}
 let waiting = new AbortController();
-const tried = new Set(); // transactions that were confirmed already, or refused
-let ends = 0; // when the offer does, on the stopwatch of the page
+const tried = new Set(); // transactions that were already confirmed or refused
+let ends = 0; // when the offer ends, in milliseconds of `performance.now()`
 let at = 0;
 let looking = false;
 
@@ -39,7 +39,7 @@ if (shop.watch) setInterval(look, LOOK_MS);
 tellCredits();
 show(0, { quietly: true });
 
-/** Call `act` for an event, with its button off meanwhile, and show what goes wrong. */
+/** Call `act` for an event with its button disabled until it ends, and show any error. */
 function on(selector, kind, act) {
   const place = find(selector);
   place?.addEventListener(kind, async (event) => {
@@ -57,7 +57,7 @@ function on(selector, kind, act) {
   });
 }
 
-/** What a wallet refused is no fault of the page. */
+/** Turn a wallet's refusal into a Problem, because it is not a fault of the page. */
 function known(error) {
   return error instanceof Problem || !Number.isInteger(error.code) ? error : new Problem("wallet_refused", `The wallet says: ${error.message}`);
 }
@@ -88,7 +88,7 @@ function tellCredits() {
   const credits = Math.floor(Number(read("#amount")) * shop.credits_per_usd);
   const calls = shop.prices.map((price) => Math.floor(credits / price));
   const range = [...new Set(calls)].sort((a, b) => a - b).map((one) => formatNumber(one)).join(" to ");
-  find("#buys").textContent = credits >= shop.credits_per_usd ? `${formatNumber(credits)} credits: ${range} calls` : "1 US dollar at least";
+  find("#buys").textContent = credits >= shop.credits_per_usd ? `${formatNumber(credits)} credits: ${range} calls` : "at least 1 US dollar";
 }
 
 async function askForOffer() {
@@ -96,7 +96,7 @@ async function askForOffer() {
   const { data } = await fetchJson("/api/payment/buy-credits", { method: "POST", body: { amount_usd: Number(read("#amount")) } });
   offer = data;
   const lasts = shop.quote_s === null ? new Date(offer.expires_at).getTime() - Date.now() : 1000 * shop.quote_s;
-  ends = begun + lasts; // by this machine's own stopwatch: its clock may be wrong
+  ends = begun + lasts; // by elapsed time: this machine's clock may be wrong
   const usdc = formatNumber(offer.quote.amount_usd, { digits: 6 });
   find("#due").textContent = `${usdc} USDC`;
   find("#usdc").textContent = String(offer.quote.amount_usd);
@@ -116,11 +116,11 @@ function countDown() {
   if (at !== 1) return;
   const left = Math.floor((ends - performance.now()) / 1000);
   const clock = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
-  find("#left").textContent = left > 0 ? clock : "It has ended. Ask for another one.";
+  find("#left").textContent = left > 0 ? clock : "This offer has ended. Request a new one.";
   find("#left").classList.toggle("bad", left <= 0);
 }
 
-/** Whether the payment has come. What goes wrong with that is said beside the hash field, which works without. */
+/** Check whether the payment has arrived. Errors are shown beside the hash field, which works without this check. */
 async function look() {
   if (at !== 1 || looking) return;
   looking = true;
@@ -128,10 +128,10 @@ async function look() {
     const { memo } = offer;
     const found = await findPayment(memo);
     if (found && at === 1 && offer.memo === memo && !tried.has(found)) await attemptConfirm({ tx_hash: found, nonce: memo });
-    find("#seen").textContent = "Waiting for your payment. It is seen by itself, some seconds after it was made.";
+    find("#seen").textContent = "Waiting for your payment. This page detects it automatically, a few seconds after you pay.";
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    find("#seen").textContent = `${error.message} You can go on with the hash of the transaction.`;
+    find("#seen").textContent = `${error.message} You can continue with the transaction hash.`;
   } finally {
     looking = false;
   }
@@ -144,11 +144,11 @@ async function findPayment(nonce) {
 async function resume() {
   const nonce = read("#old-memo");
   const tx_hash = read("#old-tx") || (await findPayment(nonce));
-  if (!tx_hash) throw new Problem("payment_pending", "No payment to the address of this purchase has been seen yet.");
+  if (!tx_hash) throw new Problem("payment_pending", "No payment to the address of this purchase has arrived yet.");
   await confirm({ tx_hash, nonce });
 }
 
-/** The same for what nobody clicked: its failure is shown, too. */
+/** Confirm a payment that the page found without a click, and show any error. */
 async function attemptConfirm(given) {
   try {
     await confirm(given);
@@ -191,7 +191,7 @@ async function confirm(given) {
 
 function tellWaiting({ code, message, body }) {
   if (code === "payment_pending") tellProgress(body);
-  else find("#far").textContent = `${message} Asking again.`;
+  else find("#far").textContent = `${message} Trying again.`;
 }
 
 function tellProgress({ confirmations, required }) {
@@ -204,7 +204,7 @@ function tellProgress({ confirmations, required }) {
   find("#far").textContent = far;
 }
 
-/** The text to sign stands in the refusal, with `<nonce>` where the memo belongs. */
+/** Show the text to sign. The refusal contains it, with `<nonce>` in place of the memo. */
 function askForSignature({ body }) {
   const text = /“([^”]+)”/.exec(body.detail)?.[1] ?? "";
   find("#to-sign").textContent = text.replace("<nonce>", claim.nonce);

@@ -1,6 +1,6 @@
-// One call as code: curl, Python, TypeScript, and a message of MCP. Exactly the arguments that the form has.
+// Writes one call as code: curl, Python, TypeScript, and an MCP message, with exactly the arguments in the form.
 
-/** `tool` is the description in the page; `given` the arguments; `site` the public address. Returns [label, code] rows. */
+/** Return [label, code] rows. `tool` is the description in the page, `given` the arguments, `site` the public address. */
 export function writeCode(tool, given, site) {
   const call = placeArguments(tool, given);
   const address = site + call.path + (call.query.size ? `?${call.query}` : "");
@@ -13,7 +13,7 @@ export function writeCode(tool, given, site) {
   ];
 }
 
-/** Where each argument goes: {path, query, body}. */
+/** Return where each argument goes: {path, query, body}. */
 export function placeArguments(tool, given) {
   let path = tool.path;
   const query = new URLSearchParams();

@@ -1,9 +1,9 @@
-// Small pictures as SVG, drawn from exactly the points they are given. Time series of a tool's page use uPlot.
+// Draws small SVG charts from exactly the given points. Time series on a tool's page use uPlot.
 
 import { element, shape } from "./dom.js";
 import { formatNumber } from "./format.js";
 
-/** A line through numbers, without axes; null breaks it. Fewer than two numbers give no picture (null). */
+/** Return a line through numbers, without axes; null breaks the line. Return null for fewer than two numbers. */
 export function sparkline(values, { label = "" } = {}) {
   const known = values.filter((value) => value !== null && value !== undefined);
   if (known.length < 2) return null;
@@ -22,8 +22,8 @@ export function sparkline(values, { label = "" } = {}) {
 }
 
 /**
- * Rows of [name, value] as bars from a common zero, with the figure beside each. Negative values go to the left.
- * `format` writes a figure.
+ * Return rows of [name, value] as bars from a common zero, with the figure beside each. Negative values go to the left.
+ * `format` formats a figure.
  */
 export function bars(rows, { format = formatNumber } = {}) {
   const most = Math.max(...rows.map(([, value]) => Math.abs(value ?? 0)), Number.MIN_VALUE);

@@ -1,12 +1,12 @@
-// Waits until the service has confirmed a payment, by asking again as often as it says.
+// Waits until the service has confirmed a payment, and retries as often as the service says.
 
 import { fetchJson, Problem } from "./http.js";
 
 const PATIENT = new Set(["payment_pending", "chain_unavailable", "rate_limited", "network", "billing_unavailable"]);
 
 /**
- * The token of a purchase: {token, credits, late}. `claim` is {tx_hash, nonce, payer_signature?}; `tell` is called with
- * each Problem that waiting mends. Throws any other Problem, and AbortError when `signal` says so.
+ * Resolve to the token of a purchase: {token, credits, late}. `claim` is {tx_hash, nonce, payer_signature?}; `tell` is
+ * called with each Problem that waiting resolves. Throws any other Problem, and AbortError when `signal` aborts.
  */
 export async function waitForToken(claim, { tell, signal }) {
   for (;;) {

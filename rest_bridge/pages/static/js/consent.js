@@ -1,5 +1,5 @@
-// While the consent page waits for the chain: looks at the same page every few seconds, shows how far the payment is, and
-// moves on when another step has come. Without this script the page loads itself anew.
+// Runs while the consent page waits for the chain: fetches the page every few seconds, shows the progress of the payment,
+// and moves on when the next step is reached. Without this script the page reloads itself.
 
 const main = document.querySelector("main");
 setInterval(look, 1000 * main.dataset.again);
@@ -15,13 +15,13 @@ async function look() {
     if (found?.dataset.step !== main.dataset.step) location.replace(main.dataset.page);
     else for (const selector of ["progress", "[role=status]"]) follow(selector, found);
   } catch {
-    // the service is away for a moment: the next look finds out
+    // the service is briefly unreachable: the next request will show
   } finally {
     looking = false;
   }
 }
 
-/** Show what the newer page says: the words of an element, and how far a progress bar is. */
+/** Copy an element's text and the position of a progress bar from the newer page. */
 function follow(selector, newer) {
   const [shown, said] = [main, newer].map((place) => place.querySelector(selector));
   if (!shown || !said) return;

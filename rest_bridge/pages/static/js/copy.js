@@ -1,8 +1,8 @@
-// Copy buttons: every `<pre>` gets one, and so does what `data-copy` points at.
+// Adds copy buttons to every `<pre>` and to each element that `data-copy` names.
 
 import { element, findAll } from "./dom.js";
 
-/** A button that copies what `read` returns. */
+/** Return a button that copies the text that `read` returns. */
 export function copyButton(read, label = "Copy") {
   const button = element("button", { type: "button", class: "quiet" }, label);
   button.addEventListener("click", async () => {
@@ -17,7 +17,7 @@ export function copyButton(read, label = "Copy") {
   return button;
 }
 
-/** Put a button beside every `<pre>` that has none. One that scrolls can be reached by keyboard. */
+/** Put a button beside every `<pre>` that has none, and make the block focusable so that the keyboard can scroll it. */
 export function addCopyButtons(within = document) {
   for (const block of findAll("pre:not([data-plain])", within)) {
     if (block.parentElement.classList.contains("copied")) continue;

@@ -1,5 +1,5 @@
-// Search over all documents and tools: the index is loaded with the first key and searched in the page.
-// The side list shows where the page stands in it.
+// Searches all documents and tools: the index is loaded when the search box gets the focus and is searched in the page.
+// Scrolls the side list to the entry of this page.
 
 import { element, find } from "./dom.js";
 import { fetchJson, href } from "./http.js";
@@ -36,12 +36,12 @@ async function search() {
     return;
   }
   if (input.value !== asked) return;
-  const count = found.length > MOST ? `The first ${MOST} of ${found.length} places` : `${found.length} places`;
+  const count = found.length > MOST ? `The first ${MOST} of ${found.length} results` : `${found.length} ${found.length === 1 ? "result" : "results"}`;
   find("#search-count").textContent = words.length ? count : "";
   find("#search-found").replaceChildren(...found.slice(0, MOST).map((entry) => result(entry, words)));
 }
 
-/** The entries that have every word, the best first: words of a title weigh more than those of a heading or the text. */
+/** Return the entries that have every word, best first: words in a title weigh more than words in a heading or the text. */
 function rank(all, words) {
   const weigh = ({ low }) => {
     let sum = 0;

@@ -1,8 +1,8 @@
-// Numbers, times and ages as the reader's language writes them.
+// Formats numbers, times and ages for the reader's language.
 
 const language = navigator.languages?.length ? [...navigator.languages] : undefined;
 
-/** A number with as many digits as say something: 12,345.67 · 0.00012 · 1.2345; amounts of money with cents: $95,743.40. Null is a dash. */
+/** Format a number with its significant digits: 12,345.67 · 0.00012 · 1.2345. Amounts of money have cents: $95,743.40. Null becomes a dash. */
 export function formatNumber(value, { unit = "", digits } = {}) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
@@ -13,18 +13,18 @@ export function formatNumber(value, { unit = "", digits } = {}) {
   return unit ? withUnit(written, unit) : written;
 }
 
-/** A large number in few characters: 1.2M. */
+/** Format a large number in few characters: 1.2M. */
 export function formatShort(value) {
   if (value === null || value === undefined) return "–";
   return new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 }).format(value);
 }
 
-/** A moment, in the reader's time zone. */
+/** Format a moment in the reader's time zone. */
 export function formatTime(moment) {
   return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" }).format(new Date(moment));
 }
 
-/** Seconds as "12 s", "5 min", "3 h", "2 d": the largest unit that is reached. */
+/** Format seconds as "12 s", "5 min", "3 h" or "2 d", in the largest unit that fits. */
 export function formatDuration(seconds) {
   const whole = Math.max(0, Math.floor(seconds));
   if (whole < 60) return `${whole} s`;

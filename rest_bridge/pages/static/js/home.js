@@ -1,4 +1,4 @@
-// The wall of live cards: one document of kept values, asked for every ten seconds while the page is looked at.
+// Fills the live cards from one document of kept values, fetched every ten seconds while the page is visible.
 
 import { ageOf, setClock } from "./age.js";
 import { sparkline } from "./chart.js";
@@ -7,7 +7,7 @@ import { formatNumber } from "./format.js";
 import { fetchJson, showProblem } from "./http.js";
 
 const EVERY_MS = 10_000;
-const shown = new Map(); // what each card shows, so that only what has changed is drawn anew
+const shown = new Map(); // what each card shows, so that only changed cards are redrawn
 
 refresh();
 setInterval(() => document.visibilityState === "visible" && refresh(), EVERY_MS);
@@ -44,13 +44,13 @@ function draw(card, { value, unit, note, updated_at, stale, series }) {
   find(".age", card).replaceChildren(updated_at ? ageOf(updated_at) : "", stale ? " · stale" : "");
 }
 
-/** A figure, with a unit of more than one character set smaller beside it. */
+/** Return a figure. A unit of more than one character is set smaller beside it. */
 function figure(value, unit) {
   if (unit.length < 2) return [formatNumber(value, { unit })];
   return [formatNumber(value), element("span", { class: "unit" }, ` ${unit}`)];
 }
 
-/** A part of a note: words as they are, figures in the reader's language, moments as their age. */
+/** Return a part of a note: text unchanged, figures in the reader's language, moments as ages. */
 function noted(part) {
   if (typeof part === "number") return formatNumber(part);
   if (typeof part === "string" && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(part)) return ageOf(part);

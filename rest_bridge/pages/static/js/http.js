@@ -1,15 +1,15 @@
-// Requests to this service: JSON in and out, and failures that a page can show.
+// Sends requests to this service: JSON in and out, and failures that a page can show.
 
 import { element } from "./dom.js";
 
 const base = document.documentElement.dataset.base ?? "";
 
-/** The address of a path of this service. */
+/** Return the address of a path of this service. */
 export function href(path) {
   return base + path;
 }
 
-/** A failure that the service explained (RFC 9457), or that the network is to blame for (`code` is "network"). */
+/** A failure that the service explained (RFC 9457), or a network failure (`code` is "network"). */
 export class Problem extends Error {
   constructor(code, detail, status = 0, body = {}) {
     super(detail);
@@ -23,7 +23,7 @@ export class Problem extends Error {
 }
 
 /**
- * Ask for JSON. `query` and `body` are objects; `token` is sent as a bearer token.
+ * Request JSON. `query` and `body` are objects; `token` is sent as a bearer token.
  * Resolves to {data, status, headers, text}; throws a Problem otherwise.
  */
 export async function fetchJson(path, { method = "GET", query = {}, body, token, headers = {}, signal } = {}) {
@@ -57,7 +57,7 @@ export async function fetchJson(path, { method = "GET", query = {}, body, token,
   return { data, status: answer.status, headers: answer.headers, text };
 }
 
-/** Show a failure in an element that is a live region, in place of what stands there; null clears it. */
+/** Show a failure in a live region, replacing its content; null clears it. */
 export function showProblem(place, error) {
   if (!error) {
     place.replaceChildren();

@@ -1,36 +1,36 @@
-// The log of calls that were not charged: a Merkle tree (RFC 6962) whose state is signed as a checkpoint.
+// Checks a receipt against the log of calls that were not charged: a Merkle tree (RFC 6962) with a signed checkpoint.
 
 import { formatNumber, formatTime } from "./format.js";
 import { fromBase64Url, sha256Hex, verifyEd25519 } from "./signatures.js";
 
 const utf8 = new TextEncoder();
 
-/** The check of what a receipt says about the log: a row like the others. `log` is {origin, verifier} of the key set. */
+/** Check what a receipt says about the log, and return a row like the other checks. `log` is {origin, verifier} of the key set. */
 export async function checkPlace({ core, payload, proof }, log) {
   const row = (state, words) => ({ name: "log", title: "Log", state, words });
-  if (core.log === null) return row("unknown", core.credits_charged ? "A call that was charged has no entry in the log." : "It names no entry in the log.");
+  if (core.log === null) return row("unknown", core.credits_charged ? "A charged call has no entry in the log." : "The receipt names no entry in the log.");
   const place = Number.isInteger(core.log.index) ? `entry ${formatNumber(core.log.index)}` : `the hour of ${formatTime(core.log.hour)}`;
-  const named = `It names ${place} of the log ${core.log.origin}.`;
-  if (!log || core.log.origin !== log.origin) return row("unknown", `${named} That is not the log that this service keeps now.`);
-  if (!proof) return row("unknown", `${named} The answer of /api/receipt/<id> brings the proof${core.log.hour ? ", once that hour is over" : ""}: paste that to check it.`);
+  const named = `The receipt names ${place} of the log ${core.log.origin}.`;
+  if (!log || core.log.origin !== log.origin) return row("unknown", `${named} That is not the log that this service currently keeps.`);
+  if (!proof) return row("unknown", `${named} The answer of /api/receipt/<id> contains the proof${core.log.hour ? " when that hour has ended" : ""}. Paste that answer to check it.`);
   const wrong = await refute(core, payload, proof, log);
   if (wrong) return row("bad", wrong);
-  const among = proof.receipt ? ` It is one of ${formatNumber(proof.leaf.receipts)} of entry ${formatNumber(proof.leaf.seq)}.` : "";
-  return row("good", `${named}${among} The proof leads from there to the signed state of ${formatNumber(proof.size)} entries.`);
+  const among = proof.receipt ? ` It is one of ${formatNumber(proof.leaf.receipts)} receipts of entry ${formatNumber(proof.leaf.seq)}.` : "";
+  return row("good", `${named}${among} The proof leads from that entry to the signed state of ${formatNumber(proof.size)} entries.`);
 }
 
-/** Why a proof is not one; null when it is. */
+/** Return why a proof is not valid, or null if it is. */
 async function refute(core, payload, proof, log) {
   const { leaf, size, path, checkpoint } = proof;
-  if (!(await names(proof, core, payload))) return "The entry of the log is of another receipt.";
+  if (!(await names(proof, core, payload))) return "The entry in the log belongs to another receipt.";
   const root = await climb(utf8.encode(writeLeaf(leaf)), leaf.seq, size, path.map(fromHex));
   const signed = await readCheckpoint(checkpoint, log.verifier);
   if (signed === null) return "The checkpoint is not signed by the log's key.";
-  if (signed.origin !== core.log.origin || signed.size !== size) return "The checkpoint is of another log, or of another size.";
+  if (signed.origin !== core.log.origin || signed.size !== size) return "The checkpoint belongs to another log or has another size.";
   return root !== null && root === signed.root ? null : "The proof does not lead to the signed state of the log.";
 }
 
-/** Whether the entry of a proof is that of the receipt: its hour's, with the receipt in the tree over its receipts, or, in old logs, its own. */
+/** Return true if the proof's entry belongs to the receipt: the entry of its hour, whose tree of receipts has the receipt, or, in old logs, its own entry. */
 async function names({ leaf, receipt }, core, payload) {
   const hash = await sha256Hex(payload);
   if (Number.isInteger(core.log.index)) return leaf.seq === core.log.index && leaf.receipt_sha256 === hash;
@@ -39,12 +39,12 @@ async function names({ leaf, receipt }, core, payload) {
   return root !== null && root === leaf.receipts_root;
 }
 
-/** The entry as it stands in the log: JSON with sorted names. */
+/** Return the entry as the log stores it: JSON with sorted names. */
 function writeLeaf(leaf) {
   return JSON.stringify(Object.fromEntries(Object.keys(leaf).sort().map((name) => [name, leaf[name]])));
 }
 
-/** The root that a path leads to, in hexadecimal digits; null when it does not fit the tree (RFC 9162, 2.1.3.2). */
+/** Return the root that a path leads to, in hexadecimal digits, or null if the path does not fit the tree (RFC 9162, 2.1.3.2). */
 async function climb(entry, index, size, path) {
   if (!Number.isInteger(index) || index < 0 || index >= size) return null;
   let [at, last] = [index, size - 1];
@@ -62,7 +62,7 @@ async function climb(entry, index, size, path) {
   return last === 0 ? toHex(hash) : null;
 }
 
-/** {origin, size, root} of a signed note; null when the key did not sign it. Where the browser cannot say, it throws. */
+/** Return {origin, size, root} of a signed note, or null if the key did not sign it or the browser cannot check Ed25519. */
 async function readCheckpoint(note, verifier) {
   const [text, signature] = note.split("\n\n");
   const publicKey = fromBase64(verifier.split("+").slice(2).join("+")).slice(1);

@@ -1,11 +1,11 @@
-// A map of the world with a mark for each row that has a place.
+// Draws a map of the world with a mark for each row that has a place.
 
 import { element, shape } from "./dom.js";
 import { formatNumber, formatTime } from "./format.js";
 import { readPath } from "./pictures.js";
 import { LAND } from "./world.js";
 
-/** Rows with `lat` and `lon` on a map; a mark grows with its figure. Rows without a place are counted. */
+/** Draw rows with `lat` and `lon` on a map. The size of a mark grows with its figure. Rows without a place are counted. */
 export function drawMap(picture, rows) {
   const placed = rows.filter((row) => isNumber(row[picture.lat]) && isNumber(row[picture.lon]));
   const figures = placed.map((row) => Number(readPath(row, picture.values[0] ?? "-") ?? 0));

@@ -1,5 +1,5 @@
-// What every page does: copy buttons, ages that tick, numbers in the reader's language, wide tables that keys reach,
-// the choice of light or dark.
+// Runs on every page: copy buttons, ages that tick, numbers in the reader's language, keyboard scrolling of wide tables,
+// and the choice of light or dark.
 
 import { setClock, startTicking } from "./age.js";
 import { addCopyButtons } from "./copy.js";
@@ -8,26 +8,26 @@ import { formatNumber } from "./format.js";
 
 addCopyButtons();
 const written = document.querySelector("time#written");
-if (written) setClock(written.dateTime); // a page that says when it was written: its ages count by the service's clock
+if (written) setClock(written.dateTime); // the page says when it was written, so its ages count by the service's clock
 startTicking();
 writeNumbers();
 openTables();
 reachTables();
 offerThemes(find("#theme"));
 
-/** `<data value="12345.6" data-unit="$">` is written in the reader's language. */
+/** Format every `<data value="12345.6" data-unit="$">` in the reader's language. */
 function writeNumbers() {
   for (const number of findAll("data[value]")) {
     number.textContent = formatNumber(Number(number.value), { unit: number.dataset.unit ?? "" });
   }
 }
 
-/** Long tables stand open where there is room. */
+/** Open long tables where there is room. */
 function openTables() {
   if (matchMedia("(min-width: 56rem)").matches) for (const rows of findAll("details.rows")) rows.open = true;
 }
 
-/** A table of a document that is wider than its place can be scrolled by keys too, for as long as it is. */
+/** Make a document's table focusable while it is wider than its place, so that the keyboard can scroll it. */
 function reachTables() {
   const look = new ResizeObserver((seen) => {
     for (const { target } of seen) {
@@ -38,7 +38,7 @@ function reachTables() {
   for (const table of findAll(".text table")) look.observe(table);
 }
 
-/** A button that goes from the system's choice to light or dark and back. */
+/** Set up the button that switches between the system's theme and the light or dark one. */
 function offerThemes(button) {
   const root = document.documentElement;
   const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -47,7 +47,7 @@ function offerThemes(button) {
     return root.dataset.theme === other ? "" : other;
   };
   const say = () => {
-    button.textContent = next() ? `${next() === "dark" ? "Dark" : "Light"} theme` : "System's theme";
+    button.textContent = next() ? `${next() === "dark" ? "Dark" : "Light"} theme` : "System theme";
   };
   button.addEventListener("click", () => {
     const chosen = next();
@@ -57,7 +57,7 @@ function offerThemes(button) {
       if (chosen) localStorage.setItem("theme", chosen);
       else localStorage.removeItem("theme");
     } catch {
-      // Storage is barred: the choice lasts for this page.
+      // Storage is blocked: the choice lasts for this page.
     }
     say();
   });

@@ -1,17 +1,17 @@
-// The pictures of an answer, as its tool declares them: every row that is in the answer, and nothing else.
+// Draws the pictures of an answer as its tool declares them: every row in the answer, and nothing else.
 
 import { bars } from "./chart.js";
 import { element, findAll } from "./dom.js";
 import { formatNumber } from "./format.js";
 
-/** What stands at a path of a payload: member names and indices joined by dots. */
+/** Return the value at a path of a payload, or null. A path is member names and indices joined by dots. */
 export function readPath(payload, path) {
   let found = payload;
   for (const part of path ? path.split(".") : []) found = found?.[part];
   return found ?? null;
 }
 
-/** [name, rows] for everything that a path with one `*` leads to. */
+/** Return [name, rows] for everything that a path with one `*` leads to. */
 export function readPaths(payload, path) {
   const [before, after] = path.split("*");
   if (after === undefined) return [["", readPath(payload, path)]];
@@ -19,7 +19,7 @@ export function readPaths(payload, path) {
   return Object.entries(members).map(([name, member]) => [name, readPath(member, after.replace(/^\./, ""))]);
 }
 
-/** Draw all pictures into a place. Resolves to how many were drawn. */
+/** Draw all pictures into a place. Resolves to the number drawn. */
 export async function drawPictures(place, pictures, payload) {
   const drawn = [];
   for (const picture of pictures) {
@@ -66,7 +66,7 @@ function shorten(words) {
   return words.length > 90 ? `${words.slice(0, 88)}…` : words;
 }
 
-/** A matrix of correlations as a table whose cells are coloured from -1 to 1; null stays blank. */
+/** Return a matrix of correlations as a table with cells coloured from -1 to 1; null stays blank. */
 function matrix(rows) {
   const names = Object.keys(rows);
   const head = element("tr", {}, element("td"), ...names.map((name) => element("th", { scope: "col" }, name)));
@@ -87,7 +87,7 @@ function heat(value) {
 const GOOD = new Set(["operational", "ok", "up", "healthy", "none"]);
 const BAD = new Set(["major_outage", "critical", "down", "major", "outage"]);
 
-/** One box for each row, its state in words and colour. */
+/** Return one box for each row, with its state in words and colour. */
 function grid({ values, label }, rows) {
   const boxes = rows.map((row) => {
     const state = String(readPath(row, values[0]) ?? "unknown");

@@ -1,4 +1,4 @@
-// Receipts verified in the browser by WebCrypto. Nothing is asked of anybody: the keys are given.
+// Verifies receipts in the browser with WebCrypto. It makes no request: the caller passes the keys.
 
 import { formatDuration, formatNumber, formatTime } from "./format.js";
 import { checkPlace } from "./log_proof.js";
@@ -13,7 +13,7 @@ const JWS = /[\w-]{16,}\.[\w-]{16,}\.[\w-]{16,}/;
 const utf8 = new TextEncoder();
 
 /**
- * A receipt in whatever it came: a JWS, response headers, what /api/receipt/<id> answered, or a result of MCP.
+ * Read a receipt in any of its forms: a JWS, response headers, the answer of /api/receipt/<id>, or an MCP result.
  * Returns {core, payload, kid, signed, signature, proof}. Throws Unreadable.
  */
 export function readReceipt(words) {
@@ -23,11 +23,11 @@ export function readReceipt(words) {
   const proof = holder?.log_proof ?? null;
   if (found && typeof found === "object") return { ...fromObject(found), proof };
   const jws = JWS.exec(typeof found === "string" ? found : words);
-  if (!jws) throw new Unreadable("There is no receipt in it: three parts of base64url joined by dots, or an object with signature and key_id.");
+  if (!jws) throw new Unreadable("This contains no receipt. A receipt is three parts of base64url joined by dots, or an object with signature and key_id.");
   return { ...fromJws(jws[0]), proof };
 }
 
-/** Whether words have a receipt in them. */
+/** Return true if a text contains a receipt. */
 export function holdsReceipt(words) {
   try {
     readReceipt(words);
@@ -39,24 +39,24 @@ export function holdsReceipt(words) {
 }
 
 /**
- * Every check of a receipt, as rows of {name, title, state, words}; `state` is good, bad or unknown (not made).
- * `keySet` is the key set of the service; `answer` the bytes that were answered, or null.
+ * Run every check of a receipt. Resolves to rows of {name, title, state, words}; `state` is good, bad or unknown (not
+ * checked). `keySet` is the key set of the service; `answer` has the bytes of the answer, or is null.
  */
 export async function checkReceipt(receipt, keySet, answer) {
   const key = keySet.keys.find((one) => one.kid === receipt.kid);
-  const checks = [row("format", "Form", "good", "It is written as a receipt is, in the one spelling that there is for what it says.")];
-  const known = key ? "It is in the key set of this service." : "No key of this service has this name: it may be of another service, or of nobody.";
+  const checks = [row("format", "Form", "good", "It has the one form that a receipt with this content can have.")];
+  const known = key ? "It is in the key set of this service." : "This service has no key with this name. It may belong to another service, or to none.";
   checks.push(row("key", "Key", key ? "good" : "bad", known));
-  checks.push(key ? await checkSignature(receipt, key) : row("signature", "Signature", "unknown", "There is no key to check it with."));
+  checks.push(key ? await checkSignature(receipt, key) : row("signature", "Signature", "unknown", "There is no key to check the signature with."));
   if (checks.at(-1).state !== "good") return checks;
   checks.push(checkTime(receipt.core, key), await checkAnswer(receipt.core, answer), await checkPlace(receipt, keySet.log));
   return checks;
 }
 
-/** What a receipt says, as a sentence. */
+/** Return what a receipt says, as a sentence. */
 export function tellReceipt({ method, endpoint, cost, credits_charged, settlement, no_charge_reason, balance_after, issued_at }) {
   const asked = `${method} ${endpoint} on ${formatTime(issued_at)}: `;
-  if (settlement === "pending") return `${asked}the ledger did not answer in time, so nothing is charged.`;
+  if (settlement === "pending") return `${asked}the ledger did not answer in time, so nothing was charged.`;
   const left = balance_after === null ? "" : ` ${formatNumber(balance_after)} were left.`;
   if (!credits_charged) return `${asked}not charged${no_charge_reason ? ` (${no_charge_reason})` : ""}; it would have cost ${formatNumber(cost)}.${left}`;
   return `${asked}${formatNumber(credits_charged)} credit${credits_charged === 1 ? "" : "s"} charged.${left}`;
@@ -78,7 +78,7 @@ function fromJws(jws) {
   const [head, payload, signature] = jws.split(".");
   const { alg, kid, typ, ...more } = readObject(fromBase64Url(head), "header");
   if (Object.keys(more).length || !["EdDSA", "Ed25519"].includes(alg) || typ !== "receipt+jws" || typeof kid !== "string") {
-    throw new Unreadable("Its header is not that of a receipt: alg EdDSA or Ed25519, typ receipt+jws, kid, and nothing else.");
+    throw new Unreadable("Its header is not a receipt's header: alg EdDSA or Ed25519, typ receipt+jws, kid, and nothing else.");
   }
   const bytes = fromBase64Url(payload);
   const core = checkCore(readObject(bytes, "payload"));
@@ -100,14 +100,14 @@ function readObject(bytes, part) {
 
 function checkCore(core) {
   const missing = FIELDS.filter((name) => !(name in core));
-  if (missing.length) throw new Unreadable(`It does not say ${missing.slice(0, 3).join(", ")}, which every receipt does.`);
+  if (missing.length) throw new Unreadable(`It lacks ${missing.slice(0, 3).join(", ")}, which every receipt has.`);
   if (core.v !== 1 || !/^rcpt_[0-9a-f]{32}$/.test(core.id) || Number.isNaN(Date.parse(core.issued_at))) {
-    throw new Unreadable("Its version, id or time is not written as in a receipt.");
+    throw new Unreadable("Its version, id or time does not have the form used in receipts.");
   }
   return core;
 }
 
-/** JSON as RFC 8785 writes it, for objects of texts, whole numbers, booleans and null. */
+/** Return canonical JSON (RFC 8785) for objects of strings, integers, booleans and null. */
 function canonical(value) {
   if (value === null || typeof value !== "object" || Array.isArray(value)) return JSON.stringify(value);
   const members = Object.keys(value).sort().map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`);
@@ -117,31 +117,31 @@ function canonical(value) {
 async function checkSignature({ signature, signed }, key) {
   const good = await verifyEd25519(fromBase64Url(key.x), signature, signed);
   if (good === null) {
-    return row("signature", "Signature", "unknown", "This browser cannot check Ed25519 on this page. The service can, below, for receipts of its own.");
+    return row("signature", "Signature", "unknown", "This browser cannot check Ed25519 on this page. The service can check its own receipts, below.");
   }
-  const words = good ? "This key signed exactly these words: not a single one was changed since." : "This key did not sign these words: something was changed, or somebody else wrote it.";
+  const words = good ? "This key signed exactly this content. Nothing was changed since." : "This key did not sign this content. Something was changed, or someone else wrote it.";
   return row("signature", "Signature", good ? "good" : "bad", words);
 }
 
 function checkTime(core, key) {
   const at = Date.parse(core.issued_at) / 1000;
   const inUse = (key.nbf ?? 0) <= at && (key.exp === undefined || at < key.exp);
-  if (!inUse) return row("time", "Time", "bad", "The key was not in use when the receipt says it was issued.");
-  if (key.revoked_at !== undefined) return row("time", "Time", "bad", "The key was revoked. Only the service itself can say whether it has this receipt on record from before that.");
+  if (!inUse) return row("time", "Time", "bad", "The key was not in use at the time when the receipt says it was issued.");
+  if (key.revoked_at !== undefined) return row("time", "Time", "bad", "The key was revoked. Only the service itself can say whether it recorded this receipt before the revocation.");
   const age = core.captured_at ? Math.max(0, at - Date.parse(core.captured_at) / 1000) : null;
-  const free = core.freshness_sla_s === null ? "" : `; beyond ${formatDuration(core.freshness_sla_s)} it would have been free`;
+  const free = core.freshness_sla_s === null ? "" : `; above ${formatDuration(core.freshness_sla_s)} the call would have been free`;
   const data = age === null ? "" : ` The oldest part of the answer was ${formatDuration(age)} old${free}.`;
   return row("time", "Time", "good", `Issued on ${formatTime(core.issued_at)}, while the key was in use.${data}`);
 }
 
 async function checkAnswer(core, answer) {
-  if (core.response_sha256 === null) return row("answer", "Answer", "unknown", "It is about a call that was not answered.");
+  if (core.response_sha256 === null) return row("answer", "Answer", "unknown", "This receipt is for a call that was not answered.");
   const told = `${formatNumber(core.response_bytes)} bytes with SHA-256 ${core.response_sha256.slice(0, 12)}`;
-  if (!answer) return row("answer", "Answer", "unknown", `It is about an answer of ${told}. Add the answer to compare it.`);
-  if ((await sha256Hex(answer)) === core.response_sha256) return row("answer", "Answer", "good", `It is the answer that was signed: ${told}.`);
+  if (!answer) return row("answer", "Answer", "unknown", `This receipt is for an answer of ${told}. Add the answer to compare it.`);
+  if ((await sha256Hex(answer)) === core.response_sha256) return row("answer", "Answer", "good", `This is the answer that was signed: ${told}.`);
   const trimmed = utf8.encode(new TextDecoder().decode(answer).trimEnd());
   if ((await sha256Hex(trimmed)) === core.response_sha256) {
-    return row("answer", "Answer", "good", `It is the answer that was signed, but for the line break at its end: ${told}.`);
+    return row("answer", "Answer", "good", `This is the answer that was signed, except for the line break at its end: ${told}.`);
   }
-  return row("answer", "Answer", "bad", `It is another answer: ${formatNumber(answer.length)} bytes here, signed were ${told}.`);
+  return row("answer", "Answer", "bad", `This is a different answer: it has ${formatNumber(answer.length)} bytes; the signed answer has ${told}.`);
 }

@@ -1,4 +1,4 @@
-// The page that verifies receipts. What is pasted or dropped stays in the page; only the public keys are fetched.
+// Runs the page that verifies receipts. Pasted text and dropped files stay in the page; only the public keys are fetched.
 
 import { element, find } from "./dom.js";
 import { fetchJson, showProblem } from "./http.js";
@@ -9,7 +9,7 @@ import { drawChecks } from "./verdict.js";
 const form = find("#check");
 const [receipt, answer] = [find("#receipt"), find("#answer")];
 const verdict = find("#verdict");
-let answered = null; // the bytes of a file; typed or pasted words otherwise
+let answered = null; // the bytes of a file; null for typed or pasted text
 let keys = null;
 
 form.hidden = false;
@@ -29,7 +29,7 @@ function drag(event) {
   if (event.type === "drop" && event.dataTransfer.files.length) take([...event.dataTransfer.files]);
 }
 
-/** Files in any order: the one that holds a receipt is the receipt, the other the answer. */
+/** Take files in any order: the file that contains a receipt is the receipt, the other is the answer. */
 async function take(files) {
   for (const file of files) {
     const bytes = new Uint8Array(await file.arrayBuffer());
@@ -74,10 +74,10 @@ function drawCore(core) {
     const words = value === null ? "–" : typeof value === "object" ? JSON.stringify(value) : String(value);
     return element("tr", {}, element("th", { scope: "row" }, element("code", {}, name)), element("td", { class: "breaks" }, words));
   });
-  return element("details", {}, element("summary", {}, "Everything it says"), element("table", {}, element("tbody", {}, ...rows)));
+  return element("details", {}, element("summary", {}, "Everything in this receipt"), element("table", {}, element("tbody", {}, ...rows)));
 }
 
-/** A button that asks the service about a receipt of its own. It is told the id and nothing else. */
+/** Return a button that asks the service about one of its own receipts. Only the id is sent. */
 function askService(id) {
   const said = element("p", { role: "status" });
   const button = element("button", { type: "button" }, "Ask the service");
@@ -87,10 +87,10 @@ function askService(id) {
       said.textContent = data.valid ? "The service has this receipt on record, and it is valid." : `The service says: ${data.error}`;
       said.className = data.valid ? "good" : "bad";
     } catch (error) {
-      said.textContent = error.status === 404 ? "The service has no receipt of this name." : error.message;
+      said.textContent = error.status === 404 ? "The service has no receipt with this id." : error.message;
       said.className = "bad";
     }
   });
-  const words = element("p", { class: "soft" }, "A second opinion: the service looks up its own record of this receipt. Only the receipt's id is sent.");
+  const words = element("p", { class: "soft" }, "For a second opinion, the service can look up its own record of this receipt. Only the receipt's id is sent.");
   return element("div", { class: "ask" }, words, element("div", { class: "row" }, button, said));
 }

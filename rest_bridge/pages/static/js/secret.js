@@ -1,24 +1,24 @@
-// What is shown once, and what asks twice.
+// Shows a secret once, and makes buttons that ask before they act.
 
 import { copyButton } from "./copy.js";
 import { element } from "./dom.js";
 
-/** Show a secret in its place until the reader has taken it. */
+/** Show a secret in its place until the reader says that it is saved. */
 export function showSecret(place, words, secret) {
-  const done = element("button", { type: "button", class: "quiet" }, "I have kept it");
+  const done = element("button", { type: "button", class: "quiet" }, "I have saved it");
   const line = element("p", { class: "row" }, element("code", { class: "pick token" }, secret), copyButton(() => secret), done);
   done.addEventListener("click", () => hideSecret(place));
   place.replaceChildren(element("p", {}, words), line);
   place.hidden = false;
 }
 
-/** Take a secret off the page. */
+/** Remove a secret from the page. */
 export function hideSecret(place) {
   place.replaceChildren();
   place.hidden = true;
 }
 
-/** A button for what cannot be undone: the first press asks, the second acts; it calms down when focus leaves. */
+/** Return a button for an action that cannot be undone: the first press asks, the second acts. Losing the focus resets it. */
 export function askTwice(label, question, act) {
   const button = element("button", { type: "button", class: "quiet" }, label);
   const calm = () => {
@@ -38,7 +38,7 @@ export function askTwice(label, question, act) {
   return button;
 }
 
-/** A button that acts at once. */
+/** Return a button that acts at once. */
 export function actButton(label, act) {
   const button = element("button", { type: "button", class: "quiet" }, label);
   button.addEventListener("click", () => act(button));

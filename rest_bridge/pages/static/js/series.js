@@ -1,17 +1,17 @@
-// Time series by uPlot, which the page loads as a script of its own.
+// Draws time series with uPlot, which the page loads as a separate script.
 
 import { element } from "./dom.js";
 import { formatNumber } from "./format.js";
 import { readPath } from "./pictures.js";
 
-/** Rows with a time and one or more figures as lines. Resolves to an element; it is drawn once it is in the page. */
+/** Return an element that shows rows with a time and one or more figures as lines. It is drawn when it is in the page. */
 export function drawSeries({ values, time, unit, title }, rows) {
   const moments = rows.map((row) => seconds(readPath(row, time)));
   const lines = values.map((value) => rows.map((row) => readPath(row, value)));
   return drawLines(moments, lines, values.length > 1 ? values : [title], unit);
 }
 
-/** Lines over moments in seconds since the epoch. Fewer than two moments make no picture (null). */
+/** Return lines over moments, in seconds since the epoch, or null for fewer than two moments. */
 export function drawLines(moments, lines, names, unit = "") {
   if (moments.length < 2) return null;
   const points = lines.flat().filter((value) => value !== null).length;
@@ -49,7 +49,7 @@ function plot(place, moments, lines, names, unit) {
   new ResizeObserver(() => chart.setSize({ width: width(), height: 260 })).observe(place);
 }
 
-/** A colour as the canvas can read it: what `light-dark()` comes to in this place. */
+/** Return a colour that the canvas can read: the value of `light-dark()` in this place. */
 function resolve(place, value) {
   const probe = element("span");
   probe.style.color = value;

@@ -1,9 +1,9 @@
-// What receipts and the log are made of: base64url, SHA-256, Ed25519, all by WebCrypto.
+// The primitives of receipts and the log: base64url, SHA-256 and Ed25519 (by WebCrypto).
 
-/** Words that are not what they should be. */
+/** Thrown for text that does not have the expected form. */
 export class Unreadable extends Error {}
 
-/** The bytes of base64url, read strictly. Throws Unreadable. */
+/** Decode base64url strictly. Throws Unreadable. */
 export function fromBase64Url(words) {
   let bytes;
   try {
@@ -12,23 +12,23 @@ export function fromBase64Url(words) {
     throw new Unreadable("A part of it is not base64url.");
   }
   const again = btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
-  if (again !== words) throw new Unreadable("A part of it is not base64url in its one spelling.");
+  if (again !== words) throw new Unreadable("A part of it is not canonical base64url.");
   return bytes;
 }
 
-/** SHA-256 as hexadecimal digits. */
+/** Return the SHA-256 as hexadecimal digits. */
 export async function sha256Hex(bytes) {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   return [...digest].map((one) => one.toString(16).padStart(2, "0")).join("");
 }
 
-/** Whether an Ed25519 signature is good; null where this browser cannot say. `publicKey` has 32 bytes. */
+/** Return whether an Ed25519 signature is valid, or null if this browser cannot check it. `publicKey` has 32 bytes. */
 export async function verifyEd25519(publicKey, signature, signed) {
   let key;
   try {
     key = await crypto.subtle.importKey("raw", publicKey, { name: "Ed25519" }, false, ["verify"]);
   } catch {
-    return null; // an older browser, or a page without TLS, which has no WebCrypto
+    return null; // an older browser, or a page without TLS, where WebCrypto is missing
   }
   return crypto.subtle.verify({ name: "Ed25519" }, key, signature, signed);
 }

@@ -1,11 +1,11 @@
-// An answer as tables: its single values first, then a table for each list of objects.
+// Draws an answer as tables: single values first, then a table for each list of objects.
 
 import { element, webLink } from "./dom.js";
 import { formatNumber } from "./format.js";
 
 const MOST = 100;
 
-/** Elements that show a payload as tables. */
+/** Return elements that show a payload as tables. */
 export function drawTables(payload, title = "Values") {
   if (Array.isArray(payload)) return [listOf(payload, title)];
   const singles = [];

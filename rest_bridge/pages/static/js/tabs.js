@@ -1,10 +1,10 @@
-// Tabs for panels that stand below each other without JavaScript.
+// Makes tabs for panels that are shown one below the other without JavaScript.
 
 import { element } from "./dom.js";
 
 let made = 0;
 
-/** Put tabs before the first of the panels, rows of [label, panel]. Returns {show(index)}. */
+/** Put tabs before the first panel. `rows` has [label, panel] for each. Returns {show(index)}. */
 export function makeTabs(rows, label) {
   const list = element("div", { class: "tabs", role: "tablist", "aria-label": label });
   const buttons = rows.map(([words, panel], index) => {

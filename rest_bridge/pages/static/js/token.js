@@ -1,14 +1,14 @@
-// The reader's token: kept in the memory of this page and nowhere else. It is gone when the page is left.
+// Keeps the reader's token in the memory of this page and nowhere else. It is gone when the reader leaves the page.
 
 let kept = "";
 const waiting = new Set();
 
-/** The token, or an empty string. */
+/** Return the token, or an empty string. */
 export function getToken() {
   return kept;
 }
 
-/** Keep a token for as long as the page is open; whoever asked to know is told. */
+/** Keep a token for as long as the page is open, and pass it to every callback of `onToken`. */
 export function setToken(token) {
   kept = token.trim();
   for (const tell of waiting) tell(kept);
@@ -20,12 +20,12 @@ export function onToken(tell) {
   tell(kept);
 }
 
-/** Whether words look like a token, so that a typing error is told before it is sent. */
+/** Return true if a text looks like a token, so that a typing error is shown before it is sent. */
 export function looksLikeToken(words) {
   return /^svc_live_[0-9a-f]{64}$/.test(words.trim());
 }
 
-/** Make an input of the page the place where the token is given. */
+/** Bind an input of the page to the token. */
 export function bindTokenInput(input) {
   input.autocomplete = "off";
   input.spellcheck = false;

@@ -1,4 +1,4 @@
-// The page of a tool: the newest answer that the service keeps, a form that runs it, and the code of exactly that call.
+// Runs the page of a tool: the newest answer that the service keeps, a form that calls the tool, and code for that same call.
 
 import { ageOf, setClock } from "./age.js";
 import { placeArguments, writeCode } from "./call_code.js";
@@ -17,7 +17,7 @@ const form = find("#form");
 const panels = { picture: find("#as-picture"), table: find("#as-table"), json: find("#as-json") };
 const answerTabs = makeTabs([["Picture", panels.picture], ["Table", panels.table], ["JSON", panels.json]], "The answer as");
 const codePanels = ["curl", "Python", "TypeScript", "MCP"].map((name) => [name, element("div", {}, element("pre", {}, element("code")))]);
-let ran = false; // once the reader has run the tool, the newest answer that the service keeps is no longer shown
+let ran = false; // after the reader has run the tool, the page no longer shows the newest answer that the service keeps
 
 find("#code").replaceChildren(...codePanels.map(([, panel]) => panel));
 makeTabs(codePanels, "The call as");
@@ -29,9 +29,9 @@ form.addEventListener("submit", run);
 if (find("#token")) bindTokenInput(find("#token"));
 find("#answer").hidden = !(example || tool.kept);
 if (tool.kept) showKept();
-else if (example) show(example, "An example from the simulated world; lists are cut.");
+else if (example) show(example, "An example from the simulated world; lists are shortened.");
 
-/** The arguments that the form has, as the tool takes them. Throws a Problem when one cannot be read. */
+/** Return the arguments in the form, as the tool takes them. Throws a Problem if one cannot be read. */
 function readForm() {
   const given = {};
   for (const input of findAll("[data-kind]", form)) {
@@ -69,7 +69,7 @@ async function run(event) {
   showProblem(place, null);
   try {
     const token = getToken();
-    if (tool.auth === "bearer" && !looksLikeToken(token)) throw new Problem("missing_token", "This tool needs a token: svc_live_ and 64 characters.");
+    if (tool.auth === "bearer" && !looksLikeToken(token)) throw new Problem("missing_token", "This tool needs a token: svc_live_ followed by 64 characters.");
     const { path, query, body } = placeArguments(tool, readForm());
     const begun = performance.now();
     const answer = await fetchJson(path, { method: tool.method, query: Object.fromEntries(query), body, token: tool.auth === "bearer" ? token : "" });
@@ -86,23 +86,29 @@ async function run(event) {
   }
 }
 
-/** Show an answer: value, age and sources first, then picture, table and JSON. */
+/**
+ * Show an answer: value, age and sources first, then picture, table and JSON. Each answer is drawn in its own place, so
+ * that one that is drawn late does not appear below the text of a later answer.
+ */
 async function show(answer, words, series = []) {
   const payload = tool.enveloped ? answer.data : answer;
   find("#answer-about").replaceChildren(...about(answer, words));
   find("#headline").textContent = tool.value && payload ? headline(readPath(payload, tool.value)) : "";
   find("code", panels.json).textContent = JSON.stringify(answer, null, 2);
   panels.table.replaceChildren(...drawTables(plain(payload), tool.title));
-  const drawn = await drawPictures(panels.picture, tool.pictures, payload);
-  const line = await drawKept(series);
+  const place = element("div");
+  panels.picture.replaceChildren(place);
+  const drawn = await drawPictures(place, tool.pictures, payload);
+  const line = await drawKept(place, series);
+  if (!place.isConnected) return; // a later answer is already shown
   answerTabs.show(drawn || line ? 0 : 1);
-  if (!drawn && !line) panels.picture.replaceChildren(element("p", { class: "soft" }, missing()));
+  if (!drawn && !line) place.replaceChildren(element("p", { class: "soft" }, missing()));
   if (answer !== example) writeAges(answer._meta?.sources ?? []);
 }
 
 function missing() {
   const given = tool.pictures.map((picture) => Object.entries(picture.given).map(([name, value]) => `${name}=${value}`)).flat();
-  return given.length ? `Run it with ${[...new Set(given)].join(", ")} for a picture.` : "This answer is words and single values: see the table.";
+  return given.length ? `Run it with ${[...new Set(given)].join(", ")} for a picture.` : "This answer has only text and single values: see the table.";
 }
 
 function headline(value) {
@@ -110,13 +116,13 @@ function headline(value) {
   return value === null ? "" : String(value);
 }
 
-/** The values of the past day that the service has seen, below the pictures of the answer. */
-async function drawKept(series) {
+/** Draw the values that the service has seen in the past day, below the pictures of the answer. */
+async function drawKept(place, series) {
   if (series.length < 2 || !globalThis.uPlot) return false;
   const { drawLines } = await import("./series.js");
   const moments = series.map(([at]) => new Date(at).getTime() / 1000);
   const chart = drawLines(moments, [series.map(([, value]) => value)], [tool.title], tool.unit);
-  panels.picture.append(element("figure", {}, element("figcaption", {}, "Seen in the past day"), chart));
+  place.append(element("figure", {}, element("figcaption", {}, "Seen in the past day"), chart));
   chart.dispatchEvent(new Event("attached"));
   return true;
 }
@@ -129,7 +135,7 @@ function about(answer, words) {
   return [element("p", { class: "soft" }, ...parts.filter(Boolean), sources ? ` · From ${sources}` : ""), ...warnings];
 }
 
-/** Without the members that stand around every payload: they are told above. */
+/** Return the payload without the members that surround every payload: the page shows them above. */
 function plain(payload) {
   if (!payload || Array.isArray(payload) || tool.enveloped) return payload;
   const { _meta, source, endpoint, warning, stale, captured_at, ...rest } = payload;
@@ -143,7 +149,7 @@ function writeAges(sources) {
   }
 }
 
-/** The newest answer that the service keeps: again every ten seconds, sooner while there is nothing yet. */
+/** Show the newest answer that the service keeps, and repeat every ten seconds, or sooner while there is no answer yet. */
 async function showKept() {
   if (ran) return;
   let wait = 10_000;

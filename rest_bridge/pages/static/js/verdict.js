@@ -1,10 +1,10 @@
-// The checks of a receipt as a list, each with what it means.
+// Draws the checks of a receipt as a list, each with its meaning.
 
 import { element } from "./dom.js";
 
 const MARKS = { good: ["✓", "passed"], bad: ["✕", "failed"], unknown: ["–", "not checked"] };
 
-/** A headline, `summary` (an element or null) and the list, for rows of {name, title, state, words}. */
+/** Return a headline, `summary` (an element or null) and the list, for rows of {name, title, state, words}. */
 export function drawChecks(checks, summary = null) {
   const failed = checks.filter((one) => one.state === "bad");
   const signed = checks.find((one) => one.name === "signature");

@@ -1,16 +1,16 @@
-// A wallet of the browser (EIP-1193): pays an offer, and signs for a payment.
+// Uses the browser's wallet (EIP-1193) to pay an offer and to sign for a payment.
 
 const BASE = "0x2105"; // 8453
 const TRANSFER = "0xa9059cbb"; // transfer(address,uint256)
 
-/** The wallet, or null where the browser has none. */
+/** Return the wallet, or null if the browser has none. */
 export function findWallet() {
   return globalThis.ethereum?.request ? globalThis.ethereum : null;
 }
 
 /**
- * Pay an offer of the service; resolves to the hash of the transaction. The commitment behind the arguments shows, where
- * all purchases share one address, which one is paid; elsewhere it does no harm.
+ * Pay an offer of the service. Resolves to the transaction hash. If all purchases share one address, the commitment
+ * appended to the arguments shows which purchase is paid; otherwise it does no harm.
  */
 export async function payByWallet(wallet, { wallet: to, amount_atomic, token_contract, memo_commitment }) {
   const [from] = await wallet.request({ method: "eth_requestAccounts" });
@@ -19,7 +19,7 @@ export async function payByWallet(wallet, { wallet: to, amount_atomic, token_con
   return wallet.request({ method: "eth_sendTransaction", params: [{ from, to: token_contract, data, value: "0x0" }] });
 }
 
-/** The signature of the account that paid, over a text (EIP-191). */
+/** Resolve to the signature of the account that paid over a text (EIP-191). */
 export async function signByWallet(wallet, text) {
   const [from] = await wallet.request({ method: "eth_requestAccounts" });
   const bytes = [...new TextEncoder().encode(text)].map((one) => one.toString(16).padStart(2, "0")).join("");

@@ -1,4 +1,4 @@
-// Webhook subscriptions of the reader's token: made, tested, looked into, ended.
+// Creates, tests, inspects and ends webhook subscriptions of the reader's token.
 
 import { ageOf } from "./age.js";
 import { attempt } from "./attempt.js";
@@ -9,7 +9,7 @@ import { actButton, askTwice, hideSecret, showSecret } from "./secret.js";
 
 const PATH = "/api/pro/subscribe";
 
-/** Returns {load, clear} of the section. `ask` asks the service with the token; `spent` is called after what may cost. */
+/** Return {load, clear} of the section. `ask` sends a request with the token; `spent` is called after an action that may cost credits. */
 export function startWebhooks(ask, spent) {
   const section = find("#webhooks");
   const [list, secret, form] = [find(".list", section), find(".secret", section), find("#new-webhook")];
@@ -41,7 +41,7 @@ export function startWebhooks(ask, spent) {
     askForCondition();
   }
 
-  /** Only the fields that the chosen condition has. */
+  /** Show only the fields that the chosen condition has. */
   function askForCondition() {
     for (const [id, kinds] of [["path", ["above", "below", "changed", "any_new"]], ["level", ["above", "below"]], ["clear", ["above", "below"]]]) {
       const needed = kinds.includes(when.value);
@@ -63,7 +63,7 @@ export function startWebhooks(ask, spent) {
     const condition = readCondition();
     if (condition) body.when = condition;
     const made = await ask(PATH, { method: "POST", body });
-    showSecret(secret, "The secret that signs every delivery, shown this once:", made.secret);
+    showSecret(secret, "The secret that signs every delivery. It is shown only once:", made.secret);
     form.reset();
     askForCondition();
     find("details", section).open = false;
@@ -99,20 +99,20 @@ export function startWebhooks(ask, spent) {
       actButton("Deliveries", act(() => showLog(one, item))),
       one.state === "paused" ? actButton("Resume", act(() => change(one, "/resume"))) : null,
       askTwice("New secret", "Replace the secret?", act(() => rotate(one))),
-      askTwice("End it", "End it for good?", act(() => finish(one))),
+      askTwice("End", "End it permanently?", act(() => finish(one))),
     );
   }
 
   async function test(one, item) {
     const sent = await ask(`${PATH}/${one.id}/test`, { method: "POST" });
-    const words = sent.delivered ? `Your server took the test: HTTP ${sent.status} after ${formatNumber(sent.duration_ms)} ms.` : `Your server did not take the test: ${sent.error ?? `HTTP ${sent.status}`}.`;
+    const words = sent.delivered ? `Your server accepted the test: HTTP ${sent.status} after ${formatNumber(sent.duration_ms)} ms.` : `Your server did not accept the test: ${sent.error ?? `HTTP ${sent.status}`}.`;
     await showLog(one, item);
     find(".log", item).prepend(element("p", { class: sent.delivered ? "good" : "bad", role: "status" }, words));
   }
 
   async function showLog(one, item) {
     const { deliveries } = await ask(`${PATH}/${one.id}/deliveries`);
-    find(".log", item).replaceChildren(deliveries.length ? drawLog(deliveries) : element("p", { class: "soft" }, "Nothing was delivered yet."));
+    find(".log", item).replaceChildren(deliveries.length ? drawLog(deliveries) : element("p", { class: "soft" }, "Nothing has been delivered yet."));
     await spent();
   }
 
@@ -123,7 +123,7 @@ export function startWebhooks(ask, spent) {
 
   async function rotate(one) {
     const made = await ask(`${PATH}/${one.id}/rotate-secret`, { method: "POST" });
-    const words = `The new secret of the webhook to ${one.webhook_url}. For ${made.overlap_hours} hours deliveries are signed with the old one too.`;
+    const words = `The new secret of the webhook to ${one.webhook_url}. For ${made.overlap_hours} hours, deliveries are also signed with the old secret.`;
     showSecret(secret, words, made.secret);
   }
 
@@ -139,7 +139,7 @@ function tellCondition(when) {
   if (!when) return "every five minutes";
   if (when.above !== undefined && when.above !== null) return `when ${when.path} rises above ${formatNumber(when.above)}`;
   if (when.below !== undefined && when.below !== null) return `when ${when.path} falls below ${formatNumber(when.below)}`;
-  return `when ${when.path} ${when.changed ? "changes" : "has something new"}`;
+  return `when ${when.path} ${when.changed ? "changes" : "has a new entry"}`;
 }
 
 function drawLog(deliveries) {

@@ -1,4 +1,4 @@
-"""Groups of settings: selling credits, x402 and the ledger; several instances, and what is kept and how long."""
+"""Define groups of settings: selling credits, x402, OAuth, the ledger, several instances and storage."""
 
 import ipaddress
 import re
@@ -13,7 +13,7 @@ Secret = Annotated[SecretStr, Field(min_length=32)]
 
 
 class SettingsPart(BaseModel):
-    """Base of every group of settings: a name that is not known is an error."""
+    """Base of every group of settings: an unknown name is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -23,7 +23,7 @@ class PaymentSettings(SettingsPart):
 
     enabled: bool = Field(False, description="Sell credits; needs rpc_urls and xpub, or shared_wallet")
     rpc_urls: list[SecretStr] = Field(
-        [], description="JSON-RPC servers of Base (chain 8453), of independent providers; two are needed for large sums"
+        [], description="JSON-RPC servers of Base (chain 8453), from independent providers; large sums need two"
     )
     binding: Literal["deposit", "shared_wallet"] = Field(
         "deposit",
@@ -39,35 +39,40 @@ class PaymentSettings(SettingsPart):
     keep_unpaid_days: int = Field(
         30,
         ge=1,
-        description="Days until an expired quote that nobody paid is put aside; its memo still claims it",
+        description="Days until an expired, unpaid quote is archived; its memo can still claim it",
     )
-    quotes_per_minute: int = Field(600, ge=1, description="Quotes a minute for all callers together")
+    quotes_per_minute: int = Field(600, ge=1, description="Quotes per minute for all callers together")
     grace_minutes: int = Field(
-        10, ge=0, le=1440, description="Minutes after that in which a payment still counts as in time"
+        10, ge=0, le=1440, description="Minutes after a quote expires in which a payment still counts as on time"
     )
-    late: Literal["credit", "reject"] = Field("credit", description="What happens to a later payment")
+    late: Literal["credit", "reject"] = Field("credit", description="How a later payment is handled")
     wait_s: float = Field(
-        10, ge=0, le=20, description="Seconds that confirm waits for the chain before it answers: pending"
+        10,
+        ge=0,
+        le=20,
+        description="Seconds that payment_confirm waits for the chain before it answers that the payment is pending",
     )
-    confirmations: int = Field(3, ge=1, le=1000, description="Blocks on top of a payment below safe_from_usd")
+    confirmations: int = Field(3, ge=1, le=1000, description="Blocks required on top of a payment below safe_from_usd")
     safe_from_usd: int = Field(100, ge=1, description="Payments from this amount wait for a safe block (2 minutes)")
     finalized_from_usd: int = Field(
         10_000, ge=1, description="Payments from this amount wait for a finalized block (20 minutes)"
     )
     agree_from_usd: int | None = Field(
-        1000, ge=1, description="From this amount two RPC servers must agree; null: one server, your own, is enough"
+        1000, ge=1, description="From this amount, two RPC servers must agree; null: one server, your own, is enough"
     )
     ceiling_purchase_usd: int | None = Field(
-        20_000, ge=1, description="Largest purchase, by transfer or x402; null: any"
+        20_000, ge=1, description="Largest purchase, by transfer or x402; null: no limit"
     )
     ceiling_hour_usd: int | None = Field(
-        20_000, ge=1, description="Most that is sold to all buyers in an hour; what exceeds it waits for a person"
+        20_000,
+        ge=1,
+        description="Maximum sold to all buyers in an hour; payments beyond it wait for review by a person",
     )
     ceiling_day_usd: int | None = Field(100_000, ge=1, description="The same for 24 hours")
     receipt_algorithm: Literal["EdDSA", "Ed25519"] = Field(
         "EdDSA",
-        description="What receipts call their signature: EdDSA (RFC 8037), which every library reads, or Ed25519 "
-        "(RFC 9864), its newer name",
+        description="Name of the signature algorithm in receipts: EdDSA (RFC 8037), which every library reads, or "
+        "Ed25519 (RFC 9864), its newer name",
     )
     first_index: int = Field(
         0, ge=0, lt=2**31, description="Index of the first deposit address; raise it after restoring a backup"
@@ -94,7 +99,7 @@ class PaymentSettings(SettingsPart):
 class X402Settings(SettingsPart):
     """Payments by x402: USDC authorisations signed by the caller, for one call or for credits."""
 
-    enabled: bool = Field(False, description="Take x402 payments; needs facilitator_url and pay_to")
+    enabled: bool = Field(False, description="Accept x402 payments; needs facilitator_url and pay_to")
     facilitator_url: str | None = Field(
         None, description="Service that verifies and settles payments (https, or http on this machine)"
     )
@@ -104,11 +109,17 @@ class X402Settings(SettingsPart):
     )
     most_usd: int = Field(1000, ge=1, le=1_000_000, description="Largest top-up in one payment")
     max_timeout_seconds: int = Field(
-        120, ge=60, le=3600, description="Seconds for which an authorisation must be valid: a call and its settlement"
+        120,
+        ge=60,
+        le=3600,
+        description="Seconds for which an authorisation must be valid: enough for a call and its settlement",
     )
     verify_s: float = Field(5, gt=0, le=30, description="Seconds that the facilitator may take to verify")
     settle_s: float = Field(
-        20, gt=0, le=60, description="Seconds that it may take to settle; then the payment is pending"
+        20,
+        gt=0,
+        le=60,
+        description="Seconds that the facilitator may take to settle; after that the payment is pending",
     )
 
     @field_validator("facilitator_url")
@@ -130,35 +141,44 @@ class X402Settings(SettingsPart):
 
 
 class OAuthSettings(SettingsPart):
-    """OAuth 2.1 at /api/mcp/auth, for hosts that only know that. It is on where credits are sold, over https."""
+    """OAuth 2.1 at /api/mcp/auth, for hosts that support nothing else. It is on where credits are sold over https."""
 
     enabled: bool = Field(True, description="Let hosts sign in at /api/mcp/auth")
-    credits: int = Field(250, ge=1, le=1_000_000, description="What a host may spend unless the person changes it")
-    days: int = Field(30, ge=1, le=365, description="Days until that ends unless the person changes it")
+    credits: int = Field(
+        250, ge=1, le=1_000_000, description="Credits that a host may spend, unless the user changes the number"
+    )
+    days: int = Field(
+        30, ge=1, le=365, description="Days until the allowance of a host ends, unless the user changes the number"
+    )
 
 
 class LedgerSettings(SettingsPart):
     """Where credits are kept: in our own ledger, which others may follow, or in a sister service's."""
 
     url: str | None = Field(
-        None, description="Internal address of the ledger that we follow; null: a ledger of our own"
+        None, description="Internal address of the ledger to follow; null: the service has its own ledger"
     )
-    service: str = Field("toolserver", pattern=_SERVICE, description="Our name among the services that share a ledger")
+    service: str = Field(
+        "toolserver", pattern=_SERVICE, description="Name of this service among those that share a ledger"
+    )
     key_id: str | None = Field(
-        None, pattern="^[A-Za-z0-9._-]+$", description="Name of the key that signs our requests to it"
+        None, pattern="^[A-Za-z0-9._-]+$", description="Name of the key that signs requests to that ledger"
     )
-    secret: Secret | None = Field(None, description="That key, 32 characters or more; the owner has the same one")
+    secret: Secret | None = Field(None, description="The key itself, 32 characters or more; the owner has the same key")
     public_url: str | None = Field(
-        None, description="Public address of the owner, which sells the credits; null: none can be bought here"
+        None, description="Public address of the owner, which sells the credits; null: no credits are sold here"
     )
-    host: str = Field("127.0.0.1", description="Address of the internal listener for services that follow our ledger")
+    host: str = Field("127.0.0.1", description="Address of the internal listener for services that follow this ledger")
     port: int | None = Field(
-        None, ge=0, le=65535, description="Port of that listener, 0 for a free one; null: no service follows us"
+        None,
+        ge=0,
+        le=65535,
+        description="Port of the internal listener, 0 for a free one; null: no service follows this ledger",
     )
     keys: dict[str, Secret] = Field(
-        {}, description="Keys of the services that follow us, by name; two for each during a rotation"
+        {}, description="Keys of the services that follow this ledger, by name; two for each service during a rotation"
     )
-    services: dict[str, list[str]] = Field({}, description="The services that each of these keys may charge for")
+    services: dict[str, list[str]] = Field({}, description="Services that each of these keys may charge for")
     compat_internal_auth: bool = Field(False, description="Also accept an unsigned key in X-Internal-Auth")
 
     @field_validator("url", "public_url")
@@ -186,7 +206,7 @@ class LedgerSettings(SettingsPart):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine's own."""
+    """Return True if a host name or address is this machine's own."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -209,19 +229,22 @@ class ScalingSettings(SettingsPart):
         1,
         ge=1,
         le=10_000,
-        description="Services that share redis_url; while it is lost, each allows its part of the limits",
+        description="Instances that share redis_url; while Redis is lost, each allows its share of the limits",
     )
     redis_deadline_s: float = Field(
-        0.5, gt=0, le=5, description="Seconds without an answer after which Redis is lost and nobody waits for it"
+        0.5,
+        gt=0,
+        le=5,
+        description="Seconds without an answer after which Redis counts as lost and no call waits for it",
     )
     redis_prefix: str = Field(
         "toolserver:",
         pattern="^[A-Za-z0-9_.:{}-]{1,64}$",
-        description="What all keys in Redis begin with; services that share a Redis and not their data need two",
+        description="Prefix of all keys in Redis; services that share a Redis but no data need different prefixes",
     )
     keys_dir: Path | None = Field(
         None,
-        description="Folder of the keys that all instances of a database_url have, such as a mounted secret;"
+        description="Folder of the keys that all instances with the same database_url share, such as a mounted secret;"
         " `keys make` writes it. null: keys in data_dir",
     )
 
@@ -230,21 +253,23 @@ class StorageSettings(SettingsPart):
     """The disk that the data directory is on."""
 
     least_free_mb: float = Field(
-        4, ge=0, description="Megabytes that must be free on the disk; with less nothing is sold and /readyz says 503"
+        4,
+        ge=0,
+        description="Megabytes that must be free on the disk; with less, nothing is sold and /readyz answers 503",
     )
 
     statement_cache: int = Field(
         256,
         ge=0,
         le=10_000,
-        description="Prepared statements a connection to database_url keeps; 0 behind a pooler in transaction mode",
+        description="Prepared statements kept per connection to database_url; 0 behind a pooler in transaction mode",
     )
 
     archive_dir: Path | None = Field(
-        None, description="Folder of the archives of closed months; null: archive in data_dir"
+        None, description="Folder for the archives of closed months; null: archive in data_dir"
     )
     keep_months: int | None = Field(
-        None, ge=3, description="Whole months whose calls stay in the database once they are archived; null: all stay"
+        None, ge=3, description="Number of whole archived months whose calls stay in the database; null: all stay"
     )
 
     @property

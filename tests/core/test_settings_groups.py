@@ -1,4 +1,4 @@
-"""Settings about money and several instances: what fits together, what is refused, and that keys are shown nowhere."""
+"""Test settings for money and several instances: valid and refused combinations, and that keys are never shown."""
 
 import json
 from typing import Any
@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from tests.purchases.wallet import XPUB
 from toolserver.cli.doctor import settings_table
+from toolserver.core.settings_groups import is_loopback
 from toolserver.settings import LedgerSettings, PaymentSettings, Settings, X402Settings
-from toolserver.settings_parts import is_loopback
 
 TWO = ["https://one.example/KEY1", "https://two.example/KEY2"]
 ON: dict[str, Any] = {

@@ -1,0 +1,237 @@
+"""The contract of a store of OAuth. Each engine runs it in its own test file, which has the fixture `store`."""
+
+import pytest
+
+from toolserver.mcp.oauth import memory_store, sqlite_store
+from toolserver.mcp.oauth.records import (
+    DAY_MS,
+    HOUR_MS,
+    ConsentRequest,
+    OAuthClient,
+    OAuthGrant,
+    hash_secret,
+    make_secret,
+)
+from toolserver.mcp.oauth.store import IDLE_CLIENT_MS, UNUSED_CLIENT_MS, OAuthStoreFull
+
+NOW = 1_800_000_000_000
+CHILD = f"svc_live_{'ab' * 32}"
+CLIENT = OAuthClient("client_1", "Host", ("https://host.example/back", "http://127.0.0.1/"), NOW)
+REQUEST = ConsentRequest(
+    *(hash_secret("request"), hash_secret("cookie"), "client_1", "Host", CLIENT.redirect_uris[0], "state"),
+    *("challenge", NOW, NOW + HOUR_MS),
+)
+GRANT = OAuthGrant("grant_1", "client_1", CLIENT.redirect_uris[0], "challenge", "cd" * 32, NOW, NOW + 30 * DAY_MS)
+
+
+def made(kind, expires_at=NOW + HOUR_MS, grant="grant_1"):
+    return make_secret(kind, grant, CHILD, expires_at)[1]
+
+
+async def allowed(store):
+    """A store with a grant; its code."""
+    code = made("code")
+    await store.add_client(CLIENT)
+    await store.add_request(REQUEST)
+    assert await store.allow_request(REQUEST.id, GRANT, code, NOW)
+    return code
+
+
+async def test_a_client_is_found_as_it_was_registered(store):
+    secret = CLIENT._replace(id="client_2", auth_method="client_secret_post", secret_hash=hash_secret("s"))
+    await store.add_client(CLIENT)
+    await store.add_client(secret)
+    assert await store.find_client("client_1") == CLIENT
+    assert await store.find_client("client_2") == secret
+    assert await store.find_client("client_3") is None
+    assert (await store.find_client("client_1")).document is False
+
+
+async def test_a_request_is_answered_once(store):
+    await store.add_request(REQUEST)
+    assert await store.find_request(REQUEST.id) == REQUEST
+    assert await store.deny_request(REQUEST.id, NOW + 1)
+    assert not await store.deny_request(REQUEST.id, NOW + 2)
+    assert not await store.allow_request(REQUEST.id, GRANT, made("code"), NOW + 3)
+    assert await store.find_request(REQUEST.id) == REQUEST._replace(answered_at=NOW + 1)
+    assert (await store.find_secret(made("code").hash)) is None
+    assert await store.find_request(hash_secret("other")) is None
+    assert not await store.deny_request(hash_secret("other"), NOW)
+
+
+async def test_what_is_bought_is_kept_until_the_request_is_answered(store):
+    await store.add_request(REQUEST)
+    await store.keep_purchase(REQUEST.id, b"sealed")
+    assert (await store.find_request(REQUEST.id)).purchase == b"sealed"
+    assert await store.allow_request(REQUEST.id, GRANT, made("code"), NOW)
+    assert (await store.find_request(REQUEST.id)).purchase is None
+    other = REQUEST._replace(id=hash_secret("other"))
+    await store.add_request(other)
+    await store.keep_purchase(other.id, b"sealed")
+    await store.keep_purchase(hash_secret("nobody's"), b"sealed")
+    assert await store.find_request(hash_secret("nobody's")) is None
+    await store.keep_purchase(other.id, None)
+    assert await store.find_request(other.id) == other
+    await store.keep_purchase(other.id, b"sealed")
+    assert await store.deny_request(other.id, NOW)
+    assert (await store.find_request(other.id)).purchase is None
+
+
+async def test_a_request_that_was_answered_gives_no_second_grant(store):
+    await allowed(store)
+    again = made("code", grant="grant_2")
+    assert not await store.allow_request(REQUEST.id, GRANT._replace(id="grant_2"), again, NOW + 1)
+    assert await store.find_secret(again.hash) is None
+    assert (await store.find_client("client_1")).used_at == NOW
+    assert (await store.find_request(REQUEST.id)).answered_at == NOW
+
+
+async def test_a_client_that_describes_itself_is_not_stored_and_still_gets_a_grant(store):
+    await store.add_request(REQUEST)
+    code = made("code")
+    assert await store.allow_request(REQUEST.id, GRANT, code, NOW)
+    assert await store.exchange(code.hash, [made("access")], NOW + 1)
+    assert (await store.find_secret(code.hash)).grant == GRANT
+    assert await store.find_client("client_1") is None
+
+
+async def test_a_grant_is_found_by_its_secrets_and_keeps_its_client(store):
+    code = await allowed(store)
+    assert await store.find_secret(code.hash) == (code, GRANT)
+    assert await store.find_secret(hash_secret("other")) is None
+    assert (await store.find_client("client_1")).used_at == NOW
+
+
+async def test_a_secret_is_exchanged_once_for_others(store):
+    code = await allowed(store)
+    access, refresh, late = made("access"), made("refresh"), made("access")
+    assert await store.exchange(code.hash, [access, refresh], NOW + 5)
+    assert not await store.exchange(code.hash, [late], NOW + 6)
+    assert (await store.find_secret(code.hash)).secret.used_at == NOW + 5
+    assert (await store.find_secret(refresh.hash)).secret == refresh
+    assert (await store.find_secret(access.hash)).secret == access
+    assert not await store.exchange(hash_secret("unknown"), [late], NOW + 7)
+    assert await store.find_secret(late.hash) is None
+    assert (await store.find_client("client_1")).used_at == NOW + 5
+
+
+async def test_nothing_of_a_revoked_grant_is_exchanged(store):
+    code = await allowed(store)
+    await store.revoke_grant("grant_1", NOW + 1)
+    await store.revoke_grant("grant_1", NOW + 9)
+    await store.revoke_grant("grant_2", NOW)
+    late = made("access")
+    assert not await store.exchange(code.hash, [late], NOW + 2)
+    assert await store.find_secret(late.hash) is None
+    assert (await store.find_secret(code.hash)).secret.used_at is None
+    assert (await store.find_client("client_1")).used_at == NOW
+    assert (await store.find_secret(code.hash)).grant.revoked_at == NOW + 1
+
+
+async def test_rotated_tokens_of_a_grant_are_bounded_and_expired_access_tokens_go(store, monkeypatch):
+    for module in (memory_store, sqlite_store):
+        monkeypatch.setattr(module, "MOST_USED", 3)
+    last = await allowed(store)
+    used, old_access = [], made("access", NOW + 3)
+    for turn in range(1, 6):
+        new = made("refresh")
+        assert await store.exchange(last.hash, [new, old_access] if turn == 1 else [new], NOW + turn)
+        used.append(last.hash)
+        last = new
+    known = [await store.find_secret(hash) is not None for hash in used]
+    assert known == [False, False, True, True, True]
+    assert await store.find_secret(last.hash) is not None
+    assert await store.find_secret(old_access.hash) is None
+
+
+async def test_an_access_token_is_forgotten_at_the_exchange_after_its_end_and_no_other_secret_is(store):
+    last = await allowed(store)
+    access, refresh, new = made("access", NOW + 3), made("refresh", NOW + 3), made("refresh")
+    assert await store.exchange(last.hash, [access, refresh], NOW + 2)
+    assert await store.find_secret(access.hash) is not None
+    assert await store.exchange(refresh.hash, [new], NOW + 3)
+    assert await store.find_secret(access.hash) is None
+    assert await store.find_secret(refresh.hash) is not None
+
+
+async def test_rotation_within_a_grant_leaves_the_secrets_of_others(store, monkeypatch):
+    for module in (memory_store, sqlite_store):
+        monkeypatch.setattr(module, "MOST_USED", 1)
+    mine = await allowed(store)
+    theirs, access = made("code", grant="grant_2"), made("access", NOW + 1, "grant_2")
+    await store.add_request(REQUEST._replace(id=hash_secret("theirs")))
+    assert await store.allow_request(hash_secret("theirs"), GRANT._replace(id="grant_2"), theirs, NOW)
+    assert await store.exchange(theirs.hash, [access], NOW)
+    for turn in range(2, 5):
+        new = made("refresh")
+        assert await store.exchange(mine.hash, [new], NOW + turn)
+        mine = new
+    assert (await store.find_secret(theirs.hash)).grant.id == "grant_2"
+    assert (await store.find_secret(access.hash)).secret == access
+
+
+async def test_a_revoked_grant_is_kept_until_it_would_have_ended(store):
+    code = await allowed(store)
+    await store.revoke_grant("grant_1", NOW)
+    assert await store.sweep(NOW + HOUR_MS - 1) == 0
+    assert (await store.find_secret(code.hash)).grant == GRANT._replace(revoked_at=NOW)
+
+
+async def test_what_ended_is_swept_and_nothing_else(store):
+    code = await allowed(store)
+    assert await store.sweep(NOW + HOUR_MS - 1) == 0
+    assert await store.sweep(NOW + HOUR_MS) == 2, "the code and the request"
+    assert await store.find_secret(code.hash) is None
+    assert await store.find_request(REQUEST.id) is None
+    refresh = made("refresh", NOW + 90 * DAY_MS, "grant_2")
+    await store.add_request(REQUEST)
+    assert await store.allow_request(REQUEST.id, GRANT._replace(id="grant_2"), refresh, NOW)
+    assert await store.sweep(NOW + 30 * DAY_MS - 1) == 1, "the request"
+    assert await store.find_secret(refresh.hash) is not None
+    assert await store.sweep(NOW + 30 * DAY_MS) == 3, "two grants and a secret"
+    assert await store.find_secret(refresh.hash) is None, "its grant has ended"
+
+
+async def test_clients_that_nobody_uses_are_forgotten(store):
+    used = CLIENT._replace(id="client_2", used_at=NOW)
+    await store.add_client(CLIENT)
+    await store.add_client(used)
+    assert await store.sweep(NOW + UNUSED_CLIENT_MS - 1) == 0
+    assert await store.sweep(NOW + UNUSED_CLIENT_MS) == 1
+    assert await store.find_client("client_1") is None
+    assert await store.find_client("client_2") == used
+    assert await store.sweep(NOW + IDLE_CLIENT_MS - 1) == 0
+    assert await store.sweep(NOW + IDLE_CLIENT_MS) == 1
+    assert await store.find_client("client_2") is None
+
+
+async def test_full_tables_forget_what_ended_first_and_then_refuse(store, monkeypatch):
+    for module in (memory_store, sqlite_store):
+        monkeypatch.setattr(module, "MOST_CLIENTS", 2)
+        monkeypatch.setattr(module, "MOST_REQUESTS", 1)
+    await store.add_client(CLIENT)
+    await store.add_client(CLIENT._replace(id="client_2"))
+    with pytest.raises(OAuthStoreFull):
+        await store.add_client(CLIENT._replace(id="client_3"))
+    with pytest.raises(OAuthStoreFull):
+        await store.add_client(CLIENT._replace(id="client_4", created_at=NOW + UNUSED_CLIENT_MS - 1))
+    await store.add_client(CLIENT._replace(id="client_4", created_at=NOW + UNUSED_CLIENT_MS))
+    assert [await store.find_client(f"client_{n}") is not None for n in range(1, 5)] == [False, False, False, True]
+    await store.add_request(REQUEST)
+    for created_at in (NOW, NOW + HOUR_MS - 1):
+        with pytest.raises(OAuthStoreFull):
+            await store.add_request(REQUEST._replace(id=hash_secret("2"), created_at=created_at))
+    await store.add_request(REQUEST._replace(id=hash_secret("3"), created_at=NOW + HOUR_MS))
+    assert await store.find_request(REQUEST.id) is None
+
+
+async def test_while_there_is_room_nothing_is_forgotten(store, monkeypatch):
+    for module in (memory_store, sqlite_store):
+        monkeypatch.setattr(module, "MOST_CLIENTS", 3)
+        monkeypatch.setattr(module, "MOST_REQUESTS", 3)
+    await store.add_client(CLIENT)
+    await store.add_client(CLIENT._replace(id="client_2", created_at=NOW + UNUSED_CLIENT_MS))
+    await store.add_request(REQUEST)
+    await store.add_request(REQUEST._replace(id=hash_secret("2"), created_at=NOW + HOUR_MS))
+    assert await store.find_client("client_1") == CLIENT
+    assert await store.find_request(REQUEST.id) == REQUEST
