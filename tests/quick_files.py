@@ -1,4 +1,4 @@
-"""Make files fast in tests: folders in memory, and new ledgers copied from one that was migrated.
+"""Make files fast in tests: folders in memory, new ledgers copied from one that was migrated, certificates read once.
 
 Hundreds of tests open a new ledger. Migrating one step by step takes 15 ms of CPU, and a disk syncs each step. Tests
 that start programs or measure time use the disk, as a service does, and so do machines with little memory.
@@ -8,6 +8,7 @@ import functools
 import os
 import shutil
 import sqlite3
+import ssl
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -72,3 +73,17 @@ def _ledgers_are_copied() -> Iterator[None]:
         yield
         _template().close()
         _template.cache_clear()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _certificates_are_read_once() -> Iterator[None]:
+    """Share contexts for clients that trust the usual authorities: reading their certificates takes 20 ms each time."""
+    create = ssl.create_default_context
+    shared = functools.cache(create)
+
+    def create_or_share(*purpose: Any, **files: Any) -> ssl.SSLContext:
+        return create(*purpose, **files) if purpose or set(files) - {"cafile"} else shared(**files)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", create_or_share)
+        yield

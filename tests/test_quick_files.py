@@ -1,6 +1,7 @@
 """Check that the fast files of tests equal those that a service makes."""
 
 import sqlite3
+import ssl
 from contextlib import closing
 
 import pytest
@@ -50,3 +51,10 @@ def test_what_starts_programs_stands_on_the_disk(tmp_path):
 
 def test_a_folder_that_is_none_is_no_memory(tmp_path):
     assert not has_memory(tmp_path / "none")
+
+
+def test_contexts_are_shared_only_where_nothing_distinguishes_them(tmp_path):
+    assert ssl.create_default_context() is ssl.create_default_context()
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    assert server is not ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    assert server.verify_mode == ssl.CERT_NONE != ssl.create_default_context().verify_mode

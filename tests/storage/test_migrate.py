@@ -131,6 +131,15 @@ def test_other_files_in_the_folder_are_no_migrations(tmp_path):
     assert len(migrations()) == len(list(FOLDER.glob("*.sql")))
 
 
+def test_an_update_of_the_files_does_not_change_the_steps_of_a_running_process(tmp_path):
+    file = tmp_path / "0001_first.sql"
+    file.write_text("CREATE TABLE a(x);\n")
+    before = migrations(tmp_path)
+    file.write_text("CREATE TABLE b(x);\n")
+    (tmp_path / "0002_second.sql").write_text("CREATE TABLE c(x);\n")
+    assert migrations(tmp_path) == before
+
+
 def test_a_checksum_does_not_depend_on_how_lines_end(tmp_path):
     (tmp_path / "0001_a.sql").write_bytes(b"SELECT 1;\r\nSELECT 2;\r\n")
     (step,) = migrations(tmp_path)

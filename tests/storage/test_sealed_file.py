@@ -13,7 +13,7 @@ from toolserver.storage.group_commit import durable
 from toolserver.storage.high_water import HighWater
 from toolserver.storage.migrate import migrate, migrations
 from toolserver.storage.row_seal import TABLES
-from toolserver.storage.sealed_file import KEY, MARK, is_small, note_restored
+from toolserver.storage.sealed_file import KEY, MARK, find_schema_changes, is_small, note_restored
 
 BEFORE_SEAL = 11  # migrations
 
@@ -241,3 +241,12 @@ async def test_a_broken_key_is_named(path, text):
     with pytest.raises(RowsRewritten, match="is not the key of a seal"):
         async with durable(path):
             pass
+
+
+def test_each_version_is_compared_with_its_own_tables_however_often():
+    for version in (BEFORE_SEAL, len(migrations()), BEFORE_SEAL):
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+            migrate(db, migrations()[:version])
+            assert find_schema_changes(db) == []
+            db.execute("DROP TABLE tx_credit")
+            assert "table tx_credit is missing" in find_schema_changes(db)

@@ -1,5 +1,6 @@
 """Run the migrations of every SQLite file: numbered steps, each applied once and completely, and never edited."""
 
+import functools
 import hashlib
 import logging
 import re
@@ -35,8 +36,12 @@ class Migration:
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
+@functools.cache
 def migrations(folder: Path = FOLDER) -> tuple[Migration, ...]:
-    """Return the steps in a folder: `0001_name.sql` and so on. Raises ValueError if a number is missing."""
+    """Return the steps in a folder: `0001_name.sql` and so on. Raises ValueError if a number is missing.
+
+    The files are read once: an update of the package must not change the steps of a process that already runs.
+    """
     found = [
         Migration(int(match[1]), match[2], path.read_text(encoding="utf-8"))
         for path in sorted(folder.iterdir())

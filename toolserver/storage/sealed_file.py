@@ -1,10 +1,12 @@
 """Manage the seal of a ledger file: created with the file, updated by every write, checked at start and on demand."""
 
 import base64
+import functools
 import json
 import logging
 import secrets
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from toolserver.core.private_file import write_private
 from toolserver.storage.connection import SqlConnection
 from toolserver.storage.errors import RowsRewritten, StorageFailed
 from toolserver.storage.high_water import HighWater, MarksBroken
-from toolserver.storage.migrate import migrate, migrations, verify
+from toolserver.storage.migrate import Migration, migrate, migrations, verify
 from toolserver.storage.row_seal import SIZE, TABLES, RowSeal, SealedConnection, read_seal
 
 log = logging.getLogger(__name__)
@@ -132,10 +134,7 @@ def read_key(path: Path) -> bytes:
 
 def find_schema_changes(db: sqlite3.Connection) -> list[str]:
     """Describe tables, indexes and triggers of money that differ from those of the applied migrations."""
-    with closing(sqlite3.connect(":memory:")) as new:
-        migrate(new, migrations()[: verify(db)])
-        expected = _schema(new)
-    found = _schema(db)
+    expected, found = _expected_schema(migrations()[: verify(db)]), _schema(db)
     missing = [f"{name} is missing" for name in expected.keys() - found.keys()]
     added = [f"{name} was added" for name in found.keys() - expected.keys()]
     changed = [f"{name} was changed" for name in expected.keys() & found.keys() if expected[name] != found[name]]
@@ -148,6 +147,13 @@ def find_damage(db: SqlConnection, shown: int) -> list[tuple[str, str]]:
     lost = [f"{row[0]} to {row[2]}" for row in db.execute("PRAGMA foreign_key_check")]
     found = [("the file is sound", text) for text in texts if text != "ok"]
     return found + [("references lead somewhere", where) for where in lost]
+
+
+@functools.lru_cache(maxsize=2)  # a check after each write of another program would otherwise migrate again, in 15 ms
+def _expected_schema(steps: tuple[Migration, ...]) -> Mapping[str, str]:
+    with closing(sqlite3.connect(":memory:")) as new:
+        migrate(new, steps)
+        return _schema(new)
 
 
 def _schema(db: sqlite3.Connection) -> dict[str, str]:

@@ -191,5 +191,6 @@ def test_saying_no_brings_the_person_back(browser: Browser, demo: Program) -> No
         window.page.goto(asked(demo, callback))
         window.page.get_by_role("button", name="Cancel").click()
         assert "error=access_denied" in sent_back(window, came)
+        expect(window.page).to_have_title("Back")  # until then the browser is between two pages and cannot go back
         window.page.go_back()
         expect(window.page.locator("main")).to_contain_text("already been answered")
