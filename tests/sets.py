@@ -119,10 +119,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """With every test, half as many processes again as cores: tests of real servers wait for two seconds of five."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """More processes than cores, because cores may be shared, and tests of real servers wait for half of the time."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores + cores // 2 if EVERYTHING else None
+    return cores * 2 if EVERYTHING else cores + cores // 2
 
 
 @pytest.hookimpl(optionalhook=True)

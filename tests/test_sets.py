@@ -92,9 +92,9 @@ def test_what_the_command_line_names_runs_whole(folder, words, count):
 
 
 @pytest.mark.parametrize(
-    ("everything", "cores", "workers"), [(True, 1, 1), (True, 2, 3), (True, 4, 6), (False, 2, None)]
+    ("everything", "cores", "workers"), [(True, 1, 2), (True, 2, 4), (False, 1, 1), (False, 2, 3), (False, 4, 6)]
 )
-def test_where_everything_is_required_there_are_more_processes_than_cores(monkeypatch, everything, cores, workers):
+def test_there_are_more_processes_than_cores(monkeypatch, everything, cores, workers):
     monkeypatch.setattr(sets, "EVERYTHING", everything)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)))
 
