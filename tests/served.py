@@ -1,12 +1,13 @@
 """Serve the whole service in this process (REST, MCP and documents) on the simulated world: no socket, no real time."""
 
 import functools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.arranged import FACTS, client_of
 from tests.calls.parts import START, Engine, engine
@@ -33,6 +34,17 @@ def all_tools() -> Registry:
 def documents() -> dict[str, Document]:
     """The documents about them, made once."""
     return write_site_documents(all_tools(), FACTS)
+
+
+_WRITTEN: dict[Hashable, Mapping[str, Document]] = {}
+
+
+def write_once(registry: Registry, facts: SiteFacts) -> Mapping[str, Document]:
+    """Write the documents, in 200 ms, once for all registries that list the same operations."""
+    key = (tuple(registry), facts)
+    if key not in _WRITTEN:
+        _WRITTEN[key] = write_site_documents(registry, facts)
+    return _WRITTEN[key]
 
 
 class Upstreams(Internet):
@@ -79,17 +91,19 @@ async def served(
     """A running service with all tools, or those of a registry, and a client of it."""
     clock = ManualClock(START)
     upstreams, via = Upstreams(clock), UpstreamSettings(via=VIA)
-    async with (
-        engine(
-            registry or all_tools(),
-            internet=upstreams,
-            clock=clock,
-            limits=limits,
-            facts=facts,
-            upstream=via,
-            webhooks=WebhookSettings(),
-        ) as e,
-        client_of(e.service.web_app(), facts.base_url, peer=peer) as client,
-    ):
-        client.headers["accept-encoding"] = "identity"
-        yield Served(client, e, upstreams)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("toolserver.app.write_site_documents", write_once)
+        async with (
+            engine(
+                registry or all_tools(),
+                internet=upstreams,
+                clock=clock,
+                limits=limits,
+                facts=facts,
+                upstream=via,
+                webhooks=WebhookSettings(),
+            ) as e,
+            client_of(e.service.web_app(), facts.base_url, peer=peer) as client,
+        ):
+            client.headers["accept-encoding"] = "identity"
+            yield Served(client, e, upstreams)
