@@ -54,7 +54,7 @@ def test_the_fast_set_leaves_out_what_is_slow_or_live_and_says_why(folder, words
     assert "not in the fast set, 4 - REQUIRE=all runs them" in said
     assert "3  live: starts a real server" in said
     assert "1  slow: it counts to a million" in said
-    assert re.search(r"^\d+ s of CPU of the 320 that the fast set may take; most of them:$", said, re.MULTILINE)
+    assert re.search(r"^\d+ s of CPU of the 230 that the fast set may take; most of them:$", said, re.MULTILINE)
     assert re.search(r"^ +\d+\.\d  tests/test_one.py$", said, re.MULTILINE)
     assert ("handing out tests" in said) == bool(words)
 
