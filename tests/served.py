@@ -30,12 +30,6 @@ def all_tools() -> Registry:
     return Registry.load("tools")
 
 
-@functools.cache
-def documents() -> dict[str, Document]:
-    """The documents about them, made once."""
-    return write_site_documents(all_tools(), FACTS)
-
-
 _WRITTEN: dict[Hashable, Mapping[str, Document]] = {}
 
 
@@ -45,6 +39,11 @@ def write_once(registry: Registry, facts: SiteFacts) -> Mapping[str, Document]:
     if key not in _WRITTEN:
         _WRITTEN[key] = write_site_documents(registry, facts)
     return _WRITTEN[key]
+
+
+def documents() -> Mapping[str, Document]:
+    """The documents about all tools."""
+    return write_once(all_tools(), FACTS)
 
 
 class Upstreams(Internet):
