@@ -12,17 +12,17 @@ import pytest
 
 from tests.idle_time import IdleLoop
 from tests.size import EVERYTHING
+from tests.surroundings import clean_surroundings
 from tests.tools import desk
-from toolserver.settings import KEYS
 
 pytest_plugins = ["tests.certificates", "tests.cpu_time", "tests.sets", "tests.quick_files", "tests.redis_server"]
 
 SHARED = Path(os.environ.get("UPSTREAM_SAMPLES", Path(__file__).resolve().parents[2] / "shared" / "upstreams"))
 RECURSION = sys.getrecursionlimit()
-for name in KEYS:  # the keys of the person who runs the tests would change what upstreams are asked
-    os.environ.pop(name, None)
-NOBODYS_HOME = tempfile.TemporaryDirectory(prefix="toolserver-home-")
-os.environ["XDG_DATA_HOME"] = NOBODYS_HOME.name  # a program that is given no data directory must not find a person's
+NOBODYS_HOME = tempfile.TemporaryDirectory(prefix="toolserver-home-", ignore_cleanup_errors=True)
+_clean = clean_surroundings(NOBODYS_HOME.name)  # no test, and no program that one starts, finds a person's keys or data
+os.environ.clear()
+os.environ.update(_clean)
 REASONS_SHOWN = 12
 
 

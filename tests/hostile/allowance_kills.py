@@ -8,7 +8,6 @@ the end one allowance after the other is revoked while it is used, and the time 
 import asyncio
 import random
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +19,7 @@ from typing import Any
 
 import httpx
 
+from tests.live.forking import Process
 from tests.live.killing import begun, check_books
 from tests.live.processes import UNLIMITED, Program, control, started
 from toolserver.ledger.sqlite import FILE, open_ledger
@@ -80,7 +80,7 @@ class Load:
         if answer.status_code == 200:
             self.report.whole.add("call_" + answer.headers["x-service-receipt-id"].removeprefix("rcpt_"))
 
-    async def press(self, program: Program, process: "subprocess.Popen[bytes]", *, kills: bool) -> None:
+    async def press(self, program: Program, process: Process, *, kills: bool) -> None:
         """A hundred calls at once; the service may be killed meanwhile."""
         async with client_of(program.url) as client:
             calls = [asyncio.create_task(self.call(client)) for _ in range(AT_ONCE)]

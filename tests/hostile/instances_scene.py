@@ -1,6 +1,5 @@
 """Three servers on one PostgreSQL and one Redis, which they reach through proxies, so that all of it may go wrong."""
 
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,7 +12,7 @@ from tests.hostile.instances_load import Call
 from tests.live.buying import bought
 from tests.live.inbox import Inbox
 from tests.live.killing import selling
-from tests.live.processes import UNLIMITED, Program, _ready_line, command, control, environment, started
+from tests.live.processes import UNLIMITED, Program, _ready_line, begin_program, command, control, started
 from tests.live.test_shared_database import Shop, subscribe
 from tests.postgres import Server, program
 from tests.redis_server import RedisServer, start_redis
@@ -38,15 +37,8 @@ class Instance:
     def start(self) -> None:
         """Start it, and wait until it says that it is ready."""
         assert self._program is None
-        log = self._folder / f"serve.{time.monotonic_ns()}.log"
-        with log.open("wb") as errors:
-            process = subprocess.Popen(
-                command("serve", ("--server", self._server), self._folder),
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env=environment(self._settings),
-                cwd=self._folder,
-            )
+        words = command("serve", ("--server", self._server), self._folder)
+        process, log = begin_program(words, folder=self._folder, **self._settings)
         try:
             self._program = Program(process, _ready_line(process, log), log)
         except BaseException:
@@ -69,7 +61,7 @@ class Instance:
         if self._program is None:
             return
         program = self.program
-        code = program.stop() if program.process.poll() is None else program.process.returncode
+        code = program.stop() if program.process.poll() is None else program.process.wait()
         self._forget()
         assert code == 0, f"ended with {code}:\n{program.said[-3000:]}"
 

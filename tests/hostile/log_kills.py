@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tests.live.forking import start_program
 from tests.live.processes import ROOT, environment
 from toolserver.clock import ManualClock
 from toolserver.ledger.sqlite import FILE, open_ledger
@@ -98,8 +99,10 @@ async def close_hours(folder: Path, at: float, step: str) -> None:
 def run_and_kill(folder: Path, at: float, step: str) -> int:
     """The exit status of a process that is killed at a step: -9, if it came there."""
     words = [sys.executable, "-m", "tests.hostile.log_kills", str(folder), str(at), step]
-    env = environment({"PYTHONPATH": str(ROOT)})
-    return subprocess.run(words, env=env, capture_output=True, timeout=60, check=False).returncode
+    pipe = subprocess.PIPE
+    process = start_program(words, env=environment({}), cwd=ROOT, stdout=pipe, stderr=pipe)
+    process.communicate(timeout=60)
+    return process.wait()
 
 
 async def kill_at_step(folder: Path, at: float, step: str) -> AsyncIterator[str]:

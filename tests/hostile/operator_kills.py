@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.test_refund import BUYER, TREASURY, final, signature
-from tests.live.processes import ROOT, environment
+from tests.live.forking import Process, start_program
+from tests.live.processes import environment
 from tests.purchases.anvil import Anvil
 from tests.purchases.fake_rpc import Fake, fake_rpc
 from tests.purchases.onchain import confirmed, wallet
@@ -73,13 +74,13 @@ class Operator:
             self.report.kills[" ".join(words[:2])] += 1
         return (await asyncio.to_thread(finish, process)).stdout
 
-    def _begin(self, words: tuple[str, ...]) -> "subprocess.Popen[bytes]":
+    def _begin(self, words: tuple[str, ...]) -> Process:
         given = {"PAYMENTS__RPC_URLS": json.dumps([self.rpc.url]), "PAYMENTS__XPUB": XPUB}
         given |= {"BASE_URL": "https://data.example", "DATA_DIR": str(self.folder)}
-        env = environment({f"TOOLSERVER_{name}": value for name, value in given.items()} | NAMED)
-        env |= {"LATER_S": str(self.later_s), "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, "-m", "tests.hostile.later", *words]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, cwd=self.folder)
+        more = {f"TOOLSERVER_{name}": value for name, value in given.items()} | NAMED | {"LATER_S": str(self.later_s)}
+        command, pipe = [sys.executable, "-m", "tests.hostile.later", *words], subprocess.PIPE
+        env = environment(more, self.folder)
+        return start_program(command, env=env, cwd=self.folder, stdout=pipe, stderr=pipe)
 
     async def told(self, *words: str) -> Any:
         """What a command prints as JSON. Raises RuntimeError when it fails."""
@@ -150,9 +151,9 @@ class Operator:
         return next(one for one in await self.told(verb, "list", "--json") if one["id"] == id)
 
 
-def finish(process: "subprocess.Popen[bytes]") -> "subprocess.CompletedProcess[bytes]":
+def finish(process: Process) -> "subprocess.CompletedProcess[bytes]":
     out, errors = process.communicate(timeout=120)
-    return subprocess.CompletedProcess(process.args, process.returncode, out, errors)
+    return subprocess.CompletedProcess(process.args, process.wait(), out, errors)
 
 
 async def buy(d: Desk, chain: Anvil) -> tuple[str, bytes]:

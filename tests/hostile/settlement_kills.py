@@ -10,7 +10,6 @@ import itertools
 import json
 import random
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,7 +23,18 @@ from typing import Any
 import httpx
 
 from tests.hostile.payable_chain import NEVER, PayableChain, payable_chain
-from tests.live.processes import ROOT, START_S, UNLIMITED, Program, Sim, _ready_line, command, environment, ran, started
+from tests.live.forking import Process
+from tests.live.processes import (
+    START_S,
+    UNLIMITED,
+    Program,
+    Sim,
+    _ready_line,
+    begin_program,
+    command,
+    ran,
+    started,
+)
 from tests.x402.parts import PAY_TO, payload
 from toolserver.ledger.sqlite import FILE
 from toolserver.x402 import wire
@@ -66,12 +76,6 @@ class Result:
     wrong: list[str] = field(default_factory=list)
 
 
-def begin(words: list[str], log: Path, env: dict[str, str]) -> "subprocess.Popen[bytes]":
-    """Start a program whose errors go to a file."""
-    with log.open("wb") as errors:
-        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, env=env, cwd=log.parent)
-
-
 class Shop:
     """The service that is killed, and all that was sent to it."""
 
@@ -79,7 +83,7 @@ class Shop:
         self.folder, self.chain, self.world, self.rng = folder, chain, world, rng
         self.sent: list[Sent] = []
         self.token = ""
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Process | None = None
 
     def settings(self) -> dict[str, str]:
         """It sells by x402 alone, on the chain of the test."""
@@ -92,10 +96,8 @@ class Shop:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Program]:
         """The service, which may be killed meanwhile."""
-        log = self.folder / f"serve.{time.monotonic_ns()}.log"
         words = command("serve", (), self.folder, "tests.hostile.impatient")
-        env = environment(self.settings()) | {"PYTHONPATH": str(ROOT)}
-        process = begin(words, log, env)
+        process, log = begin_program(words, folder=self.folder, **self.settings())
         try:
             ready = await asyncio.wait_for(asyncio.to_thread(_ready_line, process, log), START_S)
             self.process = process

@@ -11,7 +11,6 @@ import json
 import random
 import signal
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,7 +23,8 @@ from typing import Any
 import httpx
 
 from tests.live.buying import bought
-from tests.live.processes import UNLIMITED, Program, _ready_line, command, environment, ran, started
+from tests.live.forking import Process
+from tests.live.processes import UNLIMITED, Program, _ready_line, begin_program, command, ran, started
 from tests.live.test_sister import SECRET, free_port
 from toolserver.ledger.sqlite import FILE
 from toolserver.purchases.demo import XPUB
@@ -91,13 +91,9 @@ def _core_of(jws: str) -> dict[str, Any]:
 
 
 @contextmanager
-def begun(folder: Path, **more: str) -> Iterator[tuple[Program, "subprocess.Popen[bytes]"]]:
+def begun(folder: Path, **more: str) -> Iterator[tuple[Program, Process]]:
     """A service that will be killed; at the end it is ended in order, if it still runs."""
-    log = folder / f"serve.{time.monotonic_ns()}.log"
-    with log.open("wb") as errors:
-        process = subprocess.Popen(
-            command("serve", (), folder), stdout=subprocess.PIPE, stderr=errors, env=environment(more), cwd=folder
-        )
+    process, log = begin_program(command("serve", (), folder), folder=folder, **more)
     try:
         yield Program(process, _ready_line(process, log), log), process
     finally:
@@ -236,9 +232,7 @@ def _follow(stack: ExitStack, folder: Path, owner: Path, settings: dict[str, str
     return program, {f"TOOLSERVER_LEDGER__{name}": value for name, value in follows.items()}
 
 
-async def _load_and_kill(
-    program: Program, process: "subprocess.Popen[bytes]", tally: Tally, rng: random.Random
-) -> None:
+async def _load_and_kill(program: Program, process: Process, tally: Tally, rng: random.Random) -> None:
     callers = [
         asyncio.create_task(Caller(program, tally, random.Random(rng.getrandbits(64))).run()) for _ in range(CALLERS)
     ]

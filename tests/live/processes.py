@@ -16,7 +16,8 @@ from typing import IO, Any
 
 import httpx
 
-from toolserver.settings import KEYS, PREFIX
+from tests.live.forking import Process, start_program
+from tests.surroundings import clean_surroundings
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "toolserver")
@@ -46,7 +47,7 @@ UNLIMITED = {"TOOLSERVER_LIMITS__ENABLED": "false"}
 class Program:
     """A running `toolserver`, its ready line, and the file its stderr goes to."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
     ready: dict[str, Any]
     log: Path
     rest: bytes = field(default=b"", init=False)
@@ -81,12 +82,12 @@ class Program:
         """Ask it to end, and wait for that: its exit code. `rest` is what it wrote to stdout since the ready line."""
         self.process.send_signal(number)
         self.rest, _ = self.process.communicate(timeout=STOP_S)
-        return self.process.returncode
+        return self.process.wait()
 
 
-def environment(more: dict[str, str]) -> dict[str, str]:
-    """The environment without any setting or key of whoever runs the tests."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(PREFIX) and k not in KEYS}
+def environment(more: dict[str, str], home: Path | None = None) -> dict[str, str]:
+    """The environment of a program: without a setting or key of whoever runs the tests, and with a home of its own."""
+    kept = clean_surroundings(home or os.environ["HOME"])
     return kept | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1"} | more
 
 
@@ -97,21 +98,18 @@ def command(verb: str, flags: Sequence[str], folder: Path, module: str = "toolse
 
 
 @contextmanager
-def started(verb: str, *flags: str, folder: Path, module: str = "toolserver", **more: str) -> Iterator[Program]:
-    """`toolserver serve|demo|world`, ready. When the block ends it is stopped, and must have ended well and quietly."""
-    log = folder / f"{verb}.{time.monotonic_ns()}.log"
-    with log.open("wb") as errors:
-        process = subprocess.Popen(
-            command(verb, flags, folder, module),
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=environment(more),
-            cwd=folder,
-        )
+def started(
+    verb: str, *flags: str, folder: Path, module: str = "toolserver", forked: bool = True, **more: str
+) -> Iterator[Program]:
+    """`toolserver serve|demo|world`, ready. When the block ends it is stopped, and must have ended well and quietly.
+
+    Tests about starting, ending or memory start it plainly, with `forked=False`.
+    """
+    process, log = begin_program(command(verb, flags, folder, module), folder=folder, forked=forked, **more)
     try:
         program = Program(process, _ready_line(process, log), log)
         yield program
-        code = program.stop() if process.poll() is None else process.returncode
+        code = program.stop() if process.poll() is None else process.wait()
         assert code == 0, f"ended with {code}:\n{program.said}"
         assert "Traceback" not in program.said, program.said
     finally:
@@ -122,7 +120,17 @@ def started(verb: str, *flags: str, folder: Path, module: str = "toolserver", **
         process.stdout.close()
 
 
-def _ready_line(process: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:
+def begin_program(words: Sequence[str], *, folder: Path, forked: bool = True, **more: str) -> tuple[Process, Path]:
+    """Start `python -m MODULE …` in a folder that is also its home. Return it, and the file of its errors."""
+    log = folder / f"{words[3]}.{time.monotonic_ns()}.log"
+    with log.open("wb") as errors:
+        surroundings = environment(more, folder)
+        stdout = subprocess.PIPE
+        process = start_program(words, env=surroundings, cwd=folder, stdout=stdout, stderr=errors, forked=forked)
+    return process, log
+
+
+def _ready_line(process: Process, log: Path) -> dict[str, Any]:
     line = _line(process.stdout, START_S)
     assert line, f"it did not start:\n{log.read_text()}"
     found: dict[str, Any] = json.loads(line)
@@ -144,8 +152,15 @@ def _line(stream: IO[bytes] | None, within_s: float) -> bytes:
 
 def ran(*words: str, folder: Path, within_s: float = 30, **more: str) -> subprocess.CompletedProcess[bytes]:
     """A verb that ends by itself, and what it said. Without a data directory of its own it has one in the folder."""
-    env = environment({"XDG_DATA_HOME": str(folder)} | more)
-    return subprocess.run([*COMMAND, *words], capture_output=True, timeout=within_s, env=env, cwd=folder, check=False)
+    env, pipes = environment(more, folder), {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = start_program([*COMMAND, *words], env=env, cwd=folder, **pipes)
+    try:
+        stdout, stderr = process.communicate(timeout=within_s)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    return subprocess.CompletedProcess([*COMMAND, *words], process.wait(), stdout, stderr)
 
 
 class Sim:

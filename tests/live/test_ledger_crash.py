@@ -3,7 +3,6 @@
 import random
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from contextlib import closing
@@ -12,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.live.forking import start_program
+from tests.live.processes import ROOT, environment
 from tests.live.spender import PRICE, TTL_S
 from tests.requirements import proves
 from tests.size import sized
 from toolserver.clock import ManualClock, SystemClock
 from toolserver.ledger.sqlite import open_ledger
 
-ROOT = Path(__file__).resolve().parents[2]
 ROUNDS = sized(30, fast=20, long=200)
 
 # What may be found in the books after a crash, by what the caller was told last and what it had asked for since.
@@ -61,15 +61,18 @@ def run_and_kill(path: Path, name: str, keys: list[str], after_s: float) -> Told
     """Let one process spend for a while. Its output is a file: reading it keeps nobody waiting."""
     said = path.with_suffix(f".{name}.txt")
     command = [sys.executable, "-m", "tests.live.spender", str(path), name, *keys]
-    with said.open("wb") as output, subprocess.Popen(command, stdout=output, cwd=ROOT) as process:
+    with said.open("wb") as output:
+        process = start_program(command, env=environment({}), cwd=ROOT, stdout=output)
+    try:
         patience = time.monotonic() + 20
         while b"ready\n" not in said.read_bytes():
             assert process.poll() is None, "the spender did not start"
             assert time.monotonic() < patience, "the spender does not get ready"
             time.sleep(0.005)
         time.sleep(after_s)
+    finally:
         process.kill()
-    assert process.returncode == -signal.SIGKILL
+    assert process.wait() == -signal.SIGKILL
     told = Told()
     for line in said.read_text().removeprefix("ready\n").splitlines():
         told.hear(line)

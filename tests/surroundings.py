@@ -1,0 +1,20 @@
+"""Give tests, and the programs that they start, surroundings without a person's keys, settings or home."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+KEPT = re.compile(
+    r"PATH|LANG|LANGUAGE|LC_.*|TZ|TMPDIR|TEMP|TMP|SYSTEMROOT|COMSPEC|PATHEXT|VIRTUAL_ENV|"
+    r"PYTHON.*|PYTEST_.*|HYPOTHESIS_.*|COVERAGE_.*|"
+    r"REQUIRE|LONG|SEED|WORKERS|CI|CPU|TEST_DATABASE_URL|SAMPLES|HOSTS|REHEARSAL"
+)
+"""What a test run may need. Everything else, a key above all, stays out: what is not named cannot be forgotten."""
+
+
+def clean_surroundings(home: Path | str, surroundings: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables that a program may see, with a home of its own."""
+    kept = {name: value for name, value in surroundings.items() if KEPT.fullmatch(name)}
+    home = str(home)
+    return kept | {"HOME": home, "USERPROFILE": home, "XDG_DATA_HOME": home, "XDG_CONFIG_HOME": f"{home}/.config"}
