@@ -2,6 +2,7 @@
 
 import random
 import sqlite3
+from contextlib import closing
 
 import anyio
 import pytest
@@ -279,7 +280,7 @@ async def test_the_file_itself_refuses_to_change_an_allowances_owner(tmp_path, c
         made = await create(ledger)
         await reserve(ledger, "c1")
         await ledger.revoke_allowance(OWNER, made.id)
-    with sqlite3.connect(tmp_path / FILE) as db:
+    with closing(sqlite3.connect(tmp_path / FILE)) as db, db:
         for sql in (
             "DELETE FROM allowance",
             f"UPDATE allowance SET hash = '{'f' * 64}'",

@@ -1,6 +1,7 @@
 """Old quotes in SQLite: what the file refuses, what a row costs, and what a restored backup gives out."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -31,12 +32,16 @@ async def file(tmp_path):
     ],
 )
 async def test_a_quote_leaves_neither_table_but_for_the_other(file, sql):
-    with sqlite3.connect(file) as db, pytest.raises(sqlite3.IntegrityError, match=r"never deleted|keeps its terms"):
+    with (
+        closing(sqlite3.connect(file)) as db,
+        db,
+        pytest.raises(sqlite3.IntegrityError, match=r"never deleted|keeps its terms"),
+    ):
         db.executescript(f"BEGIN; {sql}; COMMIT")
 
 
 async def test_what_was_put_aside_is_searched_by_an_index(file):
-    with sqlite3.connect(file) as db:
+    with closing(sqlite3.connect(file)) as db, db:
         for sql, index in (
             ("SELECT 1 FROM old_quote WHERE memo_hash=x'00'", "PRIMARY KEY"),
             (

@@ -1,6 +1,7 @@
 """What only the store in SQLite can show: a whole transaction or none of it, and files read from outside."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -17,12 +18,12 @@ from toolserver.storage.errors import StorageFailed
 async def test_a_credit_that_breaks_half_way_leaves_nothing(tmp_path, table):
     async with opened("sqlite", tmp_path) as kept:
         memo = await kept.quote()
-        with sqlite3.connect(tmp_path / FILE) as db:
+        with closing(sqlite3.connect(tmp_path / FILE)) as db, db:
             db.execute(f"CREATE TRIGGER broken BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'broken'); END")
         with pytest.raises(StorageFailed):
             await kept.store.credit_transfer(credit(usd=7)._replace(paid=credit(usd=7).paid._replace(indexes=(9,))))
         assert (await kept.store.find_purchase(memo)).state == "quoted"
-        with sqlite3.connect(tmp_path / FILE) as db:
+        with closing(sqlite3.connect(tmp_path / FILE)) as db, db:
             db.execute("DROP TRIGGER broken")
             counts = (
                 "SELECT (SELECT count(*) FROM token), (SELECT count(*) FROM transfer), (SELECT count(*) FROM tx_credit)"

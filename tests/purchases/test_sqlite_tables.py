@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -52,5 +53,5 @@ async def test_addresses_and_reversals_are_kept_for_ever(tmp_path, sql):
 
 
 def rows(folder, sql):
-    with sqlite3.connect(folder / FILE) as db:
+    with closing(sqlite3.connect(folder / FILE)) as db, db:
         return db.execute(sql).fetchall()

@@ -2,6 +2,7 @@
 
 import hashlib
 import sqlite3
+from contextlib import closing
 
 import anyio
 import pytest
@@ -20,10 +21,9 @@ __all__ = ["event", "issuer"]
 
 @pytest.fixture
 def db():
-    with sqlite3.connect(":memory:", isolation_level=None) as db:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         migrate(db)
         yield db
-    db.close()
 
 
 async def test_receipts_log_and_checkpoint_outlive_the_process(tmp_path, issuer, event):

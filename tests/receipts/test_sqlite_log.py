@@ -32,11 +32,10 @@ def grow(db, count, hour=HOUR):
 
 @pytest.fixture
 def db():
-    with sqlite3.connect(":memory:", isolation_level=None) as db:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         migrate(db)
         grow(db, 3)
         yield db
-    db.close()
 
 
 @pytest.mark.parametrize(

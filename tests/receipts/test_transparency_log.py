@@ -399,10 +399,9 @@ async def test_a_log_that_was_rewritten_is_never_signed_again(tmp_path):
     async with shop(tmp_path) as s:
         await fill(s, 3)
         await s.evidence.log.checkpoint()
-    with sqlite3.connect(tmp_path / "ledger.sqlite3") as db:
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite3")) as db, db:
         db.execute("DROP TRIGGER log_node_is_never_changed")
         db.execute("UPDATE log_node SET hash=? WHERE level=0 AND idx=2", (bytes(32),))
-    db.close()
     with pytest.raises(RowsRewritten, match="log_node"):
         async with shop(tmp_path):
             pass
@@ -432,10 +431,9 @@ async def test_a_log_that_shrank_is_never_signed_again(tmp_path, caplog):
     async with shop(tmp_path) as s:
         await fill(s, 3)
         signed = await s.evidence.log.checkpoint()
-    with sqlite3.connect(tmp_path / "ledger.sqlite3") as db:
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite3")) as db, db:
         db.execute("DROP TRIGGER no_charge_is_never_deleted")
         db.execute("DELETE FROM no_charge WHERE seq=2")
-    db.close()
     await accept(tmp_path / "ledger.sqlite3")
     async with shop(tmp_path, clock=ManualClock(START + timedelta(hours=1))) as s:
         with pytest.raises(LogForked, match="has 2 leaves and had 3"):

@@ -5,6 +5,7 @@ import os
 import sqlite3
 import stat
 import threading
+from contextlib import closing
 
 import anyio
 import pytest
@@ -67,9 +68,8 @@ async def test_those_who_ask_at_the_same_time_share_a_transaction_in_their_order
 
 async def test_what_was_acknowledged_is_there_for_everyone_else(file):
     await file.alone(put("kept"))
-    with sqlite3.connect(f"file:{file.path}?mode=ro", uri=True) as other:
+    with closing(sqlite3.connect(f"file:{file.path}?mode=ro", uri=True)) as other:
         assert words(other) == ["kept"]
-    other.close()
 
 
 @proves("ledger.durable")

@@ -1,4 +1,5 @@
 import sqlite3
+from contextlib import closing
 
 from toolserver.webhooks.memory_store import MemoryTables
 from toolserver.webhooks.sqlite_tables import SqliteTables
@@ -7,7 +8,6 @@ from toolserver.webhooks.tables import WebhookTables
 
 def test_every_engine_has_what_operations_ask_for():
     wanted = {name for name in vars(WebhookTables) if not name.startswith("_")}
-    with sqlite3.connect(":memory:") as db:
+    with closing(sqlite3.connect(":memory:")) as db:
         for tables in (MemoryTables(), SqliteTables(db)):
             assert all(callable(getattr(tables, name)) for name in wanted)
-    db.close()

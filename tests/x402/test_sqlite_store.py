@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,7 @@ async def opened(folder: Path) -> AsyncIterator[Stored]:
 
 
 def run(folder: Path, sql: str) -> list[tuple[object, ...]]:
-    with sqlite3.connect(folder / FILE) as db:
+    with closing(sqlite3.connect(folder / FILE)) as db, db:
         return db.execute(sql).fetchall()
 
 

@@ -157,6 +157,8 @@ class _Lane:
             batch, self.waiting = self.waiting[:AT_ONCE], self.waiting[AT_ONCE:]
             if not self.waiting:
                 self.wake.clear()
+            if not batch:  # woken to close, or for scripts that were released since: from Python 3.12 on, a transport
+                continue  # that is given nothing to write keeps the event loop busy with it and never closes
             try:
                 async with asyncio.timeout(self.deadline_s):
                     unknown = await self._exchange(connection, _group(batch))
@@ -226,21 +228,15 @@ class RedisMemory:
 
     async def run(self, script: Script, keys: list[bytes], arguments: list[bytes], *, bulk: bool = False) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._add(script, keys, arguments, answer, bulk=bulk)
+        self._add(script, keys, arguments, answer, bulk)
         return await answer
 
     def send(self, script: Script, keys: list[bytes], arguments: list[bytes], *, bulk: bool = False) -> None:
         with suppress(SharedMemoryLost):
-            self._add(script, keys, arguments, None, bulk=bulk)
+            self._add(script, keys, arguments, None, bulk)
 
     def _add(
-        self,
-        script: Script,
-        keys: list[bytes],
-        arguments: list[bytes],
-        answer: asyncio.Future[Any] | None,
-        *,
-        bulk: bool,
+        self, script: Script, keys: list[bytes], arguments: list[bytes], answer: asyncio.Future[Any] | None, bulk: bool
     ) -> None:
         lane, prefix = self._bulk if bulk else self._quick, self._prefix
         lane.add(_ScriptRun(script, [prefix + key for key in keys], arguments, answer))
