@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from tests.live.buying import bought
 from tests.live.killing import begun, selling
 from tests.live.processes import STOP_S, UNLIMITED, Program, ran, started
 from tests.live.test_shared_database import client_of
+from tests.ports import reserve_ports
 from tests.postgres import url_of
 from tests.redis_server import RedisServer
 from tests.requirements import proves
@@ -123,18 +123,6 @@ def calls_counted(url: str) -> int:
     return int(sum(float(found) for found in re.findall(r"^toolserver_calls_total\{.*\} (\S+)$", text, re.MULTILINE)))
 
 
-def two_free_ports() -> int:
-    """A port that is free, as the one after it is."""
-    while True:
-        with socket.create_server(("127.0.0.1", 0)) as first:
-            port = int(first.getsockname()[1])
-            try:
-                with socket.create_server(("127.0.0.1", port + 1)):
-                    return port
-            except (OSError, OverflowError):
-                continue
-
-
 def one_call(team: Team, token: str) -> httpx.Response:
     """A paid call over a connection of its own, so that the kernel gives it to any worker."""
     with client_of(team.program, token) as client:
@@ -152,7 +140,7 @@ def is_alive(pid: int) -> bool:
 @proves("operating.ready-line", "operating.graceful-stop")
 @pytest.mark.parametrize("server", SERVERS)
 def test_two_workers_serve_one_address_and_spend_a_token_to_exactly_zero(start, server):
-    port = two_free_ports()
+    port = reserve_ports(2)
     team = start("--server", server, TOOLSERVER_METRICS__PORT=str(port))
     ready = team.program.ready
     assert set(ready) == {"ready", "base_url", "mcp_url", "metrics_url", "pid"}
