@@ -13,6 +13,7 @@ from tests.hostile.instances_load import Call
 from tests.live.buying import bought
 from tests.live.inbox import Inbox
 from tests.live.killing import selling
+from tests.live.patient import MODULE as PATIENT
 from tests.live.processes import UNLIMITED, Program, _ready_line, command, control, environment, started
 from tests.live.test_shared_database import Shop, subscribe
 from tests.postgres import Server, program
@@ -28,8 +29,8 @@ SPEED = 5  # of the world's clock, so that answers expire now and then
 class Instance:
     """A server that is killed and started again, in one folder."""
 
-    def __init__(self, folder: Path, settings: dict[str, str], server: str) -> None:
-        self._folder, self._settings, self._server = folder, settings, server
+    def __init__(self, folder: Path, settings: dict[str, str], server: str, module: str = "toolserver") -> None:
+        self._folder, self._settings, self._server, self._module = folder, settings, server, module
         self._program: Program | None = None
         self.url = ""
         self.killed_at: list[float] = []
@@ -41,7 +42,7 @@ class Instance:
         log = self._folder / f"serve.{time.monotonic_ns()}.log"
         with log.open("wb") as errors:
             process = subprocess.Popen(
-                command("serve", ("--server", self._server), self._folder),
+                command("serve", ("--server", self._server), self._folder, self._module),
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=environment(self._settings),
@@ -131,8 +132,11 @@ class Scene:
 
 
 @contextmanager
-def set_scene(folder: Path, servers: Sequence[str] = SERVERS) -> Iterator[Scene]:
-    """Start everything, sell tokens and subscribe to webhooks; in the end every server ends in order."""
+def set_scene(folder: Path, servers: Sequence[str] = SERVERS, *, patience_s: float | None = None) -> Iterator[Scene]:
+    """Start everything, sell tokens and subscribe to webhooks; in the end every server ends in order.
+
+    With `patience_s` they wait so long for PostgreSQL, and not for less than a second.
+    """
     with ExitStack() as stack:
         world = stack.enter_context(started("world", folder=folder))
         postgres = Server(program("initdb"), program("postgres"))
@@ -153,9 +157,11 @@ def set_scene(folder: Path, servers: Sequence[str] = SERVERS) -> Iterator[Scene]
             folder, world, shared | {"TOOLSERVER_DATABASE_URL": postgres.url, "TOOLSERVER_REDIS_URL": redis.url}
         )
         through = shared | {"TOOLSERVER_DATABASE_URL": database_url, "TOOLSERVER_REDIS_URL": redis_url}
+        module = "toolserver" if patience_s is None else PATIENT
+        through |= {} if patience_s is None else {"PATIENCE_S": str(patience_s)}
         instances = []
         for name, server in zip("abc", servers, strict=True):
-            instances.append(Instance(shop.place(name), through, server))
+            instances.append(Instance(shop.place(name), through, server, module))
             stack.callback(instances[-1].stop)
             instances[-1].start()
         inbox = Inbox()

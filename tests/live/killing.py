@@ -92,12 +92,16 @@ def _core_of(jws: str) -> dict[str, Any]:
 
 
 @contextmanager
-def begun(folder: Path, **more: str) -> Iterator[tuple[Program, "subprocess.Popen[bytes]"]]:
+def begun(folder: Path, module: str = "toolserver", **more: str) -> Iterator[tuple[Program, "subprocess.Popen[bytes]"]]:
     """A service that will be killed; at the end it is ended in order, if it still runs."""
     log = folder / f"serve.{time.monotonic_ns()}.log"
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            command("serve", (), folder), stdout=subprocess.PIPE, stderr=errors, env=environment(more), cwd=folder
+            command("serve", (), folder, module),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment(more),
+            cwd=folder,
         )
     try:
         yield Program(process, _ready_line(process, log), log), process
