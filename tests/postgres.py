@@ -10,7 +10,6 @@ import hashlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests.ledger.programs import missing
+from tests.ports import reserve_port
 from toolserver.storage.errors import TransactionLost
 from toolserver.storage.postgres import PostgresConnection, PostgresTerms
 
@@ -105,9 +105,7 @@ class Server:
             timeout=120,
         )
         assert done.returncode == 0, done.stderr
-        with closing(socket.socket()) as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = reserve_port()
         self.url = f"postgresql://{who}@127.0.0.1:{self.port}/postgres"
         self._process: subprocess.Popen[bytes] | None = None
 

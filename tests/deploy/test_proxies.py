@@ -16,17 +16,12 @@ import trustme
 
 from tests.architecture.code import ROOT
 from tests.live.processes import Program, started
+from tests.ports import reserve_port
 
 DEPLOY = ROOT / "deploy"
 START_S = 15.0
 CLIENTS = itertools.count(1)  # two that nobody was before, for each proxy: all come to one service
 pytestmark = pytest.mark.live
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +65,7 @@ def program(name: str) -> str:
 @pytest.fixture(params=["nginx", "caddy"])
 def address(request: pytest.FixtureRequest, service: Program, tmp_path: Path) -> Iterator[tuple[str, ssl.SSLContext]]:
     """The https address of a proxy in front of the service, and the authority that signed its certificate."""
-    port, authority = free_port(), trustme.CA()
+    port, authority = reserve_port(), trustme.CA()
     certificate = authority.issue_cert("localhost")
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     certificate.private_key_pem.write_to_path(tmp_path / "key.pem")
@@ -143,10 +138,10 @@ def test_a_body_that_is_too_large_is_refused_in_our_words_or_the_proxys_and_the_
 
 def test_of_three_instances_one_that_is_gone_is_not_noticed(service, tmp_path):
     """The Caddyfile of compose.yaml, with a port where nothing listens in place of one instance."""
-    port, behind = free_port(), service.url.removeprefix("http://")
+    port, behind = reserve_port(), service.url.removeprefix("http://")
     text, instances = (DEPLOY / "Caddyfile.compose").read_text(), "one:8080 two:8080 three:8080"
     assert instances in text
-    text = text.replace(instances, f"{behind} 127.0.0.1:{free_port()} {behind}")
+    text = text.replace(instances, f"{behind} 127.0.0.1:{reserve_port()} {behind}")
     (tmp_path / "Caddyfile").write_text("{\n\tadmin off\n}\n" + text.replace("{$SITE}", f"http://127.0.0.1:{port}"))
     command = [program("caddy"), "run", "--adapter", "caddyfile", "--config", str(tmp_path / "Caddyfile")]
     with running(command, tmp_path, port), httpx.Client(trust_env=False, timeout=30) as client:

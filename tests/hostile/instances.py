@@ -38,12 +38,14 @@ def _nothing(scene: Scene) -> None:
 
 @dataclass(frozen=True)
 class Fault:
-    """How it begins and ends. `refuses` says that paid calls may be refused while it lasts."""
+    """How it begins and ends. `refuses` says that paid calls may be refused while it lasts, `must_refuse` that it lasts
+    until one was."""
 
     name: str
     begin: Callable[[Scene], None]
     end: Callable[[Scene], None] = _nothing
     refuses: bool = False
+    must_refuse: bool = False
 
 
 def _crash_postgres(scene: Scene) -> None:
@@ -76,8 +78,10 @@ FAULTS = (
     Fault("nothing", _nothing),
     Fault("PostgreSQL is restarted", lambda s: s.postgres.stop(), lambda s: s.postgres.start(), refuses=True),
     Fault("PostgreSQL crashes", _crash_postgres, lambda s: s.postgres.start(), refuses=True),
-    Fault("PostgreSQL hangs", lambda s: s.postgres.hang(), lambda s: s.postgres.go_on(), refuses=True),
-    Fault("the way to PostgreSQL hangs", *_hang("to_postgres"), refuses=True),
+    Fault(
+        "PostgreSQL hangs", lambda s: s.postgres.hang(), lambda s: s.postgres.go_on(), refuses=True, must_refuse=True
+    ),
+    Fault("the way to PostgreSQL hangs", *_hang("to_postgres"), refuses=True, must_refuse=True),
     Fault("connections to PostgreSQL are cut", lambda s: _cut_for_a_while(s.to_postgres), refuses=True),
     Fault(f"PostgreSQL is {SLOW_S * 2000:.0f} ms away", _slow(postgres=SLOW_S), _slow(), refuses=True),
     Fault(f"PostgreSQL is {TOO_SLOW_S * 2000:.0f} ms away", _slow(postgres=TOO_SLOW_S), _slow(), refuses=True),
@@ -149,6 +153,11 @@ class Judge:
         began = time.monotonic()
         fault.begin(self._scene)
         time.sleep(max(0.0, began + self._seconds - time.monotonic()))
+        while fault.must_refuse and not self._was_refused(began):
+            if time.monotonic() > began + self._seconds + RECOVERS_S:
+                self._run.wrong.append(f"{fault.name}: nobody was refused, so it was not there")
+                break
+            time.sleep(0.05)
         ended = time.monotonic()
         fault.end(self._scene)
         row = self._run.rows.setdefault(fault.name, Row(fault.name))
@@ -172,6 +181,10 @@ class Judge:
             instance.kill()
 
         self.try_fault(Fault("an instance is killed", begin, lambda scene: instance.start()))
+
+    def _was_refused(self, since: float) -> bool:
+        """Whether a paid call was since then."""
+        return any(call.said in REFUSALS for call in self._callers.record.between(since, time.monotonic()))
 
     def _wait_until_well(self, fault: Fault, ended: float) -> float:
         """Seconds until the first second in which every instance was ready and answered every call."""
@@ -206,10 +219,21 @@ class Judge:
         return fault.refuses and call.kind.startswith("paid") and call.said in REFUSALS
 
 
-def try_faults(folder: Path, *, kills: int, seconds: float, faults: Sequence[Fault] = FAULTS, seed: int = 1) -> Run:
-    """Run it. Each fault lasts so many seconds; `kills` times one of the instances is killed."""
+def try_faults(
+    folder: Path,
+    *,
+    kills: int,
+    seconds: float,
+    faults: Sequence[Fault] = FAULTS,
+    seed: int = 1,
+    patience_s: float | None = None,
+) -> Run:
+    """Run it. Each fault lasts so many seconds; `kills` times one of the instances is killed.
+
+    On a machine that others use too, servers need some seconds of patience with a PostgreSQL which is well.
+    """
     run, rng = Run(), random.Random(seed)
-    with set_scene(folder) as scene:
+    with set_scene(folder, patience_s=patience_s) as scene:
         callers = Callers(scene.instances, scene.buyers, seed=seed)
         callers.start()
         time.sleep(CALM_S)  # later each fault is followed by as much in which all is well

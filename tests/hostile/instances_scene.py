@@ -12,6 +12,7 @@ from tests.hostile.instances_load import Call
 from tests.live.buying import bought
 from tests.live.inbox import Inbox
 from tests.live.killing import selling
+from tests.live.patient import MODULE as PATIENT
 from tests.live.processes import UNLIMITED, Program, _ready_line, begin_program, command, control, started
 from tests.live.test_shared_database import Shop, subscribe
 from tests.postgres import Server, program
@@ -27,8 +28,8 @@ SPEED = 5  # of the world's clock, so that answers expire now and then
 class Instance:
     """A server that is killed and started again, in one folder."""
 
-    def __init__(self, folder: Path, settings: dict[str, str], server: str) -> None:
-        self._folder, self._settings, self._server = folder, settings, server
+    def __init__(self, folder: Path, settings: dict[str, str], server: str, module: str = "toolserver") -> None:
+        self._folder, self._settings, self._server, self._module = folder, settings, server, module
         self._program: Program | None = None
         self.url = ""
         self.killed_at: list[float] = []
@@ -37,7 +38,7 @@ class Instance:
     def start(self) -> None:
         """Start it, and wait until it says that it is ready."""
         assert self._program is None
-        words = command("serve", ("--server", self._server), self._folder)
+        words = command("serve", ("--server", self._server), self._folder, self._module)
         process, log = begin_program(words, folder=self._folder, **self._settings)
         try:
             self._program = Program(process, _ready_line(process, log), log)
@@ -123,8 +124,11 @@ class Scene:
 
 
 @contextmanager
-def set_scene(folder: Path, servers: Sequence[str] = SERVERS) -> Iterator[Scene]:
-    """Start everything, sell tokens and subscribe to webhooks; in the end every server ends in order."""
+def set_scene(folder: Path, servers: Sequence[str] = SERVERS, *, patience_s: float | None = None) -> Iterator[Scene]:
+    """Start everything, sell tokens and subscribe to webhooks; in the end every server ends in order.
+
+    With `patience_s` they wait so long for PostgreSQL, and not for less than a second.
+    """
     with ExitStack() as stack:
         world = stack.enter_context(started("world", folder=folder))
         postgres = Server(program("initdb"), program("postgres"))
@@ -145,9 +149,11 @@ def set_scene(folder: Path, servers: Sequence[str] = SERVERS) -> Iterator[Scene]
             folder, world, shared | {"TOOLSERVER_DATABASE_URL": postgres.url, "TOOLSERVER_REDIS_URL": redis.url}
         )
         through = shared | {"TOOLSERVER_DATABASE_URL": database_url, "TOOLSERVER_REDIS_URL": redis_url}
+        module = "toolserver" if patience_s is None else PATIENT
+        through |= {} if patience_s is None else {"PATIENCE_S": str(patience_s)}
         instances = []
         for name, server in zip("abc", servers, strict=True):
-            instances.append(Instance(shop.place(name), through, server))
+            instances.append(Instance(shop.place(name), through, server, module))
             stack.callback(instances[-1].stop)
             instances[-1].start()
         inbox = Inbox()

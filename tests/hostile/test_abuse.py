@@ -1,6 +1,7 @@
 """What costs a stranger nothing must cost us little: invented tokens, uncommon messages, quotes that nobody pays."""
 
 import secrets
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tests.hostile.test_http import cpu_s
 from tests.live.processes import Program, started
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+COUNT, MOST_HEALTH_CHECKS = 100, 10
 
 
 @pytest.fixture(scope="module")
@@ -56,16 +58,20 @@ def test_quotes_are_limited_for_each_client(service, client):
     assert statuses.count(200) <= 10
 
 
-def test_a_quote_costs_little(tmp_path: Path):
+def test_a_quote_costs_little_more_than_any_request(tmp_path: Path):
+    """The server's CPU for quotes beside that for health checks, in turn; purchases/test_quotes.py counts work."""
     with started("demo", folder=tmp_path, TOOLSERVER_LIMITS__ENABLED="false") as program:
         with httpx.Client(base_url=program.url, timeout=20, trust_env=False) as client:
             while client.post("/api/payment/buy-credits", json={"amount_usd": 2}).status_code != 200:
                 pass
-            each_ms, count = float("inf"), 150
-            for _ in range(3):
-                begun = cpu_s(program)
-                for _ in range(count):
+            ratios = []
+            for _ in range(5):
+                begun = cpu_s(program.process.pid)
+                for _ in range(COUNT):
+                    client.get("/api/health")
+                between = cpu_s(program.process.pid)
+                for _ in range(COUNT):
                     client.post("/api/payment/buy-credits", json={"amount_usd": 2})
-                each_ms = min(each_ms, (cpu_s(program) - begun) / count * 1000)
-    print(f"{each_ms:.2f} ms of CPU a quote, HTTP included")
-    assert each_ms < 6, "the making alone: see tests/purchases/test_quotes.py"
+                ratios.append((cpu_s(program.process.pid) - between) / (between - begun))
+    print(f"a quote costs as much CPU as {statistics.median(ratios):.1f} health checks, HTTP included; {ratios}")
+    assert statistics.median(ratios) < MOST_HEALTH_CHECKS

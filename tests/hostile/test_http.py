@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -26,6 +27,7 @@ BUY = (
     + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 )
 SHORT = {"TOOLSERVER_LIMITS__HEAD_S": "1", "TOOLSERVER_LIMITS__BODY_S": "1", "TOOLSERVER_LIMITS__IDLE_S": "2"}
+GUARD_S = 60.0  # who is not answered by then never is
 SETTINGS_FRAME = bytes(3) + b"\x04" + bytes(5)
 
 
@@ -55,11 +57,10 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     ],
 )
 def test_what_is_no_plain_http_1_is_refused_and_the_connection_closed(service, words):
-    heard = say(service.address, words)
+    heard = say(service.address, words, within_s=GUARD_S)
 
-    assert heard.status in {400, 431}
+    assert heard.status in {400, 431}, "by then: 408 is said when the time for a head or a body is over"
     assert heard.ended
-    assert heard.seconds < 1
 
 
 def test_a_connection_that_was_refused_in_the_middle_of_a_body_leaves_no_trace(service):
@@ -81,15 +82,16 @@ def test_no_upgrade_is_made(service, protocol):
 
 
 @pytest.mark.parametrize(
-    ("words", "seconds"),
-    [(b"", 1), (b"GET /api/he", 1), (BUY % 40 + b"{", 1), (GET, 2)],
+    "words",
+    [b"", b"GET /api/he", BUY % 40 + b"{", GET],
     ids=["silent", "half-a-line", "one-byte-of-a-body", "idle"],
 )
-def test_each_phase_of_a_request_has_a_deadline(service, words, seconds):
-    heard = say(service.address, words, within_s=10)
+def test_each_phase_of_a_request_has_a_deadline(service, words):
+    """Which one, tests/server/test_connections.py shows: here it ends what would never end by itself."""
+    heard = say(service.address, words, within_s=GUARD_S)
 
     assert heard.ended
-    assert seconds - 0.2 <= heard.seconds < seconds + 3
+    print(f"after {heard.seconds:.1f} s")
 
 
 def test_a_truncated_body_is_never_carried_out(service):
@@ -104,7 +106,10 @@ def test_a_truncated_body_is_never_carried_out(service):
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_more_slow_clients_than_descriptors(tmp_path, server):
-    """With 128 descriptors and 200 silent clients, others are served, nothing spins and the log stays short."""
+    """With 128 descriptors and 200 silent clients, others are served, nothing spins and the log stays short.
+
+    A process that spins beside it shows how much CPU that takes on this machine just now.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
     try:
@@ -114,11 +119,11 @@ def test_more_slow_clients_than_descriptors(tmp_path, server):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     slow = [socket.create_connection(program.address) for _ in range(200)]
     try:
-        said, used = len(program.said), cpu_s(program)
-        for _ in range(5):
-            assert httpx.get(f"{program.url}/api/health", timeout=5).status_code == 200
-            time.sleep(0.5)
-        assert cpu_s(program) - used < 2
+        said = len(program.said)
+        with spinning() as spinner:
+            shares = [share_of_a_spin(program, spinner) for _ in range(8)]
+        print(f"of the CPU that was to be had it took {', '.join(f'{share:.2f}' for share in shares)}")
+        assert min(shares) < 1 / 3, "who spins does so all the time; what a start leaves to do has an end"
         assert len(program.said) - said < 20_000
     finally:
         for sock in slow:
@@ -126,9 +131,28 @@ def test_more_slow_clients_than_descriptors(tmp_path, server):
         running.__exit__(None, None, None)
 
 
-def cpu_s(program: Program) -> float:
+def share_of_a_spin(program: Program, spinner: int) -> float:
+    """Serve a call in half a second. Return the CPU that took, as a part of what a process took which only spins."""
+    used, spun = cpu_s(program.process.pid), cpu_s(spinner)
+    assert httpx.get(f"{program.url}/api/health", timeout=GUARD_S).status_code == 200
+    time.sleep(0.5)
+    return (cpu_s(program.process.pid) - used) / max(cpu_s(spinner) - spun, 0.01)
+
+
+@contextmanager
+def spinning() -> Iterator[int]:
+    """A process that does nothing but spin: its number."""
+    process = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def cpu_s(pid: int) -> float:
     """Processor seconds of a process so far."""
-    fields = Path(f"/proc/{program.process.pid}/stat").read_text().rpartition(")")[2].split()
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / 100
 
 
@@ -139,7 +163,7 @@ def test_a_stop_under_load_answers_what_is_in_progress_and_refuses_the_rest(tmp_
     with started("demo", "--server", server, folder=tmp_path) as program:
 
         def ask() -> None:
-            with httpx.Client(base_url=program.url, timeout=10) as client:
+            with httpx.Client(base_url=program.url, timeout=GUARD_S) as client:
                 while not done.is_set():
                     try:
                         statuses.append(client.get("/api/health").status_code)
@@ -149,7 +173,7 @@ def test_a_stop_under_load_answers_what_is_in_progress_and_refuses_the_rest(tmp_
         clients = [threading.Thread(target=ask) for _ in range(8)]
         for client in clients:
             client.start()
-        until = time.monotonic() + 20
+        until = time.monotonic() + GUARD_S
         while len(statuses) < 8 and time.monotonic() < until:
             time.sleep(0.1)
         at = time.monotonic()
@@ -158,24 +182,21 @@ def test_a_stop_under_load_answers_what_is_in_progress_and_refuses_the_rest(tmp_
         done.set()
         for client in clients:
             client.join()
-    assert took < 10
+    print(f"ended after {took:.1f} s")
     assert set(statuses) <= {200, 503}
     assert statuses.count(200) > 0
 
 
 def test_a_second_signal_ends_at_once(tmp_path):
-    with started("demo", folder=tmp_path) as program:
+    with started("demo", folder=tmp_path, ends_with=130) as program:
         with socket.create_connection(program.address) as sock:
             sock.sendall(BUY % 40 + b"{")
             time.sleep(0.3)
             program.process.send_signal(signal.SIGTERM)
-            time.sleep(0.3)
-            at = time.monotonic()
+            until = time.monotonic() + GUARD_S
+            while '"stopping"' not in program.said:
+                assert time.monotonic() < until
+                time.sleep(0.01)
             program.process.send_signal(signal.SIGTERM)
-            try:
-                code = program.process.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                code = None
-        assert code in (0, 130)
-        assert time.monotonic() - at < 1.5
-        program.process.returncode = 0
+            code = program.process.wait(timeout=GUARD_S)
+        assert code == 130, "it ended by the second signal: when its time to end in order is over it says 0"

@@ -131,6 +131,7 @@ def run_program(
     sys.stdout, sys.stderr = (os.fdopen(n, "w", encoding="utf-8", errors=e, closefd=False) for n, e in _ERRORS.items())
     os.environ.clear()
     os.environ.update(env)
+    sys.path[:0] = [folder for folder in env.get("PYTHONPATH", "").split(os.pathsep) if folder not in ("", str(ROOT))]
     time.tzset()
     os.chdir(cwd)
     sys.argv = [module, *words]

@@ -25,7 +25,8 @@ import httpx
 from tests.live.buying import bought
 from tests.live.forking import Process
 from tests.live.processes import UNLIMITED, Program, _ready_line, begin_program, command, ran, started
-from tests.live.test_sister import SECRET, free_port
+from tests.live.test_sister import SECRET
+from tests.ports import reserve_port
 from toolserver.ledger.sqlite import FILE
 from toolserver.purchases.demo import XPUB
 
@@ -91,9 +92,9 @@ def _core_of(jws: str) -> dict[str, Any]:
 
 
 @contextmanager
-def begun(folder: Path, **more: str) -> Iterator[tuple[Program, Process]]:
+def begun(folder: Path, module: str = "toolserver", **more: str) -> Iterator[tuple[Program, Process]]:
     """A service that will be killed; at the end it is ended in order, if it still runs."""
-    process, log = begin_program(command("serve", (), folder), folder=folder, **more)
+    process, log = begin_program(command("serve", (), folder, module), folder=folder, **more)
     try:
         yield Program(process, _ready_line(process, log), log), process
     finally:
@@ -222,7 +223,7 @@ def kill_again_and_again(mode: str, kills: int, folder: Path, *, seed: int = 1) 
 
 def _follow(stack: ExitStack, folder: Path, owner: Path, settings: dict[str, str]) -> tuple[Program, dict[str, str]]:
     """Start an owner, and return it with the settings of a service that follows it."""
-    port = free_port()
+    port = reserve_port()
     keys = {"KEYS": json.dumps({"b-1": SECRET}), "SERVICES": '{"b-1": ["b"]}', "PORT": str(port)}
     settings = settings | {f"TOOLSERVER_LEDGER__{name}": value for name, value in keys.items()}
     place = folder / "owner-logs"

@@ -99,7 +99,13 @@ def command(verb: str, flags: Sequence[str], folder: Path, module: str = "toolse
 
 @contextmanager
 def started(
-    verb: str, *flags: str, folder: Path, module: str = "toolserver", forked: bool = True, **more: str
+    verb: str,
+    *flags: str,
+    folder: Path,
+    module: str = "toolserver",
+    forked: bool = True,
+    ends_with: int = 0,
+    **more: str,
 ) -> Iterator[Program]:
     """`toolserver serve|demo|world`, ready. When the block ends it is stopped, and must have ended well and quietly.
 
@@ -110,7 +116,7 @@ def started(
         program = Program(process, _ready_line(process, log), log)
         yield program
         code = program.stop() if process.poll() is None else process.wait()
-        assert code == 0, f"ended with {code}:\n{program.said}"
+        assert code == ends_with, f"ended with {code}:\n{program.said}"
         assert "Traceback" not in program.said, program.said
     finally:
         if process.poll() is None:

@@ -30,14 +30,8 @@ def say(folder, *words, forked, **more):
         "sys.exit(int(os.environ.get('CODE', '0')))\n"
     )
     env = environment({"PYTHONPATH": str(folder)} | more, folder)
-    if forked and CAN_FORK:
-        sys.path.insert(0, str(folder))
-    try:
-        command = [sys.executable, "-m", "saying", *words]
-        return start_program(command, env=env, cwd=folder, forked=forked, **PIPES)
-    finally:
-        if forked and CAN_FORK:
-            sys.path.remove(str(folder))
+    command = [sys.executable, "-m", "saying", *words]
+    return start_program(command, env=env, cwd=folder, forked=forked, **PIPES)
 
 
 def test_it_has_words_folder_environment_output_and_status_of_its_own(tmp_path, forked):

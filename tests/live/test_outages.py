@@ -1,4 +1,7 @@
-"""When upstreams fail under a running server: what its callers get, how fast, and how often the upstreams are asked."""
+"""When upstreams fail under a running server: what its callers get, and how often the upstreams are asked.
+
+That no call takes longer than its tool's deadline is proved in simulated time: tests/tools/free/test_deadlines.py.
+"""
 
 import asyncio
 import json
@@ -16,11 +19,10 @@ from tests.live.processes import CORE, PATHS, UNLIMITED, Program, Sim, control, 
 from tests.requirements import proves
 from toolserver.registry.registry import Registry
 
-pytestmark = [pytest.mark.live, pytest.mark.alone, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
 REGISTRY = Registry.load("tools")
 CALLERS = 1000
-LATE_S = 1.5  # beyond a tool's own deadline: the way there and back, on a busy machine
 MINUTES = 60
 
 
@@ -47,7 +49,7 @@ def upstreams(tmp_path: Path) -> Iterator[Upstreams]:
 
 def ask(server: Program, names: tuple[str, ...]) -> dict[str, httpx.Response]:
     """All at once: an outage takes each its full time."""
-    with httpx.Client(base_url=server.url, timeout=30, trust_env=False) as client, ThreadPoolExecutor(16) as pool:
+    with httpx.Client(base_url=server.url, timeout=120, trust_env=False) as client, ThreadPoolExecutor(16) as pool:
         return dict(zip(names, pool.map(lambda name: client.get(PATHS[name]), names), strict=True))
 
 
@@ -99,7 +101,6 @@ def assert_stale(name: str, answer: httpx.Response, good: dict[str, Any]) -> Non
     assert troubles(body) == {"stale_data"}, name
     assert answer.headers["cache-status"].startswith("toolserver; fwd=stale"), name
     assert int(answer.headers["age"]) >= 15 * MINUTES - 5, name
-    assert took_s(answer) <= REGISTRY[name].deadline_s + LATE_S, name
 
 
 def without_times(body: dict[str, Any]) -> Any:
@@ -117,9 +118,9 @@ def without_times(body: dict[str, Any]) -> Any:
     return content
 
 
-@proves("answers.nothing-ever", "answers.never-5xx", "answers.deadline")
+@proves("answers.nothing-ever", "answers.never-5xx")
 @pytest.mark.parametrize(("server_kind", "scenario"), [("hypercorn", "all_down"), ("uvicorn", "cold_start_offline")])
-def test_with_nothing_ever_fetched_the_answer_is_null_in_time_and_never_stored(
+def test_with_nothing_ever_fetched_the_answer_is_null_and_never_stored(
     upstreams: Upstreams, server_kind: str, scenario: str
 ) -> None:
     upstreams.sim.scenario(scenario)
@@ -137,7 +138,6 @@ def test_with_nothing_ever_fetched_the_answer_is_null_in_time_and_never_stored(
         assert used(body) == [], name
         assert answer.headers["cache-control"] == "no-store", name
         assert "etag" not in answer.headers, name
-        assert took_s(answer) <= REGISTRY[name].deadline_s + LATE_S, name
     assert again.json()["data"] is None
     slowest = max(answers, key=lambda name: took_s(answers[name]))
     print(f"\n{server_kind}, {scenario}: {slowest} took longest, {took_s(answers[slowest]):.1f} s")
@@ -156,7 +156,7 @@ def nothing(body: dict[str, Any]) -> bool:
 )
 def test_a_thousand_cold_calls_at_once_ask_each_source_once(upstreams: Upstreams, server_kind: str, name: str) -> None:
     with upstreams.server("--server", server_kind) as server:
-        upstreams.sim.fault("*", "latency", ms=1000)  # so that all callers come before the first answer
+        upstreams.sim.fault("*", "latency", ms=2000)  # so that all callers come before the first answer
         upstreams.sim.forget()
         began = time.monotonic()
         answers = asyncio.run(crowd(server.address, PATHS[name]))
@@ -182,7 +182,7 @@ async def crowd(address: tuple[str, int], path: str) -> list[bytes]:
         writer.close()
         return answer
 
-    done, waiting = await asyncio.wait([asyncio.create_task(one(*door)) for door in doors], timeout=40)
+    done, waiting = await asyncio.wait([asyncio.create_task(one(*door)) for door in doors], timeout=200)  # a guard
     for task in waiting:
         task.cancel()
     assert not waiting, f"{len(waiting)} of {CALLERS} were never answered"

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,6 +15,7 @@ from tests.live.buying import bought
 from tests.live.processes import UNLIMITED, Program, ran, started
 from tests.live.signing_in import SigningIn
 from tests.live.test_webhooks import Inbox
+from tests.ports import reserve_port
 from tests.requirements import proves
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(150)]
@@ -24,16 +24,11 @@ SECRET = "0123456789abcdef" * 4
 BRIEFING, MACRO = "/api/pro/briefing", "/api/pro/macro"
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
-
-
 class Sisters:
     """An owner, which can be taken away and put back, and its follower."""
 
     def __init__(self, folder: Path, world: str) -> None:
-        self._folder, self.world, self._ports = folder, world, (free_port(), free_port())
+        self._folder, self.world, self._ports = folder, world, (reserve_port(), reserve_port())
         self._owner = ExitStack()
         self.shared = {**UNLIMITED, "TOOLSERVER_UPSTREAM__VIA": world, "TOOLSERVER_SOURCES__LICENCE_POLICY": "any"}
         self.owner: Program

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,18 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.live.processes import ROOT, Program, environment
+from tests.ports import reserve_port
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
 GUIDE = ROOT / "docs" / "ten-minutes.md"
 NOT_HERE = ("make demo", ". .venv/bin/activate", "export TOKEN=", "claude mcp add")  # done by the test, or another's
 STEPS = ["Start", "Look", "Connect", "Three tools", "Buy", "A paid answer", "Verify it", "A webhook"]
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def script(demo: Program) -> str:
@@ -37,7 +31,7 @@ def script(demo: Program) -> str:
     return (
         "\n".join(lines)
         .replace("localhost:8080", here)
-        .replace(":5005", f":{(port := free_port())}")
+        .replace(":5005", f":{(port := reserve_port())}")
         .replace("webhooks listen", f"webhooks listen --port {port}")
     )
 

@@ -4,7 +4,6 @@ import hashlib
 import hmac
 import json
 import signal
-import socket
 import subprocess
 import time
 
@@ -13,6 +12,7 @@ import pytest
 
 from tests.live.inbox import Inbox
 from tests.live.processes import COMMAND, environment, ran, started
+from tests.ports import reserve_port
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
@@ -96,9 +96,7 @@ def deliveries_of(folder, id):
 def test_listen_verifies_what_a_demo_sends(tmp_path):
     with started("demo", folder=tmp_path) as demo, httpx.Client(base_url=demo.url, timeout=30) as client:
         client.headers["authorization"] = f"Bearer {demo.ready['token']}"
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = reserve_port()
         asked = {"endpoint": "macro", "webhook_url": f"http://127.0.0.1:{port}/"}
         made = client.post("/api/pro/subscribe", json=asked).json()
         words = [*COMMAND, "webhooks", "listen", "--port", str(port), "--secret", made["secret"], "--count", "1"]

@@ -5,7 +5,6 @@ import json
 import os
 import platform
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import pytest
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
+from tests.ports import reserve_port
 from toolserver.purchases.units import USDC
 
 FOLDER = Path(__file__).parent / "contracts"
@@ -45,9 +45,7 @@ def started() -> Iterator[str]:
     program = binary()
     if program is None:
         pytest.skip("anvil is not on this machine: `make clients` brings it (needs npm)")
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
+    port = reserve_port()
     flags = "--host 127.0.0.1 --chain-id 8453 --slots-in-an-epoch 1 --silent".split()
     process = subprocess.Popen([program, *flags, "--port", str(port), "--timestamp", str(START)])
     try:

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from toolserver.server.listen import bind_socket
+from tests.ports import reserve_ports
 from toolserver.server.listeners import Listeners
 from toolserver.settings import LedgerSettings, MetricsSettings, Settings
 
@@ -62,19 +62,8 @@ def test_workers_have_a_socket_each_on_one_port_and_metrics_of_their_own():
         close(each)
 
 
-def find_two_free_ports():
-    """Return the first of two ports in a row, below those that the system gives to whoever asks for any port."""
-    for port in range(20_000 + os.getpid() % 5_000, 30_000):
-        try:
-            with bind_socket("127.0.0.1", port), bind_socket("127.0.0.1", port + 1):
-                return port
-        except SystemExit:
-            continue
-    raise AssertionError("no two ports are free")
-
-
 def test_the_metrics_of_workers_have_the_ports_after_the_one_that_is_set():
-    port = find_two_free_ports()
+    port = reserve_ports(2)
     found = Listeners.open_for_workers(Settings(port=0, metrics=MetricsSettings(port=port)), 2)
     assert [each.metrics.getsockname()[1] for each in found] == [port, port + 1]
     for each in found:

@@ -1,11 +1,11 @@
 import asyncio
 import socket
 import ssl
-import time
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
+import anyio
 import pytest
 from yarl import URL
 
@@ -74,10 +74,10 @@ async def test_a_delivery_is_a_post_of_these_bytes_with_our_name_and_the_headers
 )
 @pytest.mark.usefixtures("short")
 async def test_every_end_has_one_word_and_is_reached_in_time(answer, expected):
-    started = time.monotonic()
+    started = anyio.current_time()
     made, receiver = await attempt(answer)
     assert (made.status, made.error) == expected
-    assert time.monotonic() - started < 2
+    assert anyio.current_time() - started <= 2 * delivery.TOTAL_S  # of idle time: that of a busy machine is not in it
     assert len(receiver.requests) == 1
 
 

@@ -72,13 +72,14 @@ async def test_names_that_nobody_answers_for_delay_nobody_else(lane_of, monkeypa
 
     def lookup(host):
         if host.startswith("dead"):
-            release.wait(20)
+            release.wait()
         return ["1.1.1.1"]
 
     lane = lane_of(lookup)
     try:
         dead = [asyncio.create_task(lane.resolve(f"dead{n}.example")) for n in range(12)]
-        good = await asyncio.wait_for(asyncio.gather(*(lane.resolve(f"good{n}.example") for n in range(50))), 2)
+        async with asyncio.timeout(60):
+            good = await asyncio.gather(*(lane.resolve(f"good{n}.example") for n in range(50)))
         assert good == [["1.1.1.1"]] * 50
         ended = await asyncio.gather(*dead, return_exceptions=True)
         assert {type(end) for end in ended} == {NameUnknown}
@@ -124,12 +125,12 @@ async def test_aiohttp_is_told_each_address_with_its_family(lane_of):
 async def test_however_many_new_names_hang_those_that_were_answered_before_are_looked_up_at_once(
     lane_of, monkeypatch, clock
 ):
-    monkeypatch.setattr(dns_lane, "DEADLINE_S", 0.3)
+    monkeypatch.setattr(dns_lane, "DEADLINE_S", 1.5)
     release = threading.Event()
 
     def lookup(host):
         if host.startswith("dead"):
-            release.wait(20)
+            release.wait()
         return ["1.1.1.1"]
 
     lane = lane_of(lookup)
@@ -138,8 +139,9 @@ async def test_however_many_new_names_hang_those_that_were_answered_before_are_l
         await asyncio.gather(*(lane.resolve(host) for host in good))
         clock.advance(31)
         dead = [asyncio.create_task(lane.resolve(f"dead{n}.example")) for n in range(dns_lane.NEW_THREADS + 8)]
-        await asyncio.sleep(0.05)
-        await asyncio.wait_for(asyncio.gather(*(lane.resolve(host) for host in good)), 0.3)
+        await asyncio.sleep(0)
+        await asyncio.gather(*(lane.resolve(host) for host in good))
+        assert not any(each.done() for each in dead), "those that hang are waited for by nobody else"
         await asyncio.gather(*dead, return_exceptions=True)
         assert len(lane._suspect) == dns_lane.NEW_THREADS, "those that waited for a thread are not suspected"
     finally:

@@ -2,7 +2,6 @@ import asyncio
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -13,6 +12,7 @@ from tests.webhooks import growth, receivers
 from tests.webhooks.kills import count_steps, torment
 from tests.webhooks.receivers import receiving, status
 from tests.webhooks.room import SLOT_S, open_room
+from toolserver.webhooks import delivery
 from toolserver.webhooks import queue as queues
 from toolserver.webhooks.conditions import ConditionInput
 from toolserver.webhooks.subscription_operations import AddSubscription
@@ -82,12 +82,14 @@ async def test_a_clock_that_jumps_while_a_delivery_is_under_way_does_not_lose_it
             assert (len(receiver.requests), await room.spent()) == (2, 2), "the second is that of the day after"
 
 
-async def test_dead_endpoints_and_hung_names_do_not_delay_the_good_ones(tmp_path):
+async def test_dead_endpoints_and_hung_names_do_not_delay_the_good_ones(tmp_path, monkeypatch):
+    """Dead ones are never given up here: who waits for one of them waits for ever."""
+    monkeypatch.setattr(delivery, "TOTAL_S", 3600.0)
     release = threading.Event()
 
     def lookup(host):
         if host.startswith("hung"):
-            release.wait(20)
+            release.wait()
         return ["127.0.0.1"]
 
     async with (
@@ -98,11 +100,11 @@ async def test_dead_endpoints_and_hung_names_do_not_delay_the_good_ones(tmp_path
         try:
             await fill(room, good, 60, "good", dead, 10)
             room.clock.advance(SLOT_S)
-            started = time.perf_counter()
             running = asyncio.create_task(room.hooks.queue.run())
-            while len(good.requests) < 60:  # noqa: ASYNC110 - a receiver in this loop tells nobody
-                await asyncio.sleep(0.01)
-            assert time.perf_counter() - started < 5
+            async with asyncio.timeout(60):
+                while len(good.requests) < 60:  # noqa: ASYNC110 - a receiver in this loop tells nobody
+                    await asyncio.sleep(0.01)
+            assert dead.requests, "dead ones were tried beside the good ones"
             running.cancel()
         finally:
             release.set()
@@ -148,7 +150,7 @@ async def test_a_queue_that_runs_delivers_what_comes_due_and_goes_on_after_a_fai
         running = asyncio.create_task(room.hooks.queue.run())
         await room.subscribe(receiver.url())
         room.clock.advance(SLOT_S)
-        await asyncio.wait_for(arrived.wait(), 5)
+        await asyncio.wait_for(arrived.wait(), 60)
         assert failures == []
         running.cancel()
 
@@ -165,11 +167,12 @@ async def test_a_new_condition_is_judged_at_once(tmp_path, monkeypatch):
         running = asyncio.create_task(room.hooks.queue.run())
         await asyncio.sleep(0)
         await room.subscribe(receiver.url(), when=ConditionInput(path="one", above=0))
-        await asyncio.wait_for(arrived.wait(), 5)
+        await asyncio.wait_for(arrived.wait(), 60)
         running.cancel()
 
 
 async def test_what_hangs_leaves_its_lane_to_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(delivery, "TOTAL_S", 3600.0)
     monkeypatch.setattr(queues, "LINGER_S", 0.05)
     monkeypatch.setattr(queues, "WIDTHS", dict.fromkeys(queues.WIDTHS, 2))
     monkeypatch.setattr(queues, "LINGERING", 3)
@@ -178,7 +181,7 @@ async def test_what_hangs_leaves_its_lane_to_others(tmp_path, monkeypatch):
         await fill(room, dead, 5, "dead", dead, 0, hung=0)
         room.clock.advance(SLOT_S)
         running = asyncio.create_task(room.hooks.queue.run())
-        async with asyncio.timeout(8):  # an attempt itself takes ten
+        async with asyncio.timeout(60):  # an attempt itself takes an hour
             while len(dead.requests) < 5:  # noqa: ASYNC110 - a receiver in this loop tells nobody
                 await asyncio.sleep(0.01)
         running.cancel()
@@ -212,10 +215,10 @@ async def test_an_answer_that_takes_long_delays_only_the_conditions_on_it(tmp_pa
         await room.subscribe(receiver.url())
         room.clock.advance(SLOT_S)
         running = asyncio.create_task(room.hooks.queue.run())
-        await asyncio.wait_for(arrived.wait(), 5)
+        await asyncio.wait_for(arrived.wait(), 60)
         arrived.clear()
         slow.set()
-        await asyncio.wait_for(arrived.wait(), 5)
+        await asyncio.wait_for(arrived.wait(), 60)
         running.cancel()
 
 

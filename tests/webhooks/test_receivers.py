@@ -19,6 +19,7 @@ import standardwebhooks
 import svix
 
 from tests.calls.parts import RICH
+from tests.ports import reserve_port
 from tests.requirements import proves
 from tests.webhooks.receivers import certificates, receiving
 from tests.webhooks.room import open_room
@@ -49,12 +50,6 @@ def forged():
         (BODY, old | {"webhook-timestamp": str(now), "X-Service-Timestamp": str(now)}),
         (BODY, {}),
     ]
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def headers(*, secret=SECRET, body=BODY, age=0, id="msg_1"):
@@ -94,7 +89,7 @@ def express_command(path, port):
 def run_receiver(tmp_path, command, code, suffix):
     path = tmp_path / f"receiver{suffix}"
     path.write_text(code, encoding="utf-8")
-    port = free_port()
+    port = reserve_port()
     env = {"PATH": os.environ["PATH"], "WEBHOOK_SECRET": SECRET, "PORT": str(port)}
     return port, subprocess.Popen(command(path, port), env=env, stdout=subprocess.PIPE, text=True)
 

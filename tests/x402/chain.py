@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ import httpx
 import pytest
 
 from tests.live.processes import ROOT, environment
+from tests.ports import reserve_port
 from tests.purchases.anvil import Anvil, binary
 
 PAYER_KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"  # of every local chain: BOB's
@@ -45,9 +45,7 @@ def anvil(slots: int = 1) -> Iterator[Anvil]:
 
     A block is safe `slots` blocks deep, and final twice as deep.
     """
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
+    port = reserve_port()
     flags = f"--host 127.0.0.1 --chain-id 8453 --slots-in-an-epoch {slots} --silent --port {port}".split()
     process = subprocess.Popen([program(), *flags])
     chain = Anvil(f"http://127.0.0.1:{port}")

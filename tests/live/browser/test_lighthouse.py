@@ -8,10 +8,11 @@ from tests.live.browser.visitor import PROGRAMS
 from tests.live.processes import Program
 from tests.live.programs import CLIENTS, NODE, installed, missing, told
 
-pytestmark = [pytest.mark.live, pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
-LEAST = {"performance": 85, "accessibility": 95, "best-practices": 95, "seo": 95}
-TRIES = 3  # performance is measured, and other programs of this machine take part in it
+LEAST = {"accessibility": 95, "best-practices": 95, "seo": 95}
+MOST = {"requests": 28, "bytes": 100_000, "elements": 1600, "blocking": 3, "shift": 0.15}
+"""What makes a page slow, counted. The score for performance is measured, and depends on what else the machine does."""
 
 
 @pytest.mark.parametrize("path", ["/", "/t/earthquakes", "/docs", "/status"])
@@ -19,9 +20,9 @@ def test_the_first_pages_score_well(demo: Program, path: str) -> None:
     script = CLIENTS / "lighthouse.mjs"
     installed(NODE, CLIENTS / "node_modules" / "lighthouse" / "package.json")
     program = next(filter(None, map(shutil.which, PROGRAMS)), None) or missing("chromium")
-    for _ in range(TRIES):
-        found = told(NODE, script, program, demo.url + path, timeout=170)
-        assert found["problem"] is None
-        if all(found["scores"][name] >= least for name, least in LEAST.items()):
-            return
-    pytest.fail(f"{found['scores']}\n" + "\n".join(found["poor"]), pytrace=False)
+    found = told(NODE, script, program, demo.url + path, timeout=270)
+    print(f"\n{path}: {found['scores']}, {found['counts']}")
+    assert found["problem"] is None
+    poor = {name: score for name, score in found["scores"].items() if score < LEAST.get(name, 0)}
+    assert not poor, "\n".join(found["poor"])
+    assert {name: count for name, count in found["counts"].items() if count > MOST[name]} == {}, found["poor"]

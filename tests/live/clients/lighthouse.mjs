@@ -1,4 +1,5 @@
-// node lighthouse.mjs <chromium> <address>: the four scores of a page, and the audits that cost it points, as JSON.
+// node lighthouse.mjs <chromium> <address>: the four scores of a page, the audits that cost it points, and counts of what
+// makes a page slow, as JSON.
 import { launch } from "chrome-launcher";
 import lighthouse from "lighthouse";
 
@@ -16,7 +17,16 @@ try {
       if (weight > 0 && score !== null && score < 1) poor.push(`${name}: ${id} ${score} ${displayValue ?? ""}`.trim());
     }
   }
-  console.log(JSON.stringify({ address: lhr.finalDisplayedUrl, scores, poor, problem: lhr.runtimeError?.message ?? null }));
+  const sum = (items, name) => (items ?? []).reduce((total, item) => total + (item[name] ?? 0), 0);
+  const { audits } = lhr;
+  const counts = {
+    requests: audits["network-requests"].details.items.length,
+    bytes: sum(audits["network-requests"].details.items, "transferSize"),
+    elements: audits["dom-size-insight"].details?.debugData?.totalElements ?? 0,
+    blocking: (audits["render-blocking-insight"].details?.items ?? []).length,
+    shift: audits["cumulative-layout-shift"].numericValue,
+  };
+  console.log(JSON.stringify({ address: lhr.finalDisplayedUrl, scores, poor, counts, problem: lhr.runtimeError?.message ?? null }));
 } finally {
   await chrome.kill();
 }

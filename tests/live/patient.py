@@ -1,0 +1,21 @@
+"""`python -m tests.live.patient VERB …`: toolserver, which waits for PostgreSQL as long as a busy machine may take.
+
+Without a verb it is a worker of such a service. PATIENCE_S says how many seconds it waits: 0.8 are usual, after which
+a call is refused, however well the server is.
+"""
+
+import os
+import sys
+
+from toolserver.cli import worker, workers
+from toolserver.cli.main import main
+from toolserver.storage.postgres import PostgresTerms
+
+MODULE = "tests.live.patient"
+
+if __name__ == "__main__":
+    patience_s = float(os.environ["PATIENCE_S"])
+    cached, readers, *_ = PostgresTerms.__init__.__defaults__ or ()
+    PostgresTerms.__init__.__defaults__ = (cached, readers, patience_s, patience_s)
+    workers.MODULE = MODULE
+    main() if sys.argv[1:] else worker.main()
