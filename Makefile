@@ -1,6 +1,7 @@
 # make demo   run the whole service on a simulated world, with a funded token; ARGS="--port 9000" passes flags on
-# make test   run the fast set, under four minutes on two cores; REQUIRE=all: every test, and a skip is a failure;
-#             ARGS="tests/calls -x" passes paths and flags to pytest, WORKERS=0 runs in one process
+# make test   run the fast set, under three minutes on two cores; REQUIRE=all: every test, a skip is a failure, and what
+#             failed is run a second time; ARGS="tests/calls -x" passes paths and flags to pytest, WORKERS=0 runs in one
+#             process, CPU=1 tells which files take most CPU
 # make pythons  run the fast set on each installed Python from 3.11 to 3.14, each in its own environment
 # make mutants  insert faults into the code one by one: each must fail the test file of its module
 # make serve  run the service on live upstreams
@@ -10,7 +11,9 @@
 # make peers  install web frameworks and MCP servers for comparison, in their own environments
 
 WORKERS ?= auto
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PYTHONS = python3.14 python3.13 python3.12 python3.11
+# The newest supported one that runs: a version manager may have names on the path that do not.
+PYTHON ?= $(shell for name in $(PYTHONS) python3; do $$name --version >/dev/null 2>&1 && echo $$name && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -29,23 +32,30 @@ serve: $(VENV)/.runtime
 # Bytecode is kept, even if the environment disables it: otherwise each process compiles 850 test files again.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8
 
-# When everything is required, tests that measure time run alone, after the others.
-test: $(VENV)/.dev
-ifeq ($(REQUIRE)$(ARGS),all)
-	@$(PYTEST) -m "not alone" && $(PYTEST) -n 0 -m alone
+# When everything is required, what failed is run again, alone; so it is where SECOND_LOOK=1 asks for it.
+ifeq ($(REQUIRE),all)
+SECOND_LOOK = 1
+WITH = clients
+endif
+test: $(VENV)/.dev $(WITH)
+ifeq ($(SECOND_LOOK),1)
+	@PYTHONDONTWRITEBYTECODE= WORKERS=$(WORKERS) $(BIN)/python -m tests.second_look $(ARGS)
 else
 	@$(PYTEST) $(ARGS)
 endif
 
-PYTHONS = python3.11 python3.12 python3.13 python3.14
-
-# The versions run one after the other. Missing ones are reported, and a failure on one does not stop the others.
+# The versions run one after the other, also those that a version manager keeps off the path. Missing ones are reported,
+# and a failure on one does not stop the others.
 pythons:
-	@failed=""; for python in $(PYTHONS); do \
-	  if ! $$python --version >/dev/null 2>&1; then echo "$$python is not here"; continue; fi; \
-	  echo "$$python"; \
-	  venv=.venv-$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
-	  $(MAKE) --no-print-directory test VENV=$$venv PYTHON=$$python || failed="$$failed $$python"; \
+	@failed=""; for name in $(PYTHONS); do \
+	  found=""; number=$${name#python}; \
+	  for python in $$name "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$number.*/bin/$$name \
+	      "$$HOME"/.local/share/uv/python/cpython-$$number.*/bin/$$name; do \
+	    $$python --version >/dev/null 2>&1 && found=$$python && break; \
+	  done; \
+	  if [ -z "$$found" ]; then echo "$$name is not here"; continue; fi; \
+	  echo "$$name"; \
+	  $(MAKE) --no-print-directory test REQUIRE= VENV=.venv-$$number PYTHON=$$found || failed="$$failed $$name"; \
 	done; [ -z "$$failed" ] || { echo "failed on$$failed"; exit 1; }
 
 mutants: $(VENV)/.dev
@@ -72,11 +82,14 @@ bench/node_modules: bench/package.json
 	@cd bench && npm install --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@
 
-clients: $(VENV)/.dev
+clients: tests/live/clients/.installed
+
+tests/live/clients/.installed: $(VENV)/.dev tests/live/clients/install tests/live/clients/package.json
 	@tests/live/clients/install
+	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/live/clients/node_modules tests/live/clients/.venv-mcp1 tests/live/clients/.venv-tlog tests/live/clients/.venv-wheel bench/.venv-peers bench/.venv-peers-mcp1 bench/node_modules
+	rm -rf $(VENV) .venv-3.* flaky-tests.json tests/live/clients/.installed .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/live/clients/node_modules tests/live/clients/.venv-mcp1 tests/live/clients/.venv-tlog tests/live/clients/.venv-wheel bench/.venv-peers bench/.venv-peers-mcp1 bench/node_modules
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed")'

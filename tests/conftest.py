@@ -5,19 +5,25 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.extras import PREFIX, find_samples, reason_of, skip_unless_asked_for
 from tests.idle_time import IdleLoop
 from tests.size import EVERYTHING
 from tests.surroundings import clean_surroundings
 from tests.tools import desk
 
-pytest_plugins = ["tests.certificates", "tests.cpu_time", "tests.sets", "tests.quick_files", "tests.redis_server"]
+pytest_plugins = [
+    "tests.certificates",
+    "tests.cpu_time",
+    "tests.outcomes",
+    "tests.sets",
+    "tests.quick_files",
+    "tests.redis_server",
+]
 
-SHARED = Path(os.environ.get("UPSTREAM_SAMPLES", Path(__file__).resolve().parents[2] / "shared" / "upstreams"))
 RECURSION = sys.getrecursionlimit()
 NOBODYS_HOME = tempfile.TemporaryDirectory(prefix="toolserver-home-", ignore_cleanup_errors=True)
 _clean = clean_surroundings(NOBODYS_HOME.name)  # no test, and no program that one starts, finds a person's keys or data
@@ -36,9 +42,7 @@ def sample() -> Callable[[str], bytes]:
     """Reads a recorded upstream body by `source/file`. They are not part of the project."""
 
     def read(name: str) -> bytes:
-        if not SHARED.is_dir():
-            pytest.skip("recorded upstream bodies are not on this machine")
-        return (SHARED / name).read_bytes()
+        return (find_samples() / name).read_bytes()
 
     return read
 
@@ -49,14 +53,16 @@ def compose() -> Callable[..., object]:
     return desk.compose
 
 
-def pytest_runtest_setup() -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
     """The chain's libraries raise the recursion limit when imported, so far that deep JSON would end this process."""
     sys.setrecursionlimit(RECURSION)
+    skip_unless_asked_for(item)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """With REQUIRE=all a run in which anything was skipped has failed."""
-    if EVERYTHING and session.exitstatus == pytest.ExitCode.OK and skipped(session.config):
+    """With REQUIRE=all a run in which anything but an extra was skipped has failed."""
+    counts = any(not reason.startswith(PREFIX) for reason in skipped(session.config))
+    if EVERYTHING and session.exitstatus == pytest.ExitCode.OK and counts:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -71,8 +77,7 @@ def skipped(config: pytest.Config) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
     for report in reporter.stats.get("skipped", ()) if reporter else ():  # a worker process has none
-        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        found[reason.removeprefix("Skipped: ")].append(report.nodeid)
+        found[reason_of(report)].append(report.nodeid)
     return found
 
 
@@ -81,7 +86,9 @@ def account(by_reason: Mapping[str, Sequence[str]]) -> list[str]:
     if not by_reason:
         return []
     count = sum(map(len, by_reason.values()))
-    lines = [f"skipped, {count}{' - with REQUIRE=all that is a failure' if EVERYTHING else ''}:"]
+    extras = sum(len(tests) for reason, tests in by_reason.items() if reason.startswith(PREFIX))
+    failure = f" - with REQUIRE=all {count - extras} of them are a failure" if EVERYTHING and count > extras else ""
+    lines = [f"skipped, {count}{failure}:"]
     ordered = sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0]))
     for reason, tests in ordered[:REASONS_SHOWN]:
         files = list(dict.fromkeys(test.partition("::")[0] for test in tests))

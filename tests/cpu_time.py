@@ -1,4 +1,4 @@
-"""Measure the CPU seconds of a run of the fast set, by file, and limit them.
+"""Measure the CPU seconds of a run by file, and print them where CPU=1 asks for it: they never fail a run.
 
 CPU time is nearly the same under other load, unlike wall time. A fixed piece of work, done in each process before and
 after its tests, measures how fast this machine is; seconds are those of a machine that does it in `PIECE_S`.
@@ -7,6 +7,7 @@ after its tests, measures how fast this machine is; seconds are those of a machi
 import gc
 import hashlib
 import json
+import os
 import resource
 import time
 from collections import Counter
@@ -16,12 +17,9 @@ from typing import Any
 
 import pytest
 
-from tests.size import EVERYTHING
-
-BUDGET_S = 230.0  # on two cores, of which others use half, four minutes
-FAILS_S = 1.75 * BUDGET_S  # no run may fail only because its machine is slow in another way than the piece of work
+BUDGET_S = 230.0  # what the fast set may take, so that it ends within three minutes on two cores
 PIECE_S = 0.03
-SHOWN, SHOWN_OF_ALL = 8, 25
+SHOWN = 25
 START, HANDING_OUT = "start and collection", "handing out tests"
 
 SPENT = pytest.StashKey[Counter[str]]()
@@ -84,7 +82,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker hands over what it spent. A run of the fast set that spent far more than its budget has failed."""
+    """A worker hands over what it spent."""
     config = session.config
     for _ in range(5):  # as pytest does afterwards, to find what nobody awaited, in a fifth of a second each time
         if not gc.collect():
@@ -97,9 +95,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     if hands_out(config):
         config.stash[SPENT][HANDING_OUT] = time.process_time()
-    too_much = config.stash[BUDGETED] and total_s(config.stash[SPENT], config.stash[PIECES]) > FAILS_S
-    if too_much and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -110,15 +105,9 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    spent, pieces = config.stash[SPENT], config.stash[PIECES]
-    if config.stash[BUDGETED]:
-        lines = account(spent, pieces)
-    elif EVERYTHING and not config.option.collectonly:
-        lines = [f"{total_s(spent, pieces):.0f} s of CPU; most of them:", *dearest(spent, pieces, SHOWN_OF_ALL)]
-    else:
-        lines = []
-    for line in lines:
-        terminalreporter.write_line(line)
+    if os.environ.get("CPU") == "1":
+        for line in account(config.stash[SPENT], config.stash[PIECES], is_fast_set=config.stash[BUDGETED]):
+            terminalreporter.write_line(line)
 
 
 def total_s(spent: Mapping[str, float], pieces: Sequence[float]) -> float:
@@ -126,13 +115,10 @@ def total_s(spent: Mapping[str, float], pieces: Sequence[float]) -> float:
     return sum(spent.values()) * PIECE_S / fmean(pieces)
 
 
-def account(spent: Mapping[str, float], pieces: Sequence[float]) -> list[str]:
-    """What was spent, of how much, and on which files."""
-    total = total_s(spent, pieces)
-    advice = "make the dearest cheaper, or mark what is proved twice slow"
-    over = f" - {'that is a failure' if total > FAILS_S else 'too much'}: {advice}" if total > BUDGET_S else ""
-    head = f"{total:.0f} s of CPU of the {BUDGET_S:.0f} that the fast set may take{over}; most of them:"
-    return [head, *dearest(spent, pieces, SHOWN)]
+def account(spent: Mapping[str, float], pieces: Sequence[float], *, is_fast_set: bool) -> list[str]:
+    """What was spent, of how much where it is the fast set, and on which files."""
+    budget = f" of the {BUDGET_S:.0f} that the fast set may take" if is_fast_set else ""
+    return [f"{total_s(spent, pieces):.0f} s of CPU{budget}; most of them:", *dearest(spent, pieces, SHOWN)]
 
 
 def dearest(spent: Mapping[str, float], pieces: Sequence[float], count: int) -> list[str]:

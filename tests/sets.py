@@ -18,6 +18,7 @@ from tests.cpu_time import BUDGETED
 from tests.size import EVERYTHING, LONG
 
 LEFT_OUT = pytest.StashKey[dict[str, int]]()
+REASONS_SHOWN = 8
 LIVE = "starts a real server, a real client or another program"
 
 # Files of one large test each, or of slow ones: they begin first, so that no process ends long after the others.
@@ -154,4 +155,6 @@ def lines_on_left_out(reasons: Iterable[tuple[str, int]]) -> list[str]:
     if not ordered:
         return []
     head = f"not in the fast set, {sum(n for _, n in ordered)} - REQUIRE=all runs them, and so does naming their file:"
-    return [head, *(f"  {n:5}  {reason}" for reason, n in ordered)]
+    lines = [head, *(f"  {n:5}  {reason}" for reason, n in ordered[:REASONS_SHOWN])]
+    others = ordered[REASONS_SHOWN:]
+    return lines + ([f"  {sum(n for _, n in others):5}  for {len(others)} other reasons"] if others else [])

@@ -57,7 +57,23 @@ def test_where_everything_is_required_a_skipped_test_is_a_failure(folder):
     done = ran(folder, REQUIRE="all")
 
     assert done.returncode == 1
-    assert "skipped, 9 - with REQUIRE=all that is a failure:" in done.stdout
+    assert "skipped, 9 - with REQUIRE=all 9 of them are a failure:" in done.stdout
+
+
+@pytest.mark.slow("it starts pytest")
+@pytest.mark.parametrize(("asked", "code"), [("0", 0), ("1", 1)])
+def test_an_extra_that_is_not_here_is_reported_unless_it_was_asked_for(folder, asked, code):
+    (folder / "test_one.py").write_text(
+        "import pytest\nfrom tests.extras import without_extra\n"
+        "def test_good(): ...\n"
+        "@pytest.mark.extra('HOSTS')\ndef test_hosts(): without_extra('HOSTS')\n"
+    )
+
+    done = ran(folder, "test_one.py", REQUIRE="all", HOSTS=asked)
+
+    assert done.returncode == code, done.stdout
+    assert ("skipped, 1:" in done.stdout) == (code == 0)
+    assert ("HOSTS is set, but what it needs is missing" in done.stdout) == (code == 1)
 
 
 @pytest.mark.slow("it starts pytest")

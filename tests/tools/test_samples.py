@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import SHARED
+from tests.extras import find_samples
 from tests.size import a_share
 from tests.tools.recorded import earth, exchanges, money, services, unread
 from tests.tools.recorded.rows import Read, Refused, Unread
@@ -39,7 +39,7 @@ KEYS = dict.fromkeys(KEYED, "sim-key")
 
 def recorded(name: str) -> bytes:
     """The file, with templates in place of times written out."""
-    body = (SHARED / name).read_bytes()
+    body = (find_samples() / name).read_bytes()
     return shifted(body, NOW) if "TEMPLATED" in name else body
 
 
@@ -90,9 +90,7 @@ def stands_in(body: bytes, fact: Any) -> bool:
 
 
 def test_every_recorded_body_is_in_the_table_once_and_nothing_else_is():
-    if not SHARED.is_dir():
-        pytest.skip("recorded upstream bodies are not on this machine")
-    there = {f"{f.parent.name}/{f.name}" for f in SHARED.glob("*/*") if f.is_file()}
+    there = {f"{f.parent.name}/{f.name}" for f in find_samples().glob("*/*") if f.is_file()}
     listed = Counter(row.file for row in ROWS)
 
     assert sorted(there - set(listed)) == []
