@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from contextlib import closing
 
 import anyio
 import httpx
@@ -60,7 +61,7 @@ def test_a_simulation_takes_no_time_and_ends_when_everybody_waits():
 
 def test_what_a_dead_process_asks_for_is_not_done():
     async def main():
-        disk, process = new_disk(), Process(random.Random(1))
+        process = Process(random.Random(1))
         file = File(disk, process)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(file.work)
@@ -73,7 +74,8 @@ def test_what_a_dead_process_asks_for_is_not_done():
             tasks.cancel_scope.cancel()
         return disk.execute("SELECT call_id FROM journal").fetchall()
 
-    assert run(main) == [("c1",)]
+    with closing(new_disk()) as disk:
+        assert run(main) == [("c1",)]
 
 
 def test_a_lost_answer_is_waited_for_in_vain():

@@ -268,6 +268,16 @@ def test_a_receipt_may_hold_every_safe_integer_and_no_other(number, valid):
     [
         ("a.b", "a JWS must have three parts"),
         (b64(b'{"a":' * 5000) + ".e30.e30", "nested too deeply"),
+        (b64(b"[" * 501 + b"]" * 501) + ".e30.e30", "nested too deeply"),
+        (
+            b64(b"[" * 500 + b"]" * 500) + ".e30.e30",
+            "the header must have the members alg, kid and typ, and no others",
+        ),
+        (
+            b64(b"[" + b",".join([b"[]"] * 501 + [b'"' + b'[\\"' * 501 + b'"']) + b"]") + ".e30.e30",
+            "the header must have the members alg, kid and typ, and no others",
+        ),
+        (f"{JWS.split('.')[0]}.{b64(b'[' * 501)}.e30", "nested too deeply"),
         (f"{header(alg='EdDSA')}.e30.e30", "the header must have the members alg, kid and typ, and no others"),
         ({}, "signature and key_id must be strings"),
         ({**OBJECT, "signature": "!"}, "not base64url"),

@@ -1,5 +1,6 @@
 """Redis as a shared memory: one trip for what is asked together, and nobody waits for a server that is away."""
 
+import asyncio
 import subprocess
 import sys
 
@@ -157,3 +158,22 @@ async def test_it_is_closed_also_while_an_answer_is_on_its_way(redis_server):
                 memory.send(ADD, [b"x"], [b"1"])
                 memory.send(ECHO, [], [b"x" * 100_000], bulk=True)
                 await anyio.lowlevel.checkpoint()
+
+
+async def test_a_lane_that_was_woken_for_nothing_sends_nothing_and_closes(redis_server, monkeypatch):
+    """A transport that is given no bytes to write never gets rid of them, from Python 3.12 on."""
+    sent, opened, make = [], [], asyncio.StreamWriter.writelines
+
+    def write(writer, parts):
+        opened.append(writer.transport)
+        sent.extend(parts)
+        make(writer, parts)
+
+    monkeypatch.setattr(asyncio.StreamWriter, "writelines", write)
+    async with memory_in(redis_server) as memory:
+        await memory.run(ADD, [b"x"], [b"1"])
+        memory._quick.wake.set()
+        await wait_for(lambda: not memory._quick.wake.is_set())
+        assert await memory.run(ADD, [b"x"], [b"1"]) == 2
+    assert b"" not in sent
+    await wait_for(lambda: all(transport._sock is None for transport in opened))

@@ -26,7 +26,8 @@ def db():
     made.executemany(sqlite_tables.ADD_FIRE, fires)
     made.execute("COMMIT")
     made.execute("ANALYZE")
-    return made
+    yield made
+    made.close()
 
 
 def plan(db, sql, *parameters):
@@ -86,6 +87,7 @@ def test_a_database_of_before_keeps_its_log_in_order_and_its_owners():
         ("1", 1),
     ]
     assert tables.list_paid_by(subscription(1).owner) == [subscription(1)]
+    made.close()
 
 
 def test_the_database_itself_keeps_what_is_over(db):

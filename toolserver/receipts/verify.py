@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -13,6 +14,9 @@ from toolserver.receipts.log_buckets import read_hour
 from toolserver.receipts.sign import ALGORITHMS, SAFE, TYPE, Core, encode
 
 CHECKS = ("format", "key_known", "signature", "key_time", "body", "in_log")
+
+DEEPEST = 500  # levels of JSON: 500 times more than a receipt has, and fewer than any Python gives up at
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)  # a string of JSON, which may lack its end
 
 _Hash = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 _Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -103,12 +107,20 @@ def _from_jws(text: str) -> Parsed:
     parts = text.strip().split(".")
     if len(parts) != 3:
         raise Unreadable("a JWS must have three parts")
-    kid = _kid(msgspec.json.decode(unb64(parts[0])))
+    kid = _kid(_decode(unb64(parts[0])))
     payload, signature = unb64(parts[1]), unb64(parts[2])
-    core = _checked(msgspec.json.decode(payload))
+    core = _checked(_decode(payload))
     if encode(core) != payload:
         raise Unreadable("the payload is not in canonical form")
     return Parsed(core, payload, kid, f"{parts[0]}.{parts[1]}".encode(), signature)
+
+
+def _decode(text: bytes) -> Any:
+    """Decode JSON of limited depth: how deep the decoder itself goes depends on the version of Python."""
+    steps = (1 if bracket in b"[{" else -1 for bracket in re.findall(rb"[][{}]", _TEXT.sub(b"", text)))
+    if max(accumulate(steps), default=0) > DEEPEST:
+        raise Unreadable("nested too deeply")
+    return msgspec.json.decode(text)
 
 
 def _kid(head: Any) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from collections import deque
+from contextlib import closing
 from functools import cache
 from random import Random
 from typing import Any
@@ -50,9 +51,9 @@ class Process:
 @cache
 def empty() -> bytes:
     """A new database as bytes: faster than migrating every time."""
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(db)
-    return db.serialize()
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        migrate(db)
+        return db.serialize()
 
 
 def new_disk() -> sqlite3.Connection:

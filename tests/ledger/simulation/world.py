@@ -2,7 +2,7 @@
 
 import logging
 import sqlite3
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
@@ -63,7 +63,8 @@ def history(seed: int, options: Options | None = None) -> History:
     logging.disable(logging.CRITICAL)
     try:
         world = World(seed, options or Options())
-        run(world.live)
+        with world.disks:
+            run(world.live)
     finally:
         logging.disable(before)
     return world.history
@@ -77,6 +78,7 @@ class World:
         self.options = options
         self.history = History(seed)
         self.calls: list[Call] = []
+        self.disks = ExitStack()  # they outlive every process, and end with the history
         rng = self.rng
         self.weather = Weather(
             loss=rng.choice([0, 0, 0.05, 0.2]),
@@ -96,6 +98,7 @@ class World:
             self.followers = {name: Follower(name, self.rng, self._clock(), network) for name in NAMES}
             self.calm = anyio.Event()
             for machine in (self.owner, *self.followers.values()):
+                self.disks.callback(machine.disk.close)
                 tasks.start_soon(self._kept_running, machine)
             await self._trouble(tasks)
             self.calm.set()
