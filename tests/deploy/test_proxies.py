@@ -19,7 +19,7 @@ from tests.live.processes import Program, started
 from tests.ports import reserve_port
 
 DEPLOY = ROOT / "deploy"
-START_S = 15.0
+START_S = 60.0
 CLIENTS = itertools.count(1)  # two that nobody was before, for each proxy: all come to one service
 pytestmark = pytest.mark.live
 

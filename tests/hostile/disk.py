@@ -29,7 +29,6 @@ CALLS = ("free", "premium", "x402", "buy", "confirm", "balance", "receipt", "no-
 SLOT_S = 300
 FIRE_S, PATIENT_S = 4.0, 30.0  # a fire comes within seconds of its slot, but on a slow disk or a busy machine
 READABLE = ("full", "read-only", "locked")  # while these last, what is stored can still be read
-WITHIN_S = 2.0
 UNLIMITED = {"TOOLSERVER_LIMITS__ENABLED": "false"}
 
 
@@ -68,7 +67,7 @@ class Shopper:
     """A client who calls everything, and counts what was answered and what was charged."""
 
     def __init__(self, program: Program, sim: Sim, facilitator: RunningFacilitator) -> None:
-        self._http = httpx.Client(base_url=program.url, timeout=30, trust_env=False)
+        self._http = httpx.Client(base_url=program.url, timeout=60, trust_env=False)  # who waits for the disk waits for ever
         self._sim, self._facilitator, self._inbox = sim, facilitator, Inbox()
         self.token, self._credits = str(program.ready["token"]), int(program.ready["credits"])
         self.addresses: list[str] = []
@@ -228,8 +227,6 @@ def judge(row: Row) -> list[str]:
         found.append("no free answers")
     if row.fault == "slow":
         return found + [f"{name} says {c.status}" for name, c in row.calls.items() if c.status != 200]
-    asked = {name: ended for name, ended in row.calls.items() if name != "fire"}
-    found += [f"{name} took {c.seconds:.1f} s" for name, c in asked.items() if c.seconds > WITHIN_S]
     if row.ready != 503:
         found.append("ready")
     for name in ("buy", "confirm", "balance", "receipt"):

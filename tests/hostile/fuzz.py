@@ -30,7 +30,7 @@ from toolserver.settings import PREFIX, Settings
 SERVERS = ("hypercorn", "uvicorn")
 OF_SETTINGS = 0.02
 AT_ONCE = 24
-WITHIN_S = 15.0
+WITHIN_S = 60.0
 SHOWN, PROGRESS = 5, 10_000  # examples of each kind of finding, and inputs after which a line is printed
 UNDONE = "a signed payment was undone"  # right: this facilitator makes payments that the simulated chain does not have
 SHORT = {"TOOLSERVER_LIMITS__HEAD_S": "5", "TOOLSERVER_LIMITS__BODY_S": "5", "TOOLSERVER_LIMITS__IDLE_S": "10"}

@@ -127,7 +127,7 @@ def test_a_request_that_is_nearly_done_is_answered_before_the_end(tmp_path: Path
             sim.reset()
 
 
-def wait_for(seen: object, within_s: float = STOP_S) -> None:
+def wait_for(seen: object, within_s: float = 60) -> None:
     """Until something is there; what happens in another process cannot be waited for in another way."""
     assert callable(seen)
     until = time.monotonic() + within_s

@@ -1,7 +1,6 @@
 """Every kind of fault, as a client meets it."""
 
 import json
-import time
 import xml.etree.ElementTree as ET
 
 import anyio
@@ -15,18 +14,18 @@ CLOSE = plain_get(QUOTE, "Connection: close", "Accept-Encoding: identity")
 
 async def test_latency_comes_before_the_first_byte(world):
     await world.fault("latency", ms=80, jitter_ms=40)
-    started = time.perf_counter()
+    started = anyio.current_time()  # of idle time
     assert (await world.get()).status_code == 200
-    assert time.perf_counter() - started >= 0.08
+    assert anyio.current_time() - started >= 0.079
 
 
 async def test_a_slow_drip_takes_its_time_and_arrives_whole(world):
     await world.fault("slow_drip", bytes_per_s=2000)
-    started = time.perf_counter()
+    started = anyio.current_time()  # of idle time
     answer = await world.raw(CLOSE)
     body = answer.partition(b"\r\n\r\n")[2]
     assert json.loads(body)["symbol"] == "ABC"
-    assert time.perf_counter() - started >= len(body) / 2000
+    assert anyio.current_time() - started >= len(body) / 2000 - 0.01
 
 
 async def test_a_timeout_never_answers_and_is_logged_without_a_status(world):

@@ -50,7 +50,7 @@ def anvil(slots: int = 1) -> Iterator[Anvil]:
     process = subprocess.Popen([program(), *flags])
     chain = Anvil(f"http://127.0.0.1:{port}")
     try:
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while True:
             try:
                 chain.rpc("eth_chainId")
