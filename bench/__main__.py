@@ -75,7 +75,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--rows", type=read_rows, default=list(ROWS), help="such as 1,9,11-14; all without it")
     parser.add_argument("--requests", type=int, default=Effort.requests)
-    parser.add_argument("--rounds", type=int, default=Effort.rounds)
+    parser.add_argument("--pairs", type=int, default=Effort.pairs, help="of each comparison")
     parser.add_argument("--seconds", type=float, default=Effort.seconds, help="of what is measured for a time")
     parser.add_argument("--server", choices=SERVERS, action="append")
     parser.add_argument("--save", type=Path, help="keep all figures in this file")
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parse(arguments)
     allow_descriptors()
     servers = tuple(asked.server or SERVERS)
-    effort = Effort(asked.requests, asked.rounds, servers, asked.seconds)
+    effort = Effort(asked.requests, asked.pairs, servers, asked.seconds)
     found, left_out = judge_rows(asked.rows, effort)
     for table in found.tables:
         show_table(table)
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.save:
         about: dict[str, Any] = {"at": time.strftime("%Y-%m-%d", time.gmtime()), "machine": machine()}
         about |= {"versions": versions(), "left_out": left_out}
-        about["command"] = f"python -m bench --requests {asked.requests} --rounds {asked.rounds}"
+        about["command"] = f"python -m bench --requests {asked.requests} --pairs {asked.pairs}"
         asked.save.write_text(json.dumps(about | as_json(found), indent=1) + "\n", encoding="utf-8")
     return 0 if all_reached and not found.broken else 1
 
