@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import os
+import statistics
 import sys
 import time
 import traceback
@@ -65,12 +66,20 @@ class Bar:
 
     @classmethod
     def of_pair(
-        cls, pair: Pair, row: int, bar: float, unit: str = "", *, at_least: bool = False, server: str | None = None
+        cls,
+        pair: Pair,
+        row: int,
+        bar: float,
+        unit: str = "",
+        *,
+        at_least: bool = False,
+        server: str | None = None,
+        what: str | None = None,
     ) -> "Bar":
         """Return the bar of a comparison that was measured."""
         found = pair.summarize()
         about = {"low": found.low, "high": found.high, "pairs": found.pairs, "again": found.again}
-        return cls(row, pair.name, found.median, bar, unit, at_least, server, **about)  # type: ignore[arg-type]
+        return cls(row, what or pair.name, found.median, bar, unit, at_least, server, **about)  # type: ignore[arg-type]
 
     @property
     def spread(self) -> float:
@@ -114,6 +123,17 @@ class Line:
     low: float
     high: float
     group: str = ""
+
+    @classmethod
+    def of_values(cls, label: str, values: Sequence[float], group: str = "") -> "Line":
+        """Return the line of the figures of all halves, or of one."""
+        low, _, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else (*values, 0, *values)
+        return cls(label, statistics.median(values), low, high, group)
+
+    @classmethod
+    def of_pair(cls, pair: Pair) -> "Line":
+        """Return the line of the figures of a comparison."""
+        return cls.of_values(pair.name, pair.figures)
 
 
 @dataclass(frozen=True)

@@ -93,12 +93,15 @@ class Pair:
 
 
 async def measure_pairs(pairs: Sequence[Pair], count: int) -> Samples:
-    """Measure each pair this often, in turn; as often again, at most twice, where it spreads. Return all samples."""
+    """Measure each pair this often, in turn; as often again, at most twice, where it spreads. Return all samples.
+
+    Pairs that are only shown are measured in half of the rounds.
+    """
     samples: Samples = defaultdict(list)
     left = list(pairs)
     for turn in range(1 + AGAIN):
         for number in range(count):
-            for pair in left:
+            for pair in (each for each in left if each.is_judged or number % 4 < 2):
                 await pair.measure(samples, is_swapped=number % 2 == 1)
         left = [pair for pair in left if pair.is_judged and pair.summarize().share > MOST_SPREAD]
         if turn < AGAIN:

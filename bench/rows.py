@@ -67,12 +67,8 @@ def call_side(
 
 def lines_of(samples: Samples, group: str = "", what: str = "cpu_us", names: Iterable[str] | None = None) -> list[Line]:
     """Return the lines of a table, one for the figures of each side: the median and the quartiles."""
-    found = []
-    for name in names if names is not None else [name for name in samples if name != PIECE.name]:
-        values = [sample[what] for sample in samples[name]]
-        low, _, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
-        found.append(Line(name, statistics.median(values), low, high, group))
-    return found
+    chosen = names if names is not None else [name for name in samples if name != PIECE.name]
+    return [Line.of_values(name, [sample[what] for sample in samples[name]], group) for name in chosen]
 
 
 def median_of(samples: Samples, name: str, what: str = "cpu_us") -> float:
