@@ -127,7 +127,9 @@ class Line:
     @classmethod
     def of_values(cls, label: str, values: Sequence[float], group: str = "") -> "Line":
         """Return the line of the figures of all halves, or of one."""
-        low, _, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else (*values, 0, *values)
+        low, _, high = (
+            statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else (*values, 0, *values)
+        )
         return cls(label, statistics.median(values), low, high, group)
 
     @classmethod
@@ -174,7 +176,7 @@ class Effort:
     requests: int = 1000
     pairs: int = 20
     servers: tuple[str, ...] = ("hypercorn", "uvicorn")
-    seconds: float = 0.2
+    seconds: float = 0.1
 
 
 PARTS: dict[str, frozenset[int]] = {

@@ -1,7 +1,7 @@
 """Compare by pairs: the sides of a comparison are measured one right after the other, so that both see the same load.
 
 A side is measured for a short time, a "half". Each round measures the halves of every comparison, and every second
-round in the opposite order, so that load that rises or falls favours nobody. Each pair of halves gives one figure. The
+time in the opposite order, so that load that rises or falls favours nobody. Each pair of halves gives one figure. The
 result of a comparison is the median of these figures. Its spread is the width of the interval that holds the true
 median 19 times of 20, as a share of the median: this is how far the verdict itself can be off, and more pairs narrow it.
 """
@@ -68,21 +68,22 @@ def summarize(figures: Sequence[float], again: int = 0) -> Spread:
 class Pair:
     """A comparison: its sides, and how the figure of one round is formed of their samples.
 
-    Without `is_judged` it is only shown, and never measured again.
+    It is measured `often` times in each round. Without `is_judged` it is only shown, and never measured again.
     """
 
     name: str
     sides: Sequence[Side]
     figure: Callable[..., float]
     is_judged: bool = True
+    often: int = 1
     figures: list[float] = field(default_factory=list)
     again: int = 0
 
-    async def measure(self, samples: Samples, *, is_swapped: bool) -> None:
-        """Measure each side once, and keep the figure."""
+    async def measure(self, samples: Samples) -> None:
+        """Measure each side once, every second time in the opposite order, and keep the figure."""
         found: dict[int, Sample] = {}
         order = range(len(self.sides))
-        for number in reversed(order) if is_swapped else order:
+        for number in reversed(order) if len(self.figures) % 2 else order:
             made = self.sides[number].measure()
             found[number] = await made if inspect.isawaitable(made) else made
             samples[self.sides[number].name].append(found[number])
@@ -101,8 +102,9 @@ async def measure_pairs(pairs: Sequence[Pair], count: int) -> Samples:
     left = list(pairs)
     for turn in range(1 + AGAIN):
         for number in range(count):
-            for pair in (each for each in left if each.is_judged or number % 4 < 2):
-                await pair.measure(samples, is_swapped=number % 2 == 1)
+            for pair in (each for each in left if each.is_judged or number % 2):
+                for _ in range(pair.often):
+                    await pair.measure(samples)
         left = [pair for pair in left if pair.is_judged and pair.summarize().share > MOST_SPREAD]
         if turn < AGAIN:
             for pair in left:

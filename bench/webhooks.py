@@ -208,7 +208,9 @@ async def compare(port: int, effort: Effort) -> tuple[list[Pair], Samples]:
     kept = send_side("kept connections", port, effort.seconds, {})
     pairs = [
         Pair("a claim among 100,000 / among 1,000", (many, few), ratio_of("cpu_us")),
-        Pair("a look when nothing is due", (PIECE, look_side(crowd)), lambda *both: reference_of("cpu_us")(*both) / 1e3),
+        Pair(
+            "a look when nothing is due", (PIECE, look_side(crowd)), lambda *both: reference_of("cpu_us")(*both) / 1e3
+        ),
         Pair("deliveries, new connections", (PIECE, new), per_second),
         Pair("deliveries, kept connections", (PIECE, kept), per_second),
     ]
