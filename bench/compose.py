@@ -19,14 +19,18 @@ from pydantic import Field
 from bench.in_process import request, settings_for
 from bench.judge import Bar, Effort, Line, Table, Verdict
 from bench.misses import ask
+from bench.pairs import PIECE, Pair, Sample, Samples, Side, measure_pairs, ratio_of, reference_of, value_of
+from bench.processes import waited_s
+from bench.rows import lines_of
 from toolserver.app import Service, ServiceParts
 from toolserver.context.context import ToolContext, via
 from toolserver.core.models import Payload
 from toolserver.registry.registry import Registry, operation_of, tool
+from toolserver.server.listen import freeze_startup
 from toolserver.upstream.source import Get, HostGroup, Licence, Source
 
 SOURCES, SLOW_S, AT_ONCE = 10, 0.02, 16
-P50_MS, CPU_MS, TIMES_ALONE = 40, 12, 2
+P50_MS, CPU_MS, TIMES_ALONE = 40, 9, 4
 PATH = "/api/ten"
 
 
@@ -86,32 +90,54 @@ def answer_late(pipe: Connection) -> None:
     asyncio.run(serve())
 
 
-async def measure(folder: Path, address: str, count: int) -> tuple[list[float], float, float]:
-    """Return the times of single compositions, the CPU time of one, and the time of many at once, all in ms."""
+class Composer:
+    """Asks a service for compositions that were never made before."""
+
+    def __init__(self, app: Any) -> None:
+        self._app, self._turn = app, 0
+
+    async def compose(self) -> None:
+        """Ask for one. Raises SystemExit for another status than 200."""
+        self._turn += 1
+        status = await ask(self._app, {**request(PATH), "query_string": b"turn=%d" % self._turn}, b"")
+        if status != 200:
+            raise SystemExit(f"a composition was answered with {status}")
+
+    def side(self, name: str, at_once: int, times: int = 1) -> Side:
+        """Return the side of this many at once, some times in a row: `cpu_us` of one, and the median `ms` of a time, less
+        what this process waited for a core.
+        """
+
+        async def measure() -> Sample:
+            took, cpu = list[float](), time.process_time()
+            for _ in range(times):
+                begun, waited = time.perf_counter(), waited_s()
+                await asyncio.gather(*(self.compose() for _ in range(at_once)))
+                took.append(time.perf_counter() - begun - (waited_s() - waited))
+            spent = (time.process_time() - cpu) / times / at_once
+            return {"ms": statistics.median(took) * 1e3, "cpu_us": spent * 1e6}
+
+        return Side(name, measure)
+
+
+async def compare(folder: Path, address: str, count: int) -> tuple[list[Pair], Samples]:
+    """Measure the time of a composition, its CPU time, and many at once against one."""
     parts = ServiceParts(base_url="http://127.0.0.1", registry=Registry([operation_of(ten)]), background=False)
     async with Service.build(settings_for(folder, address, enabled=False), parts) as service:
-        app, turn = service.web_app(), 0
-
-        async def compose() -> float:
-            nonlocal turn
-            turn += 1
-            begun = time.perf_counter()
-            status = await ask(app, {**request(PATH), "query_string": b"turn=%d" % turn}, b"")
-            if status != 200:
-                raise SystemExit(f"a composition was answered with {status}")
-            return (time.perf_counter() - begun) * 1e3
-
+        composer = Composer(service.web_app())
         for _ in range(3):
-            await compose()
-        cpu = time.process_time()
-        alone = [await compose() for _ in range(count)]
-        cpu = (time.process_time() - cpu) / count * 1e3
-        crowds = []
-        for _ in range(3):
-            begun = time.perf_counter()
-            await asyncio.gather(*(compose() for _ in range(AT_ONCE)))
-            crowds.append((time.perf_counter() - begun) * 1e3)
-    return alone, cpu, min(crowds)
+            await composer.compose()
+        freeze_startup()  # as every server does, so that no search for garbage looks at what was loaded
+        alone, crowd = composer.side("one alone", 1, times=3), composer.side(f"{AT_ONCE} at once", AT_ONCE)
+        singles = [
+            Pair("ten sources of 20 ms, p50", (alone,), value_of("ms")),
+            Pair("CPU of a composition", (PIECE, alone), lambda piece, one: reference_of("cpu_us")(piece, one) / 1e3),
+        ]
+        crowds = Pair(f"{AT_ONCE} compositions at once / one alone", (crowd, alone), ratio_of("ms"))
+        samples = await measure_pairs(singles, count)
+        # Crowds come last: they leave many idle connections, which every later request looks at.
+        samples[crowd.name] = (await measure_pairs([crowds], count + count // 2))[crowd.name]
+        return [*singles, crowds], samples
 
 
 def judge(effort: Effort) -> Verdict:
@@ -122,19 +148,15 @@ def judge(effort: Effort) -> Verdict:
     try:
         address = f"http://127.0.0.1:{ours.recv()}"
         with tempfile.TemporaryDirectory(prefix="toolserver-bench-") as name:
-            alone, cpu, crowd = asyncio.run(measure(Path(name), address, 20 * effort.rounds))
+            pairs, samples = asyncio.run(compare(Path(name), address, effort.pairs))
     finally:
         process.terminate()
         process.join()
-    p50 = statistics.median(alone)
+    p50, cpu, crowd = pairs
     bars = [
-        Bar(12, "ten sources of 20 ms, p50", p50, P50_MS, "ms"),
-        Bar(12, "CPU of a composition", cpu, CPU_MS, "ms"),
-        Bar(12, f"{AT_ONCE} compositions at once / one alone", crowd / p50, TIMES_ALONE, "x"),
+        Bar.of_pair(p50, 12, P50_MS, "ms"),
+        Bar.of_pair(cpu, 12, CPU_MS, "ms"),
+        Bar.of_pair(crowd, 12, TIMES_ALONE, "x"),
     ]
-    lines = [
-        Line("one alone", p50, min(alone), max(alone)),
-        Line(f"{AT_ONCE} at once", crowd, crowd, crowd),
-        Line("CPU of one", cpu, cpu, cpu),
-    ]
+    lines = [*lines_of(samples, what="ms"), Line.of_values("CPU of one", cpu.figures)]
     return Verdict(bars, [Table("compose", "Ten sources of 20 ms composed into one answer", "ms", lines)])

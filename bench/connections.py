@@ -2,43 +2,61 @@
 server.
 """
 
+import asyncio
 from contextlib import ExitStack
 
 from bench.hot_path import BEHIND_PROXY, EVERYTHING_ON, REST, Stacks
 from bench.judge import Bar, Effort, Table, Verdict
-from bench.rows import Row, get, lines_of, measure
+from bench.pairs import Pair, Sample, Samples, measure_pairs, ratio_of
+from bench.rows import call_side, get, lines_of
 
 COUNTS = (1, 32, 256, 1000)
 MOST = 1.1
 OTHERS = tuple(f"bare app, {count:,}" for count in COUNTS)
 
 
-def measure_connections(kind: str, effort: Effort) -> dict[tuple[str, int], Row]:
-    """Measure ours and a bare app over each number of connections, in turn."""
+def growth(many: Sample, few: Sample, bare_many: Sample, bare_few: Sample) -> float:
+    """Return by how much more our calls cost over many connections than over few, as a multiple of the bare app's."""
+    return (many["cpu_us"] / few["cpu_us"]) / (bare_many["cpu_us"] / bare_few["cpu_us"])
+
+
+def compare_connections(kind: str, effort: Effort) -> tuple[Pair, Samples]:
+    """Compare ours and a bare app over each number of connections. Return the judged comparison, and all samples."""
     with ExitStack() as stack:
         stacks = Stacks(kind, stack)
         deployed = stacks.service("deployed", **EVERYTHING_ON)
         payload, rest, _ = stacks.keep_replies(deployed)
         request = get(REST, **BEHIND_PROXY)
-        servers = {"bare app": stacks.peer("bare", payload=payload, reply=rest), "everything on": deployed}
-        rows = {(name, count): Row(f"{name}, {count:,}") for count in COUNTS for name in servers}
-        for _ in range(effort.rounds):
-            for (name, count), row in rows.items():
-                requests = effort.requests // 4 if count == 1 else max(effort.requests, 4 * count)
-                measure(row, servers[name], request, requests, connections=count)
-    return rows
+        servers = {"everything on": deployed, "bare app": stacks.peer("bare", payload=payload, reply=rest)}
+        sides = {
+            (name, count): call_side(
+                f"{name}, {count:,}",
+                server,
+                request,
+                effort.requests // 4 if count == 1 else max(effort.requests, 2 * count),
+                connections=count,
+            )
+            for count in COUNTS
+            for name, server in servers.items()
+        }
+        four = [sides[name, count] for name in servers for count in (1000, 32)]
+        pair = Pair("CPU a call over 1,000 connections / 32, of the bare app's", four, growth)
+        shown = [
+            Pair(f"{count}", [sides[name, count] for name in servers], ratio_of("cpu_us"), is_judged=False)
+            for count in (1, 256)
+        ]
+        samples = asyncio.run(measure_pairs([pair, *shown], effort.pairs // 2))
+    return pair, {side.name: samples[side.name] for side in sides.values()}
 
 
 def judge(effort: Effort) -> Verdict:
     """Measure under each HTTP server."""
     found, lines, waits = Verdict(), [], []
     for kind in effort.servers:
-        rows = measure_connections(kind, effort)
-        ours, bare = (rows[name, 1000].cpu / rows[name, 32].cpu for name in ("everything on", "bare app"))
-        what = "CPU a call over 1,000 connections / 32, of the bare app's"
-        found.bars.append(Bar(25, what, ours / bare, MOST, "x", server=kind))
-        lines += lines_of(rows.values(), kind)
-        waits += lines_of(rows.values(), kind, "p99_ms")
+        pair, samples = compare_connections(kind, effort)
+        found.bars.append(Bar.of_pair(pair, 25, MOST, "x", server=kind))
+        lines += lines_of(samples, kind)
+        waits += lines_of(samples, kind, "p99_ms")
     note = "Kept connections, one request in flight on each."
     found.tables += [
         Table(

@@ -37,7 +37,7 @@ def shown(value: float) -> str:
 
 
 def draw(table: Table) -> str:
-    """Draw a table: a bar for each line, and a thin line from the minimum to the maximum of the rounds, by group."""
+    """Draw a table: a bar for each line, and a thin line between the quartiles, by group."""
     most = max((line.high for line in table.lines), default=1) or 1
     scale = (WIDTH - LEFT - RIGHT) / most
     parts, y = list[str](), TOP
@@ -71,15 +71,17 @@ def _draw_line(line: Line, y: int, scale: float, *, is_ours: bool) -> Iterator[s
 
 def write_rows(bars: Iterable[Bar], left_out: dict[str, str]) -> Iterator[str]:
     """Write the rows as Markdown, the worst first."""
-    yield "| row | what | server | measured | bar | reached |"
-    yield "|--:|---|---|--:|--:|--:|"
+    yield "| row | what | server | measured | spread | bar | reached |"
+    yield "|--:|---|---|--:|--:|--:|---|"
     for bar in sorted(bars, key=lambda bar: bar.reached):
         sign, unit = ("≥" if bar.at_least else "≤"), f" {bar.unit}" if bar.unit else ""
-        reached = "**missed**" if bar.is_missed else "yes"
+        judged = ("**missed**" if bar.is_missed else "yes") if bar.is_judged else "not judged"
+        reached = f"{judged}: {bar.note}" if bar.note else judged
         name = f"{bar.row} | {bar.what} | {bar.server or ''}"
-        yield f"| {name} | {shown(bar.value)}{unit} | {sign} {shown(bar.bar)}{unit} | {reached} |"
+        spread = f"{bar.spread:.1%}" if bar.pairs else ""
+        yield f"| {name} | {shown(bar.value)}{unit} | {spread} | {sign} {shown(bar.bar)}{unit} | {reached} |"
     for row, why in sorted(left_out.items(), key=lambda item: int(item[0])):
-        yield f"| {row} | {ROWS[int(row)]} | | | | not measured: {why} |"
+        yield f"| {row} | {ROWS[int(row)]} | | | | | not measured: {why} |"
 
 
 def write_table(table: Table) -> Iterator[str]:

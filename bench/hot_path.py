@@ -3,6 +3,7 @@
 "Everything on" is a service as it is deployed: limits count each call, and a proxy is in front.
 """
 
+import asyncio
 import json
 import os
 import tempfile
@@ -12,8 +13,9 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 from bench.judge import Bar, Effort, Table, Verdict
+from bench.pairs import Pair, Samples, Side, measure_pairs, ratio_of
 from bench.processes import CORES, Server, python, started
-from bench.rows import LEGACY, Row, get, lines_of, measure, post
+from bench.rows import LEGACY, call_side, get, lines_of, post
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "btc_price", "arguments": {}}}
 FLAGS = ("--port", "0", "--ready-json")
@@ -30,8 +32,9 @@ LEAST: tuple[tuple[int, str, str, Bars], ...] = (  # row, ours, peer, the multip
     (4, "MCP, everything on", "python SDK tools/call", {"hypercorn": 2.5, "uvicorn": 8}),
     (5, "MCP, everything on", "REST hit, everything on", {"hypercorn": 0.90, "uvicorn": 0.90}),
 )
-OTHERS = ("bare app, the REST bytes", "bare app, the MCP bytes", "python SDK tools/call", "FastMCP tools/call")
-MOST_OF_BARE: Bars = {"hypercorn": 1.12, "uvicorn": 1.35}
+BARE_REST, BARE_MCP = "bare app, the REST bytes", "bare app, the MCP bytes"
+OTHERS = (BARE_REST, BARE_MCP, "python SDK tools/call", "FastMCP tools/call")
+MOST_OF_BARE: Bars = {"hypercorn": 1.12, "uvicorn": 1.30}
 
 
 def reply_of(request: Request, path: Path) -> None:
@@ -79,50 +82,54 @@ class Stacks:
         return self._stack.enter_context(started(command, core=self._core, **given))
 
 
-def measure_hot_path(kind: str, effort: Effort) -> dict[str, Row]:
-    """Measure every stack under one HTTP server, in turn."""
+def sides_of(stacks: Stacks, requests: int) -> dict[str, Side]:
+    """Start every stack under one HTTP server, and return them as sides."""
+    ours = stacks.service("plain", TOOLSERVER_LIMITS__ENABLED="false")
+    deployed = stacks.service("deployed", **EVERYTHING_ON)
+    payload, rest, mcp = stacks.keep_replies(ours)
+    call = post("/api/mcp", CALL)
+    sides = (
+        call_side(BARE_REST, stacks.peer("bare", payload=payload, reply=rest), get(REST), requests),
+        call_side("REST hit", ours, get(REST), requests),
+        call_side("REST hit, everything on", deployed, get(REST, **BEHIND_PROXY), requests),
+        call_side(BARE_MCP, stacks.peer("bare", payload=payload, reply=mcp), call, requests),
+        call_side("MCP tools/call", ours, call, requests),
+        call_side("MCP, everything on", deployed, post("/api/mcp", CALL, **BEHIND_PROXY), requests),
+        # Halves of the SDK are long: its searches for garbage, of 60 ms, would be in one half and not in the other.
+        call_side("python SDK tools/call", stacks.peer("sdk", payload=payload), call, requests),
+        call_side("FastMCP tools/call", stacks.peer("fastmcp", payload=payload), call, requests // 4),
+    )
+    return {side.name: side for side in sides}
+
+
+def compare_hot_path(kind: str, effort: Effort) -> tuple[list[Bar], Samples]:
+    """Compare every stack under one HTTP server with ours."""
     with ExitStack() as stack:
-        stacks, requests = Stacks(kind, stack), effort.requests
-        ours = stacks.service("plain", TOOLSERVER_LIMITS__ENABLED="false")
-        deployed = stacks.service("deployed", **EVERYTHING_ON)
-        payload, rest, mcp = stacks.keep_replies(ours)
-        call = post("/api/mcp", CALL)
-        runs: list[tuple[str, Server, bytes, int]] = [
-            ("bare app, the REST bytes", stacks.peer("bare", payload=payload, reply=rest), get(REST), requests),
-            ("REST hit", ours, get(REST), requests),
-            ("REST hit, everything on", deployed, get(REST, **BEHIND_PROXY), requests),
-            ("bare app, the MCP bytes", stacks.peer("bare", payload=payload, reply=mcp), call, requests),
-            ("MCP tools/call", ours, call, requests),
-            ("MCP, everything on", deployed, post("/api/mcp", CALL, **BEHIND_PROXY), requests),
-            ("python SDK tools/call", stacks.peer("sdk", payload=payload), call, requests // 4),
-            ("FastMCP tools/call", stacks.peer("fastmcp", payload=payload), call, requests // 8),
+        sides = sides_of(Stacks(kind, stack), effort.requests)
+        first = (sides["REST hit, everything on"], sides[BARE_REST])
+        most = MOST_OF_BARE[kind]
+        judged = [(1, Pair("REST hit, everything on: CPU of a bare app", first, ratio_of("cpu_us")), most, False)]
+        for row, ours, peer, times in LEAST:
+            pair = Pair(f"{ours} / {peer}", (sides[peer], sides[ours]), ratio_of("cpu_us"))
+            judged.append((row, pair, times[kind], True))
+        shown = [
+            Pair(ours, (sides[ours], sides[bare]), ratio_of("cpu_us"), is_judged=False)
+            for ours, bare in (("REST hit", BARE_REST), ("MCP tools/call", BARE_MCP))
         ]
-        rows = {name: Row(name) for name, *_ in runs}
-        for _ in range(effort.rounds):
-            for name, server, request, count in runs:
-                measure(rows[name], server, request, count)
-    return rows
-
-
-def bars_of(kind: str, rows: Mapping[str, Row]) -> list[Bar]:
-    """Return the rows that these figures decide."""
-    costs = rows["REST hit, everything on"].cpu / rows["bare app, the REST bytes"].cpu
-    found = [Bar(1, "REST hit, everything on: CPU of a bare app", costs, MOST_OF_BARE[kind], "x", server=kind)]
-    for row, ours, peer, least in LEAST:
-        times = rows[peer].cpu / rows[ours].cpu
-        found.append(Bar(row, f"{ours} / {peer}", times, least[kind], "x", at_least=True, server=kind))
-    return found
+        samples = asyncio.run(measure_pairs([*(pair for _, pair, *_ in judged), *shown], effort.pairs))
+    bars = [Bar.of_pair(pair, row, bar, "x", at_least=least, server=kind) for row, pair, bar, least in judged]
+    return bars, {name: samples[name] for name in sides}
 
 
 def judge(effort: Effort) -> Verdict:
     """Measure under each HTTP server."""
     found, lines, rates, waits = Verdict(), [], [], []
     for kind in effort.servers:
-        rows = measure_hot_path(kind, effort)
-        found.bars += bars_of(kind, rows)
-        lines += lines_of(rows.values(), kind)
-        rates += lines_of(rows.values(), kind, "per_s")
-        waits += lines_of(rows.values(), kind, "p99_ms")
+        bars, samples = compare_hot_path(kind, effort)
+        found.bars += bars
+        lines += lines_of(samples, kind)
+        rates += lines_of(samples, kind, "per_s")
+        waits += lines_of(samples, kind, "p99_ms")
     note = "One core for the server, 32 kept connections, answers of 1 to 4 KB."
     found.tables += [
         Table(

@@ -1,7 +1,7 @@
 """Measure rows 2 and 21; `python -m bench.in_process`: the cost of routing, policies and refusals, without a server.
 
 The whole service runs in this process on the simulated world. Requests go to its ASGI callable, and their CPU time is
-measured. The rows "limits on", "behind a proxy" and "with a token" are configured like a deployed service.
+compared with that of a fixed piece of work, so that a slower machine does not count as a slower service. The rows "limits on", "behind a proxy" and "with a token" are configured like a deployed service.
 """
 
 import asyncio
@@ -16,23 +16,29 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.judge import Bar, Effort, Line, Table, Verdict
+from bench.judge import Bar, Effort, Line, Table, Verdict, show_table, show_verdict
+from bench.pairs import PIECE, Pair, Sample, Side, measure_pairs, reference_of
 from bench.processes import python, started
 from toolserver.app import Service, ServiceParts
 from toolserver.settings import Settings
 
-ROUNDS, CALLS, CLIENTS = 7, 1000, 500
+CALLS, CLIENTS = 500, 500
+BARS = {"off": 3.0, "on": 5.0, "proxy": 6.5, "token": 7.5}  # µs
+REFUSAL_US = 40.0
 FREE, SOLD = "/api/btc-price", "/api/pro/briefing"
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "btc_price", "arguments": {}}}
 Scope = dict[str, Any]
 
 
-class InProcessRow(NamedTuple):
-    """The CPU time of one kind of call in microseconds, the minimum of the rounds, and its bar."""
+class Kind(NamedTuple):
+    """A kind of call: what it sends, the status that it gets, its bar, and how many calls are one half."""
 
     name: str
-    us: float
-    bar: float | None
+    scopes: Sequence[Scope]
+    status: int = 200
+    body: bytes = b""
+    bar: float | None = None
+    calls: int = CALLS
 
 
 def request(path: str, *headers: tuple[bytes, bytes], method: str = "GET", client: str = "192.0.2.7") -> Scope:
@@ -54,9 +60,10 @@ def calls_from(clients: int, path: str, *headers: tuple[bytes, bytes]) -> list[S
     return [request(path, *headers, (b"x-forwarded-for", address), client="127.0.0.1") for address in addresses]
 
 
-async def cost_of(app: Any, scopes: Sequence[Scope], status: int, body: bytes = b"", *, calls: int = CALLS) -> float:
-    """Return the CPU microseconds of a call, the minimum of the rounds. Raises SystemExit for an unexpected status."""
-    seen: dict[int, int] = {}
+def side_of(app: Any, kind: Kind) -> Side:
+    """Return the side of a kind of call: `cpu_us` of one. Raises SystemExit for an unexpected status."""
+    turns: Iterator[Scope] = cycle(kind.scopes)
+    seen: set[int] = set()
     given = False
 
     async def receive() -> dict[str, Any]:
@@ -64,24 +71,25 @@ async def cost_of(app: Any, scopes: Sequence[Scope], status: int, body: bytes = 
         if given:  # the client stays connected
             await asyncio.sleep(3600)
         given = True
-        return {"type": "http.request", "body": body}
+        return {"type": "http.request", "body": kind.body}
 
     async def send(event: dict[str, Any]) -> None:
         if event["type"] == "http.response.start":
-            seen[event["status"]] = seen.get(event["status"], 0) + 1
+            seen.add(event["status"])
 
-    turns: Iterator[Scope] = cycle(scopes)
-    best = float("inf")
-    for _ in range(ROUNDS):
-        gc.collect()
+    async def measure() -> Sample:
+        nonlocal given
         before = time.process_time()
-        for _ in range(calls):
+        for _ in range(kind.calls):
             given = False
             await app(next(turns), receive, send)
-        best = min(best, (time.process_time() - before) / calls * 1e6)
-    if seen.keys() != {status}:
-        raise SystemExit(f"{scopes[0]['method']} {scopes[0]['path']}: answers were {seen}, not {status}")
-    return best
+        spent = time.process_time() - before
+        if seen != {kind.status}:
+            first = kind.scopes[0]
+            raise SystemExit(f"{first['method']} {first['path']}: answers were {seen}, not {kind.status}")
+        return {"cpu_us": spent / kind.calls * 1e6}
+
+    return Side(kind.name, measure)
 
 
 def settings_for(folder: Path, via: str, **limits: Any) -> Settings:
@@ -91,96 +99,94 @@ def settings_for(folder: Path, via: str, **limits: Any) -> Settings:
     return Settings.model_validate({**about, "limits": {**open_limits, **limits}})
 
 
-async def measure(folder: Path, via: str) -> list[InProcessRow]:
-    """Measure every row, each on a service with the limits in its name."""
-    rows: list[InProcessRow] = []
-    proxies = ["127.0.0.1/32"]
-    for name, limits in (("off", {"enabled": False}), ("on", {"trusted_proxies": proxies})):
+async def compare_kinds(app: Any, kinds: Sequence[Kind], count: int) -> list[tuple[Pair, float | None]]:
+    """Measure kinds of calls against a fixed piece of work. Return each with its bar."""
+    gc.collect()
+    pairs = [(Pair(kind.name, (PIECE, side_of(app, kind)), reference_of("cpu_us")), kind.bar) for kind in kinds]
+    for pair, _ in pairs:
+        await pair.sides[1].measure()  # type: ignore[misc]
+    await measure_pairs([pair for pair, _ in pairs], count)
+    return pairs
+
+
+async def measure(folder: Path, via: str, count: int) -> list[tuple[Pair, float | None]]:
+    """Measure every kind, each on a service with the limits in its name."""
+    found: list[tuple[Pair, float | None]] = []
+    for name, limits in (("off", {"enabled": False}), ("on", {"trusted_proxies": ["127.0.0.1/32"]})):
         settings = settings_for(folder / name, via, **limits)
         async with Service.build(settings, ServiceParts(base_url="http://127.0.0.1")) as service:
             app = service.web_app()
-            await cost_of(app, [request(FREE)], 200, calls=1)  # makes the answer
-            rows += await hits(app, service, name)
-            rows += [] if name == "on" else await refusals(app)
+            await app(request(FREE), _nothing, _nothing)  # makes the answer
+            kinds = hits(name) + (list_refusals() if name == "off" else await hits_of_clients(service))
+            found += await compare_kinds(app, kinds, count)
     settings = settings_for(folder / "spaced", via, spacing_s=3600)
     async with Service.build(settings, ServiceParts(base_url="http://127.0.0.1")) as service:
         app = service.web_app()
         await app(request(FREE), _nothing, _nothing)
-        rows.append(InProcessRow("429", await cost_of(app, [request(FREE)], 429, calls=200), 40))
-        with_message = cost_of(app, [message_request()], 200, json.dumps(CALL).encode(), calls=200)
-        rows.append(InProcessRow("429 over MCP", await with_message, 40))
-    return rows
+        message = json.dumps(CALL).encode()
+        kinds = [
+            Kind("429", [request(FREE)], 429, bar=REFUSAL_US, calls=200),
+            Kind("429 over MCP", [message_request()], 200, message, REFUSAL_US, 200),
+        ]
+        found += await compare_kinds(app, kinds, count)
+    return found
 
 
 async def _nothing(*_: Any) -> dict[str, Any]:
     return {"type": "http.request", "body": b""}
 
 
-async def hits(app: Any, service: Service, name: str) -> list[InProcessRow]:
-    """Measure cached free answers, over REST and MCP."""
-    message = json.dumps(CALL).encode()
-    mcp = message_request()
-    rows = [
-        InProcessRow(f"REST, limits {name}", await cost_of(app, [request(FREE)], 200), 5),
-        InProcessRow(f"MCP, limits {name}", await cost_of(app, [mcp], 200, message), None),
+def hits(name: str) -> list[Kind]:
+    """Return cached free answers, over REST and MCP."""
+    return [
+        Kind(f"REST, limits {name}", [request(FREE)], bar=BARS[name]),
+        Kind(f"MCP, limits {name}", [message_request()], body=json.dumps(CALL).encode()),
     ]
-    if name == "off":
-        return rows
+
+
+async def hits_of_clients(service: Service) -> list[Kind]:
+    """Return cached free answers behind a proxy, and of a client with a token."""
     token = f"svc_live_{secrets.token_hex(32)}"
     await service.money.ledger.mint(token, 10**9, cause="bench")
     bearer = (b"authorization", b"Bearer " + token.encode())
-    behind = calls_from(CLIENTS, FREE)
-    rows.append(InProcessRow("REST, behind a proxy", await cost_of(app, behind, 200), 5))
-    rows.append(InProcessRow("REST, with a token", await cost_of(app, [request(FREE, bearer)], 200), 5))
-    rows.append(InProcessRow("MCP, with a token", await cost_of(app, [message_request(bearer)], 200, message), None))
-    return rows
-
-
-async def refusals(app: Any) -> list[InProcessRow]:
-    """Measure refusals, which anonymous clients can trigger without limit."""
-    unknown = {**CALL, "params": {"name": "btc_prise", "arguments": {}}}
-    mcp = message_request()
-    rows = [
-        InProcessRow("404", await cost_of(app, [request("/api/btc-prise")], 404, calls=50), 40),
-        InProcessRow("402", await cost_of(app, [request(SOLD)], 402, calls=200), 40),
+    return [
+        Kind("REST, behind a proxy", calls_from(CLIENTS, FREE), bar=BARS["proxy"]),
+        Kind("REST, with a token", [request(FREE, bearer)], bar=BARS["token"]),
+        Kind("MCP, with a token", [message_request(bearer)], body=json.dumps(CALL).encode()),
     ]
-    rows.append(
-        InProcessRow("unknown tool", await cost_of(app, [mcp], 200, json.dumps(unknown).encode(), calls=50), 40)
-    )
-    return rows
 
 
-REFUSALS = ("404", "402", "429", "unknown tool", "429 over MCP")
+def list_refusals() -> list[Kind]:
+    """Return refusals, which anonymous clients can trigger without limit."""
+    unknown = json.dumps({**CALL, "params": {"name": "btc_prise", "arguments": {}}}).encode()
+    return [
+        Kind("404", [request("/api/btc-prise")], 404, bar=REFUSAL_US, calls=100),
+        Kind("402", [request(SOLD)], 402, bar=REFUSAL_US, calls=200),
+        Kind("unknown tool", [message_request()], 200, unknown, REFUSAL_US, 100),
+    ]
 
 
-def measure_all() -> list[InProcessRow]:
-    """Measure all rows, on a world of their own."""
+def judge(effort: Effort) -> Verdict:
+    """Judge routing, policies and refusals, on a world of their own."""
     with (
         tempfile.TemporaryDirectory(prefix="toolserver-bench-") as name,
         started(python("-m", "toolserver", "world", "--port", "0")) as world,
     ):
-        return asyncio.run(measure(Path(name), f"http://127.0.0.1:{world.port}"))
-
-
-def judge(effort: Effort) -> Verdict:
-    """Judge routing, policies and refusals."""
-    rows = measure_all()
+        found = asyncio.run(measure(Path(name), f"http://127.0.0.1:{world.port}", 3 * effort.pairs))
     bars = [
-        Bar(21 if row.name in REFUSALS else 2, f"{row.name}, in process", row.us, row.bar, "µs")
-        for row in rows
-        if row.bar is not None
+        Bar.of_pair(pair, 21 if bar == REFUSAL_US else 2, bar, "µs", what=f"{pair.name}, in process")
+        for pair, bar in found
+        if bar is not None
     ]
-    lines = [Line(row.name, row.us, row.us, row.us) for row in rows]
+    lines = [Line.of_pair(pair) for pair, _ in found]
     return Verdict(bars, [Table("in-process", "What a call costs in process, without a server", "µs of CPU", lines)])
 
 
 def main() -> None:
     """Print the table, and exit with 1 when a bar is missed."""
-    rows = measure_all()
-    print(f"{'in process, no server':28} {'CPU µs/call':>12} {'bar':>6}")
-    for row in rows:
-        print(f"{row.name:28} {row.us:12.1f} {'-' if row.bar is None else f'{row.bar:g}':>6}")
-    sys.exit(any(row.bar is not None and row.us > row.bar for row in rows))
+    found = judge(Effort())
+    show_table(found.tables[0])
+    sys.exit(not show_verdict(found.bars, {}))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import os
+import statistics
 import sys
 import time
 import traceback
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from bench.pairs import MOST_SPREAD, Pair, spread_of
 from bench.processes import CORES
 
 ROWS = {
@@ -44,7 +46,11 @@ ROWS = {
 
 @dataclass(frozen=True)
 class Bar:
-    """The measurement of a row, and its bar. `server` is None where the value is the same under each."""
+    """The measurement of a row, and its bar. `server` is None where the value is the same under each.
+
+    The value is a median of pairs, and `low` to `high` the interval around it; without pairs, it was read or counted
+    once. A value that spreads is not judged. `again` is how often it was measured again because it spread.
+    """
 
     row: int
     what: str
@@ -53,6 +59,38 @@ class Bar:
     unit: str = ""
     at_least: bool = False
     server: str | None = None
+    low: float | None = None
+    high: float | None = None
+    pairs: int = 0
+    again: int = 0
+
+    @classmethod
+    def of_pair(
+        cls,
+        pair: Pair,
+        row: int,
+        bar: float,
+        unit: str = "",
+        *,
+        at_least: bool = False,
+        server: str | None = None,
+        what: str | None = None,
+    ) -> "Bar":
+        """Return the bar of a comparison that was measured."""
+        found = pair.summarize()
+        about = {"low": found.low, "high": found.high, "pairs": found.pairs, "again": found.again}
+        return cls(row, what or pair.name, found.median, bar, unit, at_least, server, **about)  # type: ignore[arg-type]
+
+    @property
+    def spread(self) -> float:
+        """The width of the interval as a share of the value."""
+        if self.low is None or self.high is None:
+            return 0.0
+        return spread_of(self.value, self.low, self.high)
+
+    @property
+    def is_judged(self) -> bool:
+        return self.spread <= MOST_SPREAD
 
     @property
     def reached(self) -> float:
@@ -62,18 +100,42 @@ class Bar:
 
     @property
     def is_missed(self) -> bool:
-        return self.value < self.bar if self.at_least else self.value > self.bar
+        return self.is_judged and (self.value < self.bar if self.at_least else self.value > self.bar)
+
+    @property
+    def is_reached(self) -> bool:
+        return self.is_judged and not self.is_missed
+
+    @property
+    def note(self) -> str:
+        """A remark on the measurement: that it was done again, or that it leads to no verdict."""
+        if not self.is_judged:
+            return f"still spreads {self.spread:.0%}: no verdict"
+        return "measured again" if self.again else ""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table: the median over the rounds, the minimum and the maximum."""
+    """One line of a table: the median of all halves, and the quartiles."""
 
     label: str
     value: float
     low: float
     high: float
     group: str = ""
+
+    @classmethod
+    def of_values(cls, label: str, values: Sequence[float], group: str = "") -> "Line":
+        """Return the line of the figures of all halves, or of one."""
+        low, _, high = (
+            statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else (*values, 0, *values)
+        )
+        return cls(label, statistics.median(values), low, high, group)
+
+    @classmethod
+    def of_pair(cls, pair: Pair) -> "Line":
+        """Return the line of the figures of a comparison."""
+        return cls.of_values(pair.name, pair.figures)
 
 
 @dataclass(frozen=True)
@@ -107,12 +169,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Effort:
-    """The extent of the measurement."""
+    """The extent of the measurement: the requests of one half, the pairs of a comparison, and the seconds of a half of
+    what is measured for a time.
+    """
 
-    requests: int = 8000
-    rounds: int = 3
+    requests: int = 1000
+    pairs: int = 20
     servers: tuple[str, ...] = ("hypercorn", "uvicorn")
-    seconds: float = 2.0
+    seconds: float = 0.1
 
 
 PARTS: dict[str, frozenset[int]] = {
@@ -183,17 +247,19 @@ def show_table(table: Table) -> None:
 def show_verdict(bars: Iterable[Bar], left_out: dict[int, str]) -> bool:
     """Print the rows, the worst first. Return whether all bars are reached."""
     ordered = sorted(bars, key=lambda bar: bar.reached)
-    print(f"\n{'row':>3}  {'reached':>7}  {'measured':>10}  {'bar':>9}")
+    print(f"\n{'row':>3}  {'reached':>7}  {'measured':>10}  {'spread':>6}  {'bar':>9}")
     for bar in ordered:
         sign = ">=" if bar.at_least else "<="
         where = f", {bar.server}" if bar.server else ""
-        reached = f"{min(bar.reached, 99.99):7.2f}"
-        mark = "MISSED" if bar.is_missed else ""
+        reached = f"{min(bar.reached, 99.99):7.2f}" if bar.is_judged else f"{'?':>7}"
+        spread = f"{bar.spread:6.1%}" if bar.pairs else f"{'-':>6}"
+        mark = " ".join(word for word in ("MISSED" if bar.is_missed else "", bar.note) if word)
         unit = f" {bar.unit}" if bar.unit else ""
-        print(f"{bar.row:3}  {reached}  {bar.value:10,.3g}  {sign}{bar.bar:7,.4g}{unit}  {bar.what}{where} {mark}")
+        bound = f"{sign}{bar.bar:7,.4g}{unit}"
+        print(f"{bar.row:3}  {reached}  {bar.value:10,.3g}  {spread}  {bound}  {bar.what}{where} {mark}".rstrip())
     for row, why in sorted(left_out.items()):
         print(f"{row:3}  not measured: {ROWS[row]}: {why}")
-    return not any(bar.is_missed for bar in ordered)
+    return all(bar.is_reached for bar in ordered)
 
 
 def as_json(verdict: Verdict) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Measure row 9; `python -m bench.ledger [--seconds N] [--rounds N] [--json FILE]`: durable charges a second, alone.
+"""Measure row 9; `python -m bench.ledger [--seconds N] [--pairs N]`: durable charges a second, alone.
 
 Three ways to charge a call to one of 1,000 tokens, into the same tables, all with synchronous=FULL, taking turns:
   usual     aiosqlite, one transaction a call, as most services write it
@@ -9,43 +9,30 @@ The disk is measured as well: with one caller every charge waits for at least on
 
 import argparse
 import asyncio
-import json
 import os
 import secrets
-import statistics
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiosqlite
 
-from bench.judge import Bar, Effort, Line, Table, Verdict
+from bench.judge import Bar, Effort, Line, Table, Verdict, show_table, show_verdict
+from bench.pairs import Pair, Sample, Samples, Side, measure_pairs, ratio_of, value_of
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
 from toolserver.ledger.sqlite import open_ledger
 
-CALLERS = (1, 8, 64, 256)
+CALLERS, JUDGED = (1, 8, 64, 256), 64
+WAYS = ("usual", "charge", "two steps")
 TOKENS = 1000
 PLENTY = 10**9
 PRICE = 2
 ENDPOINT = "/api/pro/briefing"
 
 Charge = Callable[[str], Awaitable[object]]
-
-
-@dataclass
-class Row:
-    """One way with a number of callers, over the rounds."""
-
-    way: str
-    callers: int
-    per_s: list[float] = field(default_factory=list)
-    p50_ms: list[float] = field(default_factory=list)
-    p99_ms: list[float] = field(default_factory=list)
-    cpu_us: list[float] = field(default_factory=list)
 
 
 async def charge_for(charge: Charge, tokens: list[str], seconds: float, callers: int) -> list[float]:
@@ -64,16 +51,17 @@ async def charge_for(charge: Charge, tokens: list[str], seconds: float, callers:
     return took
 
 
-async def measure(row: Row, charge: Charge, tokens: list[str], seconds: float) -> None:
-    """Measure one round of a row."""
-    cpu, begun = time.process_time(), time.perf_counter()
-    took = await charge_for(charge, tokens, seconds, row.callers)
-    wall, spent = time.perf_counter() - begun, time.process_time() - cpu
-    took.sort()
-    row.per_s.append(len(took) / wall)
-    row.p50_ms.append(took[len(took) // 2] * 1e3)
-    row.p99_ms.append(took[int(len(took) * 0.99)] * 1e3)
-    row.cpu_us.append(spent / len(took) * 1e6)
+def charge_side(way: str, charge: Charge, tokens: list[str], seconds: float, callers: int) -> Side:
+    """Return the side of a way of charging with a number of callers."""
+
+    async def measure() -> Sample:
+        cpu, begun = time.process_time(), time.perf_counter()
+        took = sorted(await charge_for(charge, tokens, seconds, callers))
+        wall, spent = time.perf_counter() - begun, time.process_time() - cpu
+        p50, p99 = (took[int(len(took) * share)] * 1e3 for share in (0.5, 0.99))
+        return {"per_s": len(took) / wall, "cpu_us": spent / len(took) * 1e6, "p50_ms": p50, "p99_ms": p99}
+
+    return Side(f"{way}, {callers}", measure)
 
 
 def fsyncs(folder: Path, count: int = 200) -> list[float]:
@@ -151,71 +139,65 @@ async def usual_charge(db: aiosqlite.Connection, call_id: str, token: str, price
     return int(found[1])
 
 
-async def rounds(folder: Path, *, seconds: float, count: int) -> tuple[list[Row], list[float]]:
-    """Measure every way with every number of callers, in turn, each round on new files; and the disk alone."""
-    table: dict[tuple[str, int], Row] = {}
-    disk: list[float] = []
-    for number in range(count):
-        disk += fsyncs(folder)
-        tokens = [f"svc_live_{secrets.token_hex(32)}" for _ in range(TOKENS)]
-        async with AsyncExitStack() as stack:
-            ways = await stack.enter_async_context(usual(folder / f"usual-{number}.sqlite3", tokens))
-            ways |= await stack.enter_async_context(ours(folder / f"ours-{number}.sqlite3", tokens))
-            for callers in CALLERS:
-                for way, charge in ways.items():
-                    row = table.setdefault((way, callers), Row(way, callers))
-                    await measure(row, charge, tokens, seconds)
-    return list(table.values()), sorted(disk)
+async def compare(folder: Path, *, seconds: float, count: int) -> tuple[list[Pair], Samples]:
+    """Compare every way with the usual one, with each number of callers. Return what is judged, and all samples."""
+    tokens = [f"svc_live_{secrets.token_hex(32)}" for _ in range(TOKENS)]
+    async with AsyncExitStack() as stack:
+        ways = await stack.enter_async_context(usual(folder / "usual.sqlite3", tokens))
+        ways |= await stack.enter_async_context(ours(folder / "ours.sqlite3", tokens))
+        sides = {
+            (way, callers): charge_side(way, charge, tokens, seconds, callers)
+            for callers in CALLERS
+            for way, charge in ways.items()
+        }
+        both = (sides["charge", JUDGED], sides["usual", JUDGED])
+        judged = [
+            Pair(f"charges / aiosqlite, {JUDGED} callers, rate", both, ratio_of("per_s"), often=4),
+            Pair(f"a charge, {JUDGED} callers, p99", both[:1], value_of("p99_ms"), often=2),
+        ]
+        shown = [
+            Pair(side.name, (side, sides["usual", callers]), ratio_of("per_s"), is_judged=False)
+            for (way, callers), side in sides.items()
+            if way != "usual" and (way, callers) != ("charge", JUDGED)
+        ]
+        samples = await measure_pairs(judged, count)
+        for name, more in (await measure_pairs(shown, count // 2)).items():
+            samples[name] += more
+    return judged, samples
 
 
-def shown(rows: list[Row]) -> str:
-    """Return a table: medians, and the ratio to the usual way with as many callers."""
-    lines = [
-        "| way | callers | charges/s | p50 ms | p99 ms | CPU µs | times the usual | CPU, times less |",
-        "|---|---|---|---|---|---|---|---|",
+def lines_of_ways(samples: Samples, what: str) -> list[Line]:
+    """Return the lines of a figure, by way and callers."""
+    return [
+        Line.of_values(way, [sample[what] for sample in samples[f"{way}, {callers}"]], f"{callers} callers")
+        for callers in CALLERS
+        for way in WAYS
     ]
-    usual = {row.callers: row for row in rows if row.way == "usual"}
-    for row in sorted(rows, key=lambda row: row.callers):
-        rate, p50, p99, cpu = (statistics.median(v) for v in (row.per_s, row.p50_ms, row.p99_ms, row.cpu_us))
-        base = usual[row.callers]
-        ratios = f"{rate / statistics.median(base.per_s):.1f} | {statistics.median(base.cpu_us) / cpu:.1f}"
-        lines.append(f"| {row.way} | {row.callers} | {rate:,.0f} | {p50:.2f} | {p99:.2f} | {cpu:.0f} | {ratios} |")
-    return "\n".join(lines)
 
 
-def judge(effort: Effort) -> Verdict:
+def judge(effort: Effort, folder: Path | None = None) -> Verdict:
     """Judge the rate of charges against the usual way, and the time that a caller waits for one."""
-    with tempfile.TemporaryDirectory(prefix="toolserver-bench-") as folder:
-        rows, _ = asyncio.run(rounds(Path(folder), seconds=effort.seconds, count=effort.rounds))
-    ours, usual = ({row.way: row for row in rows if row.callers == 64}[way] for way in ("charge", "usual"))
-    times = statistics.median(ours.per_s) / statistics.median(usual.per_s)
-    lines = [
-        Line(row.way, statistics.median(row.per_s), min(row.per_s), max(row.per_s), f"{row.callers} callers")
-        for row in sorted(rows, key=lambda row: row.callers)
-    ]
-    table = Table("ledger", "Durable charges a second, without a server", "charges/s", lines, "", True, ("usual",))
-    p99 = statistics.median(ours.p99_ms)
-    bars = [
-        Bar(9, "charges / aiosqlite, 64 callers, rate", times, 25, "x", at_least=True),
-        Bar(9, "a charge, 64 callers, p99", p99, 10, "ms"),
-    ]
-    return Verdict(bars, [table])
+    with tempfile.TemporaryDirectory(prefix="toolserver-bench-", dir=folder) as name:
+        pairs, samples = asyncio.run(compare(Path(name), seconds=effort.seconds, count=effort.pairs))
+    rate, p99 = pairs
+    bars = [Bar.of_pair(rate, 9, 20, "x", at_least=True), Bar.of_pair(p99, 9, 10, "ms")]
+    lines = lines_of_ways(samples, "per_s")
+    title = "Durable charges a second, without a server"
+    return Verdict(bars, [Table("ledger", title, "charges/s", lines, "", True, ("usual",))])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=Effort.seconds)
+    parser.add_argument("--pairs", type=int, default=Effort.pairs)
     parser.add_argument("--folder", type=Path, help="where the files go; it should be on a disk, not in memory")
-    parser.add_argument("--json", type=Path)
     args = parser.parse_args()
+    found = judge(Effort(pairs=args.pairs, seconds=args.seconds), args.folder)
+    show_table(found.tables[0])
+    show_verdict(found.bars, {})
     with tempfile.TemporaryDirectory(prefix="toolserver-bench-", dir=args.folder) as folder:
-        rows, disk = asyncio.run(rounds(Path(folder), seconds=args.seconds, count=args.rounds))
-    print(shown(rows))
+        disk = fsyncs(Path(folder))
     print(f"\nfdatasync of 4 KiB: p50 {disk[len(disk) // 2]:.2f} ms, p99 {disk[int(len(disk) * 0.99)]:.2f} ms")
-    if args.json:
-        told = {"rows": [vars(row) for row in rows], "fdatasync_ms": disk}
-        args.json.write_text(json.dumps(told, indent=2), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ from urllib.request import Request, urlopen
 from bench.hot_path import BEHIND_PROXY, CALL, EVERYTHING_ON, REST, Stacks
 from bench.judge import Effort, Table, Verdict
 from bench.load import FRESH, run
+from bench.pairs import Pair, Samples, measure_pairs, ratio_of
 from bench.processes import CORES, Server, started
-from bench.rows import LEGACY, Row, get, lines_of, measure, post
+from bench.rows import LEGACY, call_side, get, lines_of, post
 
 HERE = Path(__file__).parent
 PYTHON = HERE / ".venv-peers-mcp1" / "bin" / "python"
@@ -63,36 +64,34 @@ def request_of(name: str, server: Server) -> bytes:
     return call.replace(placeholder.encode(), FRESH.encode())
 
 
-def measure_peers(effort: Effort) -> dict[str, Row]:
-    """Measure ours under uvicorn and each installed peer, in turn."""
+def compare_peers(effort: Effort) -> Samples:
+    """Compare each installed peer with ours under uvicorn."""
     core = CORES[0] if len(CORES) > 1 else None
     with ExitStack() as stack:
         stacks = Stacks("uvicorn", stack)
         deployed = stacks.service("deployed", **EVERYTHING_ON)
         payload, _, _ = stacks.keep_replies(deployed)
-        runs = [
-            ("MCP tools/call, everything on", deployed, post("/api/mcp", CALL, **BEHIND_PROXY), effort.requests),
-            ("REST hit, everything on", deployed, get(REST, **BEHIND_PROXY), effort.requests),
-        ]
+        mcp = post("/api/mcp", CALL, **BEHIND_PROXY)
+        ours = call_side("MCP tools/call, everything on", deployed, mcp, effort.requests)
+        rest = call_side("REST hit, everything on", deployed, get(REST, **BEHIND_PROXY), effort.requests)
+        peers = [rest]
         for name, command in find_commands():
             peer = stack.enter_context(started(command, core=core, PAYLOAD=str(payload)))
             asyncio.run(run(peer.port, request_of(name, peer), total=1, connections=1))
-            runs.append((LABELS[name], peer, request_of(name, peer), effort.requests // 8))
-        rows = {name: Row(name) for name, *_ in runs}
-        for _ in range(effort.rounds):
-            for name, server, request, count in runs:
-                measure(rows[name], server, request, count)
-    return rows
+            peers.append(call_side(LABELS[name], peer, request_of(name, peer), effort.requests // 4))
+        pairs = [Pair(peer.name, (peer, ours), ratio_of("cpu_us"), is_judged=False) for peer in peers]
+        samples = asyncio.run(measure_pairs(pairs, effort.pairs // 2))
+    return {side.name: samples[side.name] for side in (ours, *peers)}
 
 
 def judge(effort: Effort) -> Verdict:
     """Measure the installed peers."""
-    rows = measure_peers(effort)
-    missing = [label for label in LABELS.values() if label not in rows]
+    samples = compare_peers(effort)
+    missing = [label for label in LABELS.values() if label not in samples]
     note = "One core for the server, 32 kept connections; the TypeScript SDK under Node's own HTTP server."
     if missing:
         note += f" Not installed, so not measured: {'; '.join(missing)}."
-    lines = lines_of(rows.values(), "uvicorn")
+    lines = lines_of(samples, "uvicorn")
     title = "A tool call of other kinds of servers: CPU of the server"
     table = Table("mcp-peers", title, "µs a call", lines, note, False, tuple(LABELS.values()))
     return Verdict(tables=[table])

@@ -1,14 +1,13 @@
-"""Hold the rows of a table: a stack under a server, its request, and its comparison with the others."""
+"""Hold what a row compares: a stack under a server and its request, as a side of pairs, and the lines of its table."""
 
-import asyncio
 import json
 import statistics
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from bench.judge import Line
 from bench.load import run
+from bench.pairs import PIECE, Sample, Samples, Side
 from bench.processes import Server
 
 LEGACY = {
@@ -16,25 +15,6 @@ LEGACY = {
     "accept": "application/json, text/event-stream",
     "mcp-protocol-version": "2025-11-25",
 }
-
-
-@dataclass
-class Row:
-    """One stack under one server, over the rounds: CPU µs of its process, answers a second, p50 and p99 in ms."""
-
-    name: str
-    cpu_us: list[float] = field(default_factory=list)
-    per_s: list[float] = field(default_factory=list)
-    p50_ms: list[float] = field(default_factory=list)
-    p99_ms: list[float] = field(default_factory=list)
-
-    @property
-    def cpu(self) -> float:
-        return statistics.median(self.cpu_us)
-
-    @property
-    def rate(self) -> float:
-        return statistics.median(self.per_s)
 
 
 def get(path: str, **headers: str) -> bytes:
@@ -53,26 +33,44 @@ def post(path: str, message: Any, **headers: str) -> bytes:
     return f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
-def measure(
-    row: Row, server: Server, request: bytes, requests: int, connections: int = 32, *, is_new: bool = False
-) -> None:
-    """Measure one round: a short warm-up, then the requests, each on a new connection if `is_new`.
+def call_side(
+    name: str,
+    server: Server,
+    request: bytes,
+    requests: int,
+    *,
+    connections: int = 32,
+    is_new: bool = False,
+    clock: Callable[[], float] | None = None,
+) -> Side:
+    """Return the side of a stack under a server: `cpu_us` a call, `per_s` in wall time, and `p99_ms` of its callers.
 
-    Raises SystemExit for answers that are not 200.
+    Its `clock` is that of the server's own CPU time. Answers that are not 200 raise SystemExit.
     """
-    asyncio.run(run(server.port, request, total=max(500, requests // 10), connections=connections, is_new=is_new))
-    before = server.cpu_us()
-    load = asyncio.run(run(server.port, request, total=requests, connections=connections, is_new=is_new))
-    if load.bad:
-        raise SystemExit(f"{row.name}: {load.bad} of {load.done} answers were not 200")
-    row.cpu_us.append((server.cpu_us() - before) / load.done)
-    row.per_s.append(load.done / load.seconds)
-    took = sorted(load.took_ms)
-    row.p50_ms.append(took[len(took) // 2])
-    row.p99_ms.append(took[int(len(took) * 0.99)])
+
+    async def measure() -> Sample:
+        load = await run(
+            server.port,
+            request,
+            total=requests,
+            connections=connections,
+            is_new=is_new,
+            clock=clock or server.cpu_us,
+        )
+        if load.bad:
+            raise SystemExit(f"{name}: {load.bad} of {load.done} answers were not 200")
+        p99 = sorted(load.took_ms)[int(len(load.took_ms) * 0.99)]
+        return {"cpu_us": load.spent / load.done, "per_s": load.done / load.seconds, "p99_ms": p99}
+
+    return Side(name, measure)
 
 
-def lines_of(rows: Iterable[Row], group: str, what: str = "cpu_us") -> list[Line]:
-    """Return the lines of a table, one for the figures of each row."""
-    found = [(row.name, getattr(row, what)) for row in rows]
-    return [Line(name, statistics.median(values), min(values), max(values), group) for name, values in found]
+def lines_of(samples: Samples, group: str = "", what: str = "cpu_us", names: Iterable[str] | None = None) -> list[Line]:
+    """Return the lines of a table, one for the figures of each side: the median and the quartiles."""
+    chosen = names if names is not None else [name for name in samples if name != PIECE.name]
+    return [Line.of_values(name, [sample[what] for sample in samples[name]], group) for name in chosen]
+
+
+def median_of(samples: Samples, name: str, what: str = "cpu_us") -> float:
+    """Return the median of a figure of one side."""
+    return statistics.median(sample[what] for sample in samples[name])

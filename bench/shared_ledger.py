@@ -1,11 +1,11 @@
-"""Measure charges a second of processes on PostgreSQL: `python -m bench.shared_ledger WAY URL TOKENS SECONDS`.
+"""Measure charges a second of processes on PostgreSQL: `python -m bench.shared_ledger WAY URL TOKENS`.
 
 Ways, each with 64 callers in a process, into the same tables, each charge durable before its caller gets the result:
   ours     the ledger as it is: simultaneous charges share a transaction
   single   the same, with a transaction for each charge
   pool     asyncpg, one transaction a call on one of sixteen connections, as most services write it
-A process prints `ready`, waits for a line, charges for the given seconds and prints its figures as JSON. `measure`
-starts several of them on a schema of their own, releases them at the same moment, and returns their figures.
+A process prints `ready`, charges for as many seconds as each line says, and prints its figures as JSON. `charging`
+keeps several of them on a schema of their own and releases them at the same moment.
 """
 
 import asyncio
@@ -14,14 +14,15 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import asyncpg
 
 from bench.ledger import Charge, charge_for
+from bench.pairs import Sample, Side
 from toolserver.clock import SystemClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
@@ -34,15 +35,6 @@ CALLERS, POOL = 64, 16
 PLENTY, PRICE = 10**9, 2
 ENDPOINT = "/api/pro/briefing"
 PATIENCE_S = 20.0
-
-
-@dataclass(frozen=True, slots=True)
-class Charged:
-    """The total of all processes: charges a second, and CPU microseconds per charge."""
-
-    per_s: float
-    cpu_us: float
-    p99_ms: float
 
 
 def name_token(number: int) -> str:
@@ -109,17 +101,18 @@ async def charge_alone(db: Any, token: str) -> None:
 WAYS = {"ours": open_ours, "single": open_single, "pool": open_pool}
 
 
-async def serve(way: str, url: str, tokens: int, seconds: float) -> None:
-    """Run one process: warm up, report, wait for the others, charge, and print the figures."""
+async def serve(way: str, url: str, tokens: int) -> None:
+    """Run one process: warm up and report; for each line with a number of seconds, charge that long and report."""
     names = [name_token(number) for number in range(tokens)]
     async with WAYS[way](url) as charge:
         await charge_for(charge, names, 0.3, CALLERS)
         print("ready", flush=True)
-        await asyncio.to_thread(sys.stdin.readline)
-        cpu, begun = time.process_time(), time.perf_counter()
-        took = sorted(await charge_for(charge, names, seconds, CALLERS))
-        wall, spent = time.perf_counter() - begun, time.process_time() - cpu
-    print(json.dumps({"count": len(took), "seconds": wall, "cpu_s": spent, "p99_s": took[int(len(took) * 0.99)]}))
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            cpu, begun = time.process_time(), time.perf_counter()
+            took = sorted(await charge_for(charge, names, float(line), CALLERS))
+            wall, spent = time.perf_counter() - begun, time.process_time() - cpu
+            p99 = took[int(len(took) * 0.99)]
+            print(json.dumps({"count": len(took), "seconds": wall, "cpu_s": spent, "p99_s": p99}), flush=True)
 
 
 @contextmanager
@@ -151,33 +144,50 @@ async def _mint(url: str, count: int) -> None:
     await _run(url, "CREATE SEQUENCE bench_number START 1000000000; ANALYZE")
 
 
-def measure(way: str, url: str, *, processes: int, tokens: int, seconds: float) -> Charged:
-    """Let this number of processes charge at the same time, on their own schema."""
-    with new_schema(url) as inside:
-        words = [sys.executable, "-m", "bench.shared_ledger", way, inside, str(tokens), str(seconds)]
-        running = [
-            subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(processes)
-        ]
-        try:
+@contextmanager
+def charging(name: str, way: str, url: str, *, processes: int, tokens: int, seconds: float) -> Iterator[Side]:
+    """Keep this number of processes on their own schema. Yield the side in which they charge at the same time."""
+    with new_schema(url) as inside, ExitStack() as stack:
+        words = [sys.executable, "-m", "bench.shared_ledger", way, inside, str(tokens)]
+        running = [stack.enter_context(_running(words)) for _ in range(processes)]
+        for each in running:
+            if each.read() != "ready\n":
+                raise SystemExit(f"{way}: a process did not begin")
+
+        def measure() -> Sample:
             for each in running:
-                assert each.stdout is not None
-                if each.stdout.readline() != "ready\n":
-                    raise SystemExit(f"{way}: a process did not begin")
-            for each in running:
-                assert each.stdin is not None
-                each.stdin.write("go\n")
-                each.stdin.flush()
-            said = [json.loads(each.communicate(timeout=seconds + 60)[0]) for each in running]
-        finally:
-            for each in running:
-                each.kill()
-                each.wait()
-    count = sum(one["count"] for one in said)
-    return Charged(
-        sum(one["count"] / one["seconds"] for one in said),
-        sum(one["cpu_s"] for one in said) / count * 1e6,
-        max(one["p99_s"] for one in said) * 1e3,
-    )
+                each.write(f"{seconds}\n")
+            said = [json.loads(each.read()) for each in running]
+            count = sum(one["count"] for one in said)
+            return {
+                "per_s": sum(one["count"] / one["seconds"] for one in said),
+                "cpu_us": sum(one["cpu_s"] for one in said) / count * 1e6,
+                "p99_ms": max(one["p99_s"] for one in said) * 1e3,
+            }
+
+        yield Side(name, measure)
+
+
+@dataclass(frozen=True, slots=True)
+class Talking:
+    """A process that is spoken to line by line."""
+
+    write: Callable[[str], object]
+    read: Callable[[], str]
+
+
+@contextmanager
+def _running(words: list[str]) -> Iterator[Talking]:
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    try:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        yield Talking(process.stdin.write, process.stdout.readline)
+        process.stdin.close()
+        process.wait(PATIENCE_S)
+    finally:
+        process.kill()
+        process.wait()
 
 
 def measure_commit_ms(url: str, count: int = 200) -> float:
@@ -198,4 +208,4 @@ def measure_commit_ms(url: str, count: int = 200) -> float:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])))
+    asyncio.run(serve(sys.argv[1], sys.argv[2], int(sys.argv[3])))

@@ -1,16 +1,17 @@
 """Measure rows 15, 16 and 17: the time from the spawn to the first answer, and the memory of an idle server."""
 
+import asyncio
 import importlib.util
 import json
 import os
-import statistics
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 from bench.judge import Bar, Effort, Line, Table, Verdict
-from bench.processes import first_answer_s, python, started
+from bench.pairs import PIECE, Pair, Side, measure_pairs, reference_of
+from bench.processes import SAME_HASHES, first_answer_s, python, started, waited_s
 
 FIRST_S, STDIO_S, IDLE_MB = 0.5, 0.1, 75
 WITH_DEV_EXTRAS = 1.2  # the bars of both times are for an environment with only the requirements of `serve`
@@ -41,15 +42,15 @@ main()
 
 
 def stdio_s(folder: str, **environment: str) -> float:
-    """Return the seconds from the spawn of `toolserver stdio` to its answer to `initialize`."""
+    """Return the seconds from the spawn of `toolserver stdio` to its answer, less those that it waited for a core."""
     begun = time.perf_counter()
     command = python("-m", "toolserver", "stdio", "--data-dir", folder)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, env={**os.environ, **environment}, **pipes) as process:  # type: ignore[call-overload]
+    with subprocess.Popen(command, env={**os.environ, **SAME_HASHES, **environment}, **pipes) as process:  # type: ignore[call-overload]
         process.stdin.write(json.dumps(HELLO).encode() + b"\n")
         process.stdin.flush()
         answer = json.loads(process.stdout.readline())
-        took = time.perf_counter() - begun
+        took = time.perf_counter() - begun - waited_s(process.pid)
         process.stdin.close()
         process.wait(20)
     if "result" not in answer:
@@ -67,25 +68,37 @@ def list_loaded(folder: Path, **environment: str) -> list[str]:
     return told.read_text(encoding="utf-8").split()
 
 
+def compare_starts(command: list[str], folder: str, count: int, **environment: str) -> list[Pair]:
+    """Measure both starts against a fixed piece of work, after one that fills the caches of the disk."""
+    starts = {
+        "serve: first answer": lambda: {"s": first_answer_s(command, "/api/health", **environment)},
+        "stdio: initialize": lambda: {"s": stdio_s(folder, **environment)},
+    }
+    pairs = [Pair(name, (PIECE, Side(name, start)), reference_of("s")) for name, start in starts.items()]
+    for pair in pairs:
+        pair.sides[1].measure()
+    asyncio.run(measure_pairs(pairs, count))
+    return pairs
+
+
 def judge(effort: Effort) -> Verdict:
     """Start servers, one after the other."""
     with tempfile.TemporaryDirectory() as folder, started(python("-m", "toolserver", "world", "--port", "0")) as world:
         via = {"TOOLSERVER_UPSTREAM__VIA": f"http://127.0.0.1:{world.port}", "TOOLSERVER_LOGS__LEVEL": "error"}
         command = python("-m", "toolserver", "serve", "--port", "0", "--ready-json", "--data-dir", f"{folder}/serve")
-        times = [first_answer_s(command, "/api/health", **via) for _ in range(effort.rounds + 1)][1:]
-        spoken = [stdio_s(f"{folder}/stdio", **via) for _ in range(effort.rounds + 1)][1:]
+        serve, stdio = compare_starts(command, f"{folder}/stdio", effort.pairs // 2, **via)
         with started(command, **via) as server:
             memory = server.memory_mb()
         loaded = list_loaded(Path(folder), **via)
     more = WITH_DEV_EXTRAS if importlib.util.find_spec("fastmcp") else 1.0
     bars = [
-        Bar(15, "serve: first answer", statistics.median(times), FIRST_S * more, "s"),
-        Bar(15, "stdio: initialize", statistics.median(spoken), STDIO_S * more, "s"),
+        Bar.of_pair(serve, 15, FIRST_S * more, "s"),
+        Bar.of_pair(stdio, 15, STDIO_S * more, "s"),
         Bar(16, "an idle server", memory, IDLE_MB, "MB"),
         Bar(17, f"loaded too early: {', '.join(loaded) or 'nothing'}", len(loaded), 0),
     ]
     lines = [
-        Line("serve, first answer over HTTP", statistics.median(times), min(times), max(times)),
-        Line("stdio, initialize", statistics.median(spoken), min(spoken), max(spoken)),
+        Line.of_values("serve, first answer over HTTP", serve.figures),
+        Line.of_values("stdio, initialize", stdio.figures),
     ]
     return Verdict(bars, [Table("start", "From the spawn to the first answer", "s", lines)])

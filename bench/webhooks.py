@@ -1,32 +1,30 @@
-"""Measure rows 13 and 14; `python -m bench.webhooks [--seconds N] [--json FILE]`: the rates of push delivery.
+"""Measure rows 13 and 14; `python -m bench.webhooks [--seconds N]`: the rates of push delivery.
 
-claim     due subscriptions claimed a second, and the time per row, with 1,000 and with 100,000 stored
+claim     the time per row of due subscriptions claimed, with 100,000 stored against 1,000
 look      a look at the queue when nothing is due, with 100,000 stored
 send      signed bodies of 2 KB to a receiver in another process, over new connections and over kept ones
 judge     10,000 conditions judged on one payload
-memory    of this process while 100,000 subscriptions are claimed and judged in batches
+memory    of this process while 100,000 subscriptions are stored and claimed in batches
 
-Work of this process alone is measured in CPU time, which other load on the machine affects least. For the same reason
-the best of three rounds of sending is shown.
+All of it is CPU time of this process, which other load on the machine affects least. Where one process sends without
+pause, its CPU time limits its deliveries.
 """
 
 import argparse
 import asyncio
-import json
 import multiprocessing
 import resource
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable
-from functools import partial
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 from yarl import URL
 
-from bench.judge import Bar, Effort, Line, Table, Verdict
+from bench.judge import Bar, Effort, Line, Table, Verdict, show_table, show_verdict
+from bench.pairs import PIECE, Pair, Sample, Samples, Side, measure_pairs, ratio_of, reference_of
 from toolserver.clock import SystemClock
 from toolserver.storage.migrate import migrate
 from toolserver.webhooks import sqlite_tables
@@ -42,7 +40,7 @@ R = TypeVar("R")
 
 NOW, SLOT_MS = 1_800_000_000_000, 300_000
 BATCH, BODY = 500, b'{"data":"' + b"x" * 2000 + b'"}'
-CALLERS, ROUNDS = 128, 3
+CALLERS = 128
 
 
 def fill(count: int) -> sqlite3.Connection:
@@ -74,24 +72,44 @@ def fill(count: int) -> sqlite3.Connection:
     return db
 
 
-def claim_all(db: sqlite3.Connection, count: int) -> float:
-    """Claim everything in batches; return the seconds per row."""
-    tables, claimed, started = SqliteTables(db), 0, time.process_time()
+def claim_side(name: str, db: sqlite3.Connection) -> Side:
+    """Return the side of two batches claimed and given up again: `cpu_us` a row."""
+    tables = SqliteTables(db)
+
+    def measure() -> Sample:
+        db.execute("BEGIN IMMEDIATE")
+        started = time.process_time()
+        claimed = sum(len(tables.claim_due(NOW + SLOT_MS, BATCH, failing=False)) for _ in range(2))
+        spent = time.process_time() - started
+        db.execute("ROLLBACK")
+        assert claimed == 2 * BATCH, claimed
+        return {"cpu_us": spent / claimed * 1e6}
+
+    return Side(name, measure)
+
+
+def look_side(db: sqlite3.Connection, times: int = 200) -> Side:
+    """Return the side of a look at a queue in which nothing is due."""
+    tables = SqliteTables(db)
+
+    def measure() -> Sample:
+        started = time.process_time()
+        for _ in range(times):
+            tables.next_due()
+            for failing in (False, True):
+                tables.claim_due(NOW - 1, BATCH, failing=failing)
+        return {"cpu_us": (time.process_time() - started) / times * 1e6}
+
+    return Side("a look when nothing is due", measure)
+
+
+def claim_all(db: sqlite3.Connection, count: int) -> None:
+    """Claim everything in batches."""
+    tables, claimed = SqliteTables(db), 0
     while claimed < count:
         db.execute("BEGIN IMMEDIATE")
         claimed += len(tables.claim_due(NOW + SLOT_MS, BATCH, failing=False))
         db.execute("COMMIT")
-    return (time.process_time() - started) / count
-
-
-def look_empty(db: sqlite3.Connection, times: int = 1000) -> float:
-    """Return the seconds for a look at a queue in which nothing is due."""
-    tables, started = SqliteTables(db), time.process_time()
-    for _ in range(times):
-        tables.next_due()
-        for failing in (False, True):
-            tables.claim_due(NOW - 1, BATCH, failing=failing)
-    return (time.process_time() - started) / times
 
 
 def judge_conditions(count: int = 10_000) -> float:
@@ -138,25 +156,28 @@ def receive(pipe: Connection) -> None:
     asyncio.run(serve())
 
 
-async def send(port: int, seconds: float, headers: dict[str, str]) -> tuple[float, float]:
-    """Return deliveries a second by many simultaneous callers, and the CPU time of one in microseconds."""
-    guard = EgressGuard(allow_loopback=True)
-    lane = DnsLane(guard, SystemClock())
-    sender, url, done = WebhookSender(guard, lane), URL(f"http://127.0.0.1:{port}/hook"), 0
-    end, cpu = time.perf_counter() + seconds, time.process_time()
+def send_side(name: str, port: int, seconds: float, headers: dict[str, str]) -> Side:
+    """Return the side of deliveries by many simultaneous callers: `cpu_us` of one in this process, and `per_s`."""
 
-    async def caller() -> None:
-        nonlocal done
-        while time.perf_counter() < end:
-            made = await sender.send(url, BODY, headers)
-            assert made.delivered, made
-            done += 1
+    async def measure() -> Sample:
+        lane, done = DnsLane(guard := EgressGuard(allow_loopback=True), SystemClock()), 0
+        sender, url = WebhookSender(guard, lane), URL(f"http://127.0.0.1:{port}/hook")
+        begun, cpu = time.perf_counter(), time.process_time()
 
-    await asyncio.gather(*(caller() for _ in range(CALLERS)))
-    cpu = time.process_time() - cpu
-    await sender.close()
-    lane.close()
-    return done / seconds, 1e6 * cpu / done
+        async def caller() -> None:
+            nonlocal done
+            while time.perf_counter() < begun + seconds:
+                made = await sender.send(url, BODY, headers)
+                assert made.delivered, made
+                done += 1
+
+        await asyncio.gather(*(caller() for _ in range(CALLERS)))
+        spent, took = time.process_time() - cpu, time.perf_counter() - begun
+        await sender.close()
+        lane.close()
+        return {"cpu_us": 1e6 * spent / done, "per_s": done / took}
+
+    return Side(name, measure)
 
 
 def with_receiver(job: Callable[[int], Awaitable[R]]) -> R:
@@ -175,50 +196,51 @@ def resident_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def measure_all(seconds: float) -> dict[str, float]:
-    """Measure every figure."""
-    few, many = fill(1_000), fill(100_000)
-    before = resident_mb()
-    found = {
-        "claim_us_per_row_1e3": 1e6 * claim_all(few, 1_000),
-        "claim_us_per_row_1e5": 1e6 * claim_all(many, 100_000),
-        "claim_added_mb_1e5": resident_mb() - before,
-        "empty_look_us_1e5": 1e6 * look_empty(many),
-        "judge_10000_ms": 1e3 * judge_conditions(),
-    }
-    for name, headers in (("new", {"Connection": "close"}), ("kept", {})):
-        rates = [with_receiver(partial(send, seconds=seconds, headers=headers)) for _ in range(ROUNDS)]
-        rate, cpu_us = max(rate for rate, _ in rates), min(cpu for _, cpu in rates)
-        found |= {f"send_per_s_{name}_connections": rate, f"send_cpu_us_{name}_connections": cpu_us}
-    return found
+def per_second(piece: Sample, side: Sample) -> float:
+    """Return the deliveries for a second of CPU time of the reference machine."""
+    return 1e6 / reference_of("cpu_us")(piece, side)
+
+
+async def compare(port: int, effort: Effort) -> tuple[list[Pair], Samples]:
+    """Measure claims among many subscriptions against few, looks, and deliveries of one process."""
+    few, many = claim_side("among 1,000", fill(1_000)), claim_side("among 100,000", crowd := fill(100_000))
+    new = send_side("new connections", port, effort.seconds, {"Connection": "close"})
+    kept = send_side("kept connections", port, effort.seconds, {})
+    pairs = [
+        Pair("a claim among 100,000 / among 1,000", (many, few), ratio_of("cpu_us")),
+        Pair(
+            "a look when nothing is due", (PIECE, look_side(crowd)), lambda *both: reference_of("cpu_us")(*both) / 1e3
+        ),
+        Pair("deliveries, new connections", (PIECE, new), per_second),
+        Pair("deliveries, kept connections", (PIECE, kept), per_second),
+    ]
+    return pairs, await measure_pairs(pairs, effort.pairs)
 
 
 def judge(effort: Effort) -> Verdict:
     """Judge the cost of a claim among many subscriptions, and the deliveries of one process."""
-    found = measure_all(effort.seconds)
-    ratio = found["claim_us_per_row_1e5"] / found["claim_us_per_row_1e3"]
+    (claim, look, new, kept), _ = with_receiver(lambda port: compare(port, effort))
     bars = [
-        Bar(13, "a claim among 100,000 / among 1,000", ratio, 1.5, "x"),
-        Bar(13, "a look when nothing is due", found["empty_look_us_1e5"] / 1e3, 0.5, "ms"),
-        Bar(14, "deliveries, new connections", found["send_per_s_new_connections"], 2000, "/s", at_least=True),
-        Bar(14, "deliveries, kept connections", found["send_per_s_kept_connections"], 5000, "/s", at_least=True),
+        Bar.of_pair(claim, 13, 1.5, "x"),
+        Bar.of_pair(look, 13, 0.5, "ms"),
+        Bar.of_pair(new, 14, 2000, "/s", at_least=True),
+        Bar.of_pair(kept, 14, 5000, "/s", at_least=True),
     ]
-    kinds = ("new", "kept")
-    lines = [Line(f"{kind} connections", *[found[f"send_per_s_{kind}_connections"]] * 3) for kind in kinds]
-    table = Table("webhooks", "Webhooks of 2 KB delivered by one process", "deliveries/s", lines, more=True)
-    return Verdict(bars, [table])
+    lines = [Line.of_values(pair.name.partition(", ")[2], pair.figures) for pair in (new, kept)]
+    title = "Webhooks of 2 KB delivered for a second of CPU time of one process"
+    return Verdict(bars, [Table("webhooks", title, "deliveries/s", lines, more=True)])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=2, help="of each round of sending")
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    found = measure_all(given.seconds)
-    for name, value in found.items():
-        print(f"{name:32} {value:12,.1f}")
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
+    parser.add_argument("--seconds", type=float, default=Effort.seconds, help="of each half of sending")
+    found = judge(Effort(seconds=parser.parse_args().seconds))
+    show_table(found.tables[0])
+    show_verdict(found.bars, {})
+    before, many = resident_mb(), fill(100_000)
+    claim_all(many, 100_000)
+    print(f"\nstoring and claiming 100,000 adds {resident_mb() - before:.0f} MB")
+    print(f"10,000 conditions are judged in {1e3 * judge_conditions():.1f} ms")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from toolserver.receipts.service import ReceiptService
 from toolserver.receipts.sign import Sale, SignedReceipt, core_of, encode, receipt_id, signing_input
 from toolserver.server.listen import announce, bind_socket, freeze_startup, run_async, serve
 from toolserver.settings import Settings
-from toolserver.storage import group_commit
+from toolserver.storage import group_commit, sealed_file
 
 CREDITS = 1_000_000_000
 Made = Callable[[Settlement], Sale]
@@ -105,6 +105,8 @@ def leave_out(way: str) -> None:
             return db
 
         group_commit.connect = connect
+    elif way == "usual":  # its rows are not sealed, so the check of all rows would stop the service
+        sealed_file.SealedFile.check = lambda self: None  # type: ignore[method-assign]
 
 
 async def main(way: str, settings: Settings) -> None:
