@@ -104,8 +104,9 @@ class Composer:
             raise SystemExit(f"a composition was answered with {status}")
 
     def side(self, name: str, at_once: int, times: int = 1) -> Side:
-        """Return the side of this many at once, some times in a row: `cpu_us` of one, and the median `ms` of a time, less
-        what this process waited for a core.
+        """Return the side of this many at once, some times in a row.
+
+        Its figures: `cpu_us` of one, and the median `ms` of a time, less what this process waited for a core.
         """
 
         async def measure() -> Sample:

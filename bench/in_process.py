@@ -1,7 +1,8 @@
 """Measure rows 2 and 21; `python -m bench.in_process`: the cost of routing, policies and refusals, without a server.
 
 The whole service runs in this process on the simulated world. Requests go to its ASGI callable, and their CPU time is
-compared with that of a fixed piece of work, so that a slower machine does not count as a slower service. The rows "limits on", "behind a proxy" and "with a token" are configured like a deployed service.
+compared with that of a fixed piece of work, so that a slower machine does not count as a slower service. The rows
+"limits on", "behind a proxy" and "with a token" are configured like a deployed service.
 """
 
 import asyncio

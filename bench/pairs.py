@@ -3,7 +3,7 @@
 A side is measured for a short time, a "half". Each round measures the halves of every comparison, and every second
 time in the opposite order, so that load that rises or falls favours nobody. Each pair of halves gives one figure. The
 result of a comparison is the median of these figures. Its spread is the width of the interval that holds the true
-median 19 times of 20, as a share of the median: this is how far the verdict itself can be off, and more pairs narrow it.
+median 19 times of 20, as a share of the median: the verdict can be off by so much, and more pairs narrow it.
 """
 
 import inspect
@@ -125,7 +125,7 @@ def value_of(figure: str) -> Callable[[Sample], float]:
 
 
 def reference_of(figure: str) -> Callable[[Sample, Sample], float]:
-    """Return a function that restates a CPU time of the second side, after a piece of work, for the reference machine."""
+    """Return a function that restates a CPU time, measured beside a piece of work, for the reference machine."""
     return lambda piece, side: side[figure] * PIECE_US / piece["cpu_us"]
 
 

@@ -21,7 +21,6 @@ from toolserver.storage.migrate import Migration, migrate, migrations, verify
 
 MEMORY = Path("/dev/shm")
 LEAST_FREE = 2 << 30  # bytes
-ON_DISK = ("live", "alone")
 
 
 @functools.cache
@@ -42,7 +41,7 @@ def _memory() -> Iterator[Path]:
 @pytest.fixture
 def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder of the test's own."""
-    if not has_memory() or any(request.node.get_closest_marker(name) for name in ON_DISK):
+    if not has_memory() or request.node.get_closest_marker("live"):
         yield tmp_path_factory.mktemp("test")
         return
     folder = Path(tempfile.mkdtemp(dir=request.getfixturevalue("_memory")))

@@ -67,9 +67,7 @@ class Shopper:
     """A client who calls everything, and counts what was answered and what was charged."""
 
     def __init__(self, program: Program, sim: Sim, facilitator: RunningFacilitator) -> None:
-        self._http = httpx.Client(
-            base_url=program.url, timeout=60, trust_env=False
-        )  # who waits for the disk waits for ever
+        self._http = httpx.Client(base_url=program.url, timeout=60, trust_env=False)  # longer is for ever
         self._sim, self._facilitator, self._inbox = sim, facilitator, Inbox()
         self.token, self._credits = str(program.ready["token"]), int(program.ready["credits"])
         self.addresses: list[str] = []
