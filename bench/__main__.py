@@ -1,7 +1,7 @@
 """`python -m bench [--rows 1,9] [--runs 3] [--save FILE.json]`: measure the rows of docs/performance.md.
 
-The worst is shown first. The exit code is 1 when a bar is missed or not judged; of several runs, when they differ. `python -m bench.figures
-FILE.json` updates the page and its pictures.
+The worst is shown first. The exit code is 1 when a bar is missed or not judged; of several runs, when they differ.
+`python -m bench.figures FILE.json` updates the page and its pictures.
 """
 
 import argparse

@@ -228,15 +228,21 @@ class RedisMemory:
 
     async def run(self, script: Script, keys: list[bytes], arguments: list[bytes], *, bulk: bool = False) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._add(script, keys, arguments, answer, bulk)
+        self._add(script, keys, arguments, answer, bulk=bulk)
         return await answer
 
     def send(self, script: Script, keys: list[bytes], arguments: list[bytes], *, bulk: bool = False) -> None:
         with suppress(SharedMemoryLost):
-            self._add(script, keys, arguments, None, bulk)
+            self._add(script, keys, arguments, None, bulk=bulk)
 
     def _add(
-        self, script: Script, keys: list[bytes], arguments: list[bytes], answer: asyncio.Future[Any] | None, bulk: bool
+        self,
+        script: Script,
+        keys: list[bytes],
+        arguments: list[bytes],
+        answer: asyncio.Future[Any] | None,
+        *,
+        bulk: bool,
     ) -> None:
         lane, prefix = self._bulk if bulk else self._quick, self._prefix
         lane.add(_ScriptRun(script, [prefix + key for key in keys], arguments, answer))
