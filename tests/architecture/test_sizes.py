@@ -1,18 +1,13 @@
 """How large files, functions and folders are."""
 
-import statistics
-
 from tests.architecture.code import ROOT, modules
 
-MEDIAN_LINES, LINES, FUNCTION_LINES = 120, 320, 45
-LONGER = {
-    "tools.simulated.gdacs._feature": "one literal, the upstream's wire format",
-    "rest_bridge.openapi_documents._mcp_post": "one literal, a piece of the description",
-}  # files and functions that may be longer than others, and why
+LINES, FUNCTION_LINES = 600, 70  # where it is one thing; splitting to please a counter is a defect
+LONGER: dict[str, str] = {}  # files and functions that may be longer than others, and why
 FOLDERS_AT_THE_TOP, FILES_AT_THE_TOP = 15, 8
 
 
-def test_files_and_functions_are_short():
+def test_a_file_or_function_is_longer_only_with_a_reason():
     files = {name: m.lines for name, m in modules().items() if m.lines > LINES}
     functions = {
         f"{name}.{function}": lines
@@ -23,11 +18,7 @@ def test_files_and_functions_are_short():
     longer = files | functions
 
     assert {name: lines for name, lines in longer.items() if name not in LONGER} == {}
-    assert {name for name, why in LONGER.items() if why != "not yet split"} <= longer.keys(), "no longer so long"
-
-
-def test_half_of_the_files_fit_on_two_screens():
-    assert statistics.median(module.lines for module in modules().values()) < MEDIAN_LINES
+    assert LONGER.keys() <= longer.keys(), "no longer so long"
 
 
 def test_the_engine_has_few_rooms_and_few_files_beside_them():

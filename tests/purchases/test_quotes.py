@@ -178,7 +178,7 @@ async def test_a_quote_is_made_with_little_work_and_quotes_of_one_moment_share_a
             calls, commits = await make()
     print(f"{calls:.0f} calls of functions a quote, {commits} commits for {BLOCK}")
     assert calls < MOST_CALLS
-    assert 0 < commits <= BLOCK // 8 + 2  # two are for the next block of numbers
+    assert 0 < commits <= BLOCK // 4  # eight share one where nothing else has the processor; two are for the next block
 
 
 async def test_old_unpaid_quotes_are_put_aside_and_new_ones_are_not(tmp_path, monkeypatch):
