@@ -39,7 +39,7 @@ def ran(folder: Path, *words: str, code: int = 0, **named: str) -> str:
     """What a run says, in this process or in two others."""
     plugins = [word for name in ("tests.cpu_time", "tests.sets", "no:cacheprovider") for word in ("-p", name)]
     command = [sys.executable, "-m", "pytest", "-q", *plugins, *words]
-    environment = {name: value for name, value in os.environ.items() if name != "REQUIRE"} | named
+    environment = {name: value for name, value in os.environ.items() if name not in {"REQUIRE", "CPU"}} | named
     environment |= {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stdout + done.stderr
