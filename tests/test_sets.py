@@ -86,8 +86,11 @@ def test_what_the_command_line_names_runs_whole(folder, words, count):
     assert f"{count} passed" in ran(folder, *words)
 
 
-@pytest.mark.parametrize(("cores", "workers"), [(1, 1), (2, 3), (4, 6)])
-def test_there_are_more_processes_than_cores(monkeypatch, cores, workers):
+@pytest.mark.parametrize(
+    ("everything", "cores", "workers"), [(False, 1, 1), (False, 2, 3), (False, 4, 6), (True, 1, 2), (True, 2, 4)]
+)
+def test_there_are_more_processes_than_cores(monkeypatch, everything, cores, workers):
+    monkeypatch.setattr(sets, "EVERYTHING", everything)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)))
 
     assert sets.pytest_xdist_auto_num_workers(None) == workers
