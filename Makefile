@@ -36,6 +36,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --maxpro
 ifeq ($(REQUIRE),all)
 SECOND_LOOK = 1
 WITH = clients
+MAKEFLAGS += --jobs=2
 endif
 test: $(VENV)/.dev $(WITH)
 ifeq ($(SECOND_LOOK),1)
@@ -82,14 +83,20 @@ bench/node_modules: bench/package.json
 	@cd bench && npm install --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@
 
-clients: tests/live/clients/.installed
+# Programs from the npm registry are installed while the environment is made.
+CLIENTS = tests/live/clients
+clients: $(CLIENTS)/.installed $(CLIENTS)/node_modules/.installed
 
-tests/live/clients/.installed: $(VENV)/.dev tests/live/clients/install tests/live/clients/package.json
-	@tests/live/clients/install
+$(CLIENTS)/.installed: $(VENV)/.dev $(CLIENTS)/install
+	@$(CLIENTS)/install
+	@touch $@
+
+$(CLIENTS)/node_modules/.installed: $(CLIENTS)/package.json
+	@cd $(CLIENTS) && npm install --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-3.* flaky-tests.json tests/live/clients/.installed .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/live/clients/node_modules tests/live/clients/.venv-mcp1 tests/live/clients/.venv-tlog tests/live/clients/.venv-wheel bench/.venv-peers bench/.venv-peers-mcp1 bench/node_modules
+	rm -rf $(VENV) .venv-3.* flaky-tests.json .pytest_cache .mypy_cache .ruff_cache .hypothesis $(CLIENTS)/.installed $(CLIENTS)/node_modules $(CLIENTS)/.venv-* bench/.venv-peers bench/.venv-peers-mcp1 bench/node_modules
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed")'
