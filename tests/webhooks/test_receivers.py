@@ -58,7 +58,7 @@ def headers(*, secret=SECRET, body=BODY, age=0, id="msg_1"):
 
 NODE = shutil.which("node")
 CLIENTS = Path(__file__).resolve().parents[1] / "live" / "clients"
-INSTALL = "tests/live/clients/install"
+INSTALL = "make clients"
 
 
 def python_command(path, port):
