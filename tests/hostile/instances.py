@@ -24,7 +24,7 @@ from tests.hostile.instances_load import CUT, KINDS, Call, Callers
 from tests.hostile.instances_scene import Scene, set_scene
 from tests.tcp_proxy import TcpProxy
 
-CALM_S, RECOVERS_S, WELL_S = 1.0, 30.0, 1.0
+CALM_S, RECOVERS_S, WELL_S = 1.0, 60.0, 1.0
 SLOW_S, TOO_SLOW_S = 0.02, 0.3  # each way; the second is more than anybody waits for
 REFUSALS = frozenset(f"{what} {code}" for what, code in [
     ("402", "billing_unavailable"), ("error", "billing_unavailable"),

@@ -74,7 +74,7 @@ def test_without_a_script_a_form_stands_only_where_sending_it_makes_the_call(ope
         assert form == f'<form id="form" action="{operation.path}">'
         assert "Without JavaScript" not in text
     else:
-        assert form == '<form id="form" hidden>'
+        assert form == '<form id="form" class="scripted">'  # and `.scripted` is displayed where scripts run
         assert "Without JavaScript" in text
 
 

@@ -23,11 +23,10 @@ find("#code").replaceChildren(...codePanels.map(([, panel]) => panel));
 makeTabs(codePanels, "The call as");
 addCopyButtons(find("#code"));
 writeCalls();
-form.hidden = false;
+for (const part of document.querySelectorAll(".scripted")) part.classList.remove("scripted"); // for browsers that do not know `scripting`
 form.addEventListener("input", writeCalls);
 form.addEventListener("submit", run);
 if (find("#token")) bindTokenInput(find("#token"));
-find("#answer").hidden = !(example || tool.kept);
 if (tool.kept) showKept();
 else if (example) show(example, "An example from the simulated world; lists are shortened.");
 
@@ -102,6 +101,7 @@ async function show(answer, words, series = []) {
   const line = await drawKept(place, series);
   if (!place.isConnected) return; // a later answer is already shown
   answerTabs.show(drawn || line ? 0 : 1);
+  find("#answer").dataset.drawn = ""; // from now on it is as long as what it shows
   if (!drawn && !line) place.replaceChildren(element("p", { class: "soft" }, missing()));
   if (answer !== example) writeAges(answer._meta?.sources ?? []);
 }
