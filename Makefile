@@ -17,6 +17,7 @@ PYTHON ?= $(shell for name in $(PYTHONS) python3; do $$name --version >/dev/null
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+NPM := npm install --no-package-lock --no-audit --no-fund --loglevel=error
 LOCKED := $(PIP) --require-hashes --no-deps -r
 LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
         -c constraints.txt pyproject.toml
@@ -80,7 +81,7 @@ bench/.venv-%: bench/%.txt
 	@touch $@
 
 bench/node_modules: bench/package.json
-	@cd bench && npm install --no-package-lock --no-audit --no-fund --loglevel=error
+	@cd bench && $(NPM)
 	@touch $@
 
 # Programs from the npm registry are installed while the environment is made.
@@ -92,7 +93,7 @@ $(CLIENTS)/.installed: $(VENV)/.dev $(CLIENTS)/install
 	@touch $@
 
 $(CLIENTS)/node_modules/.installed: $(CLIENTS)/package.json
-	@cd $(CLIENTS) && npm install --no-package-lock --no-audit --no-fund --loglevel=error
+	@cd $(CLIENTS) && $(NPM)
 	@touch $@
 
 clean:

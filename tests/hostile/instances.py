@@ -24,7 +24,7 @@ from tests.hostile.instances_load import CUT, KINDS, Call, Callers
 from tests.hostile.instances_scene import Scene, set_scene
 from tests.tcp_proxy import TcpProxy
 
-CALM_S, RECOVERS_S, WELL_S = 1.0, 60.0, 1.0
+CALM_S, RECOVERS_S, WELL_S = 1.0, 30.0, 1.0
 SLOW_S, TOO_SLOW_S = 0.02, 0.3  # each way; the second is more than anybody waits for
 REFUSALS = frozenset(f"{what} {code}" for what, code in [
     ("402", "billing_unavailable"), ("error", "billing_unavailable"),
@@ -144,8 +144,9 @@ class Run:
 class Judge:
     """Puts faults into a scene, one after the other, and looks at what clients were told."""
 
-    def __init__(self, scene: Scene, callers: Callers, *, seconds: float, run: Run) -> None:
+    def __init__(self, scene: Scene, callers: Callers, *, seconds: float, recovers_s: float, run: Run) -> None:
         self._scene, self._callers, self._seconds, self._run = scene, callers, seconds, run
+        self._recovers_s = recovers_s
 
     def try_fault(self, fault: Fault) -> None:
         """Let a fault last for its time, and wait until all is well again."""
@@ -154,7 +155,7 @@ class Judge:
         fault.begin(self._scene)
         time.sleep(max(0.0, began + self._seconds - time.monotonic()))
         while fault.must_refuse and not self._was_refused(began):
-            if time.monotonic() > began + self._seconds + RECOVERS_S:
+            if time.monotonic() > began + self._seconds + self._recovers_s:
                 self._run.wrong.append(f"{fault.name}: nobody was refused, so it was not there")
                 break
             time.sleep(0.05)
@@ -189,7 +190,7 @@ class Judge:
     def _wait_until_well(self, fault: Fault, ended: float) -> float:
         """Seconds until the first second in which every instance was ready and answered every call."""
         since = ended
-        while (now := time.monotonic()) < ended + RECOVERS_S:
+        while (now := time.monotonic()) < ended + self._recovers_s:
             bad = [call for call in self._callers.record.between(since, now) if not call.is_good]
             if bad:
                 since = max(call.began + call.took_s for call in bad) + 1e-6
@@ -198,8 +199,8 @@ class Judge:
             elif now - since >= WELL_S and self._all_were_answered(since):
                 return since - ended
             time.sleep(0.05)
-        self._run.wrong.append(f"{fault.name}: not well again within {RECOVERS_S:.0f} s")
-        return RECOVERS_S
+        self._run.wrong.append(f"{fault.name}: not well again within {self._recovers_s:.0f} s")
+        return self._recovers_s
 
     def _all_were_answered(self, since: float) -> bool:
         """Whether calls of each kind to each instance were begun and answered since then."""
@@ -230,15 +231,17 @@ def try_faults(
 ) -> Run:
     """Run it. Each fault lasts so many seconds; `kills` times one of the instances is killed.
 
-    On a machine that others use too, servers need some seconds of patience with a PostgreSQL which is well.
+    On a machine that others use too, servers need some seconds of patience with a PostgreSQL which is well, and twice
+    the time to be well again.
     """
+    recovers_s = RECOVERS_S if patience_s is None else 2 * RECOVERS_S
     run, rng = Run(), random.Random(seed)
     with set_scene(folder, patience_s=patience_s) as scene:
         callers = Callers(scene.instances, scene.buyers, seed=seed)
         callers.start()
         time.sleep(CALM_S)  # later each fault is followed by as much in which all is well
         try:
-            judge = Judge(scene, callers, seconds=seconds, run=run)
+            judge = Judge(scene, callers, seconds=seconds, recovers_s=recovers_s, run=run)
             for step in (*(partial(judge.try_fault, fault) for fault in faults), *([partial(judge.kill, rng)] * kills)):
                 step()
                 if callers.record.has_spent_all():

@@ -117,7 +117,7 @@ def test_a_refusal_is_excused_where_the_fault_explains_it(fault, call, said):
     instances = [Instance.__new__(Instance), Instance.__new__(Instance)]
     for at, each in enumerate(instances):
         each.killed_at, each.started_at = ([5.5] if at else []), [0.0, 6.5]
-    judge = Judge(SimpleNamespace(instances=instances), None, seconds=1, run=Run())
+    judge = Judge(SimpleNamespace(instances=instances), None, seconds=1, recovers_s=1, run=Run())
     wrong = judge._judge(found, [call, Call("free", 0, 5, 1, "200")])
     assert (wrong == []) if said is None else (said in wrong[0])
 

@@ -19,7 +19,9 @@ def test_all_hostile_clients_at_once_keep_no_honest_one_from_its_answer(tmp_path
     run = soak_server(server, SECONDS, tmp_path)
     assert run.wrong == []
     assert len(run.strangers["acted"]) == len(CLIENTS), "every kind of client has acted"
-    assert run.honest.statuses.total() > 0, "each of them was answered, and well: see `wrong`"
+    assert run.honest.statuses.total() > (0 if run.is_starved else 5), (
+        "each of them was answered, and well: see `wrong`"
+    )
 
 
 GOOD = Soak("s", Use(100, 50, 0), 0.01, [Use(120, 400, 10)] * 9, Honest(), {"statuses": {"400": 1}}, recovered_s=4)

@@ -1,6 +1,7 @@
 """Quotes: what an amount buys, an address of its own, and a memo that is nowhere else."""
 
 import logging
+import threading
 from datetime import timedelta
 from decimal import Decimal
 
@@ -157,7 +158,7 @@ async def test_only_so_many_quotes_are_made_in_a_minute_for_all_callers_together
 async def test_a_quote_is_made_with_little_work_and_quotes_of_one_moment_share_a_commit(tmp_path):
     """All threads of the process count: address, sums of what was sold and seal of the rows: a millisecond of CPU.
 
-    Eight are asked for at a time, as when there are many.
+    Eight are asked for at a time, as when there are many: the writer is busy until all of them wait for it.
     """
     with counted() as work:  # before the threads of the desk start: theirs is counted too
         async with desk(tmp_path, [Server()]) as d:
@@ -166,19 +167,26 @@ async def test_a_quote_is_made_with_little_work_and_quotes_of_one_moment_share_a
             statements: list[str] = []
             await d.ledger.file.alone(lambda db: db.set_trace_callback(statements.append))
 
-            async def make() -> tuple[float, int]:
-                calls, commits = work.calls, statements.count("COMMIT")
+            async def make() -> tuple[float, list[int]]:
+                calls, commits = work.calls, list[int]()
                 for _ in range(BLOCK // 8):  # of which one sets the next block aside
+                    before = statements.count("COMMIT")
                     async with anyio.create_task_group() as tasks:
+                        writer_is_free = threading.Event()
+                        tasks.start_soon(d.ledger.file.alone, lambda db, free=writer_is_free: free.wait())
                         for _ in range(8):
                             tasks.start_soon(quotes.make, Decimal(5))
-                return (work.calls - calls) / BLOCK, statements.count("COMMIT") - commits
+                        await anyio.wait_all_tasks_blocked()
+                        writer_is_free.set()
+                    commits.append(statements.count("COMMIT") - before - 1)  # one ends the writer's other work
+                return (work.calls - calls) / BLOCK, commits
 
             await make()  # the table of the curve is made once
             calls, commits = await make()
-    print(f"{calls:.0f} calls of functions a quote, {commits} commits for {BLOCK}")
+    print(f"{calls:.0f} calls of functions a quote, {commits} commits for eight each time")
     assert calls < MOST_CALLS
-    assert 0 < commits <= BLOCK // 4  # eight share one where nothing else has the processor; two are for the next block
+    assert sorted(commits)[:-1] == [1] * (BLOCK // 8 - 1)
+    assert max(commits) < 8, "those that wait for the next block of numbers share some"
 
 
 async def test_old_unpaid_quotes_are_put_aside_and_new_ones_are_not(tmp_path, monkeypatch):

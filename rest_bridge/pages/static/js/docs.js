@@ -10,7 +10,6 @@ let entries = null;
 
 const [side, here] = [find(".side"), find(".side [aria-current]")];
 if (here) side.scrollTop = here.offsetTop - side.clientHeight / 2;
-find("#search-box").classList.remove("scripted"); // for browsers that do not know `scripting`
 input.addEventListener("focus", load, { once: true });
 input.addEventListener("input", search);
 

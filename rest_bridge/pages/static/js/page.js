@@ -13,6 +13,7 @@ startTicking();
 writeNumbers();
 openTables();
 reachTables();
+for (const part of findAll(".scripted")) part.classList.remove("scripted"); // in browsers that know no `scripting` in CSS
 offerThemes(find("#theme"));
 
 /** Format every `<data value="12345.6" data-unit="$">` in the reader's language. */

@@ -23,7 +23,6 @@ find("#code").replaceChildren(...codePanels.map(([, panel]) => panel));
 makeTabs(codePanels, "The call as");
 addCopyButtons(find("#code"));
 writeCalls();
-for (const part of document.querySelectorAll(".scripted")) part.classList.remove("scripted"); // for browsers that do not know `scripting`
 form.addEventListener("input", writeCalls);
 form.addEventListener("submit", run);
 if (find("#token")) bindTokenInput(find("#token"));
