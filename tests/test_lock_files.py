@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parent.parent
 MEND = "this writes them: make lock"
 LOCKS = ("requirements.txt", "requirements-dev.txt", "requirements-server.txt")
+INSTALLER = "requirements-installer.txt"
 SERVER = ["fast", "postgres", "redis"]
 
 
@@ -33,7 +34,7 @@ def pinned() -> dict[str, str]:
     return {plain(name): version for name, _, version in (line.partition("==") for line in lines)}
 
 
-@pytest.mark.parametrize("file", LOCKS)
+@pytest.mark.parametrize("file", [*LOCKS, INSTALLER])
 def test_a_lock_file_says_what_the_constraints_say_and_has_hashes(file):
     versions, found = pinned(), locked(file)
 
@@ -90,6 +91,6 @@ def test_pip_installs_a_lock_file_and_looks_for_nothing_else(file):
     assert [line for line in lines if "--no-deps" not in line] == []
 
 
-@pytest.mark.parametrize("file", LOCKS)
+@pytest.mark.parametrize("file", [*LOCKS, INSTALLER])
 def test_a_lock_file_names_no_address(file):
     assert "://" not in (ROOT / file).read_text(encoding="utf-8")
