@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,7 @@ def test_what_is_written_to_a_file_is_sealed(tmp_path):
 def test_who_stands_in_the_way_is_waited_for_and_not_for_ever(tmp_path, monkeypatch):
     path = tmp_path / "ledger.sqlite3"
     monkeypatch.setattr(maintenance, "TRIES", 2)
+    monkeypatch.setattr(maintenance, "connect", partial(connect, busy_ms=50))
     with open_maintenance(path) as transact, closing(connect(path)) as service:
         service.execute("BEGIN IMMEDIATE")
         transact_at_once = transact
