@@ -211,8 +211,9 @@ class Face:
         given: Mapping[str, Any],
         caller: Caller,
     ) -> None:
+        has_bytes = exchange.match_etag(found.if_none_match, found.accept_encoding) if operation.reads_only else None
         try:
-            outcome = await self._pipeline.call(operation, given, caller, receive)
+            outcome = await self._pipeline.call(operation, given, caller, receive, has_bytes)
         except Disconnected:
             return
         await self._send_outcome(scope, send_, operation, outcome, found, caller.request_id)
@@ -253,10 +254,7 @@ class Face:
             return
         now = self._clock.time()
         headers = [*self._book.free(operation, rendered, encoding, now, hit=outcome.hit), *mine]
-        has = exchange.match_etag(found.if_none_match, found.accept_encoding)
-        if has is not None and not rendered.nothing and has(rendered):
-            if outcome.limit_states:
-                self._pipeline.give_back(operation, outcome)
+        if outcome.unchanged:
             await send(send_, 304, exchange.without_entity(headers), b"")
             return
         await send(send_, 200, headers, body, head=head)

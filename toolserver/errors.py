@@ -37,6 +37,7 @@ class CallRejected(ToolserverError):
         self.detail = detail
         self.headers = headers or {}
         self.extra = extra
+        self.asked_upstream = False  # whether a tool sent a request to a source before it refused the call
 
     @property
     def retry_after_s(self) -> float | None:

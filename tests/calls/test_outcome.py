@@ -40,6 +40,6 @@ def test_an_outcome_of_a_sale_says_nothing_of_limits_and_caches():
         receipt="a.b.c",
         hit=False,
         key=None,
-        client=None,
+        unchanged=False,
         settlement=None,
     )

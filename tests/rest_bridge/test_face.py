@@ -211,6 +211,24 @@ async def test_the_second_call_within_30_s_is_429_and_a_304_is_not_counted():
     assert second.json()["limit"] == "spacing"
 
 
+@proves("limits.304")
+@pytest.mark.parametrize("query", ["", "?add=1", "?meta=short"])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("peer", [("192.0.2.1", 1), ("2001:db8::1", 1)], ids=["IPv4", "IPv6"])
+async def test_a_304_costs_nothing_of_the_spacing_with_any_query(query, method, peer):
+    async with face(limits=True, peer=peer) as (client, e):
+        first = await client.get(f"/api/number{query}")
+        tag = {"if-none-match": first.headers["etag"]}
+        again = [await client.request(method, f"/api/number{query}", headers=tag) for _ in range(3)]
+        e.clock.advance(31)  # the answer is made anew, with the same bytes or not; the client's place is free again
+        later = await client.get(f"/api/number{query}")
+        soon = await client.get(f"/api/number{query}")
+
+    assert [each.status_code for each in (first, *again, later, soon)] == [200, 304, 304, 304, 200, 429]
+    assert {each.headers["ratelimit"].partition(";")[0] for each in again} == {'"daily"'}
+    assert [call.status for call in e.pipeline.usage.counted().recent if call.status == 304] == [304] * 3
+
+
 @proves("limits.proxies")
 async def test_x_forwarded_for_counts_only_from_a_trusted_proxy():
     async with face(limits=True) as (client, _):

@@ -23,7 +23,7 @@ class Outcome:
     receipt: str | None = None
     hit: bool = False
     key: Hashable | None = None  # under which a free answer is cached
-    client: str | None = None
+    unchanged: bool = False  # the client already has a free answer's bytes: a 304 is enough
     settlement: dict[str, Any] | None = None  # x402: how the payment that came with the call was settled
 
 

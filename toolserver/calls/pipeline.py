@@ -23,7 +23,7 @@ from toolserver.calls.idempotency import Idempotency, fingerprint
 from toolserver.calls.keyed_sale import sell_once
 from toolserver.calls.outcome import Outcome, describe_outcome
 from toolserver.calls.paid_call import OUR_FAULT, PaidCallRunner
-from toolserver.calls.quotas import LimitState
+from toolserver.calls.quotas import LimitState, Quota
 from toolserver.calls.rate_limit import FreeLimits, PersonalLimits, find_distinct_quota
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import ResponseCache
@@ -42,6 +42,7 @@ from toolserver.core.usage_stats import Usage
 from toolserver.errors import (
     CallRejected,
     InternalError,
+    InvalidArguments,
     InvalidToken,
     PaymentRequired,
     RateLimited,
@@ -97,18 +98,18 @@ class Pipeline:
         key: Hashable,
         now: float,
         client: str | None,
-        known: Callable[[RenderedResponse], bool] | None = None,
+        has_bytes: Callable[[RenderedResponse], bool] | None = None,
         agent: str = "",
     ) -> tuple[RenderedResponse, list[LimitState], bool] | None:
         """Return a cached free answer, the state of the client's limits, and whether the client already has the answer.
 
         Returns None, with nothing counted, if the answer has to be made. `client` is None for callers without limits.
-        `known` says whether the client already has these bytes: a 304 is exempt from spacing. Raises RateLimited.
+        `has_bytes` says whether the client already has these bytes: a 304 is exempt from spacing. Raises RateLimited.
         """
         rendered = self.find_cached(key, now)
         if rendered is None:
             return None
-        unchanged = known is not None and known(rendered)
+        unchanged = _is_unchanged(rendered, has_bytes)
         limit_states: list[LimitState] = []
         if client is not None and self.limits.enabled and operation.spaced:
             try:
@@ -166,21 +167,24 @@ class Pipeline:
             await self.premium.count("token " + fingerprint(token), operation.name)
         return token
 
-    def give_back(self, operation: Operation, outcome: Outcome) -> None:
-        """Undo the spacing count of a call whose answer the client already had (304)."""
-        if outcome.client is not None:
-            self.limits.give_back_spacing(outcome.client, operation.name, outcome.key)
-
     async def call(
-        self, operation: Operation, given: Mapping[str, Any], caller: Caller, receive: Receive | None = None
+        self,
+        operation: Operation,
+        given: Mapping[str, Any],
+        caller: Caller,
+        receive: Receive | None = None,
+        has_bytes: Callable[[RenderedResponse], bool] | None = None,
     ) -> Outcome:
         """Make a call. `receive` is the caller's connection, if there is one.
+
+        `has_bytes` says whether the client already has these bytes; then a free outcome is `unchanged`, and no spacing
+        is counted.
 
         Raises:
             CallRejected: the caller gets no payload, and nothing was charged.
             Disconnected: the caller disconnected while a paid answer was made; nothing was charged.
         """
-        return await self._count(operation, caller, self._call(operation, given, caller, receive))
+        return await self._count(operation, caller, self._call(operation, given, caller, receive, has_bytes))
 
     async def check(self, operation: Operation, given: Mapping[str, Any], caller: Caller) -> int:
         """Check a paid call without running or charging it, and return the credits left. Raise what `call` raises."""
@@ -201,7 +205,7 @@ class Pipeline:
         word, status = InternalError.code, InternalError.status
         try:
             outcome = await made
-            word, status = ("stale" if outcome.rendered.stale else "ok"), 200
+            word, status = ("stale" if outcome.rendered.stale else "ok"), 304 if outcome.unchanged else 200
             if operation.credits or operation.needs_token:
                 self.tokens.record(caller, known=True)
             return outcome
@@ -222,7 +226,12 @@ class Pipeline:
             self.usage.count(caller.agent, operation.endpoint, status, operation.tier, self.answers.clock.time())
 
     async def _call(
-        self, operation: Operation, given: Mapping[str, Any], caller: Caller, receive: Receive | None
+        self,
+        operation: Operation,
+        given: Mapping[str, Any],
+        caller: Caller,
+        receive: Receive | None,
+        has_bytes: Callable[[RenderedResponse], bool] | None,
     ) -> Outcome:
         arguments = validate_arguments(operation, given)
         if operation.follow_s is not None:
@@ -232,16 +241,51 @@ class Pipeline:
         if operation.personal:
             with name_storage_failure():
                 return await self._call_personal(operation, arguments, caller)
-        client, limit_states = await self._limit(operation, arguments, caller)
+        return await self._call_free(operation, arguments, caller, has_bytes)
+
+    async def _call_free(
+        self,
+        operation: Operation,
+        arguments: BaseModel,
+        caller: Caller,
+        has_bytes: Callable[[RenderedResponse], bool] | None,
+    ) -> Outcome:
+        """Answer a free call from the cache, or make the answer.
+
+        A call that ends in a 304 or a 400 costs nothing of the spacing. It is counted first and given back afterwards
+        where only the made answer shows how it ends. A refusal for which an upstream was asked is given back only if
+        the different values of its arguments are limited, since otherwise nothing would limit such requests.
+        """
         key = build_cache_key(operation, arguments)
         found = self.answers.fresh(operation, arguments, key)
-        rendered = found or await self.answers.make(operation, arguments, key)
-        return Outcome(show_answer(caller, rendered), limit_states, hit=found is not None, key=key, client=client)
+        unchanged = found is not None and _is_unchanged(show_answer(caller, found), has_bytes)
+        distinct = find_distinct_quota(operation, arguments)
+        client, limit_states = await self._limit(operation, key, distinct, caller, spaced=not unchanged)
+        try:
+            rendered = show_answer(caller, found or await self.answers.make(operation, arguments, key))
+        except InvalidArguments as refused:
+            if client is not None and (distinct is not None or not refused.asked_upstream):
+                self.limits.give_back_spacing(client, operation.name, key)
+            raise
+        if not unchanged and _is_unchanged(rendered, has_bytes):
+            unchanged = True
+            if client is not None:
+                self.limits.give_back_spacing(client, operation.name, key)
+        return Outcome(rendered, limit_states, hit=found is not None, key=key, unchanged=unchanged)
 
     async def _limit(
-        self, operation: Operation, arguments: BaseModel, caller: Caller
+        self,
+        operation: Operation,
+        key: Hashable,
+        distinct: tuple[Quota, str] | None,
+        caller: Caller,
+        *,
+        spaced: bool,
     ) -> tuple[str | None, list[LimitState]]:
-        """Count a free call in every limit that applies, or in none if one of them refuses the call."""
+        """Count a free call in every limit that applies, or in none if one of them refuses the call.
+
+        Return the name of the client if a place of its spacing is counted, and the state of its limits.
+        """
         if not caller.limited or not self.limits.enabled or not (operation.spaced or operation.quotas):
             return None, []
         client = await self.tokens.identify_client(caller)
@@ -249,12 +293,12 @@ class Pipeline:
             await self.personal.look(client, operation.name, operation.quotas)
         limit_states = []
         if operation.spaced:
-            question = build_cache_key(operation, arguments)
-            distinct = find_distinct_quota(operation, arguments)
-            limit_states = await self.limits.count(client, operation.name, question=question, distinct=distinct)
+            limit_states = await self.limits.count(
+                client, operation.name, question=key, spaced=spaced, distinct=distinct
+            )
         if operation.quotas:
             await self.personal.count(client, operation.name, operation.quotas)
-        return (client, limit_states) if operation.spaced else (None, [])
+        return (client if operation.spaced and spaced else None), limit_states
 
     async def _call_personal(self, operation: Operation, arguments: BaseModel, caller: Caller) -> Outcome:
         """Return an answer for this caller alone. It is made for each call, knowing the caller, and never cached."""
@@ -291,3 +335,8 @@ class Pipeline:
             return describe_outcome(await self._paid_calls.run(call), caller)
         sold = await sell_once(self._idempotency, self._paid_calls, call, caller.idempotency_key)
         return describe_outcome(sold, caller)
+
+
+def _is_unchanged(rendered: RenderedResponse, has_bytes: Callable[[RenderedResponse], bool] | None) -> bool:
+    """Return True if the client already has this answer, so that a 304 is enough."""
+    return has_bytes is not None and not rendered.nothing and has_bytes(rendered)

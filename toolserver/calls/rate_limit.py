@@ -212,9 +212,16 @@ class FreeLimits:
         return wide
 
     def give_back_spacing(self, client: str, endpoint: str, question: Hashable = None) -> None:
-        """Undo the spacing count of a call that was answered with a 304."""
+        """Undo the spacing count of a call that was answered with a 304 or a 400, also that of its /48."""
         if self.enabled:
-            self.spacing.give_back(self._spacing_key(client, endpoint, question))
+            for bucket, key in self._list_spacing(client, endpoint, question):
+                bucket.give_back(key)
+
+    def _list_spacing(self, client: str, endpoint: str, question: Hashable) -> list[tuple[Bucket, str]]:
+        """Return the buckets of spacing that a call counts in, each with its key."""
+        counted = [(self.spacing, self._spacing_key(client, endpoint, question))]
+        wider = None if self._is_spaced_by_question(client) else wider_network(client)
+        return counted if wider is None else [*counted, (self._wide[1], f"{wider} {endpoint}")]
 
 
 class PersonalLimits:

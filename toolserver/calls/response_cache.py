@@ -25,6 +25,7 @@ from toolserver.context.time_series import TimeSeriesStore
 from toolserver.core.caller import Caller
 from toolserver.core.models import iso, iso_or_none
 from toolserver.core.single_flight import SingleFlight
+from toolserver.errors import CallRejected
 from toolserver.registry.registry import Operation, Tier
 from toolserver.upstream.reading import CallReader, KeptReader, SourceReader
 from toolserver.upstream.source_errors import UNREADABLE, SourceChanged, SourceDown, SourceError, first_source_error
@@ -197,7 +198,11 @@ class ResponseCache:
         """
         reader = CallReader(self._reader, is_chosen=not is_default(operation, arguments), is_patient=is_patient)
         began = self.clock.monotonic()
-        ctx, result = await self._run_in_time(operation, arguments, reader, caller)
+        try:
+            ctx, result = await self._run_in_time(operation, arguments, reader, caller)
+        except CallRejected as refused:
+            refused.asked_upstream = reader.has_asked
+            raise
         is_late = not is_patient and self.clock.monotonic() - began > HOLD_S
         if (is_late or ctx.notes.withheld) and caller is None and is_default(operation, arguments):
             key, ttl_s = build_cache_key(operation, arguments), operation.ttl(arguments)
@@ -262,7 +267,8 @@ class ResponseCache:
     ) -> RenderedResponse:
         notes = ctx.notes
         nothing = payload is None or (bool(operation.sources) and not notes.used)
-        stale = nothing or notes.stale(operation.stale_share)
+        was_fetched = not operation.sources or notes.oldest_fetched_at is not None  # a shipped copy alone is not
+        stale = nothing or not was_fetched or notes.stale(operation.stale_share)
         body = json_bytes(self._wrap(operation, ctx, payload, nothing=nothing, stale=stale))
         wait_s = RETRY_S if stale else DEGRADED_S if notes.degraded else ttl_s
         lifetime = min(ttl_s, wait_s, ctx.shortened_s or ttl_s)

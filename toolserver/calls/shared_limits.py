@@ -204,7 +204,8 @@ class SharedFreeLimits(FreeLimits):
 
     def give_back_spacing(self, client: str, endpoint: str, question: Hashable = None) -> None:
         if self.enabled:
-            self._counter.send([LimitStep("r", self.spacing.quota, self._spacing_key(client, endpoint, question))])
+            counted = self._list_spacing(client, endpoint, question)
+            self._counter.send([LimitStep("r", bucket.quota, key) for bucket, key in counted])
             self._own.give_back_spacing(client, endpoint, question)
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from toolserver.upstream.source import Source
-from toolserver.upstream.source_errors import SourceDown
+from toolserver.upstream.source_errors import SourceDown, SourceError
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -56,18 +56,25 @@ class CallReader:
 
     def __init__(self, reader: SourceReader, *, is_chosen: bool, is_patient: bool) -> None:
         self._reader, self._is_chosen, self._is_patient = reader, is_chosen, is_patient
+        self.has_asked = False  # whether a read waited for a request to an upstream, or one failed
 
     async def fresh(
         self, source: Source[Q, R], query: Q, *, sla_s: float, is_chosen: bool = False, is_patient: bool = True
     ) -> SourceAnswer[R]:
         """Do what `SourceReader.fresh` does, with the settings of this call."""
-        return await self._reader.fresh(
-            source,
-            query,
-            sla_s=sla_s,
-            is_chosen=is_chosen or self._is_chosen,
-            is_patient=is_patient and self._is_patient,
-        )
+        try:
+            answer = await self._reader.fresh(
+                source,
+                query,
+                sla_s=sla_s,
+                is_chosen=is_chosen or self._is_chosen,
+                is_patient=is_patient and self._is_patient,
+            )
+        except SourceError:
+            self.has_asked = True
+            raise
+        self.has_asked = self.has_asked or answer.latency_ms is not None
+        return answer
 
     async def kept(self, source: Source[Q, R], query: Q) -> SourceAnswer[R] | None:
         """Do what `SourceReader.kept` does."""
