@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from toolserver.server.connections import Connection, ConnectionLimits, Connections, Listener
+from toolserver.server.connections import STALLED_S, Connection, ConnectionLimits, Connections, Listener
 
 
 class Wire:
@@ -33,6 +33,22 @@ class Time:
 
     def __call__(self) -> float:
         return self.at
+
+
+PROXY = "10.0.0.1"
+
+
+def is_proxy(address: str) -> bool:
+    return address == PROXY
+
+
+def forwarded_client(address: str, forwarded: str | None) -> str:
+    return address if forwarded is None else forwarded.rpartition(",")[2].strip()
+
+
+def forwarded(client: str) -> list[tuple[bytes, bytes]]:
+    """The headers of a request for a client that claims to be another one."""
+    return [(b"host", b"a.example"), (b"x-forwarded-for", f"203.0.113.1, {client}".encode())]
 
 
 def opened(connections: Connections, address: str = "192.0.2.1") -> Connection:
@@ -64,9 +80,12 @@ def test_a_trusted_proxy_has_no_share_of_its_own():
     assert [connections.admit("10.0.0.1") is not None for _ in range(5)] == [True] * 5
 
 
-def test_when_all_places_are_taken_the_longest_waiting_gives_up_its_place():
+@pytest.mark.parametrize("phase", ["await_head", "await_body", "await_request", "await_end"])
+def test_when_all_places_are_taken_the_longest_waiting_gives_up_its_place(phase):
     connections = Connections(ConnectionLimits(in_all=8), Time())
     waiting = [opened(connections, f"192.0.2.{n}") for n in range(8)]
+    for connection in waiting:
+        getattr(connection, phase)()
     waiting[0].work()
 
     assert not connections.has_verdict(), "its place is free in the next turn"
@@ -75,6 +94,116 @@ def test_when_all_places_are_taken_the_longest_waiting_gives_up_its_place():
     assert connections.has_verdict()
     assert connections.admit("198.51.100.1") is not None
     assert len(connections) == 8
+
+
+def test_the_client_with_most_waiting_connections_is_the_first_to_lose_one():
+    connections = Connections(ConnectionLimits(in_all=9), Time())
+    slow = opened(connections, "192.0.2.1")
+    slow.await_body()
+    many = [opened(connections, "192.0.2.2") for _ in range(5)]
+    fewer = [opened(connections, "192.0.2.3") for _ in range(3)]
+    for connection in (*many, *fewer):
+        connection.await_body()
+    many[0].work()
+
+    for expected in (many[1], fewer[0], many[2], slow):
+        assert not connections.has_verdict()
+        assert ended(expected) == ["abort"]
+        opened(connections, "192.0.2.4").work()
+    assert [ended(each) for each in (many[0], *many[3:], *fewer[1:])] == [[]] * 5, "two are left to each, until all are"
+
+
+def test_a_flood_of_unfinished_requests_closes_its_own_connections_and_no_request_of_others():
+    """Five addresses, each with as many as it may have: more than there are places."""
+    connections = Connections(ConnectionLimits(in_all=100, per_client=30), Time())
+    honest: list[Connection] = []
+    for n in range(400):
+        if n % 20 == 0:
+            while not connections.has_verdict():
+                pass
+            honest.append(opened(connections, f"198.51.100.{n % 7}"))
+        while not connections.has_verdict():
+            pass
+        if (attacker := connections.admit(f"192.0.2.{n % 5}")) is not None:
+            attacker.begin(Wire())  # type: ignore[arg-type]
+            attacker.await_body()
+    for connection in honest:
+        connection.await_body()
+        connection.work()
+
+    assert [ended(connection) for connection in honest] == [[]] * 20
+    assert connections.closed["in_all"] == 0
+    assert connections.closed["made_room"] > 0
+
+
+def test_a_connection_that_moves_counts_once_and_those_without_any_are_forgotten():
+    limits = ConnectionLimits(in_all=100, is_exempt=is_proxy, client_of=forwarded_client)
+    connections = Connections(limits, Time())
+    opened_ones = [opened(connections, PROXY) for _ in range(6)]
+    for _ in range(3):
+        for n, connection in enumerate(opened_ones):
+            connection.await_head()
+            connection.await_body(forwarded(f"192.0.2.{n % 2}"))
+            connection.work()
+            connection.await_request()
+    for connection in opened_ones:
+        connection.end()
+
+    assert (connections._clients, connections._waiting, connections._pooled, connections._crowds) == ({}, {}, {}, {})
+
+
+def test_a_request_behind_a_trusted_proxy_counts_for_the_client_it_was_forwarded_for():
+    limits = ConnectionLimits(in_all=12, per_client=4, is_exempt=is_proxy, client_of=forwarded_client)
+    connections = Connections(limits, Time())
+    idle = opened(connections, PROXY)
+    idle.await_request()
+    honest = opened(connections, PROXY)
+    honest.await_body(forwarded("198.51.100.7"))
+    many = [opened(connections, PROXY) for _ in range(6)]
+    for connection in many:
+        connection.await_body(forwarded("192.0.2.2"))
+
+    assert [ended(each) for each in many] == [["abort"], ["abort"], [], [], [], []], "a client has four places"
+    assert connections.closed == {"per_client": 2}
+    for _ in range(6):
+        opened(connections, PROXY).work()
+    assert not connections.has_verdict()
+    assert ended(many[2]) == ["abort"]
+    assert (ended(honest), ended(idle)) == ([], [])
+
+
+def test_a_connection_that_a_trusted_proxy_keeps_is_the_last_to_make_room():
+    """The proxy may be sending an honest request on it, and not send it again."""
+    limits = ConnectionLimits(in_all=8, is_exempt=is_proxy, client_of=forwarded_client)
+    connections = Connections(limits, Time())
+    kept = [opened(connections, PROXY) for _ in range(7)]
+    direct = opened(connections, "192.0.2.1")
+
+    assert not connections.has_verdict()
+    assert ended(direct) == ["abort"]
+    assert connections.admit("192.0.2.2") is not None
+    assert not connections.has_verdict()
+    assert ended(kept[0]) == ["abort"]
+
+
+def test_who_does_not_read_an_answer_makes_room_and_who_reads_on_keeps_its_place():
+    time = Time()
+    connections = Connections(ConnectionLimits(in_all=8, write_s=60), time)
+    working = [opened(connections, "192.0.2.1") for _ in range(8)]
+    for connection in working:
+        connection.work()
+    for connection in working[:2]:
+        connection.transport.unsent = 100  # type: ignore[union-attr]
+    connections.sweep()
+    assert connections.has_verdict(), "it may be reading"
+    time.at = STALLED_S
+    working[0].transport.unsent = 0  # type: ignore[union-attr]
+    connections.sweep()
+
+    assert not connections.has_verdict()
+    assert [ended(each) for each in working] == [[], ["abort"], *[[]] * 6]
+    opened(connections, "192.0.2.2").work()
+    assert connections.has_verdict()
 
 
 def test_nobody_who_is_being_answered_makes_room():
@@ -88,7 +217,8 @@ def test_nobody_who_is_being_answered_makes_room():
 
 
 @pytest.mark.parametrize(
-    ("phase", "seconds"), [("await_head", 10), ("await_body", 20), ("await_request", 75), ("work", None)]
+    ("phase", "seconds"),
+    [("await_head", 10), ("await_body", 20), ("await_request", 75), ("await_end", 2), ("work", None)],
 )
 def test_each_phase_has_its_deadline(phase, seconds):
     time = Time()
@@ -104,18 +234,6 @@ def test_each_phase_has_its_deadline(phase, seconds):
         connections.sweep()
         assert ended(connection) == ["abort"]
         assert len(connections) == 0
-
-
-def test_a_deadline_passes_over_a_request_that_has_arrived_meanwhile():
-    time = Time()
-    connections = Connections(ConnectionLimits(), time)
-    connection = opened(connections)
-    connection.await_body()
-    connection.is_waiting = lambda: False
-    time.at = 1000
-    connections.sweep()
-
-    assert ended(connection) == []
 
 
 def test_a_client_that_takes_nothing_is_cut_off_and_one_that_takes_all_is_not():

@@ -1,5 +1,6 @@
 """uvicorn: the version that our protocol fits. What it refuses is tried on the running server in tests/hostile."""
 
+import asyncio
 import logging
 from importlib.metadata import version
 from unittest.mock import Mock
@@ -41,3 +42,83 @@ def test_what_a_stranger_can_cause_at_will_is_not_logged():
 
     assert [line("Invalid HTTP request received."), line("Unsupported upgrade request.")] == [False, False]
     assert line("Exception in ASGI application\n")
+
+
+class Wire(asyncio.Transport):
+    """A transport that keeps what is written to it and notes how it was ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent, self.ends = b"", []
+
+    def write(self, data):
+        self.sent += data
+
+    def write_eof(self):
+        self.ends.append("write_eof")
+
+    def close(self):
+        self.ends.append("close")
+
+    def is_closing(self):
+        return "close" in self.ends
+
+    def pause_reading(self):
+        pass
+
+    resume_reading = pause_reading
+
+
+class Phases:
+    """A connection that notes what it is told."""
+
+    is_proxied = False
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def __getattr__(self, name: str):
+        return lambda *_: self.told.append(name)
+
+
+async def say(*pieces: bytes, status: int = 200) -> tuple[Wire, Phases]:
+    """What an app that answers every request at once made of these pieces of one connection."""
+
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
+    config.load()
+    protocol = uvicorn_server.StrictHttpToolsProtocol(config, uvicorn_server._Server(config).server_state, {})
+    wire, phases = Wire(), Phases()
+    protocol.ours = phases
+    protocol.connection_made(wire)
+    for piece in pieces:
+        protocol.data_received(piece)
+        for _ in range(5):
+            await asyncio.sleep(0)
+    protocol.connection_lost(None)
+    return wire, phases
+
+
+HEAD = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n"
+
+
+async def test_an_answer_before_the_end_of_the_body_is_the_last_and_is_not_lost_by_a_reset():
+    """The rest of the body, and what follows it, is read by nobody: a plain close would reset the connection."""
+    wire, phases = await say(HEAD + b"ab", b"cd" + HEAD + b"abcd", status=408)
+
+    assert wire.sent.count(b"HTTP/1.1 ") == 1
+    assert b"\r\nconnection: close\r\n" in wire.sent
+    assert wire.ends[0] == "write_eof"
+    assert phases.told == ["begin", "await_head", "await_body", "await_end", "end"]
+
+
+async def test_an_answer_after_the_end_of_the_body_leaves_the_connection_open():
+    wire, phases = await say(HEAD + b"ab" + b"cd", HEAD + b"abcd")
+
+    assert wire.sent.count(b"HTTP/1.1 200") == 2
+    assert b"connection: close" not in wire.sent
+    assert "write_eof" not in wire.ends
+    assert phases.told == ["begin", *["await_head", "await_body", "work", "await_request"] * 2, "end"]

@@ -9,7 +9,7 @@ import logging
 import resource
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,9 @@ ACCEPTS_A_TURN = 8  # a request in progress needs several turns of the event loo
 HEAD_BYTES = 64 * 1024  # limit of a request line with its headers
 RESERVED_FILES = 64  # descriptors for the database, upstreams, logs and so on
 NO_DEADLINE = float("inf")
+FEW = 2  # connections that a client may have waiting without being the first to lose one
+STALLED_S = 2.0  # a client that has not read its answer for so long may lose its connection to another client
+LINGER_S = 2.0  # for a client to read an answer that came before its request was complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +30,9 @@ class ConnectionLimits:
     """Limits on connections; times are in seconds.
 
     `head_s` is for the request line and headers, `body_s` for the whole body, `idle_s` between requests,
-    `write_s` for a client to receive what was sent. `client_of` names the client behind an address (IPv6 by /64);
-    `is_exempt` is true for addresses without a limit, such as proxies.
+    `write_s` for a client to receive what was sent. `client_of` names the client behind an address (IPv6 by /64) and a
+    value of X-Forwarded-For, if there is one; `is_exempt` is true for trusted proxies, which have no limit themselves:
+    each of their requests counts for the client that it was forwarded for.
     """
 
     in_all: int = 4096
@@ -37,7 +41,7 @@ class ConnectionLimits:
     body_s: float = 20
     idle_s: float = 75
     write_s: float = 60
-    client_of: Callable[[str], str] = field(default=str)
+    client_of: Callable[[str, str | None], str] = field(default=lambda address, forwarded: address)
     is_exempt: Callable[[str], bool] = field(default=lambda address: False)
 
     def allowed(self) -> int:
@@ -48,18 +52,35 @@ class ConnectionLimits:
         return max(8, min(self.in_all, soft - RESERVED_FILES))
 
 
+class Client:
+    """The connections of one client: how many it has, and those that may be closed to make room."""
+
+    __slots__ = ("is_exempt", "name", "places", "waiting")
+
+    def __init__(self, name: str, *, is_exempt: bool) -> None:
+        self.name, self.is_exempt = name, is_exempt
+        self.places = 0
+        self.waiting: dict[Connection, None] = {}  # the longest waiting first
+
+
 class Connection:
-    """One connection and the deadline of its current phase."""
+    """One connection and the deadline of its current phase.
 
-    __slots__ = ("_all", "client", "deadline", "is_waiting", "transport", "unsent_since")
+    `client` is who it counts for. `is_proxied` is true if a trusted proxy opened it; it then counts for the client that
+    a request was forwarded for, until that request is answered, and `is_forwarding` is true as long.
+    """
 
-    def __init__(self, everyone: "Connections", client: str) -> None:
-        self._all, self.client = everyone, client
+    __slots__ = (
+        *("_all", "address", "client", "deadline", "is_forwarding", "is_proxied", "is_working"),
+        *("transport", "unsent_since"),
+    )
+
+    def __init__(self, everyone: "Connections", address: str, client: Client) -> None:
+        self._all, self.address, self.client = everyone, address, client
+        self.is_proxied, self.is_forwarding = client.is_exempt, False
         self.transport: asyncio.Transport | None = None
         self.deadline = NO_DEADLINE
-        self.is_waiting: Callable[[], bool] = lambda: (
-            True
-        )  # checked once a deadline has passed, if the end of the body is not reported
+        self.is_working = False
         self.unsent_since: float | None = None
 
     def begin(self, transport: asyncio.Transport) -> None:
@@ -75,16 +96,29 @@ class Connection:
         """Note that the last request is answered and the client may send another."""
         if self._all.draining and self.transport is not None:
             self.transport.close()
+        if self.is_forwarding:
+            self._all.count_for(self, None)
         self._wait(self._all.limits.idle_s)
 
-    def await_body(self) -> None:
-        """Note that the headers are complete and the body is not."""
-        self._all.waiting.pop(self, None)
+    def await_body(self, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        """Note that the headers are complete and the body is not. The names of the headers are in lower case.
+
+        If a trusted proxy sent them, the request counts for the client in X-Forwarded-For; if that client then has too
+        many places, its longest waiting connection is closed.
+        """
+        if self.is_proxied:
+            lines = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
+            self._all.count_for(self, ", ".join(lines) if lines else None)
         self.deadline = self._all.now() + self._all.limits.body_s
+
+    def await_end(self) -> None:
+        """Note that a request was answered before it was complete, so that the client should end the connection."""
+        self._wait(LINGER_S)
 
     def work(self) -> None:
         """Note that the request is complete and being answered, without a deadline."""
-        self._all.waiting.pop(self, None)
+        self.is_working = True
+        self._all.keep(self)
         self.deadline = NO_DEADLINE
 
     def end(self) -> None:
@@ -92,22 +126,30 @@ class Connection:
         self._all.forget(self)
 
     def _wait(self, seconds: float) -> None:
-        waiting = self._all.waiting
-        waiting.pop(self, None)
-        waiting[self] = None
+        self.is_working = False
+        self._all.keep(self)
+        self._all.offer(self)
         self.deadline = self._all.now() + seconds
 
 
 class Connections:
-    """All connections of a listener. `closed` counts those that this server ended, by reason."""
+    """All connections of a listener. `closed` counts those that this server ended, by reason.
+
+    A connection waits while its client has something to do: to send the next request or the rest of one, or to read an
+    answer. When all places are taken, a waiting connection makes room. The client with most of them is the first to
+    lose one, its longest waiting, so whoever opens many connections closes only their own.
+    """
 
     def __init__(self, limits: ConnectionLimits, now: Callable[[], float]) -> None:
         self.limits, self.now = limits, now
-        self.waiting: dict[Connection, None] = {}  # those without a request in progress, the longest waiting first
         self.closed: Counter[str] = Counter()
         self.draining = False
         self._open: set[Connection] = set()
-        self._clients: Counter[str] = Counter()
+        self._clients: dict[str, Client] = {}
+        self._waiting: dict[Connection, None] = {}  # of all clients, the longest waiting first
+        self._pooled: dict[Connection, None] = {}  # of trusted proxies, which would lose the next request on it
+        self._crowds: dict[int, dict[Client, None]] = {}  # clients by the number of their waiting connections, if many
+        self._largest = 0  # that number for the client with most
         self._most = limits.allowed()
 
     def __len__(self) -> int:
@@ -115,69 +157,131 @@ class Connections:
 
     def admit(self, address: str) -> Connection | None:
         """Return the new connection, or None if its client has too many or all places are taken."""
-        client = self.limits.client_of(address)
-        if self._clients[client] >= self.limits.per_client and not self.limits.is_exempt(address):
+        client = self._find_client(address, None)
+        if client.places >= self.limits.per_client and not client.is_exempt:
             self.closed["per_client"] += 1
             return None
         if len(self._open) >= self._most:
             self.closed["in_all"] += 1
             return None
-        connection = Connection(self, client)
+        connection = Connection(self, address, client)
         self._open.add(connection)
-        self._clients[client] += 1
+        self._take_place(client)
         return connection
 
     def has_verdict(self) -> bool:
         """Return True if it can be decided now whether to admit one more connection. False: a place will soon be free.
 
-        If all places are taken, the connection that has waited longest without a request is closed. Its descriptor is
-        free in the next turn of the event loop. If all are being answered, there is no place, and waiting is useless.
+        If all places are taken, a waiting connection is closed. Its descriptor is free in the next turn of the event
+        loop. If all are being answered, there is no place, and waiting is useless.
         """
         if len(self._open) < self._most:
             return True
-        if not self.waiting and any(connection.transport is None for connection in self._open):
-            return False  # a connection that is only just being opened will wait
-        victim = next(iter(self.waiting), None)
-        if victim is not None:
-            self._abort(victim, "made_room")
-        return victim is None
+        victim = self._find_victim()
+        if victim is None:  # a connection that is only just being opened will wait
+            return all(connection.transport is not None for connection in self._open)
+        self._abort(victim, "made_room")
+        return False
+
+    def count_for(self, connection: Connection, forwarded: str | None) -> None:
+        """Count a waiting connection of a trusted proxy for the client of its request, or for the proxy without one."""
+        client = self._find_client(connection.address, forwarded)
+        connection.is_forwarding = forwarded is not None
+        if client is connection.client:
+            return
+        self.keep(connection)
+        self._leave_place(connection.client)
+        connection.client = client
+        self._take_place(client)
+        if client.places > self.limits.per_client and client.waiting and not client.is_exempt:
+            self._abort(next(iter(client.waiting)), "per_client")
+        self.offer(connection)
+
+    def offer(self, connection: Connection) -> None:
+        """Let a connection make room for others from now on."""
+        client = connection.client
+        if client.is_exempt:
+            self._pooled[connection] = None
+            return
+        self._waiting[connection] = client.waiting[connection] = None
+        self._rank(client, len(client.waiting) - 1)
+
+    def keep(self, connection: Connection) -> None:
+        """Let a connection no longer make room."""
+        self._pooled.pop(connection, None)
+        client = connection.client
+        if connection in client.waiting:
+            del client.waiting[connection], self._waiting[connection]
+            self._rank(client, len(client.waiting) + 1)
 
     def forget(self, connection: Connection) -> None:
         """Remove a closed connection from the count."""
         if connection in self._open:
             self._open.remove(connection)
-            self.waiting.pop(connection, None)
-            self._clients[connection.client] -= 1
-            if not self._clients[connection.client]:
-                del self._clients[connection.client]
+            self.keep(connection)
+            self._leave_place(connection.client)
 
     def sweep(self) -> None:
         """Abort every connection whose phase has taken too long, or whose client does not read what was sent."""
         now = self.now()
         for connection in list(self._open):
             if connection.deadline <= now:
-                if connection.is_waiting():
-                    self._abort(connection, "deadline")
-                else:
-                    connection.deadline = NO_DEADLINE
-            elif self._is_stalled(connection, now):
+                self._abort(connection, "deadline")
+            elif (unread_s := self._measure_unread(connection, now)) > self.limits.write_s:
                 self._abort(connection, "write")
+            elif connection.is_working:
+                self.keep(connection)
+                if unread_s >= STALLED_S:
+                    self.offer(connection)
 
     def drain(self) -> None:
         """Close the connections without a request in progress; the others close after their answer."""
         self.draining = True
-        for connection in list(self.waiting):
+        for connection in [*self._waiting, *self._pooled]:
             if connection.transport is not None:
                 connection.transport.close()
 
-    def _is_stalled(self, connection: Connection, now: float) -> bool:
+    def _find_client(self, address: str, forwarded: str | None) -> Client:
+        is_exempt = forwarded is None and self.limits.is_exempt(address)
+        name = f"proxy {address}" if is_exempt else self.limits.client_of(address, forwarded)
+        return self._clients.get(name) or Client(name, is_exempt=is_exempt)
+
+    def _take_place(self, client: Client) -> None:
+        client.places += 1
+        self._clients[client.name] = client
+
+    def _leave_place(self, client: Client) -> None:
+        client.places -= 1
+        if not client.places:
+            del self._clients[client.name]
+
+    def _rank(self, client: Client, before: int) -> None:
+        """Move a client to the others with as many waiting connections; it had one more or one fewer before."""
+        after = len(client.waiting)
+        if before > FEW:
+            del self._crowds[before][client]
+            if not self._crowds[before]:
+                del self._crowds[before]
+        if after > FEW:
+            self._crowds.setdefault(after, {})[client] = None
+        if after > self._largest or (before == self._largest and before not in self._crowds):
+            self._largest = after
+
+    def _find_victim(self) -> Connection | None:
+        """Return the connection that makes room: of the client with most, of everyone, at last of trusted proxies."""
+        crowd = self._crowds.get(self._largest)
+        candidates = next(iter(crowd)).waiting if crowd else self._waiting or self._pooled
+        return next(iter(candidates), None)
+
+    def _measure_unread(self, connection: Connection, now: float) -> float:
+        """Return for how many seconds a client has not read all that was sent to it."""
         transport = connection.transport
         if transport is None or not transport.get_write_buffer_size():
             connection.unsent_since = None
-            return False
+            return 0.0
         if connection.unsent_since is None:
             connection.unsent_since = now
-        return now - connection.unsent_since > self.limits.write_s
+        return now - connection.unsent_since
 
     def _abort(self, connection: Connection, reason: str) -> None:
         self.closed[reason] += 1

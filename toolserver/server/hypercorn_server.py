@@ -7,6 +7,7 @@ Only `StrictTcpServer.run` differs; tests/server/test_hypercorn_server.py pins t
 import asyncio
 import logging
 import socket
+from collections.abc import Callable
 from typing import Any, cast
 
 import h11
@@ -27,10 +28,27 @@ from toolserver.server.request_gate import RequestGate
 _FOLDS = (b"\n ", b"\n\t")
 
 
+class _ReportingConnection(h11.Connection):
+    """Reports the end of each request, which hypercorn passes on without a place to note it."""
+
+    def __init__(self, on_end: Callable[[], None], most_bytes: int) -> None:
+        super().__init__(h11.SERVER, max_incomplete_event_size=most_bytes)
+        self._on_end = on_end
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.EndOfMessage):
+            self._on_end()
+        return event
+
+
 class StrictH11Protocol(H11Protocol):
     """HTTP/1.1 on one connection. Reports its phases and refuses messages that proxies and servers read differently."""
 
-    ours: Connection
+    def __init__(self, *args: Any, ours: Connection) -> None:
+        super().__init__(*args)
+        self.ours = ours
+        self.connection = _ReportingConnection(ours.work, self.config.h11_max_incomplete_size)
 
     async def handle(self, event: Event) -> None:
         if isinstance(event, RawData) and event.data:
@@ -51,7 +69,7 @@ class StrictH11Protocol(H11Protocol):
             request = h11.Request(
                 method=request.method, target=request.target, headers=kept, http_version=request.http_version
             )
-        self.ours.await_body()
+        self.ours.await_body(request.headers)
         await super()._create_stream(request)
 
     async def _check_protocol(self, event: h11.Request) -> None:
@@ -89,9 +107,9 @@ class StrictH11Protocol(H11Protocol):
         head = self.connection.trailing_data[0].partition(b"\r\n\r\n")[0]
         return any(fold in head for fold in _FOLDS)
 
-    def is_waiting(self) -> bool:
-        """Return True if the client has more to send. hypercorn does not report when a body is complete."""
-        return self.connection.their_state in (h11.IDLE, h11.SEND_BODY)
+    def is_answered_early(self) -> bool:
+        """Return True if the request was answered before its body was complete."""
+        return self.connection.their_state is h11.SEND_BODY and self.connection.our_state in (h11.DONE, h11.MUST_CLOSE)
 
 
 class StrictTcpServer(TCPServer):
@@ -99,7 +117,7 @@ class StrictTcpServer(TCPServer):
 
     def __init__(self, *args: Any, ours: Connection) -> None:
         super().__init__(*args)
-        self._ours = ours
+        self._ours, self._is_ended = ours, False
 
     async def run(self) -> None:
         sock = self.writer.get_extra_info("socket")
@@ -109,12 +127,9 @@ class StrictTcpServer(TCPServer):
             server = parse_socket_addr(sock.family, sock.getsockname())
             async with TaskGroup(self.loop) as tasks:
                 state = ConnectionState(self.state)
-                protocol = StrictH11Protocol(
-                    self.app, self.config, self.context, tasks, state, False, client, server, self.protocol_send
-                )
-                protocol.ours = self._ours
-                self._ours.is_waiting = protocol.is_waiting
-                self.protocol = protocol  # type: ignore[assignment]
+                connected = (self.config, self.context, tasks, state, False, client, server, self.protocol_send)
+                protocol = StrictH11Protocol(self.app, *connected, ours=self._ours)
+                self.protocol, self._h11 = protocol, protocol  # type: ignore[assignment]
                 await self._read_data()
         except OSError:
             pass
@@ -123,7 +138,12 @@ class StrictTcpServer(TCPServer):
             self._ours.end()
 
     async def protocol_send(self, event: Event) -> None:
-        if not isinstance(event, Updated):
+        """Pass on what the protocol sends. A plain close while the client still sends could lose it the answer."""
+        if isinstance(event, Closed) and self._h11.is_answered_early() and not self.writer.is_closing():
+            self._is_ended = True
+            self.writer.write_eof()
+            self._ours.await_end()
+        elif not isinstance(event, Updated):
             await super().protocol_send(event)
         elif event.idle:
             self._ours.await_request()
@@ -134,7 +154,8 @@ class StrictTcpServer(TCPServer):
                 data = await self.reader.read(MAX_RECV)
             except OSError:
                 break
-            await self.protocol.handle(RawData(data))
+            if not self._is_ended:
+                await self.protocol.handle(RawData(data))
         await self.protocol.handle(Closed())
 
 

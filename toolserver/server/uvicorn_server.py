@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+from collections.abc import Callable
 from typing import cast
 
 import httptools
@@ -25,28 +26,41 @@ class _Outlet:
     """The writing half of a transport. It drops writes after closing, for which uvloop would raise.
 
     uvicorn marks only its newest request as disconnected. An earlier request, or one whose body was refused during its
-    answer, continues to write.
+    answer, continues to write. `must_linger` says whether the client may still be sending what nobody reads: a plain
+    close would then reset the connection, and the client might lose the answer.
     """
 
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self.is_closing, self.close = transport.is_closing, transport.close
+    def __init__(self, transport: asyncio.Transport, must_linger: Callable[[], bool]) -> None:
+        self._transport, self._must_linger = transport, must_linger
+        self.is_ended = False
+
+    def is_closing(self) -> bool:
+        return self.is_ended or self._transport.is_closing()
 
     def write(self, data: bytes) -> None:
-        if not self._transport.is_closing():
+        if not self.is_closing():
             self._transport.write(data)
+
+    def close(self) -> None:
+        if self.is_closing() or not self._must_linger():
+            self._transport.close()
+        else:
+            self.is_ended = True
+            self._transport.write_eof()
 
 
 class StrictHttpToolsProtocol(HttpToolsProtocol):
     """HTTP/1.1 on one connection. It reports its phases, limits its headers and accepts no other version."""
 
     ours: Connection
+    _outlet: _Outlet
     _head_bytes = 0
-    _is_refused = False
+    _is_refused = _can_stay = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.transport = cast("asyncio.Transport", _Outlet(transport))
+        self._outlet = _Outlet(transport, self._is_answered_early)
+        self.transport = cast("asyncio.Transport", self._outlet)
         self.ours.begin(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -55,7 +69,7 @@ class StrictHttpToolsProtocol(HttpToolsProtocol):
         self.ours.end()
 
     def data_received(self, data: bytes) -> None:
-        if not self._is_refused:
+        if not self._is_refused and not self._outlet.is_ended:
             super().data_received(data)
 
     def send_400_response(self, msg: str) -> None:
@@ -81,17 +95,27 @@ class StrictHttpToolsProtocol(HttpToolsProtocol):
         names = {name for name, _ in self.headers}
         if b"content-length" in names and b"transfer-encoding" in names:
             self._refuse(b"400 Bad Request")
-        self.ours.await_body()
+        self.ours.await_body(self.headers)
         super().on_headers_complete()
+        self._can_stay = self.cycle.keep_alive
+        self.cycle.keep_alive = False  # an answer before the end of the body is the last one on its connection
 
     def on_message_complete(self) -> None:
         self.ours.work()
+        if not self.cycle.response_started:
+            self.cycle.keep_alive = self._can_stay
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if not self.pipeline:
+        if self._outlet.is_ended:
+            self.flow.resume_reading()
+            self.ours.await_end()
+        elif not self.pipeline:
             self.ours.await_request()
+
+    def _is_answered_early(self) -> bool:
+        return self.cycle is not None and self.cycle.response_complete and self.cycle.more_body
 
     def _count_head(self, size: int) -> None:
         self._head_bytes += size
