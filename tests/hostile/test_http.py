@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.hostile.wires import say
-from tests.live.processes import Program, started
+from tests.live.processes import Program, control, started
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 
@@ -92,6 +92,15 @@ def test_each_phase_of_a_request_has_a_deadline(service, words):
 
     assert heard.ended
     print(f"after {heard.seconds:.1f} s")
+
+
+def test_who_still_sends_a_large_body_can_read_that_it_is_refused_and_the_connection_ends(service):
+    """13 MB, more than the buffers between both sides hold: a server that closes at once resets the connection."""
+    chunked = b"POST /api/mcp HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+    heard = say(service.address, chunked + 200 * (b"10000\r\n" + bytes(65_536) + b"\r\n"), within_s=GUARD_S)
+
+    assert heard.status == 413
+    assert heard.ended
 
 
 def test_a_truncated_body_is_never_carried_out(service):
@@ -189,8 +198,10 @@ def test_a_stop_under_load_answers_what_is_in_progress_and_refuses_the_rest(tmp_
 
 def test_a_second_signal_ends_at_once(tmp_path):
     with started("demo", folder=tmp_path, ends_with=130) as program:
+        with control(program.ready["world_url"]) as world:
+            world.fault("*", "latency", ms=60_000)
         with socket.create_connection(program.address) as sock:
-            sock.sendall(BUY % 40 + b"{")
+            sock.sendall(b"GET /api/weather?lat=10&lon=11 HTTP/1.1\r\n" + HOST + b"\r\n")
             time.sleep(0.3)
             program.process.send_signal(signal.SIGTERM)
             until = time.monotonic() + GUARD_S

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 BACKLOG = 2048  # hypercorn's own 100 loses connections when many come at once
 SWITCH_S = 0.001  # how long a parsing thread may block the event loop; the usual 5 ms add up for each answer
 YOUNG = 10_000  # allocations between two collections of the youngest objects
-GRACE_S = 7.0  # together with what follows, a stop takes less than ten seconds
+GRACE_S = 10.0  # for requests in progress; with REFUSE_S and what follows, a stop takes less than 15 seconds
 
 
 def bind_socket(host: str, port: int, *, beside_others: bool = False) -> socket.socket:

@@ -1,6 +1,8 @@
-"""Guard an ASGI app: count requests in progress, and refuse new ones while the service stops.
+"""Guard an ASGI app: know the requests in progress, and answer each of them when the service stops.
 
-Only /readyz is answered until the end, so that a load balancer learns why.
+From the stop on, new requests and requests whose body is not complete are refused, and nothing of them is carried out.
+Complete requests have a limited time to be answered by the app; then the app is cancelled, which releases what it
+reserved, and the request is refused as well. Only /readyz is answered until the end, so a load balancer learns why.
 """
 
 import asyncio
@@ -17,11 +19,47 @@ from toolserver.registry.site_facts import READYZ, SiteFacts
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 RETRY_S = 5
+REFUSE_S = 2.0  # for the app to release what it reserved, and for the refusals to be sent
 
 
 def never() -> bool:
     """Return False: a service that stops is not replaced by another process."""
     return False
+
+
+class _RequestInProgress:
+    """One request: whether the app waits for its body, whether its answer has begun, and its refusal."""
+
+    __slots__ = ("_is_complete", "_receive", "_send", "_task", "has_answer", "is_awaiting_body", "is_refused")
+
+    def __init__(self, receive: Any, send: Any) -> None:
+        self._receive, self._send, self._task = receive, send, asyncio.current_task()
+        self._is_complete = self.is_awaiting_body = self.has_answer = self.is_refused = False
+
+    async def receive(self) -> Any:
+        if self._is_complete:
+            return await self._receive()
+        self.is_awaiting_body = True
+        message = await self._receive()
+        self.is_awaiting_body = False
+        self._is_complete = not message.get("more_body")
+        return message
+
+    async def send(self, message: Any) -> None:
+        self.has_answer = True
+        await self._send(message)
+
+    def refuse(self) -> None:
+        """Cancel the app, once. The gate then answers in its place."""
+        if not self.is_refused and self._task is not None:
+            self.is_refused = True
+            self._task.cancel()
+
+    def take_over(self) -> bool:
+        """Return True if the app was cancelled only to be refused, and the gate can still answer."""
+        if not self.is_refused or self._task is None:
+            return False
+        return not self._task.uncancel() and not self.has_answer
 
 
 class RequestGate:
@@ -33,7 +71,7 @@ class RequestGate:
     def __init__(self, app: Asgi, facts: SiteFacts, is_replaced: Callable[[], bool] = never) -> None:
         self._app, self._facts, self.is_replaced = app, facts, is_replaced
         self._stopping = self._ending_connections = False
-        self._active = 0
+        self._in_progress: set[_RequestInProgress] = set()
         self._quiet = asyncio.Event()
         self._quiet.set()
         self.died = asyncio.Event()
@@ -51,23 +89,43 @@ class RequestGate:
         self._ending_connections = True
 
     async def stop(self, within_s: float) -> None:
-        """Refuse new requests from now on, and wait until those in progress are answered, up to a limit in seconds."""
+        """Refuse new and incomplete requests from now on, and wait until every request in progress is answered.
+
+        Those that the app has not answered within this limit in seconds are refused.
+        """
         self._stopping = True
+        for request in self._in_progress:
+            if request.is_awaiting_body:
+                request.refuse()
+        if await self._is_quiet(within_s):
+            return
+        for request in self._in_progress:
+            request.refuse()
+        await self._is_quiet(REFUSE_S)
+
+    async def _is_quiet(self, within_s: float) -> bool:
+        """Return whether no request is in progress, after waiting for that for at most this many seconds."""
         try:
             async with asyncio.timeout(within_s):
                 await self._quiet.wait()
         except TimeoutError:
-            pass
+            return False
+        return True
 
     async def _pass(self, scope: Any, receive: Any, send: Any) -> None:
-        self._active += 1
+        request = _RequestInProgress(receive, send)
+        self._in_progress.add(request)
         self._quiet.clear()
         try:
             with sending():
-                await self._app(scope, receive, send)
+                await self._app(scope, request.receive, request.send)
+        except asyncio.CancelledError:
+            if not request.take_over():
+                raise
+            await self._refuse(send, head=scope["method"] == "HEAD")
         finally:
-            self._active -= 1
-            if not self._active:
+            self._in_progress.discard(request)
+            if not self._in_progress:
                 self._quiet.set()
 
     async def _live(self, scope: Any, receive: Any, send: Any) -> None:

@@ -17,7 +17,7 @@ from toolserver.server.worker_process import REPLACED, STOP, WorkerFailed, Worke
 log = logging.getLogger(__name__)
 
 START_S = 60.0  # how long a worker may take to accept calls
-STOP_S = 9.0  # how long workers may take to end; with the rest, a stop takes less than ten seconds
+STOP_S = 14.0  # how long workers may take to end; with the rest, a stop takes less than 15 seconds
 LEAVE_S = 20.0  # for a replaced worker, which waits for its clients and then for requests in progress
 SOON_S = 10.0  # after its start: a worker that ends within this time has not recovered
 MOST_DEATHS = 5
