@@ -52,7 +52,7 @@ class ConnectionLimits:
         return max(8, min(self.in_all, soft - RESERVED_FILES))
 
 
-class Client:
+class ClientPlaces:
     """The connections of one client: how many it has, and those that may be closed to make room."""
 
     __slots__ = ("is_exempt", "name", "places", "waiting")
@@ -75,7 +75,7 @@ class Connection:
         *("transport", "unsent_since"),
     )
 
-    def __init__(self, everyone: "Connections", address: str, client: Client) -> None:
+    def __init__(self, everyone: "Connections", address: str, client: ClientPlaces) -> None:
         self._all, self.address, self.client = everyone, address, client
         self.is_proxied, self.is_forwarding = client.is_exempt, False
         self.transport: asyncio.Transport | None = None
@@ -137,7 +137,7 @@ class Connections:
 
     A connection waits while its client has something to do: to send the next request or the rest of one, or to read an
     answer. When all places are taken, a waiting connection makes room. The client with most of them is the first to
-    lose one, its longest waiting, so whoever opens many connections closes only their own.
+    lose one, its longest waiting, so a client that opens many closes only its own.
     """
 
     def __init__(self, limits: ConnectionLimits, now: Callable[[], float]) -> None:
@@ -145,10 +145,12 @@ class Connections:
         self.closed: Counter[str] = Counter()
         self.draining = False
         self._open: set[Connection] = set()
-        self._clients: dict[str, Client] = {}
+        self._clients: dict[str, ClientPlaces] = {}
         self._waiting: dict[Connection, None] = {}  # of all clients, the longest waiting first
         self._pooled: dict[Connection, None] = {}  # of trusted proxies, which would lose the next request on it
-        self._crowds: dict[int, dict[Client, None]] = {}  # clients by the number of their waiting connections, if many
+        self._crowds: dict[
+            int, dict[ClientPlaces, None]
+        ] = {}  # clients by the number of their waiting connections, if many
         self._largest = 0  # that number for the client with most
         self._most = limits.allowed()
 
@@ -241,21 +243,21 @@ class Connections:
             if connection.transport is not None:
                 connection.transport.close()
 
-    def _find_client(self, address: str, forwarded: str | None) -> Client:
+    def _find_client(self, address: str, forwarded: str | None) -> ClientPlaces:
         is_exempt = forwarded is None and self.limits.is_exempt(address)
         name = f"proxy {address}" if is_exempt else self.limits.client_of(address, forwarded)
-        return self._clients.get(name) or Client(name, is_exempt=is_exempt)
+        return self._clients.get(name) or ClientPlaces(name, is_exempt=is_exempt)
 
-    def _take_place(self, client: Client) -> None:
+    def _take_place(self, client: ClientPlaces) -> None:
         client.places += 1
         self._clients[client.name] = client
 
-    def _leave_place(self, client: Client) -> None:
+    def _leave_place(self, client: ClientPlaces) -> None:
         client.places -= 1
         if not client.places:
             del self._clients[client.name]
 
-    def _rank(self, client: Client, before: int) -> None:
+    def _rank(self, client: ClientPlaces, before: int) -> None:
         """Move a client to the others with as many waiting connections; it had one more or one fewer before."""
         after = len(client.waiting)
         if before > FEW:
