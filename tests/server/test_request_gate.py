@@ -127,7 +127,7 @@ async def test_answers_from_then_on_are_the_last_on_their_connections():
     assert body["body"] == b"yes"
 
 
-class Client:
+class OpenRequest:
     """A request over a connection whose other side decides when its body is complete. `sent` is the answer so far."""
 
     def __init__(self, gate: RequestGate, method: str = "POST") -> None:
@@ -168,7 +168,7 @@ class Reader:
 async def test_at_a_stop_an_open_body_is_refused_at_once_and_a_complete_request_is_answered():
     app = Reader()
     gate = RequestGate(app, FACTS)
-    slow, whole = Client(gate), Client(gate)
+    slow, whole = OpenRequest(gate), OpenRequest(gate)
     slow.say(b"{", more=True)
     whole.say(b"{}", more=False)
     await app.working.wait()
@@ -189,7 +189,7 @@ async def test_at_a_stop_an_open_body_is_refused_at_once_and_a_complete_request_
 async def test_what_the_app_does_not_answer_in_time_is_cancelled_and_refused_in_words(method):
     app = Reader()
     gate = RequestGate(app, FACTS)
-    client = Client(gate, method)
+    client = OpenRequest(gate, method)
     client.say(b"", more=False)
     await app.working.wait()
     await gate.stop(0)
@@ -208,7 +208,7 @@ async def test_an_answer_that_has_begun_is_never_followed_by_a_refusal():
         await asyncio.Event().wait()
 
     gate = RequestGate(app, FACTS)
-    client = Client(gate)
+    client = OpenRequest(gate)
     await begun.wait()
     await gate.stop(0)
     assert client.answer.cancelled(), "so that the server closes the connection"
@@ -217,7 +217,7 @@ async def test_an_answer_that_has_begun_is_never_followed_by_a_refusal():
 
 async def test_a_request_that_the_server_cancels_is_not_answered():
     app = Reader()
-    client = Client(RequestGate(app, FACTS))
+    client = OpenRequest(RequestGate(app, FACTS))
     client.say(b"", more=False)
     await app.working.wait()
     client.answer.cancel()
