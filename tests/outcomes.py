@@ -26,6 +26,7 @@ NEVER_FORGIVEN = (
     "tests/hostile/test_operator_kills.py",
     "tests/hostile/test_reorgs.py",
     "tests/hostile/test_settlement_kills.py",
+    "tests/hostile/test_upgrade_kills.py",
     "tests/ledger/test_postgres_history.py",
     "tests/ledger/test_simulation.py",
     "tests/live/test_killing.py",

@@ -140,22 +140,43 @@ async def test_a_file_of_before_the_seal_is_sealed_as_it_is(path):
     assert await find(path) == []
 
 
+async def test_a_file_whose_key_was_made_but_that_was_never_sealed_is_sealed_at_the_next_start(path):
+    """An earlier version of this software left it so, when it was killed during its first start on an old file."""
+    rewrite(path, "DELETE FROM row_seal")
+    HighWater(path.parent).path.unlink()
+    assert await find(path) == []
+
+
+async def test_a_file_counts_as_sealed_from_its_first_start_on_even_if_nobody_closed_it(tmp_path):
+    path = tmp_path / "ledger.sqlite3"
+    async with durable(path) as file:
+        await file.alone(buy(4))
+        assert HighWater(path.parent).read(MARK) == 1  # written at the start, not at the end
+        rewrite(path, "DELETE FROM row_seal")
+        async with durable(path) as other:
+            assert await other.apart(other.rows.find_rewritten) == ["the seal is missing"]
+
+
 OLDER = 12  # a version that was sealed, of fewer tables
 
 
-@pytest.fixture
-async def older(tmp_path, monkeypatch):
+async def make_older(path):
     """A file as the version before sweeps left it: sealed over the tables there were."""
     fewer = TABLES[: TABLES.index("sweep")]
-    with monkeypatch.context() as then:
+    with pytest.MonkeyPatch.context() as then:
         for module in ("migrate", "sealed_file"):
             then.setattr(f"toolserver.storage.{module}.migrations", lambda *_: migrations()[:OLDER])
         for module in ("row_seal", "sealed_file"):
             then.setattr(f"toolserver.storage.{module}.TABLES", fewer)
-        path = tmp_path / "older.sqlite3"
         async with durable(path) as file:
             await file.alone(buy(4))
             assert await file.apart(file.rows.find_rewritten) == []
+
+
+@pytest.fixture
+async def older(tmp_path):
+    path = tmp_path / "older.sqlite3"
+    await make_older(path)
     return path
 
 

@@ -15,6 +15,7 @@ from toolserver.storage.connection import SqlConnection
 from toolserver.storage.errors import StorageFailed, TransactionLost
 from toolserver.storage.group_commit import connect
 from toolserver.storage.ledger_place import LedgerPlace
+from toolserver.storage.migrate import write_transaction
 from toolserver.storage.row_seal import SealedConnection, seal_changes
 from toolserver.storage.sealed_file import open_sealed
 
@@ -69,15 +70,10 @@ def _try(attempt: Callable[[], R]) -> R:
 
 
 def _transact(db: SealedConnection, job: Callable[[SqlConnection], R]) -> R:
-    db.execute("BEGIN IMMEDIATE")
     try:
-        done = job(db)
-        seal_changes(db)
-        db.execute("COMMIT")
+        with write_transaction(db):
+            done = job(db)
+            seal_changes(db)
         return done
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
     finally:
         db.changes.forget()

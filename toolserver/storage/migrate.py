@@ -7,6 +7,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,7 +64,34 @@ def migrate(
     steps = migrations() if steps is None else steps
     version = verify(db, steps, application_id=application_id)
     for step in steps[version:]:
-        _apply(db, step, application_id)
+        with write_transaction(db):
+            _apply(db, step, application_id)
+    return _log_migrated(version, steps)
+
+
+def migrate_within(db: sqlite3.Connection) -> int:
+    """Bring a ledger up to date within the caller's write transaction, and return its version. Raises as `migrate`."""
+    steps = migrations()
+    version = verify(db, steps)
+    for step in steps[version:]:
+        _apply(db, step, APPLICATION_ID)
+    return _log_migrated(version, steps)
+
+
+@contextmanager
+def write_transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """Run the block in one durable transaction. If the block raises, nothing is written."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # SQLite ends some transactions itself, for example when the disk is full
+            db.execute("ROLLBACK")
+        raise
+
+
+def _log_migrated(version: int, steps: Sequence[Migration]) -> int:
     if 0 < version < len(steps):
         log.info("database migrated", extra={"before": version, "version": len(steps)})
     return len(steps)
@@ -102,20 +130,15 @@ def _read_applied(db: sqlite3.Connection, application_id: int) -> list[tuple[int
 
 
 def _apply(db: sqlite3.Connection, step: Migration, application_id: int) -> None:
-    """Apply one step in one transaction. A second process that starts at the same time finds the step applied."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        db.execute(f"PRAGMA application_id={application_id}")
-        db.execute(_APPLIED)
-        if db.execute("SELECT 1 FROM migration WHERE number=?", (step.number,)).fetchone() is None:
-            for statement in statements(step.sql):
-                db.execute(statement)
-            row = (step.number, step.name, step.checksum, time.time_ns() // 1_000_000)
-            db.execute("INSERT INTO migration VALUES(?,?,?,?)", row)
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
+    """Apply one step within a transaction, unless another process that started at the same time has applied it."""
+    db.execute(f"PRAGMA application_id={application_id}")
+    db.execute(_APPLIED)
+    if db.execute("SELECT 1 FROM migration WHERE number=?", (step.number,)).fetchone() is not None:
+        return
+    for statement in statements(step.sql):
+        db.execute(statement)
+    row = (step.number, step.name, step.checksum, time.time_ns() // 1_000_000)
+    db.execute("INSERT INTO migration VALUES(?,?,?,?)", row)
 
 
 def statements(script: str) -> Iterator[str]:

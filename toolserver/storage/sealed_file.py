@@ -14,7 +14,7 @@ from toolserver.core.private_file import write_private
 from toolserver.storage.connection import SqlConnection
 from toolserver.storage.errors import RowsRewritten, StorageFailed
 from toolserver.storage.high_water import HighWater, MarksBroken
-from toolserver.storage.migrate import Migration, migrate, migrations, verify
+from toolserver.storage.migrate import Migration, migrate, migrate_within, migrations, verify, write_transaction
 from toolserver.storage.row_seal import SIZE, TABLES, RowSeal, SealedConnection, read_seal
 
 log = logging.getLogger(__name__)
@@ -27,26 +27,21 @@ MARK = "rows"  # the outside mark for how many transactions were sealed
 def open_sealed(db: SealedConnection, path: Path) -> "SealedFile":
     """Migrate the file behind a writing connection, and make the connection update the seal.
 
-    A file is sealed as it is if it is new, was never sealed, or was migrated and had a valid seal before.
+    A file is sealed as it is if it is new, was never sealed, or was migrated and had a valid seal before. Migrations
+    and seal are one transaction: a process that is killed leaves the file as it was, and the next start does it all.
 
     Raises:
         RowsRewritten: the seal is invalid, and a migration would have made a new one.
+        MarksBroken: it cannot be read whether the file was sealed before.
         NewerDatabase, ForeignDatabase, MigrationChanged: this software must not write to the file.
     """
-    before = verify(db)
-    known = (path.parent / KEY).exists()
+    verify(db)  # before anything is created beside the file
     file = SealedFile(path)
-    migrated = before < len(migrations())
-    if migrated and _has_seal(db):
-        file.require_true(db)
-    migrate(db)
+    if not _is_current(db):
+        with write_transaction(db):
+            file.bring_up_to_date(db)
     file.seal.install(db)
-    if migrated or _is_empty(db):
-        db.execute("BEGIN IMMEDIATE")
-        sealed = read_seal(db) is not None
-        if (before and migrated and sealed) or (not sealed and (not known or _is_empty(db))):
-            file.seal.seal(db)
-        db.execute("COMMIT")
+    file.note_progress()  # at once, because a file that was ever sealed is not sealed again
     return file
 
 
@@ -66,6 +61,21 @@ class SealedFile:
         self.marks = HighWater(path.parent)
         self.checked_at: int | None = None  # the writer's `data_version` at the last check without findings
         self._rewritten: str | None = None
+
+    def bring_up_to_date(self, db: sqlite3.Connection) -> None:
+        """Migrate and seal the file within the caller's transaction. See `open_sealed`.
+
+        Only the mark outside the file says that it was sealed before: the key is there from the first start on, even if
+        that start was killed before the seal.
+        """
+        version, is_sealed = verify(db), _is_sealed(db)
+        was_sealed = is_sealed or self.marks.read(MARK) is not None
+        is_older = version < len(migrations())
+        if is_older and was_sealed and _has_seal(db):
+            self.require_true(db)
+        migrate_within(db)
+        if (is_older and is_sealed) or (not is_sealed and (not was_sealed or _is_empty(db))):
+            self.seal.seal(db)
 
     def find_rewritten(self, db: sqlite3.Connection) -> list[str]:
         """Describe changes made without our key; empty if every row, trigger and index is as we left it."""
@@ -164,6 +174,15 @@ def _schema(db: sqlite3.Connection) -> dict[str, str]:
 
 def _has_seal(db: sqlite3.Connection) -> bool:
     return db.execute("SELECT 1 FROM sqlite_master WHERE name='row_seal'").fetchone() is not None
+
+
+def _is_sealed(db: sqlite3.Connection) -> bool:
+    return _has_seal(db) and read_seal(db) is not None
+
+
+def _is_current(db: sqlite3.Connection) -> bool:
+    """Return True if every migration was applied and the file has a seal."""
+    return verify(db) == len(migrations()) and _is_sealed(db)
 
 
 def _is_empty(db: sqlite3.Connection) -> bool:
