@@ -10,12 +10,16 @@ from urllib.parse import quote, urlsplit
 from toolserver.core.public_address import is_local_host
 from toolserver.registry.site_facts import SERVICE, SIGN_IN, SiteFacts, Snippet
 
-TOKEN = "svc_live_YOUR_TOKEN"  # to be replaced; free tools ignore an unknown token
+# What a host replaces by the token. None of them stands in a link, and one that was left as it is counts as no token.
+_FROM_SHELL = "${TOOLSERVER_TOKEN:-}"  # Claude Code
+_FROM_CURSOR = "${env:TOOLSERVER_TOKEN}"
+_FROM_GEMINI = "$TOOLSERVER_TOKEN"
 _ASKED = "${input:token}"  # VS Code asks for it and keeps it out of the file
 
 Config = dict[str, Any]
 
 
+_CURSOR = "~/.cursor/mcp.json"
 _GEMINI = "~/.gemini/settings.json"
 _SHELL = "run in a shell"
 _CONNECTORS = "Settings, Connectors, Add custom connector (the address must be reachable from the internet; no token)"
@@ -23,22 +27,29 @@ _SIGN_IN = "Settings, Connectors, Add custom connector (reachable from the inter
 
 
 def snippets(facts: SiteFacts, *, token: bool = False) -> tuple[Snippet, ...]:
-    """Return one snippet per host and transport. With `token`, they contain a placeholder for the buyer's token.
+    """Return one snippet per host and transport. With `token`, they say where the host finds the buyer's token.
 
     Local snippets start the installed command, not a program that fetches packages by name, which anyone may own.
+    Links never carry a token or a place for one: a token is then an argument of the call, or the result of a sign-in.
     """
-    remote, local = _remote("url", facts, token), _local(facts, token)
+
+    def remote(value: str | None, key: str = "url") -> Config:
+        return _remote(key, facts, value if token else None)
+
+    def local(value: str | None) -> Config:
+        return _local(facts, value if token else None, bridge=token)
+
     return (
-        Snippet("Claude Code", "http", _SHELL, _shell({"type": "http", **remote})),
-        Snippet("Claude Code", "stdio", _SHELL, _shell({"type": "stdio", **local})),
+        Snippet("Claude Code", "http", _SHELL, _shell({"type": "http", **remote(_FROM_SHELL)})),
+        Snippet("Claude Code", "stdio", _SHELL, _shell({"type": "stdio", **local(_FROM_SHELL)})),
         _connector("Claude Desktop", facts),
-        Snippet("Claude Desktop", "stdio", "claude_desktop_config.json", _file("mcpServers", local)),
-        Snippet("Cursor", "http", "~/.cursor/mcp.json", _file("mcpServers", remote), _cursor_link(remote)),
-        Snippet("Cursor", "stdio", "~/.cursor/mcp.json", _file("mcpServers", local), _cursor_link(local)),
-        _vscode("http", _remote("url", facts, token, _ASKED), token),
-        _vscode("stdio", _local(facts, token, _ASKED), token),
-        Snippet("Gemini CLI", "http", _GEMINI, _file("mcpServers", _remote("httpUrl", facts, token))),
-        Snippet("Gemini CLI", "stdio", _GEMINI, _file("mcpServers", local)),
+        Snippet("Claude Desktop", "stdio", "claude_desktop_config.json", _file("mcpServers", local(None))),
+        Snippet("Cursor", "http", _CURSOR, _file("mcpServers", remote(_FROM_CURSOR)), _cursor_link(remote(None))),
+        Snippet("Cursor", "stdio", _CURSOR, _file("mcpServers", local(_FROM_CURSOR)), _cursor_link(local(None))),
+        _vscode("http", remote(_ASKED), remote(None), token),
+        _vscode("stdio", local(_ASKED), local(None), token),
+        Snippet("Gemini CLI", "http", _GEMINI, _file("mcpServers", remote(_FROM_GEMINI, "httpUrl"))),
+        Snippet("Gemini CLI", "stdio", _GEMINI, _file("mcpServers", local(_FROM_GEMINI))),
     )
 
 
@@ -49,21 +60,21 @@ def _connector(host: str, facts: SiteFacts) -> Snippet:
     return Snippet(host, "http", _CONNECTORS, facts.url("/api/mcp"))
 
 
-def _remote(key: str, facts: SiteFacts, token: bool, value: str = TOKEN) -> Config:
-    headers = {"headers": {"Authorization": f"Bearer {value}"}} if token else {}
+def _remote(key: str, facts: SiteFacts, token: str | None) -> Config:
+    headers = {"headers": {"Authorization": f"Bearer {token}"}} if token is not None else {}
     return {key: facts.url("/api/mcp"), **headers}
 
 
-def _local(facts: SiteFacts, token: bool, value: str = TOKEN) -> Config:
+def _local(facts: SiteFacts, token: str | None, *, bridge: bool) -> Config:
     """Return the configuration of the program on the reader's machine: a bridge to this service if it sells.
 
     On the machine that serves the page, it has the full path of the program, because hosts do not know a shell's PATH.
     """
     here = is_local_host(urlsplit(facts.base_url).hostname or "")
-    command = {"command": sys.executable, "args": ["-m", SERVICE]} if here else {"command": SERVICE, "args": []}
-    bridge = ["--server", facts.url("")] if token else []
-    env = {"env": {"TOOLSERVER_TOKEN": value}} if token else {}
-    return {"command": command["command"], "args": [*command["args"], "stdio", *bridge], **env}
+    command, args = (sys.executable, ["-m", SERVICE]) if here else (SERVICE, [])
+    server = ["--server", facts.url("")] if bridge else []
+    env = {"env": {"TOOLSERVER_TOKEN": token}} if token is not None else {}
+    return {"command": command, "args": [*args, "stdio", *server], **env}
 
 
 def _shell(server: Config) -> str:
@@ -79,9 +90,10 @@ def _cursor_link(server: Config) -> str:
     return f"cursor://anysphere.cursor-deeplink/mcp/install?name={SERVICE}&config={config}"
 
 
-def _vscode(transport: Literal["http", "stdio"], server: Config, token: bool) -> Snippet:
-    typed = {"type": transport, **server}
+def _vscode(transport: Literal["http", "stdio"], server: Config, linked: Config, token: bool) -> Snippet:
     asked = {"type": "promptString", "id": "token", "description": "Token (svc_live_…)", "password": True}
     inputs = {"inputs": [asked]} if token else {}
-    link = "vscode:mcp/install?" + quote(json.dumps({"name": SERVICE, **typed, **inputs}), safe="")
-    return Snippet("VS Code", transport, ".vscode/mcp.json", _file("servers", typed, **inputs), link)
+    link = "vscode:mcp/install?" + quote(json.dumps({"name": SERVICE, "type": transport, **linked}), safe="")
+    return Snippet(
+        "VS Code", transport, ".vscode/mcp.json", _file("servers", {"type": transport, **server}, **inputs), link
+    )

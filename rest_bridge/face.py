@@ -290,7 +290,8 @@ class Face:
 
     def _find_client(self, scope: Scope, given: Mapping[bytes, bytes]) -> str | None:
         """Return the name that limits count by, or None if the ledger has to check the token first."""
-        token = given.get(b"authorization")
+        header = given.get(b"authorization")
+        token = None if header is None else bearer(header.decode("latin-1"))
         if token is not None:
             return self._pipeline.tokens.find_client(token)
         return self._client(scope, given.get(b"x-forwarded-for"))

@@ -15,6 +15,7 @@ import httpx
 
 from catalog.client.answer import ToolAnswer, read_json
 from catalog.client.rejections import read_rejection
+from toolserver.core.caller import real_token
 from toolserver.core.http_client import HttpAnswer, Unreachable
 from toolserver.core.public_address import is_local_host
 from toolserver.errors import CallRejected, ChainUnavailable, InternalError, NotFound, PaymentPending
@@ -51,13 +52,13 @@ class ClientSteps:
     """
 
     def __init__(self, base_url: str, token: str | None, *, retries: int, patience_s: float) -> None:
-        self.base_url, self.token = base_url.removesuffix("/api/mcp").rstrip("/"), token
+        self.base_url, self.token = base_url.removesuffix("/api/mcp").rstrip("/"), real_token(token)
         self.retries, self.patience_s = retries, patience_s
         self._routes: dict[str, Any] | None = None
         self._keys: dict[str, Key] = {}
         parts = urlsplit(self.base_url)
         self._may_send_token = parts.scheme == "https" or is_local_host(parts.hostname or "")
-        if token is not None and not self._may_send_token:
+        if self.token is not None and not self._may_send_token:
             raise ValueError(f"{base_url} does not begin with https://, so the token would be sent unencrypted")
 
     def call(

@@ -92,12 +92,11 @@ def _curl(operation: Operation, facts: SiteFacts) -> str:
     query = urlencode({name: value for name, value in given.items() if places[name] == "query"})
     words = ["curl"] + (["-X", operation.method] if operation.method not in ("GET", "POST") else [])
     words.append(facts.url(path) + (f"?{query}" if query else ""))
-    if auth(operation) == "bearer":
-        words += ["-H", "Authorization: Bearer svc_live_YOUR_TOKEN"]
     if operation.takes_body:
         body = {name: value for name, value in given.items() if places[name] == "body"}
         words += ["-H", "Content-Type: application/json", "-d", json.dumps(body, ensure_ascii=False)]
-    return shlex.join(words)
+    bearer = ' -H "Authorization: Bearer $TOOLSERVER_TOKEN"' if auth(operation) == "bearer" else ""
+    return shlex.join(words) + bearer
 
 
 def _describe(operation: Operation, facts: SiteFacts) -> dict[str, Any]:

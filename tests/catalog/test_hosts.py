@@ -9,8 +9,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from catalog.hosts import TOKEN, snippets
+from catalog.hosts import snippets
 from tests.catalog.tiny import FACTS
+from toolserver.core.caller import bearer
 from toolserver.registry.site_facts import SiteFacts
 
 MCP = "https://data.example/api/mcp"
@@ -50,14 +51,31 @@ def test_local_entries_start_the_installed_server_on_stdio(token):
             entry = server(snippet)
             bridge = ["--server", "https://data.example"] if token else []
             assert [entry["command"], *entry["args"]] == ["toolserver", "stdio", *bridge]
-            assert (entry.get("env", {}).get("TOOLSERVER_TOKEN") is not None) is token
+            has_token = token and snippet.host != "Claude Desktop"  # which replaces no variables
+            assert (entry.get("env", {}).get("TOOLSERVER_TOKEN") is not None) is has_token
 
 
-def test_a_token_is_sent_as_a_bearer_and_vs_code_asks_for_it():
-    found = {s.host: s for s in snippets(FACTS, token=True) if s.transport == "http"}
-    assert server(found["Cursor"])["headers"] == {"Authorization": f"Bearer {TOKEN}"}
-    assert server(found["VS Code"])["headers"] == {"Authorization": "Bearer ${input:token}"}
-    assert json.loads(found["VS Code"].text)["inputs"][0]["password"] is True
+def test_a_token_is_sent_as_a_bearer_from_where_the_host_finds_it():
+    listed = {s.host: s for s in snippets(FACTS, token=True) if s.transport == "http" and s.host != "Claude Desktop"}
+    assert {host: server(snippet)["headers"]["Authorization"] for host, snippet in listed.items()} == {
+        "Claude Code": "Bearer ${TOOLSERVER_TOKEN:-}",
+        "Cursor": "Bearer ${env:TOOLSERVER_TOKEN}",
+        "VS Code": "Bearer ${input:token}",
+        "Gemini CLI": "Bearer $TOOLSERVER_TOKEN",
+    }
+    assert json.loads(listed["VS Code"].text)["inputs"][0]["password"] is True
+
+
+@with_and_without_token
+def test_no_snippet_or_link_holds_a_token_or_a_placeholder_that_counts_as_one(token):
+    for snippet in snippets(FACTS, token=token):
+        assert "svc_live" not in snippet.text.replace("Token (svc_live_…)", "")
+        if snippet.host != "Claude Desktop" and snippet.transport == "http":
+            assert bearer(server(snippet).get("headers", {}).get("Authorization")) is None
+        linked = unquote(snippet.link or "")
+        config = parse_qs(urlsplit(snippet.link or "").query).get("config", [""])[0]
+        assert "TOKEN" not in linked.upper()
+        assert "Authorization" not in base64.b64decode(config).decode()
 
 
 def test_without_a_token_no_snippet_mentions_one():
@@ -65,14 +83,15 @@ def test_without_a_token_no_snippet_mentions_one():
 
 
 @with_and_without_token
-def test_one_click_links_carry_the_same_entry(token):
+def test_one_click_links_carry_the_same_entry_without_a_token(token):
     for snippet in snippets(FACTS, token=token):
+        bare = {k: v for k, v in server(snippet).items() if k not in ("headers", "env")} if snippet.link else {}
         if snippet.host == "Cursor":
             query = parse_qs(urlsplit(snippet.link).query)
-            assert json.loads(base64.b64decode(query["config"][0])) == server(snippet)
+            assert json.loads(base64.b64decode(query["config"][0])) == bare
         if snippet.host == "VS Code":
             entry = json.loads(unquote(snippet.link.partition("?")[2]))
-            assert {k: v for k, v in entry.items() if k not in ("name", "inputs")} == server(snippet)
+            assert {k: v for k, v in entry.items() if k != "name"} == bare
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:8080", "http://localhost:9000", "http://[::1]:8080"])

@@ -17,7 +17,8 @@ def guard(base_url="http://127.0.0.1:8080", **named):
 
 def admit(made, query=b"", **headers):
     given = JSON | {name.replace("_", "-").encode(): value for name, value in headers.items()}
-    return made.admit({"query_string": query}, {name: value for name, value in given.items() if value is not None})
+    lines = {name: value for name, value in given.items() if value is not None}
+    return made.admit({"query_string": query}, lines, has_token=b"authorization" in lines)
 
 
 def status_of(made, query=b"", **headers):

@@ -1,6 +1,7 @@
 """A token as an argument: where it is listed, taken, refused and never seen again; and the step after a refusal."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -40,7 +41,7 @@ def test_without_one_nothing_changes():
     assert caller is NOBODY
 
 
-@pytest.mark.parametrize("value", [TOKEN, {"secret": TOKEN}, [TOKEN], 7, None])
+@pytest.mark.parametrize("value", [TOKEN, {"secret": TOKEN}, [TOKEN], 7, False])
 def test_beside_a_header_or_as_anything_but_text_it_is_refused_without_its_value(value):
     caller = Caller(client="x", token=POOR) if value == TOKEN else NOBODY
     with pytest.raises(InvalidArguments) as refused:
@@ -69,6 +70,29 @@ async def test_a_connection_without_headers_pays_by_the_argument():
     assert (unpaid["error"], unpaid["next"]["tool"]) == ("missing_token", "payment_buy_credits")
     assert (paid["failed"], paid["_meta"]["credits_remaining"]) == (False, 98)
     assert (wrong["error"], twice["error"]) == ("invalid_token", "invalid_arguments")
+
+
+@pytest.mark.parametrize(
+    "header", ["Bearer", "Bearer ", "Bearer svc_live_YOUR_TOKEN", "Bearer ${env:TOOLSERVER_TOKEN}"]
+)
+async def test_where_the_header_holds_no_token_the_argument_is_listed_and_pays(header):
+    async with running() as service, service.client() as http:
+        listed = await http.post("/api/mcp", json=asked("tools/list"), headers=HEADERS | {"authorization": header})
+        unpaid = await ask(http, "oracle", {"question": "why"}, authorization=header)
+        paid = await ask(http, "oracle", {"question": "why", "token": TOKEN}, authorization=header)
+        again = await ask(http, "oracle", {"token": TOKEN}, authorization=header)
+    takes = {tool["name"]: "token" in tool["inputSchema"]["properties"] for tool in listed.json()["result"]["tools"]}
+    assert (takes["oracle"], unpaid["error"], paid["failed"], again["failed"]) == (True, "missing_token", False, False)
+    assert again["_meta"]["credits_remaining"] == 96
+
+
+@pytest.mark.parametrize(
+    "argument", [None, "", " ", "svc_live_YOUR_TOKEN", "Bearer svc_live_YOUR_TOKEN", "${input:token}"]
+)
+@pytest.mark.parametrize("caller", [NOBODY, replace(NOBODY, token=TOKEN)], ids=["no header", "header"])
+def test_what_stands_for_no_token_counts_as_absent(argument, caller):
+    rest, taken = take_token(TOOLS["premium_briefing"], {"token": argument, "other": 1}, caller)
+    assert (rest, taken) == ({"other": 1}, caller)
 
 
 async def test_a_free_tool_takes_it_and_its_spelling_is_not_remembered():

@@ -211,6 +211,20 @@ async def test_the_second_call_within_30_s_is_429_and_a_304_is_not_counted():
     assert second.json()["limit"] == "spacing"
 
 
+@pytest.mark.parametrize("header", ["Bearer", "Bearer ", "bearer svc_live_YOUR_TOKEN", "Bearer $TOOLSERVER_TOKEN"])
+async def test_a_header_without_a_token_counts_as_no_header(header):
+    async with face(limits=True) as (client, _):
+        unpaid = await client.get("/api/pro/report", headers={"authorization": header})
+        free = [await client.get("/api/number", headers={"authorization": header}) for _ in range(2)]
+        other = await client.get("/api/pro/report", headers={"authorization": "Basic abc"})
+    assert (unpaid.status_code, unpaid.json()["error"], other.json()["error"]) == (
+        402,
+        "missing_token",
+        "invalid_token",
+    )
+    assert [each.status_code for each in free] == [200, 429]
+
+
 @proves("limits.304")
 @pytest.mark.parametrize("query", ["", "?add=1", "?meta=short"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])

@@ -7,7 +7,7 @@ from cachetools import LRUCache
 
 from toolserver.calls.quotas import KEYS, Bucket, LimitState, Quota
 from toolserver.calls.rate_limit import TOKEN_CLIENT
-from toolserver.core.caller import Caller, bearer, token_hash, well_formed
+from toolserver.core.caller import Caller, token_hash, well_formed
 from toolserver.errors import InsufficientCredits, InvalidToken, MissingToken, PaymentRequired, RateLimited
 from toolserver.ledger.protocol import Ledger
 from toolserver.registry.registry import Operation
@@ -34,11 +34,8 @@ class TokenChecks:
         self._monotonic = monotonic
         self._clients: LRUCache[bytes, tuple[str, float]] = LRUCache(GOOD)
 
-    def find_client(self, header: bytes) -> str | None:
-        """Return the name that limits count by for an Authorization header, if the ledger just gave it."""
-        token = bearer(header.decode("latin-1"))
-        if token is None:
-            return None
+    def find_client(self, token: str) -> str | None:
+        """Return the name that limits count by for a token, if the ledger just gave it."""
         name, until = self._clients.get(token_hash(token), _NOBODY)
         return name if self._monotonic() < until else None
 

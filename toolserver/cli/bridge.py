@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import click
 
 from toolserver.cli.load_settings import settings_from
+from toolserver.core.caller import real_token
 from toolserver.core.credentials import FILE, CredentialsFile
 from toolserver.core.http_client import HttpClient
 from toolserver.core.logging import set_up
@@ -34,7 +35,7 @@ async def open_bridge(server: str, flags: Mapping[str, Any], chosen: Mapping[str
     origin = origin_of(server)
     settings = settings_from(**flags)
     set_up(settings.logs.level, settings.logs.format)
-    given = settings.token.get_secret_value() if settings.token else None
+    given = real_token(settings.token.get_secret_value() if settings.token else None)
     http = HttpClient(
         origin, most_bytes=ANSWER_BYTES, connect_s=CONNECT_S, by_proxy=not is_loopback(urlsplit(origin).hostname or "")
     )

@@ -12,7 +12,7 @@ from rest_bridge.openapi import openapi
 from toolserver.app import Service, ServiceParts
 from toolserver.cli.bridge import has_data
 from toolserver.clock import SystemClock
-from toolserver.core.caller import Caller
+from toolserver.core.caller import Caller, real_token
 from toolserver.errors import CallRejected
 from toolserver.registry.error_codes import body as problem_body
 from toolserver.registry.registry import Operation, Registry, Tier
@@ -26,7 +26,7 @@ from toolserver.world.remote_clock import FollowedClock
 
 def local_caller(settings: Settings, transport: str) -> Caller:
     """Return the owner of this machine as a caller: without limits, with the token from the settings."""
-    token = settings.token.get_secret_value() if settings.token else None
+    token = real_token(settings.token.get_secret_value() if settings.token else None)
     return Caller(client="local", token=token, transport=transport, limited=False, agent=f"toolserver-{transport}")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 TOKEN = re.compile(r"svc_live_[0-9a-f]{64}")
+PLACEHOLDER = "svc_live_YOUR_TOKEN"
 _SECRET = re.compile(r"(svc_[a-z]+_)([0-9a-f]{16,})")
 _MAPPED = bytes(10) + b"\xff\xff"  # the prefix of IPv4 addresses written as IPv6
 PEERS, CLIENTS, LONGEST_KEPT = 1024, 16_384, 200  # numbers of cached verdicts, and the longest header that is cached
@@ -42,14 +43,24 @@ def token_hash(token: str) -> bytes:
 
 
 def bearer(header: str | None) -> str | None:
-    """Return the bearer token of an Authorization header, or None without a header. The scheme's case does not matter.
+    """Return the bearer token of an Authorization header, or None without one. The scheme's case does not matter.
 
-    A header without a bearer token is returned unchanged. It matches no token, so it is refused as invalid.
+    A header of another scheme is returned unchanged. It matches no token, so it is refused as invalid.
     """
     if not header:
         return None
-    scheme, _, token = header.partition(" ")
-    return (token.strip() if scheme.lower() == "bearer" else "") or header
+    is_bearer = header[:6].lower() == "bearer" and header[6:7] in ("", " ")
+    return real_token(header[6:]) if is_bearer else header
+
+
+def real_token(text: str | None) -> str | None:
+    """Return a token as it was entered, or None for what stands where a token was never entered.
+
+    These are an empty text, the placeholder of examples, and a variable that a host left as it was, such as
+    `${env:TOOLSERVER_TOKEN}`.
+    """
+    token = (text or "").strip()
+    return None if not token or token == PLACEHOLDER or token[0] == "$" else token
 
 
 def mask_secrets(text: str) -> str:

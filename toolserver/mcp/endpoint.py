@@ -40,11 +40,13 @@ class IncomingPost:
     `message` is None if the body is not a common message. `modern` is None if its headers do not match it.
     """
 
-    __slots__ = ("body", "headers", "message", "modern", "receive", "request_id", "scope", "send")
+    __slots__ = ("body", "headers", "message", "modern", "receive", "request_id", "scope", "send", "token")
 
     def __init__(self, scope: Scope, headers: Headers, receive: Receive, send: Send, request_id: str) -> None:
         self.scope, self.headers, self.receive, self.send = scope, headers, receive, send
         self.request_id, self.body = request_id, b""
+        header = headers.get(b"authorization")
+        self.token = None if header is None else bearer(header.decode("latin-1"))
         self.message: Message | None = None
         self.modern: bool | None = None
 
@@ -104,7 +106,7 @@ class McpEndpoint:
                 post.body = await body_of(event, receive, self._body_limit)
             if len(headers) != len(lines):
                 errors.check_repeated_headers(lines)
-            choice = self._admission.admit(scope, headers)
+            choice = self._admission.admit(scope, headers, has_token=post.token is not None)
             post.decode(strict=self._strict)
             answer = await self._answer_at_once(post, choice)
             if answer is None:
@@ -175,7 +177,7 @@ class McpEndpoint:
     ) -> bytes | None:
         client = None
         if self._limits.enabled:
-            token = post.headers.get(b"authorization")
+            token = post.token
             client = self._client(post) if token is None else self._fast.pipeline.tokens.find_client(token)
             if client is None:
                 return None  # a valid token counts as its own client, and only the ledger knows whether it is valid
@@ -283,10 +285,10 @@ class McpEndpoint:
 
     def _caller(self, post: IncomingPost, *, short_meta: bool = False) -> Caller:
         given = post.headers.get
-        token, nonce = given(b"authorization"), given(b"x-agent-nonce")
+        nonce = given(b"x-agent-nonce")
         return Caller(
             client=self._client(post),
-            token=None if token is None else bearer(token.decode("latin-1")),
+            token=post.token,
             agent=given(b"user-agent", b"").decode("latin-1"),
             transport="mcp",
             request_id=post.request_id,

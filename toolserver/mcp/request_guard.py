@@ -36,8 +36,8 @@ class RequestGuard:
         self._choices = choices
         self._verdicts: dict[tuple[bytes | None, ...], ToolChoice] = {}
 
-    def admit(self, scope: Scope, headers: Headers) -> ToolChoice:
-        """Return what this client sees.
+    def admit(self, scope: Scope, headers: Headers, *, has_token: bool) -> ToolChoice:
+        """Return what this client sees. `has_token`: the connection itself carries a token.
 
         Raises:
             MessageRefusal: the request is not admitted.
@@ -51,7 +51,7 @@ class RequestGuard:
             get(b"origin"),
             get(b"x-mcp-tools"),
             get(b"x-mcp-toolset"),
-            None if get(b"authorization") is None else b"token",
+            b"token" if has_token else None,
         )
         return self._verdicts.get(key) or self._judge(key)
 

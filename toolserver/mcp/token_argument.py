@@ -6,7 +6,7 @@ The answer to a refused caller names the tool to call next.
 from dataclasses import replace
 from typing import Any
 
-from toolserver.core.caller import Caller
+from toolserver.core.caller import Caller, real_token
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import Operation
 
@@ -40,11 +40,14 @@ def take_token(operation: Operation, given: dict[str, Any], caller: Caller) -> t
         return given, caller
     token = given[NAME]
     rest = {name: value for name, value in given.items() if name != NAME}
-    if not isinstance(token, str):
+    if not isinstance(token, str | None):
         raise _refuse("must be a string, as returned by payment_confirm")
+    entered = None if token is None else real_token(token.strip().removeprefix("Bearer "))
+    if entered is None:
+        return rest, caller
     if caller.token is not None:
         raise _refuse("is already sent with the connection; leave this argument out")
-    return rest, replace(caller, token=token.strip().removeprefix("Bearer ").strip())
+    return rest, replace(caller, token=entered)
 
 
 def next_step(code: str) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def test_the_call_can_be_pasted_into_a_shell(operation):
     address = next(word for word in words if word.startswith("https://"))
     assert address.startswith("https://data.example/api/")
     assert "{" not in address
-    assert ("Authorization: Bearer svc_live_YOUR_TOKEN" in words) == (auth(operation) == "bearer")
+    assert ("Authorization: Bearer $TOOLSERVER_TOKEN" in words) == (auth(operation) == "bearer")
     if operation.takes_body:
         assert isinstance(json.loads(words[words.index("-d") + 1]), dict)
 
@@ -107,7 +107,7 @@ def test_the_call_is_the_shortest_one_that_works():
         "curl 'https://data.example/api/sights?lat=-90'",
         "curl https://data.example/api/payment/buy-credits -H 'Content-Type: application/json'"
         " -d '{\"amount_usd\": 1}'",
-        "curl https://data.example/api/pro/deep -H 'Authorization: Bearer svc_live_YOUR_TOKEN'",
+        'curl https://data.example/api/pro/deep -H "Authorization: Bearer $TOOLSERVER_TOKEN"',
     ]
     assert shown_call("webhook_unsubscribe").startswith("curl -X DELETE 'https://data.example/api/pro/subscribe/…' -H ")
 

@@ -4,11 +4,11 @@
 export function writeCode(tool, given, site) {
   const call = placeArguments(tool, given);
   const address = site + call.path + (call.query.size ? `?${call.query}` : "");
-  const authorization = tool.auth === "bearer" ? "Bearer svc_live_YOUR_TOKEN" : null;
+  const authorized = tool.auth === "bearer"; // the token comes from the environment variable TOOLSERVER_TOKEN
   return [
-    ["curl", curl(tool.method, address, call.body, authorization)],
-    ["Python", python(tool.method, site + call.path, call, authorization)],
-    ["TypeScript", typescript(tool.method, address, call.body, authorization)],
+    ["curl", curl(tool.method, address, call.body, authorized)],
+    ["Python", python(tool.method, site + call.path, call, authorized)],
+    ["TypeScript", typescript(tool.method, address, call.body, authorized)],
     ["MCP", mcp(tool.name, given)],
   ];
 }
@@ -27,9 +27,9 @@ export function placeArguments(tool, given) {
   return { path, query, body };
 }
 
-function curl(method, address, body, authorization) {
+function curl(method, address, body, authorized) {
   const lines = [`curl ${method === "GET" || method === "POST" ? "" : `-X ${method} `}'${quoteShell(address)}'`];
-  if (authorization) lines.push(`-H 'Authorization: ${authorization}'`);
+  if (authorized) lines.push('-H "Authorization: Bearer $TOOLSERVER_TOKEN"');
   if (body !== undefined) lines.push("-H 'Content-Type: application/json'", `-d '${quoteShell(JSON.stringify(body))}'`);
   return lines.join(" \\\n  ");
 }
@@ -38,14 +38,14 @@ function quoteShell(words) {
   return words.replaceAll("'", "'\\''");
 }
 
-function python(method, address, { query, body }, authorization) {
+function python(method, address, { query, body }, authorized) {
   const more = [];
   if (query.size) more.push(`    params=${toPython(Object.fromEntries(query))},`);
   if (body !== undefined) more.push(`    json=${toPython(body)},`);
-  if (authorization) more.push(`    headers={"Authorization": "${authorization}"},`);
+  if (authorized) more.push(`    headers={"Authorization": "Bearer " + os.environ["TOOLSERVER_TOKEN"]},`);
   more.push("    timeout=30,");
   const open = `answer = httpx.request(\n    "${method}",\n    ${JSON.stringify(address)},`;
-  return ["import httpx", "", open, ...more, ")", "answer.raise_for_status()", "print(answer.json())"].join("\n");
+  return [...(authorized ? ["import os", ""] : []), "import httpx", "", open, ...more, ")", "answer.raise_for_status()", "print(answer.json())"].join("\n");
 }
 
 function toPython(value) {
@@ -59,13 +59,13 @@ function toPython(value) {
   return JSON.stringify(value);
 }
 
-function typescript(method, address, body, authorization) {
-  const headers = {};
-  if (authorization) headers.Authorization = authorization;
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+function typescript(method, address, body, authorized) {
+  const headers = [];
+  if (authorized) headers.push("Authorization: `Bearer ${process.env.TOOLSERVER_TOKEN}`");
+  if (body !== undefined) headers.push('"Content-Type": "application/json"');
   const options = [];
   if (method !== "GET") options.push(`  method: "${method}",`);
-  if (Object.keys(headers).length) options.push(`  headers: ${JSON.stringify(headers)},`);
+  if (headers.length) options.push(`  headers: { ${headers.join(", ")} },`);
   if (body !== undefined) options.push(`  body: JSON.stringify(${JSON.stringify(body)}),`);
   const asked = options.length ? `fetch(${JSON.stringify(address)}, {\n${options.join("\n")}\n})` : `fetch(${JSON.stringify(address)})`;
   return `const answer = await ${asked};\nif (!answer.ok) throw new Error(await answer.text());\nconsole.log(await answer.json());`;
