@@ -3,11 +3,14 @@
 import json
 import time
 
+import anyio
 import pytest
 from click.testing import CliRunner
 
 from tests.receipts.test_sign import JWS, KEY, OBJECT, SALE, core
+from tests.server.test_receipts import store_receipt
 from toolserver.cli import receipts as commands
+from toolserver.ledger.sqlite import FILE, open_ledger
 from toolserver.receipts.keys import LOG_KEYS, RECEIPT_KEYS, make_key, read_keys
 
 
@@ -71,6 +74,35 @@ def test_keys_are_made_once(tmp_path):
     assert first.stdout == again.stdout
     assert first.stdout.endswith("  in use\n")
     assert read_keys(tmp_path / LOG_KEYS) != read_keys(tmp_path / RECEIPT_KEYS)
+
+
+@pytest.fixture
+def sold(tmp_path):
+    """A data directory with a receipt, whose keys are lost."""
+
+    async def sell():
+        async with open_ledger(tmp_path / FILE) as ledger:
+            await ledger.file.alone(store_receipt)
+
+    anyio.run(sell)
+    return tmp_path
+
+
+@pytest.mark.parametrize("words", [["new"], ["rotate"], ["revoke", "kid"]])
+def test_no_command_makes_a_new_key_in_silence_beside_receipts_whose_key_is_lost(sold, words):
+    done = run(commands.keys, *words, "--data-dir", sold)
+    assert done.exit_code == 1
+    assert "receipts.json is lost, but receipts were issued" in done.stderr
+    assert not (sold / RECEIPT_KEYS).exists()
+
+
+def test_a_key_that_replaces_a_lost_one_publishes_that_it_signed_nothing_before(sold):
+    before = int(time.time())
+    done = run(commands.keys, "new", "--after-loss", "--data-dir", sold)
+    assert done.exit_code == 0, done.output
+    (key,) = read_keys(sold / RECEIPT_KEYS)
+    assert key.jwk()["nbf"] >= before
+    assert not key.covers(before - 1)
 
 
 def test_a_rotation_is_announced_and_not_begun_twice(tmp_path):

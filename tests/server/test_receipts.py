@@ -4,10 +4,11 @@ import pytest
 
 from tests.calls.parts import START
 from tests.ledger.ledgers import opened_file
+from tests.postgres import POSTGRES
 from toolserver.clock import ManualClock
 from toolserver.core.settings_groups import ScalingSettings
 from toolserver.ledger.sqlite import SqliteLedger
-from toolserver.receipts.keys import RECEIPT_KEYS, ensure_keys
+from toolserver.receipts.keys import RECEIPT_KEYS, ReceiptKeysLost, ensure_keys
 from toolserver.receipts.published_keys import KeysDiffer
 from toolserver.server.receipts import open_receipts
 from toolserver.settings import Settings
@@ -36,3 +37,22 @@ async def test_an_instance_has_the_mounted_keys_or_is_refused(tmp_path):
         assert receipts.key_in_use()["kid"] == key.kid
         with pytest.raises(KeysDiffer):
             await open_receipts(Settings(data_dir=tmp_path / "b"), CLOCK, SqliteLedger(file, CLOCK), **NAMED)
+
+
+def store_receipt(db):
+    db.execute("INSERT INTO receipt(id, owner, core, key, signature, at) VALUES(?,?,?,?,?,?)", RECEIPT)
+
+
+RECEIPT = ("rcpt_1", "a" * 64, b"{}", "kid", b"s" * 64, 0)
+
+
+@pytest.mark.parametrize("engine", ["sqlite", POSTGRES])
+async def test_receipts_whose_keys_are_lost_get_no_new_key_in_silence(tmp_path, engine):
+    async with opened_file(engine, tmp_path) as file:
+        opening = Settings(data_dir=tmp_path), CLOCK, SqliteLedger(file, CLOCK)
+        await file.alone(store_receipt)
+        with pytest.raises(ReceiptKeysLost, match=r"receipts.json is lost.*could no longer be verified.*--after-loss"):
+            await open_receipts(*opening, **NAMED)
+        assert not (tmp_path / RECEIPT_KEYS).exists()
+        ensure_keys(tmp_path / RECEIPT_KEYS)
+        await open_receipts(*opening, **NAMED)

@@ -80,11 +80,13 @@ def make_closer(settings: "Settings", folder: Path | None) -> "MonthCloser":
     from urllib.parse import urlsplit
 
     from toolserver.clock import SystemClock
-    from toolserver.receipts.keys import RECEIPT_KEYS, KeyRing, find_key_file
+    from toolserver.receipts.keys import KeyRing
     from toolserver.server.month_close import MonthCloser
+    from toolserver.server.receipts import find_receipt_keys, refuse_lost_keys
 
     place = find_ledger(settings.data_dir)
-    ring = KeyRing(find_key_file(settings.data_dir, RECEIPT_KEYS, settings.scaling.keys_dir), SystemClock())
+    refuse_lost_keys(settings)
+    ring = KeyRing(find_receipt_keys(settings), SystemClock())
     service = urlsplit(settings.base_url or "").hostname or "localhost"
     return MonthCloser(place, folder or find_archives(settings), ring, service)
 
@@ -96,9 +98,10 @@ def find_archives(settings: "Settings") -> Path:
 
 def read_published_keys(settings: "Settings") -> Sequence["Key"]:
     """Return the receipt keys in the data directory, or where the settings say; none if there is no file."""
-    from toolserver.receipts.keys import RECEIPT_KEYS, find_key_file, read_keys
+    from toolserver.receipts.keys import read_keys
+    from toolserver.server.receipts import find_receipt_keys
 
-    path = find_key_file(settings.data_dir, RECEIPT_KEYS, settings.scaling.keys_dir)
+    path = find_receipt_keys(settings)
     return read_keys(path) if path.exists() else ()
 
 

@@ -23,16 +23,27 @@ def keys() -> None:
 
 @keys.command()
 @data_dir_option
-def new(data_dir: Path | None) -> None:
+@click.option(
+    "--after-loss", is_flag=True, help="Start a new key although that of issued receipts is lost. It is valid from now"
+)
+def new(data_dir: Path | None, after_loss: bool) -> None:
     """Create the key files if there are none yet. Starting the service does the same.
 
     This also creates the ledger: the service takes keys without a ledger as a sign that the ledger was lost.
     """
     from toolserver.ledger.admin import begin
-    from toolserver.receipts.keys import LOG_KEYS, RECEIPT_KEYS, ensure_keys
+    from toolserver.receipts.keys import LOG_KEYS, RECEIPT_KEYS, ReceiptKeysLost, ensure_keys, make_key, write
+    from toolserver.server.receipts import refuse_lost_keys
 
     settings = settings_from(data_dir=data_dir)
     folder = settings.data_dir
+    try:
+        refuse_lost_keys(settings)
+    except ReceiptKeysLost as lost:
+        if not after_loss:
+            raise click.ClickException(str(lost)) from None
+        write(folder / RECEIPT_KEYS, [make_key(int(time.time()))], replacing=False)
+        click.echo("a new key signs from now on; no published key verifies receipts from before", err=True)
     if settings.database_url is None and not (folder / RECEIPT_KEYS).exists():
         anyio.run(begin, folder)
     for name in (RECEIPT_KEYS, LOG_KEYS):
@@ -137,12 +148,15 @@ def _bytes(path: Path) -> bytes:
 
 
 def _change(data_dir: Path | None, change: Any) -> None:
-    from toolserver.receipts.keys import RECEIPT_KEYS, KeyFileBroken, ensure_keys, write
+    from toolserver.receipts.keys import RECEIPT_KEYS, KeyFileBroken, ReceiptKeysLost, ensure_keys, write
+    from toolserver.server.receipts import refuse_lost_keys
 
-    folder = find_data_dir(data_dir)
+    settings = settings_from(data_dir=data_dir)
+    folder = settings.data_dir
     try:
+        refuse_lost_keys(settings)
         write(folder / RECEIPT_KEYS, change(ensure_keys(folder / RECEIPT_KEYS)))
-    except (KeyFileBroken, OSError) as error:
+    except (KeyFileBroken, ReceiptKeysLost, OSError) as error:
         raise click.ClickException(str(error)) from None
     _list(folder)
 

@@ -37,6 +37,17 @@ class KeyFileBroken(ToolserverError):
     """A file is not a valid key file. Nothing is signed, and nothing is sold, until an operator has repaired it."""
 
 
+class ReceiptKeysLost(ToolserverError):
+    """The key file of receipts is gone, although receipts were issued. No new key is made in silence."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path} is lost, but receipts were issued: they could no longer be verified against the published keys."
+            " Restore the file from the backup of `keys/`. If there is none, `toolserver keys new --after-loss` starts"
+            " a new key, whose published `nbf` shows that it signed nothing before now."
+        )
+
+
 class NoSuchKey(ToolserverError):
     """The named key is not in the file, or a rotation is already in progress."""
 

@@ -14,6 +14,11 @@ from toolserver.storage.group_commit import GroupCommit
 _COLUMNS = "id, owner, core, key, signature, at"
 
 
+def has_receipts(db: SqlConnection) -> bool:
+    """Return True if a receipt was ever issued and is still stored."""
+    return db.execute("SELECT 1 FROM receipt LIMIT 1").fetchone() is not None
+
+
 class SqliteReceiptStore:
     """A `ReceiptStore` with group commit: receipts of calls that end at the same time share an fsync."""
 

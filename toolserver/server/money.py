@@ -151,6 +151,7 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
         NotOnServer: `database_url` and another place for money are both set.
         KeysDiffer: instances that share the database have different keys.
         RowsRewritten: another program wrote rows of money.
+        ReceiptKeysLost: there are receipts, but not the keys that signed them.
         NewerDatabase, ForeignDatabase, MigrationChanged, KeyFileBroken, NotAnAccountKey: nothing was changed.
     """
     close_directory(settings.data_dir)
