@@ -103,7 +103,9 @@ async def attack(target: Target, plan: Attack, seconds: float) -> Figures:
     """Hold as many unfinished requests as planned, call honestly from other addresses, and return the figures."""
     figures, over, said = Figures(), asyncio.Event(), KINDS[plan.kind]
     strangers = [
-        asyncio.create_task(_hold(target, f"127.0.1.{client + 1}", said[number % len(said)], number / 100, figures))
+        asyncio.create_task(
+            _hold(target, f"127.1.{client // 250}.{client % 250 + 1}", said[number % len(said)], number / 100, figures)
+        )
         for number in range(plan.each)
         for client in range(plan.clients)
     ]

@@ -21,7 +21,7 @@ from tests.surroundings import clean_surroundings
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "toolserver")
-START_S, STOP_S = 60.0, 10.0
+START_S, STOP_S = 60.0, 15.0
 
 CORE = (
     "briefing", "btc_price", "crypto_movers", "earthquakes", "economic_data", "fear_greed", "forex", "predictions",
