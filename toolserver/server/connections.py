@@ -127,7 +127,6 @@ class Connection:
 
     def _wait(self, seconds: float) -> None:
         self.is_working = False
-        self._all.keep(self)
         self._all.offer(self)
         self.deadline = self._all.now() + seconds
 
@@ -200,21 +199,27 @@ class Connections:
         self.offer(connection)
 
     def offer(self, connection: Connection) -> None:
-        """Let a connection make room for others from now on."""
+        """Let a connection make room for others from now on, after all those that have waited longer."""
         client = connection.client
         if client.is_exempt:
+            self._pooled.pop(connection, None)
             self._pooled[connection] = None
             return
+        is_another = client.waiting.pop(connection, True)
+        self._waiting.pop(connection, None)
         self._waiting[connection] = client.waiting[connection] = None
-        self._rank(client, len(client.waiting) - 1)
+        if is_another and len(client.waiting) > FEW:
+            self._rank(client, len(client.waiting) - 1)
 
     def keep(self, connection: Connection) -> None:
         """Let a connection no longer make room."""
-        self._pooled.pop(connection, None)
         client = connection.client
-        if connection in client.waiting:
+        if client.is_exempt:
+            self._pooled.pop(connection, None)
+        elif connection in client.waiting:
             del client.waiting[connection], self._waiting[connection]
-            self._rank(client, len(client.waiting) + 1)
+            if len(client.waiting) >= FEW:
+                self._rank(client, len(client.waiting) + 1)
 
     def forget(self, connection: Connection) -> None:
         """Remove a closed connection from the count."""
