@@ -29,7 +29,7 @@ def server_json(
         "$schema": SCHEMA,
         "name": name or f"{'.'.join(reversed(_host(facts).split('.')))}/{SERVICE}",
         "title": "Live data for agents",
-        "description": f"{len(registry.listed)} tools with live data: markets, news, weather, earthquakes, outages",
+        "description": "Typed tools with live data: markets, news, weather, earthquakes, outages",
         "version": __version__,
         "websiteUrl": facts.url("/"),
         "remotes": [{"type": "streamable-http", "url": facts.url("/api/mcp"), **(header if paid else {})}],

@@ -141,12 +141,14 @@ def test_a_pattern_of_forty_characters_is_still_listed() -> None:
 def test_hints_say_what_a_call_does() -> None:
     echo, oracle = operation_of(service.echo), operation_of(service.oracle)
 
-    def hints(operation: Operation) -> list[bool]:
-        told = annotations(operation)
+    def hints(operation: Operation, **named: bool) -> list[bool]:
+        told = annotations(operation, **named)
         return [told[f"{name}Hint"] for name in ("readOnly", "destructive", "idempotent", "openWorld")]
 
     assert hints(echo) == [True, False, True, False]
-    assert hints(oracle) == [True, False, False, True]
+    assert hints(oracle) == hints(replace(oracle, sources=())) == [False, False, False, True]
+    assert hints(oracle, is_read=True) == [True, False, False, True]
+    assert hints(replace(oracle, credits=0, method="POST", changes_nothing=True))[:2] == [True, False]
     assert hints(replace(oracle, method="POST")) == [False, False, False, True]
     assert hints(replace(oracle, method="PUT", sources=())) == [False, False, True, True]
     assert hints(replace(oracle, method="DELETE")) == [False, True, True, True]
@@ -163,7 +165,31 @@ def test_without_output_schemas_only_hints_that_nobody_would_assume_are_listed()
         "idempotentHint": True,
         "openWorldHint": False,
     }
-    assert priced["annotations"] == {"readOnlyHint": True, "destructiveHint": False}
+    assert priced["annotations"] == {"destructiveHint": False}
+
+
+def test_hosts_ask_before_a_call_that_spends_and_not_before_a_quote_a_balance_or_a_list(registry: Registry) -> None:
+    asks = {operation.name for operation in registry if not annotations(operation)["readOnlyHint"]}
+    assert asks == {operation.name for operation in registry if operation.credits} | {
+        *("payment_confirm", "payment_topup", "allowance_create", "allowance_update", "allowance_revoke"),
+        *("webhook_subscribe", "webhook_unsubscribe", "webhook_resume", "webhook_test", "webhook_rotate_secret"),
+        "reissue_cancel",
+    }
+    choice = ToolChoices(registry).choose_by_request(b"toolset=all&hints=read")
+    listed = {entry["name"]: entry["annotations"]["readOnlyHint"] for entry in choice.definitions}
+    assert all(listed[operation.name] for operation in registry if operation.credits)
+    with pytest.raises(UnknownToolChoice, match="`hints` must be spend or read"):
+        ToolChoices(registry).choose_by_request(b"hints=no")
+
+
+def test_a_price_stands_in_words_at_the_beginning_of_a_description(registry: Registry) -> None:
+    for operation in registry:
+        is_priced = re.match(r"Costs (\d+) credits? a call\. ", definition(operation)["description"])
+        assert (int(is_priced[1]) if is_priced else 0) == operation.credits
+
+
+def test_no_member_of_an_answer_is_required_so_that_strict_clients_show_refusals(registry: Registry) -> None:
+    assert not [o.name for o in registry if "required" in definition(o)["outputSchema"]]
 
 
 def test_a_token_is_an_argument_only_where_the_connection_carries_none() -> None:

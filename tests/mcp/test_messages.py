@@ -117,6 +117,14 @@ def test_a_handshake_tells_who_we_are_and_needs_all_that_the_protocol_wants():
         assert fixed_result(read("initialize", **given), modern=False) is None
 
 
+def test_the_instructions_begin_with_the_topics_because_some_hosts_show_no_more():
+    first = messages.INSTRUCTIONS[:250]
+    for topic in ("crypto", "stocks", "weather", "earthquakes", "news", "launches", "outages", "threats", "AI models"):
+        assert topic in first
+    for later in ("tools exist than are listed", "?toolset=all", "payment_buy_credits", "payment_confirm", "`token`"):
+        assert later in messages.INSTRUCTIONS[250:]
+
+
 def test_versions_and_the_time_for_which_answers_may_be_kept():
     assert (MODERN, NEWEST_LEGACY, len(LEGACY)) == ("2026-07-28", "2025-11-25", 4)
     assert (messages.LIST_TTL_MS, messages.DISCOVER_TTL_MS) == (300_000, 3_600_000)

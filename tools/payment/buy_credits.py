@@ -56,6 +56,7 @@ class BuyCredits(TopLevel):
     tier=Tier.PAYMENT,
     toolset="core",
     quotas=((10, 60), (200, 1800)),
+    changes_nothing=True,
 )
 async def payment_buy_credits(
     ctx: ToolContext,

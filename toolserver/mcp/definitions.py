@@ -25,10 +25,13 @@ _UNTOLD = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": Fal
 """The values that the protocol assumes for hints that are not given."""
 
 
-def definition(operation: Operation, *, output_schema: bool = True, token_argument: bool = False) -> dict[str, Any]:
+def definition(
+    operation: Operation, *, output_schema: bool = True, token_argument: bool = False, is_read: bool = False
+) -> dict[str, Any]:
     """Return one entry of `tools/list`. `token_argument` writes it for connections that carry no token.
 
-    Without output schemas, the entry has only what a model reads and the hints that differ from their defaults.
+    With `is_read` the hints call a priced tool a read, so that a host does not ask before it spends. Without output
+    schemas, the entry has only what a model reads and the hints that differ from their defaults.
     """
     entry: dict[str, Any] = {"name": operation.name}
     if output_schema:
@@ -38,7 +41,7 @@ def definition(operation: Operation, *, output_schema: bool = True, token_argume
     entry["inputSchema"] = _without_long_patterns(taken)
     if output_schema:
         entry["outputSchema"] = listed_schema(operation)
-    hints = annotations(operation)
+    hints = annotations(operation, is_read=is_read)
     entry["annotations"] = (
         hints if output_schema else {name: is_so for name, is_so in hints.items() if is_so != _UNTOLD[name]}
     )
@@ -56,14 +59,19 @@ def _without_long_patterns(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "properties": kept}
 
 
-def annotations(operation: Operation) -> dict[str, bool]:
-    """Return all four hints, as defaults assume the worst. A priced read is not idempotent: each call is charged."""
+def annotations(operation: Operation, *, is_read: bool = False) -> dict[str, bool]:
+    """Return all four hints, as defaults assume the worst.
+
+    A priced tool spends at each call, so it is neither a read nor idempotent, and hosts ask before they call it. With
+    `is_read` it counts as the read that it is otherwise. A quote costs and changes nothing.
+    """
     reads = operation.reads_only or operation.tier is Tier.FREE
+    spends = operation.credits > 0
     return {
-        "readOnlyHint": reads,
+        "readOnlyHint": operation.changes_nothing or (reads and (is_read or not spends)),
         "destructiveHint": operation.method == "DELETE",
-        "idempotentHint": (reads and not operation.credits) or operation.method in ("PUT", "DELETE"),
-        "openWorldHint": bool(operation.sources) or not reads,
+        "idempotentHint": (reads and not spends) or operation.method in ("PUT", "DELETE"),
+        "openWorldHint": spends or bool(operation.sources) or not reads,
     }
 
 
@@ -169,8 +177,11 @@ class ToolChoices:
         output_schema: bool = True,
         short_meta: bool = False,
         token_argument: bool = False,
+        is_read: bool = False,
     ) -> ToolChoice:
         """Return the choice of a toolset or of named tools. `token_argument`: the connection itself carries no token.
+
+        `is_read` is that of `definition`.
 
         Raises:
             UnknownToolChoice: the exception has the valid names.
@@ -184,7 +195,7 @@ class ToolChoices:
                 {"toolsets": ["core", "all"], "tools": [operation.name for operation in self._registry]},
             ) from None
         is_open = toolset is None and tools is None
-        listed = {"output_schema": output_schema, "token_argument": token_argument}
+        listed = {"output_schema": output_schema, "token_argument": token_argument, "is_read": is_read}
         key = (*(operation.name for operation in operations), *listed.values(), is_open, short_meta)
         made = self._made.get(key)
         if made is None:
@@ -222,7 +233,8 @@ class ToolChoices:
         is_full = _switched(given, "output_schema", ("on", "off"))
         short_meta = not _switched(given, "meta", ("full", "short"))
         names = [name.strip() for name in named.split(",") if name.strip()] if named is not None else None
-        how = {"output_schema": is_full, "short_meta": short_meta, "token_argument": token_argument}
+        is_read = not _switched(given, "hints", ("spend", "read"))
+        how = {"output_schema": is_full, "short_meta": short_meta, "token_argument": token_argument, "is_read": is_read}
         return self.choose(toolset=given.get("toolset"), tools=names, **how)
 
 

@@ -1,5 +1,8 @@
 """Writes the output schemas of `tools/list`: what a model needs to use an answer, in few bytes.
 
+No member is required at the top, because strict clients validate refusals against the schema too, and would hide those
+that lack the members of an answer.
+
 A client reads a whole tool list into a context window. So the output schemas leave bounds, formats, remarks and the
 members around every payload to OpenAPI, and type a large payload only as deep as there is room. Below that depth,
 objects only name the members that are always present. The schemas are valid for every answer, and every schema has one
@@ -38,7 +41,7 @@ def _shaped(operation: Operation, depth: int) -> Schema:
     members = {n: m for n, m in schema["properties"].items() if n not in around or n in _SHOWN}
     shape = _Shape(schema.get("$defs", {}))
     properties = {name: shape.of(member, depth) for name, member in members.items()}
-    listed = {"type": "object", "properties": properties, "required": [n for n in members if n in schema["required"]]}
+    listed = {"type": "object", "properties": properties}
     return {**listed, "$defs": shape.nullable} if shape.nullable else listed
 
 

@@ -56,7 +56,8 @@ class Operation:
     interval at which an answer is recomposed in the background, for ten minutes after the last call, so that changes
     between calls are seen. `shipped` are the sources of copies that come with the code: answers name them, but they are
     not queried. `status` is the HTTP status of a success; names in braces in `path` are arguments in the path.
-    `headline` and `pictures` say how pages show an answer.
+    `headline` and `pictures` say how pages show an answer. `changes_nothing` says that a POST has no effect that a
+    person would want to approve, such as a quote.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Operation:
     status: int = 200
     headline: CardValue | None = None
     pictures: tuple[Picture, ...] = ()
+    changes_nothing: bool = False
 
     @cached_property
     def endpoint(self) -> str:
@@ -153,7 +155,7 @@ def tool(
     """
 
     def register(function: F) -> F:
-        text = inspect.cleandoc(function.__doc__ or "")
+        text = f"{describe_price(more.get('credits', 0))} {inspect.cleandoc(function.__doc__ or '')}".lstrip()
         operation = Operation(
             name=function.__name__,
             title=title,
@@ -172,6 +174,14 @@ def tool(
         return function
 
     return register
+
+
+def describe_price(credits: int) -> str:
+    """Return the price of a call as the sentence that begins a tool's description, or nothing for a free tool.
+
+    Hosts show models and people descriptions, and many of them nothing else of a definition.
+    """
+    return f"Costs {credits} credit{'s' if credits > 1 else ''} a call." if credits else ""
 
 
 def operation_of(function: Callable[..., Any]) -> Operation:
