@@ -172,6 +172,19 @@ def test_a_request_behind_a_trusted_proxy_counts_for_the_client_it_was_forwarded
     assert (ended(honest), ended(idle)) == ([], [])
 
 
+def test_a_client_behind_a_proxy_has_a_place_only_while_a_request_of_its_is_under_way():
+    limits = ConnectionLimits(in_all=12, per_client=2, is_exempt=is_proxy, client_of=forwarded_client)
+    connections = Connections(limits, Time())
+    kept = [opened(connections, PROXY) for _ in range(5)]
+    for connection in kept:
+        connection.await_body(forwarded("192.0.2.2"))
+        connection.work()
+        connection.await_request()
+
+    assert [ended(connection) for connection in kept] == [[]] * 5
+    assert connections.closed == {}
+
+
 def test_a_connection_that_a_trusted_proxy_keeps_is_the_last_to_make_room():
     """The proxy may be sending an honest request on it, and not send it again."""
     limits = ConnectionLimits(in_all=8, is_exempt=is_proxy, client_of=forwarded_client)

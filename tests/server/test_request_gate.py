@@ -224,3 +224,27 @@ async def test_a_request_that_the_server_cancels_is_not_answered():
     await asyncio.gather(client.answer, return_exceptions=True)
     assert client.answer.cancelled()
     assert client.sent == []
+
+
+async def test_work_that_needs_time_to_end_is_cancelled_only_once_and_its_request_still_answered():
+    """Half a body is refused at the start of the stop, and is still in progress when the time for all is over."""
+    cleaning, clean = asyncio.Event(), asyncio.Event()
+
+    async def app(scope, receive, send):
+        try:
+            await receive()
+        finally:
+            cleaning.set()
+            await clean.wait()
+
+    gate = RequestGate(app, FACTS)
+    client = OpenRequest(gate)
+    await asyncio.sleep(0)
+    stopping = asyncio.ensure_future(gate.stop(0))
+    await cleaning.wait()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    clean.set()
+    await stopping
+    await client.answer
+    assert client.sent[0]["status"] == 503

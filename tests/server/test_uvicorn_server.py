@@ -81,11 +81,16 @@ class Phases:
         return lambda *_: self.told.append(name)
 
 
-async def say(*pieces: bytes, status: int = 200) -> tuple[Wire, Phases]:
-    """What an app that answers every request at once made of these pieces of one connection."""
+async def say(*pieces: bytes, status: int = 200, reads_on: bool = False) -> tuple[Wire, Phases]:
+    """What an app made of these pieces of one connection that begins to answer every request at once.
+
+    It answers as a whole at once, or reads the rest of the body first.
+    """
 
     async def app(scope, receive, send):
         await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"2")]})
+        while reads_on and (await receive())["more_body"]:
+            pass
         await send({"type": "http.response.body", "body": b"{}"})
 
     config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
@@ -98,7 +103,9 @@ async def say(*pieces: bytes, status: int = 200) -> tuple[Wire, Phases]:
         protocol.data_received(piece)
         for _ in range(5):
             await asyncio.sleep(0)
+    ends = list(wire.ends)
     protocol.connection_lost(None)
+    wire.ends = ends  # without what uvicorn does once the client has gone
     return wire, phases
 
 
@@ -111,8 +118,16 @@ async def test_an_answer_before_the_end_of_the_body_is_the_last_and_is_not_lost_
 
     assert wire.sent.count(b"HTTP/1.1 ") == 1
     assert b"\r\nconnection: close\r\n" in wire.sent
-    assert wire.ends[0] == "write_eof"
+    assert wire.ends == ["write_eof"]
     assert phases.told == ["begin", "await_head", "await_body", "await_end", "end"]
+
+
+async def test_an_answer_that_was_announced_as_the_last_is_the_last_even_if_the_body_ends_before_it():
+    wire, _ = await say(HEAD + b"ab", b"cd", reads_on=True)
+
+    assert b"\r\nconnection: close\r\n" in wire.sent
+    assert wire.sent.endswith(b"{}")
+    assert wire.ends == ["close"]
 
 
 async def test_an_answer_after_the_end_of_the_body_leaves_the_connection_open():
@@ -120,5 +135,5 @@ async def test_an_answer_after_the_end_of_the_body_leaves_the_connection_open():
 
     assert wire.sent.count(b"HTTP/1.1 200") == 2
     assert b"connection: close" not in wire.sent
-    assert "write_eof" not in wire.ends
+    assert wire.ends == []
     assert phases.told == ["begin", *["await_head", "await_body", "work", "await_request"] * 2, "end"]
