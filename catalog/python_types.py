@@ -1,4 +1,4 @@
-"""Writes catalog/client/tools.pyi: every tool as a typed method of the Python client."""
+"""Writes toolserver/client/tools.pyi: every tool as a typed method of the Python client."""
 
 import json
 import keyword
@@ -31,7 +31,7 @@ _HEAD = '''\
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from catalog.client.answer import ToolAnswer
+from toolserver.client.answer import ToolAnswer
 '''
 
 

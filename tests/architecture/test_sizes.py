@@ -4,7 +4,7 @@ from tests.architecture.code import ROOT, modules
 
 LINES, FUNCTION_LINES = 600, 70  # where it is one thing; splitting to please a counter is a defect
 LONGER: dict[str, str] = {}  # files and functions that may be longer than others, and why
-FOLDERS_AT_THE_TOP, FILES_AT_THE_TOP = 15, 8
+FOLDERS_AT_THE_TOP, FILES_AT_THE_TOP = 16, 8
 
 
 def test_a_file_or_function_is_longer_only_with_a_reason():

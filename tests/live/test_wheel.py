@@ -74,7 +74,34 @@ def test_the_judges_of_wheels_have_nothing_to_say(wheel: Path, judge: str) -> No
 def test_the_name_and_the_types_are_in_the_wheel(wheel: Path) -> None:
     assert wheel.name.startswith("agent_toolserver-")
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"toolserver/py.typed", "catalog/client/tools.pyi"} <= set(names)
+    assert {"toolserver/py.typed", "toolserver/client/tools.pyi"} <= set(names)
+
+
+def test_in_a_project_with_packages_named_like_ours_the_client_the_program_and_stdio_work(
+    wheel: Path, tmp_path: Path
+) -> None:
+    programs = make_environment(wheel, tmp_path / "venv")
+    project = tmp_path / "project"
+    for name in ("catalog", "tools"):
+        (project / name).mkdir(parents=True)
+        (project / name / "__init__.py").touch()
+    bare = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+
+    def run(*words: object, **more: object) -> subprocess.CompletedProcess[str]:
+        command = [str(word) for word in words]
+        return subprocess.run(command, env=bare, cwd=project, capture_output=True, text=True, check=False, **more)  # type: ignore[call-overload,no-any-return]
+
+    client = "import catalog, tools, toolserver.client as c; print(catalog.__file__, c.__file__)"
+    assert run(programs / "python", "-c", client).stdout.split() == [
+        str(project / "catalog" / "__init__.py"),
+        next(str(path) for path in (tmp_path / "venv").rglob("toolserver/client/__init__.py")),
+    ]
+    assert "btc_price" in run(programs / "toolserver", "tools").stdout
+    listing = run(programs / "toolserver", "stdio", input='{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n')
+    assert "btc_price" in listing.stdout, listing.stderr
+    hidden = run(programs / "python", "-m", "toolserver", "tools")
+    assert (hidden.returncode, len(hidden.stderr.splitlines())) == (1, 1)
+    assert str(project / "tools" / "__init__.py") in hidden.stderr
 
 
 def test_in_an_environment_of_its_own_it_runs_demo_call_and_stdio(wheel: Path, tmp_path: Path) -> None:

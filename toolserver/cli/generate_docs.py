@@ -50,7 +50,7 @@ def generate(
         Path("docs/tools.md"): tool_pages.tools_page(registry),
         Path("docs/sources.md"): tool_pages.sources_page(registry),
         Path("docs/errors.md"): tool_pages.errors_page(PROBLEMS),
-        Path("catalog/client/tools.pyi"): python_types.write_stub(registry),
+        Path("toolserver/client/tools.pyi"): python_types.write_stub(registry),
         Path("clients/typescript/tools.ts"): typescript_types.write_module(registry),
         **pages,
         **shown,

@@ -14,6 +14,7 @@ from toolserver import __version__
 from toolserver.cli.allowances import allowances
 from toolserver.cli.books import books
 from toolserver.cli.facilitator import facilitator
+from toolserver.cli.hidden_packages import describe_hidden
 from toolserver.cli.install import install, uninstall
 from toolserver.cli.ledger import db, ledger
 from toolserver.cli.load_settings import (
@@ -60,6 +61,8 @@ def _listening(function: F) -> F:
 @click.version_option(__version__)
 def main() -> None:
     """Typed, live-data tools for AI agents over MCP, REST and function-calling definitions."""
+    if hidden := describe_hidden():
+        raise click.ClickException(hidden)
     gc.disable()  # start-up makes no garbage and is a fifth faster without GC; `freeze_startup` turns it on again
 
 

@@ -1,35 +1,23 @@
-"""Tools as methods, and the types that are written for them."""
+"""The client under its old name."""
 
-from typing import Any
+import importlib
+import sys
 
 import pytest
 
-from catalog.client import tools
-from tests.served import all_tools
-from toolserver.client import AsyncToolClient, ToolClient
+import toolserver.client
 
 
-class Recorded(tools.Tools):
-    def call(self, name, arguments):
-        return name, arguments
+def test_the_old_name_still_works_and_says_what_replaces_it() -> None:
+    for name in ("catalog.client.tools", "catalog.client"):
+        sys.modules.pop(name, None)
+    with pytest.warns(DeprecationWarning, match="import from toolserver.client"):
+        old = importlib.import_module("catalog.client")
+    old_types = importlib.import_module("catalog.client.tools")
 
-
-def test_any_name_is_a_call_of_the_tool_of_that_name():
-    assert Recorded().weather(place="Paris") == ("weather", {"place": "Paris"})
-    assert Recorded().account_statement(from_="2027-01-01") == ("account_statement", {"from": "2027-01-01"})
+    assert {name: getattr(old, name) for name in old.__all__} == {
+        name: getattr(toolserver.client, name) for name in toolserver.client.__all__
+    }
+    assert old_types.WeatherPayload == toolserver.client.tools.WeatherPayload
     with pytest.raises(AttributeError):
-        getattr(Recorded(), "_weather")  # noqa: B009
-
-
-def test_no_tool_is_called_like_something_else_of_the_clients():
-    names = {operation.name for operation in all_tools()}
-    assert names.isdisjoint(dir(ToolClient))
-    assert names.isdisjoint(dir(AsyncToolClient))
-
-
-def test_types_of_payloads_are_dicts_when_a_program_runs():
-    from catalog.client.tools import WeatherPayload
-
-    assert WeatherPayload == dict[str, Any]
-    with pytest.raises(AttributeError):
-        getattr(tools, "Weather")  # noqa: B009
+        old_types.Weather  # noqa: B018

@@ -7,12 +7,12 @@
         print(answer.payload["data"])
 
 Each tool is a method with the types from the registry; `call` takes the name of a tool and a dict. A refusal is raised
-as the exception of its error code (`toolserver.errors`), and an unreachable service as `Unreachable`. The code is in
-`catalog.client`, next to the other forms in which the registry is written.
+as the exception of its error code (`toolserver.errors`), and an unreachable service as `Unreachable`. This package
+imports nothing of this project but the engine, so that it works in a project that has a package `catalog` or `tools`.
 """
 
-from catalog.client.answer import ToolAnswer
-from catalog.client.clients import AsyncToolClient, ToolClient
+from toolserver.client.answer import ToolAnswer
+from toolserver.client.clients import AsyncToolClient, ToolClient
 from toolserver.core.http_client import Unreachable
 
 __all__ = ["AsyncToolClient", "ToolAnswer", "ToolClient", "Unreachable"]

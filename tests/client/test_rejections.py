@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from catalog.client.rejections import UnknownRejection, read_rejection
 from tests.catalog.tiny import FACTS
+from toolserver.client.rejections import UnknownRejection, read_rejection
 from toolserver.core.http_client import HttpAnswer
 from toolserver.errors import CallRejected, InsufficientCredits, RateLimited
 from toolserver.mcp.token_argument import NEXT

@@ -5,9 +5,9 @@ import json
 import httpx
 import pytest
 
-from catalog.client.answer import ToolAnswer
-from catalog.client.steps import ROUTES, ClientSteps, HttpRequest
 from tests.receipts.test_sign import JWS, KEY
+from toolserver.client.answer import ToolAnswer
+from toolserver.client.steps import ROUTES, ClientSteps, HttpRequest
 from toolserver.core.http_client import HttpAnswer, Unreachable
 from toolserver.errors import InternalError, InvalidArguments, NotFound, PaymentPending, RateLimited
 

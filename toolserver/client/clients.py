@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 import httpx
 
-from catalog.client.answer import ToolAnswer
-from catalog.client.steps import ClientSteps, HttpRequest, Steps
-from catalog.client.tools import AsyncTools, Tools
 from toolserver import __version__
+from toolserver.client.answer import ToolAnswer
+from toolserver.client.steps import ClientSteps, HttpRequest, Steps
+from toolserver.client.tools import AsyncTools, Tools
 from toolserver.core.http_client import HttpAnswer, Unreachable
 
 if TYPE_CHECKING:
-    from catalog.client.tools import PaymentBuyCreditsPayload, PaymentConfirmPayload
+    from toolserver.client.tools import PaymentBuyCreditsPayload, PaymentConfirmPayload
 
 T = TypeVar("T")
 

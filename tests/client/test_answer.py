@@ -2,7 +2,7 @@
 
 import pytest
 
-from catalog.client.answer import ToolAnswer, read_json
+from toolserver.client.answer import ToolAnswer, read_json
 from toolserver.core.http_client import HttpAnswer, Unreachable
 
 

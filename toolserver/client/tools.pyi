@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from catalog.client.answer import ToolAnswer
+from toolserver.client.answer import ToolAnswer
 
 class BriefingSectionsCrypto(TypedDict):
     price_usd: float

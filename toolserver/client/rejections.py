@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from catalog.client.answer import read_json
+from toolserver.client.answer import read_json
 from toolserver.core.http_client import HttpAnswer, Unreachable
 from toolserver.errors import CallRejected
 
