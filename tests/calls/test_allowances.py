@@ -10,6 +10,7 @@ from toolserver.calls.allowances import AllowanceDetails, Allowances, AllowanceW
 from toolserver.clock import ManualClock
 from toolserver.core.caller import well_formed
 from toolserver.errors import InvalidArguments, NotFound, NotSupported
+from toolserver.ledger.allowance import AllowanceTerms
 from toolserver.ledger.memory import MemoryLedger
 
 OWNER = "svc_live_" + "a" * 64
@@ -68,6 +69,43 @@ async def test_an_allowance_ends_in_the_future_and_shows_what_it_has_when_it_is_
     token = made.token
     assert made == AllowanceDetails(made.id, "x", 5, 0, 0, 2, soon, ["premium_report"], "active", START, None, token)
     assert well_formed(token)
+
+
+OUTSIDE = ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59", "1969-12-31T23:59:59Z", "9999-12-31T23:59:59Z"]
+
+
+@pytest.mark.parametrize("end", [*map(datetime.fromisoformat, OUTSIDE), START + timedelta(days=3653, milliseconds=1)])
+async def test_an_end_more_than_ten_years_ahead_or_outside_the_calendar_is_refused_and_changes_nothing(ledger, end):
+    allowances = Allowances(ledger, REGISTRY, ManualClock(START))
+    with pytest.raises(InvalidArguments, match="expires_at: must be"):
+        await allowances.create(OWNER, AllowanceWish("x", 5, expires_at=end))
+    assert await allowances.list_all(OWNER) == []
+    made = await allowances.create(OWNER, AllowanceWish("x", 5, expires_at=START + timedelta(days=3653)))
+    with pytest.raises(
+        InvalidArguments, match="expires_at: must be a time since 1970 and at most 10 years ahead"
+    ) as no:
+        await allowances.change(OWNER, made.id, AllowanceWish(expires_at=end))
+    assert no.value.extra["errors"][0]["loc"] == "expires_at"
+    assert await allowances.list_all(OWNER) == [made._replace(token=None)]
+
+
+@pytest.mark.parametrize(
+    ("end", "shown", "state"),
+    [
+        (253_402_387_139_000, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC), "active"),
+        (2**62, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC), "active"),
+        (-62_135_683_140_000, datetime(1970, 1, 1, tzinfo=UTC), "expired"),
+    ],
+)
+async def test_an_end_outside_the_calendar_that_is_stored_already_is_shown_and_can_be_revoked(
+    ledger, end, shown, state
+):
+    await ledger.create_allowance(OWNER, "c" * 64, AllowanceTerms("old", 5, expires_at=end))
+    allowances = Allowances(ledger, REGISTRY, ManualClock(START))
+    (listed,) = await allowances.list_all(OWNER)
+    assert (listed.expires_at, listed.state) == (shown, state)
+    assert (await allowances.change(OWNER, listed.id, AllowanceWish(name="new"))).name == "new"
+    assert (await allowances.revoke(OWNER, listed.id)).state == "revoked"
 
 
 async def test_what_a_change_does_not_name_stays_as_it_is(ledger):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -24,11 +25,12 @@ async def at(tmp_path):
 
 
 async def test_an_allowance_is_made_changed_listed_and_revoked(at, tmp_path):
-    terms = ("--per-day", 2, "--expires", "2999-01-01", "--tool", "premium_macro", "--json")
+    end = f"{datetime.now(UTC) + timedelta(days=365):%Y-%m-%d}"
+    terms = ("--per-day", 2, "--expires", end, "--tool", "premium_macro", "--json")
     (made,) = json.loads((await run(allowances, "create", FINGERPRINT, "robot", 5, *terms, *at)).stdout)
     assert re.fullmatch("svc_live_[0-9a-f]{64}", made["token"])
     assert (made["credits"], made["credits_per_day"], made["tools"]) == (5, 2, ["premium_macro"])
-    assert made["expires_at"] == "2999-01-01T00:00:00Z"
+    assert made["expires_at"] == f"{end}T00:00:00Z"
     async with open_ledger(tmp_path / FILE) as ledger:
         assert await ledger.balance(made["token"]) == 2
 
@@ -52,6 +54,7 @@ async def test_an_allowance_is_made_changed_listed_and_revoked(at, tmp_path):
         ("revoke", FINGERPRINT, "alw_0"),
         ("create", FINGERPRINT, "x", 1, "--tool", "nothing"),
         ("create", FINGERPRINT, "x", 1, "--expires", "soon"),
+        ("create", FINGERPRINT, "x", 1, "--expires", "9999-12-31T23:59:59-23:59"),
         ("update", FINGERPRINT, "alw_0"),
     ],
 )

@@ -112,7 +112,10 @@ def test_spans_begin_and_end_at_midnight_utc():
     assert span_of_month(None).since.day == 1
 
 
-@pytest.mark.parametrize("words", [("month", "2027"), ("day", "2027-02-30"), ("tool", "--day", "x")])
+@pytest.mark.parametrize(
+    "words",
+    [("month", "2027"), ("day", "2027-02-30"), ("tool", "--day", "x"), ("day", "9999-12-31"), ("month", "9999-12")],
+)
 async def test_a_date_of_another_form_is_refused_in_a_sentence(made, words):
     done = await run(books, *words, "--data-dir", made[1])
 

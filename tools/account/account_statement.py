@@ -3,12 +3,13 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, WithJsonSchema
 
+from tools.shared.moments import MOMENT, add_zone, in_utc
 from toolserver import Payload, StatementLine, StatementRange, Tier, Timestamp, ToolContext, TopLevel, tool
 
 MOST = 500
-MOMENT, A_DAY = ({"type": "string", "format": name} for name in ("date-time", "date"))
+A_DAY = {"type": "string", "format": "date"}
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -20,10 +21,15 @@ def _as_time(given: Any) -> Any:
         raise ValueError("must be a time such as 2027-01-15T08:00:00Z, or a day")
     if DAY.fullmatch(given):
         return f"{given}T00:00:00Z"
-    return given if re.search(r"(Z|z|[+-][0-9]{2}:?[0-9]{2})$", given) else f"{given}Z"
+    return add_zone(given)
 
 
-Moment = Annotated[AwareDatetime, BeforeValidator(_as_time), WithJsonSchema({"anyOf": [MOMENT, A_DAY]})]
+Moment = Annotated[
+    AwareDatetime,
+    BeforeValidator(_as_time),
+    AfterValidator(in_utc),
+    WithJsonSchema({"anyOf": [MOMENT, A_DAY]}),
+]
 Kind = Literal["purchase", "top_up", "grant", "credit", "call", "reversal", "refund", "taken_back", "earlier_calls"]
 
 

@@ -27,7 +27,9 @@ async def allowance_create(
     credits_per_day: Annotated[
         int | None, Field(ge=1, le=MOST_CREDITS, description="Most credits per UTC day; no such cap by default")
     ] = None,
-    expires_at: Annotated[End | None, Field(description="When it ends, ISO 8601; never by default")] = None,
+    expires_at: Annotated[
+        End | None, Field(description="When it ends, ISO 8601, within 10 years; never by default")
+    ] = None,
     tools: Annotated[Tools | None, Field(description="The only tools it may spend on; all by default")] = None,
 ) -> NewAllowance:
     """A second token that spends the credits of this one, up to caps that are never crossed. Give it to an agent or a

@@ -36,7 +36,9 @@ async def allowance_update(
     credits_per_day: Annotated[
         int | None, Field(ge=0, le=MOST_CREDITS, description="The new cap per UTC day; 0 takes it away")
     ] = None,
-    expires_at: Annotated[End | None, Field(description="When it ends, ISO 8601; “never” takes it away")] = None,
+    expires_at: Annotated[
+        End | None, Field(description="When it ends, ISO 8601, within 10 years; “never” takes it away")
+    ] = None,
     tools: Annotated[Tools | None, Field(description="The only tools it may spend on; empty: all")] = None,
 ) -> UpdatedAllowance:
     """Change the name, caps, end or tools of an allowance; what is not given stays. Free of charge. It holds from the

@@ -1,15 +1,14 @@
 """Show allowances as the account tools return them."""
 
-import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, WithJsonSchema
 
+from tools.shared.moments import MOMENT, add_zone, in_utc
 from toolserver import AllowanceDetails, NotFound, Payload, Timestamp, ToolContext
 
 MOST_LISTED, MOST_CREDITS = 200, 10**9
-MOMENT = {"type": "string", "format": "date-time"}
 NEVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -21,7 +20,7 @@ def _as_end(given: Any) -> Any:
         raise ValueError("must be a time such as 2027-01-15T08:00:00Z, or never")
     if given == "never":
         return NEVER
-    return given if re.search(r"(Z|z|[+-][0-9]{2}:?[0-9]{2})$", given) else f"{given}Z"
+    return add_zone(given)
 
 
 AllowanceId = Annotated[
@@ -33,7 +32,10 @@ AllowanceId = Annotated[
     ),
 ]
 End = Annotated[
-    AwareDatetime, BeforeValidator(_as_end), WithJsonSchema({"anyOf": [MOMENT, {"type": "string", "enum": ["never"]}]})
+    AwareDatetime,
+    BeforeValidator(_as_end),
+    AfterValidator(in_utc),
+    WithJsonSchema({"anyOf": [MOMENT, {"type": "string", "enum": ["never"]}]}),
 ]
 Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\u0000]*$")]
 Tools = Annotated[list[str], Field(max_length=100)]

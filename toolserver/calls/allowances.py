@@ -10,10 +10,18 @@ from toolserver.clock import Clock
 from toolserver.core.caller import token_hash
 from toolserver.core.similar_names import find_similar
 from toolserver.errors import InvalidArguments, NotSupported
-from toolserver.ledger.allowance import DAY_MS, Allowance, AllowanceChange, AllowanceState, AllowanceTerms
+from toolserver.ledger.allowance import (
+    DAY_MS,
+    Allowance,
+    AllowanceChange,
+    AllowanceState,
+    AllowanceTerms,
+    check_end,
+)
 from toolserver.ledger.protocol import AllowanceLedger, Who
 from toolserver.registry.registry import Registry, Tier
 
+LAST_MS = 253_402_300_799_000  # 9999-12-31T23:59:59Z
 ALLOWANCE_PATH = "/api/payment/allowances"
 
 
@@ -90,11 +98,16 @@ class Allowances:
         return self._kept_in
 
     def _terms(self, wish: AllowanceWish) -> AllowanceTerms:
+        ends = _milliseconds(wish.expires_at)
+        try:
+            check_end(ends, int(self._clock.time() * 1000))
+        except ValueError as error:
+            raise _refuse("expires_at", str(error)) from None
         return AllowanceTerms(
             wish.name or "unnamed",
             wish.credits or 1,
             wish.credits_per_day or None,
-            _milliseconds(wish.expires_at),
+            ends,
             self._find_paths(wish.tools) if wish.tools else None,
         )
 
@@ -129,7 +142,10 @@ def _milliseconds(at: datetime | None) -> int | None:
 
 
 def _time(at: int | None) -> datetime | None:
-    return None if at is None else datetime.fromtimestamp(at / 1000, UTC)
+    """Return a stored time. One outside the calendar, as earlier versions and other services stored, is shown as the
+    nearest that can be written.
+    """
+    return None if at is None else datetime.fromtimestamp(min(max(at, 0), LAST_MS) / 1000, UTC)
 
 
 def _refuse(name: str, what: str) -> InvalidArguments:

@@ -4,7 +4,7 @@ import csv
 import json
 import sys
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import MAXYEAR, UTC, datetime, timedelta
 from functools import lru_cache, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -46,7 +46,10 @@ class Span(NamedTuple):
 
 def _time(text: str | None, form: str) -> datetime:
     try:
-        return datetime.strptime(text, form).replace(tzinfo=UTC) if text else datetime.now(UTC)
+        start = datetime.strptime(text, form).replace(tzinfo=UTC) if text else datetime.now(UTC)
+        if start.year == MAXYEAR:
+            raise ValueError("the calendar ends before the last month does")
+        return start
     except ValueError:
         raise click.BadParameter(f"{text} is not written as {datetime.now(UTC).strftime(form)}") from None
 

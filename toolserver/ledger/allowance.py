@@ -6,7 +6,7 @@ back are deducted from the day on which they were reserved.
 
 import json
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal, NamedTuple
 
 from toolserver.errors import InsufficientCredits, RevokedToken
@@ -15,6 +15,7 @@ DAY_MS = 86_400_000
 MOST_CREDITS, MOST_NAME, MOST_TOOLS = 10**9, 100, 100
 MOST_LIVE = 100  # allowances of one token that are neither revoked nor expired
 SHOWN_ENDED = 100  # revoked and expired allowances in a list: the newest
+MOST_YEARS_AHEAD, MOST_AHEAD_MS = 10, 3653 * DAY_MS  # from now to the end of an allowance
 AllowanceState = Literal["active", "exhausted", "expired", "revoked"]
 
 
@@ -126,6 +127,15 @@ class AllowanceChange(NamedTuple):
 
     given: frozenset[str]
     terms: AllowanceTerms
+
+
+TERMS = frozenset(field.name for field in fields(AllowanceTerms))
+
+
+def check_end(expires_at: int | None, now: int) -> None:
+    """Raise ValueError if an allowance would end before 1970 or too far ahead. Times are in ms."""
+    if expires_at is not None and not 0 <= expires_at <= now + MOST_AHEAD_MS:
+        raise ValueError(f"must be a time since 1970 and at most {MOST_YEARS_AHEAD} years ahead")
 
 
 def draft_allowance(terms: AllowanceTerms, hash: str, now: int) -> Allowance:

@@ -10,6 +10,7 @@ from tests.calls.parts import START
 from tests.ledger.ledgers import FOLLOWED, KEY_ID, OWNER_URL, SECRET, faults, token
 from tests.requirements import proves
 from toolserver.clock import ManualClock
+from toolserver.ledger.allowance import AllowanceTerms
 from toolserver.ledger.client.messages import ALLOWANCES, COMMIT, VALIDATE, authorization, signature
 from toolserver.ledger.server.api import internal_app
 from toolserver.ledger.sqlite import FILE, open_ledger
@@ -237,6 +238,34 @@ async def test_allowances_are_created_listed_and_refused_over_their_own_route(tm
         wrong = await caller.post(ALLOWANCES, {"action": "create", "token": RICH})
         assert (wrong.status_code, wrong.json()["error"]) == (400, "invalid_request")
         assert (await caller.post(ALLOWANCES, {"action": "steal", "token": RICH})).status_code == 400
+
+
+TEN_YEARS_ON = int(START.timestamp() * 1000) + 3653 * 86_400_000
+
+
+@pytest.mark.parametrize("end", [TEN_YEARS_ON + 1, 253_402_387_139_000, 10**30, -1, -(10**17)])
+async def test_an_end_of_an_allowance_that_leaves_the_calendar_is_no_request_of_a_sister(tmp_path, end):
+    async with owner(tmp_path) as (ledger, caller):
+        asked = {"action": "create", "token": RICH, "hash": "c" * 64, "terms": {"name": "robot", "credits": 5}}
+        asked["terms"]["expires_at"] = end
+        assert (await caller.post(ALLOWANCES, asked)).status_code == 400
+        assert await ledger.list_allowances(RICH) == []
+        asked["terms"]["expires_at"] = TEN_YEARS_ON
+        (made,) = (await caller.post(ALLOWANCES, asked)).json()["allowances"]
+        change = [["expires_at"], {"name": "x", "credits": 1, "expires_at": end}]
+        again = {"action": "change", "token": RICH, "id": made["id"], "change": change}
+        assert (await caller.post(ALLOWANCES, again)).status_code == 400
+        assert [each.expires_at for each in await ledger.list_allowances(RICH)] == [TEN_YEARS_ON]
+
+
+@pytest.mark.parametrize("name", ["hash", "parent", "spent", "__class__", "check"])
+async def test_a_change_of_an_allowance_names_its_terms_and_nothing_else_of_it(tmp_path, name):
+    async with owner(tmp_path) as (ledger, caller):
+        made = await ledger.create_allowance(RICH, "c" * 64, AllowanceTerms("robot", 5))
+        change = [[name], {"name": "x", "credits": 1}]
+        asked = {"action": "change", "token": RICH, "id": made.id, "change": change}
+        assert (await caller.post(ALLOWANCES, asked)).status_code == 400
+        assert await ledger.list_allowances(RICH) == [made]
 
 
 async def test_an_answer_is_json_that_is_kept_nowhere_and_a_refusal_says_why(tmp_path):

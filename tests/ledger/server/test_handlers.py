@@ -39,7 +39,7 @@ def ledger():
 
 @pytest.fixture
 def handlers(ledger):
-    return LedgerHandlers(ledger)
+    return LedgerHandlers(ledger, ManualClock(START))
 
 
 async def test_a_call_is_kept_under_the_name_of_its_service(ledger, handlers):

@@ -53,7 +53,16 @@ async def test_the_cursor_and_the_span_of_time_are_taken(made):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"from": "yesterday"}, {"from": 12}, {"cursor": "1"}, {"cursor": "f" * 16}, {"limit": 501}, {"since": "x"}],
+    [
+        {"from": "yesterday"},
+        {"from": "9999-12-31T23:59:59-23:59"},
+        {"to": "0001-01-01T00:00:00+23:59"},
+        {"from": 12},
+        {"cursor": "1"},
+        {"cursor": "f" * 16},
+        {"limit": 501},
+        {"since": "x"},
+    ],
 )
 async def test_arguments_that_mean_nothing_are_refused(made, wrong):
     with pytest.raises(InvalidArguments):

@@ -136,9 +136,24 @@ async def test_an_allowance_shares_the_five_subscriptions_of_its_owner(made):
         {"name": "x", "credits": 1, "tools": ["btc_price"]},
         {"name": "x", "credits": 1, "expires_at": "2026-01-01T00:00:00Z"},
         {"name": "x", "credits": 1, "expires_at": 17},
+        {"name": "x", "credits": 1, "expires_at": "9999-12-31T23:59:59-23:59"},
+        {"name": "x", "credits": 1, "expires_at": "0001-01-01T00:00:00+23:59"},
+        {"name": "x", "credits": 1, "expires_at": "9999-12-31T23:59:59Z"},
+        {"name": "x", "credits": 1, "expires_at": "2037-01-17T00:00:00Z"},
         {"name": "x", "credits": 1, "more": 1},
     ],
 )
 async def test_terms_that_mean_nothing_are_refused(made, wrong):
     answer = await made.call("POST", PATH, **wrong)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_arguments")
+
+
+@pytest.mark.parametrize("end", ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59Z"])
+async def test_an_end_that_leaves_the_calendar_is_refused_and_the_list_stays_readable_on_every_face(made, end):
+    one = f"{PATH}/{(await create(made))['id']}"
+    for method, path, named in (("POST", PATH, {"name": "x", "credits": 1}), ("PATCH", one, {})):
+        answer = await made.call(method, path, **named, expires_at=end)
+        assert (answer.status_code, answer.json()["error"]) == (400, "invalid_arguments"), answer.text
+        assert answer.json()["errors"][0]["loc"] == "expires_at"
+    listed = await made.call("GET", PATH)
+    assert (listed.status_code, [each["expires_at"] for each in listed.json()["allowances"]]) == (200, [None])

@@ -54,7 +54,7 @@ class ApiReply(NamedTuple):
 
 def internal_app(ledger: LedgerOwner, settings: Settings, clock: Clock) -> "LedgerApi":
     """Return the ASGI callable for the internal listener."""
-    return LedgerApi(LedgerHandlers(ledger), Keys(settings, clock))
+    return LedgerApi(LedgerHandlers(ledger, clock), Keys(settings, clock))
 
 
 class LedgerApi:

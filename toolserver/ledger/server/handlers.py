@@ -6,10 +6,11 @@ may charge for, so that no service can touch the reservations of another service
 
 import re
 
+from toolserver.clock import Clock
 from toolserver.core import ids
 from toolserver.core.models import iso_ms
 from toolserver.errors import AllowanceConflict, NotFound, PaymentRequired
-from toolserver.ledger.allowance import Allowance
+from toolserver.ledger.allowance import TERMS, Allowance, check_end
 from toolserver.ledger.client.messages import (
     SILENT,
     AllowancesRefused,
@@ -21,7 +22,7 @@ from toolserver.ledger.client.messages import (
     Validate,
     Validated,
 )
-from toolserver.ledger.protocol import CallReused, LedgerOwner, UnknownCall
+from toolserver.ledger.protocol import CallReused, LedgerOwner, UnknownCall, milliseconds
 from toolserver.ledger.state import AccountRef, Settlement, Who
 
 MOST_TTL_S = 3600.0
@@ -37,8 +38,8 @@ class NotAllowed(Exception):
 class LedgerHandlers:
     """Serves Validate and Commit over a ledger."""
 
-    def __init__(self, ledger: LedgerOwner) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: LedgerOwner, clock: Clock) -> None:
+        self._ledger, self._now = ledger, milliseconds(clock)
 
     async def validate(self, asked: Validate, services: tuple[str, ...]) -> Validated:
         """Reserve credits. Raises NotAllowed, CallReused, ValueError, PaymentRequired: billing_unavailable."""
@@ -99,11 +100,16 @@ class LedgerHandlers:
 
     async def _manage(self, asked: AskAllowances) -> list[Allowance]:
         ledger, who, id = self._ledger, _who(asked.token, asked.account_ref), asked.id or ""
+        for terms in (asked.terms, asked.change and asked.change.terms):
+            if terms is not None:
+                check_end(terms.expires_at, self._now())
         if asked.action == "list":
             return await ledger.list_allowances(who)
         if asked.action == "revoke":
             return [await ledger.revoke_allowance(who, id)]
         if asked.action == "change" and asked.change is not None:
+            if not asked.change.given <= TERMS:
+                raise ValueError("a change may name only terms of an allowance")
             return [await ledger.change_allowance(who, id, asked.change)]
         if asked.terms is None or asked.hash is None or not _HASH.fullmatch(asked.hash):
             raise ValueError("create needs terms and the hash of a token, and change needs a change")
