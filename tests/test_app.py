@@ -157,7 +157,7 @@ async def test_a_service_that_cannot_start_says_why(tmp_path):
 
     assert [event["type"] for event in lifespan.sent] == ["lifespan.startup.failed"]
     assert app.failure is not None
-    assert app.failure.startswith("OtherWorld: ")
+    assert app.failure.endswith("holds simulated credits: give the real service its own data directory")
 
 
 async def test_a_websocket_is_closed_at_once():

@@ -58,6 +58,7 @@ from toolserver.server.readiness import Readiness
 from toolserver.server.service_status import ServiceStatus
 from toolserver.server.webhooks import open_service_webhooks
 from toolserver.settings import Settings, is_loopback
+from toolserver.storage.failures import explain
 from toolserver.storage.persistent_cache import PersistentCache
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
@@ -241,7 +242,7 @@ def _open_oauth(service: Service) -> AbstractAsyncContextManager[OAuthService | 
 class App:
     """The ASGI callable: builds the service with the server's lifespan, then hands every request to its web app.
 
-    `failure` says why the service could not start.
+    `failure` says in one line why the service could not start.
     """
 
     def __init__(
@@ -279,9 +280,8 @@ class App:
         except Exception as error:
             if started:
                 raise
-            log.debug("the service could not start", exc_info=True)
-            self.failure = f"{type(error).__name__}: {error}"
-            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            self.failure = explain(error)
+            await send({"type": "lifespan.startup.failed", "message": self.failure})
             return
         await send({"type": "lifespan.shutdown.complete"})
 

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from toolserver import __version__
 from toolserver.cli import main as module
 from toolserver.cli.main import main
+from toolserver.errors import ToolserverError
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +45,49 @@ def test_every_verb_and_every_flag_has_a_sentence_of_help(words):
     assert command.help[0].isupper()
     assert [option.name for option in command.params if isinstance(option, click.Option) and not option.help] == []
     assert run(*words, "--help").exit_code == 0
+
+
+@click.command("fail")
+@click.argument("how")
+def fail(how):
+    """Fail in one way or another, as a verb might."""
+    failures = {
+        "fault": KeyError("nothing"),
+        "refusal": ExceptionGroup("a", [ExceptionGroup("b", [ToolserverError("it is closed; open it")])]),
+        "sentence": ExceptionGroup("a", [click.ClickException("a command's own sentence")]),
+        "exit": BaseExceptionGroup("a", [SystemExit(3)]),
+    }
+    raise failures[how]
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    monkeypatch.setitem(main.commands, "fail", fail)
+
+
+@pytest.mark.usefixtures("failing")
+@pytest.mark.parametrize(
+    ("how", "status", "said"),
+    [
+        ("refusal", 1, "Error: it is closed; open it\n"),
+        ("sentence", 1, "Error: a command's own sentence\n"),
+        ("exit", 3, ""),
+    ],
+)
+def test_what_ends_a_verb_within_task_groups_ends_the_program_with_one_line(how, status, said):
+    done = run("fail", how)
+    assert (done.exit_code, done.stderr) == (status, said)
+
+
+@pytest.mark.usefixtures("failing")
+def test_a_fault_is_one_line_and_its_traceback_is_logged_with_a_flag(caplog):
+    done = run("fail", "fault")
+    assert done.exit_code == 1
+    assert done.stderr.startswith("Error: a fault of the program: KeyError: 'nothing'. `toolserver --traceback")
+    assert done.stderr.count("\n") == 1
+    assert caplog.records == []
+    run("--traceback", "fail", "fault")
+    assert "in fail" in caplog.text
 
 
 def given_to(monkeypatch, place):

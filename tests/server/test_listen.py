@@ -76,8 +76,9 @@ def test_a_port_in_use_ends_the_program_with_a_sentence():
         port = sock.getsockname()[1]
         with pytest.raises(SystemExit) as ended:
             bind_socket("127.0.0.1", port)
-    assert (
-        str(ended.value) == f"cannot listen on 127.0.0.1, port {port}: address already in use; port 0 picks a free port"
+    assert str(ended.value) == (
+        f"cannot listen on 127.0.0.1, port {port}: address already in use;"
+        " set --port to a free port, or to 0, which picks one"
     )
 
 

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from toolserver.storage.errors import NewerDatabase
+from toolserver.storage.errors import NewerDatabase, StorageFailed
 from toolserver.storage.migrate import CACHE_ID, Migration
 from toolserver.storage.sqlite import open_database
 
@@ -57,6 +57,6 @@ async def test_a_file_that_is_busy_is_not_set_aside(tmp_path, monkeypatch):
     monkeypatch.setattr("toolserver.storage.sqlite.BUSY_MS", 1)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(sqlite3.OperationalError):
+        with pytest.raises(StorageFailed, match=r"another process is writing to it; wait for it, or stop it$"):
             await rows(path)
     assert [each.name for each in tmp_path.glob("*.damaged")] == []

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolserver.storage.failures import DATA_DIR, describe_disk_error, describe_failure, explain, list_causes
+
 if TYPE_CHECKING:
     from toolserver.settings import Settings
     from toolserver.storage.ledger_place import LedgerPlace
@@ -61,11 +63,12 @@ def prepare_settings(**flags: Any) -> "Settings":
 
 def make_data_dir(folder: Path) -> None:
     """Create the data directory if it does not exist. If that fails, the program ends with a message."""
-    first = not folder.exists()
     try:
+        first = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise click.ClickException(f"the data directory {folder} cannot be created: {error.strerror}") from None
+        why = describe_disk_error(error, folder, DATA_DIR)
+        raise click.ClickException(f"the data directory cannot be created: {why}") from None
     if first:
         log.info("first run: keys and databases will be stored in a new folder", extra={"folder": str(folder)})
 
@@ -101,9 +104,11 @@ def find_ledger_file(folder: Path) -> Path:
 @contextmanager
 def explain_errors() -> Iterator[None]:
     """End the program with the error's own message when a file, the database or the chain cannot be read."""
-    from toolserver.errors import ToolserverError
-
     try:
         yield
-    except (ToolserverError, ValueError, OSError) as error:
+    except ValueError as error:
         raise click.ClickException(str(error)) from None
+    except Exception as error:
+        if any(describe_failure(each) is None for each in list_causes(error)):
+            raise
+        raise click.ClickException(explain(error)) from None

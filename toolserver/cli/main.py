@@ -31,6 +31,7 @@ from toolserver.cli.refund import refund
 from toolserver.cli.reissue import reissue
 from toolserver.cli.sweep import sweep
 from toolserver.cli.webhooks import webhooks
+from toolserver.storage.failures import explain, list_causes, show_tracebacks
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -57,12 +58,29 @@ def _listening(function: F) -> F:
     return functools.reduce(lambda f, option: option(f), reversed(_FLAGS), function)
 
 
-@click.group()
+class ExplainingGroup(click.Group):
+    """Ends every verb with one line for a person: see `storage.failures`."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError, EOFError):
+            raise
+        except (Exception, BaseExceptionGroup) as error:
+            for cause in list_causes(error):  # a signal, an exit, or a sentence of a command, within a task group
+                if isinstance(cause, KeyboardInterrupt | SystemExit | click.ClickException):
+                    raise cause from None
+            raise click.ClickException(explain(error)) from None
+
+
+@click.group(cls=ExplainingGroup)
 @click.version_option(__version__)
-def main() -> None:
+@click.option("--traceback", is_flag=True, help="Show where an unexpected error arose")
+def main(traceback: bool) -> None:
     """Typed, live-data tools for AI agents over MCP, REST and function-calling definitions."""
     if hidden := describe_hidden():
         raise click.ClickException(hidden)
+    show_tracebacks.set(traceback)
     gc.disable()  # start-up makes no garbage and is a fifth faster without GC; `freeze_startup` turns it on again
 
 

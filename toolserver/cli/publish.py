@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from toolserver.cli.load_settings import settings_from
+from toolserver.storage.failures import describe_disk_error
 
 
 @click.command()
@@ -21,7 +22,12 @@ def mcpb(file: Path, server: str | None) -> None:
 
     registry = Registry.load(*tool_packages(settings_from().tools))
     bundle = write_bundle(registry, origin_of(server) if server else None, changes=read_changelog())
-    file.write_bytes(bundle)
+    try:
+        file.write_bytes(bundle)
+    except OSError as error:
+        raise click.ClickException(
+            f"the bundle cannot be written: {describe_disk_error(error, file, 'FILE')}"
+        ) from None
     click.echo(f"wrote {file}: {len(bundle) / 1e6:.1f} MB")
 
 

@@ -19,6 +19,7 @@ from toolserver.cli.load_settings import (
 )
 
 if TYPE_CHECKING:
+    from toolserver.webhooks.listen import ReceivedWebhook
     from toolserver.webhooks.records import WebhookFire, WebhookSubscription
     from toolserver.webhooks.store import WebhookStore
 
@@ -107,9 +108,16 @@ def replay(delivery: str, data_dir: Path | None) -> None:
 @click.option("--count", type=click.IntRange(1), help="Stop after this many deliveries")
 def listen(port: int, secret: str | None, status: int, count: int | None) -> None:
     """Receive, verify and print webhooks on this machine. The service must run with webhooks.allow_loopback."""
+    from toolserver.server.listen import describe_bind_error
     from toolserver.webhooks.listen import make_listener
 
-    server = make_listener(port, secret, lambda received: click.echo(received.describe()), status=status, count=count)
+    def report(received: "ReceivedWebhook") -> None:
+        click.echo(received.describe())
+
+    try:
+        server = make_listener(port, secret, report, status=status, count=count)
+    except OSError as error:
+        raise click.ClickException(describe_bind_error(error, "127.0.0.1", port)) from None
     click.echo(f"listening on http://127.0.0.1:{server.server_address[1]}/", err=True)
     with server:
         server.serve_forever()

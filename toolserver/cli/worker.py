@@ -19,6 +19,7 @@ from toolserver.server.listen import run_async, stop_signal
 from toolserver.server.listeners import Listeners
 from toolserver.server.worker_process import LINE_BYTES, REPLACED
 from toolserver.settings import Settings
+from toolserver.storage.failures import explain
 from toolserver.webhooks.secret_box import open_key
 
 log = logging.getLogger(__name__)
@@ -108,7 +109,10 @@ def main() -> None:
         settings = make_demo_settings(settings, orders["world"]["world_url"])
     settings = make_worker_settings(settings, orders["number"])
     make_data_dir(settings.data_dir)
-    run_async(settings, functools.partial(work, settings, orders))
+    try:
+        run_async(settings, functools.partial(work, settings, orders))
+    except Exception as error:
+        raise SystemExit(explain(error)) from None
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from toolserver.core.native_memory import share_heap
 from toolserver.server.connections import ConnectionLimits, Connections
 from toolserver.server.public_facts import read_public_facts
 from toolserver.server.request_gate import Asgi, RequestGate, never
-from toolserver.settings import Settings, is_loopback
+from toolserver.settings import PREFIX, Settings, is_loopback
+from toolserver.storage.failures import find_exit
 
 log = logging.getLogger(__name__)
 
@@ -30,10 +31,11 @@ YOUNG = 10_000  # allocations between two collections of the youngest objects
 GRACE_S = 10.0  # for requests in progress; with REFUSE_S and what follows, a stop takes less than 15 seconds
 
 
-def bind_socket(host: str, port: int, *, beside_others: bool = False) -> socket.socket:
+def bind_socket(host: str, port: int, *, setting: str = "--port", beside_others: bool = False) -> socket.socket:
     """Open a listening socket; port 0 picks a free port. Raises SystemExit, with a message, if that fails.
 
-    With `beside_others`, other sockets opened in the same way may listen on the same port.
+    `setting` names the flag or the setting of the port. With `beside_others`, other sockets opened in the same way may
+    listen on the same port.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # If the protocol is named, asyncio sets TCP_NODELAY on each connection. Otherwise the body of an answer waits in
@@ -47,10 +49,16 @@ def bind_socket(host: str, port: int, *, beside_others: bool = False) -> socket.
         sock.listen(BACKLOG)
     except OSError as error:
         sock.close()
-        why = (error.strerror or str(error)).lower()
-        raise SystemExit(f"cannot listen on {host}, port {port}: {why}; port 0 picks a free port") from None
+        raise SystemExit(describe_bind_error(error, host, port, setting)) from None
     sock.setblocking(False)
     return sock
+
+
+def describe_bind_error(error: OSError, host: str, port: int, setting: str = "--port") -> str:
+    """Say why a port cannot be listened on, and what to set."""
+    why = (error.strerror or str(error)).lower()
+    name = setting if setting.startswith("-") else f"{setting} ({PREFIX}{setting.replace('.', '__').upper()})"
+    return f"cannot listen on {host}, port {port}: {why}; set {name} to a free port, or to 0, which picks one"
 
 
 def address_of(sock: socket.socket, host: str) -> str:
@@ -228,19 +236,10 @@ def run_async(settings: Settings, main: Callable[..., Awaitable[None]], *args: A
     try:
         anyio.run(functools.partial(main, *args, **named), backend_options=options)
     except BaseExceptionGroup as group:
-        ending = _ending(group)
+        ending = find_exit(group)
         if ending is None:
             raise
         raise ending from None
-
-
-def _ending(group: BaseExceptionGroup[BaseException]) -> SystemExit | None:
-    """Return the SystemExit that task groups have wrapped, or None if there is none."""
-    for error in group.exceptions:
-        found = _ending(error) if isinstance(error, BaseExceptionGroup) else error
-        if isinstance(found, SystemExit):
-            return found
-    return None
 
 
 def refuse_public(settings: Settings, what: str) -> None:

@@ -42,9 +42,9 @@ class Listeners:
     def open(cls, settings: Settings) -> "Listeners":
         """Bind every socket that the settings require. Raises SystemExit if a socket cannot be bound."""
         own, ledger = settings.metrics, settings.ledger
-        main = bind_socket(settings.host, settings.port)
-        metrics = bind_socket(own.host, own.port) if own.enabled else None
-        inner = None if ledger.port is None else bind_socket(ledger.host, ledger.port)
+        main = bind_socket(settings.host, settings.port, setting="port")
+        metrics = bind_socket(own.host, own.port, setting="metrics.port") if own.enabled else None
+        inner = None if ledger.port is None else bind_socket(ledger.host, ledger.port, setting="ledger.port")
         return cls._describe(settings, main, metrics, inner)
 
     @classmethod
@@ -55,9 +55,10 @@ class Listeners:
         if a socket cannot be bound.
         """
         own, ledger = settings.metrics, settings.ledger
-        mains = _bind_beside(settings.host, settings.port, count)
-        inner = [None] * count if ledger.port is None else _bind_beside(ledger.host, ledger.port, count)
-        metrics = [bind_socket(own.host, own.port and own.port + n) if own.enabled else None for n in range(count)]
+        mains = _bind_beside(settings.host, settings.port, count, "port")
+        inner = [None] * count if ledger.port is None else _bind_beside(ledger.host, ledger.port, count, "ledger.port")
+        ports = [own.port and own.port + number for number in range(count)]
+        metrics = [bind_socket(own.host, port, setting="metrics.port") if own.enabled else None for port in ports]
         return [cls._describe(settings, *each) for each in zip(mains, metrics, inner, strict=True)]
 
     @classmethod
@@ -84,15 +85,15 @@ class Listeners:
         return cls(main, metrics, inner, base_url, addresses, operators)
 
 
-def _bind_beside(host: str, port: int, count: int) -> list[socket.socket]:
+def _bind_beside(host: str, port: int, count: int, setting: str) -> list[socket.socket]:
     """Bind sockets on one port, among which the kernel distributes connections.
 
     The port is first bound exclusively, so that this service never listens beside the sockets of another one, even
     though the kernel would allow it.
     """
-    with bind_socket(host, port) as alone:
+    with bind_socket(host, port, setting=setting) as alone:
         found = alone.getsockname()[1]
-    return [bind_socket(host, found, beside_others=True) for _ in range(count)]
+    return [bind_socket(host, found, setting=setting, beside_others=True) for _ in range(count)]
 
 
 def _adopt_socket(file: int | None) -> socket.socket | None:

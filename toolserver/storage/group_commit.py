@@ -25,6 +25,7 @@ import anyio.to_thread
 
 from toolserver.errors import ToolserverError
 from toolserver.storage.errors import StorageClosed, StorageFailed
+from toolserver.storage.failures import DATA_DIR, describe_disk_error
 from toolserver.storage.file_guard import FileGuard
 from toolserver.storage.lane import Lane
 from toolserver.storage.row_seal import SealedConnection
@@ -81,7 +82,7 @@ async def durable(path: Path, *, least_free: int = 0) -> AsyncIterator["SqliteGr
     try:
         file = await anyio.to_thread.run_sync(partial(SqliteGroupCommit, path, least_free=least_free))
     except (sqlite3.Error, OSError) as error:
-        raise StorageFailed(f"{path} cannot be opened: {error}") from error
+        raise StorageFailed(describe_disk_error(error, path, DATA_DIR)) from error
     file.start(asyncio.get_running_loop())
     try:
         yield file

@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 from toolserver.storage.connection import SqlConnection
 from toolserver.storage.errors import StorageFailed, TransactionLost
+from toolserver.storage.failures import DATA_DIR, describe_disk_error
 from toolserver.storage.group_commit import connect
 from toolserver.storage.ledger_place import LedgerPlace
 from toolserver.storage.migrate import write_transaction
@@ -49,7 +50,7 @@ def open_maintenance(place: LedgerPlace) -> Iterator[Transact]:
     try:
         db = connect(place)
     except sqlite3.Error as error:
-        raise StorageFailed(f"{place} cannot be opened: {error}") from error
+        raise StorageFailed(describe_disk_error(error, place, DATA_DIR)) from error
     with closing(db):
         file = open_sealed(db, place)
         db.execute("PRAGMA foreign_keys=OFF")

@@ -8,6 +8,7 @@ transaction that may be run again (`TransactionLost`), and an unreachable server
 """
 
 import asyncio
+import socket
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -27,6 +28,15 @@ IDLE_TRANSACTION_S = 5.0  # after this, the locks of an instance that vanished w
 _AWAY = ("08", "57P", "25006", "53300")
 _LOST = ("40001", "40P01", "57014", "55P03")
 _REFUSED = "23"
+DATABASE_URL = "database_url (TOOLSERVER_DATABASE_URL)"
+_REMEDIES = {  # by SQLSTATE or its beginning, for what an operator can mend
+    "28": "check the user and the password in it, and the server's pg_hba.conf",
+    "3D000": "create the database (`createdb`), or correct its name there",
+    "53300": "raise max_connections of the server, or run fewer workers or instances",
+    "25006": "the server is read-only: name the primary there",
+    "42501": "let its user create tables (GRANT CREATE ON SCHEMA public)",
+    "57P03": "the server is starting or stopping: try again",
+}
 
 
 class PostgresMissing(StorageFailed, abstract=True):
@@ -66,7 +76,7 @@ def load_driver() -> ModuleType:
         import asyncpg
     except ImportError:
         raise PostgresMissing(
-            "storage.database_url needs the PostgreSQL driver: pip install 'agent-toolserver[postgres]'"
+            f"{DATABASE_URL} needs the PostgreSQL driver: pip install 'agent-toolserver[postgres]', or unset it"
         ) from None
     return asyncpg  # type: ignore[no-any-return]
 
@@ -245,7 +255,7 @@ class PostgresConnection:
             raise PostgresFailed(str(error)) from error
         except (self._driver.InternalClientError, OSError, TimeoutError) as error:
             self.drop()
-            raise ServerAway(f"{type(error).__name__}: {error}") from error
+            raise ServerAway(_describe_absence(error)) from error
         except (self._driver.InterfaceError, AttributeError) as error:  # the latter if cut between two steps
             if self._raw is not None and not self._raw.is_closed():
                 raise PostgresFailed(str(error)) from error  # the driver's own refusal, such as a parameter too few
@@ -271,8 +281,24 @@ def _read_number(text: str) -> int | float:
 def _name_error(error: Any) -> Exception:
     state = str(error.sqlstate or "")
     text = f"{state} {error.args[0] if error.args else error!r}"  # without the row, which the server adds
+    if state == "3D000":  # an address with a slash too few has its password in the name of the database
+        text = f"{state} there is no database of this name"
+    text += next((f"; {remedy}" for start, remedy in _REMEDIES.items() if state.startswith(start)), "")
     if state.startswith(_AWAY):
         return ServerAway(text)
     if state.startswith(_LOST):
         return TransactionLost(text)
     return PostgresRefused(text) if state.startswith(_REFUSED) else PostgresFailed(text)
+
+
+def _describe_absence(error: Exception) -> str:
+    """Say why there is no connection, and what to check. The text names the host, and no password."""
+    if isinstance(error, socket.gaierror):
+        return f"there is no such host ({error.strerror}): correct the host name in it"
+    if isinstance(error, TimeoutError):
+        return "the server did not answer in time: check the host and the port in it, and the server's load"
+    if isinstance(error, ConnectionRefusedError):
+        return f"the connection was refused ({error}): start the server, or correct the host and the port in it"
+    if type(error).__name__ == "TargetServerAttributeNotMatched":
+        return "the server is read-only (a standby): name the primary in it"
+    return f"{type(error).__name__}: {error}"

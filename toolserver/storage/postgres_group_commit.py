@@ -27,7 +27,7 @@ from toolserver.errors import ToolserverError
 from toolserver.storage.errors import OutcomeUnknown, StorageClosed, StorageFailed, TransactionLost
 from toolserver.storage.group_commit import GroupCommit, log_failure
 from toolserver.storage.lane import Lane
-from toolserver.storage.postgres import PostgresConnection, PostgresRefused, PostgresTerms, ServerAway
+from toolserver.storage.postgres import DATABASE_URL, PostgresConnection, PostgresRefused, PostgresTerms, ServerAway
 from toolserver.storage.postgres_migrate import migrate_server
 from toolserver.storage.postgres_rooms import enter_room, serve_rooms
 from toolserver.storage.transactions import Job, PendingOperation, apply_each, apply_together, run_jobs
@@ -70,7 +70,7 @@ def _prepare(terms: PostgresTerms) -> None:
         db.limit(time.monotonic() + OPEN_S)
         migrate_server(db)
     except (sqlite3.Error, TransactionLost) as error:
-        raise StorageFailed(f"the database of storage.database_url cannot be opened: {error}") from error
+        raise StorageFailed(f"the database of {DATABASE_URL} cannot be opened: {error}") from error
     finally:
         db.close()
 

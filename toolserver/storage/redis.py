@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolserver.core.shared_memory import Script, SharedMemoryLost
+from toolserver.errors import ToolserverError
 
 if TYPE_CHECKING:
     from redis.asyncio.connection import Connection
@@ -27,7 +28,7 @@ AT_ONCE = 512  # scripts sent together
 COMPLAIN_EVERY_S = 60.0
 
 
-class RedisMissing(Exception):
+class RedisMissing(ToolserverError):
     """A `redis_url` is set, but the Redis package is not installed."""
 
 
@@ -296,7 +297,10 @@ async def open_redis(url: str, *, prefix: str, deadline_s: float, instances: int
     try:
         from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocketConnection, parse_url
     except ImportError as error:
-        raise RedisMissing("redis_url needs the package redis (the extra `redis`)") from error
+        raise RedisMissing(
+            "redis_url (TOOLSERVER_REDIS_URL) needs the Redis driver: pip install 'agent-toolserver[redis]',"
+            " or unset it"
+        ) from error
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import aiosqlite
 import anyio.to_thread
 
-from toolserver.storage.errors import ForeignDatabase
+from toolserver.storage.errors import ForeignDatabase, StorageFailed
+from toolserver.storage.failures import DATA_DIR, describe_disk_error
 from toolserver.storage.group_commit import BUSY_MS, private
 from toolserver.storage.migrate import CACHE_ID, Migration, migrate
 
@@ -27,17 +28,19 @@ async def open_database(path: Path, steps: Sequence[Migration]) -> AsyncIterator
 
     Raises:
         NewerDatabase, MigrationChanged: the file was written by other software and is left unchanged.
-        sqlite3.OperationalError: the file is busy, cannot be written, or the disk is full.
+        StorageFailed: the file is busy, cannot be written, or the disk is full.
     """
     async with AsyncExitStack() as stack:
         try:
             db = await stack.enter_async_context(_open(path, steps))
         except (DatabaseError, ForeignDatabase) as error:
             if isinstance(error, aiosqlite.OperationalError):  # not the file's fault
-                raise
+                raise StorageFailed(describe_disk_error(error, path, DATA_DIR)) from error
             await stack.aclose()
             log.warning("a damaged file was set aside", extra={"file": _set_aside(path), "error": str(error)})
             db = await stack.enter_async_context(_open(path, steps))
+        except OSError as error:
+            raise StorageFailed(describe_disk_error(error, path, DATA_DIR)) from error
         yield db
 
 
