@@ -14,7 +14,7 @@
 - Sources: a `Source` has a request (`Get`, `Post` or `Connect`, or a function that gets the `Keys` that are set),
   a `Licence`, a `HostGroup`, optionally a `Gauge`, and a `Proof` of life if its answer may be empty; sizes are in
   `MIB`. A parser of a list passes its rows through `read_rows`, which skips and counts unreadable rows.
-  `read_xml` reads XML without document types.
+  `read_xml` reads XML without document types; `INVISIBLE` matches characters that are not seen.
 - Errors of a source derive from `SourceError`: `SourceChanged`, `SourceDown`, `SourceEmpty`, `SourceExcluded`,
   `SourceFrozen`, `SourceLimited`, `SourceRefused`, `SourceUnproved`, `SourceUnusable`.
 - Lists: a tool with a list takes a `limit`, bounded by `up_to`, and for a long list a `Cursor`; `ctx.page` cuts it.
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from toolserver.core.plain_xml import read_xml as read_xml
     from toolserver.core.public_address import is_public as is_public
     from toolserver.core.similar_names import find_similar as find_similar
+    from toolserver.core.visible_text import INVISIBLE as INVISIBLE
     from toolserver.errors import InvalidArguments as InvalidArguments
     from toolserver.errors import NotFound as NotFound
     from toolserver.purchases.units import atomic as atomic
@@ -117,6 +118,7 @@ _HOME = {
     "toolserver.core.models": "Payload Sparse Timestamp TopLevel iso",
     "toolserver.core.plain_xml": "read_xml",
     "toolserver.core.public_address": "is_public",
+    "toolserver.core.visible_text": "INVISIBLE",
     "toolserver.errors": "InvalidArguments NotFound",
     "toolserver.upstream.source_errors": "SourceChanged SourceDown SourceEmpty SourceError SourceExcluded SourceFrozen "
     "SourceLimited SourceRefused SourceUnproved SourceUnusable",

@@ -19,7 +19,7 @@ def make_consent_page(facts: SiteFacts) -> DrawConsent:
             "consent.html",
             view=view,
             facts=facts,
-            title=view.title if view.step == "closed" else f"Connect {view.client}",
+            title=_title(view),
             script=facts.href(static_path("js/consent.js")),
             icon=facts.href(static_path("favicon.svg")),
             stylesheet=facts.href(static_path("css/consent.css")),
@@ -29,3 +29,9 @@ def make_consent_page(facts: SiteFacts) -> DrawConsent:
         ).encode()
 
     return draw
+
+
+def _title(view: ConsentView) -> str:
+    if view.step == "closed":
+        return view.title
+    return f"{'Return to' if view.step == 'leave' else 'Connect'} {view.client}"

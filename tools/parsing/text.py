@@ -5,20 +5,10 @@ import re
 import unicodedata
 from urllib.parse import urlsplit
 
+from toolserver import INVISIBLE
+
 TITLE, NAME, DESCRIPTION = 200, 120, 500  # maximum lengths, in characters
 
-_INVISIBLE = re.compile(
-    "["
-    "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"  # control characters other than white space
-    "\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"  # joiners, bidi, soft hyphens
-    "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U00016fe4\U0001d159"  # letters and marks that draw nothing
-    "\ufe00-\ufe0f\U000e0000-\U000e0fff"  # variation selectors, and the tags that spell hidden ASCII
-    "\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"  # annotation, shorthand, music
-    "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"  # code points that are not characters or not valid in UTF-8
-    + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0x10000, 0x110000, 0x10000))
-    + "]"
-)
-"""Unicode's Default_Ignorable_Code_Point, and what else can stand in a text and not be seen."""
 _TAGS = re.compile(r"<[^<>]{0,1000}>")
 
 
@@ -29,7 +19,7 @@ def clean(text: str, cap: int = TITLE, *, is_html: bool = False) -> str:
     """
     if is_html:
         text = _TAGS.sub(" ", text)
-    text = _INVISIBLE.sub("", html.unescape(text))
+    text = INVISIBLE.sub("", html.unescape(text))
     text = unicodedata.normalize("NFC", " ".join(text.split()))
     return text if len(text) <= cap else text[: cap - 1].rstrip() + "…"
 
@@ -48,5 +38,5 @@ def web_url(url: object) -> str | None:
         parts = urlsplit(url)
     except ValueError:
         return None
-    ok = parts.scheme in ("http", "https") and parts.hostname and not _INVISIBLE.search(url) and " " not in url
+    ok = parts.scheme in ("http", "https") and parts.hostname and not INVISIBLE.search(url) and " " not in url
     return url if ok else None

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-ConsentStep = Literal["choose", "pay", "confirming", "bought", "closed"]
+ConsentStep = Literal["choose", "pay", "confirming", "bought", "leave", "closed"]
 
 
 class ConsentPayment(NamedTuple):
@@ -28,9 +28,9 @@ class ConsentView(NamedTuple):
 
     The forms carry `secret` and go to `action`. `target` says where the client gets its answer; `identity` is the
     client's own address if it has one. `token` is shown once, after a purchase. `problem` is the error in the last
-    form. `back` leads to the client when the page is closed. After `refresh_s` seconds the browser reloads `page`. If
-    `watched`, payments are detected automatically, and `by_hash` is the address of the page with the form for a
-    transaction's hash.
+    form. `back` leads to the client when the page is closed, or when the person leaves it for a program. After
+    `refresh_s` seconds the browser reloads `page`. If `watched`, payments are detected automatically, and `by_hash` is
+    the address of the page with the form for a transaction's hash.
     """
 
     step: ConsentStep

@@ -226,6 +226,28 @@ def test_a_name_is_shown_on_one_line_and_cannot_hide_what_follows():
     assert read_client_document(URL, json.dumps({**GOOD, "client_name": ["x"]}).encode(), 0).name == "host.example"
 
 
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        *("\u200b", "\u200d", "\u2060", "\ufeff", "\u202e", "\u2066", "\u061c", "\u3164", "\u115f", "\uffa0", "\u2800"),
+        *("\u034f", "\xad", "\U000e0041", "\ufe0f", "\x1b", "\ue000", "\ud800", "\u0378"),
+    ],
+    ids=ascii,
+)
+def test_a_name_has_no_invisible_letters_and_none_of_them_alone_is_a_name(hidden):
+    assert clean_name(f"Cur{hidden}sor").replace(" ", "") == "Cursor"
+    assert clean_name(f"{hidden} {hidden}") == ""
+    body = json.dumps({**GOOD, "client_name": hidden * 3}).encode()
+    assert read_client_document(URL, body, 0).name == "host.example"
+
+
+def test_a_name_has_a_letter_or_a_number():
+    for name in ("Zed", "日本語", "हिन्दी", "4"):
+        assert clean_name(name) == name
+    for name in ("...", "\u0301\u0301", "—", "\u2003"):
+        assert clean_name(name) == ""
+
+
 def test_an_id_is_a_url_or_a_name():
     assert is_client_url(URL)
     assert is_client_url("http://host.example/client.json")

@@ -1,9 +1,13 @@
 """The page belongs to one browser: mixed-up states, other sites' forms, frames, and too many visits."""
 
+import html
+import re
+from urllib.parse import parse_qs, urlsplit
+
 import pytest
 from prometheus_client import generate_latest
 
-from tests.mcp.oauth.served import AUTHORIZE, CONSENT, OWNER, answered, serving
+from tests.mcp.oauth.served import AUTHORIZE, BACK, CONSENT, OWNER, answered, serving
 
 
 async def at_page(served):
@@ -105,6 +109,52 @@ async def test_methods_and_bodies_that_are_not_served():
         assert (await http.post(CONSENT, json={})).status_code == 400
         assert (await http.get(CONSENT)).status_code == 410
         assert (await http.head(AUTHORIZE)).content == b""
+
+
+@pytest.mark.parametrize("do", ["allow", "deny"])
+@pytest.mark.parametrize("uri", ["cursor://anysphere.cursor-mcp/oauth/callback", "com.example.app:/back"])
+async def test_an_app_is_opened_by_a_click_and_never_by_the_service(do, uri):
+    async with serving() as served:
+        await served.client.register(redirect_uris=[uri], client_name="Editor <b>")
+        await served.browser.visit(served.client.url(redirect_uri=uri))
+        page = await served.browser.submit(do, token=OWNER)
+        assert page.status_code == 200
+        assert "location" not in page.headers
+        assert "<script" not in page.text
+        assert 'http-equiv="refresh"' not in page.text
+        assert page.headers["content-security-policy"].endswith("form-action 'self'")
+        assert page.headers["cache-control"] == "no-store"
+        (link,) = re.findall(r'<a class="main" href="([^"]+)" rel="noreferrer">', page.text)
+        back = html.unescape(link)
+        assert back.startswith(f"{uri}?")
+        found = parse_qs(urlsplit(back).query)
+        assert found["state"] == ["st&ate"]
+        if do == "deny":
+            assert found["error"] == ["access_denied"]
+        else:
+            tokens = await served.client.exchange(found["code"][0], redirect_uri=uri)
+            assert tokens.status_code == 200, tokens.text
+
+
+async def test_a_fault_is_told_to_an_app_by_a_click_too():
+    uri = "cursor://x/y"
+    async with serving() as served:
+        await served.client.register(redirect_uris=[uri])
+        page = await served.browser.http.get(served.client.url(redirect_uri=uri, code_challenge_method="plain"))
+        assert page.status_code == 400
+        assert "location" not in page.headers
+        assert 'href="cursor://x/y?error=invalid_request' in page.text
+
+
+@pytest.mark.parametrize("more", ["\r", "\n", "\t", "\r\nx: y", "#", "?", "é", " "], ids=ascii)
+@pytest.mark.parametrize("fault", [{}, {"code_challenge_method": "plain"}], ids=["good", "bad"])
+async def test_an_address_with_something_that_a_parser_would_drop_is_refused_to_the_person(more, fault):
+    async with serving() as served:
+        await served.client.register(redirect_uris=["http://localhost", BACK])
+        for uri in (f"http://localhost{more}", BACK + more, more + BACK):
+            page = await served.browser.http.get(served.client.url(redirect_uri=uri, **fault))
+            assert page.status_code == 400, uri
+            assert "has not registered" in page.text
 
 
 async def test_visits_of_an_address_are_limited():

@@ -28,8 +28,13 @@ LOOPBACK = "http://127.0.0.1:3000/callback"
         "vscode://publisher.app/back",
         "https://h/".ljust(1000, "a"),
         f"https://{'h' * 253}/",
-        "ab:/",
-        f"{'a' * 51}:/x",
+        "claude://oauth/callback",
+        "vscode-insiders://publisher.app/back",
+        "windsurf://codeium.windsurf/oauth",
+        "zed:/oauth",
+        "http://localhost",
+        "http://[::1]:65535/x?y",
+        f"{'a' * 25}.{'b' * 25}:/x",
     ],
 )
 def test_addresses_that_may_be_registered(uri):
@@ -68,6 +73,28 @@ def test_addresses_that_may_be_registered(uri):
         "vbscript:x",
         "blob:https://host.example/1",
         "a b:/x",
+        "app:/x",
+        "search-ms:query=x",
+        "ms-msdt:/id",
+        "steam://run/1",
+        "zoommtg://x",
+        "Cursor://x",
+        "cursor:",
+        ".app:/x",
+        "com..app:/x",
+        "com.app.:/x",
+        "https://host.example:/",
+        "https://host.example:٣/",
+        "https://host.example:443:443/",
+        "https://host.example/<x>",
+        'https://host.example/"x',
+        "https://host.example/\tx",
+        "https://host.example/\r\nx: y",
+        "http://local\thost/",
+        "http://localhost#",
+        "http://localhost:/",
+        "http://localhost%00/",
+        "cursor://x\n/y",
     ],
 )
 def test_addresses_that_nobody_may_be_sent_to(uri):
@@ -105,17 +132,31 @@ def test_on_loopback_any_port_will_do_and_nothing_else_may_differ():
     assert not is_registered("http://127.0.0.1:x/callback", registered)
 
 
+@pytest.mark.parametrize("more", ["#", "?", "\t", "\r", "\n", "\r\nx: y", ":", "/", "\x00", " ", "é"])
+def test_what_a_parser_would_drop_makes_another_address(more):
+    for address in ("http://localhost", "http://localhost:3000/callback"):
+        assert is_registered(address, [address])
+        assert not is_registered(address + more, [address])
+        assert not is_registered(more + address, [address])
+    assert not is_registered(f"http://localhost{more}:3000/callback", ["http://localhost:3000/callback"])
+
+
+def test_an_address_that_no_browser_may_be_sent_to_is_not_registered_even_if_a_table_says_so():
+    assert not is_registered("search-ms:query=x", ["search-ms:query=x"])
+
+
 @pytest.mark.parametrize(
-    ("uri", "shown", "local", "source"),
+    ("uri", "shown", "local", "source", "own_scheme"),
     [
-        (HOST, "host.example", False, "https://host.example"),
-        ("https://Host.example:8443/", "host.example:8443", False, "https://host.example:8443"),
-        (LOOPBACK, "a program on this device (127.0.0.1:3000)", True, "http://127.0.0.1:3000"),
-        ("cursor://x/y", "an app on this device (cursor:)", True, "cursor:"),
+        (HOST, "host.example", False, "https://host.example", False),
+        ("https://Host.example:8443/", "host.example:8443", False, "https://host.example:8443", False),
+        (LOOPBACK, "a program on this device (127.0.0.1:3000)", True, "http://127.0.0.1:3000", False),
+        ("cursor://x/y", "an app on this device (cursor:)", True, "cursor:", True),
+        ("com.example.app:/back", "an app on this device (com.example.app:)", True, "com.example.app:", True),
     ],
 )
-def test_a_person_sees_where_an_address_leads(uri, shown, local, source):
-    assert describe_redirect(uri) == (shown, local, source)
+def test_a_person_sees_where_an_address_leads(uri, shown, local, source, own_scheme):
+    assert describe_redirect(uri) == (shown, local, source, own_scheme)
 
 
 def test_a_registration_has_room_for_so_many_addresses_of_such_a_length():

@@ -105,6 +105,18 @@ def test_a_page_is_titled_by_its_client_and_a_closed_one_by_how_it_ended():
     assert "<title>Over</title>" in drawn("closed", title="Over")
 
 
+def test_a_program_is_opened_by_a_link_that_says_where_it_leads():
+    page = drawn("leave", back='cursor://x?code=1&state="><b>', target="an app on this device (cursor:)")
+    assert "<title>Return to Host</title>" in page
+    assert (
+        '<a class="main" href="cursor://x?code=1&amp;state=&#34;&gt;&lt;b&gt;" rel="noreferrer">Open Host</a>' in page
+    )
+    assert "an app on this device (cursor:)" in page
+    assert "<script" not in page
+    assert "<form" not in page
+    assert "http-equiv" not in page
+
+
 def test_the_code_to_scan_is_that_of_this_payment_and_stands_only_where_it_is_to_be_paid():
     assert str(draw_qr(PAYMENT.uri)) in drawn("pay", payment=PAYMENT)
     assert "<svg" not in drawn("confirming", payment=PAYMENT)

@@ -6,6 +6,7 @@ few kilobytes within a few seconds. Documents are cached for a while, failures f
 
 import json
 import ssl
+import unicodedata
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ from cachetools import LRUCache
 
 from toolserver.clock import Clock
 from toolserver.core.http_body import BodyTooLarge, BodyUnreadable, read_body
+from toolserver.core.visible_text import INVISIBLE
 from toolserver.errors import ToolserverError
 from toolserver.mcp.oauth.records import OAuthClient
 from toolserver.mcp.oauth.redirects import MOST_URIS, RedirectRefused, check_redirect_uri
@@ -146,8 +148,13 @@ def read_client_document(url: str, body: bytes, now: int) -> OAuthClient:
 
 
 def clean_name(name: str) -> str:
-    """Return a client's name in a form safe to show: one line, limited length, no characters that affect rendering."""
-    return " ".join("".join(c if c.isprintable() else " " for c in name).split())[:MOST_NAME]
+    """Return a client's name in a form safe to show: one line, limited length, nothing that cannot be seen.
+
+    Empty if it has no letter and no digit.
+    """
+    seen = "".join(c if c.isprintable() else " " for c in INVISIBLE.sub("", name))
+    short = " ".join(seen.split())[:MOST_NAME].rstrip()
+    return short if any(unicodedata.category(c)[0] in "LN" for c in short) else ""
 
 
 def _read_redirect_uris(given: Any) -> tuple[str, ...]:

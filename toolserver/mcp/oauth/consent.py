@@ -258,6 +258,13 @@ def close_page(text: str, title: str = CLOSED, back: str | None = None) -> Conse
     return ConsentView("closed", title=title, problem=text, back=back)
 
 
+def leave_page(request: ConsentRequest, url: str) -> ConsentView:
+    """Return the page from which the person opens the client's program, with its answer, by a click."""
+    return ConsentView(
+        "leave", client=request.client_name, target=describe_redirect(request.redirect_uri).shown, back=url
+    )
+
+
 def explain(rejected: CallRejected) -> str:
     """Describe a refusal in words for the person at the page."""
     text = rejected.detail

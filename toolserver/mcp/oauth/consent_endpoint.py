@@ -17,7 +17,7 @@ from toolserver.core.consent_page import ConsentView, DrawConsent
 from toolserver.ledger.protocol import milliseconds
 from toolserver.mcp.asgi import Header, Receive, Scope, Send
 from toolserver.mcp.oauth.authorization import AuthorizationRequests, ClientToldFault, PersonToldFault
-from toolserver.mcp.oauth.consent import BY_HASH, ConsentSteps, Redirected, Visit, close_page, page_url
+from toolserver.mcp.oauth.consent import BY_HASH, ConsentSteps, Redirected, Visit, close_page, leave_page, page_url
 from toolserver.mcp.oauth.forms import BadParameters, OAuthParameters, cookies_of, header_of, read_form, read_parameters
 from toolserver.mcp.oauth.redirects import describe_redirect
 from toolserver.mcp.oauth.replies import OAuthReplies
@@ -103,14 +103,21 @@ class ConsentEndpoint:
             self._steps.act(visit, form) if method == "POST" else self._steps.show(visit, by_hash=BY_HASH in form)
         )
         if isinstance(answer, Redirected):
-            await self._replies.redirect(scope, send, answer.url)
+            await self._leave(scope, send, answer, visit)
         else:
             await self._draw_page(scope, send, 200 if answer.problem is None else 422, answer, visit)
 
+    async def _leave(self, scope: Scope, send: Send, answer: Redirected, visit: Visit) -> None:
+        """Redirect, but let a program be started by a click: a browser that is sent there asks nobody."""
+        if answer.outside and describe_redirect(visit.request.redirect_uri).own_scheme:
+            await self._draw_page(scope, send, 200, leave_page(visit.request, answer.url))
+        else:
+            await self._replies.redirect(scope, send, answer.url)
+
     async def _tell_client(self, scope: Scope, send: Send, fault: ClientToldFault, given: OAuthParameters) -> None:
-        """Redirect at once only to this device. Anyone can register a web address, so others need a click."""
+        """Redirect at once only to loopback. Anyone can register other addresses, so those need a click."""
         target = describe_redirect(given["redirect_uri"])
-        if target.local:
+        if target.local and not target.own_scheme:
             await self._replies.redirect(scope, send, fault.url)
             return
         page = close_page(f"The app's request is invalid: {fault}.", REFUSED, fault.url)
@@ -122,7 +129,8 @@ class ConsentEndpoint:
     async def _draw_page(
         self, scope: Scope, send: Send, status: int, view: ConsentView, visit: Visit | None = None
     ) -> None:
-        source = "" if visit is None else describe_redirect(visit.request.redirect_uri).source
+        target = None if visit is None else describe_redirect(visit.request.redirect_uri)
+        source = "" if target is None or target.own_scheme else target.source  # the form never redirects to a program
         body = await anyio.to_thread.run_sync(self._draw, view)
         await self._replies.page(scope, send, status, body, source)
 

@@ -10,16 +10,19 @@ from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 MOST_URI, MOST_URIS = 1000, 20
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,50}")
-_HOST = re.compile(r"[a-z0-9.-]{1,253}|[0-9a-f:.]{2,45}")
-_BROWSERS_OWN = frozenset(
+HOST_SCHEMES = frozenset(
     {
-        *("about", "blob", "chrome", "content", "data", "file", "filesystem", "ftp", "intent", "jar", "javascript"),
-        *("livescript", "mailto", "mhtml", "mocha", "ms-its", "resource", "sms", "tel", "urn", "vbscript"),
-        *("view-source", "wss", "ws", "x-javascript"),
+        *("claude", "cursor", "goose", "kiro", "lmstudio", "raycast", "trae"),
+        *("vscode", "vscode-insiders", "vscodium", "warp", "windsurf", "zed"),
     }
 )
+"""The schemes of programs that use MCP servers. A machine has many others, which open what a stranger writes."""
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_REVERSED_DOMAIN = re.compile(r"(?=.{3,51}\Z)[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")  # RFC 8252, 7.1
+_CHARACTERS = re.compile(r"[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]+")  # those of RFC 3986, but for the fragment's mark
+_PLACE = re.compile(r"([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
+_ON_LOOPBACK = re.compile(r"(http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?((?:[/?].*)?)")
 
 
 class RedirectRefused(ValueError):
@@ -27,39 +30,51 @@ class RedirectRefused(ValueError):
 
 
 class RedirectTarget(NamedTuple):
-    """Where a person is sent, in words for that person, and the source that a page's policy must allow."""
+    """Where a person is sent, in words for that person, and the source that a page's policy must allow.
+
+    `own_scheme`: the browser starts a program, so it goes there by a click of the person and never by itself.
+    """
 
     shown: str
     local: bool
     source: str
+    own_scheme: bool = False
 
 
 def check_redirect_uri(uri: str) -> None:
     """Raise RedirectRefused for an address that a client may not register."""
-    if not uri.isascii() or not uri.isprintable() or " " in uri or len(uri) > MOST_URI or "\\" in uri:
-        raise RedirectRefused(f"a redirect URI must be printable ASCII of at most {MOST_URI} characters")
+    if len(uri) > MOST_URI or not _CHARACTERS.fullmatch(uri):
+        raise RedirectRefused(f"a redirect URI must be at most {MOST_URI} characters of a URI, without a fragment")
     parts = _split(uri)
-    if "#" in uri or "@" in parts.netloc:
-        raise RedirectRefused("a redirect URI must not have a fragment or a user name")
+    if "@" in parts.netloc or not uri.startswith(f"{parts.scheme}:"):
+        raise RedirectRefused("a redirect URI must not have a user name or capital letters in its scheme")
     if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK):
-        if not _HOST.fullmatch(parts.hostname or ""):
+        if not _PLACE.fullmatch(parts.netloc):
             raise RedirectRefused("a redirect URI must name a host")
     elif parts.scheme == "http":
         raise RedirectRefused("a redirect URI must use https, except on loopback")
-    elif parts.scheme in _BROWSERS_OWN or not _SCHEME.fullmatch(parts.scheme) or not uri[len(parts.scheme) :][1:]:
-        raise RedirectRefused("a redirect URI must use https, http on loopback, or an app's own scheme")
+    elif not _is_of_program(parts.scheme) or uri == f"{parts.scheme}:":
+        raise RedirectRefused(
+            "a redirect URI must use https, http on loopback, the scheme of a known host, or a reversed domain name"
+            " (com.example.app:)"
+        )
 
 
 def is_registered(uri: str, registered: Iterable[str]) -> bool:
-    """Return True if an address is one that the client registered."""
-    return any(uri == known or _without_port(uri) == _without_port(known) != "" for known in registered)
+    """Return True if an address is one that the client registered, and still may register."""
+    try:
+        check_redirect_uri(uri)
+    except RedirectRefused:
+        return False
+    portless = _without_port(uri)
+    return any(uri == each or (portless is not None and portless == _without_port(each)) for each in registered)
 
 
 def describe_redirect(uri: str) -> RedirectTarget:
     """Describe where an address leads that `check_redirect_uri` has accepted."""
     parts = _split(uri)
     if parts.scheme not in ("http", "https"):
-        return RedirectTarget(f"an app on this device ({parts.scheme}:)", True, f"{parts.scheme}:")
+        return RedirectTarget(f"an app on this device ({parts.scheme}:)", True, f"{parts.scheme}:", True)
     source = f"{parts.scheme}://{parts.netloc.lower()}"
     if parts.hostname in _LOOPBACK:
         return RedirectTarget(f"a program on this device ({parts.netloc})", True, source)
@@ -76,12 +91,14 @@ def _split(uri: str) -> SplitResult:
     return parts
 
 
-def _without_port(uri: str) -> str:
-    """Return an address on loopback without its port; empty for any other address."""
-    try:
-        parts = _split(uri)
-    except RedirectRefused:
-        return ""
-    if parts.scheme != "http" or parts.hostname not in _LOOPBACK or "@" in parts.netloc or "\\" in uri:
-        return ""
-    return parts._replace(netloc=parts.hostname).geturl()
+def _is_of_program(scheme: str) -> bool:
+    return scheme in HOST_SCHEMES or _REVERSED_DOMAIN.fullmatch(scheme) is not None
+
+
+def _without_port(uri: str) -> tuple[str, str] | None:
+    """Return what stands before and after the port of an address on loopback; None for any other address.
+
+    A parser is not used, because it drops white space and empty parts: two addresses would become one.
+    """
+    match = _ON_LOOPBACK.fullmatch(uri)
+    return None if match is None else (match[1], match[2])
