@@ -1,5 +1,6 @@
 """What the owner of a ledger answers its sister services: the two routes as they are on the wire, and who may ask."""
 
+import asyncio
 import json
 from contextlib import asynccontextmanager
 
@@ -122,14 +123,31 @@ async def test_callers_of_the_old_kind_are_served(tmp_path):
         old = {"token": RICH, "cost": 2, "endpoint": "/x", "reservation_id": id}
         said = (await caller.post(COMMIT, old)).json()
         assert (said["credits_charged"], said["balance_after"]) == (2, 8)
-        at_once = (await caller.post(COMMIT, {"token": RICH, "cost": 3, "endpoint": "/x"})).json()
-        assert (at_once["credits_charged"], at_once["balance_after"]) == (3, 5)
-        free = {"token": RICH, "cost": 3, "endpoint": "/x", "no_charge_reason": "empty_result"}
+        free = {**old, "no_charge_reason": "empty_result"}
         said = (await caller.post(COMMIT, free)).json()
-        assert (said["credits_charged"], said["balance_after"], said["no_charge_reason"]) == (0, 5, "empty_result")
-        poor = (await caller.post(COMMIT, {"token": POOR, "cost": 3})).json()
-        assert (poor["ok"], poor["reason"]) == (False, "insufficient_credits")
+        assert (said["credits_charged"], said["balance_after"], said["no_charge_reason"]) == (0, 10, "empty_result")
         assert await ledger.holds() == []
+
+
+async def test_a_commit_that_names_no_call_is_refused_however_often_it_comes_and_charges_nothing(tmp_path):
+    async with owner(tmp_path) as (ledger, caller):
+        for more in ({}, {"outcome": "charge"}, {"outcome": "release"}, {"no_charge_reason": "5xx"}):
+            for _ in range(3):
+                answer = await caller.post(COMMIT, {"token": RICH, "cost": 3, "endpoint": "/x", **more})
+                assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+                assert "call_id or reservation_id" in answer.json()["detail"]
+        assert await ledger.balance(RICH) == 10
+
+
+@pytest.mark.parametrize("name", ["call_id", "reservation_id"])
+async def test_a_commit_that_names_its_call_by_either_id_is_charged_once_however_often_it_comes(tmp_path, name):
+    async with owner(tmp_path) as (ledger, caller):
+        id = (await caller.validate(call_id=None))["reservation_id"]
+        asked = {name: id, "token": RICH, "cost": 2}
+        answers = await asyncio.gather(*(caller.post(COMMIT, asked) for _ in range(20)))
+        assert {(each.status_code, each.json()["credits_charged"]) for each in answers} == {(200, 2)}
+        assert sorted(each.json()["replayed"] for each in answers) == [False] + [True] * 19
+        assert await ledger.balance(RICH) == 8
 
 
 @pytest.mark.parametrize("reason", ["stale_data", "empty_result", "never heard of", "", "null", 0, False, [], {"a": 1}])
@@ -208,6 +226,7 @@ BAD_COMMITS = {
     "another outcome": {"call_id": CALL, "outcome": "refund"},
     "two names": {"call_id": CALL, "reservation_id": "call_other"},
     "no name and no token": {"outcome": "charge"},
+    "no name": {"token": RICH, "cost": 2},
     "no cost": {"call_id": CALL, "token": RICH},
 }
 
@@ -402,7 +421,6 @@ async def test_a_ledger_that_is_out_of_order_is_503_and_no_refusal(tmp_path, cap
         for path, body in (
             (VALIDATE, {"token": RICH, "cost": 2}),
             (VALIDATE, {"token": RICH, "cost": 0}),
-            (COMMIT, {"token": RICH, "cost": 2}),
             (COMMIT, {"token": RICH, "cost": 2, "call_id": CALL}),
         ):
             answer = await caller.post(path, body)

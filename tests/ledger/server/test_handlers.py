@@ -98,13 +98,6 @@ async def test_a_commit_of_nothing_is_refused_and_a_token_that_does_not_fit_too(
     assert ledger.held["b:c1"].state == "open"
 
 
-async def test_a_commit_without_a_call_is_charged_at_once(ledger, handlers):
-    assert (await handlers.commit(Commit(token=RICH, cost=3), SERVICES)).credits_charged == 3
-    assert (await handlers.commit(Commit(token=RICH, cost=3, outcome="release"), SERVICES)).credits_charged == 0
-    assert (await handlers.commit(Commit(token=POOR, cost=3), SERVICES)).reason == "insufficient_credits"
-    assert await ledger.balance(RICH) == 7
-
-
 async def test_a_ledger_that_is_out_of_order_is_no_refusal(ledger, handlers, monkeypatch):
     async def fail(*given, **named):
         raise BillingUnavailable("out of order")
@@ -177,8 +170,6 @@ async def test_a_commit_is_answered_with_how_the_call_ended(handlers):
     assert (await handlers.commit(Commit(reservation_id="c1"), SERVICES)).replayed
     back = Committed(ok=True, state="reversed", credits_charged=0, balance_after=10, no_charge_reason="5xx")
     assert await handlers.commit(Commit(call_id="c1", no_charge_reason="5xx"), SERVICES) == back
-    free = Committed(ok=True, state="voided", credits_charged=0, balance_after=10, no_charge_reason="5xx")
-    assert await handlers.commit(Commit(token=RICH, cost=2, no_charge_reason="5xx"), SERVICES) == free
 
 
 @pytest.mark.parametrize(
@@ -189,7 +180,9 @@ async def test_a_commit_is_answered_with_how_the_call_ended(handlers):
         (Commit(call_id="c1", token=RICH), "cost is required"),
         (Commit(call_id="c1", token=RICH, account_ref="acct_1", cost=2), "not both"),
         (Commit(call_id="c 1"), "1 to 100"),
-        (Commit(cost=2), "either token or account_ref"),
+        (Commit(call_id="c1", cost=2, token=RICH, account_ref="acct_1"), "either token or account_ref"),
+        (Commit(token=RICH, cost=2), "call_id or reservation_id"),
+        (Commit(token=RICH, cost=2, outcome="release"), "call_id or reservation_id"),
     ],
 )
 async def test_a_commit_that_makes_no_sense_settles_nothing(ledger, handlers, asked, told):
@@ -201,10 +194,8 @@ async def test_a_commit_that_makes_no_sense_settles_nothing(ledger, handlers, as
 
 async def test_a_commit_for_a_service_of_another_key_is_not_allowed(ledger, handlers):
     with pytest.raises(NotAllowed):
-        await handlers.commit(Commit(token=RICH, cost=2, service="d"), SERVICES)
-    await handlers.commit(Commit(token=RICH, cost=2, service="c", endpoint="/" + "x" * 200), SERVICES)
-    (hold,) = ledger.held.values()
-    assert (hold.service, hold.endpoint, hold.call_id[:7]) == ("c", "/" + "x" * 199, "b:call_")
+        await handlers.commit(Commit(call_id="c1", token=RICH, cost=2, service="d"), SERVICES)
+    assert ledger.held == {}
 
 
 @pytest.mark.parametrize(
@@ -274,7 +265,7 @@ async def test_a_request_about_allowances_that_makes_no_sense_creates_none(ledge
     assert await ledger.list_allowances(RICH) == []
 
 
-@pytest.mark.parametrize("method", ["reserve", "balance", "standing", "list_allowances"])
+@pytest.mark.parametrize("method", ["reserve", "standing", "list_allowances"])
 async def test_no_answer_is_made_up_while_the_ledger_is_out_of_order(ledger, handlers, monkeypatch, method):
     async def fail(*given, **named):
         raise BillingUnavailable("out of order")
@@ -282,7 +273,6 @@ async def test_no_answer_is_made_up_while_the_ledger_is_out_of_order(ledger, han
     monkeypatch.setattr(ledger, method, fail)
     ask = {
         "reserve": lambda: handlers.commit(Commit(call_id="c1", token=RICH, cost=1), SERVICES),
-        "balance": lambda: handlers.commit(Commit(token=RICH, cost=1, outcome="release"), SERVICES),
         "standing": lambda: handlers.validate(Validate(cost=0, token=RICH), SERVICES),
         "list_allowances": lambda: handlers.manage_allowances(AskAllowances(action="list", token=RICH)),
     }

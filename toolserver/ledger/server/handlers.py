@@ -76,17 +76,20 @@ class LedgerHandlers:
             replayed=held.replayed,
         )
 
-    async def commit(self, asked: Commit, services: tuple[str, ...]) -> Committed | CommitRefused | Validated:
-        """Charge or release. Raises as `validate` does."""
+    async def commit(self, asked: Commit, services: tuple[str, ...]) -> Committed | CommitRefused:
+        """Charge or release a reservation. Raises as `validate` does.
+
+        A commit that names no reservation is refused: if it came twice, it would be charged twice.
+        """
         if asked.outcome not in (None, "charge", "release"):
             raise ValueError("outcome must be charge or release")
         reason = _reason(asked)
-        service = _service(asked.service, services)
+        _service(asked.service, services)
         given = {id for id in (asked.call_id, asked.reservation_id) if id is not None}
         if len(given) > 1:
             raise ValueError("call_id and reservation_id must be the same")
         if not given:
-            return await self._at_once(asked, reason, _name(ids.call_id(), services), service)
+            raise ValueError("call_id or reservation_id must name a reservation: validate answers with its id")
         return await self._settled(_name(_checked(given.pop()), services), asked, reason)
 
     async def manage_allowances(self, asked: AskAllowances) -> ToldAllowances | AllowancesRefused:
@@ -144,21 +147,6 @@ class LedgerHandlers:
             return None
         await self._ledger.settle(call_id, no_charge="reservation_not_found")
         return "reservation_not_found"
-
-    async def _at_once(self, asked: Commit, reason: str | None, call_id: str, service: str) -> Committed | Validated:
-        """Charge in one step a caller of the oldest kind, which names no reservation."""
-        who, cost = _who(asked.token, asked.account_ref), _cost(asked)
-        try:
-            if reason is not None:
-                left = await self._ledger.balance(who)
-                return Committed(
-                    ok=True, state="voided", credits_charged=0, balance_after=left, no_charge_reason=reason
-                )
-            return _committed(
-                await self._ledger.charge(call_id, who, cost, endpoint=asked.endpoint[:MOST_ENDPOINT], service=service)
-            )
-        except PaymentRequired as refusal:
-            return _denied(refusal)
 
     async def _standing(self, who: Who) -> Validated:
         try:
