@@ -5,6 +5,7 @@ import logging
 import os
 
 import anyio
+import click
 import pytest
 
 from toolserver.cli import worker as module
@@ -101,3 +102,22 @@ def test_every_line_of_the_log_names_the_worker(monkeypatch):
     from toolserver.core.logging import JsonLines
 
     assert json.loads(JsonLines().format(record))["worker"] == 4
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (click.ClickException("invalid settings: port"), "invalid settings: port"),
+        (OSError(28, "x", "/d"), "/d: the disk"),
+    ],
+)
+def test_one_that_cannot_begin_says_why_in_one_line(monkeypatch, failure, said):
+    def refuse(**_):
+        raise failure
+
+    monkeypatch.setattr(module.gc, "disable", lambda: None)
+    monkeypatch.setattr(module.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(module, "read_orders", lambda _: {"flags": {}})
+    monkeypatch.setattr(module, "prepare_settings", refuse)
+    with pytest.raises(SystemExit, match=f"^{said}"):
+        module.main()

@@ -112,3 +112,17 @@ def explain_errors() -> Iterator[None]:
         if any(describe_failure(each) is None for each in list_causes(error)):
             raise
         raise click.ClickException(explain(error)) from None
+
+
+@contextmanager
+def end_in_one_line() -> Iterator[None]:
+    """Raise ClickException, with one line for a person, for any error that would end the program with a traceback."""
+    try:
+        yield
+    except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError, EOFError):
+        raise
+    except (Exception, BaseExceptionGroup) as error:
+        for cause in list_causes(error):  # a signal, an exit, or a sentence of a command, within a task group
+            if isinstance(cause, KeyboardInterrupt | SystemExit | click.ClickException):
+                raise cause from None
+        raise click.ClickException(explain(error)) from None

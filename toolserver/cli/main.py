@@ -19,6 +19,7 @@ from toolserver.cli.install import install, uninstall
 from toolserver.cli.ledger import db, ledger
 from toolserver.cli.load_settings import (
     data_dir_option,
+    end_in_one_line,
     json_option,
     prepare_settings,
     settings_from,
@@ -31,7 +32,7 @@ from toolserver.cli.refund import refund
 from toolserver.cli.reissue import reissue
 from toolserver.cli.sweep import sweep
 from toolserver.cli.webhooks import webhooks
-from toolserver.storage.failures import explain, list_causes, show_tracebacks
+from toolserver.storage.failures import show_tracebacks
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,15 +63,8 @@ class ExplainingGroup(click.Group):
     """Ends every verb with one line for a person: see `storage.failures`."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with end_in_one_line():
             return super().invoke(ctx)
-        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError, EOFError):
-            raise
-        except (Exception, BaseExceptionGroup) as error:
-            for cause in list_causes(error):  # a signal, an exit, or a sentence of a command, within a task group
-                if isinstance(cause, KeyboardInterrupt | SystemExit | click.ClickException):
-                    raise cause from None
-            raise click.ClickException(explain(error)) from None
 
 
 @click.group(cls=ExplainingGroup)

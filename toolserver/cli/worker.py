@@ -9,17 +9,17 @@ import signal
 from typing import Any
 
 import anyio
+import click
 
 from toolserver.app import Service
 from toolserver.cli.demo_settings import fund_with, make_demo_settings
-from toolserver.cli.load_settings import make_data_dir, prepare_settings
+from toolserver.cli.load_settings import end_in_one_line, make_data_dir, prepare_settings
 from toolserver.cli.serve import serve_until
 from toolserver.cli.workers import make_worker_settings
 from toolserver.server.listen import run_async, stop_signal
 from toolserver.server.listeners import Listeners
 from toolserver.server.worker_process import LINE_BYTES, REPLACED
 from toolserver.settings import Settings
-from toolserver.storage.failures import explain
 from toolserver.webhooks.secret_box import open_key
 
 log = logging.getLogger(__name__)
@@ -102,17 +102,21 @@ def main() -> None:
     """Read the orders and serve."""
     gc.disable()  # until the service has started, as in `cli.main`
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # meant for the supervisor; a terminal sends it to all processes
-    orders = read_orders(ORDERS)
+    try:
+        with end_in_one_line():
+            _obey(read_orders(ORDERS))
+    except click.ClickException as refused:
+        raise SystemExit(refused.message) from None
+
+
+def _obey(orders: dict[str, Any]) -> None:
     settings = prepare_settings(**orders["flags"])
     name_worker(orders["number"])
     if orders["world"]:
         settings = make_demo_settings(settings, orders["world"]["world_url"])
     settings = make_worker_settings(settings, orders["number"])
     make_data_dir(settings.data_dir)
-    try:
-        run_async(settings, functools.partial(work, settings, orders))
-    except Exception as error:
-        raise SystemExit(explain(error)) from None
+    run_async(settings, functools.partial(work, settings, orders))
 
 
 if __name__ == "__main__":
