@@ -78,3 +78,22 @@ async def test_the_fixtures_server_is_another_module(monkeypatch):
         tasks.cancel_scope.cancel()
 
     assert module.names == ["toolserver.mcp.conformance.server"]
+
+
+async def test_a_process_without_descriptors_goes_on_and_the_next_message_starts_it(monkeypatch, caplog):
+    module, fails = Module(), [OSError(24, "Too many open files")]
+
+    def load(name):
+        if fails:
+            raise fails.pop()
+        return module
+
+    monkeypatch.setattr(sdk.importlib, "import_module", load)
+    async with anyio.create_task_group() as tasks:
+        made = Sdk("fast", tasks, body_limit=9, everything=False)
+        await made.prepare(0)
+        assert [record.message for record in caplog.records] == ["the MCP SDK could not be prepared"]
+        await made({"n": 1}, None, None, choice="choice", caller="caller")
+        tasks.cancel_scope.cancel()
+
+    assert [scope["n"] for scope in module.sessions.scopes] == [1]

@@ -5,6 +5,7 @@ and no caller waits for the import. If a message needs the SDK earlier, it is im
 """
 
 import importlib
+import logging
 from typing import Any
 
 import anyio
@@ -15,6 +16,8 @@ from toolserver.core.caller import Caller
 from toolserver.mcp.asgi import CALLER, CHOICE, Receive, Scope, Send
 from toolserver.mcp.definitions import ToolChoice
 from toolserver.mcp.fast_path import FastPath
+
+log = logging.getLogger(__name__)
 
 PREPARED_AFTER_S = 10.0  # not during the start, which others wait for
 
@@ -34,9 +37,16 @@ class Sdk:
         await sessions.handle_request(scope, receive, send)
 
     async def prepare(self, after_s: float = PREPARED_AFTER_S) -> None:
-        """Start the SDK after this many seconds, unless it was needed before."""
+        """Start the SDK after this many seconds, unless it was needed before.
+
+        A failure, such as having no descriptor left during an attack, does not end the service: the first message that
+        needs the SDK tries again.
+        """
         await anyio.sleep(after_s)
-        await self._start()
+        try:
+            await self._start()
+        except (ImportError, OSError) as error:
+            log.warning("the MCP SDK could not be prepared", extra={"error": str(error)})
 
     async def _start(self) -> Any:
         async with self._lock:

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 SWEEP_S = 1.0
 ACCEPTS_A_TURN = 8  # a request in progress needs several turns of the event loop, each after this many new connections
 HEAD_BYTES = 64 * 1024  # limit of a request line with its headers
-RESERVED_FILES = 64  # descriptors for the database, upstreams, logs and so on
+RESERVED_FILES, RESERVED_PART = 64, 5  # descriptors for the database, upstreams, logs: so many, or a fifth if more
 NO_DEADLINE = float("inf")
 FEW = 2  # connections that a client may have waiting without being the first to lose one
 STALLED_S = 2.0  # a client that has not read its answer for so long may lose its connection to another client
@@ -49,7 +49,7 @@ class ConnectionLimits:
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft == resource.RLIM_INFINITY:
             return self.in_all
-        return max(8, min(self.in_all, soft - RESERVED_FILES))
+        return max(8, min(self.in_all, soft - max(RESERVED_FILES, soft // RESERVED_PART)))
 
 
 class ClientPlaces:
