@@ -25,7 +25,7 @@ def test_only_tools_that_need_a_token_list_one_and_none_requires_it():
     assert all("token" not in o.input_schema.get("properties", {}) for o in TOOLS)
 
 
-@pytest.mark.parametrize("written", [TOKEN, f" {TOKEN}\n", f"Bearer {TOKEN}"])
+@pytest.mark.parametrize("written", [TOKEN, f" {TOKEN}\n", f"Bearer {TOKEN}", f"bearer  {TOKEN}"])
 @pytest.mark.parametrize("name", ["premium_briefing", "btc_price"])
 def test_a_token_becomes_the_callers_and_leaves_the_arguments(name, written):
     given = {"token": written, "other": 1}
@@ -87,7 +87,7 @@ async def test_where_the_header_holds_no_token_the_argument_is_listed_and_pays(h
 
 
 @pytest.mark.parametrize(
-    "argument", [None, "", " ", "svc_live_YOUR_TOKEN", "Bearer svc_live_YOUR_TOKEN", "${input:token}"]
+    "argument", [None, "", " ", "svc_live_YOUR_TOKEN", "bearer svc_live_YOUR_TOKEN", "Bearer", "${input:token}"]
 )
 @pytest.mark.parametrize("caller", [NOBODY, replace(NOBODY, token=TOKEN)], ids=["no header", "header"])
 def test_what_stands_for_no_token_counts_as_absent(argument, caller):

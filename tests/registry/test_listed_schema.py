@@ -103,3 +103,9 @@ def test_the_core_tools_are_listed_in_30_kilobytes_and_in_13_without_output_sche
         )
         assert len(full) < 30_000
         assert len(short) < 13_000
+        everything, bare = (
+            encode([definition(o, output_schema=on, token_argument=token_argument) for o in PROJECT])
+            for on in (True, False)
+        )
+        assert len(everything) < 97_000
+        assert len(bare) < 41_400

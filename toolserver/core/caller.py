@@ -50,17 +50,17 @@ def bearer(header: str | None) -> str | None:
     if not header:
         return None
     is_bearer = header[:6].lower() == "bearer" and header[6:7] in ("", " ")
-    return real_token(header[6:]) if is_bearer else header
+    return real_token(header[6:]) if is_bearer else header if header != PLACEHOLDER else None
 
 
 def real_token(text: str | None) -> str | None:
     """Return a token as it was entered, or None for what stands where a token was never entered.
 
-    These are an empty text, the placeholder of examples, and a variable that a host left as it was, such as
-    `${env:TOOLSERVER_TOKEN}`.
+    These are an empty text, the placeholder of examples, and a variable or a place for one that a host or a person left
+    as it was, such as `${env:TOOLSERVER_TOKEN}`, `%TOOLSERVER_TOKEN%` or `<token>`.
     """
     token = (text or "").strip()
-    return None if not token or token == PLACEHOLDER or token[0] == "$" else token
+    return None if not token or token == PLACEHOLDER or token[0] in "$%<{" else token
 
 
 def mask_secrets(text: str) -> str:

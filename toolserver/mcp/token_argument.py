@@ -6,7 +6,7 @@ The answer to a refused caller names the tool to call next.
 from dataclasses import replace
 from typing import Any
 
-from toolserver.core.caller import Caller, real_token
+from toolserver.core.caller import Caller, bearer, real_token
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import Operation
 
@@ -42,7 +42,7 @@ def take_token(operation: Operation, given: dict[str, Any], caller: Caller) -> t
     rest = {name: value for name, value in given.items() if name != NAME}
     if not isinstance(token, str | None):
         raise _refuse("must be a string, as returned by payment_confirm")
-    entered = None if token is None else real_token(token.strip().removeprefix("Bearer "))
+    entered = None if token is None else real_token(bearer(token.strip()))
     if entered is None:
         return rest, caller
     if caller.token is not None:
