@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 import pytest
+from jsonschema import Draft202012Validator
 from pydantic import Field
 
 from tests.calls.toy import Reading, number
@@ -67,8 +68,8 @@ def test_the_example_is_a_call_that_passes(operation):
     example = example_call(operation)
 
     assert example["name"] == operation.name
-    if operation.tier in ("free", "premium"):
-        validate_arguments(operation, example["arguments"])
+    validate_arguments(operation, example["arguments"])
+    assert list(Draft202012Validator(operation.input_schema).iter_errors(example["arguments"])) == []
 
 
 def test_spelling_is_forgiven():

@@ -1,5 +1,6 @@
 """A package of tools by somebody else: built as a wheel, installed, and served beside ours on every face."""
 
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,3 +79,10 @@ def test_both_are_in_the_definitions_the_documents_and_the_command_line(
         assert "tide" in text, path
     lines = ran("tools", folder=tmp_path, **path_of(installed)).stdout.decode().splitlines()
     assert [line.split()[:2] for line in lines if "/api/pro/tide" in line] == [["premium_tide", "1"]]
+
+
+def test_it_depends_on_our_distribution_and_not_on_another_of_the_name_of_our_package() -> None:
+    ours = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"]
+    project = tomllib.loads((PACKAGE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert project["dependencies"] == [ours]

@@ -31,7 +31,12 @@ async def webhook_subscribe(
         str, Field(max_length=64, description="Short name of a premium endpoint", examples=["world-deltas"])
     ],
     webhook_url: Annotated[
-        str, Field(max_length=4000, description="A public https address, port 443 or 8443, that takes POST requests")
+        str,
+        Field(
+            max_length=4000,
+            description="A public https address, port 443 or 8443, that takes POST requests",
+            examples=["https://example.com/hook"],
+        ),
     ],
     params: Annotated[dict[str, Any] | None, Field(description="Query parameters of the endpoint")] = None,
     when: Annotated[

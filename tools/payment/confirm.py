@@ -10,9 +10,9 @@ from toolserver import Claim, Tier, ToolContext, TopLevel, tool
 HASH, MEMO, SIGNATURE = "^(0[xX])?[0-9a-fA-F]{64}$", "^svc_buy_[0-9a-f]{32}$", "^0x([0-9a-fA-F]{2}){65,2048}$"
 
 
-def shaped(pattern: str) -> Any:
+def shaped(pattern: str, *examples: str) -> Any:
     """Tell callers the format of a text. The text is judged where it is read, with an error that says what is wrong."""
-    return Field(json_schema_extra={"pattern": pattern})
+    return Field(json_schema_extra={"pattern": pattern}, examples=list(examples) or None)
 
 
 class ConfirmPayment(TopLevel):
@@ -32,8 +32,8 @@ class ConfirmPayment(TopLevel):
 )
 async def payment_confirm(
     ctx: ToolContext,
-    tx_hash: Annotated[str, Field(description="Hash of the USDC transfer on Base"), shaped(HASH)],
-    nonce: Annotated[str, Field(description="The memo from payment_buy_credits"), shaped(MEMO)],
+    tx_hash: Annotated[str, Field(description="Hash of the USDC transfer on Base"), shaped(HASH, f"0x{'5d' * 32}")],
+    nonce: Annotated[str, Field(description="The memo from payment_buy_credits"), shaped(MEMO, f"svc_buy_{'0c' * 16}")],
     claim_verifier: Annotated[
         str | None, Field(max_length=128, description="Only if the quote was asked for with claim_challenge")
     ] = None,

@@ -18,6 +18,33 @@ SIGNED_OBJECT = {
     },
     "required": ["signature", "key_id"],
 }
+SIGNED_EXAMPLE = {
+    "v": 1,
+    "id": f"rcpt_{'0' * 32}",
+    "service": "data.example",
+    "kind": "call",
+    "call_id": "req_0123456789abcdef",
+    "token_fp": "0" * 16,
+    "endpoint": "/api/pro/briefing",
+    "method": "GET",
+    "request_hash": "0" * 64,
+    "status": 200,
+    "response_sha256": "0" * 64,
+    "response_bytes": 4096,
+    "cost": 1,
+    "credits_charged": 1,
+    "balance_after": 249,
+    "settlement": "charged",
+    "no_charge_reason": None,
+    "captured_at": None,
+    "freshness_sla_s": 600,
+    "agent_nonce": None,
+    "log": None,
+    "issued_at": "2026-01-15T07:30:00.000Z",
+    "key_id": "example",
+    "signature": "ZXhhbXBsZQ",
+}
+"""The form of a receipt. No key has signed it, so its verdict is `valid: false`."""
 
 
 class ReceiptChecks(Payload):
@@ -43,6 +70,7 @@ class ReceiptVerdict(Sparse, TopLevel):
     title="Verify a receipt",
     spaced=False,
     quotas=((60, 60),),
+    tags={"example_arguments": json.dumps({"receipt": SIGNED_EXAMPLE})},  # too long for the schema that agents load
 )
 async def receipt_verify(
     ctx: ToolContext,

@@ -50,7 +50,7 @@ def whole_second(given: Any) -> datetime | None:
             time = time.replace(tzinfo=UTC)
         return time.astimezone(UTC).replace(microsecond=0)
     except (ValueError, OverflowError):
-        raise ValueError("give an ISO 8601 date or time, such as 2027-01-15T07:30:00Z") from None
+        raise ValueError("give an ISO 8601 date or time, such as 2026-01-15T07:30:00Z") from None
 
 
 Since = Annotated[
@@ -59,7 +59,7 @@ Since = Annotated[
     WithJsonSchema({"type": "string", "format": "date-time"}),
     Field(
         description="Only events after this time (ISO 8601, UTC without an offset); default and earliest: an hour ago",
-        examples=["2027-01-15T07:30:00Z"],
+        examples=["2026-01-15T07:30:00Z"],
     ),
 ]
 

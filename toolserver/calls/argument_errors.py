@@ -1,5 +1,6 @@
 """Describes wrong arguments in terms that a model can act on: the valid names and a valid call."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,6 +51,10 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "receipt": ("jws", "token", "signature"),
 }
 
+# Optional arguments whose example is no call by itself: half of a coordinate, and a place in a list that changes.
+NOT_ALONE = ("lat", "lon", "cursor")
+EXAMPLE = "example_arguments"  # the tag of a tool whose schema has no room for a valid call, as JSON
+
 
 def describe_invalid(operation: Operation, error: ValidationError) -> InvalidArguments:
     """Return pydantic's errors as InvalidArguments: the place, message and type of each, but never a value."""
@@ -80,12 +85,15 @@ def suggest_name(given: str, names: list[str]) -> str | None:
 
 
 def example_call(operation: Operation) -> dict[str, Any]:
-    """Return the name and arguments of a valid call: the required ones, and the first argument with an example."""
+    """Return the name and arguments of a valid call: the required ones, or else the first one with an example."""
+    if EXAMPLE in operation.tags:
+        return {"name": operation.name, "arguments": json.loads(operation.tags[EXAMPLE])}
     schema = operation.input_schema
     required = set(schema.get("required", ()))
     shown: dict[str, Any] = {}
     for name, field in schema["properties"].items():
-        if name in required or (not shown and not required and field.get("examples")):
+        is_enough = not shown and not required and name not in NOT_ALONE
+        if name in required or (is_enough and field.get("examples")):
             shown[name] = _example_value(field)
     return {"name": operation.name, "arguments": shown}
 
