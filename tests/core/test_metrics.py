@@ -71,10 +71,11 @@ def test_credits_are_charged_or_released_with_a_reason(metrics):
 @pytest.mark.parametrize(("state", "is_up"), [("closed", 1.0), ("open", 0.0), ("half_open", 0.0)])
 def test_a_sister_ledger_is_up_while_its_circuit_is_closed(metrics, state, is_up):
     assert lines(metrics, "toolserver_ledger") == []
-    metrics.follow(lambda: (state, 2, 12.5, 7))
+    metrics.follow(lambda: (state, 2, 12.5, 7, None))
     assert lines(metrics, "toolserver_ledger") == [
         "toolserver_ledger_away 2.0",
         "toolserver_ledger_outbox 7.0",
+        "toolserver_ledger_rejected 0.0",
         f"toolserver_ledger_up {is_up}",
     ]
 

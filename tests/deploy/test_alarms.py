@@ -66,12 +66,13 @@ PROVOKED: dict[str, Callable[[Metrics], object]] = {
     "ToolserverChargesReleased": give_back,
     "ToolserverWebhooksFail": fail_webhooks,
     "ToolserverRedisLost": lambda m: m.follow_shared_memory(lambda: (False, 1, 0)),
-    "ToolserverLedgerAway": lambda m: m.follow(lambda: ("open", 1, 5.0, 0)),
+    "ToolserverLedgerAway": lambda m: m.follow(lambda: ("open", 1, 5.0, 0, None)),
+    "ToolserverLedgerRejects": lambda m: m.follow(lambda: ("closed", 0, 0.0, 0, 401)),
 }
 WELL: list[Callable[[Metrics], object]] = [
     lambda m: m.watch_payments(lambda: (3, 20.0, 0)),
     lambda m: m.follow_shared_memory(lambda: (True, 1, 0)),
-    lambda m: m.follow(lambda: ("closed", 1, 0.0, 0)),
+    lambda m: m.follow(lambda: ("closed", 1, 0.0, 0, None)),
     lambda m: m.follow_closed(lambda: [], lambda: []),
 ]
 

@@ -102,3 +102,4 @@ async def test_an_instance_that_lost_its_redis_is_ready_and_says_what_it_goes_on
     Memory.is_lost = True
     assert (await checked.check(), checked.list_degraded()) == (GOOD, ["redis"])
     assert readiness(file, clock).list_degraded() == []
+    assert readiness(file, clock, sells=lambda: False, memory=Memory).list_degraded() == ["redis", "ledger"]

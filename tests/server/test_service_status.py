@@ -8,6 +8,7 @@ from tests.calls.toy import FIRST, ONE, REGISTRY
 from tests.internet import Internet
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
+from toolserver.ledger.client.ledger import OwnerHealth
 from toolserver.purchases.rpc_pool import ChainServers
 from toolserver.server.service_status import ServiceStatus
 from toolserver.upstream.source_errors import SourceDown
@@ -97,12 +98,13 @@ async def test_ledger_and_chain_say_where_they_are(service):
     assert (status["ledger"], status["chain"]) == ({"mode": "memory", "up": True}, None)
 
     class Followed:
-        followed = type("Ledger", (), {"health": ("open", 2, 12.4, 5)})
+        followed = type("Ledger", (), {"health": OwnerHealth("open", 2, 12.4, 5)})
 
         def count_chain_servers(self):
             return ChainServers(2, 1)
 
     known = (service.metrics, service.info, Followed())
     status = await ServiceStatus(service.registry, service.fetcher, *known, service.readiness.check).read()
-    assert status["ledger"] == {"mode": "followed", "up": False, "retry_in_s": 12, "untold": 5}
+    assert status["ledger"] == {"mode": "followed", "up": False, "retry_in_s": 12, "untold": 5, "rejected": None}
+    assert status["status"] == "degraded"
     assert status["chain"] == {"servers": 2, "usable": 1}

@@ -166,14 +166,19 @@ class Metrics:
         about = "MCP messages by what answered them: prepared bytes and our own calls, or the SDK"
         return Counter("toolserver_mcp_messages_total", about, ["answered"], registry=self.registry)
 
-    def follow(self, health: Callable[[], tuple[str, int, float, int]]) -> None:
-        """Add gauges for the ledger of a sister service. `health` returns state, times opened, wait and outbox size."""
+    def follow(self, health: Callable[[], tuple[str, int, float, int, int | None]]) -> None:
+        """Add gauges for the ledger of a sister service.
+
+        `health` returns state, times opened, wait, outbox size, and the status that rejects every request, or None.
+        """
 
         def gauge(name: str, about: str, value: Callable[[], float]) -> None:
             Gauge(name, about, registry=self.registry).set_function(value)
 
         gauge("toolserver_ledger_up", "1 while the ledger that is followed answers", lambda: health()[0] == "closed")
         gauge("toolserver_ledger_away", "How often it was given up", lambda: health()[1])
+        rejected = "1 while it rejects every request: key, clock or service do not match"
+        gauge("toolserver_ledger_rejected", rejected, lambda: health()[4] is not None)
         gauge("toolserver_ledger_outbox", "Releases that it has not been told of yet", lambda: health()[3])
 
     def watch_payments(self, backlog: Callable[[], tuple[int, float, int]]) -> None:

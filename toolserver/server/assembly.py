@@ -173,6 +173,7 @@ def make_readiness(
         monotonic=clock.monotonic,
         is_stopping=is_stopping,
         memory=memory,
+        sells=lambda: money.followed is None or money.followed.health.is_up,
     )
 
 

@@ -34,9 +34,10 @@ class Readiness:
         monotonic: Callable[[], float],
         is_stopping: Callable[[], bool] = lambda: False,
         memory: SharedMemory | None = None,
+        sells: Callable[[], bool] = lambda: True,
     ) -> None:
         self._file, self._data_dir, self._least_free = file, data_dir, least_free
-        self._monotonic, self._is_stopping, self._memory = monotonic, is_stopping, memory
+        self._monotonic, self._is_stopping, self._memory, self._sells = monotonic, is_stopping, memory, sells
         self._one_at_a_time = anyio.Lock()
         self._found: dict[str, bool] = {}
         self._until = float("-inf")
@@ -50,8 +51,13 @@ class Readiness:
         return {"running": not self._is_stopping(), **self._found}
 
     def list_degraded(self) -> list[str]:
-        """Return what the instance works without: `redis`, while it uses its own memory and its share of the limits."""
-        return ["redis"] if self._memory is not None and self._memory.is_lost else []
+        """Return what the instance works without.
+
+        `redis`: it uses its own memory and its share of the limits. `ledger`: the ledger that it follows is away or
+        rejects its requests, so that it sells nothing.
+        """
+        lost = ["redis"] if self._memory is not None and self._memory.is_lost else []
+        return lost if self._sells() else [*lost, "ledger"]
 
     async def _check_storage(self, file: GroupCommit) -> dict[str, bool]:
         return {

@@ -41,15 +41,16 @@ class ServiceStatus:
         """
         now = self._info.clock.time()
         checks = dict(await self._check())
+        ledger = self._describe_ledger(checks)
         changes = self._fetcher.history.changes()
         sources = [self._describe(name, now, changes) for name in self._names]
         counts = Counter(source["state"] for source in sources)
         return {
             "generated_at": iso(moment(now)),
-            "status": "ok" if all(checks.values()) else "degraded",
+            "status": "ok" if all(checks.values()) and ledger["up"] else "degraded",
             "checks": checks,
             "service": self._describe_service(now),
-            "ledger": self._describe_ledger(checks),
+            "ledger": ledger,
             "chain": self._describe_chain(),
             "counts": {state: counts[state] for state in ("up", "failing", "down", "unknown")},
             "quarter_s": QUARTER_S,
@@ -73,8 +74,9 @@ class ServiceStatus:
 
     def _describe_ledger(self, checks: Mapping[str, bool]) -> dict[str, Any]:
         if (followed := self._money.followed) is not None:
-            state, _, wait_s, outbox = followed.health
-            return {"mode": "followed", "up": state == "closed", "retry_in_s": round(wait_s), "untold": outbox}
+            health = followed.health
+            waits = {"retry_in_s": round(health.wait_s), "untold": health.waiting}
+            return {"mode": "followed", "up": health.is_up, **waits, "rejected": health.rejected}
         written = [checks[name] for name in ("ledger_file", "ledger_write") if name in checks]
         return {"mode": "own" if written else "memory", "up": all(written)}
 

@@ -1,6 +1,7 @@
 """Asking the owner of the ledger: signed, twice at most, and not at all while the circuit is open."""
 
 import json
+from contextlib import suppress
 
 import anyio
 import httpx
@@ -11,6 +12,7 @@ from toolserver.clock import ManualClock
 from toolserver.core.circuit_breaker import CircuitBreaker
 from toolserver.core.http_client import HttpClient
 from toolserver.ledger.client.http import (
+    CHECK_S,
     GLANCE_S,
     PAUSE_S,
     PAUSE_SPREAD_S,
@@ -21,10 +23,11 @@ from toolserver.ledger.client.http import (
     OwnerRefusal,
     Unanswered,
 )
-from toolserver.ledger.client.messages import COMMIT, VALIDATE, Committed, Validate, Validated, mac, signature
+from toolserver.ledger.client.messages import CANARY, COMMIT, VALIDATE, Committed, Validate, Validated, mac, signature
 from toolserver.ledger.protocol import CallReused
 
 YES = httpx.Response(200, json={"ok": True, "credits_remaining": 5})
+NO = httpx.Response(401, json={"ok": False})
 DOWN = httpx.ConnectError("refused")
 ASKED = Validate(cost=2, token="t", call_id="c1")
 
@@ -45,6 +48,7 @@ async def owner(monkeypatch):
     client = LedgerOwnerClient(
         HttpClient("http://owner.test", transport=httpx.MockTransport(answer)),
         key_id="b-1",
+        service="b",
         secret="s" * 32,
         breaker=CircuitBreaker(clock, chance=lambda: 0.0),
         clock=clock,
@@ -127,7 +131,8 @@ async def test_a_probe_finds_out_whether_anybody_answers(owner, answer, there):
     owner.answers += [answer]
     assert await owner.probe() is there
     (request,) = owner.requests
-    assert (request.url.path, json.loads(request.content)) == (VALIDATE, {"cost": 0, "account_ref": "acct_canary"})
+    canary = {"cost": 0, "account_ref": "acct_canary", "service": "b"}
+    assert (request.url.path, json.loads(request.content)) == (VALIDATE, canary)
 
 
 @pytest.mark.parametrize("failure", [DOWN, httpx.Response(399), httpx.Response(500)])
@@ -197,3 +202,37 @@ async def test_while_the_circuit_is_open_the_owner_is_probed_after_each_wait_unt
     assert (owner.breaker.closed, len(owner.requests)) == (True, 3)
     assert owner.clock.monotonic() - began == pytest.approx(wait_s + 2 * wait_s)
     assert max(slept) == GLANCE_S == 1.0
+
+
+async def test_the_owner_is_asked_now_and_then_whether_it_accepts_our_requests(owner, monkeypatch, caplog):
+    monkeypatch.setattr("toolserver.ledger.client.http.CHECK_S", 0.0)
+    owner.answers += [NO, NO, YES, NO, YES]
+    states, over = [], anyio.Event()
+    check = owner.check
+
+    async def watched():
+        if not owner.answers:
+            over.set()
+            await anyio.sleep_forever()
+        await check()
+        states.append(owner.rejected)
+
+    monkeypatch.setattr(owner, "check", watched)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(owner.look_after, lambda: None)
+        with anyio.fail_after(10):
+            await over.wait()
+        tasks.cancel_scope.cancel()
+    assert states == [401, 401, None, 401, None]
+    assert json.loads(owner.requests[0].content) == {"cost": 0, "account_ref": CANARY, "service": "b"}
+    assert caplog.text.count("rejects our requests: HTTP 401") == 2  # once each time it begins
+    assert CHECK_S == 30.0
+
+
+@pytest.mark.parametrize(("answer", "rejected"), [(YES, None), (httpx.Response(409), None), (httpx.Response(403), 403)])
+async def test_what_the_owner_answered_last_tells_whether_it_accepts_our_requests(owner, answer, rejected):
+    owner.answers += [NO, httpx.Response(404), DOWN, answer]
+    for expected in (401, 401, 401, rejected):
+        with suppress(Unanswered, CallReused):
+            await owner.ask(VALIDATE, ASKED, Validated, tries=1)
+        assert owner.rejected == expected

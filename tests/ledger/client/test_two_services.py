@@ -2,17 +2,19 @@
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import anyio
 import httpx
 import pytest
+from pydantic import SecretStr
 
 from tests.arranged import client_of
 from tests.calls.parts import engine
 from tests.calls.toy import FIRST, SECOND, number, premium_report
 from tests.ledger.client.test_ledger import DOWN, Line
-from tests.ledger.ledgers import FOLLOWED, FOLLOWS
+from tests.ledger.ledgers import FOLLOWED, FOLLOWS, token
 from tests.purchases.parts import TX, paid
 from tests.purchases.test_faces import Doors, doors
 from tests.requirements import proves
@@ -21,6 +23,8 @@ from tools.payment.buy_credits import payment_buy_credits
 from tools.payment.confirm import payment_confirm
 from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.idempotency_store import SqliteIdempotencyStore
+from toolserver.clock import ManualClock
+from toolserver.core.metrics import Metrics
 from toolserver.errors import NotFound, PaymentRequired
 from toolserver.ledger.client.connect import open_ledger_client
 from toolserver.ledger.client.ledger import HttpLedger
@@ -54,6 +58,7 @@ class Two:
     ledger: HttpLedger
     evidence: ReceiptService
     internet: Any
+    metrics: Metrics
 
     @property
     def clock(self):
@@ -84,13 +89,13 @@ class Two:
 
 
 @asynccontextmanager
-async def two(folder):
-    """B's sales desk is A's own REST face."""
+async def two(folder, *, follows=FOLLOWS, late_s=0):
+    """B's sales desk is A's own REST face. B's clock is late by `late_s`."""
     async with doors(folder) as a:
-        clock = a.desk.clock
-        line = Line(internal_app(a.desk.ledger, FOLLOWED, clock))
+        clock = ManualClock(a.desk.clock.now() - timedelta(seconds=late_s)) if late_s else a.desk.clock
+        line = Line(internal_app(a.desk.ledger, FOLLOWED, a.desk.clock))
         async with (
-            open_ledger_client(FOLLOWS, folder / "b" / "ledger.sqlite3", clock, transport=line) as ledger,
+            open_ledger_client(follows, folder / "b" / "ledger.sqlite3", clock, transport=line) as ledger,
             open_remote_sales(sold_at("https://a.example"), ledger, transport=a.rest._transport) as sales,
         ):
             evidence = ReceiptService(
@@ -105,7 +110,7 @@ async def two(folder):
             ):
                 for source in (FIRST, SECOND):
                     e.internet.serves(source, {"value": 1})
-                yield Two(a, line, client, client, ledger, evidence, e.internet)
+                yield Two(a, line, client, client, ledger, evidence, e.internet, e.service.metrics)
 
 
 @proves("auth.shared")
@@ -200,3 +205,38 @@ async def test_where_nothing_is_sold_balances_are_told_all_the_same(tmp_path):
             await sales.quote(5)
         with pytest.raises(PaymentRequired):
             await sales.balance("svc_live_" + "0" * 64)
+
+
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [
+        ({"follows": FOLLOWS.model_copy(update={"secret": SecretStr("x" * 32)})}, 401),
+        ({"follows": FOLLOWS.model_copy(update={"service": "other"})}, 403),
+        ({"late_s": 600}, 401),
+        ({"late_s": -600}, 401),
+    ],
+)
+async def test_a_follower_whose_requests_are_rejected_says_everywhere_that_it_sells_nothing(tmp_path, fault, status):
+    async with two(tmp_path, **fault) as s:
+        await s.ledger.owner.check()  # nobody has called yet
+        assert (await s.buy(token(1))).json()["error"] == "billing_unavailable"
+        ready = (await s.rest.get("/readyz")).json()
+        assert (ready["ready"], ready["degraded"]) == (True, ["ledger"])
+        said = (await s.rest.get("/status.json")).json()
+        assert said["status"] == "degraded"
+        assert (said["ledger"]["up"], said["ledger"]["rejected"]) == (False, status)
+        page = (await s.rest.get("/status")).text
+        assert "a sister service keeps it and rejects our requests: nothing is sold" in page
+        assert "toolserver_ledger_rejected 1.0" in s.metrics.text().decode()
+
+
+async def test_a_follower_that_sells_again_says_so_by_itself(tmp_path):
+    async with two(tmp_path) as s:
+        s.line.planned = [httpx.Response(401)]
+        await s.ledger.owner.check()
+        assert (await s.rest.get("/readyz")).json()["degraded"] == ["ledger"]
+        await s.ledger.owner.check()
+        assert (await s.rest.get("/readyz")).json()["degraded"] == []
+        said = (await s.rest.get("/status.json")).json()
+        assert (said["status"], said["ledger"]["up"], said["ledger"]["rejected"]) == ("ok", True, None)
+        assert "toolserver_ledger_rejected 0.0" in s.metrics.text().decode()

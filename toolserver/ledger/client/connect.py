@@ -84,6 +84,7 @@ def build_ledger_client(
         HttpClient(settings.url, transport=transport),
         key_id=settings.key_id,
         secret=settings.secret.get_secret_value(),
+        service=settings.service,
         breaker=CircuitBreaker(clock, chance=chance),
         clock=clock,
         chance=chance,

@@ -23,6 +23,7 @@ TRY_S, TRIES = 2.0, 2
 STEP_S = 4.5  # all tries of one step
 PAUSE_S, PAUSE_SPREAD_S = 0.05, 0.1
 GLANCE_S = 1.0  # between two checks whether a probe is due
+CHECK_S = 30.0  # between two checks whether the owner accepts our requests
 
 
 class OwnerRefusal(msgspec.Struct):
@@ -59,12 +60,14 @@ class LedgerOwnerClient:
         *,
         key_id: str,
         secret: str,
+        service: str,
         breaker: CircuitBreaker,
         clock: Clock,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self._remote, self._key_id, self._secret = remote, key_id, secret
+        self._remote, self._key_id, self._secret, self._service = remote, key_id, secret, service
         self.breaker, self._clock, self._chance = breaker, clock, chance
+        self.rejected: int | None = None  # 401 or 403 while the owner accepts no request: key, clock or service
 
     async def ask(self, path: str, asked: msgspec.Struct, kind: type[T], *, tries: int = TRIES) -> T | OwnerRefusal:
         """Send a request and return the reply, decoded as `kind`, or the owner's refusal.
@@ -89,7 +92,6 @@ class LedgerOwnerClient:
                     continue
                 except Rejected as no:
                     self.breaker.record(good=True)
-                    log.error("the owner of the ledger rejects our requests: %s", no)
                     raise Unanswered(str(no), perhaps=before) from no
                 except CallReused:
                     self.breaker.record(good=True)
@@ -101,19 +103,31 @@ class LedgerOwnerClient:
     async def probe(self) -> bool:
         """Send a request in spite of an open circuit. Return True if the owner answers, even with a refusal."""
         try:
-            _parse_reply(
-                await self._send(VALIDATE, msgspec.json.encode(Validate(cost=0, account_ref=CANARY))), Validated
-            )
+            _parse_reply(await self._send(VALIDATE, msgspec.json.encode(self._canary())), Validated)
         except Unreachable:
             return False
-        except Rejected as no:
-            log.error("the owner of the ledger rejects our requests: %s", no)
+        except Rejected:
+            pass  # it answers, and `rejected` has the reason
         return True
 
+    async def check(self) -> None:
+        """Send a request that changes nothing, so that `rejected` and the circuit are right even if nobody calls."""
+        try:
+            await self.ask(VALIDATE, self._canary(), Validated, tries=1)
+        except Unanswered:
+            pass  # the circuit has counted it, or `rejected` has the reason
+
     async def look_after(self, back: Callable[[], None]) -> None:
-        """Probe the owner while the circuit is open, and call `back` when it answers again. Runs until cancelled."""
+        """Check the owner now and then. While the circuit is open, probe it and call `back` when it answers again.
+
+        Runs until cancelled.
+        """
         while True:
-            await self.breaker.tripped.wait()
+            with anyio.move_on_after(CHECK_S):
+                await self.breaker.tripped.wait()
+            if self.breaker.closed:
+                await self.check()
+                continue
             await anyio.sleep(min(self.breaker.wait_s, GLANCE_S))
             if self.breaker.wait_s:
                 continue
@@ -129,7 +143,25 @@ class LedgerOwnerClient:
     async def _send(self, path: str, body: bytes) -> HttpAnswer:
         signed = authorization(self._key_id, self._secret, path, int(self._clock.time()), body)
         headers = {"authorization": signed, "content-type": "application/json"}
-        return await self._remote.ask("POST", path, body=body, headers=headers, within_s=TRY_S)
+        answer = await self._remote.ask("POST", path, body=body, headers=headers, within_s=TRY_S)
+        self._note_status(answer.status)
+        return answer
+
+    def _canary(self) -> Validate:
+        return Validate(cost=0, account_ref=CANARY, service=self._service)
+
+    def _note_status(self, status: int) -> None:
+        """Note whether the owner accepts our requests, and log when that changes."""
+        if status in (401, 403):
+            if status != self.rejected:
+                log.error("the owner of the ledger rejects our requests: HTTP %s", status)
+            self.rejected = status
+        elif status in (200, 409):
+            if self.rejected is not None:
+                log.info("the owner of the ledger accepts our requests again")
+            self.rejected = None
+        elif 400 <= status < 500:
+            log.error("the owner of the ledger rejects our requests: HTTP %s", status)
 
     def _record_failure(self) -> None:
         was_closed = self.breaker.closed

@@ -58,12 +58,21 @@ KNOWN, KNOWN_S, UNKNOWN_S = 10_000, 5.0, 5.0
 
 
 class OwnerHealth(NamedTuple):
-    """The state of the connection to the owner: how often the breaker opened, and how many releases are waiting."""
+    """The state of the connection to the owner: how often the breaker opened, and how many releases are waiting.
+
+    `rejected` is the HTTP status (401 or 403) with which the owner rejects every request, or None.
+    """
 
     state: str
     opened: int
     wait_s: float
     waiting: int
+    rejected: int | None = None
+
+    @property
+    def is_up(self) -> bool:
+        """True if credits can be charged."""
+        return self.state == "closed" and self.rejected is None
 
 
 class HttpLedger:
@@ -83,7 +92,7 @@ class HttpLedger:
     def health(self) -> OwnerHealth:
         """The state of the connection, for health checks and metrics."""
         breaker = self.owner.breaker
-        return OwnerHealth(breaker.state, breaker.opened, breaker.wait_s, self.outbox.size)
+        return OwnerHealth(breaker.state, breaker.opened, breaker.wait_s, self.outbox.size, self.owner.rejected)
 
     async def knows(self, token: str) -> bool:
         return await self.find_payer(token) is not None
