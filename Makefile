@@ -113,7 +113,7 @@ $(VENV)/.runtime: $(VENV)/bin/python pyproject.toml requirements.txt requirement
 	@$(PIP) $(LOCKED) requirements-installer.txt || echo "uv does not install here: pip takes longer"
 	@$(UV) $(LOCKED) requirements.txt || $(PIP) $(LOCKED) requirements.txt
 	@$(PIP) --no-deps --no-build-isolation -e .
-	@$(BIN)/python -m compileall -q toolserver tools rest_bridge catalog
+	@$(BIN)/python -m compileall -q -j 0 toolserver tools rest_bridge catalog
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt

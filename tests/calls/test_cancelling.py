@@ -14,6 +14,7 @@ from tests.calls.cancelling import Exchange, drive
 from tests.calls.parts import RICH
 from tests.calls.shop import Shop, shop
 from tests.requirements import proves
+from tests.size import a_share
 from tests.test_hot_path import JSON, request
 from toolserver.server.request_gate import RequestGate
 
@@ -86,7 +87,7 @@ async def charged(s: Shop, token: str) -> int:
 
 
 CASES = [
-    pytest.param(face, way, cold, keyed, id=f"{face}-{way}-{'cold' if cold else 'cached'}{'-keyed' if keyed else ''}")
+    (face, way, cold, keyed)
     for face in ("MCP", "REST")
     for way in WAYS
     for cold in (False, True)
@@ -95,7 +96,7 @@ CASES = [
 
 
 @proves("charge.hang-up")
-@pytest.mark.parametrize(("face", "way", "cold", "keyed"), CASES)
+@pytest.mark.parametrize(("face", "way", "cold", "keyed"), a_share(CASES, 5))
 async def test_nobody_is_charged_for_an_answer_that_did_not_leave(
     tmp_path: Path, face: str, way: str, cold: bool, keyed: bool
 ) -> None:

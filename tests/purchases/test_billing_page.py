@@ -4,10 +4,10 @@ import json
 import re
 from typing import get_args
 
-import jsonschema
 import pytest
 
 from tests.catalog.tiny import FACTS
+from tests.json_schemas import validate
 from tests.test_docs import FENCE, ROOT, read
 from tools.payment.buy_credits import BuyCredits
 from tools.payment.confirm import ConfirmPayment
@@ -31,7 +31,7 @@ def the_example(member):
 def test_an_answer_is_shown_as_the_tool_gives_it(member, model):
     shown = the_example(member)
 
-    jsonschema.validate(shown, model.model_json_schema(mode="serialization"))
+    validate(shown, model.model_json_schema(mode="serialization"))
     assert list(shown) == list(model.model_fields)
 
 

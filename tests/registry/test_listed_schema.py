@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 
 from tests.catalog.tiny import TINY
+from tests.json_schemas import validate
 from tests.registry.test_response_schema import SOURCED, composed, references
 from tests.size import a_share
 from toolserver.mcp.definitions import definition
@@ -52,14 +53,14 @@ def test_it_is_an_object_with_references_to_its_own_root_only(operation):
 
 @pytest.mark.parametrize("operation", a_share(SOURCED, 3, first=2), ids=lambda operation: operation.name)
 async def test_what_the_service_answers_fits(operation):
-    jsonschema.validate(await composed(operation), listed_schema(operation), cls=jsonschema.Draft202012Validator)
+    validate(await composed(operation), listed_schema(operation))
 
 
 @pytest.mark.parametrize("operation", [o for o in SOURCED if o.tier is Tier.FREE], ids=lambda operation: operation.name)
 async def test_an_answer_without_data_fits(operation):
     down = {source.name for source in operation.sources}
     answer = await composed(operation, down=down)
-    jsonschema.validate(answer, listed_schema(operation), cls=jsonschema.Draft202012Validator)
+    validate(answer, listed_schema(operation))
 
 
 @every_tool

@@ -12,6 +12,7 @@ import pytest
 import tools.simulated
 from tests.catalog.portability import NAME
 from tests.catalog.tiny import TINY, Sight
+from tests.json_schemas import validate
 from tests.size import a_share
 from tests.tools.desk import NOW, SimDesk
 from toolserver.calls.response_cache import ResponseCache
@@ -73,7 +74,7 @@ def test_an_answer_schema_is_an_object_with_references_to_its_own_root_only(oper
 
 def fits(answer, operation):
     for full in (True, False):
-        jsonschema.validate(answer, answer_schema(operation, full=full), cls=jsonschema.Draft202012Validator)
+        validate(answer, answer_schema(operation, full=full))
 
 
 @pytest.mark.parametrize("operation", a_share(SOURCED, 3), ids=lambda operation: operation.name)

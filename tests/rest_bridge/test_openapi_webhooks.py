@@ -3,13 +3,13 @@
 import json
 import re
 
-import jsonschema
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from rest_bridge.openapi import openapi
 from rest_bridge.openapi_webhooks import describe_deliveries
 from tests.catalog.tiny import FACTS, TINY
+from tests.json_schemas import validate
 from tests.webhooks.receivers import receiving
 from tests.webhooks.served_hooks import hooked
 from toolserver.registry.registry import Registry
@@ -35,7 +35,7 @@ async def test_what_is_sent_is_what_is_described(asked):
         await service.call("POST", f"/api/pro/subscribe/{made['id']}/test", **asked)
     (request,) = receiver.requests
     body = json.loads(request.body)
-    jsonschema.validate(body, SCHEMA)
+    validate(body, SCHEMA)
     assert body.keys() <= SCHEMA["properties"].keys()
     for parameter in DELIVERY["parameters"]:
         sent = request.headers.get(parameter["name"].lower())

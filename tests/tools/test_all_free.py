@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import anyio.to_thread
-import jsonschema
 import pytest
 
 from tests.calls.parts import Engine, engine
+from tests.json_schemas import validate
 from tests.size import a_share
 from tests.specified import ENDPOINTS, SHAPES
 from tests.tools.faulty.skipping import LoopClock, SkippingLoop
@@ -95,9 +95,9 @@ async def test_an_answer_is_whole_and_says_what_the_world_says(pages, endpoint, 
     assert answer["stale"] is False
     assert {s["status"] for s in answer["_meta"]["sources"]} <= {"live", "cached"}
     assert answer["endpoint"] == endpoint
-    jsonschema.validate(answer, answer_schema(BY_ENDPOINT[endpoint], full=True))
+    validate(answer, answer_schema(BY_ENDPOINT[endpoint], full=True))
     if endpoint in SHAPES and query == ENDPOINTS[endpoint].example:
-        jsonschema.validate(answer["data"], SHAPES[endpoint])
+        validate(answer["data"], SHAPES[endpoint])
     agrees(expected(endpoint, query), answer)
 
 

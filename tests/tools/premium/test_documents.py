@@ -4,9 +4,9 @@ import json
 import re
 from pathlib import Path
 
-import jsonschema
 import pytest
 
+from tests.json_schemas import validate
 from tests.requirements import proves
 from tests.served import all_tools
 from tests.specified import ENDPOINTS, PREMIUM
@@ -61,7 +61,7 @@ def test_a_page_shows_a_real_example_that_is_what_the_schema_says(name):
     [shown] = re.findall(r"## Example.*?```json\n(.*?)```", page, re.DOTALL)
     example = json.loads(shown)
 
-    jsonschema.validate(example, answer_schema(operation, full=True))
+    validate(example, answer_schema(operation, full=True))
     assert (example["endpoint"], example["stale"]) == (f"/api/pro/{name}", False)
     assert example["_meta"]["sources"]
     assert f"{PREMIUM[name].credits} credit" in page

@@ -4,9 +4,9 @@ import json
 from collections import Counter
 from typing import Any
 
-import jsonschema
 import pytest
 
+from tests.json_schemas import validate
 from tests.requirements import named, proves
 from tests.size import a_share
 from tests.specified import PREMIUM
@@ -49,9 +49,9 @@ async def whole(shop: Store, name: str) -> Any:
 async def test_a_payload_has_every_documented_member_with_its_type(shop, name):
     body = await whole(shop, name)
 
-    jsonschema.validate(body, FRAME, cls=jsonschema.Draft202012Validator)
-    jsonschema.validate(body, SHAPES[name], cls=jsonschema.Draft202012Validator)
-    jsonschema.validate(body, answer_schema(shop.service.registry[PREMIUM[name].tool], full=True))
+    validate(body, FRAME)
+    validate(body, SHAPES[name])
+    validate(body, answer_schema(shop.service.registry[PREMIUM[name].tool], full=True))
     assert (body["endpoint"], body["stale"]) == (f"/api/pro/{name}", False)
     assert body["generated_at"] == "2027-01-15T08:00:00Z"
     used = [source for source in body["_meta"]["sources"] if source["status"] != "error"]

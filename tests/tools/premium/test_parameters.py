@@ -6,6 +6,7 @@ import pytest
 
 from tests.requirements import proves
 from tests.served import documents
+from tests.size import a_share
 from tests.specified import PREMIUM
 from tests.tools.premium.bodies import iso
 from tests.tools.premium.store import FUNDS, T, store
@@ -27,7 +28,7 @@ async def shop(tmp_path):
 
 
 @proves("charge.arguments-first", "errors.enums", "errors.invalid_arguments")
-@pytest.mark.parametrize(("name", "query"), [(name, query) for name, row in PREMIUM.items() for query in row.bad])
+@pytest.mark.parametrize(("name", "query"), a_share(((name, q) for name, row in PREMIUM.items() for q in row.bad), 3))
 async def test_what_is_not_in_the_list_is_named_costs_nothing_and_asks_nobody(shop, name, query):
     refused = await shop.buy(name, query)
     argument = query.partition("=")[0]
@@ -41,7 +42,7 @@ async def test_what_is_not_in_the_list_is_named_costs_nothing_and_asks_nobody(sh
     assert (shop.upstreams.bodies, await shop.uncharged()) == ([], {})
 
 
-@pytest.mark.parametrize(("name", "query"), [(name, query) for name, row in PREMIUM.items() for query in row.good])
+@pytest.mark.parametrize(("name", "query"), a_share(((name, q) for name, row in PREMIUM.items() for q in row.good), 3))
 async def test_what_is_in_the_list_is_taken(shop, name, query):
     assert (await shop.buy(name, query)).status_code == 200
 
