@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.size import sized
-from toolserver.calls.quotas import DROPPED, KEYS, WIDER, Bucket, LimitState, Quota, Verdict, make_rejection
+from toolserver.calls.quotas import (
+    DROPPED,
+    KEYS,
+    WIDER,
+    Bucket,
+    ClientBuckets,
+    LimitState,
+    Quota,
+    Verdict,
+    make_rejection,
+)
 
 
 class Clock:
@@ -174,6 +184,15 @@ def test_a_quota_and_its_state_are_told_in_the_words_of_the_headers():
 
 def test_all_clients_of_a_wider_network_have_sixteen_times_the_quota():
     assert Quota("daily", 10, 60).widen() == Quota("daily of a /48", 160, 60)
+    clock = Clock()
+    buckets = ClientBuckets(Quota("visits", 2, 60), monotonic=clock)
+    taken = [buckets.take(f"2001:db8:0:{n}::/64").allowed for n in range(20) for _ in range(2)]
+    assert taken == [True] * 32 + [False] * 8
+    assert buckets.take("2001:db8:1:1::/64").allowed, "another /48"
+    assert buckets.look("203.0.113.1").allowed
+    assert [buckets.take("203.0.113.1").allowed for _ in range(3)] == [True, True, False]
+    clock.now += 60
+    assert buckets.take("2001:db8:0:19::/64").allowed, "what was refused did not count"
     assert (WIDER, KEYS, DROPPED) == (16, 200_000, 3)
 
 

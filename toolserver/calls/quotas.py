@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from toolserver.core.caller import wider_network
 from toolserver.errors import RateLimited
 
 _FREE = ("daily", "spacing")
@@ -130,6 +131,27 @@ class Bucket:
             if kept[next(iter(kept))] > now:
                 break
             kept.popitem(last=False)
+
+
+class ClientBuckets:
+    """One quota for each client, and a larger one for all clients of an IPv6 /48 together."""
+
+    def __init__(self, quota: Quota, *, monotonic: Callable[[], float]) -> None:
+        self.quota = quota
+        self._each, self._wide = Bucket(quota, monotonic=monotonic), Bucket(quota.widen(), monotonic=monotonic)
+
+    def look(self, client: str) -> Verdict:
+        """Return the verdict on a call without counting it."""
+        verdict, wider = self._each.look(client), wider_network(client)
+        return verdict if wider is None or not verdict.allowed else min(verdict, self._wide.look(wider))
+
+    def take(self, client: str) -> Verdict:
+        """Count a call of a client and of its /48, and return its verdict. A refused call is not counted."""
+        if not (verdict := self.look(client)).allowed:
+            return verdict
+        if (wider := wider_network(client)) is not None:
+            self._wide.take(wider)
+        return self._each.take(client)
 
 
 class LimitState(NamedTuple):

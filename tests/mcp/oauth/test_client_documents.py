@@ -1,6 +1,10 @@
 """Clients that describe themselves at their id: what is read, from where, and what is refused."""
 
+import asyncio
+import itertools
 import json
+import ssl
+import threading
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -14,6 +18,7 @@ from toolserver.mcp.oauth.client_documents import (
     MOST_DOCUMENT,
     ClientDocumentRefused,
     ClientDocuments,
+    ClientDocumentsBusy,
     check_client_url,
     clean_name,
     is_client_url,
@@ -104,7 +109,9 @@ async def test_a_failure_is_kept_for_half_a_minute():
 
 def test_the_bounds_of_reading_are_these():
     assert (client_documents.TOTAL_S, client_documents.CONNECT_S) == (5, 3)
-    assert (client_documents.KEPT, client_documents.AT_ONCE) == (1000, 8)
+    assert (client_documents.KEPT, client_documents.AT_ONCE) == (1000, 64)
+    assert (client_documents.SHARE, client_documents.CROWD_SHARE) == (4, 16)
+    assert (client_documents.QUEUE, client_documents.SAFE_S) == (192, 1)
     assert (MOST_DOCUMENT, client_documents.MOST_URL, client_documents.MOST_NAME) == (10_240, 1000, 60)
 
 
@@ -169,6 +176,173 @@ async def test_what_is_no_document_is_refused_and_nothing_of_it_is_repeated():
             told = await refusal(receiver.url(path="/c"))
             assert said in told
             assert "canary" not in told
+
+
+async def until(condition):
+    while not condition():  # noqa: ASYNC110 - a receiver has no event of its own
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def never_arriving(documents):
+    """Begins readings whose document never arrives: a function of who reads and how many, which waits for them."""
+    tasks, begun = [], itertools.count()
+    async with receiving(receivers.hang) as receiver:
+
+        async def begin(client, count=1):
+            new = [
+                asyncio.create_task(documents.find(receiver.url(path=f"/{next(begun)}"), client)) for _ in range(count)
+            ]
+            tasks.extend(new)
+            await until(lambda: receiver.connections >= sum(not task.done() for task in tasks))
+            return new
+
+        begin.receiver = receiver
+        yield begin
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+NETWORK = [f"2001:db8:0:{n}::/64" for n in range(9)]
+
+
+async def test_a_client_and_a_network_hold_only_their_share_and_everyone_else_is_read():
+    async with hosted() as (_, url), reading() as documents, never_arriving(documents) as begin:
+        await begin("203.0.113.1", client_documents.SHARE)
+        with pytest.raises(ClientDocumentsBusy, match="from this address"):
+            await documents.find(url, "203.0.113.1")
+        for client in NETWORK[:4]:
+            await begin(client, client_documents.SHARE)
+        with pytest.raises(ClientDocumentsBusy, match="from this address"):
+            await documents.find(url, NETWORK[4])
+        assert (await documents.find(url, "203.0.113.2")).name == "Host"
+        assert (await documents.find(url, "203.0.113.1")).name == "Host", "it is cached, and that needs no place"
+
+
+async def test_when_all_places_are_taken_the_oldest_reading_of_the_greediest_ends(monkeypatch):
+    monkeypatch.setattr(client_documents, "SAFE_S", 0)
+    monkeypatch.setattr(client_documents, "AT_ONCE", 5)
+    async with hosted() as (_, url), reading() as documents, never_arriving(documents) as begin:
+        (few,) = await begin("203.0.113.1")
+        many = [*(await begin(NETWORK[0], 2)), *(await begin(NETWORK[1], 2))]
+        assert (await documents.find(url, "203.0.113.2")).name == "Host"
+        with pytest.raises(ClientDocumentsBusy):
+            await many[0]
+        assert not any(task.done() for task in (few, *many[1:]))
+
+
+async def test_a_young_reading_is_not_ended_for_others_who_wait_for_the_end_of_one(monkeypatch):
+    monkeypatch.setattr(client_documents, "AT_ONCE", 2)
+    monkeypatch.setattr(client_documents, "SAFE_S", 1000)
+    async with hosted() as (receiver, url), reading() as documents, never_arriving(documents) as begin:
+        first, second = [(await begin(f"203.0.113.{n}"))[0] for n in range(2)]
+        waits = asyncio.create_task(documents.find(url, "203.0.113.9"))
+        await until(lambda: documents._turn.locked())
+        assert receiver.connections == 0
+        second.cancel()
+        assert (await waits).name == "Host"
+        assert not first.done()
+
+
+async def test_who_waits_for_a_place_until_the_deadline_is_told_to_come_again_and_nothing_is_remembered(monkeypatch):
+    monkeypatch.setattr(client_documents, "AT_ONCE", 1)
+    monkeypatch.setattr(client_documents, "SAFE_S", 1000)
+    async with hosted() as (receiver, url), reading() as documents, never_arriving(documents) as begin:
+        (first,) = await begin("203.0.113.1")
+        monkeypatch.setattr(client_documents, "TOTAL_S", 0.1)
+        with pytest.raises(ClientDocumentsBusy):
+            await documents.find(url, "203.0.113.2")
+        assert receiver.connections == 0
+        first.cancel()
+        monkeypatch.undo()
+        assert (await documents.find(url, "203.0.113.2")).name == "Host"
+
+
+async def test_a_full_queue_drops_the_oldest_of_the_greediest(monkeypatch):
+    monkeypatch.setattr(client_documents, "AT_ONCE", 1)
+    monkeypatch.setattr(client_documents, "QUEUE", 3)
+    monkeypatch.setattr(client_documents, "SAFE_S", 1000)
+    async with reading() as documents, never_arriving(documents) as begin:
+        await begin("203.0.113.1")
+        clients = ["203.0.113.2", NETWORK[0], NETWORK[1]]
+        waiting = [asyncio.create_task(documents.find(f"http://127.0.0.1:9/{n}", c)) for n, c in enumerate(clients)]
+        await until(lambda: len(documents._readings) == 4)
+        waiting.append(asyncio.create_task(documents.find("http://127.0.0.1:9/9", "203.0.113.3")))
+        with pytest.raises(ClientDocumentsBusy):
+            await waiting[1]
+        assert [task.done() for task in waiting] == [False, True, False, False]
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_nothing_that_a_crowd_prevented_is_remembered_as_a_failure(monkeypatch):
+    monkeypatch.setattr(client_documents, "SAFE_S", 0)
+    monkeypatch.setattr(client_documents, "AT_ONCE", 1)
+    async with hosted() as (receiver, url), reading() as documents, never_arriving(documents) as begin:
+        receiver.answer, good = receivers.hang, receiver.answer
+        first = asyncio.create_task(documents.find(url, "203.0.113.1"))
+        await until(lambda: receiver.connections)
+        await begin("203.0.113.2")
+        with pytest.raises(ClientDocumentsBusy):
+            await first
+        receiver.answer = good
+        assert (await documents.find(url, "203.0.113.1")).name == "Host"
+
+
+async def test_a_reading_is_shared_and_ends_with_the_last_who_waits():
+    async with reading() as documents, receiving(receivers.hang) as receiver:
+        url = receiver.url(path="/c")
+        waiting = [asyncio.create_task(documents.find(url, f"203.0.113.{n}")) for n in range(3)]
+        await until(lambda: receiver.requests)
+        (task,) = [each.task for each in documents._readings.values()]
+        for leaving in waiting:
+            assert not task.cancelling()
+            leaving.cancel()
+            await asyncio.wait([leaving])
+        await asyncio.wait([task])
+        assert task.cancelled()
+        assert not documents._readings
+        assert receiver.connections == 1
+
+
+async def test_who_shares_a_reading_that_made_room_for_others_begins_it_again(monkeypatch):
+    monkeypatch.setattr(client_documents, "SAFE_S", 0)
+    monkeypatch.setattr(client_documents, "AT_ONCE", 2)
+    async with hosted() as (receiver, url), reading() as documents, never_arriving(documents) as begin:
+        receiver.answer, good = receivers.hang, receiver.answer
+        greedy = asyncio.create_task(documents.find(url, "203.0.113.1"))
+        await until(lambda: receiver.connections)
+        shares = asyncio.create_task(documents.find(url, "203.0.113.2"))
+        await begin("203.0.113.1")
+        receiver.answer = good
+        await begin("203.0.113.3")
+        with pytest.raises(ClientDocumentsBusy):
+            await greedy
+        assert (await shares).name == "Host"
+
+
+@pytest.mark.parametrize("stuck", ["name", "certificates", "document"])
+async def test_the_deadline_covers_names_certificates_and_the_document(stuck, monkeypatch):
+    monkeypatch.setattr(client_documents, "TOTAL_S", 0.2)
+    waits = threading.Event()
+
+    def look_up(host):
+        waits.wait(5) if stuck == "name" else None
+        return ["127.0.0.1"]
+
+    def load(tls):
+        waits.wait(1) if stuck == "certificates" else None
+        return tls or ssl.create_default_context()
+
+    monkeypatch.setattr(client_documents, "_load_reading", load)
+    async with receiving(receivers.hang) as receiver, reading(lookup=look_up) as documents:
+        with pytest.raises(ClientDocumentRefused, match="could not be read"):
+            await documents.find(receiver.url(host="localhost", path="/c"), "203.0.113.1")
+        assert not documents._readings
+        assert receiver.connections == (stuck == "document")
+        waits.set()
 
 
 async def test_a_slow_document_is_given_up(monkeypatch):

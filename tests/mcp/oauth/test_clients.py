@@ -11,7 +11,8 @@ URL = "https://host.example/client"
 
 
 class Documents:
-    async def find(self, url):
+    async def find(self, url, caller=None):
+        self.caller = caller
         if url != URL:
             raise ClientDocumentRefused("no document")
         return CLIENT._replace(id=url, document=True)

@@ -4,10 +4,13 @@ import html
 import re
 from urllib.parse import parse_qs, urlsplit
 
+import anyio
 import pytest
 from prometheus_client import generate_latest
 
-from tests.mcp.oauth.served import AUTHORIZE, BACK, CONSENT, OWNER, answered, serving
+from tests.mcp.oauth.served import AUTHORIZE, BACK, CONSENT, OWNER, REVOKE, answered, serving
+from toolserver.core.caller import Addresses
+from toolserver.mcp.oauth.client_documents import ClientDocumentsBusy
 
 
 async def at_page(served):
@@ -193,3 +196,59 @@ async def test_what_a_person_pastes_is_in_no_url_and_no_log(caplog):
         for token in ("ca" * 32, OWNER):
             assert token not in caplog.text
             assert token.encode() not in metrics
+
+
+async def test_visits_of_a_wider_network_are_limited_together():
+    async with serving(limited=True) as served:
+        await served.client.register()
+        codes = []
+        for n in range(17):
+            browser = served.new_browser(f"2001:db8:0:{n:x}::1")
+            codes += [(await browser.http.get(served.client.url())).status_code for _ in range(60)]
+            await browser.http.aclose()
+        assert codes == [303] * 960 + [429] * 60
+
+
+async def test_who_exceeds_its_share_of_documents_is_told_when_to_come_again(monkeypatch):
+    async with serving(limited=True) as served:
+
+        async def find(url, caller=None):
+            raise ClientDocumentsBusy(f"busy for {caller}")
+
+        monkeypatch.setattr(served.service.oauth._clients._documents, "find", find)
+        page = await served.client.http.get(served.client.url(client_id="https://host.example/c"))
+        assert (page.status_code, page.headers["retry-after"]) == (503, "5")
+        assert "busy for 127.0.0.1" in page.text
+        tokens = await served.client.exchange("code", client_id="https://host.example/c")
+        assert (tokens.status_code, tokens.headers["retry-after"]) == (503, "5")
+        assert tokens.json() == {"error": "temporarily_unavailable", "error_description": "busy for 127.0.0.1"}
+        revoked = await served.client.http.post(REVOKE, data={"token": "x", "client_id": "https://host.example/c"})
+        assert revoked.status_code == 503
+
+
+async def test_a_document_is_read_no_longer_when_the_browser_has_left(monkeypatch):
+    ended = anyio.Event()
+    async with serving() as served:
+
+        async def find(url, caller=None):
+            try:
+                await anyio.sleep_forever()
+            finally:
+                ended.set()
+
+        monkeypatch.setattr(served.service.oauth._clients._documents, "find", find)
+        path, _, query = served.client.url(client_id="https://host.example/c").partition("?")
+        scope = {"type": "http", "method": "GET", "path": path, "query_string": query.encode(), "headers": []}
+        sent = []
+
+        async def receive():
+            return {"type": "http.disconnect"}
+
+        async def send(event):
+            sent.append(event)
+
+        pages = served.service.oauth.mount(None, None, Addresses([]))[AUTHORIZE].__self__
+        with anyio.fail_after(10):
+            await pages.authorize(scope, receive, send)
+            await ended.wait()
+        assert sent == []

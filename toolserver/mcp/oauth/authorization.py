@@ -40,13 +40,16 @@ class AuthorizationRequests:
     def __init__(self, clients: ClientDirectory, facts: SiteFacts) -> None:
         self._clients, self._facts = clients, facts
 
-    async def read(self, given: OAuthParameters, browser: str, now: int) -> tuple[str, ConsentRequest]:
-        """Return the secret that the request's page carries, and the request. `browser` is the secret of the cookie.
+    async def read(
+        self, given: OAuthParameters, browser: str, now: int, caller: str | None = None
+    ) -> tuple[str, ConsentRequest]:
+        """Return the secret that the request's page carries, and the request. `browser` is the secret of the cookie,
+        `caller` the browser's address; None has no share of the client documents.
 
         Raises:
-            PersonToldFault, ClientToldFault
+            PersonToldFault, ClientToldFault, ClientDocumentsBusy
         """
-        client = await self._find_client(given)
+        client = await self._find_client(given, caller)
         uri = given.get("redirect_uri", "")
         if not is_registered(uri, client.redirect_uris):
             raise PersonToldFault("The app wants the answer sent to an address that it has not registered.")
@@ -62,10 +65,10 @@ class AuthorizationRequests:
         """Return where to send the browser: the redirect address with the answer, the state and the issuer."""
         return self._answer(request.redirect_uri, request.state, **answer)
 
-    async def _find_client(self, given: OAuthParameters) -> OAuthClient:
+    async def _find_client(self, given: OAuthParameters, caller: str | None) -> OAuthClient:
         id = given.get("client_id", "")
         try:
-            client = await self._clients.find(id) if id else None
+            client = await self._clients.find(id, caller) if id else None
         except ClientDocumentRefused as refused:
             raise PersonToldFault(str(refused)) from None
         if client is None:

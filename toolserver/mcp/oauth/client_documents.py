@@ -2,11 +2,19 @@
 
 The URL comes from a stranger, so it is read through the egress guard: public addresses and https only, no redirects, a
 few kilobytes within a few seconds. Documents are cached for a while, failures for a shorter time.
+
+So many documents are read at once, and so many wait for that; a client has a share of both. A reading has a second for
+itself. After it, while others wait, the oldest reading of the client with most ends, so that addresses that never
+answer hold nobody else up.
 """
 
+import asyncio
+import contextlib
 import json
 import ssl
 import unicodedata
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -15,6 +23,7 @@ import anyio.to_thread
 from cachetools import LRUCache
 
 from toolserver.clock import Clock
+from toolserver.core.caller import wider_network
 from toolserver.core.http_body import BodyTooLarge, BodyUnreadable, read_body
 from toolserver.core.visible_text import INVISIBLE
 from toolserver.errors import ToolserverError
@@ -29,11 +38,32 @@ if TYPE_CHECKING:
 MOST_DOCUMENT, MOST_URL, MOST_NAME = 10 * 1024, 1000, 60
 TOTAL_S, CONNECT_S = 5.0, 3.0
 KEPT_S, FAILED_S, KEPT = 3600.0, 30.0, 1000
-AT_ONCE = 8  # documents that are read at the same time, for all callers together
+AT_ONCE, QUEUE = 64, 192  # documents that are read at the same time, and that wait for it, for all callers together
+SHARE, CROWD_SHARE = 4, 16  # of both together, for one client and for all clients of a /48
+SAFE_S = 1.0  # how long a reading is not ended for the sake of others
 
 
 class ClientDocumentRefused(ToolserverError):
     """A client's id is not the URL of a document that describes it. The text quotes no input, so it may be shown."""
+
+
+class ClientDocumentsBusy(ToolserverError):
+    """The document was not read, because too many are being read for this client or for all. Try again."""
+
+
+@dataclass(slots=True, eq=False)
+class _Reading:
+    """A document that is being read, since `begun` by the loop's clock, or waits for that (None). `client` is who it
+    counts for."""
+
+    task: "asyncio.Task[OAuthClient | ClientDocumentRefused]"
+    client: str | None
+    waiting: set[object] = field(default_factory=set)
+    begun: float | None = None
+
+    @property
+    def crowd(self) -> str | None:
+        return _crowd_of(self.client)
 
 
 class ClientDocuments:
@@ -45,25 +75,115 @@ class ClientDocuments:
         self._guard, self._clock, self._tls = guard, clock, tls
         self._lane = DnsLane(guard, clock, lookup=lookup)
         self._kept: LRUCache[str, tuple[OAuthClient | ClientDocumentRefused, float]] = LRUCache(KEPT)
-        self._room, self._opening = anyio.CapacityLimiter(AT_ONCE), anyio.Lock()
+        self._readings: dict[str, _Reading] = {}  # by URL, the oldest first
+        self._turn, self._ended = asyncio.Lock(), asyncio.Event()  # the first in the queue waits for the end of one
+        self._opening = anyio.Lock()
         self._session: ClientSession | None = None
 
-    async def find(self, url: str) -> OAuthClient:
-        """Return the client that the document at its id describes. Raises ClientDocumentRefused."""
+    async def find(self, url: str, client: str | None = None) -> OAuthClient:
+        """Return the client that the document at its id describes, within five seconds. `client` is who waits for it,
+        by address; None has no share to exceed.
+
+        Raises:
+            ClientDocumentRefused, ClientDocumentsBusy
+        """
         found, until = self._kept.get(url, (None, 0.0))
         if found is None or until <= self._clock.monotonic():
-            found = await self._read_anew(url)
-            kept_s = FAILED_S if isinstance(found, ClientDocumentRefused) else KEPT_S
-            self._kept[url] = found, self._clock.monotonic() + kept_s
+            found = await self._join(url, client)
         if isinstance(found, ClientDocumentRefused):
             raise ClientDocumentRefused(str(found))
         return found
 
     async def close(self) -> None:
-        """Close connections and stop lookups."""
+        """End readings, close connections and stop lookups."""
+        tasks = [reading.task for reading in self._readings.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._session is not None:
             await self._session.close()
         self._lane.close()
+
+    async def _join(self, url: str, client: str | None) -> OAuthClient | ClientDocumentRefused:
+        """Wait for a reading, which ends with the last who waits. Raises ClientDocumentsBusy.
+
+        One that made room while another client paid for it with its share begins again, in the time that is left.
+        """
+        ends = asyncio.get_running_loop().time() + TOTAL_S
+        while True:
+            reading = self._readings.get(url) or self._begin(url, client, ends)
+            me = object()
+            reading.waiting.add(me)
+            try:
+                await asyncio.wait([reading.task])
+            finally:
+                reading.waiting.discard(me)
+                if not reading.waiting:
+                    self._end(url, reading)
+            if not reading.task.cancelled():
+                return reading.task.result()
+            if reading.client == client:
+                raise ClientDocumentsBusy("Too many apps are being looked up. Try again in a few seconds.")
+
+    def _begin(self, url: str, client: str | None, ends: float) -> _Reading:
+        """Begin a reading, and end another if there is no place for it. Raises ClientDocumentsBusy."""
+        readings, crowd = self._readings.values(), _crowd_of(client)
+        if client is not None and (
+            sum(reading.client == client for reading in readings) >= SHARE
+            or sum(reading.crowd == crowd for reading in readings) >= CROWD_SHARE
+        ):
+            raise ClientDocumentsBusy(
+                "Too many apps are being looked up from this address. Try again in a few seconds."
+            )
+        if len(self._readings) >= AT_ONCE + QUEUE:
+            self._end(*_find_greediest(list(self._readings.items())))
+        task = asyncio.create_task(self._read_until(url, ends))
+        reading = self._readings[url] = _Reading(task, client)
+        task.add_done_callback(lambda _: self._end(url, reading))
+        return reading
+
+    async def _await_place(self, reading: _Reading) -> None:
+        """Wait until this document may be read, in the order in which they came."""
+        now = asyncio.get_running_loop().time
+        async with self._turn:
+            while True:
+                begun = [(url, each, each.begun) for url, each in self._readings.items() if each.begun is not None]
+                old = [(url, each) for url, each, since in begun if since + SAFE_S <= now()]
+                if len(begun) < AT_ONCE:
+                    break
+                if old:
+                    self._end(*_find_greediest(old))
+                    break
+                self._ended.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(min(since for _, _, since in begun) + SAFE_S):
+                        await self._ended.wait()
+            reading.begun = now()
+
+    def _end(self, url: str, reading: _Reading) -> None:
+        """Give the place of a reading back."""
+        reading.task.cancel()
+        if self._readings.get(url) is reading:
+            del self._readings[url]
+            self._ended.set()
+
+    async def _read_until(self, url: str, ends: float) -> OAuthClient | ClientDocumentRefused:
+        """Read a document and cache it. The deadline covers the queue, names, certificates, connection and body.
+
+        Raises ClientDocumentsBusy.
+        """
+        reading = self._readings[url]
+        try:
+            async with asyncio.timeout_at(ends):
+                await self._await_place(reading)
+                found = await self._read_anew(url)
+        except TimeoutError:
+            if reading.begun is None:
+                raise ClientDocumentsBusy("Too many apps are being looked up. Try again in a few seconds.") from None
+            found = ClientDocumentRefused("The document at client_id could not be read in time.")
+        kept_s = FAILED_S if isinstance(found, ClientDocumentRefused) else KEPT_S
+        self._kept[url] = found, self._clock.monotonic() + kept_s
+        return found
 
     async def _read_anew(self, url: str) -> OAuthClient | ClientDocumentRefused:
         try:
@@ -81,7 +201,7 @@ class ClientDocuments:
         from aiohttp import ClientError
 
         try:
-            async with self._room, session.get(url, allow_redirects=False) as answer:
+            async with session.get(url, allow_redirects=False) as answer:
                 if answer.status != 200:
                     raise ClientDocumentRefused(f"The document at client_id returned status {answer.status}.")
                 if answer.headers.get("Content-Encoding", "identity") != "identity":
@@ -155,6 +275,17 @@ def clean_name(name: str) -> str:
     seen = "".join(c if c.isprintable() else " " for c in INVISIBLE.sub("", name))
     short = " ".join(seen.split())[:MOST_NAME].rstrip()
     return short if any(unicodedata.category(c)[0] in "LN" for c in short) else ""
+
+
+def _find_greediest(readings: list[tuple[str, _Reading]]) -> tuple[str, _Reading]:
+    """Return the oldest reading of the client with most of these, and its URL."""
+    counts = Counter(reading.crowd for _, reading in readings)
+    return max(readings, key=lambda pair: counts[pair[1].crowd])  # of equals, max returns the first
+
+
+def _crowd_of(client: str | None) -> str | None:
+    """Return who counts together with a client: the /48 of an IPv6 address, otherwise the client alone."""
+    return None if client is None else wider_network(client) or client
 
 
 def _read_redirect_uris(given: Any) -> tuple[str, ...]:

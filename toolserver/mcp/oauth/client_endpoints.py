@@ -8,7 +8,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from toolserver.calls.quotas import Bucket, Quota
+from toolserver.calls.quotas import ClientBuckets, Quota
 from toolserver.clock import Clock
 from toolserver.core.caller import Addresses
 from toolserver.mcp.asgi import Receive, Scope, Send
@@ -57,9 +57,9 @@ class ClientEndpoints:
         self._replies, self._addresses, self._limited = replies, addresses, limited
         self._lock, self._handlers = anyio.Lock(), None
         self._registrations = [
-            Bucket(quota, monotonic=clock.monotonic) for quota in (REGISTRATIONS, REGISTRATIONS_A_DAY)
+            ClientBuckets(quota, monotonic=clock.monotonic) for quota in (REGISTRATIONS, REGISTRATIONS_A_DAY)
         ]
-        self._tokens = [Bucket(TOKENS, monotonic=clock.monotonic)]
+        self._tokens = [ClientBuckets(TOKENS, monotonic=clock.monotonic)]
 
     def of(self, name: str) -> Endpoint:
         """Return the ASGI callable that answers `token`, `register` or `revoke`."""
@@ -72,15 +72,14 @@ class ClientEndpoints:
                 allow = (b"allow", b"POST, OPTIONS")
                 await self._replies.problem(scope, send, 405, "invalid_request", "Use POST.", allow)
             elif await self._admit(scope, send, buckets):
-                made = await getattr(await self._load(), name)(scope, receive)
+                caller = self._client(scope) if self._limited else None
+                made = await getattr(await self._load(), name)(scope, receive, caller)
                 await made(scope, receive, self._replies.wrap(send))
 
         return answer
 
-    async def _admit(self, scope: Scope, send: Send, buckets: list[Bucket]) -> bool:
-        client = self._addresses.client(
-            (scope.get("client") or ("unknown", 0))[0], header_of(scope, b"x-forwarded-for") or None
-        )
+    async def _admit(self, scope: Scope, send: Send, buckets: list[ClientBuckets]) -> bool:
+        client = self._client(scope)
         for bucket in buckets if self._limited else ():
             verdict = bucket.take(client)
             if not verdict.allowed:
@@ -89,6 +88,10 @@ class ClientEndpoints:
                 await self._replies.problem(scope, send, 429, "temporarily_unavailable", text, retry)
                 return False
         return True
+
+    def _client(self, scope: Scope) -> str:
+        peer = (scope.get("client") or ("unknown", 0))[0]
+        return self._addresses.client(peer, header_of(scope, b"x-forwarded-for") or None)
 
     async def _load(self) -> Any:
         async with self._lock:

@@ -10,13 +10,15 @@ from urllib.parse import urlsplit
 
 import anyio.to_thread
 
-from toolserver.calls.quotas import Bucket, Quota
+from toolserver.calls.disconnect import Disconnected, run_unless_disconnected
+from toolserver.calls.quotas import ClientBuckets, Quota
 from toolserver.clock import Clock
 from toolserver.core.caller import Addresses, Caller
 from toolserver.core.consent_page import ConsentView, DrawConsent
 from toolserver.ledger.protocol import milliseconds
 from toolserver.mcp.asgi import Header, Receive, Scope, Send
 from toolserver.mcp.oauth.authorization import AuthorizationRequests, ClientToldFault, PersonToldFault
+from toolserver.mcp.oauth.client_documents import TOTAL_S, ClientDocumentsBusy
 from toolserver.mcp.oauth.consent import BY_HASH, ConsentSteps, Redirected, Visit, close_page, leave_page, page_url
 from toolserver.mcp.oauth.forms import BadParameters, OAuthParameters, cookies_of, header_of, read_form, read_parameters
 from toolserver.mcp.oauth.redirects import describe_redirect
@@ -52,8 +54,8 @@ class ConsentEndpoint:
         self._replies = OAuthReplies(secure=secure)
         self._cookie = "__Host-toolserver-consent" if secure else "toolserver-consent"
         self._cookie_end = f"; Path=/; HttpOnly; SameSite=Lax{'; Secure' if secure else ''}"
-        self._asked = Bucket(AUTHORIZATIONS, monotonic=clock.monotonic)
-        self._visits = Bucket(VISITS, monotonic=clock.monotonic)
+        self._asked = ClientBuckets(AUTHORIZATIONS, monotonic=clock.monotonic)
+        self._visits = ClientBuckets(VISITS, monotonic=clock.monotonic)
 
     async def authorize(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle an authorization request: redirect it to its page, or refuse it."""
@@ -62,22 +64,34 @@ class ConsentEndpoint:
             return
         if not await self._admit(scope, send, self._asked):
             return
-        browser = self._browser(scope) or secrets.token_hex(32)
         try:
-            given = read_parameters(scope["query_string"])
-            secret, request = await self._requests.read(given, browser, self._now())
-            await self._store.add_request(request)
-        except BadParameters as bad:
-            await self._close(scope, send, 400, str(bad))
-        except PersonToldFault as fault:
+            parameters = read_parameters(scope["query_string"])
+            await self._begin(scope, receive, send, parameters)
+        except (BadParameters, PersonToldFault) as fault:
             await self._close(scope, send, 400, str(fault))
         except ClientToldFault as fault:
-            await self._tell_client(scope, send, fault, given)
+            await self._tell_client(scope, send, fault, parameters)
+        except ClientDocumentsBusy as busy:
+            await self._close(scope, send, 503, str(busy), (b"retry-after", b"%d" % TOTAL_S))
         except OAuthStoreFull:
             await self._close(scope, send, 503, "Too many requests are waiting for an answer. Try again in an hour.")
-        else:
-            cookie = (b"set-cookie", f"{self._cookie}={browser}{self._cookie_end}".encode())
-            await self._replies.redirect(scope, send, page_url(self._facts, secret), cookie)
+
+    async def _begin(self, scope: Scope, receive: Receive, send: Send, parameters: OAuthParameters) -> None:
+        """Redirect a good request to its page. Raises what `AuthorizationRequests.read` raises, and OAuthStoreFull.
+
+        A client's document may take seconds, so its reading ends when nobody waits for it any more.
+        """
+        browser = self._browser(scope) or secrets.token_hex(32)
+        caller = self._client(scope) if self._limited else None
+        try:
+            secret, request = await run_unless_disconnected(
+                receive, lambda: self._requests.read(parameters, browser, self._now(), caller)
+            )
+        except Disconnected:
+            return
+        await self._store.add_request(request)
+        cookie = (b"set-cookie", f"{self._cookie}={browser}{self._cookie_end}".encode())
+        await self._replies.redirect(scope, send, page_url(self._facts, secret), cookie)
 
     async def consent(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle the page and its forms."""
@@ -123,8 +137,9 @@ class ConsentEndpoint:
         page = close_page(f"The app's request is invalid: {fault}.", REFUSED, fault.url)
         await self._draw_page(scope, send, 400, page._replace(target=target.shown))
 
-    async def _close(self, scope: Scope, send: Send, status: int, text: str) -> None:
-        await self._draw_page(scope, send, status, close_page(text, REFUSED))
+    async def _close(self, scope: Scope, send: Send, status: int, text: str, *more: Header) -> None:
+        body = await anyio.to_thread.run_sync(self._draw, close_page(text, REFUSED))
+        await self._replies.page(scope, send, status, body, "", *more)
 
     async def _draw_page(
         self, scope: Scope, send: Send, status: int, view: ConsentView, visit: Visit | None = None
@@ -138,15 +153,13 @@ class ConsentEndpoint:
         allow: Header = (b"allow", allowed.encode())
         await self._replies.problem(scope, send, 405, "invalid_request", f"Use {allowed}.", allow)
 
-    async def _admit(self, scope: Scope, send: Send, bucket: Bucket) -> bool:
+    async def _admit(self, scope: Scope, send: Send, bucket: ClientBuckets) -> bool:
         verdict = bucket.take(self._client(scope)) if self._limited else None
         if verdict is None or verdict.allowed:
             return True
         wait = max(1, int(verdict.retry_after_s + 0.999))
-        page = await anyio.to_thread.run_sync(
-            self._draw, close_page(f"Too many requests from this address. Try again in {wait} s.", REFUSED)
-        )
-        await self._replies.page(scope, send, 429, page, "", (b"retry-after", b"%d" % wait))
+        text = f"Too many requests from this address. Try again in {wait} s."
+        await self._close(scope, send, 429, text, (b"retry-after", b"%d" % wait))
         return False
 
     def _is_foreign(self, scope: Scope) -> bool:

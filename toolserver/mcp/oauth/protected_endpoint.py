@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cachetools import LRUCache
 
-from toolserver.calls.quotas import Bucket, Quota
+from toolserver.calls.quotas import ClientBuckets, Quota
 from toolserver.clock import Clock
 from toolserver.core import ids
 from toolserver.core.caller import Addresses, bearer
@@ -50,7 +50,7 @@ class ProtectedEndpoint:
         self._endpoint, self._grants, self._addresses, self._is_live = endpoint, grants, addresses, is_live
         self._now, self._limited = milliseconds(clock), limited
         self._sender = ResponseSender(facts)
-        self._tries = Bucket(UNKNOWN, monotonic=clock.monotonic)
+        self._tries = ClientBuckets(UNKNOWN, monotonic=clock.monotonic)
         self._known: LRUCache[bytes, _Remembered] = LRUCache(KNOWN)
         self._metadata = well_known_url(RESOURCE_WELL_KNOWN, facts)
 

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 
 from toolserver.clock import Clock
 from toolserver.mcp.asgi import Receive, Scope, replay_body
+from toolserver.mcp.oauth.client_documents import TOTAL_S, ClientDocumentsBusy
 from toolserver.mcp.oauth.clients import ClientDirectory
 from toolserver.mcp.oauth.forms import (
     FORM_TYPE,
@@ -36,12 +37,12 @@ CHALLENGE = 'Basic realm="oauth"'  # goes with every 401 (RFC 6749, 5.2)
 
 
 class SdkHandlers:
-    """Answers the three requests that programs make."""
+    """Answers the three requests that programs make. `caller` is who makes one, by address."""
 
     def __init__(self, clients: ClientDirectory, grants: OAuthGrants, facts: SiteFacts, clock: Clock) -> None:
         self._clients, self._grants, self._facts, self._clock = clients, grants, facts, clock
 
-    async def token(self, scope: Scope, receive: Receive) -> Response:
+    async def token(self, scope: Scope, receive: Receive, caller: str | None = None) -> Response:
         """Issue tokens for a code or a refresh token (RFC 6749, 4.1.3 and 6)."""
         try:
             given = await self._read_client_form(scope, receive)
@@ -52,26 +53,29 @@ class SdkHandlers:
         if given.get("grant_type") not in ("authorization_code", "refresh_token"):
             return refuse("unsupported_grant_type", "grant_type must be authorization_code or refresh_token")
         given.pop("scope", None)  # there are no scopes: an allowance says what may be done
-        provider = OAuthProvider(self._clients, self._grants, self._clock)
+        provider = OAuthProvider(self._clients, self._grants, self._clock, caller=caller)
         handler = TokenHandler(provider, HashedClientAuthenticator(provider))
-        answer: Response = await handler.handle(_request(scope, receive, given))
+        try:
+            answer: Response = await handler.handle(_request(scope, receive, given))
+        except ClientDocumentsBusy as busy:
+            return refuse("temporarily_unavailable", str(busy))
         if answer.status_code == 401:
             answer.headers["www-authenticate"] = CHALLENGE
         return answer
 
-    async def register(self, scope: Scope, receive: Receive) -> Response:
+    async def register(self, scope: Scope, receive: Receive, caller: str | None = None) -> Response:
         """Register a new client (RFC 7591)."""
         try:
             body = await read_bytes(receive)
         except BadParameters as bad:
             return refuse("invalid_client_metadata", str(bad))
-        provider = OAuthProvider(self._clients, self._grants, self._clock, _written_uris(body))
+        provider = OAuthProvider(self._clients, self._grants, self._clock, _written_uris(body), caller=caller)
         handler = RegistrationHandler(provider, ClientRegistrationOptions(enabled=True))
         answer = await handler.handle(Request(scope, replay_body(body, receive)))
         answer.headers.update(NO_STORE)
         return answer
 
-    async def revoke(self, scope: Scope, receive: Receive) -> Response:
+    async def revoke(self, scope: Scope, receive: Receive, caller: str | None = None) -> Response:
         """End a grant by any of its tokens (RFC 7009). An unknown token is not an error.
 
         The SDK's handler is not used, because it requires a secret even from clients that have none.
@@ -80,9 +84,11 @@ class SdkHandlers:
             given = await self._read_client_form(scope, receive)
         except BadParameters as bad:
             return refuse("invalid_request", str(bad))
-        authenticator = HashedClientAuthenticator(OAuthProvider(self._clients, self._grants, self._clock))
+        provider = OAuthProvider(self._clients, self._grants, self._clock, caller=caller)
         try:
-            client = await authenticator.authenticate_request(_request(scope, receive, given))
+            client = await HashedClientAuthenticator(provider).authenticate_request(_request(scope, receive, given))
+        except ClientDocumentsBusy as busy:
+            return refuse("temporarily_unavailable", str(busy))
         except AuthenticationError as error:
             return refuse("invalid_client", error.message)
         if "token" not in given:
@@ -98,11 +104,13 @@ class SdkHandlers:
 
 def refuse(error: str, description: str) -> Response:
     """Return an error in the form of RFC 6749, 5.2."""
-    headers = dict(NO_STORE)
+    headers, status = dict(NO_STORE), {"invalid_client": 401, "temporarily_unavailable": 503}.get(error, 400)
+    if status == 503:
+        headers["retry-after"] = f"{TOTAL_S:.0f}"
     if error == "invalid_client":
         headers["www-authenticate"] = CHALLENGE
     body = {"error": error, "error_description": description}
-    return JSONResponse(body, 401 if error == "invalid_client" else 400, headers)
+    return JSONResponse(body, status, headers)
 
 
 def _request(scope: Scope, receive: Receive, given: OAuthParameters) -> Request:

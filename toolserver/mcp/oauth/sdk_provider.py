@@ -50,18 +50,25 @@ class PresentedRefreshToken(RefreshToken):
 class OAuthProvider:
     """The SDK's `OAuthAuthorizationServerProvider` for one request.
 
-    `redirect_uris` are those of a registration as they were written, because the SDK would normalise them.
+    `redirect_uris` are those of a registration as they were written, because the SDK would normalise them. `caller` is
+    who makes the request, by address.
     """
 
     def __init__(
-        self, clients: ClientDirectory, grants: OAuthGrants, clock: Clock, redirect_uris: Sequence[str] = ()
+        self,
+        clients: ClientDirectory,
+        grants: OAuthGrants,
+        clock: Clock,
+        redirect_uris: Sequence[str] = (),
+        *,
+        caller: str | None = None,
     ) -> None:
         self._clients, self._grants, self._now = clients, grants, milliseconds(clock)
-        self._redirect_uris = redirect_uris
+        self._redirect_uris, self._caller = redirect_uris, caller
 
     async def get_client(self, client_id: str) -> KnownClient | None:
-        """Return a client by its id."""
-        found = await self._clients.find_known(client_id)
+        """Return a client by its id. Raises ClientDocumentsBusy."""
+        found = await self._clients.find_known(client_id, self._caller)
         if found is None:
             return None
         return KnownClient(
