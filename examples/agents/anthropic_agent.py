@@ -7,7 +7,8 @@ import httpx
 from anthropic import Anthropic
 
 server = os.environ.get("TOOLSERVER_URL", "http://127.0.0.1:8080")
-headers = {"Authorization": "Bearer " + os.environ.get("TOOLSERVER_TOKEN", "")}  # free tools ignore it
+token = os.environ.get("TOOLSERVER_TOKEN")  # only tools that cost credits need one
+headers = {"Authorization": f"Bearer {token}"} if token else {}
 document = httpx.get(f"{server}/api/llm-tools?format=anthropic&toolset=core").json()
 
 
@@ -22,7 +23,7 @@ def run_tool(name, arguments):
 
 model, messages, tools = Anthropic(), [{"role": "user", "content": sys.argv[1]}], document["anthropic"]
 while True:
-    said = model.messages.create(model="claude-sonnet-4-5", max_tokens=4000, messages=messages, tools=tools)
+    said = model.messages.create(model="claude-sonnet-5-5", max_tokens=4000, messages=messages, tools=tools)
     calls = [part for part in said.content if part.type == "tool_use"]
     if not calls:
         break

@@ -8,7 +8,8 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_openai import ChatOpenAI
 
 server = os.environ.get("TOOLSERVER_URL", "http://127.0.0.1:8080")
-headers = {"Authorization": "Bearer " + os.environ.get("TOOLSERVER_TOKEN", "")}  # free tools ignore it
+token = os.environ.get("TOOLSERVER_TOKEN")  # only tools that cost credits need one
+headers = {"Authorization": f"Bearer {token}"} if token else {}
 document = httpx.get(f"{server}/api/llm-tools?format=openai&toolset=core").json()
 
 
@@ -21,7 +22,7 @@ def run_tool(name, arguments):
     return httpx.request(route["method"], url, params=sent["query"], json=sent["body"], headers=headers, timeout=60)
 
 
-model, messages = ChatOpenAI(model="gpt-5").bind_tools(document["openai"]), [HumanMessage(sys.argv[1])]
+model, messages = ChatOpenAI(model="gpt-5.6-terra").bind_tools(document["openai"]), [HumanMessage(sys.argv[1])]
 while (said := model.invoke(messages)).tool_calls:
     answers = [(call["id"], run_tool(call["name"], call["args"]).text) for call in said.tool_calls]
     messages += [said, *(ToolMessage(text, tool_call_id=id) for id, text in answers)]

@@ -8,7 +8,8 @@ import httpx
 from openai import OpenAI
 
 server = os.environ.get("TOOLSERVER_URL", "http://127.0.0.1:8080")
-headers = {"Authorization": "Bearer " + os.environ.get("TOOLSERVER_TOKEN", "")}  # free tools ignore it
+token = os.environ.get("TOOLSERVER_TOKEN")  # only tools that cost credits need one
+headers = {"Authorization": f"Bearer {token}"} if token else {}
 document = httpx.get(f"{server}/api/llm-tools?format=openai&toolset=core").json()
 
 
@@ -23,7 +24,7 @@ def run_tool(name, arguments):
 
 model, messages, tools = OpenAI(), [{"role": "user", "content": sys.argv[1]}], document["openai"]
 while True:
-    said = model.chat.completions.create(model="gpt-5", messages=messages, tools=tools).choices[0].message
+    said = model.chat.completions.create(model="gpt-5.6-terra", messages=messages, tools=tools).choices[0].message
     messages.append(said)
     for call in said.tool_calls or []:
         answer = run_tool(call.function.name, json.loads(call.function.arguments))

@@ -66,4 +66,5 @@ class ScriptedModel:
 def sum_up(heard: dict[str, str]) -> str:
     """The answer to the user, from what the tools said."""
     price, briefing = (json.loads(heard[id]) for id in CALLS)
-    return f"{price['data']['price_usd']} {briefing['sections']['earthquakes']['count']}"
+    outcome = briefing["error"] if "error" in briefing else briefing["sections"]["earthquakes"]["count"]
+    return f"{price['data']['price_usd']} {outcome}"

@@ -1,19 +1,30 @@
 """The agents of examples/: the real libraries of model providers, a scripted model, and our demo."""
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import httpx
 import pytest
+from anthropic.resources.messages.messages import DEPRECATED_MODELS
+from anthropic.types.model import Model
+from openai.types.shared.chat_model import ChatModel
 
 from tests.live.processes import ROOT, UNLIMITED, Program, started
 from tests.live.programs import PYTHON_1, installed, ran
 from tests.live.scripted_model import CALLS, ScriptedModel
+from toolserver.errors import MissingToken
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
 AGENTS = ROOT / "examples" / "agents"
+SCRIPTS = [
+    ("openai_agent.py", Path(sys.executable)),
+    ("anthropic_agent.py", Path(sys.executable)),
+    ("langchain_agent.py", PYTHON_1),
+]
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +40,7 @@ def model() -> Iterator[ScriptedModel]:
     model.close()
 
 
-@pytest.mark.parametrize(
-    ("script", "python"),
-    [
-        ("openai_agent.py", Path(sys.executable)),
-        ("anthropic_agent.py", Path(sys.executable)),
-        ("langchain_agent.py", PYTHON_1),
-    ],
-)
+@pytest.mark.parametrize(("script", "python"), SCRIPTS)
 def test_an_agent_of_25_lines_answers_with_live_data(
     program: Program, model: ScriptedModel, script: str, python: Path
 ) -> None:
@@ -60,6 +64,7 @@ def test_an_agent_of_25_lines_answers_with_live_data(
     done = ran(python, AGENTS / script, "What does a bitcoin cost?", **environment)
 
     assert done.returncode == 0, done.stderr
+    assert "Deprecat" not in done.stderr
     price, quakes = done.stdout.split()
     assert float(price) > 1000
     assert int(quakes) >= 0
@@ -67,3 +72,31 @@ def test_an_agent_of_25_lines_answers_with_live_data(
     assert len(model.asked) == 2
     assert len(model.asked[0]["tools"]) == 21
     assert {name for name, _ in CALLS.values()} <= set(str(model.asked[0]["tools"]).replace("'", " ").split())
+
+
+@pytest.mark.parametrize(("script", "python"), SCRIPTS)
+def test_without_a_token_an_agent_gets_free_data_and_the_offer_to_buy(
+    program: Program, model: ScriptedModel, script: str, python: Path
+) -> None:
+    installed(python)
+    environment = {
+        "TOOLSERVER_URL": program.url,
+        "OPENAI_BASE_URL": f"{model.url}/v1",
+        "OPENAI_API_KEY": "none",
+        "ANTHROPIC_BASE_URL": model.url,
+        "ANTHROPIC_API_KEY": "none",
+    }
+    done = ran(python, AGENTS / script, "What does a bitcoin cost?", **environment)
+
+    assert done.returncode == 0, done.stderr
+    price, refusal = done.stdout.split()
+    assert float(price) > 1000
+    assert refusal == MissingToken.code
+
+
+def test_the_models_of_the_agents_are_current() -> None:
+    models = {name: re.findall(r'model="([^"]+)"', (AGENTS / name).read_text()) for name, _ in SCRIPTS}
+    [claude] = models.pop("anthropic_agent.py")
+    assert claude not in DEPRECATED_MODELS
+    assert claude in {name for part in get_args(Model) for name in get_args(part)}
+    assert {name for [name] in models.values()} <= {*get_args(ChatModel)}
