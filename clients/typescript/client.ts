@@ -1,4 +1,4 @@
-// A small client on `fetch`, for Node 18 and later, Deno, Bun and browsers. The types of the tools are in tools.ts.
+// A small client on `fetch`, for Node 20 and later, Deno, Bun and browsers. The types of the tools are in tools.ts.
 import type { Tools } from "./tools.ts";
 
 type Place = "path" | "query" | "body";

@@ -1,4 +1,4 @@
-// Make free and paid calls, and handle a refusal: `node example.js ADDRESS TOKEN`, after `tsc`.
+// Make free and paid calls, and handle a refusal: `node dist/example.js ADDRESS [TOKEN]`, after `npm run build`.
 import { ToolClient, ToolError } from "./client.ts";
 
 declare const process: { argv: string[] }; // the only part of Node's types that is needed
@@ -8,8 +8,10 @@ const client = new ToolClient(address, token ? { token } : {});
 const weather = await client.call("weather", { place: "Paris" });
 console.log(weather.payload.data?.current.temperature_f, weather.payload.stale);
 
-const briefing = await client.call("premium_briefing", { include: "btc,earthquakes" });
-console.log(briefing.creditsRemaining, briefing.receipt !== null);
+if (token) {
+  const briefing = await client.call("premium_briefing", { include: "btc,earthquakes" });
+  console.log(briefing.creditsRemaining, briefing.receipt !== null);
+}
 
 try {
   await client.call("payment_confirm", { tx_hash: "0x" + "0".repeat(64), nonce: "svc_buy_" + "0".repeat(32) });

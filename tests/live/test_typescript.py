@@ -1,6 +1,8 @@
 """The TypeScript client: its types are strict, and what is compiled from it calls a real server."""
 
 import json
+import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -68,14 +70,14 @@ def package(tmp_path: Path) -> Path:
 def compile_package(package: Path, *files: str) -> list[str]:
     """Compile the client and more files. Returns the complaints."""
     config = package / "tsconfig.json"
-    listed = ", ".join(f'"{name}"' for name in ("client.ts", "tools.ts", *files))
-    config.write_text(config.read_text().replace('"client.ts", "tools.ts"', listed))
+    listed = ", ".join(f'"{name}"' for name in ("client.ts", "tools.ts", "example.ts", *files))
+    config.write_text(config.read_text().replace('"client.ts", "tools.ts", "example.ts"', listed))
     done = subprocess.run([TSC, "-p", package], capture_output=True, text=True, check=False)
     return [line for line in done.stdout.splitlines() if "error TS" in line]
 
 
 def test_it_compiles_strictly_and_wrong_calls_do_not(package: Path) -> None:
-    assert compile_package(package, "example.ts") == []
+    assert compile_package(package) == []
     (package / "wrong.ts").write_text(WRONG)
     lines = [complaint.partition("(")[2].partition(",")[0] for complaint in compile_package(package, "wrong.ts")]
     assert lines == ["4", "5", "6", "7", "9"] or lines == ["4", "5", "6", "7", "9", "9"]
@@ -83,7 +85,7 @@ def test_it_compiles_strictly_and_wrong_calls_do_not(package: Path) -> None:
 
 def test_what_is_compiled_calls_a_server(package: Path, program: Program) -> None:
     installed(NODE)
-    assert compile_package(package, "example.ts") == []
+    assert compile_package(package) == []
     (package / "dist" / "probe.js").write_text(PROBE)
 
     def run(script: str) -> str:
@@ -102,3 +104,29 @@ def test_what_is_compiled_calls_a_server(package: Path, program: Program) -> Non
     assert "https" in found["insecure"]
     lines = run("example.js").splitlines()
     assert lines[1:] == [f"{program.ready['credits'] - 2} true", "not_found 404"]
+
+
+def test_the_commands_of_its_readme_build_it_and_its_example_runs_with_and_without_a_token(
+    package: Path, program: Program
+) -> None:
+    installed(NODE)
+    [block] = re.findall(r"^```sh\n(.*?)^```", (package / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    install, *commands = block.splitlines()
+    assert install.startswith("npm install ")
+    assert "typescript" in json.loads((package / "package.json").read_text())["devDependencies"]
+    (package / "node_modules").symlink_to(CLIENTS / "node_modules")  # what that command would download
+    script = "\n".join(commands).replace("http://127.0.0.1:8080", program.url)
+
+    def paste(token: str) -> list[str]:
+        environment = os.environ | {"TOKEN": token, "PATH": f"{NODE.parent}:{os.environ['PATH']}"}
+        words = ["bash", "-euo", "pipefail", "-c", script]
+        done = subprocess.run(
+            words, cwd=package, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return [line for line in done.stdout.splitlines() if line and not line.startswith(">")]
+
+    weather, refusal = paste("")
+    assert re.fullmatch(r"-?[\d.]+ false", weather)
+    assert refusal == "not_found 404"
+    assert len(paste(program.ready["token"])) == 3
