@@ -3,6 +3,7 @@
 import random
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -12,7 +13,8 @@ from tests.ledger.ledgers import KINDS, faults, opened, token
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import AllowanceConflict, InsufficientCredits, InvalidToken, NotFound, RevokedToken
-from toolserver.ledger.allowance import AllowanceChange, AllowanceTerms
+from toolserver.ledger.allowance import AllowanceChange, AllowanceTerms, draft_allowance
+from toolserver.ledger.memory import MemoryLedger
 from toolserver.ledger.protocol import AccountRef, CallReused, StatementQuery
 from toolserver.ledger.sqlite import FILE
 
@@ -202,6 +204,39 @@ async def test_a_token_has_a_hundred_live_ones_and_creating_twice_makes_one(ledg
     listed = await ledger.list_allowances(OWNER)
     assert {a.id for a in listed} == {a.id for a in (*made, last)}
     assert listed[-1].id == made[5].id
+
+
+@pytest.mark.parametrize(("of", "by"), [(OWNER, OWNER), (OTHER, OWNER), (CHILD, OTHER)])
+async def test_the_hash_of_a_token_that_exists_is_refused_and_its_bearer_is_not_cut_off(ledger, of, by):
+    made = await create(ledger)
+    if of != CHILD:
+        await create(ledger, token(1001), OTHER)
+    with pytest.raises(AllowanceConflict, match="that of another token"):
+        await create(ledger, of, by, name="stolen")
+    assert [each.name for each in await ledger.list_allowances(OWNER)] == ["robot"]
+    await create(ledger, token(1002), OTHER)
+    await create(ledger, token(1003), OWNER)
+    assert (await ledger.charge("c1", OTHER, 2, endpoint="/x")).remaining == 98
+    assert (await ledger.charge("c2", CHILD, 2, endpoint="/x")).remaining == 8
+    assert (await find(ledger, made.id)).spent == 2
+
+
+@pytest.mark.parametrize("parent", [OWNER, OTHER])
+async def test_a_token_whose_hash_an_allowance_has_already_opens_its_own_account_and_manages_its_own(clock, parent):
+    """As a ledger may hold it since before such a hash was refused."""
+    ledger = MemoryLedger(clock)
+    for who in (OWNER, OTHER):
+        await ledger.mint(who, 100, cause=who)
+    hash, now = token_hash(OWNER).hex(), int(clock.time() * 1000)
+    stored = draft_allowance(AllowanceTerms("stolen", 1), hash, now)
+    ledger.books.keep_allowance(replace(stored, parent=token_hash(parent).hex()))
+    assert await ledger.find_payer(OWNER) == hash
+    assert (await ledger.charge("c1", OWNER, 30, endpoint="/x")).remaining == 70
+    assert (await ledger.standing(OWNER)).allowance is None
+    assert [line.allowance for line in (await ledger.statement(OWNER, StatementQuery())).entries] == [None, None]
+    await create(ledger)
+    assert (await ledger.mint(OWNER, 1, cause="more")).remaining == 71
+    assert await ledger.balance(OTHER) == 100
 
 
 async def test_its_payer_is_its_owner_and_its_account_opens_no_other(ledger):

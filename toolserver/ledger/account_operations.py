@@ -85,6 +85,6 @@ class ReplaceToken(LedgerOperation[bool]):
 
 def find_own_token(books: LedgerState, key: str) -> Token:
     """Return the token of an account, valid or not. Raises InvalidToken for an allowance or an unknown key."""
-    if key in books.allowances:
+    if books.find_allowance(key) is not None:
         raise InvalidToken("This token is an allowance. Give the token whose credits it spends.")
     return books.payer(key)

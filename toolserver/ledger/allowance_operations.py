@@ -15,6 +15,8 @@ from toolserver.ledger.state import LedgerState, Token
 class CreateAllowance(LedgerOperation[Allowance]):
     """Store a new allowance of a token. Repeating it returns the allowance that has this hash.
 
+    The hash comes from a sister service, and may be that of a token that it has seen: its bearer would be cut off.
+
     Raises:
         PaymentRequired, AllowanceConflict
     """
@@ -28,7 +30,9 @@ class CreateAllowance(LedgerOperation[Allowance]):
     def on(self, books: LedgerState) -> Allowance:
         owner = find_owner(books, self.key)
         before = books.allowances.get(self.draft.hash)
-        if before is not None and before.parent == owner.hash:
+        if self.draft.hash in books.tokens or (before is not None and before.parent != owner.hash):
+            raise AllowanceConflict("This hash is that of another token. Make a new token for the allowance.")
+        if before is not None:
             return replace(before)
         live = {a.id for a in books.allowances.values() if a.parent == owner.hash and a.is_live(books.now)}
         if len(live) >= MOST_LIVE:
@@ -79,7 +83,7 @@ class RevokeAllowance(LedgerOperation[Allowance]):
 def find_owner(books: LedgerState, key: str) -> Token:
     """Return the token that manages allowances. Raises PaymentRequired, or AllowanceConflict for an allowance."""
     token, _ = books.valid(key)
-    if key in books.allowances:
+    if books.find_allowance(key) is not None:
         raise AllowanceConflict("This token is an allowance, so it cannot create, list or change allowances.")
     return token
 

@@ -136,7 +136,7 @@ class _Spending(LedgerOperation[R]):
     def found(self, books: LedgerState) -> tuple[Account, Hold | None]:
         """Return the account, and the reservation if there is one for this call. Raises the refusal to spend."""
         _, account = books.valid(self.key)
-        hold, allowance = books.holds.get(self.call_id), books.allowances.get(self.key)
+        hold, allowance = books.holds.get(self.call_id), books.find_allowance(self.key)
         named = (account.id, self.credits, None if allowance is None else allowance.id)
         if hold is not None and (hold.account, hold.credits, hold.allowance) != named:
             raise CallReused(f"{self.call_id} is already used for another call")
@@ -165,7 +165,7 @@ class _Spending(LedgerOperation[R]):
             self.expires_at,
             settled_at,
         )
-        if (allowance := books.allowances.get(self.key)) is not None:
+        if (allowance := books.find_allowance(self.key)) is not None:
             hold.allowance, hold.day = allowance.id, allowance.take(self.credits, books.now)
             books.keep_allowance(allowance)
         books.keep(hold)
@@ -239,7 +239,7 @@ class Mint(LedgerOperation[Minted]):
         known = books.causes.get(self.cause)
         if known is not None:
             return self._again(books, known)
-        if self.key in books.allowances:
+        if books.find_allowance(self.key) is not None:
             raise InvalidToken("You cannot add credits to an allowance. Use the token whose credits it spends.")
         if self.key not in books.tokens:
             books.issue(self.key, self.ref)
@@ -265,7 +265,7 @@ class Revoke(LedgerOperation[bool]):
         return Needs(self.key)
 
     def on(self, books: LedgerState) -> bool:
-        if (allowance := books.allowances.get(self.key)) is not None:
+        if (allowance := books.find_allowance(self.key)) is not None:
             return books.revoke_allowance(allowance)
         token = books.tokens.get(self.key)
         if token is None or token.revoked_at is not None:

@@ -43,7 +43,7 @@ _OWN_REVERSALS = f"""SELECT t.seq, t.at, {HOLD} FROM reservation r
 def read_statement(db: SqlConnection, key: str, query: StatementQuery, now: int) -> StatementPage:
     """Return a page of the statement of a token, an account by its reference, or an allowance. Raises invalid_token."""
     books = read_account(db, key, now)
-    account, allowance = books.accounts[books.payer(key).account], books.allowances.get(key)
+    account, allowance = books.accounts[books.payer(key).account], books.find_allowance(key)
     own = None if allowance is None else allowance.id
     asked = {**query._asdict(), "account": account.id, "allowance": own, "limit": query.limit + 1}
     found = _find_entries(db, asked) if allowance is None else _find_calls(db, asked, _OWN_CALLS, _OWN_REVERSALS)

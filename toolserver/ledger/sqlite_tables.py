@@ -182,6 +182,8 @@ def load_state(db: SqlConnection, operations: Sequence[LedgerOperation[Any]], no
     named = [need.allowance for need in needs if need.allowance is not None]
     _load_allowances(db, books, "id", [name for name in named if len(name) != 64])
     _load_allowances(db, books, "hash", [name for name in named if len(name) == 64])
+    for column in ("t.hash", "t.successor"):
+        _load_owners(db, books, [name for name in named if len(name) == 64], column)
     for owner in {need.key for need in needs if need.family and need.key in books.tokens}:
         _add_allowances(books, _read_allowances(db, _LIVE, (books.tokens[owner].hash, now)))
     for values in _padded([need.call_id for need in needs if need.call_id is not None]):

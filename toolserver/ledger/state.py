@@ -171,9 +171,13 @@ class LedgerState:
     changed_holds: dict[str, Hold] = field(default_factory=dict)
     changed_allowances: dict[str, Allowance] = field(default_factory=dict)
 
+    def find_allowance(self, key: str) -> Allowance | None:
+        """Return the allowance that a key opens: none if it is the key of a token, even if an allowance has it too."""
+        return None if key in self.tokens else self.allowances.get(key)
+
     def payer(self, key: str) -> Token:
         """Return the token that pays: the token itself, or the parent of an allowance. Raises invalid_token."""
-        allowance = self.allowances.get(key)
+        allowance = self.find_allowance(key)
         token = self.tokens.get(key if allowance is None else allowance.parent)
         if token is None:
             raise invalid_token()
@@ -181,7 +185,7 @@ class LedgerState:
 
     def valid(self, key: str) -> tuple[Token, Account]:
         """Return the token that pays, and its account. Raises PaymentRequired: invalid_token or expired."""
-        token, allowance = self.payer(key), self.allowances.get(key)
+        token, allowance = self.payer(key), self.find_allowance(key)
         if token.revoked_at is not None:
             raise RevokedToken("The token was revoked.")
         if is_replaced(token, key):
@@ -192,7 +196,7 @@ class LedgerState:
 
     def find_spendable(self, account: Account, key: str | None) -> int:
         """Return the credits that can be spent by the account's token, or by the allowance `key` within its caps."""
-        allowance = self.allowances.get(key) if key is not None else None
+        allowance = self.find_allowance(key) if key is not None else None
         return account.spendable if allowance is None else min(account.spendable, allowance.find_room(self.now))
 
     def keep_allowance(self, allowance: Allowance) -> None:
@@ -271,7 +275,7 @@ def is_replaced(token: Token, key: str) -> bool:
 
 def standing(books: LedgerState, key: str) -> AccountStanding:
     """Return the state of an account, even of a revoked one. Raises invalid_token."""
-    token, allowance = books.payer(key), books.allowances.get(key)
+    token, allowance = books.payer(key), books.find_allowance(key)
     account = books.accounts[token.account]
     revoked = token.revoke_reason or ("replaced by another token" if is_replaced(token, key) else None)
     if allowance is None:

@@ -93,7 +93,7 @@ def _kind_of(cause: str | None, kinds: Iterable[tuple[str, EntryKind]], otherwis
 
 def read_statement(books: LedgerState, key: str, query: StatementQuery) -> StatementPage:
     """Return the statement of an account whose whole state is in memory. Raises invalid_token."""
-    account, allowance = books.accounts[books.payer(key).account], books.allowances.get(key)
+    account, allowance = books.accounts[books.payer(key).account], books.find_allowance(key)
     found = (entry for entry in _list_entries(books, account.id) if query.since <= entry.at < query.until)
     if allowance is not None:
         found = (entry for entry in found if entry.allowance == allowance.id)

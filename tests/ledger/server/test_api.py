@@ -259,6 +259,38 @@ async def test_allowances_are_created_listed_and_refused_over_their_own_route(tm
         assert (await caller.post(ALLOWANCES, {"action": "steal", "token": RICH})).status_code == 400
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"action": "create", "hash": "c" * 64, "terms": {"name": "robot", "credits": 5}},
+        {"action": "list"},
+        {"action": "change", "change": [["credits"], {"name": "x", "credits": 9}]},
+        {"action": "revoke"},
+    ],
+    ids=lambda more: more["action"],
+)
+async def test_allowances_are_not_managed_with_a_reference_of_an_account(tmp_path, more):
+    """A sister service has one from every call, and for ever."""
+    async with owner(tmp_path) as (ledger, caller):
+        made = await ledger.create_allowance(RICH, "d" * 64, AllowanceTerms("own", 5))
+        ref = (await caller.validate(cost=0))["account_ref"]
+        for who in ({"account_ref": ref}, {"account_ref": ref, "token": RICH}, {}):
+            answer = await caller.post(ALLOWANCES, {"id": made.id, **more, **who})
+            assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request"), answer.text
+        assert await ledger.list_allowances(RICH) == [made]
+
+
+async def test_a_sister_service_cannot_take_the_hash_of_a_callers_token_for_an_allowance(tmp_path):
+    async with owner(tmp_path) as (ledger, caller):
+        hash = (await caller.validate(cost=0))["payer"]
+        asked = {"action": "create", "hash": hash, "terms": {"name": "stolen", "credits": 5}}
+        for by in (RICH, POOR):
+            said = (await caller.post(ALLOWANCES, {**asked, "token": by})).json()
+            assert (said["ok"], said["reason"]) == (False, "allowance_conflict")
+        assert (await ledger.charge("c1", RICH, 2, endpoint="/x")).remaining == 8
+        await ledger.create_allowance(RICH, "d" * 64, AllowanceTerms("own", 5))
+
+
 TEN_YEARS_ON = int(START.timestamp() * 1000) + 3653 * 86_400_000
 
 

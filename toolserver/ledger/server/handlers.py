@@ -93,7 +93,11 @@ class LedgerHandlers:
         return await self._settled(_name(_checked(given.pop()), services), asked, reason)
 
     async def manage_allowances(self, asked: AskAllowances) -> ToldAllowances | AllowancesRefused:
-        """Create, list, change or revoke. Raises ValueError, PaymentRequired: billing_unavailable."""
+        """Create, list, change or revoke. Raises ValueError, PaymentRequired: billing_unavailable.
+
+        It takes the token itself. A sister service has the reference of every account that has ever called it; only
+        who holds the token agrees to a second one.
+        """
         try:
             return ToldAllowances(ok=True, allowances=await self._manage(asked))
         except (AllowanceConflict, NotFound, PaymentRequired) as refusal:
@@ -102,7 +106,7 @@ class LedgerHandlers:
             return AllowancesRefused(ok=False, reason=refusal.code, detail=refusal.detail)
 
     async def _manage(self, asked: AskAllowances) -> list[Allowance]:
-        ledger, who, id = self._ledger, _who(asked.token, asked.account_ref), asked.id or ""
+        ledger, who, id = self._ledger, _bearer(asked), asked.id or ""
         for terms in (asked.terms, asked.change and asked.change.terms):
             if terms is not None:
                 check_end(terms.expires_at, self._now())
@@ -197,6 +201,12 @@ def _who(token: str | None, ref: str | None) -> Who:
     if (token is None) == (ref is None):
         raise ValueError("give either token or account_ref, and not both")
     return token if token is not None else AccountRef(ref or "")
+
+
+def _bearer(asked: AskAllowances) -> str:
+    if asked.token is None or asked.account_ref is not None:
+        raise ValueError("allowances are managed with the token whose credits they spend, not with account_ref")
+    return asked.token
 
 
 def _cost(asked: Commit) -> int:
