@@ -8,7 +8,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from rest_bridge.pages.render import is_easy, render_page
-from rest_bridge.pages.tool_form import example_arguments, form_fields
+from rest_bridge.pages.tool_form import form_fields
+from toolserver.calls.argument_errors import example_call
 from toolserver.registry.field_table import payload_rows, rows
 from toolserver.registry.placement import place_arguments
 from toolserver.registry.registry import Operation, Registry, Tier
@@ -87,7 +88,8 @@ def _tell(operation: Operation, facts: SiteFacts) -> dict[str, Any]:
 
 def _curl(operation: Operation, facts: SiteFacts) -> str:
     """Return the shortest call, for readers without JavaScript."""
-    given, places = example_arguments(operation), place_arguments(operation)
+    required, example = operation.input_schema.get("required", ()), example_call(operation)["arguments"]
+    given, places = {name: example[name] for name in required}, place_arguments(operation)
     path = operation.path.format_map({name: value for name, value in given.items() if places[name] == "path"})
     query = urlencode({name: value for name, value in given.items() if places[name] == "query"})
     words = ["curl"] + (["-X", operation.method] if operation.method not in ("GET", "POST") else [])

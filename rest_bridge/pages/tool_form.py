@@ -34,13 +34,6 @@ def form_fields(operation: Operation) -> list[FormField]:
     return [_field(name, described, name in required) for name, described in schema["properties"].items()]
 
 
-def example_arguments(operation: Operation) -> dict[str, Any]:
-    """Return the minimal arguments of a call: the required ones, with their first example."""
-    required = operation.input_schema.get("required", ())
-    properties = operation.input_schema["properties"]
-    return {name: _example(properties[name]) for name in required}
-
-
 def _field(name: str, schema: Schema, required: bool) -> FormField:
     kind = _kind(schema)
     default = schema.get("default")

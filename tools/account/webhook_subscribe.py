@@ -1,5 +1,6 @@
 """POST /api/pro/subscribe."""
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -24,6 +25,7 @@ class NewWebhook(Subscription, TopLevel):
     tier=Tier.ACCOUNT,
     status=201,
     quotas=((30, 60),),
+    tags={"example_arguments": json.dumps({"endpoint": "world-deltas", "webhook_url": "https://example.com/hook"})},
 )
 async def webhook_subscribe(
     ctx: ToolContext,
@@ -31,12 +33,7 @@ async def webhook_subscribe(
         str, Field(max_length=64, description="Short name of a premium endpoint", examples=["world-deltas"])
     ],
     webhook_url: Annotated[
-        str,
-        Field(
-            max_length=4000,
-            description="A public https address, port 443 or 8443, that takes POST requests",
-            examples=["https://example.com/hook"],
-        ),
+        str, Field(max_length=4000, description="A public https address, port 443 or 8443, that takes POST requests")
     ],
     params: Annotated[dict[str, Any] | None, Field(description="Query parameters of the endpoint")] = None,
     when: Annotated[

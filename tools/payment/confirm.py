@@ -1,5 +1,6 @@
 """POST /api/payment/confirm."""
 
+import json
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -10,9 +11,9 @@ from toolserver import Claim, Tier, ToolContext, TopLevel, tool
 HASH, MEMO, SIGNATURE = "^(0[xX])?[0-9a-fA-F]{64}$", "^svc_buy_[0-9a-f]{32}$", "^0x([0-9a-fA-F]{2}){65,2048}$"
 
 
-def shaped(pattern: str, *examples: str) -> Any:
+def shaped(pattern: str) -> Any:
     """Tell callers the format of a text. The text is judged where it is read, with an error that says what is wrong."""
-    return Field(json_schema_extra={"pattern": pattern}, examples=list(examples) or None)
+    return Field(json_schema_extra={"pattern": pattern})
 
 
 class ConfirmPayment(TopLevel):
@@ -29,11 +30,12 @@ class ConfirmPayment(TopLevel):
     tier=Tier.PAYMENT,
     toolset="core",
     deadline_s=30,
+    tags={"example_arguments": json.dumps({"tx_hash": f"0x{'5d' * 32}", "nonce": f"svc_buy_{'0c' * 16}"})},
 )
 async def payment_confirm(
     ctx: ToolContext,
-    tx_hash: Annotated[str, Field(description="Hash of the USDC transfer on Base"), shaped(HASH, f"0x{'5d' * 32}")],
-    nonce: Annotated[str, Field(description="The memo from payment_buy_credits"), shaped(MEMO, f"svc_buy_{'0c' * 16}")],
+    tx_hash: Annotated[str, Field(description="Hash of the USDC transfer on Base"), shaped(HASH)],
+    nonce: Annotated[str, Field(description="The memo from payment_buy_credits"), shaped(MEMO)],
     claim_verifier: Annotated[
         str | None, Field(max_length=128, description="Only if the quote was asked for with claim_challenge")
     ] = None,

@@ -70,7 +70,7 @@ class ReceiptVerdict(Sparse, TopLevel):
     title="Verify a receipt",
     spaced=False,
     quotas=((60, 60),),
-    tags={"example_arguments": json.dumps({"receipt": SIGNED_EXAMPLE})},  # too long for the schema that agents load
+    tags={"example_arguments": json.dumps({"receipt": SIGNED_EXAMPLE})},
 )
 async def receipt_verify(
     ctx: ToolContext,

@@ -53,7 +53,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 
 # Optional arguments whose example is no call by itself: half of a coordinate, and a place in a list that changes.
 NOT_ALONE = ("lat", "lon", "cursor")
-EXAMPLE = "example_arguments"  # the tag of a tool whose schema has no room for a valid call, as JSON
+EXAMPLE = "example_arguments"  # the tag of a tool with a valid call, as JSON, that its schema and form shall not show
 
 
 def describe_invalid(operation: Operation, error: ValidationError) -> InvalidArguments:
