@@ -100,7 +100,8 @@ class LimitSettings(SettingsPart):
     uncharged_per_hour: int = Field(
         10,
         ge=1,
-        description="Premium calls per hour, payer (a token with its allowances) and tool that may end uncharged",
+        description="Premium calls per hour, payer (a token with its allowances) and tool that may end uncharged, and"
+        " webhook bodies per hour and payer that may be refused",
     )
     trusted_proxies: list[str] = Field([], description="Networks of proxies whose X-Forwarded-For is trusted")
     body_bytes: int = Field(65_536, ge=1024, description="Largest request body in bytes")

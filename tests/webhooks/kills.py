@@ -94,7 +94,7 @@ async def run_life(folder, clock, fate, subscribers=(), *, timers=1):
         parts = worker._parts
         charges = parts.charges
         charges._ledger = Mortal(charges._ledger, fate, ("reserve", "settle", "balance"))
-        charges._receipts = Mortal(charges._receipts, fate, ("sign", "unheard"))
+        charges._receipts = Mortal(charges._receipts, fate, ("sign", "record_released"))
         sender = Mortal(parts.sender, fate, ("send",))
         worker._parts = parts._replace(store=store, sender=sender)
         worker._shelf._store = store

@@ -26,7 +26,7 @@ class Receipts:
         self.sales.append(sale)
         return "rcpt_1", "jws"
 
-    async def unheard(self, reason, owner, endpoint, credits):
+    async def record_released(self, reason, owner, endpoint, credits):
         self.uncharged.append((reason, owner, endpoint, credits))
 
 
@@ -61,7 +61,7 @@ async def test_a_release_gives_the_credits_back_and_is_counted_in_public(parts):
 
 
 async def test_nothing_reserved_is_nothing_to_give_back(parts):
-    await parts.charges.give_back(fire(), "late")
+    await parts.charges.drop(fire(), parts.subscription, "/api/pro/report", "delivery_failed")
     assert await parts.ledger.balance(RICH) == 2
 
 
@@ -70,7 +70,7 @@ async def test_a_ledger_that_is_away_leaves_the_reservation_to_expire(parts, mon
         raise BillingUnavailable("away")
 
     monkeypatch.setattr(parts.ledger, "settle", away)
-    await parts.charges.give_back(fire(), "late")
+    await parts.charges.drop(fire(), parts.subscription, "/api/pro/report", "delivery_failed")
 
 
 async def test_who_can_pay(parts):

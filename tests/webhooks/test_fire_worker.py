@@ -15,6 +15,7 @@ from toolserver.errors import BillingUnavailable
 from toolserver.ledger.protocol import UnknownCall
 from toolserver.webhooks import delivery
 from toolserver.webhooks.fire_operations import ClaimSubscriptions
+from toolserver.webhooks.subscription_operations import PauseSubscription
 from toolserver.webhooks.subscriptions import SubscriptionRequest
 
 
@@ -367,3 +368,28 @@ async def test_a_failed_test_is_attempted_once_and_changes_nothing(room):
         fire = await room.hooks.subscriptions.test(RICH, subscription.id, None, None)
         assert (fire.state, fire.error, len(receiver.requests)) == ("released", "http_500", 1)
     assert (await room.subscription(subscription.id)).failed_count == 0
+
+
+async def test_every_released_fire_is_in_the_public_log_also_of_subscriptions_that_are_paused_or_cancelled(room):
+    now = lambda: int(room.clock.time() * 1000)  # noqa: E731
+    async with receiving(status(500)) as receiver:
+        ids = [(await room.subscribe(receiver.url(path=f"/{number}"))).id for number in range(5)]
+        await room.pass_slots()
+        await room.hooks.store.apply(PauseSubscription(ids[0], None, "operator", now()))
+        await room.hooks.subscriptions.cancel(RICH, ids[1])
+        for delay in (6.1, 36.1, 144.1):
+            await room.pass_time(delay)
+    fires = [fire for id in ids for fire in await room.fires(id)]
+    assert [(fire.state, fire.reason) for fire in fires[:2]] == [("released", "paused"), ("released", "cancelled")]
+    assert {fire.state for fire in fires} == {"released"}
+    stats = await room.shop.evidence.no_charge(room.clock.now().date())
+    assert stats["by_reason"] == {"delivery_failed": 4, "cancelled": 1}
+
+
+async def test_without_limits_no_body_is_counted(tmp_path):
+    async with open_room(tmp_path, uncharged_per_hour=None) as room, receiving(status(410)) as receiver:
+        for number in range(12):
+            subscription = await room.subscribe(receiver.url(path=f"/{number}"))
+            await room.pass_slots()
+            await room.hooks.subscriptions.cancel(RICH, subscription.id)
+        assert len(receiver.requests) == 12

@@ -45,11 +45,13 @@ async def webhook_subscribe(
     description: Annotated[str, Field(max_length=200, pattern=r"^[^\u0000]*$", description="A note of yours")] = "",
 ) -> NewWebhook:
     """Have a premium payload delivered to a URL of yours about every five minutes, or when a condition comes true.
-    Subscribing is free; each delivered fire costs 1 credit, and one that your server does not take costs nothing.
+    Subscribing is free, with at least 1 credit; each delivered fire costs 1 credit, and one that your server does not
+    take costs nothing.
 
     Shape: the secret is shown once. X-Service-Signature of each delivery is sha256= and the hex HMAC-SHA256, under the
     whole secret, of X-Service-Timestamp, a dot and the raw body. A token has 5 active subscriptions at most.
-    Errors: invalid_arguments for an address that is not allowed, with the reason; subscription_conflict for a sixth.
+    Errors: invalid_arguments for an address that is not allowed, with the reason; insufficient_credits;
+    subscription_conflict for a sixth.
     """
     asked = SubscriptionRequest(endpoint, webhook_url, params or {}, when, headers or {}, description)
     made = await webhooks_of(ctx).subscribe(ctx.token, asked)

@@ -35,7 +35,7 @@ async def webhook_test(
     recorded or given values, never current ones.
 
     Shape: one attempt of 10 seconds; what your server answers is not shown, only its status.
-    Errors: not_found, subscription_conflict for a cancelled one, rate_limited beyond 5 a minute.
+    Errors: not_found, insufficient_credits, subscription_conflict for a cancelled one, rate_limited beyond 5 a minute.
     """
     fire = await webhooks_of(ctx).test(ctx.token, id, data, state)
     return WebhookTest(**show_delivery(fire).model_dump(), delivered=fire.state == "free")

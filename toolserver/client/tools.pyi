@@ -2099,7 +2099,7 @@ class Tools:
     def webhook_rotate_secret(self, *, id: str) -> ToolAnswer[WebhookRotateSecretPayload]:
         """Replace the signing secret of a webhook subscription. Free of charge. For 24 hours deliveries carry signatures of both secrets: Standard Webhooks in one header, ours in X-Service-Signature (new) and X-Service-Signature-Previous."""
     def webhook_subscribe(self, *, endpoint: str, webhook_url: str, params: dict[str, Any] | None = None, when: WebhookSubscribeWhen | None = None, headers: dict[str, str] | None = None, description: str | None = None) -> ToolAnswer[WebhookSubscribePayload]:
-        """Have a premium payload delivered to a URL of yours about every five minutes, or when a condition comes true. Subscribing is free; each delivered fire costs 1 credit, and one that your server does not take costs nothing."""
+        """Have a premium payload delivered to a URL of yours about every five minutes, or when a condition comes true. Subscribing is free, with at least 1 credit; each delivered fire costs 1 credit, and one that your server does not take costs nothing."""
     def webhook_test(self, *, id: str, data: dict[str, Any] | None = None, state: Literal["fired", "cleared", "no_data"] | None = None) -> ToolAnswer[WebhookTestPayload]:
         """Send one signed test delivery with `"test": true` and see how your server answers it. Free of charge. It carries recorded or given values, never current ones."""
     def webhook_unsubscribe(self, *, id: str) -> ToolAnswer[WebhookUnsubscribePayload]:
@@ -2227,7 +2227,7 @@ class AsyncTools:
     async def webhook_rotate_secret(self, *, id: str) -> ToolAnswer[WebhookRotateSecretPayload]:
         """Replace the signing secret of a webhook subscription. Free of charge. For 24 hours deliveries carry signatures of both secrets: Standard Webhooks in one header, ours in X-Service-Signature (new) and X-Service-Signature-Previous."""
     async def webhook_subscribe(self, *, endpoint: str, webhook_url: str, params: dict[str, Any] | None = None, when: WebhookSubscribeWhen | None = None, headers: dict[str, str] | None = None, description: str | None = None) -> ToolAnswer[WebhookSubscribePayload]:
-        """Have a premium payload delivered to a URL of yours about every five minutes, or when a condition comes true. Subscribing is free; each delivered fire costs 1 credit, and one that your server does not take costs nothing."""
+        """Have a premium payload delivered to a URL of yours about every five minutes, or when a condition comes true. Subscribing is free, with at least 1 credit; each delivered fire costs 1 credit, and one that your server does not take costs nothing."""
     async def webhook_test(self, *, id: str, data: dict[str, Any] | None = None, state: Literal["fired", "cleared", "no_data"] | None = None) -> ToolAnswer[WebhookTestPayload]:
         """Send one signed test delivery with `"test": true` and see how your server answers it. Free of charge. It carries recorded or given values, never current ones."""
     async def webhook_unsubscribe(self, *, id: str) -> ToolAnswer[WebhookUnsubscribePayload]:

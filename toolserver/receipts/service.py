@@ -75,7 +75,11 @@ class ReceiptService:
     async def unheard(self, reason: NoCharge, owner: str, endpoint: str, credits: int) -> None:
         """Record an uncharged call whose caller is gone, at most once a minute for each reason, caller and endpoint."""
         if self.log.first_this_minute(reason, owner, endpoint):
-            await self.log.record(UnchargedCall(self._clock.time(), owner, reason, endpoint, credits))
+            await self.record_released(reason, owner, endpoint, credits)
+
+    async def record_released(self, reason: NoCharge, owner: str, endpoint: str, credits: int) -> None:
+        """Record a webhook that was not charged. Each one is recorded: its slots limit how many an owner has."""
+        await self.log.record(UnchargedCall(self._clock.time(), owner, reason, endpoint, credits))
 
     async def list_known(self, ids: Sequence[str]) -> set[str]:
         """Return those of the ids under which a receipt is stored."""

@@ -86,6 +86,10 @@ class Receipts(Protocol):
         """Record an uncharged call whose caller is gone: in the public log only, without a receipt."""
         ...
 
+    async def record_released(self, reason: NoCharge, owner: str, endpoint: str, credits: int) -> None:
+        """Record a webhook that was not charged: in the public log only, without a receipt."""
+        ...
+
 
 def receipt_id(call_id: str) -> str:
     """Return the id of a call's receipt: `rcpt_` and the 128 bits of the call_id."""

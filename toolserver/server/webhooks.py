@@ -57,6 +57,7 @@ async def open_service_webhooks(
         observe=pipeline.metrics.attempted,
         examples=read_examples,
         allow_loopback=settings.webhooks.allow_loopback,
+        uncharged_per_hour=settings.limits.uncharged_per_hour if settings.limits.enabled else None,
         hold_s=HOLD_S if money.followed is None else FOLLOWED_HOLD_S,
     )
     async with open_webhooks(setup) as webhooks, open_tasks() as tasks:

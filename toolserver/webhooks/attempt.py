@@ -6,22 +6,31 @@ from typing import NamedTuple, Protocol
 from yarl import URL
 
 GONE = 410
+UNSENT = ("dns", "connect", "target_refused", "internal_error")
+"""The errors after which no receiver can have the body. One of TLS may also end a connection after it was read."""
 
 
 class Attempt(NamedTuple):
     """How an attempt ended. `error` is None after a 2xx, else one word. `status` is None if there was no answer.
 
-    `retry_after_s` is set if the receiver said when to retry and that is within four minutes.
+    `retry_after_s` is set if the receiver said when to retry and that is within four minutes. `challenge` says that a
+    challenge was sent, and no data.
     """
 
     status: int | None
     error: str | None
     duration_ms: int
     retry_after_s: float | None = None
+    challenge: bool = False
 
     @property
     def delivered(self) -> bool:
         return self.error is None
+
+    @property
+    def maybe_read(self) -> bool:
+        """True if the receiver may have read the body."""
+        return not self.challenge and self.error not in UNSENT
 
     @property
     def gone(self) -> bool:

@@ -64,18 +64,30 @@ class WebhookCharges:
         self, fire: WebhookFire, subscription: WebhookSubscription, operation: Operation, reason: NoCharge
     ) -> None:
         """Release the credits of a fire, and count the fire in the public log of uncharged calls."""
-        await self.give_back(fire, reason)
-        if self._receipts is not None:
-            await self._receipts.unheard(reason, subscription.owner, operation.endpoint, fire.price)
+        await self._give_back(fire, reason)
+        await self.record(fire, subscription, operation.endpoint, reason)
 
-    async def give_back(self, fire: WebhookFire, reason: str) -> None:
-        """Release any credits that may be reserved for a fire."""
+    async def drop(self, fire: WebhookFire, subscription: WebhookSubscription, endpoint: str, reason: NoCharge) -> None:
+        """Release any credits that may be reserved for a fire, and if there were any, count it in the public log."""
+        if await self._give_back(fire, reason):
+            await self.record(fire, subscription, endpoint, reason)
+
+    async def record(
+        self, fire: WebhookFire, subscription: WebhookSubscription, endpoint: str, reason: NoCharge
+    ) -> None:
+        """Count a fire without a charge in the public log of uncharged calls."""
+        if self._receipts is not None:
+            await self._receipts.record_released(reason, subscription.owner, endpoint, fire.price)
+
+    async def _give_back(self, fire: WebhookFire, reason: str) -> bool:
+        """Release any credits that may be reserved for a fire. Returns whether there were any, or a body was sent."""
         try:
-            await self._ledger.settle(fire.id, no_charge=reason)
+            return (await self._ledger.settle(fire.id, no_charge=reason)).charged == 0
         except UnknownCall:
-            pass  # nothing was reserved
+            return fire.attempts > 0  # nothing is reserved
         except PaymentRequired:
             log.warning("a webhook's reservation could not be released and will expire", extra={"call_id": fire.id})
+            return fire.attempts > 0
 
 
 def _sale(message: WebhookMessage, operation: Operation, settled: Settlement) -> Sale:

@@ -173,6 +173,8 @@ class AcceptFire:
             duration_ms=self.duration_ms,
         )
         tables.save_fire(accepted)
+        if fire.price:  # one that costs nothing stays counted
+            tables.remove_unpaid(fire.id)
         subscription = tables.find(fire.subscription)
         if subscription is not None and fire.kind != "test":
             tables.save(after_success(subscription, accepted, self.now))

@@ -19,13 +19,14 @@ from toolserver.webhooks.delivery_rules import retry_delay
 from toolserver.webhooks.egress import EgressGuard, TargetRefused
 from toolserver.webhooks.fire_operations import AcceptFire, ChangeFire, FinishFire, PrepareFire
 from toolserver.webhooks.host_limits import HostBusy, HostLimits
-from toolserver.webhooks.message import WebhookMessage, compose_body
+from toolserver.webhooks.message import WebhookMessage, compose_body, compose_challenge
 from toolserver.webhooks.payload_shelf import PayloadShelf
-from toolserver.webhooks.payloads import PayloadSource
+from toolserver.webhooks.payloads import PREFIX, PayloadSource
 from toolserver.webhooks.records import SLOW, ClaimedFire, FireState, WebhookFire, WebhookSubscription
 from toolserver.webhooks.secret_box import SecretBoxKey, SecretsUnreadable
 from toolserver.webhooks.store import WebhookStore
 from toolserver.webhooks.subscription_operations import PauseSubscription
+from toolserver.webhooks.unpaid_bodies import Admission, AdmitBody, RefuseBody, WithdrawBody, counts_as_unpaid
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ INTERRUPTED_MS = 900_000  # extra time after its slot, for an interrupted attemp
 
 
 class FireParts(NamedTuple):
-    """The parts that a worker uses."""
+    """The parts that a worker uses. Without `uncharged_per_hour`, unpaid bodies are not limited."""
 
     store: WebhookStore
     charges: WebhookCharges
@@ -43,6 +44,7 @@ class FireParts(NamedTuple):
     key: SecretBoxKey
     limits: HostLimits
     clock: Clock
+    uncharged_per_hour: int | None = 10
 
 
 class FireWorker:
@@ -61,12 +63,12 @@ class FireWorker:
         fire, subscription = claimed
         operation = self._parts.payloads.operation(subscription.endpoint)
         if operation is None:
-            await self._drop(fire, "endpoint_gone")
+            await self._drop(fire, subscription, "endpoint_gone")
         elif fire.state == "accepted":
             with anyio.CancelScope(shield=True):
                 await self._conclude(claimed, operation)
         elif (reason := _why_not(fire, subscription, self._now)) is not None:
-            await self._drop(fire, reason)
+            await self._drop(fire, subscription, reason)
         elif not fire.price or await self._reserve(claimed, operation):
             ready = await self._prepare(claimed, operation)
             if ready is not None:
@@ -79,17 +81,19 @@ class FireWorker:
             with anyio.CancelScope(shield=True):  # a ledger releases reservations of callers that are gone
                 held = await self._parts.charges.reserve(fire, subscription, operation)
         except PaymentRequired as refusal:
-            await self._leave_out(claimed, refusal)
+            await self._leave_out(claimed, operation, refusal)
             return False
         if held.state == "open":
             return True
         if held.state == "posted":
             await self._finish(fire, "charged", None)
-        else:  # a process gave the fire up and died before it could record that
+        else:  # a process died: it gave the fire up and could not record that, or its reservations ended with it
+            if fire.attempts:  # such a death may repeat a line of the log, and never leaves one out
+                await self._parts.charges.record(fire, subscription, operation.endpoint, "delivery_failed")
             await self._finish(fire, "released", "delivery_failed" if fire.attempts else "late")
         return False
 
-    async def _leave_out(self, claimed: ClaimedFire, refusal: PaymentRequired) -> None:
+    async def _leave_out(self, claimed: ClaimedFire, operation: Operation, refusal: PaymentRequired) -> None:
         """End a fire for which nothing can be reserved, and pause its subscription if it cannot pay.
 
         While the ledger is unavailable, a fire that was attempted before is left alone and claimed again later.
@@ -97,10 +101,13 @@ class FireWorker:
         fire, subscription = claimed
         if refusal.code != "billing_unavailable":
             await self._parts.store.apply(PauseSubscription(subscription.id, None, refusal.code, self._now))
+            if fire.attempts or fire.interrupted:  # else nothing was ever reserved
+                await self._parts.charges.drop(fire, subscription, operation.endpoint, "delivery_failed")
         elif fire.attempts or fire.interrupted:
             return
         else:
-            await self._parts.charges.give_back(fire, "delivery_failed")  # it is unknown whether credits were reserved
+            # it is unknown whether credits were reserved
+            await self._parts.charges.drop(fire, subscription, operation.endpoint, "delivery_failed")
         await self._finish(fire, "skipped", refusal.code)
 
     async def _prepare(self, claimed: ClaimedFire, operation: Operation) -> WebhookMessage | None:
@@ -135,14 +142,39 @@ class FireWorker:
             async with parts.limits.turn(subscription.url, subscription.host) as waited:
                 current = await parts.store.subscription(subscription.id) if waited else subscription
                 if current is None or _why_not(message.fire, current, self._now) is not None:
-                    await self._drop(message.fire, "cancelled")
+                    await self._drop(message.fire, subscription, "cancelled")
                     return
-                made = await self._attempt(message)
+                admission = await self._admit(message)
+                if admission == "refuse":
+                    await self._refuse(message, operation)
+                    return
+                made = await self._challenge(message) if admission == "challenge" else None
+                if made is None:
+                    made = await self._attempt(message)
         except HostBusy as busy:
             await self._postpone(message.fire, busy.wait_s)
             return
         with anyio.CancelScope(shield=True):  # a sent delivery is recorded and settled even while the service stops
             await self._record(message, made, operation)
+
+    async def _admit(self, message: WebhookMessage) -> Admission:
+        """Count the body that is about to be sent, and decide whether it may be sent at once."""
+        fire, per_hour = message.fire, self._parts.uncharged_per_hour
+        if per_hour is None or not counts_as_unpaid(fire):
+            return "send"
+        return await self._parts.store.apply(AdmitBody(fire.id, message.subscription, per_hour, self._now))
+
+    async def _challenge(self, message: WebhookMessage) -> Attempt | None:
+        """Send a challenge. Returns how it failed, which is the end of the attempt, or None if it was accepted."""
+        made = await self._attempt(compose_challenge(message.fire, message.subscription, self._now))
+        return None if made.delivered else made._replace(challenge=True)
+
+    async def _refuse(self, message: WebhookMessage, operation: Operation) -> None:
+        """End a fire of an account with too many unpaid bodies. That is no failure of the subscription's endpoint."""
+        log.info("a webhook was not sent: too many bodies are unpaid", extra={"call_id": message.fire.id})
+        if message.fire.price:
+            await self._parts.charges.release(message.fire, message.subscription, operation, "delivery_failed")
+        await self._finish(message.fire, "released", "uncharged_limit")
 
     async def _record(self, message: WebhookMessage, made: Attempt, operation: Operation) -> None:
         """Store how an attempt ended, and settle a delivery."""
@@ -170,6 +202,8 @@ class FireWorker:
     async def _fail(self, message: WebhookMessage, made: Attempt, operation: Operation) -> None:
         """Plan the next attempt within the slot, or give up the fire."""
         fire, attempts = message.fire, message.fire.attempts + 1
+        if self._parts.uncharged_per_hour is not None and counts_as_unpaid(fire):
+            await self._parts.store.apply(RefuseBody(fire.id) if made.maybe_read else WithdrawBody(fire.id))
         delay = retry_delay(attempts, made)
         due = None if delay is None else self._now + int(delay * 1000)
         if due is not None and due < fire.expires_at and fire.kind != "test":
@@ -214,6 +248,7 @@ class FireWorker:
             return
         except UnknownCall:
             log.error("the reservation of a delivered webhook is gone", extra={"call_id": fire.id})
+            await self._parts.charges.record(fire, subscription, operation.endpoint, "delivery_failed")
             await self._finish(fire, "released", "delivery_failed")
             return
         await self._finish(fire, "charged" if settled.charged else "released", settled.reason)
@@ -224,10 +259,11 @@ class FireWorker:
             await self._parts.charges.release(claimed.fire, claimed.subscription, operation, reason)
         await self._finish(claimed.fire, "released", reason)
 
-    async def _drop(self, fire: WebhookFire, reason: str) -> None:
+    async def _drop(self, fire: WebhookFire, subscription: WebhookSubscription, reason: str) -> None:
         """End a fire that is no longer wanted or is too late."""
         if fire.price:
-            await self._parts.charges.give_back(fire, reason)
+            uncharged: NoCharge = "cancelled" if reason == "cancelled" else "delivery_failed"
+            await self._parts.charges.drop(fire, subscription, f"{PREFIX}{subscription.endpoint}", uncharged)
         await self._finish(fire, "released" if fire.attempts else "skipped", reason)
 
     async def _postpone(self, fire: WebhookFire, wait_s: float) -> None:

@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from toolserver.webhooks.records import SLOW, WebhookFire, WebhookSubscription
+from toolserver.webhooks.records import SLOW, UnpaidBody, WebhookFire, WebhookSubscription
 from toolserver.webhooks.schedule import is_misplaced, next_slot
 from toolserver.webhooks.tables import WebhookOperation
 
@@ -15,6 +15,7 @@ class MemoryTables:
     def __init__(self) -> None:
         self.subscriptions: dict[str, WebhookSubscription] = {}
         self.fires: dict[str, WebhookFire] = {}
+        self.unpaid: dict[str, UnpaidBody] = {}
 
     def find(self, id: str) -> WebhookSubscription | None:
         return self.subscriptions.get(id)
@@ -95,6 +96,28 @@ class MemoryTables:
         ended = (s for s in self.subscriptions.values() if s.state == "cancelled" and (s.paused_at or 0) < before)
         over = [s for s in ended if not any(f.is_open for f in self.list_log(s.id))]
         return sorted(over, key=lambda s: s.paused_at or 0)[:limit]
+
+    def has_unpaid(self, fire: str) -> bool:
+        return fire in self.unpaid
+
+    def count_unpaid(self, column: str, value: str, since: int, limit: int, *, refused: bool = False) -> int:
+        counted = [u for u in self.unpaid.values() if getattr(u, column) == value and u.sent_at > since]
+        return min(sum(u.refused >= int(refused) for u in counted), limit)
+
+    def add_unpaid(self, body: UnpaidBody) -> None:
+        assert body.fire not in self.unpaid
+        self.unpaid[body.fire] = body
+
+    def refuse_unpaid(self, fire: str) -> None:
+        if fire in self.unpaid:
+            self.unpaid[fire] = self.unpaid[fire]._replace(refused=1)
+
+    def remove_unpaid(self, fire: str) -> None:
+        self.unpaid.pop(fire, None)
+
+    def forget_unpaid(self, before: int, now: int) -> None:
+        counted = [u for u in self.unpaid.values() if u.sent_at > before]
+        self.unpaid = {u.fire: u._replace(sent_at=min(u.sent_at, now)) for u in counted}
 
 
 class MemoryWebhookStore:

@@ -31,6 +31,19 @@ class WebhookMessage(NamedTuple):
         return {**held.headers, **ours}
 
 
+def compose_challenge(fire: WebhookFire, subscription: WebhookSubscription, now: int) -> WebhookMessage:
+    """Return a delivery without data, with an id of its own; a receiver that accepts it gets the fire's body."""
+    head = {
+        "subscription_id": subscription.id,
+        "endpoint": subscription.endpoint,
+        "delivered_at": iso_ms(now / 1000),
+        "data": None,
+        "challenge": True,
+    }
+    # with the id of the fire, a receiver that ignores repeats would ignore the body after the challenge
+    return WebhookMessage(fire._replace(id=f"{fire.id}_challenge", price=0), subscription, msgspec.json.encode(head))
+
+
 def compose_body(fire: WebhookFire, subscription: WebhookSubscription, payload: bytes) -> bytes:
     """Return the JSON body around a payload, which is inserted unchanged. The fire's `sent_at` must be set."""
     head = {

@@ -17,6 +17,7 @@ from toolserver.webhooks.records import FAST, NEW, SLOW, ClaimedFire, WebhookSub
 from toolserver.webhooks.store import PAYLOAD_KEPT_MS, WebhookStore
 from toolserver.webhooks.subscription_operations import EndFailing, ForgetEnded
 from toolserver.webhooks.timer import WebhookTimer
+from toolserver.webhooks.unpaid_bodies import ForgetUnpaid
 
 log = logging.getLogger(__name__)
 
@@ -141,4 +142,5 @@ class WebhookQueue:
         for id in await self._store.apply(EndFailing(self._now)):
             log.info("a subscription ended after 30 days of failed deliveries", extra={"subscription": id})
         await self._store.apply(ForgetEnded(self._now))
+        await self._store.apply(ForgetUnpaid(self._now))
         await self._store.forget_payloads(self._now - PAYLOAD_KEPT_MS)

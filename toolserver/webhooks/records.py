@@ -1,5 +1,6 @@
 """Define what is stored about webhooks: subscriptions and their fires. All times are milliseconds since 1970."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -145,6 +146,24 @@ class WebhookFire(NamedTuple):
     @property
     def is_open(self) -> bool:
         return self.state in ("open", "accepted")
+
+
+class UnpaidBody(NamedTuple):
+    """A body that was sent and is not paid for. `target` is the SHA-256 of its URL; `refused` is 0 before an answer."""
+
+    fire: str
+    payer: str
+    owner: str
+    target: str
+    host: str
+    sent_at: int
+    refused: int = 0
+
+    @classmethod
+    def of(cls, fire: str, subscription: WebhookSubscription, now: int) -> "UnpaidBody":
+        """Return the body of a fire that is about to be sent."""
+        target = hashlib.sha256(subscription.url.encode()).hexdigest()
+        return cls(fire, subscription.payer, subscription.owner, target, subscription.host, now)
 
 
 class ClaimedFire(NamedTuple):

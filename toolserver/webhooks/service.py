@@ -40,8 +40,9 @@ def _observe_nothing(outcome: str) -> None:
 class WebhookSetup:
     """The parts of webhooks.
 
-    `ledger` charges fires, by default the pipeline's. `observe` counts attempts by outcome. `lookup` and `tls` are for
-    tests. `hold_s` is shorter with a followed ledger.
+    `ledger` charges fires, by default the pipeline's. `uncharged_per_hour` limits the unpaid bodies of an account; with
+    None they are not limited. `observe` counts attempts by outcome. `lookup` and `tls` are for tests. `hold_s` is
+    shorter with a followed ledger.
     """
 
     store: WebhookStore
@@ -55,6 +56,7 @@ class WebhookSetup:
     observe: Callable[[str], None] = _observe_nothing
     examples: Callable[[], Mapping[str, Any]] = dict
     allow_loopback: bool = False
+    uncharged_per_hour: int | None = 10
     hold_s: float = HOLD_S
     lease_ms: int = LEASE_MS
     lookup: Lookup = look_up
@@ -120,7 +122,17 @@ async def open_webhooks(setup: WebhookSetup) -> AsyncIterator[WebhookService]:
         charges = WebhookCharges(setup.ledger or setup.pipeline.ledger, setup.receipts, hold_s=setup.hold_s)
         payloads = PayloadSource(setup.registry, setup.pipeline)
         limits = HostLimits(setup.clock)
-        parts = FireParts(setup.store, charges, payloads, sender, guard, setup.key, limits, setup.clock)
+        parts = FireParts(
+            setup.store,
+            charges,
+            payloads,
+            sender,
+            guard,
+            setup.key,
+            limits,
+            setup.clock,
+            setup.uncharged_per_hour,
+        )
         timer = WebhookTimer(setup.store, payloads, charges, setup.clock)
         queue = WebhookQueue(timer, FireWorker(parts), setup.store, setup.clock, lease_ms=setup.lease_ms)
         asked = SubscriptionParts(parts, lane, setup.pipeline.ledger, setup.account_of, queue.wake, setup.examples)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolserver.storage.connection import SqlConnection, in_order, is_shared
-from toolserver.webhooks.records import WebhookFire, WebhookSubscription
+from toolserver.webhooks.records import UnpaidBody, WebhookFire, WebhookSubscription
 from toolserver.webhooks.schedule import FAR_FAILING_MS, FAR_MS, SLOT_MS
 
 _SUBSCRIPTION = ", ".join(WebhookSubscription._fields)
@@ -29,6 +29,7 @@ ADD_FIRE = _insert("webhook_fire", WebhookFire._fields).removesuffix("?)") + (
     "(SELECT coalesce(max(seq), 0) + 1 FROM webhook_fire WHERE subscription = ?2))"
 )
 
+ADD_UNPAID = _insert("webhook_unpaid", UnpaidBody._fields)
 SAVE_FIRE = _update("webhook_fire", WebhookFire._fields)
 CLAIM_SUBSCRIPTIONS = f"""UPDATE webhook_subscription
   SET due_at = CAST(?1 AS bigint) + {SLOT_MS} - ((?1 - created_at) % {SLOT_MS} + {SLOT_MS}) % {SLOT_MS}
@@ -80,6 +81,7 @@ class SqliteTables:
         """Move the subscriptions that a token owns or pays for to another token, both given by their SHA-256."""
         for column in ("owner", "payer"):
             self._db.execute(f"UPDATE webhook_subscription SET {column}=? WHERE {column}=?", (after, before))
+            self._db.execute(f"UPDATE webhook_unpaid SET {column}=? WHERE {column}=?", (after, before))
 
     def list_all(self, limit: int, state: str | None) -> list[WebhookSubscription]:
         return self._subscriptions(
@@ -148,6 +150,33 @@ class SqliteTables:
             before,
             limit,
         )
+
+    def has_unpaid(self, fire: str) -> bool:
+        return self._db.execute("SELECT 1 FROM webhook_unpaid WHERE fire=?", (fire,)).fetchone() is not None
+
+    def count_unpaid(self, column: str, value: str, since: int, limit: int, *, refused: bool = False) -> int:
+        """Count the unpaid bodies after a time, up to `limit`, by one of the columns of `UnpaidBody`."""
+        assert column in UnpaidBody._fields
+        row = self._db.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM webhook_unpaid WHERE {column}=? AND sent_at>? AND refused>=? LIMIT ?)"
+            " AS counted",
+            (value, since, int(refused), limit),
+        ).fetchone()
+        found: int = row[0]
+        return found
+
+    def add_unpaid(self, body: UnpaidBody) -> None:
+        self._db.execute(ADD_UNPAID, body)
+
+    def refuse_unpaid(self, fire: str) -> None:
+        self._db.execute("UPDATE webhook_unpaid SET refused=1 WHERE fire=?", (fire,))
+
+    def remove_unpaid(self, fire: str) -> None:
+        self._db.execute("DELETE FROM webhook_unpaid WHERE fire=?", (fire,))
+
+    def forget_unpaid(self, before: int, now: int) -> None:
+        self._db.execute("DELETE FROM webhook_unpaid WHERE sent_at<=?", (before,))
+        self._db.execute("UPDATE webhook_unpaid SET sent_at=?1 WHERE sent_at>?1", (now,))
 
     def next_due(self) -> int | None:
         found: int | None = self._db.execute(self._spell(NEXT_DUE)).fetchone()[0]

@@ -20,7 +20,7 @@ from toolserver.webhooks.conditions import (
     find_value,
 )
 from toolserver.webhooks.dns_lane import DnsLane
-from toolserver.webhooks.fire_operations import AddFire, plan_fire
+from toolserver.webhooks.fire_operations import FIRE_CREDITS, AddFire, plan_fire
 from toolserver.webhooks.fire_worker import FireParts, FireWorker
 from toolserver.webhooks.queue import LEASE_MS
 from toolserver.webhooks.records import (
@@ -88,6 +88,7 @@ class WebhookSubscriptions:
         headers = check_headers(asked.headers)
         url = await check_target(self._parts.fires.guard, self._parts.lane, asked.webhook_url)
         account, secret = await self._parts.account_of(token), new_secret()
+        await self._require_balance(token)
         made = WebhookSubscription(
             id=f"wh_{secrets.token_hex(8)}",
             owner=_owner(token),
@@ -118,8 +119,7 @@ class WebhookSubscriptions:
     async def resume(self, token: str, id: str) -> WebhookSubscription:
         """Resume a paused subscription. Raises NotFound, SubscriptionConflict, InsufficientCredits."""
         await self._own(token, id)
-        if await self._parts.ledger.balance(token) < 1:
-            raise InsufficientCredits("A fire costs 1 credit and the token has none left: buy credits first.")
+        await self._require_balance(token)
         resumed = await self._store.apply(ResumeSubscription(id, _owner(token), self._now))
         self._parts.wake()
         return resumed
@@ -142,11 +142,13 @@ class WebhookSubscriptions:
     ) -> WebhookFire:
         """Send a signed test with `data`, or with the recorded example of the endpoint: never with current values.
 
-        The test is free and attempted once. `state` adds a condition's report. Raises NotFound, SubscriptionConflict.
+        The test is free, needs a balance, and is attempted once. `state` adds a condition's report. Raises NotFound,
+        SubscriptionConflict and the 402 codes.
         """
         found, now = await self._own(token, id), self._now
         if found.state == "cancelled":
             raise SubscriptionConflict("The subscription is cancelled.")
+        await self._require_balance(token)
         payload = self._recorded(found) if data is None else msgspec.json.encode(dict(data))
         if len(payload) > MOST_TEST_BYTES and data is not None:
             raise refuse("data", f"Give at most {MOST_TEST_BYTES} bytes.", "too_long")
@@ -163,6 +165,16 @@ class WebhookSubscriptions:
         operation = self._parts.fires.payloads.operation(subscription.endpoint)
         name = "" if operation is None else operation.name
         return msgspec.json.encode(self._parts.examples().get(name, {}))
+
+    async def _require_balance(self, token: str) -> None:
+        """Refuse a token that cannot pay for a fire. Raises InsufficientCredits and the other 402 codes."""
+        left = await self._parts.ledger.balance(token)
+        if left < FIRE_CREDITS:
+            raise InsufficientCredits(
+                "A fire costs 1 credit and the token has none left: buy credits first.",
+                required=FIRE_CREDITS,
+                credits_remaining=left,
+            )
 
     async def _own(self, token: str, id: str) -> WebhookSubscription:
         found = await self._store.subscription(id)

@@ -185,10 +185,22 @@ async def test_a_rotated_secret_is_new_and_both_sign_for_a_day(made):
     assert "x-service-signature-previous" not in after
 
 
-async def test_without_a_credit_nothing_is_resumed(made):
-    answer = await made.call("POST", "/api/pro/subscribe", token=POOR, endpoint="macro", webhook_url=PUBLIC)
-    resumed = await made.call("POST", f"/api/pro/subscribe/{answer.json()['id']}/resume", token=POOR)
-    assert (resumed.status_code, resumed.json()["error"]) == (402, "insufficient_credits")
+async def test_without_a_credit_nothing_is_subscribed_to_tested_or_resumed(made):
+    given = {"endpoint": "macro", "webhook_url": PUBLIC}
+    refused = [await made.call("POST", "/api/pro/subscribe", token=POOR, **given)]
+    made.service.money.ledger.fund(POOR, 1)
+    path = f"/api/pro/subscribe/{(await made.call('POST', '/api/pro/subscribe', token=POOR, **given)).json()['id']}"
+    await made.service.money.ledger.reserve("call_of_another", POOR, 1, endpoint="/api/pro/macro", ttl_s=60)
+    refused += [await made.call("POST", f"{path}/{what}", token=POOR) for what in ("test", "resume")]
+    for answer in refused:
+        body = answer.json()
+        assert (answer.status_code, body["error"]) == (402, "insufficient_credits")
+        assert (body["required"], body["credits_remaining"]) == (1, 0)
+
+
+async def test_a_target_that_is_refused_is_so_before_the_balance(made):
+    given = {"endpoint": "macro", "webhook_url": "https://10.0.0.1/"}
+    assert (await made.call("POST", "/api/pro/subscribe", token=POOR, **given)).status_code == 400
 
 
 async def test_the_same_can_be_done_over_mcp(made):
