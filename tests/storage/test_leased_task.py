@@ -10,7 +10,7 @@ from toolserver.storage.leases import LeaseLost
 
 
 def written(db):
-    return db.execute("INSERT INTO oauth_client VALUES(?, 'n', '[]', 1, 'none', NULL, NULL)", ("c",)).rowcount
+    return db.execute("INSERT INTO oauth_client VALUES(?, 'n', '[]', 1, 'none', NULL, NULL, '')", ("c",)).rowcount
 
 
 async def test_with_a_file_it_is_always_its_turn_and_nothing_is_written(tmp_path):

@@ -132,6 +132,11 @@ def wider_network(client: str) -> str | None:
     return _find_wider_network(client) if client.endswith("/64") else None
 
 
+def crowd_of(client: str) -> str:
+    """Return who counts together with a client where something is shared out: its /48, or the client alone."""
+    return wider_network(client) or client
+
+
 @functools.lru_cache(4096)
 def _find_wider_network(network: str) -> str:
     return str(ipaddress.IPv6Network(network).supernet(new_prefix=48))

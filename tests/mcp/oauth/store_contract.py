@@ -205,24 +205,92 @@ async def test_clients_that_nobody_uses_are_forgotten(store):
     assert await store.find_client("client_2") is None
 
 
-async def test_full_tables_forget_what_ended_first_and_then_refuse(store, monkeypatch):
+async def test_a_full_table_of_clients_forgets_what_ended_first_and_refuses_only_if_all_were_used(store, monkeypatch):
     for module in (memory_store, sqlite_store):
         monkeypatch.setattr(module, "MOST_CLIENTS", 2)
-        monkeypatch.setattr(module, "MOST_REQUESTS", 1)
-    await store.add_client(CLIENT)
-    await store.add_client(CLIENT._replace(id="client_2"))
+    await store.add_client(CLIENT._replace(used_at=NOW))
+    await store.add_client(CLIENT._replace(id="client_2", used_at=NOW))
     with pytest.raises(OAuthStoreFull):
         await store.add_client(CLIENT._replace(id="client_3"))
     with pytest.raises(OAuthStoreFull):
-        await store.add_client(CLIENT._replace(id="client_4", created_at=NOW + UNUSED_CLIENT_MS - 1))
-    await store.add_client(CLIENT._replace(id="client_4", created_at=NOW + UNUSED_CLIENT_MS))
+        await store.add_client(CLIENT._replace(id="client_4", created_at=NOW + IDLE_CLIENT_MS - 1))
+    await store.add_client(CLIENT._replace(id="client_4", created_at=NOW + IDLE_CLIENT_MS))
     assert [await store.find_client(f"client_{n}") is not None for n in range(1, 5)] == [False, False, False, True]
+
+
+async def fill(store, owners, start=0, **change):
+    """Add requests of these owners, one a millisecond; their ids."""
+    ids = []
+    for n, owner in enumerate(owners):
+        id = hash_secret(f"{owner} {n} {change}")
+        await store.add_request(REQUEST._replace(id=id, owner=owner, created_at=NOW + start + n, **change))
+        ids.append(id)
+    return ids
+
+
+async def list_missing(store, ids):
+    return [n for n, id in enumerate(ids) if await store.find_request(id) is None]
+
+
+async def test_a_full_table_of_requests_forgets_what_expired_first(store, monkeypatch):
+    for module in (memory_store, sqlite_store):
+        monkeypatch.setattr(module, "MOST_REQUESTS", 2)
+    ids = await fill(store, ["greedy", "greedy"])
+    assert await list_missing(store, ids) == []
+    late = REQUEST._replace(id=hash_secret("late"), owner="few", created_at=NOW + HOUR_MS, expires_at=NOW + 2 * HOUR_MS)
+    await store.add_request(late)
+    assert await list_missing(store, [*ids, late.id]) == [0, 1]
+
+
+async def test_a_full_table_of_requests_drops_the_oldest_of_the_greediest(store, monkeypatch):
+    for module in (memory_store, sqlite_store):
+        monkeypatch.setattr(module, "MOST_REQUESTS", 6)
+    ids = await fill(store, ["few", "greedy", "other", "greedy", "greedy", "other"])
+    newer = await fill(store, ["person"], 10, state="new")
+    assert await list_missing(store, ids + newer) == [1]
+    newer += await fill(store, ["greedy"], 20, state="again")
+    assert await list_missing(store, ids + newer) == [1, 2], "both have two now, and this is the oldest of theirs"
+    newer += await fill(store, ["greedy"], 30, state="and again")
+    assert await list_missing(store, ids + newer) == [1, 2, 3]
+
+
+async def test_a_full_table_drops_last_what_somebody_bought_something_in(store, monkeypatch):
+    for module in (memory_store, sqlite_store):
+        monkeypatch.setattr(module, "MOST_REQUESTS", 3)
+    ids = await fill(store, ["greedy", "greedy", "few"])
+    for id in ids[:2]:
+        await store.keep_purchase(id, b"sealed")
+    ids += await fill(store, ["person"], 10, state="new")
+    assert await list_missing(store, ids) == [2]
+    await store.keep_purchase(ids[3], b"sealed")
+    ids += await fill(store, ["person"], 20, state="newer")
+    assert await list_missing(store, ids) == [0, 2]
+
+
+async def test_a_full_table_drops_a_hundredth_at_once(store, monkeypatch):
+    for module in (memory_store, sqlite_store):
+        monkeypatch.setattr(module, "MOST_REQUESTS", 4)
+        monkeypatch.setattr(module, "ROOM_AT_ONCE", 2)
+    ids = await fill(store, ["few", "greedy", "greedy", "greedy", "person"])
+    assert await list_missing(store, ids) == [1, 2]
+
+
+async def test_a_full_table_of_clients_drops_the_oldest_unused_of_the_greediest(store, monkeypatch):
+    for module in (memory_store, sqlite_store):
+        monkeypatch.setattr(module, "MOST_CLIENTS", 4)
+    for n, owner in enumerate(["greedy", "few", "greedy", "greedy", "person", "person"]):
+        client = CLIENT._replace(id=f"client_{n}", created_at=NOW + n, owner=owner, used_at=NOW if n == 0 else None)
+        await store.add_client(client)
+    missing = [n for n in range(6) if await store.find_client(f"client_{n}") is None]
+    assert missing == [1, 2], "first the oldest unused of the greediest; then all have one, and the oldest goes"
+
+
+async def test_the_address_of_who_registered_a_client_is_stored_until_its_first_use(store):
+    await store.add_client(CLIENT._replace(owner="203.0.113.1"))
+    assert (await store.find_client("client_1")).owner == "203.0.113.1"
     await store.add_request(REQUEST)
-    for created_at in (NOW, NOW + HOUR_MS - 1):
-        with pytest.raises(OAuthStoreFull):
-            await store.add_request(REQUEST._replace(id=hash_secret("2"), created_at=created_at))
-    await store.add_request(REQUEST._replace(id=hash_secret("3"), created_at=NOW + HOUR_MS))
-    assert await store.find_request(REQUEST.id) is None
+    assert await store.allow_request(REQUEST.id, GRANT, made("code"), NOW)
+    assert (await store.find_client("client_1")).owner == ""
 
 
 async def test_while_there_is_room_nothing_is_forgotten(store, monkeypatch):

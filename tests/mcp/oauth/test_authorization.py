@@ -137,11 +137,16 @@ async def test_an_address_with_a_query_keeps_it():
         assert answer.headers["location"].startswith(f"{uri}&error=access_denied&")
 
 
-async def test_more_requests_than_there_is_room_for_are_refused(monkeypatch):
+async def test_more_requests_than_there_is_room_for_drop_the_oldest_of_the_greediest(monkeypatch):
     from toolserver.mcp.oauth import memory_store
 
-    monkeypatch.setattr(memory_store, "MOST_REQUESTS", 1)
-    async with serving() as served:
+    monkeypatch.setattr(memory_store, "MOST_REQUESTS", 3)
+    async with serving(limited=True) as served:
         await served.client.register()
-        assert (await served.browser.visit(served.client.url())).status_code == 200
-        assert (await served.browser.visit(served.client.url())).status_code == 503
+        page = await served.browser.visit(served.client.url())
+        for network in ("2001:db8:1:1::1", "2001:db8:1:2::1", "2001:db8:1:3::1"):
+            stranger = served.new_browser(network)
+            for _ in range(4):
+                assert (await stranger.visit(served.client.url())).status_code == 200
+            await stranger.http.aclose()
+        assert (await served.browser.visit(str(page.url))).status_code == 200

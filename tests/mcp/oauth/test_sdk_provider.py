@@ -48,7 +48,7 @@ async def test_a_client_is_kept_with_its_addresses_as_it_wrote_them_and_its_secr
 async def test_no_client_is_registered_beyond_the_bound(monkeypatch):
     monkeypatch.setattr(memory_store, "MOST_CLIENTS", 1)
     made = provider("https://host.example/")
-    await made._clients.store.add_client(CLIENT._replace(created_at=NOW * 2))
+    await made._clients.store.add_client(CLIENT._replace(created_at=NOW * 2, used_at=NOW * 2))
     with pytest.raises(RegistrationError):
         await made.register_client(asked())
 

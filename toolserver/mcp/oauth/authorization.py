@@ -8,6 +8,7 @@ import re
 import secrets
 from urllib.parse import urlencode
 
+from toolserver.core.caller import crowd_of
 from toolserver.errors import ToolserverError
 from toolserver.mcp.oauth.client_documents import ClientDocumentRefused
 from toolserver.mcp.oauth.clients import ClientDirectory
@@ -44,7 +45,7 @@ class AuthorizationRequests:
         self, given: OAuthParameters, browser: str, now: int, caller: str | None = None
     ) -> tuple[str, ConsentRequest]:
         """Return the secret that the request's page carries, and the request. `browser` is the secret of the cookie,
-        `caller` the browser's address; None has no share of the client documents.
+        `caller` the browser's address; None has no share of anything.
 
         Raises:
             PersonToldFault, ClientToldFault, ClientDocumentsBusy
@@ -58,6 +59,7 @@ class AuthorizationRequests:
         made = ConsentRequest(
             *(hash_secret(secret), hash_secret(browser), client.id, client.name, uri, given.get("state")),
             *(given["code_challenge"], now, now + LIFE_MS),
+            owner="" if caller is None else crowd_of(caller),
         )
         return secret, made
 

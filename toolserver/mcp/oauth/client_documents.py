@@ -23,7 +23,7 @@ import anyio.to_thread
 from cachetools import LRUCache
 
 from toolserver.clock import Clock
-from toolserver.core.caller import wider_network
+from toolserver.core.caller import crowd_of
 from toolserver.core.http_body import BodyTooLarge, BodyUnreadable, read_body
 from toolserver.core.visible_text import INVISIBLE
 from toolserver.errors import ToolserverError
@@ -63,7 +63,7 @@ class _Reading:
 
     @property
     def crowd(self) -> str | None:
-        return _crowd_of(self.client)
+        return None if self.client is None else crowd_of(self.client)
 
 
 class ClientDocuments:
@@ -127,10 +127,10 @@ class ClientDocuments:
 
     def _begin(self, url: str, client: str | None, ends: float) -> _Reading:
         """Begin a reading, and end another if there is no place for it. Raises ClientDocumentsBusy."""
-        readings, crowd = self._readings.values(), _crowd_of(client)
+        readings = self._readings.values()
         if client is not None and (
             sum(reading.client == client for reading in readings) >= SHARE
-            or sum(reading.crowd == crowd for reading in readings) >= CROWD_SHARE
+            or sum(reading.crowd == crowd_of(client) for reading in readings) >= CROWD_SHARE
         ):
             raise ClientDocumentsBusy(
                 "Too many apps are being looked up from this address. Try again in a few seconds."
@@ -281,11 +281,6 @@ def _find_greediest(readings: list[tuple[str, _Reading]]) -> tuple[str, _Reading
     """Return the oldest reading of the client with most of these, and its URL."""
     counts = Counter(reading.crowd for _, reading in readings)
     return max(readings, key=lambda pair: counts[pair[1].crowd])  # of equals, max returns the first
-
-
-def _crowd_of(client: str | None) -> str | None:
-    """Return who counts together with a client: the /48 of an IPv6 address, otherwise the client alone."""
-    return None if client is None else wider_network(client) or client
 
 
 def _read_redirect_uris(given: Any) -> tuple[str, ...]:

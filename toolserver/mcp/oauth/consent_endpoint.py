@@ -23,7 +23,7 @@ from toolserver.mcp.oauth.consent import BY_HASH, ConsentSteps, Redirected, Visi
 from toolserver.mcp.oauth.forms import BadParameters, OAuthParameters, cookies_of, header_of, read_form, read_parameters
 from toolserver.mcp.oauth.redirects import describe_redirect
 from toolserver.mcp.oauth.replies import OAuthReplies
-from toolserver.mcp.oauth.store import OAuthStore, OAuthStoreFull
+from toolserver.mcp.oauth.store import OAuthStore
 from toolserver.registry.site_facts import SiteFacts
 
 AUTHORIZATIONS, VISITS = Quota("authorization requests", 60, 60), Quota("consent pages", 120, 60)
@@ -73,11 +73,9 @@ class ConsentEndpoint:
             await self._tell_client(scope, send, fault, parameters)
         except ClientDocumentsBusy as busy:
             await self._close(scope, send, 503, str(busy), (b"retry-after", b"%d" % TOTAL_S))
-        except OAuthStoreFull:
-            await self._close(scope, send, 503, "Too many requests are waiting for an answer. Try again in an hour.")
 
     async def _begin(self, scope: Scope, receive: Receive, send: Send, parameters: OAuthParameters) -> None:
-        """Redirect a good request to its page. Raises what `AuthorizationRequests.read` raises, and OAuthStoreFull.
+        """Redirect a good request to its page. Raises what `AuthorizationRequests.read` raises.
 
         A client's document may take seconds, so its reading ends when nobody waits for it any more.
         """

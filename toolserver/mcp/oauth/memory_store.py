@@ -1,5 +1,6 @@
 """Store OAuth data in memory, for services whose ledger is in memory too."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from toolserver.mcp.oauth.store import (
     MOST_CLIENTS,
     MOST_REQUESTS,
     MOST_USED,
+    ROOM_AT_ONCE,
     UNUSED_CLIENT_MS,
     OAuthStoreFull,
 )
@@ -27,6 +29,8 @@ class MemoryOAuthStore:
         if len(self._clients) >= MOST_CLIENTS:
             self._forget_clients(client.created_at)
         if len(self._clients) >= MOST_CLIENTS:
+            self._drop_clients()
+        if len(self._clients) >= MOST_CLIENTS:
             raise OAuthStoreFull(f"{MOST_CLIENTS} clients are registered")
         self._clients[client.id] = client
 
@@ -37,7 +41,7 @@ class MemoryOAuthStore:
         if len(self._requests) >= MOST_REQUESTS:
             self._forget_requests(request.created_at)
         if len(self._requests) >= MOST_REQUESTS:
-            raise OAuthStoreFull(f"{MOST_REQUESTS} requests are waiting")
+            self._drop_requests()
         self._requests[request.id] = request
 
     async def find_request(self, id: bytes) -> ConsentRequest | None:
@@ -59,7 +63,7 @@ class MemoryOAuthStore:
             return False
         self._grants[grant.id], self._secrets[code.hash] = grant, code
         if (client := self._clients.get(grant.client_id)) is not None:
-            self._clients[client.id] = client._replace(used_at=now)
+            self._clients[client.id] = client._replace(used_at=now, owner="")
         return True
 
     async def find_secret(self, hash: bytes) -> FoundSecret | None:
@@ -78,7 +82,7 @@ class MemoryOAuthStore:
         for old in [s for s in of_grant if s.kind == "access" and s.expires_at <= now]:
             del self._secrets[old.hash]
         if (client := self._clients.get(found.grant.client_id)) is not None:
-            self._clients[client.id] = client._replace(used_at=now)
+            self._clients[client.id] = client._replace(used_at=now, owner="")
         return True
 
     async def revoke_grant(self, id: str, now: int) -> None:
@@ -100,6 +104,21 @@ class MemoryOAuthStore:
         for id in ended:
             del self._requests[id]
         return len(ended)
+
+    def _drop_requests(self) -> None:
+        counts = Counter(request.owner for request in self._requests.values())
+        order = sorted(
+            self._requests.values(), key=lambda r: (r.purchase is not None, -counts[r.owner], r.created_at, r.id)
+        )
+        for request in order[: max(1, MOST_REQUESTS // ROOM_AT_ONCE)]:
+            del self._requests[request.id]
+
+    def _drop_clients(self) -> None:
+        unused = [client for client in self._clients.values() if client.used_at is None]
+        counts = Counter(client.owner for client in unused)
+        unused.sort(key=lambda c: (-counts[c.owner], c.created_at, c.id))
+        for client in unused[: max(1, MOST_CLIENTS // ROOM_AT_ONCE)]:
+            del self._clients[client.id]
 
     def _forget_clients(self, now: int) -> int:
         idle = [

@@ -18,7 +18,10 @@ MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 
 
 class OAuthClient(NamedTuple):
-    """A client. `secret_hash` is None for public clients; `document` says that it describes itself at its id, a URL."""
+    """A client. `secret_hash` is None for public clients; `document` says that it describes itself at its id, a URL.
+
+    `owner` is who registered it, an address or the /48 of one; it is stored until the client is used first.
+    """
 
     id: str
     name: str
@@ -28,13 +31,14 @@ class OAuthClient(NamedTuple):
     secret_hash: bytes | None = None
     used_at: int | None = None
     document: bool = False
+    owner: str = ""
 
 
 class ConsentRequest(NamedTuple):
     """A valid authorization request that waits for a person.
 
     `id` and `browser` are hashes of secrets that only that person's browser has. `purchase` is the person's purchase
-    during the request, encrypted under the id.
+    during the request, encrypted under the id. `owner` is who began it, an address or the /48 of one.
     """
 
     id: bytes
@@ -48,6 +52,7 @@ class ConsentRequest(NamedTuple):
     expires_at: int
     purchase: bytes | None = None
     answered_at: int | None = None
+    owner: str = ""
 
 
 class OAuthGrant(NamedTuple):

@@ -22,6 +22,7 @@ from pydantic import AnyUrl, Field
 from starlette.requests import Request
 
 from toolserver.clock import Clock
+from toolserver.core.caller import crowd_of
 from toolserver.ledger.protocol import milliseconds
 from toolserver.mcp.oauth.client_documents import MOST_NAME, clean_name
 from toolserver.mcp.oauth.clients import ClientDirectory
@@ -96,6 +97,7 @@ class OAuthProvider:
             self._now(),
             client_info.token_endpoint_auth_method or "none",
             None if secret is None else hash_secret(secret),
+            owner="" if self._caller is None else crowd_of(self._caller),
         )
         assert len(made.name) <= MOST_NAME
         try:

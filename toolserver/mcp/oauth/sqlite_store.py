@@ -11,6 +11,7 @@ from toolserver.mcp.oauth.store import (
     MOST_CLIENTS,
     MOST_REQUESTS,
     MOST_USED,
+    ROOM_AT_ONCE,
     UNUSED_CLIENT_MS,
     OAuthStoreFull,
 )
@@ -21,8 +22,18 @@ R = TypeVar("R")
 
 ROOM = "oauth"  # the lock for writes about clients and grants: one instance at a time
 _IDLE = "(used_at IS NULL AND created_at<=?) OR used_at<=?"
-_TOUCH = "UPDATE oauth_client SET used_at=? WHERE id=?"
+_TOUCH = "UPDATE oauth_client SET used_at=?, owner='' WHERE id=?"
 _ANSWER = "UPDATE oauth_request SET answered_at=?, purchase=NULL WHERE id=? AND answered_at IS NULL"
+_DROP_REQUESTS = (
+    "DELETE FROM oauth_request WHERE id IN (SELECT r.id FROM oauth_request r"
+    " JOIN (SELECT owner, count(*) AS n FROM oauth_request GROUP BY owner) o ON o.owner=r.owner"
+    " ORDER BY CASE WHEN r.purchase IS NULL THEN 0 ELSE 1 END, o.n DESC, r.created_at, r.id LIMIT ?)"
+)
+_DROP_CLIENTS = (
+    "DELETE FROM oauth_client WHERE id IN (SELECT c.id FROM oauth_client c"
+    " JOIN (SELECT owner, count(*) AS n FROM oauth_client WHERE used_at IS NULL GROUP BY owner) o ON o.owner=c.owner"
+    " WHERE c.used_at IS NULL ORDER BY o.n DESC, c.created_at, c.id LIMIT ?)"
+)
 _USE = (
     "UPDATE oauth_secret SET used_at=? WHERE hash=? AND used_at IS NULL"
     " AND grant_id IN (SELECT id FROM oauth_grant WHERE revoked_at IS NULL)"
@@ -84,27 +95,29 @@ def _add_client(client: OAuthClient, db: SqlConnection) -> None:
     if _count(db, "oauth_client") >= MOST_CLIENTS:
         _forget_clients(db, client.created_at)
     if _count(db, "oauth_client") >= MOST_CLIENTS:
+        db.execute(_DROP_CLIENTS, (max(1, MOST_CLIENTS // ROOM_AT_ONCE),))
+    if _count(db, "oauth_client") >= MOST_CLIENTS:
         raise OAuthStoreFull(f"{MOST_CLIENTS} clients are registered")
     uris = json.dumps(client.redirect_uris)
     row = (client.id, client.name, uris, client.created_at, client.auth_method, client.secret_hash, client.used_at)
-    db.execute("INSERT INTO oauth_client VALUES(?,?,?,?,?,?,?)", row)
+    db.execute("INSERT INTO oauth_client VALUES(?,?,?,?,?,?,?,?)", (*row, client.owner))
 
 
 def _find_client(id: str, db: SqlConnection) -> OAuthClient | None:
-    columns = "id, name, redirect_uris, created_at, auth_method, secret_hash, used_at"
+    columns = "id, name, redirect_uris, created_at, auth_method, secret_hash, used_at, owner"
     row = db.execute(f"SELECT {columns} FROM oauth_client WHERE id=?", (id,)).fetchone()  # nosec B608 # fixed names
     if row is None:
         return None
-    id, name, uris, created_at, *rest = row
-    return OAuthClient(id, name, tuple(json.loads(uris)), created_at, *rest)
+    id, name, uris, created_at, *rest, owner = row
+    return OAuthClient(id, name, tuple(json.loads(uris)), created_at, *rest)._replace(owner=owner)
 
 
 def _add_request(request: ConsentRequest, db: SqlConnection) -> None:
     if _count(db, "oauth_request") >= MOST_REQUESTS:
         _forget_requests(db, request.created_at)
     if _count(db, "oauth_request") >= MOST_REQUESTS:
-        raise OAuthStoreFull(f"{MOST_REQUESTS} requests are waiting")
-    db.execute("INSERT INTO oauth_request VALUES(?,?,?,?,?,?,?,?,?,?,?)", request)
+        db.execute(_DROP_REQUESTS, (max(1, MOST_REQUESTS // ROOM_AT_ONCE),))
+    db.execute("INSERT INTO oauth_request VALUES(?,?,?,?,?,?,?,?,?,?,?,?)", request)
 
 
 def _find_request(id: bytes, db: SqlConnection) -> ConsentRequest | None:

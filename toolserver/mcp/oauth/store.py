@@ -8,6 +8,7 @@ from toolserver.mcp.oauth.records import DAY_MS, ConsentRequest, FoundSecret, Gr
 
 MOST_CLIENTS, MOST_REQUESTS = 50_000, 20_000
 UNUSED_CLIENT_MS, IDLE_CLIENT_MS = DAY_MS, 180 * DAY_MS
+ROOM_AT_ONCE = 100  # a full table drops the hundredth part of what it may have, so that it is not sorted each time
 MOST_USED = 1000  # rotated refresh tokens of one grant that are still stored, to notice reuse
 
 
@@ -19,7 +20,11 @@ class OAuthStore(Protocol):
     """Clients, requests, grants and secrets, in one durable place. Any method may raise StorageFailed."""
 
     async def add_client(self, client: OAuthClient) -> None:
-        """Store a registered client, after deleting clients unused for a long time. Raises OAuthStoreFull."""
+        """Store a registered client, after deleting clients unused for a long time.
+
+        A full table drops the oldest of the owner who has most, of clients that were never used. Raises OAuthStoreFull
+        if all were used.
+        """
         ...
 
     async def find_client(self, id: str) -> OAuthClient | None:
@@ -27,7 +32,10 @@ class OAuthStore(Protocol):
         ...
 
     async def add_request(self, request: ConsentRequest) -> None:
-        """Store a request, after deleting expired ones. Raises OAuthStoreFull."""
+        """Store a request, after deleting expired ones.
+
+        A full table drops the oldest of the owner who has most, and last those during which something was bought.
+        """
         ...
 
     async def find_request(self, id: bytes) -> ConsentRequest | None:
