@@ -1,6 +1,7 @@
 """Check that the documents are complete and current, and that their links work."""
 
 import inspect
+import json
 import os
 import re
 import shlex
@@ -11,6 +12,7 @@ from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 import httpx
@@ -415,6 +417,39 @@ def test_a_broken_link_is_noticed(tmp_path, monkeypatch):
     )
 
     assert list(broken_links("a.md")) == ["a.md: #two", "a.md: b.md"]
+
+
+def unreadable_parts(name: str) -> Iterator[str]:
+    """The blocks that do not parse as what they claim to be, and the links that are no https address of a host."""
+    text = read(ROOT / name)
+    for language, body in re.findall(r"^```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        try:
+            if language == "json":
+                json.loads(body if body.lstrip().startswith(("{", "[")) else f"{{{body}}}")  # or members of an object
+            elif language == "toml":
+                tomllib.loads(body)
+            elif language == "sh":
+                subprocess.run(["bash", "-n"], input=body, capture_output=True, text=True, check=True)
+        except (ValueError, subprocess.CalledProcessError) as failure:
+            yield f"{name}: {language}: {failure}"
+    for target in re.findall(r"\]\(([a-z]+:[^)\s]*)\)", FENCE.sub("", text)):
+        parts = urlsplit(target)
+        if parts.scheme != "https" or "." not in (parts.hostname or ""):
+            yield f"{name}: {target}"
+
+
+def test_every_block_parses_and_every_link_to_another_site_is_an_https_address():
+    pages = [name for name in tracked() if name.endswith(".md") and "/templates/" not in name]
+
+    assert [part for name in pages for part in unreadable_parts(name)] == []
+
+
+def test_a_block_that_does_not_parse_and_a_link_without_a_host_are_noticed(tmp_path, monkeypatch):
+    monkeypatch.setattr("tests.test_docs.ROOT", tmp_path)
+    text = '```json\n"a": 1\n```\n```json\n{"a": }\n```\n```sh\nif\n```\n[x](http://w.example) [y](https://w.example)\n'
+    (tmp_path / "a.md").write_text(text, encoding="utf-8")
+
+    assert [part.split(":")[1].strip() for part in unreadable_parts("a.md")] == ["json", "sh", "http"]
 
 
 def joined(*parts: str) -> str:
