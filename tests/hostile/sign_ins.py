@@ -164,7 +164,8 @@ async def attack(visitors: Visitors, crowd: Sequence[str], seconds: float) -> Fi
         addresses = itertools.cycle(crowd)
         registered = await visitors.register(crowd[0])
         strangers = [
-            asyncio.create_task(_press(visitors, documents, addresses, registered, figures)) for _ in range(AT_ONCE)
+            asyncio.create_task(_press(visitors, documents, addresses, registered, figures, first))
+            for first in range(AT_ONCE)
         ]
         people = [
             asyncio.create_task(_sign_in_until(visitors, documents, client, n, figures, over))
@@ -183,10 +184,15 @@ async def attack(visitors: Visitors, crowd: Sequence[str], seconds: float) -> Fi
 
 
 async def _press(
-    visitors: Visitors, documents: Documents, addresses: "itertools.cycle[str]", registered: str, figures: Figures
+    visitors: Visitors,
+    documents: Documents,
+    addresses: "itertools.cycle[str]",
+    registered: str,
+    figures: Figures,
+    first: int,
 ) -> None:
-    """Begin one sign-in after the other and finish none."""
-    for turn in itertools.count():
+    """Begin one sign-in after the other and finish none. Every other one is of a client whose document never comes."""
+    for turn in itertools.count(first):
         id = documents.url("never") if turn % 2 else registered
         try:
             figures.strangers[(await visitors.begin(next(addresses), id)).status] += 1
