@@ -2007,6 +2007,7 @@ export interface AllowanceCreatePayload {
   state: "active" | "exhausted" | "expired" | "revoked";
   created_at: string;
   /** When it last spent; null: never */ last_used_at: string | null;
+  /** The service where it was made, at which alone it pays; null: everywhere */ service: string | null;
   /** Bearer token of the allowance, a secret; shown this once */ token: string;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
@@ -2023,6 +2024,7 @@ export interface AllowanceListAllowances {
   state: "active" | "exhausted" | "expired" | "revoked";
   created_at: string;
   /** When it last spent; null: never */ last_used_at: string | null;
+  /** The service where it was made, at which alone it pays; null: everywhere */ service: string | null;
 }
 
 export interface AllowanceListPayload {
@@ -2043,6 +2045,7 @@ export interface AllowanceRevokePayload {
   state: "active" | "exhausted" | "expired" | "revoked";
   created_at: string;
   /** When it last spent; null: never */ last_used_at: string | null;
+  /** The service where it was made, at which alone it pays; null: everywhere */ service: string | null;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
 
@@ -2058,6 +2061,7 @@ export interface AllowanceUpdatePayload {
   state: "active" | "exhausted" | "expired" | "revoked";
   created_at: string;
   /** When it last spent; null: never */ last_used_at: string | null;
+  /** The service where it was made, at which alone it pays; null: everywhere */ service: string | null;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
 

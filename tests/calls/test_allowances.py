@@ -67,7 +67,9 @@ async def test_an_allowance_ends_in_the_future_and_shows_what_it_has_when_it_is_
     soon = START + timedelta(milliseconds=1)
     made = await allowances.create(OWNER, AllowanceWish("x", 5, 2, soon, ["premium_report"]))
     token = made.token
-    assert made == AllowanceDetails(made.id, "x", 5, 0, 0, 2, soon, ["premium_report"], "active", START, None, token)
+    assert made == AllowanceDetails(
+        made.id, "x", 5, 0, 0, 2, soon, ["premium_report"], "active", START, None, None, token
+    )
     assert well_formed(token)
 
 

@@ -194,9 +194,10 @@ async def test_nobody_but_its_owner_reaches_an_allowance(ledger):
         await ledger.mint(CHILD, 5, cause="topup")
 
 
-async def test_a_token_has_a_hundred_live_ones_and_creating_twice_makes_one(ledger):
-    made = [await create(ledger, token(2000 + number)) for number in range(100)]
-    with pytest.raises(AllowanceConflict, match="100 live"):
+async def test_a_token_has_a_hundred_live_ones_or_fifty_of_a_sister_service_and_creating_twice_makes_one(ledger):
+    most = 100 if (await create(ledger, token(2000))).service is None else 50
+    made = [await create(ledger, token(2000 + number)) for number in range(most)]
+    with pytest.raises(AllowanceConflict, match=f"{most} live"):
         await create(ledger, token(3000))
     assert (await create(ledger, token(2000))).id == made[0].id
     await ledger.revoke_allowance(OWNER, made[5].id)
@@ -204,6 +205,63 @@ async def test_a_token_has_a_hundred_live_ones_and_creating_twice_makes_one(ledg
     listed = await ledger.list_allowances(OWNER)
     assert {a.id for a in listed} == {a.id for a in (*made, last)}
     assert listed[-1].id == made[5].id
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+async def owned(request, tmp_path, clock):
+    """A ledger of our own, which sister services use."""
+    async with opened(request.param, tmp_path, clock) as ledger:
+        await ledger.mint(OWNER, 100, cause="owner")
+        yield ledger
+        assert await faults(ledger) == []
+
+
+def create_at(ledger, service, child=CHILD, credits=10):
+    return ledger.create_allowance(OWNER, token_hash(child).hex(), AllowanceTerms("robot", credits), service=service)
+
+
+async def test_an_allowance_made_through_a_sister_service_pays_for_the_calls_of_that_service_only(owned):
+    made = await create_at(owned, "b")
+    assert made.service == "b"
+    assert (await reserve(owned, "b:c1")).remaining == 8
+    for call in ("c2", "c:c2", "b:c:c2"):
+        for spend in (reserve(owned, call), owned.charge(call, CHILD, 2, endpoint="/api/pro/x")):
+            with pytest.raises(InsufficientCredits, match="only at the service where it was made") as caught:
+                await spend
+            assert caught.value.extra["cap"] == "service"
+    assert (await owned.settle("b:c1", no_charge=None)).charged == 2
+    assert (await find(owned, made.id)).spent == 2
+    anywhere = await create_at(owned, None, token(1001))
+    for call in ("c3", "c:c3"):
+        await owned.charge(call, token(1001), 2, endpoint="/api/pro/x")
+    assert (await find(owned, anywhere.id)).spent == 4
+
+
+async def test_a_sister_service_changes_only_what_was_made_through_it(owned):
+    made = {service: await create_at(owned, service, token(1000 + n)) for n, service in enumerate((None, "b", "c"))}
+    more = AllowanceChange(frozenset({"credits"}), AllowanceTerms("x", 50))
+    for service in (None, "c"):
+        with pytest.raises(AllowanceConflict, match="made at another service"):
+            await owned.change_allowance(OWNER, made[service].id, more, service="b")
+    assert (await owned.change_allowance(OWNER, made["b"].id, more, service="b")).credits == 50
+    assert (await owned.change_allowance(OWNER, made["c"].id, more)).credits == 50  # at the owner of the ledger
+    assert (await find(owned, made[None].id)).credits == 10
+
+
+async def test_sister_services_leave_places_for_allowances_to_each_other_and_to_the_owner_of_the_ledger(owned):
+    numbers = iter(range(2000, 3000))
+    for service, places in (("b", 50), ("c", 25)):
+        for _ in range(places):
+            last = await create_at(owned, service, token(next(numbers)))
+    for service, most in (("b", "50 live"), ("c", "75 live"), ("d", "75 live")):
+        with pytest.raises(AllowanceConflict, match=most):
+            await create_at(owned, service, token(next(numbers)))
+    for _ in range(25):
+        await create_at(owned, None, token(next(numbers)))
+    with pytest.raises(AllowanceConflict, match="100 live"):
+        await create_at(owned, None, token(next(numbers)))
+    await owned.revoke_allowance(OWNER, last.id)
+    assert (await create_at(owned, "d", token(next(numbers)))).service == "d"
 
 
 @pytest.mark.parametrize(("of", "by"), [(OWNER, OWNER), (OTHER, OWNER), (CHILD, OTHER)])
@@ -319,6 +377,7 @@ async def test_the_file_itself_refuses_to_change_an_allowances_owner(tmp_path, c
         for sql in (
             "DELETE FROM allowance",
             f"UPDATE allowance SET hash = '{'f' * 64}'",
+            "UPDATE allowance SET service = 'b'",
             "UPDATE allowance SET revoked_at = NULL",
             "UPDATE reservation SET allowance = NULL",
             "UPDATE reservation SET day = 1",

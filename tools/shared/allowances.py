@@ -53,6 +53,7 @@ class AllowanceRecord(Payload):
     state: Literal["active", "exhausted", "expired", "revoked"]
     created_at: Timestamp
     last_used_at: Timestamp | None = Field(description="When it last spent; null: never")
+    service: str | None = Field(description="The service where it was made, at which alone it pays; null: everywhere")
 
 
 def allowances_of(ctx: ToolContext) -> Any:

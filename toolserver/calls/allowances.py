@@ -40,7 +40,10 @@ class AllowanceWish:
 
 
 class AllowanceDetails(NamedTuple):
-    """An allowance as its owner sees it. `token` is set only in the answer that creates it."""
+    """An allowance as its owner sees it. `token` is set only in the answer that creates it.
+
+    `service` names the sister service through which it was made and for whose calls alone it pays.
+    """
 
     id: str
     name: str
@@ -53,6 +56,7 @@ class AllowanceDetails(NamedTuple):
     state: AllowanceState
     created_at: datetime
     last_used_at: datetime | None
+    service: str | None = None
     token: str | None = None
 
 
@@ -134,6 +138,7 @@ class Allowances:
             found.find_state(now),
             datetime.fromtimestamp(found.created_at / 1000, UTC),
             _time(found.last_used_at),
+            found.service,
         )
 
 

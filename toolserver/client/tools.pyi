@@ -1786,6 +1786,7 @@ class AllowanceCreatePayload(TypedDict):
     state: Literal["active", "exhausted", "expired", "revoked"]
     created_at: str
     last_used_at: str | None
+    service: str | None
     token: str
     _meta: NotRequired[dict[str, Any]]
 
@@ -1801,6 +1802,7 @@ class AllowanceListAllowances(TypedDict):
     state: Literal["active", "exhausted", "expired", "revoked"]
     created_at: str
     last_used_at: str | None
+    service: str | None
 
 class AllowanceListPayload(TypedDict):
     allowances: list[AllowanceListAllowances]
@@ -1819,6 +1821,7 @@ class AllowanceRevokePayload(TypedDict):
     state: Literal["active", "exhausted", "expired", "revoked"]
     created_at: str
     last_used_at: str | None
+    service: str | None
     _meta: NotRequired[dict[str, Any]]
 
 class AllowanceUpdatePayload(TypedDict):
@@ -1833,6 +1836,7 @@ class AllowanceUpdatePayload(TypedDict):
     state: Literal["active", "exhausted", "expired", "revoked"]
     created_at: str
     last_used_at: str | None
+    service: str | None
     _meta: NotRequired[dict[str, Any]]
 
 class ReissueCancelPayload(TypedDict):

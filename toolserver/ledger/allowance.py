@@ -14,6 +14,7 @@ from toolserver.errors import InsufficientCredits, RevokedToken
 DAY_MS = 86_400_000
 MOST_CREDITS, MOST_NAME, MOST_TOOLS = 10**9, 100, 100
 MOST_LIVE = 100  # allowances of one token that are neither revoked nor expired
+MOST_LIVE_OF_A_SISTER, MOST_LIVE_OF_SISTERS = 50, 75  # of them made through one sister service, and through all
 SHOWN_ENDED = 100  # revoked and expired allowances in a list: the newest
 MOST_YEARS_AHEAD, MOST_AHEAD_MS = 10, 3653 * DAY_MS  # from now to the end of an allowance
 AllowanceState = Literal["active", "exhausted", "expired", "revoked"]
@@ -23,6 +24,7 @@ AllowanceState = Literal["active", "exhausted", "expired", "revoked"]
 class Allowance:
     """An allowance as it is stored. `parent` is the hash of the token whose credits it spends. Times are in ms.
 
+    `service` is the sister service through which it was made, for whose calls alone it pays; None: for every call.
     `tools` is a JSON object of tool names and their paths; None allows every tool. `spent_today` counts for the UTC
     day `day`, in days since 1970.
     """
@@ -42,6 +44,7 @@ class Allowance:
     created_at: int
     last_used_at: int | None = None
     revoked_at: int | None = None
+    service: str | None = None
 
     def is_live(self, now: int) -> bool:
         """Return True if it is neither revoked nor expired."""
@@ -71,10 +74,15 @@ class Allowance:
         if not self.is_live(now):
             raise RevokedToken(f"The allowance {'was revoked' if self.revoked_at is not None else 'expired'}.")
 
-    def check_caps(self, credits: int, endpoint: str, now: int) -> None:
-        """Raise InsufficientCredits, naming the `cap`, if a call at this price would cross one."""
+    def check_caps(self, credits: int, endpoint: str, now: int, service: str | None = None) -> None:
+        """Raise InsufficientCredits, naming the `cap`, if a call at this price would cross one.
+
+        `service` is the sister service that makes the call; None if this service does.
+        """
         spent_today = self.spent_on(now // DAY_MS)
         left = self.find_room(now)
+        if self.service is not None and self.service != service:
+            raise _crossed("This allowance pays only at the service where it was made.", "service", credits, left)
         if self.tools is not None and endpoint not in json.loads(self.tools).values():
             raise _crossed("This allowance does not cover this tool.", "tools", credits, left)
         if self.spent + credits > self.credits:
@@ -138,12 +146,13 @@ def check_end(expires_at: int | None, now: int) -> None:
         raise ValueError(f"must be a time since 1970 and at most {MOST_YEARS_AHEAD} years ahead")
 
 
-def draft_allowance(terms: AllowanceTerms, hash: str, now: int) -> Allowance:
+def draft_allowance(terms: AllowanceTerms, hash: str, now: int, service: str | None = None) -> Allowance:
     """Return a new allowance for the token with that hash. Its parent is set when it is stored."""
     tools = None if terms.tools is None else write_tools(terms.tools)
     id = f"alw_{secrets.token_hex(8)}"
     caps = (terms.credits, terms.credits_per_day, terms.expires_at, tools)
-    return Allowance(id, hash, f"acct_{secrets.token_hex(16)}", "", terms.name, *caps, 0, now // DAY_MS, 0, now)
+    ref = f"acct_{secrets.token_hex(16)}"
+    return Allowance(id, hash, ref, "", terms.name, *caps, 0, now // DAY_MS, 0, now, service=service)
 
 
 def write_tools(tools: dict[str, str]) -> str:

@@ -6,7 +6,14 @@ Allowances are managed with the token whose credits they spend. For any other to
 from dataclasses import dataclass, replace
 
 from toolserver.errors import AllowanceConflict, NotFound
-from toolserver.ledger.allowance import MOST_LIVE, Allowance, AllowanceChange, write_tools
+from toolserver.ledger.allowance import (
+    MOST_LIVE,
+    MOST_LIVE_OF_A_SISTER,
+    MOST_LIVE_OF_SISTERS,
+    Allowance,
+    AllowanceChange,
+    write_tools,
+)
 from toolserver.ledger.operations import LedgerOperation, Needs
 from toolserver.ledger.state import LedgerState, Token
 
@@ -34,21 +41,38 @@ class CreateAllowance(LedgerOperation[Allowance]):
             raise AllowanceConflict("This hash is that of another token. Make a new token for the allowance.")
         if before is not None:
             return replace(before)
-        live = {a.id for a in books.allowances.values() if a.parent == owner.hash and a.is_live(books.now)}
-        if len(live) >= MOST_LIVE:
-            raise AllowanceConflict(f"A token can have at most {MOST_LIVE} live allowances. Revoke one first.")
+        self._check_share(books, owner)
         made = replace(self.draft, parent=owner.hash)
         books.keep_allowance(made)
         return replace(made)
 
+    def _check_share(self, books: LedgerState, owner: Token) -> None:
+        """Raise AllowanceConflict if there are too many. No sister service can take all the places of a token."""
+        live = {a.id: a for a in books.allowances.values() if a.parent == owner.hash and a.is_live(books.now)}
+        made_by = [each.service for each in live.values()]
+        if len(live) >= MOST_LIVE:
+            raise AllowanceConflict(f"A token can have at most {MOST_LIVE} live allowances. Revoke one first.")
+        if self.draft.service is None:
+            return
+        if made_by.count(self.draft.service) >= MOST_LIVE_OF_A_SISTER:
+            most = f"{MOST_LIVE_OF_A_SISTER} live allowances that were made at this service"
+            raise AllowanceConflict(f"A token can have at most {most}. Revoke one first.")
+        if len(live) - made_by.count(None) >= MOST_LIVE_OF_SISTERS:
+            most = f"{MOST_LIVE_OF_SISTERS} live allowances that were made at services that share its credits"
+            raise AllowanceConflict(f"A token can have at most {most}. Revoke one first.")
+
 
 @dataclass(slots=True)
 class ChangeAllowance(LedgerOperation[Allowance]):
-    """Change the terms of an allowance. Spent credits stay counted. Raises NotFound, AllowanceConflict."""
+    """Change the terms of an allowance. Spent credits stay counted. Raises NotFound, AllowanceConflict.
+
+    A sister service, if `service` names one, changes only what was made through it.
+    """
 
     key: str
     id: str
     change: AllowanceChange
+    service: str | None = None
 
     def needs(self) -> Needs:
         return Needs(self.key, allowance=self.id)
@@ -57,6 +81,8 @@ class ChangeAllowance(LedgerOperation[Allowance]):
         found = find_allowance(books, self.key, self.id)
         if found.revoked_at is not None:
             raise AllowanceConflict("A revoked allowance cannot be changed. Create a new one.")
+        if self.service is not None and self.service != found.service:
+            raise AllowanceConflict("This allowance was made at another service. Change it there, or revoke it.")
         for name in self.change.given:
             value = getattr(self.change.terms, name)
             setattr(found, name, write_tools(value) if name == "tools" and value is not None else value)

@@ -91,11 +91,15 @@ class MemoryLedger:
     async def standing(self, who: Who) -> AccountStanding:
         return standing(self._read(), key_of(who))
 
-    async def create_allowance(self, who: Who, hash: str, terms: AllowanceTerms) -> Allowance:
-        return self._apply(CreateAllowance(key_of(who), draft_allowance(terms, hash, self._now())))
+    async def create_allowance(
+        self, who: Who, hash: str, terms: AllowanceTerms, *, service: str | None = None
+    ) -> Allowance:
+        return self._apply(CreateAllowance(key_of(who), draft_allowance(terms, hash, self._now(), service)))
 
-    async def change_allowance(self, who: Who, id: str, change: AllowanceChange) -> Allowance:
-        return self._apply(ChangeAllowance(key_of(who), id, change))
+    async def change_allowance(
+        self, who: Who, id: str, change: AllowanceChange, *, service: str | None = None
+    ) -> Allowance:
+        return self._apply(ChangeAllowance(key_of(who), id, change, service))
 
     async def revoke_allowance(self, who: Who, id: str) -> Allowance:
         return self._apply(RevokeAllowance(key_of(who), id))

@@ -32,6 +32,7 @@ from toolserver.ledger.state import (
     Settlement,
     State,
     Who,
+    find_maker,
 )
 
 __all__ = [
@@ -141,7 +142,7 @@ class _Spending(LedgerOperation[R]):
         if hold is not None and (hold.account, hold.credits, hold.allowance) != named:
             raise CallReused(f"{self.call_id} is already used for another call")
         if hold is None and allowance is not None:
-            allowance.check_caps(self.credits, self.endpoint, books.now)
+            allowance.check_caps(self.credits, self.endpoint, books.now, find_maker(self.call_id))
         if hold is None and account.spendable < self.credits:
             raise InsufficientCredits(
                 f"This call costs {self.credits} credits, and {account.spendable} are left.",

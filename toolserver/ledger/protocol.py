@@ -140,6 +140,22 @@ class AllowanceLedger(Protocol):
 class LedgerOwner(Ledger, AllowanceLedger, Protocol):
     """The system of record: it also creates credits, and voids reservations that were never settled."""
 
+    async def create_allowance(
+        self, who: Who, hash: str, terms: AllowanceTerms, *, service: str | None = None
+    ) -> Allowance:
+        """Store a new allowance. One made through a sister `service` pays for that service's calls only.
+
+        Raises:
+            AllowanceConflict: there are 100, or 50 of that service, or 75 of all sister services; or the hash is taken.
+        """
+        ...
+
+    async def change_allowance(
+        self, who: Who, id: str, change: AllowanceChange, *, service: str | None = None
+    ) -> Allowance:
+        """Change an allowance. A sister `service` changes only what was made through it. Raises NotFound."""
+        ...
+
     async def mint(self, who: Who, credits: int, *, cause: str) -> Minted:
         """Create credits on a token, issuing the token if it is new. Each cause is credited once.
 

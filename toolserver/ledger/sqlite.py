@@ -120,11 +120,15 @@ class SqliteLedger:
         key, now = key_of(who), self.now()
         return await self._read(lambda db: read_standing(db, key, now))
 
-    async def create_allowance(self, who: Who, hash: str, terms: AllowanceTerms) -> Allowance:
-        return await self._write(CreateAllowance(key_of(who), draft_allowance(terms, hash, self.now())))
+    async def create_allowance(
+        self, who: Who, hash: str, terms: AllowanceTerms, *, service: str | None = None
+    ) -> Allowance:
+        return await self._write(CreateAllowance(key_of(who), draft_allowance(terms, hash, self.now(), service)))
 
-    async def change_allowance(self, who: Who, id: str, change: AllowanceChange) -> Allowance:
-        return await self._write(ChangeAllowance(key_of(who), id, change))
+    async def change_allowance(
+        self, who: Who, id: str, change: AllowanceChange, *, service: str | None = None
+    ) -> Allowance:
+        return await self._write(ChangeAllowance(key_of(who), id, change, service))
 
     async def revoke_allowance(self, who: Who, id: str) -> Allowance:
         revoked = await self._write(RevokeAllowance(key_of(who), id))

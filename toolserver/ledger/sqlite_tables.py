@@ -307,7 +307,7 @@ def _transfer_sql(count: int) -> str:
 
 @cache
 def _allowance_sql(count: int) -> str:
-    kept = ("id", "hash", "ref", "parent", "created_at")
+    kept = ("id", "hash", "ref", "parent", "created_at", "service")
     names = [field.name for field in fields(Allowance)]
     columns = ", ".join(f"{name}=excluded.{name}" for name in names if name not in kept)
     return f"INSERT INTO allowance VALUES {_rows(count, len(names))} ON CONFLICT(id) DO UPDATE SET {columns}"

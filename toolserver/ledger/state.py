@@ -16,6 +16,7 @@ Kind = Literal["posted", "pending", "post", "void", "reverse"]
 DIED: NoCharge = "delivery_failed"  # the reason to release a call whose process died before the answer was sent
 ISSUED, REVENUE, SUSPENSE = 1, 2, 3  # our own accounts: the origin and the destinations of credits
 OWN = SUSPENSE  # the last of them
+FOREIGN = ":"  # in the stored name of a call that a sister service made
 
 
 class AccountRef(NamedTuple):
@@ -80,6 +81,16 @@ def key_of(who: Who) -> str:
     if not well_formed(who):
         raise invalid_token()
     return token_hash(who).hex()
+
+
+def name_call(service: str, call_id: str) -> str:
+    """Return the name under which a sister service's call is stored. A call_id of its own has no colon."""
+    return f"{service}{FOREIGN}{call_id}"
+
+
+def find_maker(call_id: str) -> str | None:
+    """Return the sister service that made a call, by its stored name; None for a call of this service."""
+    return call_id.rpartition(FOREIGN)[0] or None
 
 
 def invalid_token() -> PaymentRequired:

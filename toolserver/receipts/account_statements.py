@@ -6,12 +6,12 @@ from typing import Protocol
 
 from toolserver.core.account_statement import StatementLine, StatementLines, StatementRange
 from toolserver.ledger.protocol import StatementPage, StatementQuery, Who
+from toolserver.ledger.state import FOREIGN
 from toolserver.ledger.statements import LedgerEntry
 from toolserver.receipts.service import ReceiptService
 from toolserver.receipts.sign import receipt_id
 
 _TRANSACTION = re.compile(r"eip155:\d+:(0x[0-9a-f]{64})")
-_FOREIGN = ":"  # in the stored name of a call that a sister service made
 
 
 class StatementLedger(Protocol):
@@ -40,8 +40,8 @@ class AccountStatements:
         assumed to exist.
         """
         ids = {entry.call_id: _receipt_of(entry.call_id) for entry in entries if entry.call_id is not None}
-        own = [id for call_id, id in ids.items() if _FOREIGN not in call_id]
-        foreign = {id for call_id, id in ids.items() if _FOREIGN in call_id}
+        own = [id for call_id, id in ids.items() if FOREIGN not in call_id]
+        foreign = {id for call_id, id in ids.items() if FOREIGN in call_id}
         return foreign | (await self._receipts.list_known(own) if self._receipts else set())
 
 
@@ -61,7 +61,7 @@ def _show_line(entry: LedgerEntry, known: set[str]) -> StatementLine:
         datetime.fromtimestamp(entry.at / 1000, UTC),
         entry.kind,
         entry.credits,
-        None if entry.call_id is None else entry.call_id.rpartition(_FOREIGN)[2],
+        None if entry.call_id is None else entry.call_id.rpartition(FOREIGN)[2],
         entry.endpoint,
         entry.state,
         entry.reason,
@@ -72,4 +72,4 @@ def _show_line(entry: LedgerEntry, known: set[str]) -> StatementLine:
 
 
 def _receipt_of(call_id: str) -> str:
-    return receipt_id(call_id.rpartition(_FOREIGN)[2])
+    return receipt_id(call_id.rpartition(FOREIGN)[2])

@@ -11,6 +11,8 @@ from tests.calls.parts import START
 from tests.ledger.ledgers import FOLLOWED, KEY_ID, OWNER_URL, SECRET, faults, token
 from tests.requirements import proves
 from toolserver.clock import ManualClock
+from toolserver.core.caller import token_hash
+from toolserver.errors import InsufficientCredits
 from toolserver.ledger.allowance import AllowanceTerms
 from toolserver.ledger.client.messages import ALLOWANCES, COMMIT, VALIDATE, authorization, signature
 from toolserver.ledger.server.api import internal_app
@@ -278,6 +280,36 @@ async def test_allowances_are_not_managed_with_a_reference_of_an_account(tmp_pat
             answer = await caller.post(ALLOWANCES, {"id": made.id, **more, **who})
             assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request"), answer.text
         assert await ledger.list_allowances(RICH) == [made]
+
+
+async def test_what_a_sister_service_allows_is_worth_nothing_elsewhere_and_is_seen_and_revoked_everywhere(tmp_path):
+    child = token(1000)
+    async with owner(tmp_path, Settings(port=0, **OTHER)) as (ledger, caller):
+        b, c = {"key": "k1", "secret": "1" * 32}, {"key": "c-1", "secret": "3" * 32}
+        asked = {"action": "create", "token": RICH, "hash": token_hash(child).hex()}
+        (made,) = (await caller.post(ALLOWANCES, {**asked, "terms": {"name": "robot", "credits": 5}}, **b)).json()[
+            "allowances"
+        ]
+        spend = {"token": child, "cost": 2, "call_id": CALL}
+        with pytest.raises(InsufficientCredits):  # at the owner's own premium tools
+            await ledger.charge("c1", child, 2, endpoint="/x")
+        refused = (await caller.post(VALIDATE, spend, **c)).json()
+        assert (refused["ok"], refused["cap"]) == (False, "service")
+        assert (
+            await caller.post(VALIDATE, {**spend, "token": None, "account_ref": made["ref"]}, **c)
+        ).json() == refused
+        assert (await caller.post(VALIDATE, spend, **b)).json()["ok"]
+        assert (await caller.post(VALIDATE, spend, key="k2", secret="2" * 32)).json()["replayed"]
+
+        (seen,) = (await caller.post(ALLOWANCES, {"action": "list", "token": RICH}, **c)).json()["allowances"]
+        assert seen == {**made, "spent": 2, "spent_today": 2, "last_used_at": made["created_at"], "hash": "", "ref": ""}
+        change = {"action": "change", "token": RICH, "id": made["id"]}
+        change["change"] = [["credits"], {"name": "x", "credits": 9}]
+        assert (await caller.post(ALLOWANCES, change, **c)).json()["reason"] == "allowance_conflict"
+        assert (await ledger.list_allowances(RICH))[0].service == "b"
+        revoke = {"action": "revoke", "token": RICH, "id": made["id"]}
+        assert (await caller.post(ALLOWANCES, revoke, **c)).json()["ok"]
+        assert (await caller.post(VALIDATE, {**spend, "call_id": "c2"}, **b)).json()["reason"] == "expired"
 
 
 async def test_a_sister_service_cannot_take_the_hash_of_a_callers_token_for_an_allowance(tmp_path):

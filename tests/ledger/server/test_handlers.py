@@ -221,7 +221,7 @@ async def test_a_call_of_a_revoked_token_is_settled_and_one_with_another_cost_is
 
 async def test_allowances_are_managed_by_the_token_that_pays(ledger, handlers):
     async def manage(action, **given):
-        said = await handlers.manage_allowances(AskAllowances(action=action, token=RICH, **given))
+        said = await handlers.manage_allowances(AskAllowances(action=action, token=RICH, **given), SERVICES)
         assert said.ok
         return [asdict(each) for each in said.allowances]
 
@@ -243,7 +243,7 @@ async def test_allowances_are_managed_by_the_token_that_pays(ledger, handlers):
     ],
 )
 async def test_a_request_about_allowances_is_refused_with_its_reason(handlers, asked, reason):
-    said = await handlers.manage_allowances(AskAllowances(**asked))
+    said = await handlers.manage_allowances(AskAllowances(**asked), SERVICES)
     assert said == AllowancesRefused(ok=False, reason=reason, detail=said.detail)
     assert said.detail
 
@@ -261,7 +261,7 @@ async def test_a_request_about_allowances_is_refused_with_its_reason(handlers, a
 )
 async def test_a_request_about_allowances_that_makes_no_sense_creates_none(ledger, handlers, asked):
     with pytest.raises(ValueError, match="create needs terms"):
-        await handlers.manage_allowances(AskAllowances(token=RICH, **asked))
+        await handlers.manage_allowances(AskAllowances(token=RICH, **asked), SERVICES)
     assert await ledger.list_allowances(RICH) == []
 
 
@@ -274,7 +274,7 @@ async def test_no_answer_is_made_up_while_the_ledger_is_out_of_order(ledger, han
     ask = {
         "reserve": lambda: handlers.commit(Commit(call_id="c1", token=RICH, cost=1), SERVICES),
         "standing": lambda: handlers.validate(Validate(cost=0, token=RICH), SERVICES),
-        "list_allowances": lambda: handlers.manage_allowances(AskAllowances(action="list", token=RICH)),
+        "list_allowances": lambda: handlers.manage_allowances(AskAllowances(action="list", token=RICH), SERVICES),
     }
     with pytest.raises(BillingUnavailable):
         await ask[method]()

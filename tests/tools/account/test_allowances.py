@@ -46,7 +46,7 @@ async def test_an_allowance_is_made_shown_once_and_spends_up_to_its_cap(made):
 
     listed = await made.call("GET", PATH)
     (record,) = listed.json()["allowances"]
-    wanted = "id name credits spent spent_today credits_per_day expires_at tools state created_at last_used_at"
+    wanted = "id name credits spent spent_today credits_per_day expires_at tools state created_at last_used_at service"
     assert set(wanted.split()) == record.keys()
     assert (record["spent"], record["spent_today"], record["state"]) == (3, 3, "exhausted")
     assert body["token"] not in listed.text

@@ -108,7 +108,7 @@ class LedgerApi:
             return await self._books.validate(_parsed(body, Validate), services)
         if path == COMMIT:
             return await self._books.commit(_parsed(body, Commit), services)
-        return await self._books.manage_allowances(_parsed(body, AskAllowances))
+        return await self._books.manage_allowances(_parsed(body, AskAllowances), services)
 
 
 class Keys:

@@ -5,6 +5,7 @@ may charge for, so that no service can touch the reservations of another service
 """
 
 import re
+from dataclasses import replace
 
 from toolserver.clock import Clock
 from toolserver.core import ids
@@ -23,7 +24,7 @@ from toolserver.ledger.client.messages import (
     Validated,
 )
 from toolserver.ledger.protocol import CallReused, LedgerOwner, UnknownCall, milliseconds
-from toolserver.ledger.state import AccountRef, Settlement, Who
+from toolserver.ledger.state import AccountRef, Settlement, Who, name_call
 
 MOST_TTL_S = 3600.0
 MOST_ENDPOINT = 200
@@ -92,20 +93,24 @@ class LedgerHandlers:
             raise ValueError("call_id or reservation_id must name a reservation: validate answers with its id")
         return await self._settled(_name(_checked(given.pop()), services), asked, reason)
 
-    async def manage_allowances(self, asked: AskAllowances) -> ToldAllowances | AllowancesRefused:
+    async def manage_allowances(
+        self, asked: AskAllowances, services: tuple[str, ...]
+    ) -> ToldAllowances | AllowancesRefused:
         """Create, list, change or revoke. Raises ValueError, PaymentRequired: billing_unavailable.
 
         It takes the token itself. A sister service has the reference of every account that has ever called it; only
-        who holds the token agrees to a second one.
+        who holds the token agrees to a second one. What a service creates pays for its own calls only. It lists and
+        revokes every allowance of the token, so that people can wherever they are, and changes only its own.
         """
         try:
-            return ToldAllowances(ok=True, allowances=await self._manage(asked))
+            found = await self._manage(asked, services[0])
+            return ToldAllowances(ok=True, allowances=[_shown_to(services[0], each) for each in found])
         except (AllowanceConflict, NotFound, PaymentRequired) as refusal:
             if refusal.code == "billing_unavailable":
                 raise
             return AllowancesRefused(ok=False, reason=refusal.code, detail=refusal.detail)
 
-    async def _manage(self, asked: AskAllowances) -> list[Allowance]:
+    async def _manage(self, asked: AskAllowances, service: str) -> list[Allowance]:
         ledger, who, id = self._ledger, _bearer(asked), asked.id or ""
         for terms in (asked.terms, asked.change and asked.change.terms):
             if terms is not None:
@@ -117,10 +122,10 @@ class LedgerHandlers:
         if asked.action == "change" and asked.change is not None:
             if not asked.change.given <= TERMS:
                 raise ValueError("a change may name only terms of an allowance")
-            return [await ledger.change_allowance(who, id, asked.change)]
+            return [await ledger.change_allowance(who, id, asked.change, service=service)]
         if asked.terms is None or asked.hash is None or not _HASH.fullmatch(asked.hash):
             raise ValueError("create needs terms and the hash of a token, and change needs a change")
-        return [await ledger.create_allowance(who, asked.hash, asked.terms)]
+        return [await ledger.create_allowance(who, asked.hash, asked.terms, service=service)]
 
     async def _settled(self, call_id: str, asked: Commit, reason: str | None) -> Committed | CommitRefused:
         """Settle a reservation. If the caller names a token and a cost, they must match the reservation."""
@@ -203,6 +208,11 @@ def _who(token: str | None, ref: str | None) -> Who:
     return token if token is not None else AccountRef(ref or "")
 
 
+def _shown_to(service: str, allowance: Allowance) -> Allowance:
+    """Return an allowance as a sister service sees it: without what charges it, if it was made elsewhere."""
+    return allowance if allowance.service == service else replace(allowance, hash="", ref="")
+
+
 def _bearer(asked: AskAllowances) -> str:
     if asked.token is None or asked.account_ref is not None:
         raise ValueError("allowances are managed with the token whose credits they spend, not with account_ref")
@@ -222,7 +232,7 @@ def _service(given: str | None, allowed: tuple[str, ...]) -> str:
 
 
 def _name(call_id: str, services: tuple[str, ...]) -> str:
-    return f"{services[0]}:{call_id}"
+    return name_call(services[0], call_id)
 
 
 def _checked(call_id: str) -> str:

@@ -61,7 +61,7 @@ export function startAllowances(ask) {
     const item = element("li", { class: "item", "data-id": one.id, "data-state": one.state });
     const bar = element("progress", { max: one.credits, value: Math.min(one.spent, one.credits), "aria-label": `Credits spent by ${one.name}` });
     const today = one.credits_per_day ? `, ${formatNumber(one.spent_today)} of ${formatNumber(one.credits_per_day)} today` : "";
-    const facts = [`${formatNumber(one.spent)} of ${formatNumber(one.credits)} credits spent${today}`, one.tools ? `only ${one.tools.join(", ")}` : "all tools"];
+    const facts = [`${formatNumber(one.spent)} of ${formatNumber(one.credits)} credits spent${today}`, one.tools ? `only ${one.tools.join(", ")}` : "all tools", ...(one.service ? [`only at ${one.service}`] : [])];
     const times = element("p", { class: "soft small" }, facts.join(" · "), " · ", one.expires_at ? ageOf(one.expires_at, { before: "ends " }) : "no end", " · ", ageOf(one.last_used_at, { before: "used ", none: "never used" }));
     item.append(element("h3", {}, one.name, element("span", { class: `state-word ${live ? "good" : "soft"}` }, one.state)), bar, times);
     if (live) item.append(changeForm(one, item));
