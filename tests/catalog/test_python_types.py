@@ -9,7 +9,7 @@ from tests.served import all_tools
 
 
 def test_the_file_in_the_checkout_is_what_the_registry_says():
-    written = (ROOT / "catalog" / "client" / "tools.pyi").read_text(encoding="utf-8")
+    written = (ROOT / "toolserver" / "client" / "tools.pyi").read_text(encoding="utf-8")
     assert written == write_stub(all_tools()), "`toolserver docs` brings it up to date"
 
 
