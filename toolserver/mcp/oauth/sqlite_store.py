@@ -25,14 +25,12 @@ _IDLE = "(used_at IS NULL AND created_at<=?) OR used_at<=?"
 _TOUCH = "UPDATE oauth_client SET used_at=?, owner='' WHERE id=?"
 _ANSWER = "UPDATE oauth_request SET answered_at=?, purchase=NULL WHERE id=? AND answered_at IS NULL"
 _DROP_REQUESTS = (
-    "DELETE FROM oauth_request WHERE id IN (SELECT r.id FROM oauth_request r"
-    " JOIN (SELECT owner, count(*) AS n FROM oauth_request GROUP BY owner) o ON o.owner=r.owner"
-    " ORDER BY CASE WHEN r.purchase IS NULL THEN 0 ELSE 1 END, o.n DESC, r.created_at, r.id LIMIT ?)"
+    "DELETE FROM oauth_request WHERE id IN (SELECT id FROM oauth_request ORDER BY"
+    " CASE WHEN purchase IS NULL THEN 0 ELSE 1 END, count(*) OVER (PARTITION BY owner) DESC, created_at, id LIMIT ?)"
 )
 _DROP_CLIENTS = (
-    "DELETE FROM oauth_client WHERE id IN (SELECT c.id FROM oauth_client c"
-    " JOIN (SELECT owner, count(*) AS n FROM oauth_client WHERE used_at IS NULL GROUP BY owner) o ON o.owner=c.owner"
-    " WHERE c.used_at IS NULL ORDER BY o.n DESC, c.created_at, c.id LIMIT ?)"
+    "DELETE FROM oauth_client WHERE id IN (SELECT id FROM oauth_client WHERE used_at IS NULL ORDER BY"
+    " count(*) OVER (PARTITION BY owner) DESC, created_at, id LIMIT ?)"
 )
 _USE = (
     "UPDATE oauth_secret SET used_at=? WHERE hash=? AND used_at IS NULL"
