@@ -1,6 +1,7 @@
 """The command line as a whole: its verbs, their help, and how flags become what a verb is given."""
 
 import json
+import logging
 
 import click
 import pytest
@@ -80,7 +81,9 @@ def test_what_ends_a_verb_within_task_groups_ends_the_program_with_one_line(how,
 
 
 @pytest.mark.usefixtures("failing")
-def test_a_fault_is_one_line_and_its_traceback_is_logged_with_a_flag(caplog):
+def test_a_fault_is_one_line_and_its_traceback_is_logged_with_a_flag(caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [caplog.handler])  # not the JSON lines of an earlier test
+    caplog.set_level(logging.WARNING)
     done = run("fail", "fault")
     assert done.exit_code == 1
     assert done.stderr.startswith("Error: a fault of the program: KeyError: 'nothing'. `toolserver --traceback")

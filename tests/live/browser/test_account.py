@@ -147,7 +147,7 @@ def test_an_allowance_is_made_spent_from_changed_and_ended(visitor: Visitor, dem
     item.get_by_text("Change").click()
     item.get_by_label("Maximum credits").fill("3")
     item.get_by_label("Daily maximum").fill("3")
-    item.get_by_label("Ends (UTC)").fill("2099-01-01T00:00")
+    item.get_by_label("Ends (UTC)").fill("2031-01-01T00:00")
     item.get_by_role("button", name="Save").click()
     expect(item).to_contain_text("2 of 3 credits spent, 2 of 3 today")
     assert called(demo, allowance, "/api/pro/macro").json()["error"] == "insufficient_credits"
