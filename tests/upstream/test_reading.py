@@ -1,5 +1,6 @@
 """The licence block of a source."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -22,10 +23,15 @@ def test_the_licence_block_names_class_and_attribution_and_the_terms_if_they_are
 
 
 class Recorder:
-    """A reader that notes how it was asked."""
+    """A reader whose answer is how it was asked."""
+
+    def __init__(self, latency_ms=None, failure=None):
+        self.latency_ms, self.failure = latency_ms, failure
 
     async def fresh(self, source, query, **how):
-        return how
+        if self.failure is not None:
+            raise self.failure
+        return SourceAnswer(how, START, None, None, self.latency_ms)
 
     async def kept(self, source, query):
         return "kept"
@@ -33,7 +39,8 @@ class Recorder:
 
 async def test_a_call_says_in_each_read_whether_its_arguments_were_chosen_and_whether_it_can_wait():
     reader = CallReader(Recorder(), is_chosen=True, is_patient=False)
-    assert await reader.fresh(None, None, sla_s=5) == {"sla_s": 5, "is_chosen": True, "is_patient": False}
+    answer = await reader.fresh(None, None, sla_s=5)
+    assert answer.value == {"sla_s": 5, "is_chosen": True, "is_patient": False}
     assert await reader.kept(None, None) == "kept"
 
 
@@ -41,13 +48,27 @@ async def test_a_call_says_in_each_read_whether_its_arguments_were_chosen_and_wh
 @pytest.mark.parametrize("of_read", [False, True])
 async def test_what_a_call_or_a_read_chose_is_chosen_and_only_two_that_can_wait_do(of_call, of_read):
     reader = CallReader(Recorder(), is_chosen=of_call, is_patient=of_call)
-    how = await reader.fresh(None, None, sla_s=5, is_chosen=of_read, is_patient=of_read)
-    assert how == {"sla_s": 5, "is_chosen": of_call or of_read, "is_patient": of_call and of_read}
+    answer = await reader.fresh(None, None, sla_s=5, is_chosen=of_read, is_patient=of_read)
+    assert answer.value == {"sla_s": 5, "is_chosen": of_call or of_read, "is_patient": of_call and of_read}
 
 
 async def test_a_read_chooses_nothing_and_can_wait_unless_it_says_otherwise():
     reader = CallReader(Recorder(), is_chosen=False, is_patient=True)
-    assert await reader.fresh(None, None, sla_s=5) == {"sla_s": 5, "is_chosen": False, "is_patient": True}
+    answer = await reader.fresh(None, None, sla_s=5)
+    assert answer.value == {"sla_s": 5, "is_chosen": False, "is_patient": True}
+
+
+@pytest.mark.parametrize(
+    ("recorder", "has_asked"),
+    [(Recorder(), False), (Recorder(latency_ms=0), True), (Recorder(failure=SourceDown("refused")), True)],
+    ids=["cached", "asked", "failed"],
+)
+async def test_a_call_knows_whether_an_upstream_was_asked_for_it(recorder, has_asked):
+    reader = CallReader(recorder, is_chosen=False, is_patient=True)
+    assert reader.has_asked is False
+    with suppress(SourceDown):
+        await reader.fresh(None, None, sla_s=5)
+    assert reader.has_asked is has_asked
 
 
 async def test_when_the_time_of_a_call_has_run_out_only_what_is_kept_is_read():
