@@ -141,9 +141,11 @@ class ClientBuckets:
         self._each, self._wide = Bucket(quota, monotonic=monotonic), Bucket(quota.widen(), monotonic=monotonic)
 
     def look(self, client: str) -> Verdict:
-        """Return the verdict on a call without counting it."""
+        """Return the verdict on a call without counting it: the stricter of that on the client and on its /48."""
         verdict, wider = self._each.look(client), wider_network(client)
-        return verdict if wider is None or not verdict.allowed else min(verdict, self._wide.look(wider))
+        if wider is None or not verdict.allowed:
+            return verdict
+        return min(verdict, self._wide.look(wider), key=lambda each: (each.allowed, each.remaining))
 
     def take(self, client: str) -> Verdict:
         """Count a call of a client and of its /48, and return its verdict. A refused call is not counted."""

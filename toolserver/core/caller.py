@@ -47,10 +47,10 @@ def bearer(header: str | None) -> str | None:
 
     A header of another scheme is returned unchanged. It matches no token, so it is refused as invalid.
     """
-    if not header:
+    if not header or header == PLACEHOLDER:
         return None
     is_bearer = header[:6].lower() == "bearer" and header[6:7] in ("", " ")
-    return real_token(header[6:]) if is_bearer else header if header != PLACEHOLDER else None
+    return real_token(header[6:]) if is_bearer else header
 
 
 def real_token(text: str | None) -> str | None:

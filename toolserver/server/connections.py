@@ -71,8 +71,15 @@ class Connection:
     """
 
     __slots__ = (
-        *("_all", "address", "client", "deadline", "is_forwarding", "is_proxied", "is_working"),
-        *("transport", "unsent_since"),
+        "_all",
+        "address",
+        "client",
+        "deadline",
+        "is_forwarding",
+        "is_proxied",
+        "is_working",
+        "transport",
+        "unsent_since",
     )
 
     def __init__(self, everyone: "Connections", address: str, client: ClientPlaces) -> None:
@@ -147,9 +154,8 @@ class Connections:
         self._clients: dict[str, ClientPlaces] = {}
         self._waiting: dict[Connection, None] = {}  # of all clients, the longest waiting first
         self._pooled: dict[Connection, None] = {}  # of trusted proxies, which would lose the next request on it
-        self._crowds: dict[
-            int, dict[ClientPlaces, None]
-        ] = {}  # clients by the number of their waiting connections, if many
+        # clients with more than FEW waiting connections, by the number of these
+        self._crowds: dict[int, dict[ClientPlaces, None]] = {}
         self._largest = 0  # that number for the client with most
         self._most = limits.allowed()
 

@@ -127,8 +127,18 @@ class StrictTcpServer(TCPServer):
             server = parse_socket_addr(sock.family, sock.getsockname())
             async with TaskGroup(self.loop) as tasks:
                 state = ConnectionState(self.state)
-                connected = (self.config, self.context, tasks, state, False, client, server, self.protocol_send)
-                protocol = StrictH11Protocol(self.app, *connected, ours=self._ours)
+                protocol = StrictH11Protocol(
+                    self.app,
+                    self.config,
+                    self.context,
+                    tasks,
+                    state,
+                    False,
+                    client,
+                    server,
+                    self.protocol_send,
+                    ours=self._ours,
+                )
                 self.protocol, self._h11 = protocol, protocol  # type: ignore[assignment]
                 await self._read_data()
         except OSError:

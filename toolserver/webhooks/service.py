@@ -123,15 +123,15 @@ async def open_webhooks(setup: WebhookSetup) -> AsyncIterator[WebhookService]:
         payloads = PayloadSource(setup.registry, setup.pipeline)
         limits = HostLimits(setup.clock)
         parts = FireParts(
-            setup.store,
-            charges,
-            payloads,
-            sender,
-            guard,
-            setup.key,
-            limits,
-            setup.clock,
-            setup.uncharged_per_hour,
+            store=setup.store,
+            charges=charges,
+            payloads=payloads,
+            sender=sender,
+            guard=guard,
+            key=setup.key,
+            limits=limits,
+            clock=setup.clock,
+            uncharged_per_hour=setup.uncharged_per_hour,
         )
         timer = WebhookTimer(setup.store, payloads, charges, setup.clock)
         queue = WebhookQueue(timer, FireWorker(parts), setup.store, setup.clock, lease_ms=setup.lease_ms)
