@@ -22,8 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlencode
 
-from tests.deploy.proxies import PROXIES, TRUSTED, find_proxy, proxied
-from tests.hostile.unfinished import DIRECT, PATIENCE_S, SERVERS, Target
+from tests.deploy.proxies import TRUSTED, proxied
+from tests.hostile.fronts import DIRECT, add_front_flags, list_fronts
+from tests.hostile.unfinished import PATIENCE_S, Target
 from tests.live.processes import started
 
 AUTH, BACK = "/api/mcp/auth", "http://127.0.0.1:9/back"
@@ -253,19 +254,16 @@ def run(server: str, proxy: str, crowd: str, seconds: float, folder: Path) -> Fi
 def main() -> int:
     """Run what the command line says. Return 1 if an honest sign-in was not answered."""
     parser = argparse.ArgumentParser(prog="tests.hostile.sign_ins")
-    parser.add_argument("--server", choices=SERVERS)
-    parser.add_argument("--proxy", choices=(DIRECT, *PROXIES))
+    add_front_flags(parser)
     parser.add_argument("--crowd", choices=CROWDS)
-    parser.add_argument("--seconds", type=float, default=60.0)
     chosen = parser.parse_args()
     is_wrong = False
-    for server, proxy, crowd in itertools.product(
-        [chosen.server] if chosen.server else SERVERS,
-        [chosen.proxy] if chosen.proxy else (DIRECT, *PROXIES),
-        [chosen.crowd] if chosen.crowd else CROWDS,
-    ):
-        if proxy != DIRECT and (crowd == "network" or find_proxy(proxy) is None):
-            print(f"{server} behind {proxy}, {crowd}: left out")
+    crowds = [chosen.crowd] if chosen.crowd else CROWDS
+    for (server, proxy), crowd in itertools.product(list_fronts(chosen), crowds):
+        if proxy != DIRECT and crowd == "network":
+            print(
+                f"{server} behind {proxy}, {crowd}: left out, because a proxy passes on no address that a client wrote"
+            )
             continue
         with tempfile.TemporaryDirectory() as folder:
             figures = run(server, proxy, crowd, chosen.seconds, Path(folder))

@@ -15,8 +15,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.deploy.proxies import PROXIES, TRUSTED, find_proxy, proxied
-from tests.hostile.unfinished import BODIES, DIRECT, HEAD, POST, SERVERS, Target
+from tests.deploy.proxies import TRUSTED, proxied
+from tests.hostile.fronts import DIRECT, add_front_flags, list_fronts
+from tests.hostile.unfinished import BODIES, HEAD, POST, Target
 from tests.live.processes import Program, control, started
 
 SLOW_MS = 60_000  # for each answer of an upstream: longer than any call waits for it
@@ -112,23 +113,17 @@ def stop_once(server: str, proxy: str, folder: Path, *, is_careless: bool = Fals
 def main() -> int:
     """Run what the command line says. Return 1 if something was wrong."""
     parser = argparse.ArgumentParser(prog="tests.hostile.stops")
-    parser.add_argument("--server", choices=SERVERS)
-    parser.add_argument("--proxy", choices=(DIRECT, *PROXIES))
-    parser.add_argument("--seconds", type=float, default=60.0)
+    add_front_flags(parser)
     parser.add_argument("--careless", action="store_true", help="the proxy passes on bodies as they come")
     chosen = parser.parse_args()
     is_wrong = False
-    for server in [chosen.server] if chosen.server else SERVERS:
-        for proxy in [chosen.proxy] if chosen.proxy else (DIRECT, *PROXIES):
-            if proxy != DIRECT and find_proxy(proxy) is None:
-                print(f"{server} behind {proxy}: {proxy} is not installed")
-                continue
-            until = time.monotonic() + chosen.seconds
-            while time.monotonic() < until:
-                with tempfile.TemporaryDirectory() as folder:
-                    stop = stop_once(server, proxy, Path(folder), is_careless=chosen.careless)
-                print(f"{server} behind {proxy}: {stop}", *stop.wrong, sep="\n  ", flush=True)
-                is_wrong = is_wrong or bool(stop.wrong)
+    for server, proxy in list_fronts(chosen):
+        until = time.monotonic() + chosen.seconds
+        while time.monotonic() < until:
+            with tempfile.TemporaryDirectory() as folder:
+                stop = stop_once(server, proxy, Path(folder), is_careless=chosen.careless)
+            print(f"{server} behind {proxy}: {stop}", *stop.wrong, sep="\n  ", flush=True)
+            is_wrong = is_wrong or bool(stop.wrong)
     return int(is_wrong)
 
 

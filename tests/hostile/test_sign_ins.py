@@ -3,8 +3,8 @@
 import pytest
 
 from tests.deploy.proxies import PROXIES, find_proxy
+from tests.hostile.fronts import DIRECT, SERVERS
 from tests.hostile.sign_ins import CROWDS, run
-from tests.hostile.unfinished import DIRECT, SERVERS
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 SECONDS = 8.0

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.hostile.fronts import DIRECT, SERVERS
 from tests.hostile.stops import stop_once
-from tests.hostile.unfinished import DIRECT, SERVERS
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.deploy.proxies import PROXIES, find_proxy
-from tests.hostile.unfinished import DIRECT, SERVERS, Attack, run
+from tests.hostile.fronts import DIRECT, SERVERS
+from tests.hostile.unfinished import Attack, run
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 SECONDS = 4.0

@@ -18,11 +18,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.deploy.proxies import PROXIES, TRUSTED, Proxy, find_proxy, proxied
+from tests.deploy.proxies import TRUSTED, Proxy, proxied
+from tests.hostile.fronts import DIRECT, add_front_flags, list_fronts
 from tests.live.processes import Program, started
 
-SERVERS = ("hypercorn", "uvicorn")
-DIRECT = "none"
 AGAIN_S = 0.5  # a stranger whose connection was closed comes again after this time
 UNREAD_S = 15.0  # one who reads nothing does not see the end of a connection, and begins another one
 HALF_S = 1.0  # an honest caller on a slow line needs this long between the halves of a body
@@ -202,9 +201,7 @@ def run(server: str, proxy: str, plan: Attack, seconds: float, folder: Path) -> 
 def main() -> int:
     """Run what the command line says. Return 1 if an honest call was not answered."""
     parser, usual = argparse.ArgumentParser(prog="tests.hostile.unfinished"), Attack()
-    parser.add_argument("--server", choices=SERVERS)
-    parser.add_argument("--proxy", choices=(DIRECT, *PROXIES))
-    parser.add_argument("--seconds", type=float, default=60.0)
+    add_front_flags(parser)
     parser.add_argument("--kind", choices=KINDS, default=usual.kind)
     parser.add_argument("--careless", action="store_true", help="the proxy passes on bodies as they come")
     parser.add_argument("--clients", type=int, default=usual.clients)
@@ -213,15 +210,11 @@ def main() -> int:
     chosen = parser.parse_args()
     plan = Attack(chosen.clients, chosen.each, chosen.descriptors, chosen.kind, is_careless=chosen.careless)
     is_wrong = False
-    for server in [chosen.server] if chosen.server else SERVERS:
-        for proxy in [chosen.proxy] if chosen.proxy else (DIRECT, *PROXIES):
-            if proxy != DIRECT and find_proxy(proxy) is None:
-                print(f"{server} behind {proxy}: {proxy} is not installed")
-                continue
-            with tempfile.TemporaryDirectory() as folder:
-                figures = run(server, proxy, plan, chosen.seconds, Path(folder))
-            print(f"{server} behind {proxy}: {figures}", flush=True)
-            is_wrong = is_wrong or bool(figures.unanswered)
+    for server, proxy in list_fronts(chosen):
+        with tempfile.TemporaryDirectory() as folder:
+            figures = run(server, proxy, plan, chosen.seconds, Path(folder))
+        print(f"{server} behind {proxy}: {figures}", flush=True)
+        is_wrong = is_wrong or bool(figures.unanswered)
     return int(is_wrong)
 
 
