@@ -3,7 +3,8 @@
 #             failed is run a second time; ARGS="tests/calls -x" passes paths and flags to pytest, WORKERS=0 runs in one
 #             process, CPU=1 tells which files take most CPU
 # make pythons  run the fast set on each installed Python from 3.11 to 3.14, each in its own environment
-# make mutants  insert faults into the code one by one: each must fail the test file of its module
+# make mutants  insert faults into the code one by one: each must fail the tests of its room
+# make house  measure how large the product is and how it is cut; ARGS="--calls" counts the files that work for a call
 # make serve  run the service on live upstreams
 # make lock   write the lock files again, after a change of dependencies
 # make lint   check style, types, import directions and known unsafe code
@@ -23,7 +24,7 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode
 LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
         -c constraints.txt
 
-.PHONY: demo test pythons mutants serve lint lock bench peers clients clean
+.PHONY: demo test pythons mutants house serve lint lock bench peers clients clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/toolserver demo $(ARGS)
@@ -63,6 +64,9 @@ pythons:
 
 mutants: $(VENV)/.dev
 	@WORKERS=$(WORKERS) $(BIN)/python -m tests.mutants $(ARGS)
+
+house: $(VENV)/.dev
+	@$(BIN)/python -m tests.house $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

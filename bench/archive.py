@@ -22,16 +22,16 @@ import anyio
 from bench.month import make_month, write_month
 from bench.move import FILE, write_evidence
 from toolserver.clock import ManualClock, SystemClock
-from toolserver.ledger.admin import check
-from toolserver.ledger.sqlite import SqliteLedger
-from toolserver.receipts.keys import RECEIPT_KEYS, KeyRing
-from toolserver.server.database_move import move_database
-from toolserver.server.month_archive import name_archive
-from toolserver.server.month_close import MonthCloser
-from toolserver.server.month_proof import prove_months
-from toolserver.server.month_prune import MonthPruner
-from toolserver.storage.ledger_place import LedgerPlace, open_place
-from toolserver.storage.postgres import PostgresTerms
+from toolserver.money.books.month_archive import name_archive
+from toolserver.money.books.month_close import MonthCloser
+from toolserver.money.books.month_proof import prove_months
+from toolserver.money.books.month_prune import MonthPruner
+from toolserver.money.ledger.admin import check
+from toolserver.money.ledger.sqlite import SqliteLedger
+from toolserver.money.receipts.keys import RECEIPT_KEYS, KeyRing
+from toolserver.serving.database_move import move_database
+from toolserver.sql.ledger_place import LedgerPlace, open_place
+from toolserver.sql.postgres import PostgresTerms
 
 NOW = 1_812_000_000_000  # a few months after the month of the bench
 BUYER = "svc_live_" + "0" * 64

@@ -26,7 +26,7 @@ from toolserver.app import Service, ServiceParts
 from toolserver.context.context import ToolContext, via
 from toolserver.core.models import Payload
 from toolserver.registry.registry import Registry, operation_of, tool
-from toolserver.server.listen import freeze_startup
+from toolserver.serving.listen import freeze_startup
 from toolserver.upstream.source import Get, HostGroup, Licence, Source
 
 SOURCES, SLOW_S, AT_ONCE = 10, 0.02, 16

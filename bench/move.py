@@ -22,16 +22,16 @@ from pathlib import Path
 from typing import Any
 
 from bench.month import Books, _hash, _insert, make_month, write_month
-from toolserver.receipts.keys import RECEIPT_KEYS, Key, ensure_keys
-from toolserver.receipts.log_buckets import BookedCall, hour_at
-from toolserver.receipts.log_state import AppendHour, LogLease
-from toolserver.receipts.sign import encode, signing_input
-from toolserver.receipts.sqlite_booked import book_calls
-from toolserver.receipts.sqlite_log import append_hour
-from toolserver.storage.group_commit import connect
-from toolserver.storage.move_mark import MARK_FILE
-from toolserver.storage.row_seal import RowSeal
-from toolserver.storage.sealed_file import KEY, read_key
+from toolserver.money.receipts.keys import RECEIPT_KEYS, Key, ensure_keys
+from toolserver.money.receipts.log_buckets import BookedCall, hour_at
+from toolserver.money.receipts.log_state import AppendHour, LogLease
+from toolserver.money.receipts.sign import encode, signing_input
+from toolserver.money.receipts.sqlite_booked import book_calls
+from toolserver.money.receipts.sqlite_log import append_hour
+from toolserver.sql.group_commit import connect
+from toolserver.sql.move_mark import MARK_FILE
+from toolserver.sql.row_seal import RowSeal
+from toolserver.sql.sealed_file import KEY, read_key
 
 FILE = "ledger.sqlite3"
 PROGRESS = b" rows copied"

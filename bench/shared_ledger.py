@@ -26,10 +26,10 @@ from bench.pairs import Sample, Side
 from toolserver.clock import SystemClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
-from toolserver.ledger.sqlite import SqliteLedger
-from toolserver.storage import lane
-from toolserver.storage.postgres import PostgresTerms
-from toolserver.storage.postgres_group_commit import open_postgres
+from toolserver.money.ledger.sqlite import SqliteLedger
+from toolserver.sql import lane
+from toolserver.sql.postgres import PostgresTerms
+from toolserver.sql.postgres_group_commit import open_postgres
 
 CALLERS, POOL = 64, 16
 PLENTY, PRICE = 10**9, 2

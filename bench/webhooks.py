@@ -26,7 +26,7 @@ from yarl import URL
 from bench.judge import Bar, Effort, Line, Table, Verdict, show_table, show_verdict
 from bench.pairs import PIECE, Pair, Sample, Samples, Side, measure_pairs, ratio_of, reference_of
 from toolserver.clock import SystemClock
-from toolserver.storage.migrate import migrate
+from toolserver.sql.migrate import migrate
 from toolserver.webhooks import sqlite_tables
 from toolserver.webhooks.condition_state import ConditionState, evaluate
 from toolserver.webhooks.conditions import WebhookCondition, decode_condition, encode_condition

@@ -25,7 +25,7 @@ def mount_buying(
     if facts.sales is not None and facts.sales.sees_payments:
         found[WATCH] = payment_watch(payments, facts, limits, addresses)
     if facts.sales is not None and facts.sales.demo_wallet and world_url is not None:
-        from toolserver.purchases.demo import pay_by_demo_wallet
+        from toolserver.money.purchases.demo import pay_by_demo_wallet
 
         found[DEMO_PAY] = demo_wallet(partial(pay_by_demo_wallet, world_url), facts)
     return found

@@ -5,14 +5,14 @@ from toolserver.calls.response import json_bytes
 from toolserver.core import ids
 from toolserver.core.credit_sales import CreditSales
 from toolserver.errors import CallRejected
+from toolserver.money.x402.headers import TOPUP_PATH
 from toolserver.registry import error_codes
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.x402.headers import TOPUP_PATH
 
 
 def forward_topups(payments: CreditSales, facts: SiteFacts) -> dict[str, Mounted]:
     """Return the mounted app, by path, that forwards x402 top-ups to the service that sells for the followed ledger."""
-    from toolserver.purchases.remote import RemotePurchases, forward_to
+    from toolserver.money.purchases.remote import RemotePurchases, forward_to
 
     assert isinstance(payments, RemotePurchases)
 

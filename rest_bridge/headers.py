@@ -8,10 +8,10 @@ from rest_bridge.asgi import Header
 from rest_bridge.etag import answer_etag
 from toolserver.calls.quotas import LimitState
 from toolserver.calls.response import COMPRESS_FROM, ENCODINGS, RenderedResponse
+from toolserver.money.x402.headers import header, settle_version_1
 from toolserver.registry.deprecations import find_deprecations, write_headers
 from toolserver.registry.registry import Operation
 from toolserver.registry.site_facts import SiteFacts, link_header
-from toolserver.x402.headers import header, settle_version_1
 
 EXPOSED = (
     "Age, Cache-Status, Content-Digest, Deprecation, ETag, Link, Payment-Required, Payment-Response, "

@@ -9,12 +9,12 @@ from rest_bridge.routes import Handler
 from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.clock import Clock
 from toolserver.core.caller import Addresses
-from toolserver.receipts.service import ReceiptService
+from toolserver.money.receipts.service import ReceiptService
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import NO_CHARGE, QR, SiteFacts, sells
 
 if TYPE_CHECKING:
-    from toolserver.x402.offers import X402Terms
+    from toolserver.money.x402.offers import X402Terms
 
 
 class TokenChecker(Protocol):

@@ -6,10 +6,10 @@ from rest_bridge.pages.failure import failure_page, is_for_people
 from rest_bridge.serving import PAGE_POLICY
 from toolserver.calls.response import json_bytes
 from toolserver.errors import CallRejected
+from toolserver.money.x402.headers import REQUIRED, offer_version_1, unheader
 from toolserver.registry import error_codes
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.x402.headers import REQUIRED, offer_version_1, unheader
 
 
 class RejectionWriter:

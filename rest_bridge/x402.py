@@ -8,8 +8,8 @@ from rest_bridge.serving import lazy
 from toolserver.registry.registry import Registry
 
 if TYPE_CHECKING:
+    from toolserver.money.x402.offers import X402Terms
     from toolserver.registry.site_facts import Document
-    from toolserver.x402.offers import X402Terms
 
 PATH = "/.well-known/x402.json"
 
@@ -18,7 +18,7 @@ def pages(terms: "X402Terms", registry: Registry) -> dict[str, Handler]:
     """Return the handler by path, for a service that accepts x402 payments."""
 
     def listed() -> "Document":
-        from toolserver.x402.offers import document
+        from toolserver.money.x402.offers import document
 
         return as_json(document(terms, list(registry)))
 

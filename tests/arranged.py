@@ -11,7 +11,7 @@ from toolserver.app import Service, ServiceParts
 from toolserver.clock import Clock
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.server.money import MoneyParts
+from toolserver.serving.money import MoneyParts
 from toolserver.settings import LimitSettings, Settings, WebhookSettings
 from toolserver.upstream.reading import SourceReader
 

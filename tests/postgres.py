@@ -21,10 +21,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.ledger.programs import missing
+from tests.money.ledger.programs import missing
 from tests.ports import reserve_port
-from toolserver.storage.errors import TransactionLost
-from toolserver.storage.postgres import PostgresConnection, PostgresTerms
+from toolserver.sql.errors import TransactionLost
+from toolserver.sql.postgres import PostgresConnection, PostgresTerms
 
 POSTGRES = pytest.param("postgres", marks=pytest.mark.live)
 WORK_S = 20.0  # the machine of a test may be busy: only tests of deadlines have short ones

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from toolserver.storage import sealed_file
-from toolserver.storage.migrate import Migration, migrate, migrations, verify
+from toolserver.sql import sealed_file
+from toolserver.sql.migrate import Migration, migrate, migrations, verify
 
 MEMORY = Path("/dev/shm")
 LEAST_FREE = 2 << 30  # bytes

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from toolserver.storage.redis import RedisMemory, open_redis
+from toolserver.shared.redis import RedisMemory, open_redis
 
 _NUMBERS = itertools.count()
 DEADLINE_S = 5.0  # far more than a loaded machine takes

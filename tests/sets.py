@@ -32,7 +32,7 @@ FIRST = (
     "tests/hostile/test_disk.py",
     "tests/hostile/test_arguments.py",
     "tests/tools/test_fault_matrix.py",
-    "tests/ledger/test_simulation.py",
+    "tests/money/ledger/test_simulation.py",
     "tests/tools/sources/test_damaged_rows.py",
     "tests/live/browser/test_every_page.py",
     "tests/live/test_recording.py",
@@ -44,7 +44,7 @@ FIRST = (
     "tests/live/test_shared_limits.py",
     "tests/live/test_shared_answers.py",
     "tests/truth/test_truth.py",
-    "tests/ledger/test_operations.py",
+    "tests/money/ledger/test_operations.py",
 )
 # Files whose tests share nothing that is expensive to make: each test may run in another process.
 SPLIT = frozenset(
@@ -52,7 +52,7 @@ SPLIT = frozenset(
         "tests/hostile/test_disk.py",
         "tests/live/test_fault_matrix.py",
         "tests/live/test_killing.py",
-        "tests/ledger/test_simulation.py",
+        "tests/money/ledger/test_simulation.py",
         "tests/tools/sources/test_damaged_rows.py",
         "tests/tools/test_fault_matrix.py",
         "tests/truth/test_truth.py",

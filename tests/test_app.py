@@ -13,7 +13,7 @@ from toolserver.app import App, Service, ServiceParts
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.server.money import memory_money
+from toolserver.serving.money import memory_money
 from toolserver.settings import Settings, UpstreamSettings
 from toolserver.world.remote_clock import FollowedClock
 

@@ -35,7 +35,7 @@ from toolserver.registry.field_table import Row, rows
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import LimitFacts
 from toolserver.registry.site_pages import PAGES
-from toolserver.server.packaged_texts import read_examples, read_licence_table
+from toolserver.serving.packaged_texts import read_examples, read_licence_table
 from toolserver.settings import FILE, KEYS, PREFIX, Settings
 
 ROOT = Path(__file__).resolve().parent.parent

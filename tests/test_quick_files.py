@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from tests.quick_files import MEMORY, has_memory, migrate_at_once
-from toolserver.storage.migrate import migrate, migrations
+from toolserver.sql.migrate import migrate, migrations
 
 
 def schema_of(db):

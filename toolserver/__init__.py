@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from toolserver.core.visible_text import INVISIBLE as INVISIBLE
     from toolserver.errors import InvalidArguments as InvalidArguments
     from toolserver.errors import NotFound as NotFound
-    from toolserver.purchases.units import atomic as atomic
+    from toolserver.money.purchases.units import atomic as atomic
     from toolserver.registry.display import CardValue as CardValue
     from toolserver.registry.display import Picture as Picture
     from toolserver.registry.registry import FREE_SIBLING as FREE_SIBLING
@@ -122,7 +122,7 @@ _HOME = {
     "toolserver.errors": "InvalidArguments NotFound",
     "toolserver.upstream.source_errors": "SourceChanged SourceDown SourceEmpty SourceError SourceExcluded SourceFrozen "
     "SourceLimited SourceRefused SourceUnproved SourceUnusable",
-    "toolserver.purchases.units": "atomic",
+    "toolserver.money.purchases.units": "atomic",
     "toolserver.registry.display": "CardValue Picture",
     "toolserver.registry.registry": "FREE_SIBLING Tier tool",
     "toolserver.core.similar_names": "find_similar",

@@ -34,7 +34,7 @@ from toolserver.mcp.oauth.service import OAuthOff, OAuthService, open_service_oa
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import Document, SiteFacts, sells
 from toolserver.registry.tool_packages import tool_packages
-from toolserver.server.assembly import (
+from toolserver.serving.assembly import (
     build_answers,
     build_pipeline,
     build_source_cache,
@@ -49,17 +49,17 @@ from toolserver.server.assembly import (
     restore_history,
     unlist_topups,
 )
-from toolserver.server.background_tasks import keep_usage, start_composing
-from toolserver.server.money import MoneyParts, memory_money, open_money
-from toolserver.server.operator_report import OperatorReport
-from toolserver.server.packaged_texts import read_texts
-from toolserver.server.public_facts import read_public_facts
-from toolserver.server.readiness import Readiness
-from toolserver.server.service_status import ServiceStatus
-from toolserver.server.webhooks import open_service_webhooks
+from toolserver.serving.background_tasks import keep_usage, start_composing
+from toolserver.serving.money import MoneyParts, memory_money, open_money
+from toolserver.serving.operator_report import OperatorReport
+from toolserver.serving.packaged_texts import read_texts
+from toolserver.serving.public_facts import read_public_facts
+from toolserver.serving.readiness import Readiness
+from toolserver.serving.service_status import ServiceStatus
+from toolserver.serving.webhooks import open_service_webhooks
 from toolserver.settings import Settings, is_loopback
-from toolserver.storage.failures import explain
-from toolserver.storage.persistent_cache import PersistentCache
+from toolserver.sql.failures import explain
+from toolserver.sql.persistent_cache import PersistentCache
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.http_sender import RecordExchange

@@ -19,14 +19,14 @@ import anyio
 
 from bench.ledger import usual_charge
 from toolserver.app import App, Service, ServiceParts
-from toolserver.ledger.state import Settlement
-from toolserver.receipts import keys
-from toolserver.receipts.issue import StoredReceipt
-from toolserver.receipts.service import ReceiptService
-from toolserver.receipts.sign import Sale, SignedReceipt, core_of, encode, receipt_id, signing_input
-from toolserver.server.listen import announce, bind_socket, freeze_startup, run_async, serve
+from toolserver.money.ledger.state import Settlement
+from toolserver.money.receipts import keys
+from toolserver.money.receipts.issue import StoredReceipt
+from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.sign import Sale, SignedReceipt, core_of, encode, receipt_id, signing_input
+from toolserver.serving.listen import announce, bind_socket, freeze_startup, run_async, serve
 from toolserver.settings import Settings
-from toolserver.storage import group_commit, sealed_file
+from toolserver.sql import group_commit, sealed_file
 
 CREDITS = 1_000_000_000
 Made = Callable[[Settlement], Sale]

@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 
-from toolserver.server.listen import announce, bind_socket, serve
+from toolserver.serving.listen import announce, bind_socket, serve
 from toolserver.settings import Settings
 
 
@@ -108,6 +108,6 @@ async def main(stack: str, server: str) -> None:
 
 
 if __name__ == "__main__":
-    from toolserver.server.listen import run_async
+    from toolserver.serving.listen import run_async
 
     run_async(Settings(server=sys.argv[2], port=0), main, sys.argv[1], sys.argv[2])  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from rest_bridge.routes import Handler
 from rest_bridge.serving import ServedDocument
 from toolserver.clock import Clock
 from toolserver.errors import InvalidArguments, NotFound
-from toolserver.receipts.service import LOG_PATH, ReceiptService
+from toolserver.money.receipts.service import LOG_PATH, ReceiptService
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import NO_CHARGE, RECEIPTS, Document, SiteFacts
 

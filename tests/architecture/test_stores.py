@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tests.architecture.code import modules
 
-STORE = re.compile(r"(.*_)?store|sqlite.*|postgres.*")
+STORE = re.compile(r"(.*_)?store|sql.*|postgres.*")
 DRIVERS = frozenset({"sqlite3", "aiosqlite", "asyncpg"})
 SQL = re.compile(
     r"\s*(SELECT\s.+\sFROM\s|INSERT\s+(OR\s+\w+\s+)?INTO\s|UPDATE\s+\w+\s+SET\s|DELETE\s+FROM\s|CREATE\s+(UNIQUE\s+)?(TABLE|INDEX)\s"
@@ -17,7 +17,7 @@ SQL = re.compile(
 
 def is_store(name: str) -> bool:
     """True for the modules that may hold SQL."""
-    return name.startswith("toolserver.storage.") or STORE.fullmatch(name.rpartition(".")[2]) is not None
+    return name.startswith("toolserver.sql.") or STORE.fullmatch(name.rpartition(".")[2]) is not None
 
 
 def database_in(tree: ast.AST) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from contextlib import asynccontextmanager
 
 from tests.calls.parts import START
-from tests.ledger.ledgers import token
+from tests.money.ledger.ledgers import token
 from tests.postgres import terms_of
 from toolserver.calls.charge_store import MemoryChargeStore, SqliteChargeStore
 from toolserver.calls.charge_with_receipt import ReceiptedCharges
@@ -11,13 +11,13 @@ from toolserver.calls.idempotency_store import MemoryIdempotencyStore, SqliteIde
 from toolserver.clock import ManualClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
-from toolserver.ledger.memory import MemoryLedger
-from toolserver.ledger.sqlite import FILE, SqliteLedger, open_ledger
-from toolserver.receipts.memory import MemoryReceiptStore
-from toolserver.receipts.service import ReceiptService
-from toolserver.receipts.sign import Body, Sale, receipt_id
-from toolserver.receipts.sqlite import SqliteReceiptStore
-from toolserver.storage.postgres_group_commit import open_postgres
+from toolserver.money.ledger.memory import MemoryLedger
+from toolserver.money.ledger.sqlite import FILE, SqliteLedger, open_ledger
+from toolserver.money.receipts.memory import MemoryReceiptStore
+from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.sign import Body, Sale, receipt_id
+from toolserver.money.receipts.sqlite import SqliteReceiptStore
+from toolserver.sql.postgres_group_commit import open_postgres
 
 RICH, POOR = token(1), token(2)
 

@@ -18,7 +18,7 @@ from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
 from toolserver.registry.registry import Registry
-from toolserver.server.money import MoneyParts, memory_money
+from toolserver.serving.money import MoneyParts, memory_money
 from toolserver.settings import LimitSettings, Settings
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher

@@ -19,12 +19,12 @@ from toolserver.calls.pipeline import Pipeline
 from toolserver.clock import ManualClock
 from toolserver.context.context import ToolContext
 from toolserver.core.models import TopLevel
-from toolserver.ledger.protocol import LedgerOwner
-from toolserver.receipts.log_buckets import closes_at, hour_at
-from toolserver.receipts.service import ReceiptService
+from toolserver.money.ledger.protocol import LedgerOwner
+from toolserver.money.receipts.log_buckets import closes_at, hour_at
+from toolserver.money.receipts.service import ReceiptService
 from toolserver.registry.registry import Registry, Tier, operation_of, tool
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.server.money import open_money
+from toolserver.serving.money import open_money
 from toolserver.settings import LimitSettings, Settings
 
 BASE_URL = FACTS.base_url

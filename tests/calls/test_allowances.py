@@ -10,8 +10,8 @@ from toolserver.calls.allowances import AllowanceDetails, Allowances, AllowanceW
 from toolserver.clock import ManualClock
 from toolserver.core.caller import well_formed
 from toolserver.errors import InvalidArguments, NotFound, NotSupported
-from toolserver.ledger.allowance import AllowanceTerms
-from toolserver.ledger.memory import MemoryLedger
+from toolserver.money.ledger.allowance import AllowanceTerms
+from toolserver.money.ledger.memory import MemoryLedger
 
 OWNER = "svc_live_" + "a" * 64
 

@@ -15,7 +15,7 @@ from toolserver.calls.kept_results import KeptResult
 from toolserver.clock import ManualClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
-from toolserver.receipts.sign import receipt_id
+from toolserver.money.receipts.sign import receipt_id
 
 
 @pytest.fixture(params=["memory", "sqlite", POSTGRES])

@@ -5,14 +5,14 @@ import pytest
 
 from tests.calls.charging import POOR, RICH, open_stand
 from tests.calls.parts import START
-from tests.ledger.ledgers import token
+from tests.money.ledger.ledgers import token
 from toolserver.calls.charge_with_receipt import ReceiptedCharges
 from toolserver.clock import ManualClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
 from toolserver.errors import PaymentRequired
-from toolserver.receipts import keys
-from toolserver.receipts.sign import receipt_id
+from toolserver.money.receipts import keys
+from toolserver.money.receipts.sign import receipt_id
 
 
 @pytest.fixture(params=["memory", "sqlite"])

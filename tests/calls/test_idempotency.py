@@ -12,8 +12,8 @@ from toolserver.calls.idempotency_store import KEEP_S, MemoryIdempotencyStore, S
 from toolserver.calls.kept_results import KeptResult, KeyClaim, KeyedCall, KeyTaken
 from toolserver.clock import ManualClock
 from toolserver.errors import IdempotencyConflict
-from toolserver.storage.errors import StorageFailed
-from toolserver.storage.group_commit import durable
+from toolserver.sql.errors import StorageFailed
+from toolserver.sql.group_commit import durable
 
 
 class Fell(Exception):

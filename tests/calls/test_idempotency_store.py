@@ -15,9 +15,9 @@ from toolserver.calls.idempotency_store import (
 )
 from toolserver.calls.kept_results import KeptResult, KeyedCall, SharedBytes
 from toolserver.clock import ManualClock
-from toolserver.storage.errors import StorageFailed
-from toolserver.storage.group_commit import durable
-from toolserver.storage.postgres_group_commit import open_postgres
+from toolserver.sql.errors import StorageFailed
+from toolserver.sql.group_commit import durable
+from toolserver.sql.postgres_group_commit import open_postgres
 
 NAME = ("scope", "key")
 

@@ -31,9 +31,9 @@ from toolserver.calls.kept_results import (
 )
 from toolserver.clock import ManualClock
 from toolserver.core import ids
-from toolserver.storage.group_commit import durable
-from toolserver.storage.migrate import migrate, migrations
-from toolserver.storage.postgres_group_commit import open_postgres
+from toolserver.sql.group_commit import durable
+from toolserver.sql.migrate import migrate, migrations
+from toolserver.sql.postgres_group_commit import open_postgres
 
 NOW = 1_000_000
 PAYLOAD = SharedBytes(b"payload " * 1000)

@@ -20,7 +20,7 @@ from toolserver.clock import ManualClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
 from toolserver.errors import IdempotencyConflict, InsufficientCredits, InvalidArguments
-from toolserver.storage.transactions import commit_group
+from toolserver.sql.transactions import commit_group
 
 NAME = ("scope", "key")
 PAYLOAD = SharedBytes(b"payload")
@@ -174,7 +174,7 @@ async def test_a_key_costs_no_commit_of_its_own(tmp_path, clock, monkeypatch):
             wrote.append(db.total_changes > before)
             return outcomes
 
-        monkeypatch.setattr("toolserver.storage.group_commit.commit_group", counting)
+        monkeypatch.setattr("toolserver.sql.group_commit.commit_group", counting)
 
         async def count(**more):
             """A call, and how many transactions wrote something for it."""

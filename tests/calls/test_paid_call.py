@@ -12,10 +12,10 @@ from tests.calls.toy import FIRST, REGISTRY, SECOND
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
 from toolserver.errors import IdempotencyConflict, InternalError, StorageUnavailable, UpstreamUnavailable
-from toolserver.receipts.service import ReceiptService
-from toolserver.server.money import open_money
+from toolserver.money.receipts.service import ReceiptService
+from toolserver.serving.money import open_money
 from toolserver.settings import Settings
-from toolserver.storage.errors import StorageFailed
+from toolserver.sql.errors import StorageFailed
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from toolserver.calls.sale import (
     unpack_sale,
 )
 from toolserver.core.caller import Caller, token_hash
-from toolserver.ledger.state import Settlement
+from toolserver.money.ledger.state import Settlement
 from toolserver.registry.registry import operation_of
 
 BODY = b'{"one":1,"_meta":{}}'

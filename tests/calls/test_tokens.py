@@ -9,7 +9,7 @@ from toolserver.calls.quotas import Quota
 from toolserver.calls.tokens import CLIENT_S, GOOD, TRIES, TokenChecks
 from toolserver.core.caller import Caller, token_hash
 from toolserver.errors import InsufficientCredits, InvalidToken, MissingToken, RateLimited
-from toolserver.ledger.memory import MemoryLedger
+from toolserver.money.ledger.memory import MemoryLedger
 
 
 def token(number):

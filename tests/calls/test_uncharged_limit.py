@@ -13,7 +13,7 @@ from toolserver.calls.uncharged_limit import AT_ONCE, HOUR_S, UnchargedLimit
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import InsufficientCredits, RateLimited
-from toolserver.ledger.allowance import AllowanceTerms
+from toolserver.money.ledger.allowance import AllowanceTerms
 
 
 def limit_of(per_hour=3):

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.cli.test_ledger import run
-from tests.ledger.ledgers import token
+from tests.money.ledger.ledgers import token
 from toolserver.cli.allowances import allowances
 from toolserver.core.caller import token_hash
 from toolserver.errors import RevokedToken
-from toolserver.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.sqlite import FILE, open_ledger
 
 OWNER = token(1)
 FINGERPRINT = token_hash(OWNER).hex()[:16]

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 from bench.month import MONTH, SINCE, UNTIL, compare_month, compare_tools, make_month, write_month
 from tests.cli.test_ledger import run
-from tests.ledger.ledgers import token
+from tests.money.ledger.ledgers import token
 from toolserver.cli.books import books, span_of_day, span_of_month
-from toolserver.ledger.sqlite import FILE, open_ledger
-from toolserver.ledger.sqlite_invariants import find_breaches
+from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.sqlite_invariants import find_breaches
 
 CALLS, BUYERS = 4000, 60
 

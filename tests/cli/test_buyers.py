@@ -6,7 +6,7 @@ import click
 import pytest
 
 from toolserver.cli.buyers import Desk, at_desk, print_facts, print_list
-from toolserver.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.sqlite import FILE, open_ledger
 
 
 async def test_buyers_sign_for_the_name_of_the_service(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 
 from toolserver.cli.demo_settings import DEMO_CREDITS, fund_with, make_demo_settings
 from toolserver.clock import ManualClock
-from toolserver.server.money import memory_money
+from toolserver.serving.money import memory_money
 from toolserver.settings import Settings, WebhookSettings
 
 WORLD = "http://127.0.0.1:4242"

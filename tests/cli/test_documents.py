@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.purchases.test_transfer_authorization import KEY, ONE, document
+from tests.money.purchases.test_transfer_authorization import KEY, ONE, document
 from toolserver.cli.documents import load_document, read_key, read_signature, sign_document
-from toolserver.purchases.deposit import checksum_address
-from toolserver.purchases.offline_key import KeyRefused, SingleKey
-from toolserver.purchases.transfer_authorization import UnusableDocument
+from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.offline_key import KeyRefused, SingleKey
+from toolserver.money.purchases.transfer_authorization import UnusableDocument
 
 
 def test_a_document_comes_from_standard_input_too(monkeypatch):

@@ -10,7 +10,7 @@ from tests.catalog.tiny import TINY
 from toolserver.cli.example_answers import AT, OneCall, example_answers, has_example, shortened, simulated_transport
 from toolserver.errors import NotFound
 from toolserver.registry.registry import Registry
-from toolserver.server.packaged_texts import read_examples
+from toolserver.serving.packaged_texts import read_examples
 from toolserver.settings import Settings
 from toolserver.world.providers import load_providers
 

@@ -9,11 +9,11 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from tests.x402.chain import FEES_KEY
+from tests.money.x402.chain import FEES_KEY
 from toolserver.cli import facilitator as command
 from toolserver.cli.facilitator import facilitator
-from toolserver.server import listen
-from toolserver.x402 import local_facilitator
+from toolserver.money.x402 import local_facilitator
+from toolserver.serving import listen
 
 
 @pytest.mark.parametrize(

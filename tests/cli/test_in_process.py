@@ -12,7 +12,7 @@ from toolserver.cli.in_process import call_command, local_caller, local_service,
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.server.money import MARKER, keeps_books
+from toolserver.serving.money import MARKER, keeps_books
 from toolserver.settings import LedgerSettings, PaymentSettings, Settings, UpstreamSettings
 
 FACTS = SiteFacts("https://data.example", "data.example")

@@ -9,11 +9,11 @@ import anyio.to_thread
 import pytest
 from click.testing import CliRunner
 
-from tests.ledger.ledgers import token
+from tests.money.ledger.ledgers import token
 from toolserver.cli.ledger import db, ledger
-from toolserver.ledger.sqlite import FILE, open_ledger
-from toolserver.ledger.statements import StatementQuery
-from toolserver.storage.move_mark import MoveMark, write_move
+from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.statements import StatementQuery
+from toolserver.sql.move_mark import MoveMark, write_move
 
 RICH = token(1)
 

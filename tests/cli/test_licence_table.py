@@ -2,7 +2,7 @@
 
 from toolserver.cli.licence_table import compose_licence_table
 from toolserver.registry.registry import Registry
-from toolserver.server.packaged_texts import read_licence_table
+from toolserver.serving.packaged_texts import read_licence_table
 from toolserver.settings import Settings
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from toolserver.cli.load_settings import explain_errors, find_data_dir, find_ledger, prepare_settings, settings_from
 from toolserver.errors import ToolserverError
-from toolserver.ledger.sqlite import FILE
+from toolserver.money.ledger.sqlite import FILE
 
 
 @pytest.fixture

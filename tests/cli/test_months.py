@@ -5,10 +5,10 @@ import json
 import pytest
 
 from tests.cli.test_ledger import run
-from tests.server.months import sell_three_months
+from tests.money.books.months import sell_three_months
 from toolserver.cli.books import books
 from toolserver.cli.ledger import ledger
-from toolserver.receipts.keys import RECEIPT_KEYS, read_keys
+from toolserver.money.receipts.keys import RECEIPT_KEYS, read_keys
 
 
 @pytest.fixture

@@ -11,20 +11,20 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.purchases.fake_rpc import fake_rpc
-from tests.purchases.parts import TX, TX2, Server, address_of, desk, paid
-from tests.purchases.wallet import XPUB, address
-from tests.x402.parts import PAYER_TEXT, signed
-from tests.x402.parts import desk as paying
+from tests.money.purchases.fake_rpc import fake_rpc
+from tests.money.purchases.parts import TX, TX2, Server, address_of, desk, paid
+from tests.money.purchases.wallet import XPUB, address
+from tests.money.x402.parts import PAYER_TEXT, signed
+from tests.money.x402.parts import desk as paying
 from toolserver.cli.purchases import purchases, sweep_plan
 from toolserver.clock import SystemClock
 from toolserver.errors import AlreadyCredited, BelowMinimum, SettlementPending
-from toolserver.ledger.sqlite import FILE, open_ledger
-from toolserver.purchases.deposit import checksum_address
+from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.x402.sqlite_store import SqlitePaymentStore
+from toolserver.money.x402.store import BegunPayment
 from toolserver.settings import PREFIX
-from toolserver.storage.high_water import HighWater
-from toolserver.x402.sqlite_store import SqlitePaymentStore
-from toolserver.x402.store import BegunPayment
+from toolserver.sql.high_water import HighWater
 
 TREASURY = checksum_address(bytes([0x77]) * 20)
 

@@ -7,11 +7,11 @@ import anyio
 import pytest
 from click.testing import CliRunner
 
-from tests.receipts.test_sign import JWS, KEY, OBJECT, SALE, core
-from tests.server.test_receipts import store_receipt
+from tests.money.receipts.test_sign import JWS, KEY, OBJECT, SALE, core
+from tests.serving.test_receipts import store_receipt
 from toolserver.cli import receipts as commands
-from toolserver.ledger.sqlite import FILE, open_ledger
-from toolserver.receipts.keys import LOG_KEYS, RECEIPT_KEYS, make_key, read_keys
+from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, make_key, read_keys
 
 
 def run(command, *words, given=None):

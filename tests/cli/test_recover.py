@@ -12,31 +12,31 @@ from eth_account import Account
 from eth_account.messages import encode_defunct
 
 from tests.cli.test_books import run
-from tests.ledger.ledgers import opened
+from tests.money.ledger.ledgers import opened
+from tests.money.purchases.fake_rpc import fake_rpc
+from tests.money.purchases.parts import KEY, TX, TX2, Server, address_of, desk, paid
+from tests.money.purchases.wallet import XPUB, private_key
+from tests.money.x402.parts import PAY_TO
 from tests.postgres import POSTGRES, url_of
-from tests.purchases.fake_rpc import fake_rpc
-from tests.purchases.parts import KEY, TX, TX2, Server, address_of, desk, paid
-from tests.purchases.wallet import XPUB, private_key
-from tests.x402.parts import PAY_TO
 from toolserver.cli.books import books as books_command
 from toolserver.cli.purchases import purchases
 from toolserver.cli.receipts import receipts
 from toolserver.cli.recover import recover
 from toolserver.clock import SystemClock
 from toolserver.core.credit_price import ATOMIC
-from toolserver.ledger.admin import backup, check, restore_backup
-from toolserver.ledger.sqlite import FILE, open_ledger
-from toolserver.purchases.matching import AUTHORIZATION_USED
-from toolserver.purchases.quotes import Quotes, QuoteTerms
-from toolserver.receipts.log_buckets import UnchargedCall
-from toolserver.receipts.log_state import LogForked
-from toolserver.receipts.service import ReceiptService
-from toolserver.receipts.sqlite import SqliteReceiptStore
-from toolserver.storage.high_water import HighWater
-from toolserver.x402.recovery import ChainTopup, begin_recovered
-from toolserver.x402.sqlite_books import read_signed_payment_books
-from toolserver.x402.sqlite_store import SqlitePaymentStore
-from toolserver.x402.store import TopupCredit
+from toolserver.money.ledger.admin import backup, check, restore_backup
+from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.purchases.matching import AUTHORIZATION_USED
+from toolserver.money.purchases.quotes import Quotes, QuoteTerms
+from toolserver.money.receipts.log_buckets import UnchargedCall
+from toolserver.money.receipts.log_state import LogForked
+from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.sqlite import SqliteReceiptStore
+from toolserver.money.x402.recovery import ChainTopup, begin_recovered
+from toolserver.money.x402.sqlite_books import read_signed_payment_books
+from toolserver.money.x402.sqlite_store import SqlitePaymentStore
+from toolserver.money.x402.store import TopupCredit
+from toolserver.sql.high_water import HighWater
 
 BUYER, OTHER = Account.from_key(private_key(0, 0)), Account.from_key(private_key(1, 0))
 BASE = "https://data.example"

@@ -14,18 +14,18 @@ from eth_account.messages import encode_defunct
 
 from tests.cli.test_ledger import run
 from tests.cli.test_purchases import Sold, sold
-from tests.purchases.anvil import ALICE, START, Anvil, started
-from tests.purchases.fake_rpc import fake_rpc
-from tests.purchases.parts import TX
-from tests.purchases.wallet import private_key
+from tests.money.purchases.anvil import ALICE, START, Anvil, started
+from tests.money.purchases.fake_rpc import fake_rpc
+from tests.money.purchases.parts import TX
+from tests.money.purchases.wallet import private_key
 from toolserver.cli.books import books
 from toolserver.cli.refund import refund
 from toolserver.cli.sweep import sweep
 from toolserver.clock import SystemClock
 from toolserver.core.caller import token_hash
-from toolserver.ledger.sqlite import FILE, open_ledger
-from toolserver.ledger.statements import StatementQuery
-from toolserver.purchases.deposit import checksum_address
+from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.statements import StatementQuery
+from toolserver.money.purchases.deposit import checksum_address
 
 BUYER, OTHER = Account.from_key(private_key(0, 0)), Account.from_key(private_key(1, 0))
 TREASURY = Account.from_key("0x" + "44" * 32)
@@ -241,7 +241,7 @@ async def test_a_refund_is_paid_once_whatever_is_signed_and_submitted(tmp_path, 
 
 @pytest.mark.live
 async def test_a_refund_that_is_submitted_again_before_it_is_in_a_block_is_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("toolserver.purchases.relay.WAIT_S", 1.0)
+    monkeypatch.setattr("toolserver.money.purchases.relay.WAIT_S", 1.0)
     async with payable_refund(tmp_path, monkeypatch) as (buyer, _, chain):
         path = tmp_path / "plan.json"
         for words in (("plan",), ("sign", path, "--key-env", "TREASURY_KEY", "--to", ELSEWHERE)):

@@ -9,10 +9,10 @@ from toolserver.cli.reissue import reissue
 from toolserver.clock import SystemClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import RevokedToken
-from toolserver.ledger.allowance import AllowanceTerms
-from toolserver.ledger.sqlite import FILE, open_ledger
-from toolserver.purchases.service import ClosedPurchases
-from toolserver.purchases.sqlite_reissues import SqliteReissues
+from toolserver.money.ledger.allowance import AllowanceTerms
+from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.purchases.service import ClosedPurchases
+from toolserver.money.purchases.sqlite_reissues import SqliteReissues
 
 CHILD = "svc_live_" + "c" * 64
 HOURS = 3600

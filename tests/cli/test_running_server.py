@@ -5,8 +5,8 @@ import pytest
 
 from toolserver.cli.running_server import LeftAlone, RunningServer, ask_running_server, describe_server, read_left_alone
 from toolserver.core.metrics import Metrics
-from toolserver.server.listen import bind_socket, serve_metrics
-from toolserver.server.running_note import note_running
+from toolserver.serving.listen import bind_socket, serve_metrics
+from toolserver.serving.running_note import note_running
 from toolserver.settings import Settings
 
 REFUSING = LeftAlone("www.cisa.gov", "403", 1800.0)

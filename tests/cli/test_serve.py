@@ -14,7 +14,7 @@ from toolserver.cli.serve import (
     serve_until,
     world_command,
 )
-from toolserver.server.listen import bind_socket
+from toolserver.serving.listen import bind_socket
 from toolserver.settings import (
     LedgerSettings,
     Settings,

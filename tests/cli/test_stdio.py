@@ -47,7 +47,7 @@ async def test_the_service_is_loaded_with_the_flags_for_an_owner_without_limits(
     monkeypatch.setattr("toolserver.cli.in_process.local_service", local_service)
     monkeypatch.setattr("toolserver.mcp.stdio_session.open_session", open_session)
     monkeypatch.setattr("toolserver.core.logging.set_up", lambda level, format: None)
-    monkeypatch.setattr("toolserver.server.listen.freeze_startup", lambda: frozen.append(True))
+    monkeypatch.setattr("toolserver.serving.listen.freeze_startup", lambda: frozen.append(True))
     await stdio_command({"data_dir": tmp_path}, toolset="core", tools=None)
     (load,) = served
     assert built == []

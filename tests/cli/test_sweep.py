@@ -6,16 +6,16 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.cli.test_purchases import TREASURY, run, sold
-from tests.purchases.anvil import START, Anvil, started
-from tests.purchases.fake_rpc import fake_rpc
-from tests.purchases.onchain import confirmed, wallet
-from tests.purchases.parts import TX, desk
-from tests.purchases.wallet import DEPOSITS, MNEMONIC, XPUB, private_key
+from tests.money.purchases.anvil import START, Anvil, started
+from tests.money.purchases.fake_rpc import fake_rpc
+from tests.money.purchases.onchain import confirmed, wallet
+from tests.money.purchases.parts import TX, desk
+from tests.money.purchases.wallet import DEPOSITS, MNEMONIC, XPUB, private_key
 from toolserver.cli.sweep import sweep
 from toolserver.clock import ManualClock, SystemClock
-from toolserver.ledger.sqlite import FILE
-from toolserver.purchases.chain import ChainNode
-from toolserver.purchases.sqlite_sweeps import read_swept
+from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.purchases.chain import ChainNode
+from toolserver.money.purchases.sqlite_sweeps import read_swept
 
 SIGNING = ("--key-env", "OPERATOR_KEY", "--account", DEPOSITS)
 

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.cli.webhooks import webhooks
-from toolserver.ledger.sqlite import FILE
-from toolserver.storage.group_commit import durable
+from toolserver.money.ledger.sqlite import FILE
+from toolserver.sql.group_commit import durable
 from toolserver.webhooks.fire_operations import AddFire, FinishFire
 from toolserver.webhooks.sqlite_store import SqliteWebhookStore
 from toolserver.webhooks.subscription_operations import AddSubscription

@@ -10,8 +10,8 @@ import pytest
 
 from toolserver.cli import worker as module
 from toolserver.cli.worker import Orders, name_worker, read_orders, work
-from toolserver.server.listeners import Listeners
-from toolserver.server.worker_process import REPLACED, STOP
+from toolserver.serving.listeners import Listeners
+from toolserver.serving.worker_process import REPLACED, STOP
 from toolserver.settings import Settings
 
 

@@ -8,7 +8,7 @@ USES = """
 import sys
 from toolserver.client import AsyncToolClient, ToolClient
 from toolserver.client.tools import WeatherPayload
-import toolserver.receipts.verify, toolserver.receipts.keys
+import toolserver.money.receipts.verify, toolserver.money.receipts.keys
 import catalog, tools
 print(catalog.WHOSE, tools.WHOSE, ToolClient("https://data.example").token)
 print(sorted(name for name in sys.modules if name.partition(".")[0] in ("catalog", "tools", "rest_bridge")))

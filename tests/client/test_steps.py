@@ -5,7 +5,7 @@ import json
 import httpx
 import pytest
 
-from tests.receipts.test_sign import JWS, KEY
+from tests.money.receipts.test_sign import JWS, KEY
 from toolserver.client.answer import ToolAnswer
 from toolserver.client.steps import ROUTES, ClientSteps, HttpRequest
 from toolserver.core.http_client import HttpAnswer, Unreachable

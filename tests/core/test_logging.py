@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from toolserver.core.logging import CauseLimit, JsonLines, Text, event_of, hidden, set_up
-from toolserver.storage.errors import StorageFailed
+from toolserver.sql.errors import StorageFailed
 
 TOKEN = "svc_live_" + "a" * 64
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.purchases.wallet import XPUB
+from tests.money.purchases.wallet import XPUB
 from toolserver.cli.doctor import settings_table
 from toolserver.core.settings_groups import is_loopback
 from toolserver.settings import LedgerSettings, PaymentSettings, Settings, X402Settings

@@ -22,8 +22,8 @@ import httpx
 from tests.live.forking import Process
 from tests.live.killing import begun, check_books
 from tests.live.processes import UNLIMITED, Program, control, started
-from toolserver.ledger.sqlite import FILE, open_ledger
-from toolserver.server.money import MARKER
+from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.serving.money import MARKER
 
 OWNER, CREDITS = f"svc_live_{1:064x}", 100_000
 PATHS = {"/api/pro/briefing": 1, "/api/pro/macro": 2, "/api/pro/sentiment": 2}

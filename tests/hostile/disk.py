@@ -20,9 +20,9 @@ from tests.hostile.disks import FAULTS, can_mount, small_disk
 from tests.hostile.facilitators import RunningFacilitator, facilitating
 from tests.live.inbox import Inbox
 from tests.live.processes import Program, Sim, control, ran, started
-from tests.x402.parts import PAY_TO, signed
-from toolserver.ledger.sqlite import FILE
-from toolserver.purchases.deposit import checksum_address
+from tests.money.x402.parts import PAY_TO, signed
+from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.purchases.deposit import checksum_address
 
 PREMIUM = "/api/pro/macro"
 CALLS = ("free", "premium", "x402", "buy", "confirm", "balance", "receipt", "no-charge", "fire")

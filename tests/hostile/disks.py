@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
-from toolserver.ledger.sqlite import FILE
-from toolserver.storage.group_commit import name_file
-from toolserver.storage.migrate import migrate
+from toolserver.money.ledger.sqlite import FILE
+from toolserver.sql.group_commit import name_file
+from toolserver.sql.migrate import migrate
 
 SIZE_MB = 48
 

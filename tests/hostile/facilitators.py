@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import httpx
 
-from tests.x402.parts import Script
+from tests.money.x402.parts import Script
 
 
 class RunningFacilitator(NamedTuple):

@@ -13,8 +13,8 @@ import anyio
 import anyio.lowlevel
 
 from tests.hostile.paid_shop import CHILD, GONE, POOR, RICH, Heard, PaidShop, call, list_sold, stay
+from toolserver.money.x402 import wire
 from toolserver.registry.registry import Operation
-from toolserver.x402 import wire
 
 Attempt = Callable[[PaidShop, Operation], Awaitable[None]]
 CHOICES = (

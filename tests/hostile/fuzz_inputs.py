@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 from rest_bridge.openapi import openapi
+from tests.money.x402.parts import payload
 from tests.served import all_tools
-from tests.x402.parts import payload
 from toolserver.registry.site_facts import SiteFacts
 
 DESCRIBED = openapi(all_tools(), SiteFacts(base_url="https://data.example", source="data.example"))["paths"]

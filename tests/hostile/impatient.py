@@ -4,8 +4,8 @@ Only the waits between two looks differ. What is looked at, and when it is old e
 """
 
 from toolserver.cli.main import main
-from toolserver.purchases import agreement_watch, reorg_watch
-from toolserver.x402 import finality, settlement_sweep
+from toolserver.money.purchases import agreement_watch, reorg_watch
+from toolserver.money.x402 import finality, settlement_sweep
 
 if __name__ == "__main__":
     for module in (agreement_watch, reorg_watch, finality, settlement_sweep):

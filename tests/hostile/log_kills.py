@@ -22,14 +22,14 @@ from typing import Any
 from tests.live.forking import start_program
 from tests.live.processes import ROOT, environment
 from toolserver.clock import ManualClock
-from toolserver.ledger.sqlite import FILE, open_ledger
-from toolserver.receipts import sqlite_log
-from toolserver.receipts.log_buckets import HOUR_S, UnchargedCall
-from toolserver.receipts.service import ReceiptService
-from toolserver.receipts.sqlite import SqliteReceiptStore
-from toolserver.receipts.sqlite_audit import find_log_differences
-from toolserver.receipts.transparency_log import LEASE_S, MARK, read_mark
-from toolserver.storage.high_water import HighWater
+from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.receipts import sqlite_log
+from toolserver.money.receipts.log_buckets import HOUR_S, UnchargedCall
+from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.sqlite import SqliteReceiptStore
+from toolserver.money.receipts.sqlite_audit import find_log_differences
+from toolserver.money.receipts.transparency_log import LEASE_S, MARK, read_mark
+from toolserver.sql.high_water import HighWater
 
 START = datetime(2027, 1, 15, 8, tzinfo=UTC).timestamp()
 URL = "https://data.example"
@@ -107,7 +107,7 @@ def run_and_kill(folder: Path, at: float, step: str) -> int:
 
 async def kill_at_step(folder: Path, at: float, step: str) -> AsyncIterator[str]:
     """Book calls of two hours, kill the process that closes them, go on, and describe what is wrong then."""
-    from tests.receipts.test_merkle import state
+    from tests.money.receipts.test_merkle import state
 
     async with opened(folder, at) as (evidence, clock, _):
         before = state((await evidence.log.checkpoint()).note, evidence.log.verifier)
@@ -137,7 +137,7 @@ def read_log(db: Any, mark: Any) -> tuple[list[bytes], list[str]]:
 
 def check_log(leaves: list[bytes], *states: tuple[str, int, bytes]) -> Iterator[str]:
     """What is wrong with a log, of which these states were signed, one after the other; the last is that of today."""
-    from tests.receipts.test_merkle import mth
+    from tests.money.receipts.test_merkle import mth
 
     buckets = Counter((leaf["hour"], leaf["key"]) for leaf in map(json.loads, leaves))
     hours = Counter(hour for hour, _ in buckets)

@@ -21,18 +21,18 @@ from typing import Any
 from tests.cli.test_refund import BUYER, TREASURY, final, signature
 from tests.live.forking import Process, start_program
 from tests.live.processes import environment
-from tests.purchases.anvil import Anvil
-from tests.purchases.fake_rpc import Fake, fake_rpc
-from tests.purchases.onchain import confirmed, wallet
-from tests.purchases.parts import Desk, desk
-from tests.purchases.wallet import DEPOSITS, MNEMONIC, XPUB, private_key
-from tests.x402.chain import anvil
+from tests.money.purchases.anvil import Anvil
+from tests.money.purchases.fake_rpc import Fake, fake_rpc
+from tests.money.purchases.onchain import confirmed, wallet
+from tests.money.purchases.parts import Desk, desk
+from tests.money.purchases.wallet import DEPOSITS, MNEMONIC, XPUB, private_key
+from tests.money.x402.chain import anvil
 from toolserver.clock import SystemClock
 from toolserver.core.caller import token_hash
-from toolserver.ledger.sqlite import FILE, open_ledger
-from toolserver.purchases.chain import ChainNode
-from toolserver.purchases.deposit import checksum_address
-from toolserver.purchases.sqlite_sweeps import read_swept
+from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.purchases.chain import ChainNode
+from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.sqlite_sweeps import read_swept
 
 ELSEWHERE, HOME = bytes([0x55]) * 20, bytes([0x66]) * 20
 USD, BACK, HOURS_49 = 10, 100, 49 * 3600

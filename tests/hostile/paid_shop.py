@@ -19,15 +19,15 @@ from tests.arranged import FACTS, client_of
 from tests.calls.parts import POOR, RICH, START, engine
 from tests.hostile.payable_chain import PayableChain, payable_chain
 from tests.live.inbox import Inbox
+from tests.money.x402.parts import PAY_TO, payload
 from tests.served import VIA, Upstreams, all_tools
-from tests.x402.parts import PAY_TO, payload
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
-from toolserver.ledger.allowance import AllowanceTerms
-from toolserver.receipts.log_buckets import closes_at, hour_at
+from toolserver.money.ledger.allowance import AllowanceTerms
+from toolserver.money.receipts.log_buckets import closes_at, hour_at
 from toolserver.registry.registry import Operation, Tier
-from toolserver.server.money import MoneyParts, open_money
-from toolserver.server.request_gate import RequestGate
+from toolserver.serving.money import MoneyParts, open_money
+from toolserver.serving.request_gate import RequestGate
 from toolserver.settings import Settings, UpstreamSettings, WebhookSettings, X402Settings
 
 CHILD, GONE = "svc_live_" + "c" * 64, "svc_live_" + "d" * 64

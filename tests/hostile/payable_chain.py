@@ -13,12 +13,12 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.x402.parts import PAY_TO
+from tests.money.x402.parts import PAY_TO
 from tools.simulated.base_chain import answer, block_at, block_time, head
-from toolserver.purchases.matching import AUTHORIZATION_USED
-from toolserver.purchases.units import NETWORK, USDC
+from toolserver.money.purchases.matching import AUTHORIZATION_USED
+from toolserver.money.purchases.units import NETWORK, USDC
+from toolserver.money.x402.chain_lookup import _STATE
 from toolserver.world.model import Edits, World
-from toolserver.x402.chain_lookup import _STATE
 
 Stage = Callable[[str], Awaitable[None]]
 USED = f"0x{AUTHORIZATION_USED.hex()}"

@@ -12,7 +12,7 @@ from tests.webhooks.receivers import Receiver, status
 from tests.webhooks.room import Room
 from toolserver.core.caller import token_hash
 from toolserver.errors import ToolserverError
-from toolserver.ledger.allowance import AllowanceTerms
+from toolserver.money.ledger.allowance import AllowanceTerms
 
 HOSTS = ("127.0.0.1", "a.localhost", "b.localhost", "c.localhost.", "D.localhost")
 REFUSALS = (status(500), status(410), status(403), status(302, "Location: http://127.0.0.1:1/"))

@@ -20,24 +20,24 @@ from typing import Any, NamedTuple, Protocol
 import httpx
 
 from tests.hostile.payable_chain import PayableChain, payable_chain
-from tests.purchases import parts as transfer_parts
-from tests.purchases.anvil import Anvil
-from tests.x402 import parts as payment_parts
-from tests.x402.chain import anvil
-from tests.x402.official import signed, spent
-from tests.x402.parts import Script
+from tests.money.purchases import parts as transfer_parts
+from tests.money.purchases.anvil import Anvil
+from tests.money.x402 import parts as payment_parts
+from tests.money.x402.chain import anvil
+from tests.money.x402.official import signed, spent
+from tests.money.x402.parts import Script
 from tools.simulated.base_chain import BLOCK_S
 from toolserver.clock import ManualClock
 from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import PaymentPending, SalesCeilingReached, SettlementPending
-from toolserver.purchases.agreement_watch import LOOK_S, AgreementWatch
-from toolserver.purchases.ceilings import Ceilings
-from toolserver.purchases.chain import ChainNode
-from toolserver.purchases.reorg_watch import MISSING_S
-from toolserver.purchases.sqlite_review import read_review_cases
-from toolserver.purchases.units import NETWORK, USDC
-from toolserver.x402 import wire
-from toolserver.x402.sqlite_confirmations import read_confirmation_cases
+from toolserver.money.purchases.agreement_watch import LOOK_S, AgreementWatch
+from toolserver.money.purchases.ceilings import Ceilings
+from toolserver.money.purchases.chain import ChainNode
+from toolserver.money.purchases.reorg_watch import MISSING_S
+from toolserver.money.purchases.sqlite_review import read_review_cases
+from toolserver.money.purchases.units import NETWORK, USDC
+from toolserver.money.x402 import wire
+from toolserver.money.x402.sqlite_confirmations import read_confirmation_cases
 
 DEEPEST, SMALL, LARGE = 10, 5, 150
 SAFE = 16  # blocks on top after which anvil calls a block safe; the simulated chain calls it so after 60

@@ -35,9 +35,9 @@ from tests.live.processes import (
     ran,
     started,
 )
-from tests.x402.parts import PAY_TO, payload
-from toolserver.ledger.sqlite import FILE
-from toolserver.x402 import wire
+from tests.money.x402.parts import PAY_TO, payload
+from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.x402 import wire
 
 CALL, PREMIUM = "/api/pro/briefing", 20_000
 TOPUP = "/api/payment/topup"

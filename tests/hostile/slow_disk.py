@@ -7,7 +7,7 @@ import sqlite3
 import time
 from typing import Any
 
-from toolserver.storage.row_seal import SealedConnection
+from toolserver.sql.row_seal import SealedConnection
 
 SYNC_S = 0.5
 
@@ -22,7 +22,7 @@ class SlowConnection(SealedConnection):
 
 
 def main() -> None:
-    from toolserver.storage import group_commit
+    from toolserver.sql import group_commit
 
     group_commit.SealedConnection = SlowConnection  # type: ignore[misc]
     from toolserver.cli.main import main as run

@@ -13,8 +13,8 @@ from tests.hostile.free_rides import ATTEMPTS, REPEATS, find_free_rides
 from tests.hostile.paid_shop import CHILD, call, list_premium, list_sold, paid_shop
 from tests.live.processes import started
 from tests.size import a_share
-from toolserver.purchases.deposit import checksum_address
-from toolserver.x402 import wire
+from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.x402 import wire
 
 FREE_AN_HOUR = 10  # answers, by docs/billing.md
 BURSTS = 25  # a day of them: the bucket is full at the beginning, and full again each hour

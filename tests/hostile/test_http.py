@@ -87,7 +87,7 @@ def test_no_upgrade_is_made(service, protocol):
     ids=["silent", "half-a-line", "one-byte-of-a-body", "idle"],
 )
 def test_each_phase_of_a_request_has_a_deadline(service, words):
-    """Which one, tests/server/test_connections.py shows: here it ends what would never end by itself."""
+    """Which one, tests/serving/test_connections.py shows: here it ends what would never end by itself."""
     heard = say(service.address, words, within_s=GUARD_S)
 
     assert heard.ended

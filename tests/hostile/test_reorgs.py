@@ -3,8 +3,8 @@
 import pytest
 
 from tests.hostile.reorgs import CEILING, DEEPEST, Lie, Row, judge, run_all
+from tests.money.x402.chain import program
 from tests.size import sized
-from tests.x402.chain import program
 
 DEPTHS = sized(tuple(range(1, DEEPEST + 1)), fast=(2, 4))
 

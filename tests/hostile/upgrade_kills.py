@@ -19,16 +19,16 @@ from typing import Any
 
 from tests.live.forking import start_program
 from tests.live.processes import ROOT, environment
-from tests.storage.test_sealed_file import BEFORE_SEAL, buy, make_older, take_back
+from tests.sql.test_sealed_file import BEFORE_SEAL, buy, make_older, take_back
 from toolserver.clock import SystemClock
 from toolserver.errors import ToolserverError
-from toolserver.ledger.sqlite import FILE
-from toolserver.server.money import open_money
+from toolserver.money.ledger.sqlite import FILE
+from toolserver.serving.money import open_money
 from toolserver.settings import Settings
-from toolserver.storage import group_commit
-from toolserver.storage.group_commit import durable
-from toolserver.storage.migrate import migrations
-from toolserver.storage.sealed_file import KEY
+from toolserver.sql import group_commit
+from toolserver.sql.group_commit import durable
+from toolserver.sql.migrate import migrations
+from toolserver.sql.sealed_file import KEY
 
 CREDITS = 100
 SEAL = "INSERT INTO row_seal"

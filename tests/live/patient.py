@@ -9,7 +9,7 @@ import sys
 
 from toolserver.cli import worker, workers
 from toolserver.cli.main import main
-from toolserver.storage.postgres import PostgresTerms
+from toolserver.sql.postgres import PostgresTerms
 
 MODULE = "tests.live.patient"
 

@@ -17,7 +17,7 @@ from toolserver.calls.kept_results import KeptResult
 from toolserver.clock import SystemClock
 from toolserver.core import ids
 from toolserver.errors import PaymentRequired
-from toolserver.ledger.sqlite import SqliteLedger, open_ledger
+from toolserver.money.ledger.sqlite import SqliteLedger, open_ledger
 
 CALLERS = 24
 TOKENS = 6

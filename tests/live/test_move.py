@@ -17,9 +17,9 @@ from bench.month import make_month, write_month
 from bench.move import FILE, write_evidence
 from tests.live.processes import COMMAND, environment, ran
 from tests.postgres import terms_of, url_of
-from toolserver.storage.connection import SqlConnection
-from toolserver.storage.errors import StorageFailed
-from toolserver.storage.ledger_place import read_place
+from toolserver.sql.connection import SqlConnection
+from toolserver.sql.errors import StorageFailed
+from toolserver.sql.ledger_place import read_place
 
 pytestmark = [pytest.mark.live, pytest.mark.slow("it moves a ledger between two programs"), pytest.mark.timeout(1200)]
 LONG = bool(os.environ.get("LONG"))

@@ -22,9 +22,9 @@ from tests.live.killing import begun, selling
 from tests.live.processes import UNLIMITED, Program, ran, started
 from tests.postgres import run_sql, url_of
 from toolserver.core.caller import token_hash
-from toolserver.ledger.sqlite import FILE
-from toolserver.storage.ledger_place import open_place, read_place
-from toolserver.storage.postgres import PostgresTerms
+from toolserver.money.ledger.sqlite import FILE
+from toolserver.sql.ledger_place import open_place, read_place
+from toolserver.sql.postgres import PostgresTerms
 from toolserver.webhooks.fire_operations import FireNow
 from toolserver.webhooks.sqlite_store import SqliteWebhookStore
 

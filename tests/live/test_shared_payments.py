@@ -14,9 +14,9 @@ from anyio.from_thread import start_blocking_portal
 from tests.hostile.payable_chain import PayableChain, payable_chain
 from tests.live.processes import UNLIMITED, Program, control, started
 from tests.live.test_shared_database import BRIEFING, Shop, instances
+from tests.money.x402.parts import PAY_TO, payload
 from tests.postgres import url_of
-from tests.x402.parts import PAY_TO, payload
-from toolserver.x402 import wire
+from toolserver.money.x402 import wire
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 

@@ -59,7 +59,7 @@ class Sisters:
 
 
 def xpub() -> str:
-    from toolserver.purchases.demo import XPUB
+    from toolserver.money.purchases.demo import XPUB
 
     return XPUB
 

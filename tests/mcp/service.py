@@ -16,12 +16,12 @@ from toolserver.clock import ManualClock
 from toolserver.context.context import ToolContext, via
 from toolserver.core.caller import Caller
 from toolserver.core.models import Payload
-from toolserver.ledger.memory import MemoryLedger
 from toolserver.mcp import messages
 from toolserver.mcp.endpoint import McpEndpoint
+from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.registry.registry import Registry, Tier, operation_of, tool
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.server.money import memory_money
+from toolserver.serving.money import memory_money
 from toolserver.settings import LimitSettings, McpSettings
 from toolserver.upstream.reading import SourceAnswer
 from toolserver.upstream.source import Get, HostGroup, Licence, Source

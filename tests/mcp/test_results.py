@@ -11,9 +11,9 @@ from toolserver.errors import InsufficientCredits
 from toolserver.mcp import messages
 from toolserver.mcp.results import ToolResult, render_core, render_failure, render_result
 from toolserver.mcp.token_argument import next_step
+from toolserver.money.x402.headers import META_RESPONSE, REQUIRED, RESPONSE, header
 from toolserver.registry.registry import Tier, operation_of
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.x402.headers import META_RESPONSE, REQUIRED, RESPONSE, header
 
 FACTS = SiteFacts("https://data.example", "data.example")
 PREMIUM = RenderedResponse(b'{"a":"\\u00fc\\"","_meta":{"stale":false}}', 0.0, 60.0, None)

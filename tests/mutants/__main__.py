@@ -1,4 +1,4 @@
-"""`make mutants`: each fault of the list is put into a copy of the project, and its own test file has to go red.
+"""`make mutants`: each fault of the list is put into a copy of the project, and the tests of its room have to go red.
 
 `python -m tests.mutants [WORD …]` takes those mutants whose name or test holds one of the words. Survivors are printed,
 and then the exit code is 1. A test file that is red without any fault is an error of its own: it would prove nothing.
@@ -17,6 +17,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from tests.mutants.faults import MUTANTS, Mutant
+from tests.mutants.rooms import list_room_faults
 from tests.mutants.sql import SQL
 from tests.mutants.truth import LIES
 
@@ -42,14 +43,14 @@ def copy_project(target: Path) -> None:
 
 
 def command_of(test: str) -> list[str]:
-    """What is run: the oracle on the named cases of a tool, or pytest on a file."""
+    """What is run: the oracle on the named cases of a tool, or pytest on a file or folder."""
     if test.startswith(ORACLE):
         return ["tests.truth", "--tool", test.removeprefix(ORACLE)]
     return ["pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", test]
 
 
 def run_tests(copy: Path, test: str) -> int:
-    """The exit code of a test file, or of the oracle, in a copy."""
+    """The exit code of a test file or folder, or of the oracle, in a copy."""
     command = [sys.executable, "-B", "-m", *command_of(test)]
     environment = {name: value for name, value in os.environ.items() if name != "REQUIRE"} | {"PYTHONPATH": str(copy)}
     try:
@@ -85,7 +86,7 @@ def judge(copies: "SimpleQueue[Path]", mutant: Mutant | None, test: str) -> bool
 
 def chosen(words: Sequence[str]) -> list[Mutant]:
     """Those whose name, or whose test, holds one of the words; all without any."""
-    every = (*MUTANTS, *SQL, *LIES)
+    every = (*MUTANTS, *SQL, *LIES, *list_room_faults())
     return [mutant for mutant in every if not words or any(word in f"{mutant.name} {mutant.test}" for word in words)]
 
 
@@ -112,7 +113,7 @@ def report(count: int, survivors: Iterable[Mutant], red: Iterable[str]) -> Itera
         yield f"red without any fault: {test}"
     for mutant in survivors:
         yield f"survived: {mutant.name} ({mutant.file}); {mutant.test} stays green"
-    yield f"{count} mutants, {count - len(survivors)} killed by the test file of their own module"
+    yield f"{count} mutants, {count - len(survivors)} killed by the tests of their own room"
 
 
 if __name__ == "__main__":

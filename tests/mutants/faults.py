@@ -1,11 +1,13 @@
-"""The mutants: small faults of the kind a person makes, each to be seen by the test file of its own module."""
+"""The mutants: small faults of the kind a person makes, each to be seen by the tests of its own room."""
 
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Mutant(NamedTuple):
-    """One fault: in a file, a text that stands there once, what it becomes, and the test file that must go red."""
+    """One fault: in a file, a text that stands there once, what it becomes, and the tests that must go red."""
 
     name: str
     file: str
@@ -18,10 +20,19 @@ class Mutant(NamedTuple):
         return source.replace(self.text, self.becomes, 1)
 
 
-def fault(file: str, name: str, text: str, becomes: str) -> Mutant:
-    """A mutant whose test file stands at the mirrored place."""
-    path = PurePosixPath(file.removeprefix("toolserver/"))
-    return Mutant(name, file, text, becomes, str(PurePosixPath("tests", path.parent, f"test_{path.name}")))
+def room_of_tests(file: str) -> str:
+    """The folder that tests the room of a file: the nearest one that mirrors a folder above it."""
+    folder = PurePosixPath(file.removeprefix("toolserver/")).parent
+    while not (ROOT / "tests" / folder).is_dir():
+        folder = folder.parent
+    return f"tests/{folder}"
+
+
+def fault(file: str, name: str, text: str, becomes: str, test: str | None = None) -> Mutant:
+    """A mutant that the named test sees; without a name, the test file at the mirrored place, else the whole room."""
+    room = room_of_tests(file)
+    mirrored = f"{room}/test_{PurePosixPath(file).name}"
+    return Mutant(name, file, text, becomes, test or (mirrored if (ROOT / mirrored).is_file() else room))
 
 
 MUTANTS = (
@@ -164,67 +175,67 @@ MUTANTS = (
         "    if False:\n",
     ),
     fault(
-        "toolserver/ledger/operations.py",
+        "toolserver/money/ledger/operations.py",
         "the last credit cannot be spent",
         "if hold is None and account.spendable < self.credits:",
         "if hold is None and account.spendable <= self.credits:",
     ),
     fault(
-        "toolserver/ledger/operations.py",
+        "toolserver/money/ledger/operations.py",
         "a charge is not reversed",
         '    ("posted", False): ("reversed", "reverse"),\n',
         "",
     ),
     fault(
-        "toolserver/ledger/operations.py",
+        "toolserver/money/ledger/operations.py",
         "a purchase is credited twice",
         "known = books.causes.get(self.cause)",
         "known = None",
     ),
     fault(
-        "toolserver/ledger/operations.py",
+        "toolserver/money/ledger/operations.py",
         "a call may be repeated at another price",
         "named = (account.id, self.credits, None",
         "named = (account.id, hold and hold.credits, None",
     ),
     fault(
-        "toolserver/ledger/operations.py",
+        "toolserver/money/ledger/operations.py",
         "a revocation is rewritten",
         "if token is None or token.revoked_at is not None:",
         "if token is None:",
     ),
     fault(
-        "toolserver/receipts/merkle.py",
+        "toolserver/money/receipts/merkle.py",
         "a leaf may pass for a node",
         'hashlib.sha256(b"\\x00" + entry)',
         'hashlib.sha256(b"\\x01" + entry)',
     ),
     fault(
-        "toolserver/receipts/merkle.py",
+        "toolserver/money/receipts/merkle.py",
         "a tile is served before it is there",
         "return self.number * WIDTH + self.width <= size >> HEIGHT * (self.level or 0)",
         "return self.number * WIDTH <= size >> HEIGHT * (self.level or 0)",
     ),
     fault(
-        "toolserver/receipts/log_state.py",
+        "toolserver/money/receipts/log_state.py",
         "a checkpoint is signed over a log that shrank",
         "    if size < last.size:\n",
         "    if False:\n",
     ),
     fault(
-        "toolserver/receipts/sign.py",
+        "toolserver/money/receipts/sign.py",
         "a pending call is signed as charged",
         "charged = 0 if sale.pending else sale.charged",
         "charged = sale.charged",
     ),
     fault(
-        "toolserver/receipts/verify.py",
+        "toolserver/money/receipts/verify.py",
         "a revoked key still signs",
         "return found.recorded_at is not None and max(issued_at, found.recorded_at) < key.revoked_at",
         "return True",
     ),
     fault(
-        "toolserver/receipts/verify.py",
+        "toolserver/money/receipts/verify.py",
         "a payload need not be canonical",
         "if encode(core) != payload:",
         "if False:",

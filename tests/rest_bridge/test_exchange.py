@@ -6,7 +6,7 @@ from rest_bridge.exchange import Endpoint, match_etag, paid_headers, prefers_ref
 from tests.catalog.tiny import TINY
 from toolserver.calls.outcome import Outcome
 from toolserver.calls.response import RenderedResponse
-from toolserver.x402.headers import unheader
+from toolserver.money.x402.headers import unheader
 
 ANSWER = RenderedResponse(b"x" * 2000, 0, 60, 0)
 

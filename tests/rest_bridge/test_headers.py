@@ -10,11 +10,11 @@ from rest_bridge import headers as headers_module
 from rest_bridge.headers import HeaderBook, choose_encoding, digest, limits, settlement, settlement_version_1
 from toolserver.calls.quotas import LimitState, Quota
 from toolserver.calls.response import COMPRESS_FROM, RenderedResponse
+from toolserver.money.x402.headers import unheader
 from toolserver.registry import deprecations
 from toolserver.registry.deprecations import Deprecation
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.x402.headers import unheader
 
 NOW = 1_800_000_000.0
 TOOLS = Registry.load("tools")

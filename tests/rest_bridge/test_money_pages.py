@@ -13,8 +13,8 @@ from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Addresses
 from toolserver.errors import InvalidToken, RateLimited
-from toolserver.receipts.memory import MemoryReceiptStore
-from toolserver.receipts.service import ReceiptService
+from toolserver.money.receipts.memory import MemoryReceiptStore
+from toolserver.money.receipts.service import ReceiptService
 from toolserver.registry.site_facts import Sales
 
 LEDGER = SimpleNamespace(balance=None)

@@ -3,9 +3,9 @@
 import re
 
 from rest_bridge.openapi_receipts import LOG, RECEIPT_ID, describe_receipt_paths, describe_stored_verdict
-from toolserver.receipts.log_buckets import show_hour
-from toolserver.receipts.merkle import tile_at
-from toolserver.receipts.service import LOG_PATH
+from toolserver.money.receipts.log_buckets import show_hour
+from toolserver.money.receipts.merkle import tile_at
+from toolserver.money.receipts.service import LOG_PATH
 
 DESCRIBED = describe_receipt_paths()
 

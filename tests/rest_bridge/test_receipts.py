@@ -12,10 +12,10 @@ from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Addresses, token_hash
 from toolserver.errors import InvalidArguments, InvalidToken, MissingToken, NotFound, RateLimited
-from toolserver.receipts.keys import LOG_KEYS, RECEIPT_KEYS, ensure_keys
-from toolserver.receipts.memory import MemoryReceiptStore
-from toolserver.receipts.service import LOG_PATH, ReceiptService
-from toolserver.receipts.sign import Body, Sale
+from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, ensure_keys
+from toolserver.money.receipts.memory import MemoryReceiptStore
+from toolserver.money.receipts.service import LOG_PATH, ReceiptService
+from toolserver.money.receipts.sign import Body, Sale
 
 FOREVER = "public, max-age=31536000, immutable"
 HOUR = "public, max-age=3600"

@@ -14,7 +14,7 @@ from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
 from toolserver.errors import CallRejected
 from toolserver.registry.registry import Registry, operation_of
-from toolserver.server.money import memory_money
+from toolserver.serving.money import memory_money
 from toolserver.world.model import World
 
 TOKEN, CREDITS = "svc_live_" + "a" * 64, 10

@@ -5,7 +5,7 @@ import pytest
 from toolserver.registry.display import read_path, read_paths
 from toolserver.registry.field_table import payload_rows
 from toolserver.registry.registry import Registry, Tier
-from toolserver.server.packaged_texts import read_examples
+from toolserver.serving.packaged_texts import read_examples
 
 REGISTRY = Registry.load("tools")
 EXAMPLES = read_examples()

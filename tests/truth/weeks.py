@@ -19,7 +19,7 @@ from tests.tools.faulty.skipping import LoopClock, SkippingLoop
 from tests.tools.faulty.upstreams import VIA, Pages, Upstreams
 from tests.truth.stage import T1, edits_of, simulated_time
 from toolserver.registry.registry import Operation
-from toolserver.server.background_tasks import follow_asked, keep_warm, prepare_expected
+from toolserver.serving.background_tasks import follow_asked, keep_warm, prepare_expected
 from toolserver.settings import UpstreamSettings
 
 DAY_S, EVERY_S, ROUND_S = 86400.0, 25 * 3600.0, 900.0

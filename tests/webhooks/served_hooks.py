@@ -11,7 +11,7 @@ from tests.calls.parts import POOR, RICH, START
 from tests.served import FACTS, VIA, Upstreams, all_tools
 from toolserver.app import Service, ServiceParts
 from toolserver.clock import ManualClock
-from toolserver.server.money import memory_money
+from toolserver.serving.money import memory_money
 from toolserver.settings import LimitSettings, Settings, UpstreamSettings, WebhookSettings
 
 BEARER = {"authorization": f"Bearer {RICH}"}

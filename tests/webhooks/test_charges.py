@@ -7,7 +7,7 @@ from tests.calls.toy import premium_report
 from tests.webhooks.shop import fire, subscription
 from toolserver.core.caller import token_hash
 from toolserver.errors import BillingUnavailable, InsufficientCredits
-from toolserver.ledger.memory import MemoryLedger
+from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.registry.registry import operation_of
 from toolserver.webhooks.charges import WebhookCharges
 from toolserver.webhooks.message import WebhookMessage

@@ -12,7 +12,7 @@ from tests.webhooks import receivers
 from tests.webhooks.receivers import receiving, status
 from tests.webhooks.room import SLOT_S, open_room, opened
 from toolserver.errors import BillingUnavailable
-from toolserver.ledger.protocol import UnknownCall
+from toolserver.money.ledger.protocol import UnknownCall
 from toolserver.webhooks import delivery
 from toolserver.webhooks.fire_operations import ClaimSubscriptions
 from toolserver.webhooks.subscription_operations import PauseSubscription

@@ -1,7 +1,7 @@
 import asyncio
 
 from tests.webhooks.shop import NOW, fire, subscription
-from toolserver.storage.group_commit import durable
+from toolserver.sql.group_commit import durable
 from toolserver.webhooks.fire_operations import AddFire, ClaimFires
 from toolserver.webhooks.sqlite_store import SqliteWebhookStore
 from toolserver.webhooks.subscription_operations import AddSubscription

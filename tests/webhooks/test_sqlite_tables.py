@@ -3,7 +3,7 @@ import sqlite3
 import pytest
 
 from tests.webhooks.shop import NOW, fire, subscription
-from toolserver.storage.migrate import migrate, migrations
+from toolserver.sql.migrate import migrate, migrations
 from toolserver.webhooks import sqlite_tables
 from toolserver.webhooks.records import WebhookSubscription
 from toolserver.webhooks.sqlite_tables import SqliteTables

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.ledger.ledgers import opened_file
+from tests.money.ledger.ledgers import opened_file
 from tests.postgres import POSTGRES
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.errors import NotFound, SubscriptionConflict

@@ -7,7 +7,7 @@ from tests.webhooks.receivers import receiving, status
 from tests.webhooks.room import open_room
 from toolserver.core.caller import token_hash
 from toolserver.errors import InvalidArguments, NotFound, SubscriptionConflict
-from toolserver.ledger.allowance import AllowanceTerms
+from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.webhooks.conditions import ConditionInput
 from toolserver.webhooks.egress import PORTS
 from toolserver.webhooks.records import SubscriptionRequest

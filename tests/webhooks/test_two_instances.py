@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from tests.ledger.ledgers import opened_file
+from tests.money.ledger.ledgers import opened_file
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.webhooks.fire_operations import AcceptFire, AddFire, ClaimFires, ClaimSubscriptions, FinishFire
 from toolserver.webhooks.sqlite_store import SqliteWebhookStore

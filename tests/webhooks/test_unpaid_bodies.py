@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.ledger.ledgers import opened_file
+from tests.money.ledger.ledgers import opened_file
 from tests.postgres import POSTGRES
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.webhooks.fire_operations import AcceptFire, AddFire

@@ -10,7 +10,7 @@ from toolserver.clock import Clock
 from toolserver.core.caller import token_hash
 from toolserver.core.similar_names import find_similar
 from toolserver.errors import InvalidArguments, NotSupported
-from toolserver.ledger.allowance import (
+from toolserver.money.ledger.allowance import (
     DAY_MS,
     Allowance,
     AllowanceChange,
@@ -18,7 +18,7 @@ from toolserver.ledger.allowance import (
     AllowanceTerms,
     check_end,
 )
-from toolserver.ledger.protocol import AllowanceLedger, Who
+from toolserver.money.ledger.protocol import AllowanceLedger, Who
 from toolserver.registry.registry import Registry, Tier
 
 LAST_MS = 253_402_300_799_000  # 9999-12-31T23:59:59Z

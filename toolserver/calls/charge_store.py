@@ -11,20 +11,20 @@ from toolserver.calls.charge_with_receipt import ChargeWithReceipt
 from toolserver.calls.idempotency_store import MemoryIdempotencyStore
 from toolserver.calls.kept_result_store import delete_keyed, find_keyed, store_keyed
 from toolserver.calls.kept_results import KeyedCall, KeyName, KeyTaken, NewKeyedCall
-from toolserver.ledger.memory import MemoryLedger
-from toolserver.ledger.operations import Settle
-from toolserver.ledger.protocol import Settlement
-from toolserver.ledger.sqlite import SqliteLedger, unavailable
-from toolserver.ledger.sqlite_tables import release_undelivered
-from toolserver.ledger.state import DIED
-from toolserver.receipts.issue import RecordUncharged, StoredReceipt
-from toolserver.receipts.log_buckets import BucketNamer, UnchargedCall
-from toolserver.receipts.memory import MemoryReceiptStore
-from toolserver.receipts.sign import receipt_id
-from toolserver.receipts.sqlite import delete_receipts, find_receipts, issue_receipts, record_uncharged
-from toolserver.storage.connection import SqlConnection
-from toolserver.storage.errors import OutcomeUnknown, StorageFailed
-from toolserver.storage.group_commit import GroupCommit
+from toolserver.money.ledger.memory import MemoryLedger
+from toolserver.money.ledger.operations import Settle
+from toolserver.money.ledger.protocol import Settlement
+from toolserver.money.ledger.sqlite import SqliteLedger, unavailable
+from toolserver.money.ledger.sqlite_tables import release_undelivered
+from toolserver.money.ledger.state import DIED
+from toolserver.money.receipts.issue import RecordUncharged, StoredReceipt
+from toolserver.money.receipts.log_buckets import BucketNamer, UnchargedCall
+from toolserver.money.receipts.memory import MemoryReceiptStore
+from toolserver.money.receipts.sign import receipt_id
+from toolserver.money.receipts.sqlite import delete_receipts, find_receipts, issue_receipts, record_uncharged
+from toolserver.sql.connection import SqlConnection
+from toolserver.sql.errors import OutcomeUnknown, StorageFailed
+from toolserver.sql.group_commit import GroupCommit
 
 Charged = tuple[Settlement, StoredReceipt]
 

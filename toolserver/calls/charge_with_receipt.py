@@ -6,12 +6,12 @@ from typing import NamedTuple, Protocol
 
 from toolserver.calls.kept_results import KeyedCharge, KeyName
 from toolserver.clock import Clock
-from toolserver.ledger.operations import Charge
-from toolserver.ledger.protocol import Settlement
-from toolserver.ledger.state import key_of
-from toolserver.receipts.issue import IssueReceipt, StoredReceipt
-from toolserver.receipts.service import ReceiptService
-from toolserver.receipts.sign import Sale, SignedReceipt
+from toolserver.money.ledger.operations import Charge
+from toolserver.money.ledger.protocol import Settlement
+from toolserver.money.ledger.state import key_of
+from toolserver.money.receipts.issue import IssueReceipt, StoredReceipt
+from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.sign import Sale, SignedReceipt
 
 
 class ChargeWithReceipt(NamedTuple):

@@ -12,7 +12,7 @@ from toolserver.calls.idempotency_store import IdempotencyStore
 from toolserver.calls.kept_results import KeptResult, KeyClaim, KeyedCall, KeyName, KeyTaken
 from toolserver.core import ids
 from toolserver.errors import IdempotencyConflict
-from toolserver.storage.errors import StorageFailed
+from toolserver.sql.errors import StorageFailed
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from typing import Protocol
 from toolserver.calls.kept_result_store import KEEP_MS, delete_keyed, find_keyed, keep_result, sweep_shared
 from toolserver.calls.kept_results import KeptResult, KeyedCall, KeyName
 from toolserver.clock import Clock
-from toolserver.ledger.protocol import milliseconds
-from toolserver.storage.connection import SqlConnection
-from toolserver.storage.group_commit import GroupCommit
+from toolserver.money.ledger.protocol import milliseconds
+from toolserver.sql.connection import SqlConnection
+from toolserver.sql.group_commit import GroupCommit
 
 KEEP_S = KEEP_MS / 1000
 ENTRIES = 10_000  # in memory; above it the oldest are forgotten

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolserver.calls.kept_results import KeptResult, KeyedCall, KeyName, NewKeyedCall, SharedBytes, join_result
-from toolserver.receipts.sign import receipt_id
-from toolserver.receipts.sqlite import find_receipts
-from toolserver.storage.bulk_rows import insert
-from toolserver.storage.connection import SqlConnection, in_order, pairs
+from toolserver.money.receipts.sign import receipt_id
+from toolserver.money.receipts.sqlite import find_receipts
+from toolserver.sql.bulk_rows import insert
+from toolserver.sql.connection import SqlConnection, in_order, pairs
 
 KEEP_MS = 24 * 3600 * 1000
 TOGETHER = 64  # names looked up by one statement

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from toolserver.ledger.protocol import Settlement
-    from toolserver.receipts.issue import StoredReceipt
+    from toolserver.money.ledger.protocol import Settlement
+    from toolserver.money.receipts.issue import StoredReceipt
 
 
 KeyName: TypeAlias = tuple[str, str]

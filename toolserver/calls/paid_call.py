@@ -32,14 +32,14 @@ from toolserver.calls.uncharged_limit import UnchargedLimit
 from toolserver.core.caller import token_hash
 from toolserver.core.metrics import Metrics
 from toolserver.errors import CallRejected, InternalError, PaymentRequired, UpstreamUnavailable
-from toolserver.ledger.protocol import Ledger, NoCharge, Settlement
-from toolserver.receipts.sign import Receipts, Sale
+from toolserver.money.ledger.protocol import Ledger, NoCharge, Settlement
+from toolserver.money.receipts.sign import Receipts, Sale
 from toolserver.registry.registry import Operation
-from toolserver.storage.errors import StorageFailed
+from toolserver.sql.errors import StorageFailed
 
 if TYPE_CHECKING:
     from toolserver.calls.charge_with_receipt import ReceiptedCharges
-    from toolserver.receipts.issue import StoredReceipt
+    from toolserver.money.receipts.issue import StoredReceipt
 
 log = logging.getLogger(__name__)
 

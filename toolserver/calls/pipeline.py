@@ -48,8 +48,8 @@ from toolserver.errors import (
     RateLimited,
     TookTooLong,
 )
-from toolserver.ledger.protocol import Ledger
-from toolserver.receipts.sign import Receipts
+from toolserver.money.ledger.protocol import Ledger
+from toolserver.money.receipts.sign import Receipts
 from toolserver.registry.registry import Operation, Tier
 
 if TYPE_CHECKING:

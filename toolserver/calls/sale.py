@@ -12,10 +12,10 @@ from toolserver.calls.kept_results import KeptResult, SharedBytes
 from toolserver.calls.response import RenderedResponse
 from toolserver.core.caller import Caller, token_hash
 from toolserver.errors import BillingUnavailable, PaymentRequired
-from toolserver.ledger.protocol import NoCharge, Settlement
-from toolserver.receipts.sign import Body, Sale, request_text
+from toolserver.money.ledger.protocol import NoCharge, Settlement
+from toolserver.money.receipts.sign import Body, Sale, request_text
 from toolserver.registry.registry import Operation
-from toolserver.storage.errors import StorageFailed
+from toolserver.sql.errors import StorageFailed
 
 _FACTS = ("generated_at", "expires_at", "oldest_at", "stale", "nothing", "no_charge")
 _WITH_CREDITS = ("mcp", "stdio")  # on these channels the answer says what is left, and the receipt covers it

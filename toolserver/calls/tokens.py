@@ -9,7 +9,7 @@ from toolserver.calls.quotas import KEYS, Bucket, LimitState, Quota
 from toolserver.calls.rate_limit import TOKEN_CLIENT
 from toolserver.core.caller import Caller, token_hash, well_formed
 from toolserver.errors import InsufficientCredits, InvalidToken, MissingToken, PaymentRequired, RateLimited
-from toolserver.ledger.protocol import Ledger
+from toolserver.money.ledger.protocol import Ledger
 from toolserver.registry.registry import Operation
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from toolserver.cli.load_settings import data_dir_option, explain_errors, find_l
 
 if TYPE_CHECKING:
     from toolserver.calls.allowances import AllowanceDetails, Allowances
-    from toolserver.ledger.protocol import Who
+    from toolserver.money.ledger.protocol import Who
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -127,10 +127,10 @@ def _run(data_dir: Path | None, fingerprint: str, job: "Callable[[Allowances, Wh
 
     from toolserver.calls.allowances import Allowances
     from toolserver.clock import SystemClock
-    from toolserver.ledger.sqlite import SqliteLedger
+    from toolserver.money.ledger.sqlite import SqliteLedger
     from toolserver.registry.registry import Registry
     from toolserver.registry.tool_packages import tool_packages
-    from toolserver.storage.ledger_place import open_place
+    from toolserver.sql.ledger_place import open_place
 
     settings = settings_from(data_dir=data_dir)
     path = find_ledger(settings.data_dir)

@@ -23,9 +23,9 @@ from toolserver.cli.load_settings import (
 from toolserver.cli.months import close, prune, read_published_keys
 
 if TYPE_CHECKING:
-    from toolserver.server.sqlite_books_check import BooksCheck
+    from toolserver.money.books.sqlite_books_check import BooksCheck
     from toolserver.settings import Settings
-    from toolserver.storage.ledger_place import LedgerPlace
+    from toolserver.sql.ledger_place import LedgerPlace
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -112,7 +112,7 @@ def month(date: str | None, data_dir: Path | None, as_json: bool) -> None:
 @_spanned
 def tool(day: str | None, month: str | None, data_dir: Path | None, as_json: bool) -> None:
     """Print what each tool earned, as CSV, the highest earner first."""
-    from toolserver.server.sqlite_books import read_tools
+    from toolserver.money.books.sqlite_books import read_tools
 
     with explain_errors():
         rows = read_tools(find_ledger(find_data_dir(data_dir)), *_span_of(day, month).milliseconds)
@@ -124,7 +124,7 @@ def tool(day: str | None, month: str | None, data_dir: Path | None, as_json: boo
 @_spanned
 def token(day: str | None, month: str | None, data_dir: Path | None, as_json: bool) -> None:
     """Print what each token bought and used, as CSV, the busiest first. Tokens are named by their fingerprints."""
-    from toolserver.server.sqlite_books import read_tokens
+    from toolserver.money.books.sqlite_books import read_tokens
 
     with explain_errors():
         rows = read_tokens(find_ledger(find_data_dir(data_dir)), *_span_of(day, month).milliseconds)
@@ -136,8 +136,8 @@ def token(day: str | None, month: str | None, data_dir: Path | None, as_json: bo
 @_spanned
 def export(day: str | None, month: str | None, data_dir: Path | None) -> None:
     """Print every movement of credits as CSV, one line each, in order."""
-    from toolserver.ledger.sqlite_books import BookedTransfer
-    from toolserver.server.sqlite_books import list_transfers
+    from toolserver.money.books.sqlite_books import list_transfers
+    from toolserver.money.ledger.sqlite_books import BookedTransfer
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(BookedTransfer._fields)
@@ -183,11 +183,11 @@ def check(chain: bool, owner: Path | None, data_dir: Path | None, as_json: bool)
 
 async def _check(settings: "Settings", path: "LedgerPlace", with_chain: bool, owner: Path | None) -> "list[BooksCheck]":
     from toolserver.clock import SystemClock
-    from toolserver.purchases.service import make_rpc_pool
-    from toolserver.receipts.transparency_log import read_mark
-    from toolserver.server.shared_database import find_marks
-    from toolserver.server.sqlite_books_check import FollowedLedger, check_books, check_chain
-    from toolserver.storage.ledger_place import open_place
+    from toolserver.money.books.sqlite_books_check import FollowedLedger, check_books, check_chain
+    from toolserver.money.purchases.service import make_rpc_pool
+    from toolserver.money.receipts.transparency_log import read_mark
+    from toolserver.serving.shared_database import find_marks
+    from toolserver.sql.ledger_place import open_place
 
     clock, mark, followed = SystemClock(), read_mark(find_marks(settings, patient=True)), None
     if owner is not None or settings.ledger.url is not None:
@@ -211,7 +211,7 @@ books.add_command(prune)
 
 def _print_books(span: Span, data_dir: Path | None, as_json: bool) -> None:
     from toolserver.core.models import iso
-    from toolserver.server.sqlite_books import read_books
+    from toolserver.money.books.sqlite_books import read_books
 
     with explain_errors():
         found = read_books(find_ledger(find_data_dir(data_dir)), *span.milliseconds)

@@ -11,9 +11,9 @@ import click
 from toolserver.cli.load_settings import explain_errors, find_ledger, settings_from
 
 if TYPE_CHECKING:
-    from toolserver.purchases.rpc_pool import RpcPool
+    from toolserver.money.purchases.rpc_pool import RpcPool
     from toolserver.settings import Settings
-    from toolserver.storage.group_commit import GroupCommit
+    from toolserver.sql.group_commit import GroupCommit
 
 T = TypeVar("T")
 
@@ -23,8 +23,8 @@ class Desk:
 
     def __init__(self, settings: "Settings", file: "GroupCommit") -> None:
         from toolserver.clock import SystemClock
-        from toolserver.ledger.protocol import milliseconds
-        from toolserver.ledger.sqlite import SqliteLedger
+        from toolserver.money.ledger.protocol import milliseconds
+        from toolserver.money.ledger.sqlite import SqliteLedger
 
         self.settings, self.file, self.clock = settings, file, SystemClock()
         self.ledger = SqliteLedger(file, self.clock)
@@ -45,7 +45,7 @@ class Desk:
     @asynccontextmanager
     async def chain(self) -> AsyncIterator["RpcPool"]:
         """Yield the RPC servers of the settings. Raises ChainDown when none answers."""
-        from toolserver.purchases.service import make_rpc_pool
+        from toolserver.money.purchases.service import make_rpc_pool
 
         pool = make_rpc_pool(self.settings.payments, self.clock)
         try:
@@ -59,7 +59,7 @@ def at_desk(data_dir: Path | None, job: Callable[[Desk], Awaitable[T]]) -> T:
     """Run a job on the ledger of a data directory. An error ends the program with a one-sentence message."""
     import anyio
 
-    from toolserver.storage.ledger_place import open_place
+    from toolserver.sql.ledger_place import open_place
 
     settings = settings_from(data_dir=data_dir)
     path = find_ledger(settings.data_dir)

@@ -13,7 +13,7 @@ DEMO_CREDITS = 500
 
 def make_demo_settings(settings: Settings, world_url: str) -> Settings:
     """Return the settings of a service that uses the simulated world at this address and sells credits on its chain."""
-    from toolserver.purchases.demo import demo_payments
+    from toolserver.money.purchases.demo import demo_payments
 
     upstream = settings.upstream.model_copy(update={"via": world_url})
     changed = {"upstream": upstream, "payments": demo_payments(world_url), "webhooks": _demo_webhooks(settings)}

@@ -17,10 +17,10 @@ from toolserver.cli.running_server import ask_running_server, describe_server
 from toolserver.cli.source_probe import NEEDS_PERSON, Probe, probe_sources
 from toolserver.cli.source_recording import FolderInUse
 from toolserver.registry.licence_table import WHAT
-from toolserver.server.advice import describe_verdict, give_advice
-from toolserver.server.packaged_texts import read_licence_table
+from toolserver.serving.advice import describe_verdict, give_advice
+from toolserver.serving.packaged_texts import read_licence_table
 from toolserver.settings import KEYS, Settings
-from toolserver.storage.postgres_report import report_database
+from toolserver.sql.postgres_report import report_database
 from toolserver.upstream.announcements import Announcement
 from toolserver.upstream.refusals import HostRefusal
 

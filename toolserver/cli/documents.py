@@ -13,8 +13,8 @@ import click
 if TYPE_CHECKING:
     from eth_keys.datatypes import PrivateKey
 
-    from toolserver.purchases.offline_key import Signer
-    from toolserver.purchases.transfer_authorization import Authorization
+    from toolserver.money.purchases.offline_key import Signer
+    from toolserver.money.purchases.transfer_authorization import Authorization
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,7 +32,7 @@ def key_options(function: F) -> F:
 
 def read_key(key_file: Path | None, key_env: str | None) -> str:
     """Return the text of the key that the flags name."""
-    from toolserver.purchases.offline_key import read_key_file, read_key_variable
+    from toolserver.money.purchases.offline_key import read_key_file, read_key_variable
 
     if (key_file is None) == (key_env is None):
         raise click.UsageError("say where the key is: either --key-file or --key-env")
@@ -41,7 +41,7 @@ def read_key(key_file: Path | None, key_env: str | None) -> str:
 
 def load_document(path: Path) -> tuple[Any, "list[tuple[dict[str, Any], Authorization]]"]:
     """Load a document and its authorisations, each with its entry; `-` is standard input. Raises UnusableDocument."""
-    from toolserver.purchases.transfer_authorization import UnusableDocument, read_document
+    from toolserver.money.purchases.transfer_authorization import UnusableDocument, read_document
 
     text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     try:
@@ -63,8 +63,8 @@ def sign_document(path: Path, signer: "Signer", recipients: Sequence[str]) -> An
 
 def read_signature(entry: dict[str, Any], one: "Authorization") -> bytes:
     """Return the signature of an entry, made by the account that pays. Raises UnusableDocument."""
-    from toolserver.purchases.deposit import checksum_address
-    from toolserver.purchases.transfer_authorization import UnusableDocument
+    from toolserver.money.purchases.deposit import checksum_address
+    from toolserver.money.purchases.transfer_authorization import UnusableDocument
 
     try:
         signature = bytes.fromhex(str(entry["signature"]).removeprefix("0x"))
@@ -76,8 +76,8 @@ def read_signature(entry: dict[str, Any], one: "Authorization") -> bytes:
 
 
 def _find_own_key(entry: dict[str, Any], one: "Authorization", signer: "Signer") -> "PrivateKey":
-    from toolserver.purchases.deposit import checksum_address
-    from toolserver.purchases.offline_key import KeyRefused
+    from toolserver.money.purchases.deposit import checksum_address
+    from toolserver.money.purchases.offline_key import KeyRefused
 
     key = signer.find_key(entry.get("path"))
     if key.public_key.to_canonical_address() != one.payer:
@@ -89,9 +89,9 @@ def _find_own_key(entry: dict[str, Any], one: "Authorization", signer: "Signer")
 
 def _agree_on_recipients(entries: "Sequence[Authorization]", recipients: Sequence[str]) -> None:
     """Make the person who signs name the recipients, so that a tampered document is caught."""
-    from toolserver.purchases.deposit import address_from, checksum_address
-    from toolserver.purchases.listing import show_usd
-    from toolserver.purchases.transfer_authorization import UnusableDocument
+    from toolserver.money.purchases.deposit import address_from, checksum_address
+    from toolserver.money.purchases.listing import show_usd
+    from toolserver.money.purchases.transfer_authorization import UnusableDocument
 
     sums: Counter[bytes] = Counter()
     for one in entries:

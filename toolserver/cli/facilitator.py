@@ -29,8 +29,8 @@ def facilitator(rpc: str, key_file: Path, port: int) -> None:
     """
     import anyio
 
-    from toolserver.purchases.offline_key import KeyRefused
-    from toolserver.x402 import local_facilitator
+    from toolserver.money.purchases.offline_key import KeyRefused
+    from toolserver.money.x402 import local_facilitator
 
     gc.enable()
     try:
@@ -44,7 +44,7 @@ async def _serve(app: object, port: int) -> None:
     import anyio
 
     from toolserver.core.logging import set_up
-    from toolserver.server.listen import address_of, announce, bind_socket, serve, stop_signal
+    from toolserver.serving.listen import address_of, announce, bind_socket, serve, stop_signal
     from toolserver.settings import Settings
 
     set_up("info", "auto")

@@ -17,10 +17,10 @@ from toolserver.errors import CallRejected
 from toolserver.registry.error_codes import body as problem_body
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.tool_packages import tool_packages
-from toolserver.server.money import claim_directory, close_directory, keeps_books, memory_money
-from toolserver.server.public_facts import read_public_facts
+from toolserver.serving.money import claim_directory, close_directory, keeps_books, memory_money
+from toolserver.serving.public_facts import read_public_facts
 from toolserver.settings import Settings
-from toolserver.storage.errors import OtherWorld
+from toolserver.sql.errors import OtherWorld
 from toolserver.world.remote_clock import FollowedClock
 
 

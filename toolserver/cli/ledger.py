@@ -38,7 +38,7 @@ def ledger() -> None:
 @click.argument("who")
 def balance(who: str, data_dir: Path | None, as_json: bool) -> None:
     """Print a token's balance. WHO is its fingerprint, or `-` to read the token itself from standard input."""
-    from toolserver.ledger import admin as do
+    from toolserver.money.ledger import admin as do
 
     given = sys.stdin.readline().strip() if who == "-" else who
     _print(_run(do.balance, data_dir, given), as_json)
@@ -51,7 +51,7 @@ def balance(who: str, data_dir: Path | None, as_json: bool) -> None:
 )
 def holds(limit: int, data_dir: Path | None, as_json: bool) -> None:
     """List the credits reserved for calls in progress, soonest to expire first."""
-    from toolserver.ledger import admin as do
+    from toolserver.money.ledger import admin as do
 
     found = _run(do.holds, data_dir, limit=limit)
     if as_json:
@@ -66,7 +66,7 @@ def holds(limit: int, data_dir: Path | None, as_json: bool) -> None:
 @_common
 def sweep(data_dir: Path | None, as_json: bool) -> None:
     """Release expired reservations. A running service does the same twice a minute."""
-    from toolserver.ledger import admin as do
+    from toolserver.money.ledger import admin as do
 
     _print(_run(do.sweep, data_dir), as_json)
 
@@ -82,7 +82,7 @@ def check(archives: tuple[Path, ...], key_file: Path | None, data_dir: Path | No
     """
     if archives:
         check_archives(archives, key_file, data_dir, as_json)
-    from toolserver.ledger import admin as do
+    from toolserver.money.ledger import admin as do
 
     found = _run(do.check, data_dir)
     _print(found, as_json)
@@ -99,7 +99,7 @@ def check(archives: tuple[Path, ...], key_file: Path | None, data_dir: Path | No
 )
 def grant(who: str, credits: int, reason: str, once: str | None, data_dir: Path | None, as_json: bool) -> None:
     """Give credits to a token. WHO is its fingerprint, or `new` to create a token, which is printed only once."""
-    from toolserver.ledger import admin as do
+    from toolserver.money.ledger import admin as do
 
     _print(_run(do.grant, data_dir, who, credits, reason, once), as_json)
 
@@ -109,7 +109,7 @@ def grant(who: str, credits: int, reason: str, once: str | None, data_dir: Path 
 @click.confirmation_option(prompt="Rows that this service did not write will be accepted. Have you looked at them?")
 def accept_rows(data_dir: Path | None, as_json: bool) -> None:
     """Accept every row of the ledger as it is now, for example after a manual repair. Stop the service first."""
-    from toolserver.ledger import admin as do
+    from toolserver.money.ledger import admin as do
 
     _print(_run(do.accept_rows, data_dir), as_json)
 
@@ -120,7 +120,7 @@ def accept_rows(data_dir: Path | None, as_json: bool) -> None:
 @click.option("--reason", required=True, help="Why; stored with the token")
 def revoke(fingerprint: str, reason: str, data_dir: Path | None, as_json: bool) -> None:
     """Revoke a token permanently. FINGERPRINT is the first 16 hexadecimal digits of its SHA-256."""
-    from toolserver.ledger import admin as do
+    from toolserver.money.ledger import admin as do
 
     _print(_run(do.revoke, data_dir, fingerprint, reason), as_json)
 
@@ -135,7 +135,7 @@ def db() -> None:
 @click.option("--to", type=click.Path(path_type=Path), help="File to write; in the data directory by default")
 def backup(to: Path | None, data_dir: Path | None, as_json: bool) -> None:
     """Copy the database and check the copy: the file and the ledger in it. The service may be running."""
-    from toolserver.ledger import admin as do
+    from toolserver.money.ledger import admin as do
 
     with explain_errors():
         _print(do.backup(_find_folder_of_file(data_dir), to), as_json)
@@ -146,7 +146,7 @@ def backup(to: Path | None, data_dir: Path | None, as_json: bool) -> None:
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def restore(file: Path, data_dir: Path | None, as_json: bool) -> None:
     """Replace the database with a verified backup. Stop the service first. The old file is kept beside the new one."""
-    from toolserver.ledger import admin as do
+    from toolserver.money.ledger import admin as do
 
     with explain_errors():
         _print(do.restore_backup(_find_folder_of_file(data_dir), file), as_json)
@@ -161,7 +161,7 @@ def check_database(data_dir: Path | None, as_json: bool) -> None:
     """
     import anyio
 
-    from toolserver.server.database_check import check_place
+    from toolserver.serving.database_check import check_place
 
     place = find_ledger(find_data_dir(data_dir))
     with explain_errors():
@@ -180,8 +180,8 @@ def move(to: str | None, cancel: bool, data_dir: Path | None, as_json: bool) -> 
     Once a move has begun, the file is no longer served. When the move is complete, the file is kept under another name.
     """
     from toolserver.cli.progress import RowProgress
-    from toolserver.server.database_move import cancel_move, move_database
-    from toolserver.server.shared_database import database_terms
+    from toolserver.serving.database_move import cancel_move, move_database
+    from toolserver.serving.shared_database import database_terms
 
     settings = settings_from(data_dir=data_dir, database_url=to)
     with explain_errors():

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolserver.storage.failures import DATA_DIR, describe_disk_error, describe_failure, explain, list_causes
+from toolserver.sql.failures import DATA_DIR, describe_disk_error, describe_failure, explain, list_causes
 
 if TYPE_CHECKING:
     from toolserver.settings import Settings
-    from toolserver.storage.ledger_place import LedgerPlace
+    from toolserver.sql.ledger_place import LedgerPlace
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def find_ledger(folder: Path) -> "LedgerPlace":
 
     If there is no ledger, the program ends with a message.
     """
-    from toolserver.server.shared_database import database_terms
+    from toolserver.serving.shared_database import database_terms
 
     settings = settings_from(data_dir=folder)
     return find_ledger_file(folder) if settings.database_url is None else database_terms(settings, patient=True)
@@ -91,8 +91,8 @@ def find_ledger(folder: Path) -> "LedgerPlace":
 
 def find_ledger_file(folder: Path) -> Path:
     """Return the ledger's file in a data directory. If there is none, the program ends with a message."""
-    from toolserver.ledger.sqlite import FILE
-    from toolserver.storage.move_mark import require_not_moved
+    from toolserver.money.ledger.sqlite import FILE
+    from toolserver.sql.move_mark import require_not_moved
 
     with explain_errors():
         require_not_moved(folder)

@@ -32,7 +32,7 @@ from toolserver.cli.refund import refund
 from toolserver.cli.reissue import reissue
 from toolserver.cli.sweep import sweep
 from toolserver.cli.webhooks import webhooks
-from toolserver.storage.failures import show_tracebacks
+from toolserver.sql.failures import show_tracebacks
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -83,7 +83,7 @@ def main(traceback: bool) -> None:
 @click.option("--everything", is_flag=True, help="Add the MCP conformance fixtures (development, loopback only)")
 def serve(ready_json: bool, everything: bool, **flags: Any) -> None:
     """Serve the tools with live upstreams."""
-    from toolserver.server.listen import run_async
+    from toolserver.serving.listen import run_async
 
     settings = prepare_settings(**flags)
     if settings.workers > 1:
@@ -107,7 +107,7 @@ def demo(ready_json: bool, seed: int, **flags: Any) -> None:
     from tempfile import TemporaryDirectory
 
     from toolserver.cli.serve import demo_command
-    from toolserver.server.listen import run_async
+    from toolserver.serving.listen import run_async
 
     with TemporaryDirectory(prefix="toolserver-demo-") as own:  # demo credits are never stored beside real ones
         flags["data_dir"] = flags["data_dir"] or Path(own)

@@ -11,9 +11,9 @@ import click
 from toolserver.cli.load_settings import data_dir_option, explain_errors, find_ledger, json_option, settings_from
 
 if TYPE_CHECKING:
-    from toolserver.receipts.keys import Key
-    from toolserver.receipts.month_statement import MonthSpan
-    from toolserver.server.month_close import MonthCloser
+    from toolserver.money.books.month_close import MonthCloser
+    from toolserver.money.receipts.keys import Key
+    from toolserver.money.receipts.month_statement import MonthSpan
     from toolserver.settings import Settings
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -35,7 +35,7 @@ def close(month: str | None, folder: Path | None, data_dir: Path | None, as_json
 
     import anyio
 
-    from toolserver.purchases.sqlite_store import report_unreadable
+    from toolserver.money.purchases.sqlite_store import report_unreadable
 
     settings = settings_from(data_dir=data_dir)
     with explain_errors(), report_unreadable():
@@ -57,8 +57,8 @@ def prune(folder: Path | None, keep_months: int | None, data_dir: Path | None, a
     """
     import time
 
-    from toolserver.purchases.sqlite_store import report_unreadable
-    from toolserver.server.month_prune import MonthPruner
+    from toolserver.money.books.month_prune import MonthPruner
+    from toolserver.money.purchases.sqlite_store import report_unreadable
 
     settings = settings_from(data_dir=data_dir)
     kept = keep_months or settings.storage.keep_months
@@ -80,9 +80,9 @@ def make_closer(settings: "Settings", folder: Path | None) -> "MonthCloser":
     from urllib.parse import urlsplit
 
     from toolserver.clock import SystemClock
-    from toolserver.receipts.keys import KeyRing
-    from toolserver.server.month_close import MonthCloser
-    from toolserver.server.receipts import find_receipt_keys, refuse_lost_keys
+    from toolserver.money.books.month_close import MonthCloser
+    from toolserver.money.receipts.keys import KeyRing
+    from toolserver.serving.receipts import find_receipt_keys, refuse_lost_keys
 
     place = find_ledger(settings.data_dir)
     refuse_lost_keys(settings)
@@ -98,8 +98,8 @@ def find_archives(settings: "Settings") -> Path:
 
 def read_published_keys(settings: "Settings") -> Sequence["Key"]:
     """Return the receipt keys in the data directory, or where the settings say; none if there is no file."""
-    from toolserver.receipts.keys import read_keys
-    from toolserver.server.receipts import find_receipt_keys
+    from toolserver.money.receipts.keys import read_keys
+    from toolserver.serving.receipts import find_receipt_keys
 
     path = find_receipt_keys(settings)
     return read_keys(path) if path.exists() else ()
@@ -107,7 +107,7 @@ def read_published_keys(settings: "Settings") -> Sequence["Key"]:
 
 def read_month(text: str) -> "MonthSpan":
     """Parse a month such as 2027-01. Any other text ends the program with a message."""
-    from toolserver.receipts.month_statement import MonthSpan
+    from toolserver.money.receipts.month_statement import MonthSpan
 
     try:
         return MonthSpan.named(text)
@@ -117,8 +117,8 @@ def read_month(text: str) -> "MonthSpan":
 
 def check_archives(files: Sequence[Path], key_file: Path | None, data_dir: Path | None, as_json: bool) -> None:
     """Verify closed months from their archives alone, and that each follows the one before. Ends the program."""
-    from toolserver.receipts.keys import read_keys
-    from toolserver.server.month_proof import prove_months
+    from toolserver.money.books.month_proof import prove_months
+    from toolserver.money.receipts.keys import read_keys
 
     with explain_errors():
         keys = read_keys(key_file) if key_file else read_published_keys(settings_from(data_dir=data_dir))

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from toolserver.cli.load_settings import settings_from
-from toolserver.storage.failures import describe_disk_error
+from toolserver.sql.failures import describe_disk_error
 
 
 @click.command()
@@ -18,7 +18,7 @@ def mcpb(file: Path, server: str | None) -> None:
     from toolserver.cli.bridge import origin_of
     from toolserver.registry.registry import Registry
     from toolserver.registry.tool_packages import tool_packages
-    from toolserver.server.packaged_texts import read_changelog
+    from toolserver.serving.packaged_texts import read_changelog
 
     registry = Registry.load(*tool_packages(settings_from().tools))
     bundle = write_bundle(registry, origin_of(server) if server else None, changes=read_changelog())
@@ -40,7 +40,7 @@ def server_json(base_url: str, name: str | None, package: bool) -> None:
     from catalog import server_json as document
     from toolserver.registry.registry import Registry
     from toolserver.registry.tool_packages import tool_packages
-    from toolserver.server.public_facts import read_public_facts
+    from toolserver.serving.public_facts import read_public_facts
     from toolserver.settings import normalize_base_url
 
     settings = settings_from()

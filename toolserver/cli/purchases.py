@@ -19,7 +19,7 @@ from toolserver.cli.load_settings import (
 
 if TYPE_CHECKING:
     from toolserver.settings import Settings
-    from toolserver.storage.ledger_place import LedgerPlace
+    from toolserver.sql.ledger_place import LedgerPlace
 
 _STATES = click.Choice(["quoted", "credited", "reorged"])
 
@@ -93,23 +93,23 @@ def sweep_plan(data_dir: Path | None, to: str, least_usd: int) -> None:
 
 async def _plan(settings: "Settings", path: "LedgerPlace", to: str, least_usd: int) -> dict[str, Any]:
     from toolserver.clock import SystemClock
-    from toolserver.purchases.deposits import sweep_plan
-    from toolserver.purchases.sqlite_store import read_deposits
+    from toolserver.money.purchases.deposits import sweep_plan
+    from toolserver.money.purchases.sqlite_store import read_deposits
 
     known = read_deposits(path)
     return await sweep_plan(settings.payments, known=known, clock=SystemClock(), to=to, least_usd=least_usd)
 
 
 def _purchases(path: "LedgerPlace", state: str | None, limit: int) -> list[dict[str, Any]]:
-    from toolserver.purchases.listing import show_purchase
-    from toolserver.purchases.sqlite_store import read_purchases
+    from toolserver.money.purchases.listing import show_purchase
+    from toolserver.money.purchases.sqlite_store import read_purchases
 
     return [show_purchase(found) for found in read_purchases(path, state, limit)]
 
 
 def _cases(path: "LedgerPlace", limit: int) -> list[dict[str, Any]]:
     from toolserver.clock import SystemClock
-    from toolserver.server.open_cases import list_open_cases
+    from toolserver.money.books.open_cases import list_open_cases
 
     return list_open_cases(path, int(SystemClock().time() * 1000), limit)
 
@@ -119,9 +119,9 @@ def _approve(path: "LedgerPlace", text: str) -> None:
     import anyio
 
     from toolserver.clock import SystemClock
-    from toolserver.purchases.claim_secret import tx_hash_of
-    from toolserver.purchases.sqlite_review import approve_transfer
-    from toolserver.storage.ledger_place import open_place
+    from toolserver.money.purchases.claim_secret import tx_hash_of
+    from toolserver.money.purchases.sqlite_review import approve_transfer
+    from toolserver.sql.ledger_place import open_place
 
     tx_hash = tx_hash_of(text)
     if tx_hash is None:
@@ -140,10 +140,10 @@ def _unclaimed(path: "LedgerPlace", data_dir: Path | None) -> list[dict[str, Any
     import anyio
 
     from toolserver.clock import SystemClock
-    from toolserver.purchases.address_numbers import MARK
-    from toolserver.purchases.deposits import find_unclaimed
-    from toolserver.purchases.sqlite_store import read_deposit_states
-    from toolserver.server.shared_database import find_marks
+    from toolserver.money.purchases.address_numbers import MARK
+    from toolserver.money.purchases.deposits import find_unclaimed
+    from toolserver.money.purchases.sqlite_store import read_deposit_states
+    from toolserver.serving.shared_database import find_marks
 
     states = read_deposit_states(path)
     quoted = [index for index, state in states if state == "quoted"]
@@ -156,6 +156,6 @@ def _unclaimed(path: "LedgerPlace", data_dir: Path | None) -> list[dict[str, Any
 
 def _pending(path: "LedgerPlace", limit: int) -> list[dict[str, Any]]:
     from toolserver.clock import SystemClock
-    from toolserver.server.open_cases import list_pending_payments
+    from toolserver.money.books.open_cases import list_pending_payments
 
     return list_pending_payments(path, int(SystemClock().time() * 1000), limit)

@@ -31,9 +31,9 @@ def new(data_dir: Path | None, after_loss: bool) -> None:
 
     This also creates the ledger: the service takes keys without a ledger as a sign that the ledger was lost.
     """
-    from toolserver.ledger.admin import begin
-    from toolserver.receipts.keys import LOG_KEYS, RECEIPT_KEYS, ReceiptKeysLost, ensure_keys, make_key, write
-    from toolserver.server.receipts import refuse_lost_keys
+    from toolserver.money.ledger.admin import begin
+    from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, ReceiptKeysLost, ensure_keys, make_key, write
+    from toolserver.serving.receipts import refuse_lost_keys
 
     settings = settings_from(data_dir=data_dir)
     folder = settings.data_dir
@@ -58,7 +58,7 @@ def make(folder: Path) -> None:
 
     Mount FOLDER as a secret in every instance, and set `scaling.keys_dir` to its path.
     """
-    from toolserver.receipts.keys import LOG_KEYS, RECEIPT_KEYS, KeyFileBroken, ensure_keys
+    from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, KeyFileBroken, ensure_keys
     from toolserver.webhooks.secret_box import KEY_FILE, SecretsUnreadable, ensure_key
 
     try:
@@ -75,7 +75,7 @@ def make(folder: Path) -> None:
 @click.option("--at-once", is_flag=True, help="Sign with the new key immediately, before verifiers can have fetched it")
 def rotate(data_dir: Path | None, at_once: bool) -> None:
     """Publish a new key, which takes over in 24 hours. Run this once a year."""
-    from toolserver.receipts.keys import PUBLISH_AHEAD_S, NoSuchKey, rotate_keys
+    from toolserver.money.receipts.keys import PUBLISH_AHEAD_S, NoSuchKey, rotate_keys
 
     try:
         _change(data_dir, lambda found: rotate_keys(found, time.time(), after_s=0 if at_once else PUBLISH_AHEAD_S))
@@ -88,7 +88,7 @@ def rotate(data_dir: Path | None, at_once: bool) -> None:
 @click.argument("kid")
 def revoke(data_dir: Path | None, kid: str) -> None:
     """Revoke the key KID because someone else may have it. Another key takes over immediately."""
-    from toolserver.receipts.keys import NoSuchKey, revoke_key
+    from toolserver.money.receipts.keys import NoSuchKey, revoke_key
 
     try:
         _change(data_dir, lambda found: revoke_key(found, kid, time.time()))
@@ -118,8 +118,8 @@ def verify(file: Path, key_file: Path, body_file: Path | None) -> None:
 
     Prints the verdict as JSON. Exits with 0 if the receipt is valid, with 1 if it is not.
     """
-    from toolserver.receipts.keys import parse_keys
-    from toolserver.receipts.verify import verdict
+    from toolserver.money.receipts.keys import parse_keys
+    from toolserver.money.receipts.verify import verdict
 
     try:
         known = {key.kid: key for key in parse_keys(json.loads(_bytes(key_file)))}
@@ -148,8 +148,8 @@ def _bytes(path: Path) -> bytes:
 
 
 def _change(data_dir: Path | None, change: Any) -> None:
-    from toolserver.receipts.keys import RECEIPT_KEYS, KeyFileBroken, ReceiptKeysLost, ensure_keys, write
-    from toolserver.server.receipts import refuse_lost_keys
+    from toolserver.money.receipts.keys import RECEIPT_KEYS, KeyFileBroken, ReceiptKeysLost, ensure_keys, write
+    from toolserver.serving.receipts import refuse_lost_keys
 
     settings = settings_from(data_dir=data_dir)
     folder = settings.data_dir
@@ -162,7 +162,7 @@ def _change(data_dir: Path | None, change: Any) -> None:
 
 
 def _list(folder: Path, *, as_json: bool = False) -> None:
-    from toolserver.receipts.keys import RECEIPT_KEYS, KeyFileBroken, read_keys
+    from toolserver.money.receipts.keys import RECEIPT_KEYS, KeyFileBroken, read_keys
 
     try:
         found = read_keys(folder / RECEIPT_KEYS)
@@ -199,9 +199,9 @@ def begin_log(data_dir: Path | None) -> None:
     of the old log remains valid for the old log, which is never signed again.
     """
     from toolserver.cli.load_settings import explain_errors, find_ledger, settings_from
-    from toolserver.receipts.sqlite_log import read_log_state
-    from toolserver.receipts.transparency_log import begin_log, read_mark
-    from toolserver.server.shared_database import find_marks
+    from toolserver.money.receipts.sqlite_log import read_log_state
+    from toolserver.money.receipts.transparency_log import begin_log, read_mark
+    from toolserver.serving.shared_database import find_marks
 
     folder = find_data_dir(data_dir)
     with explain_errors():

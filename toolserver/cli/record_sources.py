@@ -13,7 +13,7 @@ from toolserver.cli.source_probe import Probe, probe_sources
 from toolserver.cli.source_recording import SourceRecording
 from toolserver.core.caller import Caller
 from toolserver.errors import CallRejected
-from toolserver.ledger.memory import MemoryLedger
+from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.registry.registry import Operation, Tier
 from toolserver.settings import Settings
 from toolserver.upstream.announcements import Announcement

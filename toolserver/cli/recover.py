@@ -9,9 +9,9 @@ from toolserver.cli.buyers import Desk, at_desk, print_facts
 from toolserver.cli.load_settings import data_dir_option, find_ledger, json_option
 
 if TYPE_CHECKING:
-    from toolserver.purchases.matching import Receipt, UsdcTransfer
-    from toolserver.purchases.rpc_pool import RpcPool
-    from toolserver.x402.recovery import ChainTopup
+    from toolserver.money.purchases.matching import Receipt, UsdcTransfer
+    from toolserver.money.purchases.rpc_pool import RpcPool
+    from toolserver.money.x402.recovery import ChainTopup
 
 REASON = "a payment that a restored backup did not know"
 
@@ -41,9 +41,9 @@ def recover(tx_hash: str, signature: str | None, data_dir: Path | None, as_json:
 
 
 async def _recover(desk: Desk, text: str, signature: str | None) -> dict[str, Any]:
-    from toolserver.purchases.buyer_proof import find_signer, recovery_text
-    from toolserver.purchases.claim_secret import tx_hash_of
-    from toolserver.purchases.deposit import checksum_address
+    from toolserver.money.purchases.buyer_proof import find_signer, recovery_text
+    from toolserver.money.purchases.claim_secret import tx_hash_of
+    from toolserver.money.purchases.deposit import checksum_address
 
     tx_hash = tx_hash_of(text)
     if tx_hash is None:
@@ -63,7 +63,7 @@ async def _recover(desk: Desk, text: str, signature: str | None) -> dict[str, An
 
 def _describe(found: LostPayment) -> dict[str, Any]:
     from toolserver.core.credit_price import credits_for
-    from toolserver.purchases.listing import show_usd
+    from toolserver.money.purchases.listing import show_usd
 
     credits = sum(credits_for(one.amount) for one in found.topups) or credits_for(found.amount)
     return {"payment": found.kind, "amount_usd": show_usd(found.amount), "credits": credits}
@@ -79,8 +79,8 @@ async def _read_final_receipt(chain: "RpcPool", tx_hash: bytes) -> "Receipt":
 
 async def _find_lost_transfer(desk: Desk, receipt: "Receipt") -> LostPayment | None:
     """Find what it paid to addresses whose purchase was lost, or None. Raises ValueError for a known payment."""
-    from toolserver.purchases.matching import transfers
-    from toolserver.purchases.sqlite_refunds import is_known_payment
+    from toolserver.money.purchases.matching import transfers
+    from toolserver.money.purchases.sqlite_refunds import is_known_payment
 
     if desk.settings.payments.xpub is None and desk.settings.x402.pay_to is not None:
         return None  # nothing but x402 is sold here
@@ -95,9 +95,9 @@ async def _find_lost_transfer(desk: Desk, receipt: "Receipt") -> LostPayment | N
 
 async def _find_lost_topups(desk: Desk, receipt: "Receipt") -> LostPayment:
     """Find the top-ups by x402 that it settled and that no table has. Raises ValueError if there are none."""
-    from toolserver.purchases.sqlite_refunds import is_known_payment
-    from toolserver.x402.recovery import find_topups
-    from toolserver.x402.sqlite_store import SqlitePaymentStore
+    from toolserver.money.purchases.sqlite_refunds import is_known_payment
+    from toolserver.money.x402.recovery import find_topups
+    from toolserver.money.x402.sqlite_store import SqlitePaymentStore
 
     settled = find_topups(receipt, _payee_of_topups(desk), _list_prices(desk))
     unknown = await SqlitePaymentStore(desk.file).find_unknown([(one.payer, one.nonce) for one in settled])
@@ -137,7 +137,7 @@ def _list_prices(desk: Desk) -> set[int]:
 
 async def _grant(desk: Desk, found: LostPayment, tx_hash: bytes) -> str:
     from toolserver.core.credit_price import credits_for
-    from toolserver.ledger.admin import grant
+    from toolserver.money.ledger.admin import grant
 
     place, once = find_ledger(desk.settings.data_dir), f"0x{tx_hash.hex()}"
     return str((await grant(place, "new", credits_for(found.amount), REASON, once=once))["token"])
@@ -149,9 +149,9 @@ async def _credit_topups(desk: Desk, found: LostPayment, tx_hash: bytes) -> str:
 
     from toolserver.core.caller import token_hash
     from toolserver.core.credit_price import credits_for
-    from toolserver.x402.recovery import begin_recovered
-    from toolserver.x402.sqlite_store import SqlitePaymentStore
-    from toolserver.x402.store import TopupCredit
+    from toolserver.money.x402.recovery import begin_recovered
+    from toolserver.money.x402.sqlite_store import SqlitePaymentStore
+    from toolserver.money.x402.store import TopupCredit
 
     token, now = f"svc_live_{secrets.token_hex(32)}", desk.now()
     begun = [begin_recovered(one, now) for one in found.topups]
@@ -163,10 +163,10 @@ async def _credit_topups(desk: Desk, found: LostPayment, tx_hash: bytes) -> str:
 
 async def _list_lost_addresses(desk: Desk) -> set[bytes]:
     """List the addresses that were issued and are in no purchase. Raises ValueError."""
-    from toolserver.purchases.address_numbers import MARK
-    from toolserver.purchases.deposit import DepositKey
-    from toolserver.purchases.sqlite_store import SqlitePurchaseStore
-    from toolserver.server.shared_database import find_marks
+    from toolserver.money.purchases.address_numbers import MARK
+    from toolserver.money.purchases.deposit import DepositKey
+    from toolserver.money.purchases.sqlite_store import SqlitePurchaseStore
+    from toolserver.serving.shared_database import find_marks
 
     settings = desk.settings.payments
     if settings.xpub is None:

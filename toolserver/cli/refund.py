@@ -15,8 +15,8 @@ from toolserver.cli.sweep import find_rpc
 if TYPE_CHECKING:
     from eth_keys.datatypes import PrivateKey
 
-    from toolserver.purchases.refunds import StoredRefund
-    from toolserver.purchases.transfer_authorization import Authorization
+    from toolserver.money.purchases.refunds import StoredRefund
+    from toolserver.money.purchases.transfer_authorization import Authorization
 
 
 @click.group()
@@ -61,8 +61,8 @@ def cancel(id: str, data_dir: Path | None, as_json: bool) -> None:
     """Cancel a refund that has not been planned for signing yet. Deducted credits are returned."""
 
     async def job(desk: Desk) -> dict[str, Any]:
-        from toolserver.purchases.refunds import show_refund
-        from toolserver.purchases.sqlite_refunds import SqliteRefunds
+        from toolserver.money.purchases.refunds import show_refund
+        from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
 
         return show_refund(await SqliteRefunds(desk.file).cancel(id, desk.now()))
 
@@ -77,8 +77,8 @@ def list_refunds(only_open: bool, data_dir: Path | None, as_json: bool) -> None:
     """List refunds, oldest first, with their states."""
 
     async def job(desk: Desk) -> list[dict[str, Any]]:
-        from toolserver.purchases.refunds import show_refund
-        from toolserver.purchases.sqlite_refunds import SqliteRefunds
+        from toolserver.money.purchases.refunds import show_refund
+        from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
 
         ended = () if only_open else ("paid", "cancelled")
         found = await SqliteRefunds(desk.file).list_refunds(("asked", "booked", "sent", *ended))
@@ -111,7 +111,7 @@ def submit(
 
     You can run this again after any interruption. Exits with 1 unless all refunds are paid.
     """
-    from toolserver.purchases.offline_key import read_private_key
+    from toolserver.money.purchases.offline_key import read_private_key
 
     with explain_errors():
         _, entries = load_document(document)
@@ -133,10 +133,10 @@ def paid(id: str, tx: str, data_dir: Path | None, as_json: bool) -> None:
 
 
 async def _ask(desk: Desk, fingerprint: str, credits: int, to: str, reason: str) -> dict[str, Any]:
-    from toolserver.purchases.buyer_proof import new_nonce
-    from toolserver.purchases.deposit import address_from
-    from toolserver.purchases.refunds import RefundDraft, show_refund
-    from toolserver.purchases.sqlite_refunds import SqliteRefunds
+    from toolserver.money.purchases.buyer_proof import new_nonce
+    from toolserver.money.purchases.deposit import address_from
+    from toolserver.money.purchases.refunds import RefundDraft, show_refund
+    from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
 
     payee, host = address_from(to), desk.host
     token = await desk.find_hash(fingerprint)
@@ -146,16 +146,16 @@ async def _ask(desk: Desk, fingerprint: str, credits: int, to: str, reason: str)
 
 
 def _text(host: str, found: "StoredRefund") -> str:
-    from toolserver.purchases.buyer_proof import refund_text
+    from toolserver.money.purchases.buyer_proof import refund_text
 
     return refund_text(host, found.fingerprint, found.credits, found.payee, found.id, found.expires_at)
 
 
 async def _book(desk: Desk, id: str, signature: str, payer: str, token: str | None) -> dict[str, Any]:
-    from toolserver.purchases.buyer_proof import find_payers, find_signer
-    from toolserver.purchases.deposit import address_from
-    from toolserver.purchases.refunds import show_refund
-    from toolserver.purchases.sqlite_refunds import SqliteRefunds
+    from toolserver.money.purchases.buyer_proof import find_payers, find_signer
+    from toolserver.money.purchases.deposit import address_from
+    from toolserver.money.purchases.refunds import show_refund
+    from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
 
     refunds, account = SqliteRefunds(desk.file), address_from(payer)
     found = await refunds.find(id)
@@ -172,7 +172,7 @@ async def _book(desk: Desk, id: str, signature: str, payer: str, token: str | No
 
 async def _require_token(desk: Desk, found: "StoredRefund", token: str) -> None:
     """Raise RefundRefused unless the token is the one being refunded, whether or not it is still valid."""
-    from toolserver.purchases.refunds import RefundRefused
+    from toolserver.money.purchases.refunds import RefundRefused
 
     standing = await desk.ledger.standing(token)
     if standing.allowance is not None or standing.fingerprint != found.fingerprint:
@@ -180,11 +180,11 @@ async def _require_token(desk: Desk, found: "StoredRefund", token: str) -> None:
 
 
 async def _plan(desk: Desk) -> dict[str, Any]:
-    from toolserver.purchases.deposit import checksum_address
-    from toolserver.purchases.sqlite_refunds import SqliteRefunds
-    from toolserver.purchases.sqlite_store import SqlitePurchaseStore
-    from toolserver.purchases.transfer_authorization import VALID_S
-    from toolserver.purchases.units import CHAIN_ID, USDC
+    from toolserver.money.purchases.deposit import checksum_address
+    from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
+    from toolserver.money.purchases.sqlite_store import SqlitePurchaseStore
+    from toolserver.money.purchases.transfer_authorization import VALID_S
+    from toolserver.money.purchases.units import CHAIN_ID, USDC
 
     refunds, now = SqliteRefunds(desk.file), desk.now()
     open_ = await refunds.list_refunds(("booked", "sent"))
@@ -203,9 +203,9 @@ async def _plan(desk: Desk) -> dict[str, Any]:
 async def _submit(
     desk: Desk, signed: "list[tuple[Authorization, bytes]]", key: "PrivateKey", rpc: str | None
 ) -> list[dict[str, Any]]:
-    from toolserver.purchases.refunds import RefundRefused, nonce_of
-    from toolserver.purchases.relay import open_relay
-    from toolserver.purchases.sqlite_refunds import SqliteRefunds
+    from toolserver.money.purchases.refunds import RefundRefused, nonce_of
+    from toolserver.money.purchases.relay import open_relay
+    from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
 
     refunds = SqliteRefunds(desk.file)
     stored = await refunds.list_refunds(("booked", "sent", "paid"))
@@ -221,8 +221,8 @@ async def _submit(
 async def _submit_one(
     desk: Desk, relay: Any, found: "StoredRefund", one: "Authorization", signature: bytes, key: "PrivateKey"
 ) -> dict[str, Any]:
-    from toolserver.purchases.refunds import show_refund
-    from toolserver.purchases.sqlite_refunds import SqliteRefunds
+    from toolserver.money.purchases.refunds import show_refund
+    from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
 
     refunds = SqliteRefunds(desk.file)
     if found.state == "paid":
@@ -243,10 +243,10 @@ async def _submit_one(
 
 
 async def _note_paid(desk: Desk, id: str, tx: str) -> dict[str, Any]:
-    from toolserver.purchases.claim_secret import tx_hash_of
-    from toolserver.purchases.matching import is_authorized_transfer
-    from toolserver.purchases.refunds import RefundRefused, nonce_of, show_refund
-    from toolserver.purchases.sqlite_refunds import SqliteRefunds
+    from toolserver.money.purchases.claim_secret import tx_hash_of
+    from toolserver.money.purchases.matching import is_authorized_transfer
+    from toolserver.money.purchases.refunds import RefundRefused, nonce_of, show_refund
+    from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
 
     tx_hash, refunds = tx_hash_of(tx), SqliteRefunds(desk.file)
     if tx_hash is None:

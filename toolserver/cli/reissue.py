@@ -10,8 +10,8 @@ from toolserver.cli.buyers import Desk, at_desk, print_facts, print_list
 from toolserver.cli.load_settings import data_dir_option, json_option
 
 if TYPE_CHECKING:
-    from toolserver.purchases.reissues import StoredReissue
-    from toolserver.purchases.sqlite_reissues import SqliteReissues
+    from toolserver.money.purchases.reissues import StoredReissue
+    from toolserver.money.purchases.sqlite_reissues import SqliteReissues
 
 
 @click.group()
@@ -60,7 +60,7 @@ def cancel(id: str, data_dir: Path | None, as_json: bool) -> None:
     """Cancel a reissue that has not been completed."""
 
     async def job(desk: Desk) -> dict[str, Any]:
-        from toolserver.purchases.reissues import show_reissue
+        from toolserver.money.purchases.reissues import show_reissue
 
         return show_reissue(await _reissues(desk).cancel(id))
 
@@ -74,7 +74,7 @@ def list_reissues(data_dir: Path | None, as_json: bool) -> None:
     """List reissues, oldest first, with their states."""
 
     async def job(desk: Desk) -> list[dict[str, Any]]:
-        from toolserver.purchases.reissues import show_reissue
+        from toolserver.money.purchases.reissues import show_reissue
 
         return [show_reissue(one) for one in await _reissues(desk).list_reissues()]
 
@@ -82,7 +82,7 @@ def list_reissues(data_dir: Path | None, as_json: bool) -> None:
 
 
 def _reissues(desk: Desk) -> "SqliteReissues":
-    from toolserver.purchases.sqlite_reissues import SqliteReissues
+    from toolserver.money.purchases.sqlite_reissues import SqliteReissues
 
     return SqliteReissues(desk.file, desk.clock)
 
@@ -93,8 +93,8 @@ async def _find_payer(desk: Desk, token: str) -> bytes:
     Raises:
             ReissueRefused, ProofMissing, ChainDown.
     """
-    from toolserver.purchases.buyer_proof import find_payers
-    from toolserver.purchases.reissues import find_only_payer
+    from toolserver.money.purchases.buyer_proof import find_payers
+    from toolserver.money.purchases.reissues import find_only_payer
 
     payments = await _reissues(desk).find_payments(token)
     async with desk.chain() as chain:
@@ -102,8 +102,8 @@ async def _find_payer(desk: Desk, token: str) -> bytes:
 
 
 async def _ask(desk: Desk, fingerprint: str) -> dict[str, Any]:
-    from toolserver.purchases.buyer_proof import new_nonce
-    from toolserver.purchases.reissues import ReissueDraft, show_reissue
+    from toolserver.money.purchases.buyer_proof import new_nonce
+    from toolserver.money.purchases.reissues import ReissueDraft, show_reissue
 
     host, token = desk.host, await desk.find_hash(fingerprint)
     payer = await _find_payer(desk, token)
@@ -112,14 +112,14 @@ async def _ask(desk: Desk, fingerprint: str) -> dict[str, Any]:
 
 
 def _text(host: str, found: "StoredReissue") -> str:
-    from toolserver.purchases.buyer_proof import reissue_text
+    from toolserver.money.purchases.buyer_proof import reissue_text
 
     return reissue_text(host, found.fingerprint, found.id, found.expires_at)
 
 
 async def _prove(desk: Desk, id: str, signature: str) -> dict[str, Any]:
-    from toolserver.purchases.buyer_proof import find_signer
-    from toolserver.purchases.reissues import show_reissue
+    from toolserver.money.purchases.buyer_proof import find_signer
+    from toolserver.money.purchases.reissues import show_reissue
 
     reissues = _reissues(desk)
     found = await reissues.find(id)
@@ -130,9 +130,9 @@ async def _prove(desk: Desk, id: str, signature: str) -> dict[str, Any]:
 
 async def _complete(desk: Desk, id: str) -> dict[str, Any]:
     from toolserver.core.caller import token_hash
-    from toolserver.purchases.reissued_token import ensure_reissued_token, find_reissued_token
-    from toolserver.purchases.reissues import ReissueRefused, require_due, show_reissue
-    from toolserver.server.sqlite_reissue import replace_lost_token
+    from toolserver.money.books.sqlite_reissue import replace_lost_token
+    from toolserver.money.purchases.reissued_token import ensure_reissued_token, find_reissued_token
+    from toolserver.money.purchases.reissues import ReissueRefused, require_due, show_reissue
 
     reissues, place = _reissues(desk), desk.settings.data_dir
     found = await reissues.find(id)
@@ -149,6 +149,6 @@ async def _complete(desk: Desk, id: str) -> dict[str, Any]:
 
 
 async def _forget(desk: Desk, id: str) -> None:
-    from toolserver.purchases.reissued_token import forget_reissued_token
+    from toolserver.money.purchases.reissued_token import forget_reissued_token
 
     forget_reissued_token(desk.settings.data_dir, id)

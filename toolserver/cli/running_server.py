@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from toolserver.core.http_client import HttpClient, Unreachable
 from toolserver.core.metrics import HOST_REFUSED, SOURCE_CLOSED
-from toolserver.server.running_note import read_running
+from toolserver.serving.running_note import read_running
 
 WITHIN_S, MOST_BYTES = 3.0, 8 * 1024 * 1024
 

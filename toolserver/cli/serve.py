@@ -17,8 +17,8 @@ from toolserver.cli.serving_rules import check_before_serving, require_what_work
 from toolserver.clock import Clock
 from toolserver.core.metrics import Metrics
 from toolserver.registry.tool_packages import tool_packages
-from toolserver.server.directory_lock import hold_directory
-from toolserver.server.listen import (
+from toolserver.serving.directory_lock import hold_directory
+from toolserver.serving.listen import (
     announce,
     bind_socket,
     freeze_startup,
@@ -27,9 +27,9 @@ from toolserver.server.listen import (
     serve_metrics,
     stop_signal,
 )
-from toolserver.server.listeners import Listeners
-from toolserver.server.request_gate import Asgi, never
-from toolserver.server.running_note import note_running
+from toolserver.serving.listeners import Listeners
+from toolserver.serving.request_gate import Asgi, never
+from toolserver.serving.running_note import note_running
 from toolserver.settings import Settings
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ async def _serve_operators(
 
 async def _serve_ledger(service: Service, sock: socket, stop: anyio.Event, is_replaced: Callable[[], bool]) -> None:
     """Serve the ledger API to the sister services that follow this ledger."""
-    from toolserver.ledger.server.api import internal_app
+    from toolserver.money.ledger.server.api import internal_app
 
     app = internal_app(service.money.own, service.settings.ledger, service.clock)
     await serve(app, sock, service.settings, stop=stop, is_replaced=is_replaced)
@@ -130,7 +130,7 @@ async def demo_command(settings: Settings, flags: dict[str, Any], *, seed: int, 
 
     Several workers follow the clock of the world. `flags` are the flags of the command line.
     """
-    from toolserver.purchases.demo import chain_url, paste_sequence
+    from toolserver.money.purchases.demo import chain_url, paste_sequence
     from toolserver.world.clock import SharedSimClock
     from toolserver.world.state import WorldState
 

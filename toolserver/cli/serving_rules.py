@@ -4,8 +4,8 @@ import logging
 import sys
 
 from toolserver.registry.licence_table import write_plain_table
-from toolserver.server.listen import refuse_public
-from toolserver.server.packaged_texts import read_licence_table
+from toolserver.serving.listen import refuse_public
+from toolserver.serving.packaged_texts import read_licence_table
 from toolserver.settings import Settings
 
 log = logging.getLogger(__name__)

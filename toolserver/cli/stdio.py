@@ -23,8 +23,8 @@ async def stdio_command(
         from toolserver.cli.in_process import local_caller, local_service
         from toolserver.cli.load_settings import prepare_settings
         from toolserver.mcp.stdio_session import open_session
-        from toolserver.server.listen import freeze_startup
-        from toolserver.server.money import keeps_books
+        from toolserver.serving.listen import freeze_startup
+        from toolserver.serving.money import keeps_books
 
         settings = prepare_settings(**flags)
         caller = local_caller(settings, "stdio")

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from eth_keys.datatypes import PrivateKey
 
     from toolserver.clock import Clock
-    from toolserver.purchases.relay import Relay
-    from toolserver.purchases.transfer_authorization import Authorization
+    from toolserver.money.purchases.relay import Relay
+    from toolserver.money.purchases.transfer_authorization import Authorization
     from toolserver.settings import Settings
-    from toolserver.storage.group_commit import GroupCommit
-    from toolserver.storage.ledger_place import LedgerPlace
+    from toolserver.sql.group_commit import GroupCommit
+    from toolserver.sql.ledger_place import LedgerPlace
 
 _MOVED = ("sent", "used before")
 
@@ -55,7 +55,7 @@ def sweep_plan(data_dir: Path | None, to: str, least_usd: Decimal, eth_usd: floa
     """
     import anyio
 
-    from toolserver.purchases.units import atomic
+    from toolserver.money.purchases.units import atomic
 
     settings = settings_from(data_dir=data_dir)
     with explain_errors():
@@ -66,10 +66,10 @@ def sweep_plan(data_dir: Path | None, to: str, least_usd: Decimal, eth_usd: floa
 
 async def _plan(settings: "Settings", path: "LedgerPlace", given: dict[str, Any]) -> dict[str, Any]:
     from toolserver.clock import SystemClock
-    from toolserver.purchases.address_numbers import MARK
-    from toolserver.purchases.deposits import plan_worthwhile_sweep
-    from toolserver.purchases.sqlite_store import read_deposit_states, read_deposits
-    from toolserver.server.shared_database import find_marks
+    from toolserver.money.purchases.address_numbers import MARK
+    from toolserver.money.purchases.deposits import plan_worthwhile_sweep
+    from toolserver.money.purchases.sqlite_store import read_deposit_states, read_deposits
+    from toolserver.serving.shared_database import find_marks
 
     known, states = read_deposits(path), dict(read_deposit_states(path))
     issued = find_marks(settings, patient=True).read(MARK) or 0
@@ -95,7 +95,7 @@ def sign(document: Path, key_file: Path | None, key_env: str | None, account: in
 
     The key is an account's extended private key (xprv…), the words of a wallet (with --account), or one private key.
     """
-    from toolserver.purchases.offline_key import read_signer
+    from toolserver.money.purchases.offline_key import read_signer
 
     with explain_errors():
         signer = read_signer(read_key(key_file, key_env), account=account)
@@ -117,7 +117,7 @@ def submit(
     """
     import anyio
 
-    from toolserver.purchases.offline_key import read_private_key
+    from toolserver.money.purchases.offline_key import read_private_key
 
     settings = settings_from(data_dir=data_dir)
     with explain_errors():
@@ -140,8 +140,8 @@ async def _submit(
     settings: "Settings", signed: "list[tuple[Authorization, bytes]]", key: "PrivateKey", rpc: str | None
 ) -> list[dict[str, Any]]:
     from toolserver.clock import SystemClock
-    from toolserver.purchases.relay import open_relay
-    from toolserver.storage.ledger_place import open_place
+    from toolserver.money.purchases.relay import open_relay
+    from toolserver.sql.ledger_place import open_place
 
     clock, path = SystemClock(), find_ledger(settings.data_dir)
     async with open_place(path) as file, open_relay(find_rpc(settings, rpc), clock) as relay:
@@ -151,9 +151,9 @@ async def _submit(
 async def _submit_one(
     relay: "Relay", file: "GroupCommit", one: "Authorization", signature: bytes, key: "PrivateKey", clock: "Clock"
 ) -> dict[str, Any]:
-    from toolserver.purchases.deposit import checksum_address
-    from toolserver.purchases.listing import show_usd
-    from toolserver.purchases.sqlite_sweeps import record_moved, record_sending
+    from toolserver.money.purchases.deposit import checksum_address
+    from toolserver.money.purchases.listing import show_usd
+    from toolserver.money.purchases.sqlite_sweeps import record_moved, record_sending
 
     async def note(tx: bytes) -> None:
         await record_sending(file, one, tx, int(clock.time() * 1000))

@@ -108,7 +108,7 @@ def replay(delivery: str, data_dir: Path | None) -> None:
 @click.option("--count", type=click.IntRange(1), help="Stop after this many deliveries")
 def listen(port: int, secret: str | None, status: int, count: int | None) -> None:
     """Receive, verify and print webhooks on this machine. The service must run with webhooks.allow_loopback."""
-    from toolserver.server.listen import describe_bind_error
+    from toolserver.serving.listen import describe_bind_error
     from toolserver.webhooks.listen import make_listener
 
     def report(received: "ReceivedWebhook") -> None:
@@ -171,7 +171,7 @@ def _run(data_dir: Path | None, job: "Callable[[WebhookStore], Awaitable[Any]]")
 
 @asynccontextmanager
 async def _open_store(data_dir: Path | None) -> "AsyncIterator[WebhookStore]":
-    from toolserver.storage.ledger_place import open_place
+    from toolserver.sql.ledger_place import open_place
     from toolserver.webhooks.sqlite_store import SqliteWebhookStore
 
     async with open_place(find_ledger(prepare_settings(data_dir=data_dir).data_dir)) as file:

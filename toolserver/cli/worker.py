@@ -16,9 +16,9 @@ from toolserver.cli.demo_settings import fund_with, make_demo_settings
 from toolserver.cli.load_settings import end_in_one_line, make_data_dir, prepare_settings
 from toolserver.cli.serve import serve_until
 from toolserver.cli.workers import make_worker_settings
-from toolserver.server.listen import run_async, stop_signal
-from toolserver.server.listeners import Listeners
-from toolserver.server.worker_process import LINE_BYTES, REPLACED
+from toolserver.serving.listen import run_async, stop_signal
+from toolserver.serving.listeners import Listeners
+from toolserver.serving.worker_process import LINE_BYTES, REPLACED
 from toolserver.settings import Settings
 from toolserver.webhooks.secret_box import open_key
 

@@ -15,11 +15,11 @@ import anyio
 
 from toolserver.cli.greeting import greet
 from toolserver.cli.serving_rules import check_before_serving
-from toolserver.server.listen import announce, stop_signal
-from toolserver.server.listeners import Listeners
-from toolserver.server.running_note import note_running
-from toolserver.server.supervisor import Supervisor
-from toolserver.server.worker_process import WorkerFailed, WorkerProcess
+from toolserver.serving.listen import announce, stop_signal
+from toolserver.serving.listeners import Listeners
+from toolserver.serving.running_note import note_running
+from toolserver.serving.supervisor import Supervisor
+from toolserver.serving.worker_process import WorkerFailed, WorkerProcess
 from toolserver.settings import Settings
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from toolserver.core.public_address import is_local_host
 from toolserver.errors import CallRejected, ChainUnavailable, InternalError, NotFound, PaymentPending
 
 if TYPE_CHECKING:
-    from toolserver.receipts.keys import Key
+    from toolserver.money.receipts.keys import Key
 
 T = TypeVar("T")
 
@@ -97,7 +97,7 @@ class ClientSteps:
         """
         import hashlib
 
-        from toolserver.receipts.verify import Unreadable, parse_receipt, verdict
+        from toolserver.money.receipts.verify import Unreadable, parse_receipt, verdict
 
         if answer.receipt is None:
             raise ValueError("only a paid answer has a receipt")
@@ -109,7 +109,7 @@ class ClientSteps:
 
     def _find_key(self, kid: str) -> Steps[None]:
         """Request the keys, unless this one is already known."""
-        from toolserver.receipts.keys import parse_keys
+        from toolserver.money.receipts.keys import parse_keys
 
         if kid not in self._keys:
             answer = yield from self._repeat(HttpRequest("GET", self.base_url + RECEIPT_KEYS), is_safe=True)

@@ -8,11 +8,11 @@ from toolserver.errors import CallRejected
 from toolserver.mcp import messages
 from toolserver.mcp.messages import encode
 from toolserver.mcp.token_argument import next_step
+from toolserver.money.x402.headers import META_RESPONSE, REQUIRED, RESPONSE, unheader
 from toolserver.registry import error_codes
 from toolserver.registry.registry import Operation
 from toolserver.registry.response_schema import BARE, frame_of
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.x402.headers import META_RESPONSE, REQUIRED, RESPONSE, unheader
 
 _SIGNED = {"receipt": "X-Service-Receipt", "receipt_id": "X-Service-Receipt-Id"}  # for a call that was not charged
 

@@ -7,8 +7,8 @@ from typing import Protocol
 import msgspec
 
 from toolserver.errors import PaymentRequired
-from toolserver.ledger.protocol import AccountRef, NoCharge, Reservation, Settlement, UnknownCall, Who
-from toolserver.receipts.sign import Body, Receipts, Sale, request_text
+from toolserver.money.ledger.protocol import AccountRef, NoCharge, Reservation, Settlement, UnknownCall, Who
+from toolserver.money.receipts.sign import Body, Receipts, Sale, request_text
 from toolserver.registry.registry import Operation
 from toolserver.webhooks.message import WebhookMessage
 from toolserver.webhooks.records import WebhookFire, WebhookSubscription

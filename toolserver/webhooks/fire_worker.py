@@ -11,7 +11,7 @@ import anyio
 
 from toolserver.clock import Clock
 from toolserver.errors import PaymentRequired
-from toolserver.ledger.protocol import NoCharge, UnknownCall
+from toolserver.money.ledger.protocol import NoCharge, UnknownCall
 from toolserver.registry.registry import Operation
 from toolserver.webhooks.attempt import Attempt, Sender
 from toolserver.webhooks.charges import WebhookCharges

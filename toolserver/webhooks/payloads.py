@@ -20,7 +20,7 @@ from toolserver.calls.response_cache import SchemaFailure
 from toolserver.calls.sale import no_charge_reason
 from toolserver.core.models import iso
 from toolserver.errors import CallRejected, InvalidArguments
-from toolserver.ledger.protocol import NoCharge
+from toolserver.money.ledger.protocol import NoCharge
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.spelling import find_word
 from toolserver.webhooks.condition_path import check_path

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from toolserver.receipts.sign import receipt_id
+from toolserver.money.receipts.sign import receipt_id
 from toolserver.webhooks.conditions import ConditionInput
 
 SubscriptionState = Literal["active", "paused", "cancelled"]

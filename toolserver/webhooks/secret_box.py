@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from toolserver.errors import ToolserverError
-from toolserver.purchases.token_encryption import decrypt_token, encrypt_token
-from toolserver.receipts.keys import find_key_file
+from toolserver.money.purchases.token_encryption import decrypt_token, encrypt_token
+from toolserver.money.receipts.keys import find_key_file
 
 KEY_FILE = "keys/webhooks.key"  # below the data directory
 KEY_BYTES = 32

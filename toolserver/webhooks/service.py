@@ -12,7 +12,7 @@ from yarl import URL
 
 from toolserver.calls.pipeline import Pipeline
 from toolserver.clock import Clock
-from toolserver.receipts.sign import Receipts
+from toolserver.money.receipts.sign import Receipts
 from toolserver.registry.registry import Registry
 from toolserver.webhooks.attempt import Attempt
 from toolserver.webhooks.charges import HOLD_S, FireLedger, WebhookCharges

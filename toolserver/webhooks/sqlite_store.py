@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 import zstandard
 
 from toolserver.errors import ToolserverError
-from toolserver.storage.connection import SqlConnection
-from toolserver.storage.group_commit import GroupCommit
+from toolserver.sql.connection import SqlConnection
+from toolserver.sql.group_commit import GroupCommit
 from toolserver.webhooks.records import WebhookFire, WebhookSubscription
 from toolserver.webhooks.sqlite_tables import SqliteTables
 from toolserver.webhooks.tables import WebhookOperation

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from toolserver.storage.connection import SqlConnection, in_order, is_shared
+from toolserver.sql.connection import SqlConnection, in_order, is_shared
 from toolserver.webhooks.records import UnpaidBody, WebhookFire, WebhookSubscription
 from toolserver.webhooks.schedule import FAR_FAILING_MS, FAR_MS, SLOT_MS
 

@@ -10,7 +10,7 @@ import msgspec
 
 from toolserver.core.caller import token_hash
 from toolserver.errors import InsufficientCredits, SubscriptionConflict
-from toolserver.ledger.protocol import Ledger
+from toolserver.money.ledger.protocol import Ledger
 from toolserver.webhooks.conditions import (
     MISSING,
     Transition,

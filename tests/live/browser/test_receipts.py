@@ -15,9 +15,9 @@ from tests.live.browser.visitor import DESK, PHONE, Theme, Visitor, visiting
 from tests.live.processes import Program
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
-from toolserver.receipts.memory import MemoryReceiptStore
-from toolserver.receipts.service import ReceiptService
-from toolserver.receipts.sign import Sale
+from toolserver.money.receipts.memory import MemoryReceiptStore
+from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.sign import Sale
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 

@@ -19,12 +19,12 @@ from tests.mcp.service import MemoryDesk, asked, oracle, word
 from toolserver.app import Service
 from toolserver.clock import ManualClock
 from toolserver.core.credit_sales import Claim, CreditedPurchase, PurchaseQuote
-from toolserver.ledger.memory import MemoryLedger
 from toolserver.mcp.oauth.metadata import AUTHORIZE, CONSENT, REGISTER, RESOURCE, REVOKE, TOKEN
-from toolserver.purchases.service import ClosedPurchases
+from toolserver.money.ledger.memory import MemoryLedger
+from toolserver.money.purchases.service import ClosedPurchases
 from toolserver.registry.registry import Registry, operation_of
 from toolserver.registry.site_facts import Sales, SiteFacts
-from toolserver.server.money import memory_money
+from toolserver.serving.money import memory_money
 from toolserver.settings import LimitSettings
 
 START = datetime(2027, 1, 15, 8, 0, tzinfo=UTC)

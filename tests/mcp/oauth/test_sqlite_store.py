@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.ledger.ledgers import opened_file
 from tests.mcp.oauth.store_contract import *  # noqa: F403 - the tests of the contract
 from tests.mcp.oauth.store_contract import CHILD, CLIENT, GRANT, NOW, REQUEST
+from tests.money.ledger.ledgers import opened_file
 from tests.postgres import POSTGRES
 from toolserver.mcp.oauth.records import make_secret
 from toolserver.mcp.oauth.sqlite_store import SqliteOAuthStore
-from toolserver.storage.group_commit import durable
+from toolserver.sql.group_commit import durable
 
 
 @pytest.fixture(params=["sqlite", POSTGRES])

@@ -3,8 +3,8 @@
 import anyio
 import pytest
 
-from tests.ledger.ledgers import opened_file
 from tests.mcp.oauth.store_contract import NOW, allowed, made
+from tests.money.ledger.ledgers import opened_file
 from toolserver.mcp.oauth.sqlite_store import SqliteOAuthStore
 
 pytestmark = pytest.mark.live

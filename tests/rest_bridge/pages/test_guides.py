@@ -8,7 +8,7 @@ from rest_bridge.pages.guides import SEARCH, Guides
 from tests.catalog.tiny import FACTS, TINY
 from tests.rest_bridge.made import PROJECT
 from tests.rest_bridge.markup import Page
-from toolserver.server.packaged_texts import read_guides
+from toolserver.serving.packaged_texts import read_guides
 
 LIST = """# Documents
 

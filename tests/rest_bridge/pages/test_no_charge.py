@@ -13,10 +13,10 @@ from tests.rest_bridge.markup import Page
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import InvalidArguments, NotFound
-from toolserver.receipts.keys import LOG_KEYS, RECEIPT_KEYS, ensure_keys
-from toolserver.receipts.memory import MemoryReceiptStore
-from toolserver.receipts.service import ReceiptService
-from toolserver.receipts.sign import Sale
+from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, ensure_keys
+from toolserver.money.receipts.memory import MemoryReceiptStore
+from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.sign import Sale
 
 FAILED = Sale("call_" + "1" * 32, token_hash(RICH).hex(), "/api/pro/x", "GET /api/pro/x", 2, 0, 98, reason="5xx")
 

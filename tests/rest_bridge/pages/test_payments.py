@@ -15,7 +15,7 @@ from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.requirements import proves
 from tests.rest_bridge.markup import Page
 from tests.served import served
-from toolserver.ledger.protocol import NoCharge
+from toolserver.money.ledger.protocol import NoCharge
 from toolserver.registry.error_codes import PROBLEMS, concerns_payment, with_topic
 from toolserver.registry.registry import Registry, Tier
 from toolserver.registry.site_facts import LimitFacts, PurchaseTerms, Sales, SiteFacts

@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.calls.parts import Engine, engine
-from tests.purchases.parts import TX, Desk, Server, desk, paid
+from tests.money.purchases.parts import TX, Desk, Server, desk, paid
 from tests.requirements import proves
 from tools.account.reissue_cancel import reissue_cancel
 from tools.payment.balance import payment_balance
@@ -25,13 +25,13 @@ from toolserver.calls.outcome import Outcome
 from toolserver.calls.pipeline import Pipeline
 from toolserver.core.caller import Caller, token_hash
 from toolserver.errors import CallRejected, InvalidArguments, NotFound, PaymentRequired, RateLimited
-from toolserver.purchases.reissues import ReissueDraft
-from toolserver.purchases.rpc_pool import ChainServers
-from toolserver.purchases.service import ClosedPurchases, PurchaseService
-from toolserver.purchases.sqlite_reissues import SqliteReissues
+from toolserver.money.purchases.reissues import ReissueDraft
+from toolserver.money.purchases.rpc_pool import ChainServers
+from toolserver.money.purchases.service import ClosedPurchases, PurchaseService
+from toolserver.money.purchases.sqlite_reissues import SqliteReissues
 from toolserver.registry.registry import Registry, operation_of
 from toolserver.registry.response_schema import answer_schema
-from toolserver.server.money import MoneyParts
+from toolserver.serving.money import MoneyParts
 
 SOLD = (payment_buy_credits, payment_confirm, payment_balance, reissue_cancel)
 REGISTRY = Registry([operation_of(f) for f in SOLD])

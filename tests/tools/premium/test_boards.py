@@ -12,7 +12,7 @@ from tests.tools.premium.simulated_time import counter
 from tools.premium.sentiment import FOLLOW_S
 from tools.sources.reddit import BOARDS, HOT
 from toolserver.calls.answer_table import AnswerTable
-from toolserver.server.background_tasks import keep_warm
+from toolserver.serving.background_tasks import keep_warm
 
 NAMES = [f"Reddit.{board}_rss" for board in BOARDS]
 GAP_S, FRESH_S, SLA_S = 10.0, 600.0, 900.0

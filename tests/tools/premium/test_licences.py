@@ -9,7 +9,7 @@ from tests.specified import PREMIUM
 from tests.tools.premium.sections import SECTIONS, shown
 from tests.tools.premium.store import FUNDS, store
 from toolserver.registry.source_list import list_sources
-from toolserver.server.packaged_texts import read_licence_table
+from toolserver.serving.packaged_texts import read_licence_table
 from toolserver.settings import SourceSettings
 
 WHOLE = {"briefing": "history=24h", "macro": "history=30d", "crypto-deep": "history=30d"}

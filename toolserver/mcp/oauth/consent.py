@@ -19,7 +19,6 @@ from toolserver.clock import Clock
 from toolserver.core.caller import Caller
 from toolserver.core.consent_page import ConsentStep, ConsentView
 from toolserver.errors import CallRejected, ChainUnavailable, InvalidArguments, NotFound, PaymentPending, RateLimited
-from toolserver.ledger.protocol import milliseconds
 from toolserver.mcp.oauth.authorization import AuthorizationRequests
 from toolserver.mcp.oauth.client_documents import is_client_url
 from toolserver.mcp.oauth.consent_purchase import ConsentPurchase
@@ -28,6 +27,7 @@ from toolserver.mcp.oauth.metadata import CONSENT
 from toolserver.mcp.oauth.records import ConsentRequest, hash_secret, seal_under, unseal_with
 from toolserver.mcp.oauth.redirects import describe_redirect
 from toolserver.mcp.oauth.store import OAuthStore
+from toolserver.money.ledger.protocol import milliseconds
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
 

@@ -15,7 +15,6 @@ from toolserver.calls.quotas import ClientBuckets, Quota
 from toolserver.clock import Clock
 from toolserver.core.caller import Addresses, Caller
 from toolserver.core.consent_page import ConsentView, DrawConsent
-from toolserver.ledger.protocol import milliseconds
 from toolserver.mcp.asgi import Header, Receive, Scope, Send
 from toolserver.mcp.oauth.authorization import AuthorizationRequests, ClientToldFault, PersonToldFault
 from toolserver.mcp.oauth.client_documents import TOTAL_S, ClientDocumentsBusy
@@ -24,6 +23,7 @@ from toolserver.mcp.oauth.forms import BadParameters, OAuthParameters, cookies_o
 from toolserver.mcp.oauth.redirects import describe_redirect
 from toolserver.mcp.oauth.replies import OAuthReplies
 from toolserver.mcp.oauth.store import OAuthStore
+from toolserver.money.ledger.protocol import milliseconds
 from toolserver.registry.site_facts import SiteFacts
 
 AUTHORIZATIONS, VISITS = Quota("authorization requests", 60, 60), Quota("consent pages", 120, 60)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from toolserver.clock import Clock
 from toolserver.core.caller import token_hash
 from toolserver.errors import PaymentRequired, ToolserverError
-from toolserver.ledger.protocol import milliseconds
 from toolserver.mcp.oauth.records import (
     HOUR_MS,
     MINUTE_MS,
@@ -25,6 +24,7 @@ from toolserver.mcp.oauth.records import (
     unseal_with,
 )
 from toolserver.mcp.oauth.store import OAuthStore
+from toolserver.money.ledger.protocol import milliseconds
 
 log = logging.getLogger(__name__)
 

@@ -14,12 +14,12 @@ from toolserver.clock import Clock
 from toolserver.core import ids
 from toolserver.core.caller import Addresses, bearer
 from toolserver.errors import BillingUnavailable
-from toolserver.ledger.protocol import milliseconds
 from toolserver.mcp.asgi import Header, Receive, ResponseSender, Scope, Send
 from toolserver.mcp.messages import INVALID_REQUEST, failure
 from toolserver.mcp.oauth.grants import GrantEnded, OAuthGrants, OpenedAccess
 from toolserver.mcp.oauth.metadata import RESOURCE_WELL_KNOWN, well_known_url
 from toolserver.mcp.oauth.records import hash_secret
+from toolserver.money.ledger.protocol import milliseconds
 from toolserver.registry.site_facts import SiteFacts
 
 UNKNOWN = Quota("unknown access tokens", 60, 60)

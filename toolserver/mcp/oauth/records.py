@@ -11,7 +11,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from toolserver.purchases.token_encryption import decrypt_token, encrypt_token
+from toolserver.money.purchases.token_encryption import decrypt_token, encrypt_token
 
 SecretKind = Literal["code", "access", "refresh"]
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000

@@ -23,13 +23,13 @@ from starlette.requests import Request
 
 from toolserver.clock import Clock
 from toolserver.core.caller import crowd_of
-from toolserver.ledger.protocol import milliseconds
 from toolserver.mcp.oauth.client_documents import MOST_NAME, clean_name
 from toolserver.mcp.oauth.clients import ClientDirectory
 from toolserver.mcp.oauth.grants import GrantEnded, IssuedTokens, OAuthGrants
 from toolserver.mcp.oauth.records import OAuthClient, hash_secret
 from toolserver.mcp.oauth.redirects import MOST_URIS, RedirectRefused, check_redirect_uri
 from toolserver.mcp.oauth.store import OAuthStoreFull
+from toolserver.money.ledger.protocol import milliseconds
 
 NEVER = float("inf")
 

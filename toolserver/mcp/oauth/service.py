@@ -13,7 +13,6 @@ from toolserver.calls.pipeline import Pipeline
 from toolserver.clock import Clock
 from toolserver.core.caller import Addresses
 from toolserver.core.consent_page import DrawConsent
-from toolserver.ledger.protocol import milliseconds
 from toolserver.mcp.asgi import Receive, Scope, Send
 from toolserver.mcp.oauth.authorization import AuthorizationRequests
 from toolserver.mcp.oauth.client_documents import ClientDocuments
@@ -40,11 +39,12 @@ from toolserver.mcp.oauth.protected_endpoint import Endpoint, ProtectedEndpoint
 from toolserver.mcp.oauth.replies import OAuthReplies
 from toolserver.mcp.oauth.sqlite_store import SqliteOAuthStore
 from toolserver.mcp.oauth.store import OAuthStore
+from toolserver.money.ledger.protocol import milliseconds
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.settings import Settings, is_loopback
-from toolserver.storage.errors import StorageFailed
-from toolserver.storage.group_commit import GroupCommit
+from toolserver.sql.errors import StorageFailed
+from toolserver.sql.group_commit import GroupCommit
 from toolserver.webhooks.egress import EgressGuard
 
 log = logging.getLogger(__name__)

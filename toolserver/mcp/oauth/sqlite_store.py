@@ -15,8 +15,8 @@ from toolserver.mcp.oauth.store import (
     UNUSED_CLIENT_MS,
     OAuthStoreFull,
 )
-from toolserver.storage.connection import SqlConnection
-from toolserver.storage.group_commit import GroupCommit
+from toolserver.sql.connection import SqlConnection
+from toolserver.sql.group_commit import GroupCommit
 
 R = TypeVar("R")
 

@@ -1,0 +1,1 @@
+"""How large the house is and how it is cut: figures that tell whether a reader can walk through it."""

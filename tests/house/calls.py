@@ -1,0 +1,180 @@
+"""How many files of the product work for one call: free, paid, composed, a quote, its confirmation, a webhook's fire.
+
+The demo runs in a process that notes every function. What also runs in the pauses around a call is left out.
+"""
+
+import http.server
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.architecture.code import ROOT
+
+AT_MOST = {"free, cached": 14, "paid, cached": 28, "paid, composed": 65, "quote": 36, "confirm": 42, "webhook fire": 60}
+SETTLED_S, PAUSE_S, PATIENCE_S = 0.15, 2.0, 30.0
+UNLIMITED = {"TOOLSERVER_LIMITS__ENABLED": "false", "TOOLSERVER_WEBHOOKS__ALLOW_LOOPBACK": "true"}
+
+Function = tuple[str, str, int]  # the file, the qualified name, the first line
+
+
+class TracedDemo:
+    """The demo, and what has run in it since it was last asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.house.traced_demo", str(folder / "data")],
+            cwd=ROOT,
+            env=os.environ | UNLIMITED,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=(folder / "errors.txt").open("w"),
+            text=True,
+        )
+        assert self._process.stdout is not None
+        ready = json.loads(self._process.stdout.readline())
+        self.url, self.world_url, self.token = ready["base_url"], ready["world_url"], ready["token"]
+
+    def functions_since(self) -> list[Function]:
+        """The functions that ran since the last call of this one, in the order of their first calls."""
+        path = self._folder / f"mark-{time.monotonic_ns()}.json"
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{path}\n")
+        self._process.stdin.flush()
+        wait_until(path.exists)
+        return [(place, name, line) for place, name, line in json.loads(path.read_text(encoding="utf-8"))]
+
+    def functions_of(self, act: Callable[[], object]) -> list[Function]:
+        """The functions that ran for an act, and not in the pauses before and after it."""
+        self.functions_since()
+        time.sleep(PAUSE_S)
+        idle = set(self.functions_since())
+        began = time.monotonic()
+        act()
+        time.sleep(SETTLED_S)
+        active = self.functions_since()
+        time.sleep(max(PAUSE_S, time.monotonic() - began))
+        idle.update(self.functions_since())
+        return [function for function in active if function not in idle]
+
+    def request(self, path: str, body: object = None, *, method: str = "", token: str = "") -> Any:
+        """The answer of the service, or of the world behind it for a path that begins with `/_sim`."""
+        base = self.world_url if path.startswith("/_sim") else self.url
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
+        request = urllib.request.Request(base + path, data, headers, method=method or ("POST" if data else "GET"))
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read() or b"null")
+
+    def stop(self) -> None:
+        """End the demo."""
+        self._process.terminate()
+        self._process.wait(20)
+
+
+def wait_until(is_so: Callable[[], object]) -> None:
+    """Wait, within a limit, until something is so."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise TimeoutError("it did not happen")
+        time.sleep(0.02)
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    """Takes webhooks and counts them."""
+
+    deliveries = 0
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        type(self).deliveries += 1
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def receiving() -> Iterator[str]:
+    """The address of a receiver of webhooks."""
+    server = http.server.HTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/hook"
+    server.shutdown()
+
+
+def trace_calls() -> dict[str, list[Function]]:
+    """The functions of each kind of call, in the order in which they were first called."""
+    with tempfile.TemporaryDirectory() as folder, receiving() as hook:
+        demo = TracedDemo(Path(folder))
+        try:
+            return trace(demo, hook)
+        finally:
+            demo.stop()
+
+
+def trace(demo: TracedDemo, hook: str) -> dict[str, list[Function]]:
+    """Make each kind of call, after others have warmed what all of them share."""
+    rpc = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "earthquakes", "arguments": {}}}
+    quote: dict[str, str] = {}
+
+    def ask() -> object:
+        return demo.request("/api/earthquake")
+
+    def ask_over_mcp() -> object:
+        return demo.request("/api/mcp", rpc)
+
+    def pay() -> object:
+        return demo.request("/api/pro/macro", token=demo.token)
+
+    def ask_for_quote() -> None:
+        quote.update(demo.request("/api/payment/buy-credits", {"amount_usd": 5}))
+
+    def confirm() -> object:
+        return demo.request("/api/payment/confirm", {"tx_hash": transfer["tx_hash"], "nonce": quote["memo"]})
+
+    def fire() -> None:
+        demo.request("/_sim/clock", {"advance_s": 301}, method="PUT")
+        wait_until(lambda: Receiver.deliveries)
+        time.sleep(1)
+
+    time.sleep(4)
+    for _ in range(2):
+        demo.request("/api/health")
+        demo.request("/api/volcanoes")
+        demo.request("/api/pro/briefing", token=demo.token)
+        ask()
+        ask_over_mcp()
+    functions = {"free, cached": demo.functions_of(ask), "free, cached, over MCP": demo.functions_of(ask_over_mcp)}
+    functions["paid, composed"] = demo.functions_of(pay)
+    functions["paid, cached"] = demo.functions_of(pay)
+    functions["quote"] = demo.functions_of(ask_for_quote)
+    transfer = demo.request("/_sim/chain/transfer", {"to": quote["wallet"], "amount_usd": 5})
+    demo.request("/_sim/clock", {"advance_s": 60}, method="PUT")
+    time.sleep(PAUSE_S)
+    functions["confirm"] = demo.functions_of(confirm)
+    subscription = {"endpoint": "world-deltas", "webhook_url": hook}
+    demo.request("/api/pro/subscribe", subscription, token=demo.token)
+    demo.request("/api/pro/world-deltas", token=demo.token)
+    functions["webhook fire"] = demo.functions_of(fire)
+    return functions
+
+
+def print_counts() -> None:
+    """Files and functions of each kind of call, with the most that is wanted."""
+    for name, functions in trace_calls().items():
+        files = {place for place, _, _ in functions}
+        most = f", at most {AT_MOST[name]} wanted" if name in AT_MOST else ""
+        print(f"{len(files):4} files, {len(functions):4} functions: {name}{most}")

@@ -1,0 +1,103 @@
+"""Months are closed in their order, once, with a statement that their rows bear out, on either engine."""
+
+from dataclasses import replace
+
+import anyio
+import pytest
+
+from tests.money.books.months import DAY, JANUARY, MARCH, closer_of, opened_seller, place_of, sell_three_months
+from tests.postgres import POSTGRES
+from toolserver.money.books import month_close
+from toolserver.money.books.month_archive import name_archive
+from toolserver.money.books.month_proof import prove_month
+from toolserver.money.books.sqlite_months import MonthRefused, list_closed
+from toolserver.money.ledger.sqlite_invariants import find_breaches
+from toolserver.money.receipts.month_statement import CLOSING, OPENING, parse_month
+from toolserver.sql.ledger_place import read_place
+
+pytestmark = pytest.mark.parametrize("kind", ["sqlite", POSTGRES])
+NOW = MARCH.until
+
+
+@pytest.fixture
+async def sold(kind, tmp_path):
+    await sell_three_months(kind, tmp_path)
+    return tmp_path
+
+
+async def test_all_months_that_are_over_are_closed_in_their_order(kind, sold):
+    found = await closer_of(kind, sold).close_until(None, NOW)
+
+    statements = [facts.signed.statement for facts in found]
+    assert [(one.month, one.credits["used"], one.credits["given_back"], one.credits["owed"]) for one in statements] == [
+        ("2027-01", 14, 0, 96),
+        ("2027-02", 4, 5, 97),
+    ]
+    january, february = statements
+    assert (january.previous, february.previous) == (None, found[0].signed.sha256)
+    assert february.tables[OPENING] == january.tables[CLOSING]
+    rows = {name: table.rows for name, table in january.tables.items()}
+    assert rows == {"opening": 0, "transfer": 10, "reservation": 5, "receipt": 6, "uncharged_call": 1, "no_charge": 1,
+                    "closing": 4}  # fmt: skip
+    assert [one.log.size for one in statements] == [1, 2]
+
+
+async def test_a_closed_month_is_stored_once_with_the_statement_of_its_archive(kind, sold):
+    closer = closer_of(kind, sold)
+    (facts,) = await closer.close_until(JANUARY, NOW)
+    assert await closer.close_until(JANUARY, NOW) == []
+
+    place = place_of(kind, sold)
+    (closed,) = await anyio.to_thread.run_sync(read_place, place, list_closed)
+    assert (closed.month, closed.until, closed.transfers, closed.released_at) == ("2027-01", JANUARY.until, 10, None)
+    assert parse_month(closed.statement) == facts.signed
+    proved = prove_month(name_archive(sold / "archive", "2027-01"), closer.ring.find)
+    assert proved == facts
+    assert await anyio.to_thread.run_sync(read_place, place, lambda db: find_breaches(db, 0)) == []
+
+
+async def test_a_month_is_closed_a_day_after_its_end_and_with_all_its_hours_in_the_log(kind, sold):
+    closer = closer_of(kind, sold)
+    with pytest.raises(MonthRefused, match="a day after its end"):
+        await closer.close_until(MARCH, MARCH.until + DAY - 1)
+    async with opened_seller(kind, sold, "2027-04-01T10:00:00") as seller:
+        await seller.fail()  # in April: it is not waited for
+        assert [one.signed.statement.month for one in await closer.close_until(None, MARCH.until + DAY)] == [
+            "2027-01", "2027-02", "2027-03",
+        ]  # fmt: skip
+        await seller.fail()
+        with pytest.raises(MonthRefused, match="lacks hours of 2027-04"):
+            await closer.close_until(None, MARCH.until + 40 * DAY)
+
+
+async def test_a_ledger_without_rows_has_no_month_to_close(kind, tmp_path):
+    async with opened_seller(kind, tmp_path, "2027-01-15T08:00:00"):
+        pass
+    assert await closer_of(kind, tmp_path).close_until(None, NOW) == []
+
+
+@pytest.mark.parametrize("step", ["prove_month", "sync_folder", "_store"])
+async def test_what_dies_at_any_step_is_begun_anew(kind, sold, step, monkeypatch):
+    def die(*given, **named):
+        raise SystemError("killed")
+
+    closer = closer_of(kind, sold)
+    with monkeypatch.context() as patch:
+        patch.setattr(month_close, step, die)
+        with pytest.raises(SystemError):
+            await closer.close_until(JANUARY, NOW)
+    assert await anyio.to_thread.run_sync(read_place, place_of(kind, sold), list_closed) == []
+
+    found = await closer.close_until(None, NOW)
+    assert [facts.problems for facts in found] == [[], []]
+    assert sorted(path.name for path in (sold / "archive").iterdir()) == [
+        "ledger-2027-01.jsonl.gz", "ledger-2027-02.jsonl.gz",
+    ]  # fmt: skip
+
+
+async def test_two_that_close_into_two_folders_at_the_same_time_close_once(kind, sold):
+    one, other = closer_of(kind, sold), replace(closer_of(kind, sold), folder=sold / "other")
+    await one.close_until(JANUARY, NOW)
+    (sold / "other").mkdir()
+    with pytest.raises(MonthRefused, match="does not follow"):
+        await other._close(JANUARY, None, NOW)

@@ -1,0 +1,134 @@
+"""The outbox sends each release until the owner acknowledges it, also an owner that knows of nothing."""
+
+import anyio
+import pytest
+
+from tests.calls.parts import START
+from toolserver.clock import ManualClock
+from toolserver.core.circuit_breaker import CircuitBreaker
+from toolserver.money.ledger.client.http import OwnerRefusal, Unanswered
+from toolserver.money.ledger.client.memory_journal import MemoryJournal
+from toolserver.money.ledger.client.messages import Committed
+from toolserver.money.ledger.client.outbox import AGAIN_S, LONGEST_S, Outbox
+from toolserver.money.ledger.protocol import CallReused
+
+DONE = Committed(ok=True, state="voided", credits_charged=0, balance_after=10)
+
+
+class Owner:
+    """Gives `answers` in turn, then acknowledges all; keeps what it is asked."""
+
+    def __init__(self, clock):
+        self.breaker, self.answers, self.asked = CircuitBreaker(clock), [], []
+
+    async def ask(self, path, asked, kind):
+        self.asked.append((asked.call_id, asked.outcome, asked.no_charge_reason))
+        found = self.answers.pop(0) if self.answers else DONE
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+@pytest.fixture
+def clock():
+    return ManualClock(START)
+
+
+@pytest.fixture
+def owner(clock):
+    return Owner(clock)
+
+
+@pytest.fixture
+def journal(clock):
+    return MemoryJournal(clock)
+
+
+async def test_an_acknowledged_release_is_forgotten(owner, journal):
+    await journal.release("c1", "5xx")
+    assert await Outbox(journal, owner).send("c1", "5xx") == DONE
+    assert owner.asked == [("c1", "release", "5xx")]
+    assert await journal.due() == []
+
+
+@pytest.mark.parametrize(("reason", "logged"), [("reservation_not_found", False), ("reservation_mismatch", True)])
+async def test_a_release_that_the_owner_knows_nothing_of_is_forgotten_too(owner, journal, caplog, reason, logged):
+    await journal.release("c1", "5xx")
+    owner.answers = [OwnerRefusal(reason)]
+    assert await Outbox(journal, owner).send("c1", "5xx") is None
+    assert await journal.due() == []
+    assert ("a release was refused" in caplog.text) is logged
+
+
+async def test_a_release_without_an_answer_stays_in_the_journal(owner, journal):
+    await journal.release("c1", "5xx")
+    owner.answers = [Unanswered("away", perhaps=True)]
+    with pytest.raises(Unanswered):
+        await Outbox(journal, owner).send("c1", "5xx")
+    assert [release.call_id for release in await journal.due()] == ["c1"]
+
+
+@pytest.mark.parametrize("failure", [Unanswered("away", perhaps=True), CallReused("another")])
+async def test_a_round_sends_everything_due_and_postpones_what_fails(owner, journal, clock, failure):
+    for number in range(3):
+        await journal.release(f"c{number}", "5xx")
+        clock.advance(0.1)
+    owner.answers = [failure]
+    outbox = Outbox(journal, owner)
+    wait_s = await outbox._round()
+    assert [call_id for call_id, *_ in owner.asked] == ["c0", "c1", "c2"]
+    assert (outbox.size, wait_s) == (1, 1.0)
+
+
+async def test_while_the_circuit_is_open_nothing_is_sent(owner, journal):
+    await journal.release("c1", "5xx")
+    while owner.breaker.closed:
+        owner.breaker.record(good=False)
+    outbox = Outbox(journal, owner)
+    assert await outbox._round() == 60.0
+    assert owner.asked == []
+    assert outbox.size == 1
+
+
+@pytest.mark.parametrize(("wait_s", "next_s"), [(None, 60.0), (5, 5.0), (60, 60.0), (90, 60.0)])
+async def test_the_next_round_is_when_a_release_is_due_and_within_a_minute(owner, journal, wait_s, next_s):
+    if wait_s is not None:
+        await journal.release("c1", "5xx", wait_s=wait_s)
+    outbox = Outbox(journal, owner)
+    assert await outbox._round() == next_s
+    assert (outbox.size, owner.asked) == (0 if wait_s is None else 1, [])
+    assert (LONGEST_S, AGAIN_S) == (60.0, 5.0)
+
+
+async def test_a_circuit_that_opens_during_a_round_ends_it(owner, journal):
+    for number in range(3):
+        await journal.release(f"c{number}", "5xx")
+    ask = owner.ask
+
+    async def ask_once(*given):
+        while owner.breaker.closed:
+            owner.breaker.record(good=False)
+        return await ask(*given)
+
+    owner.ask = ask_once
+    outbox = Outbox(journal, owner)
+    assert (await outbox._round(), outbox.size, len(owner.asked)) == (60.0, 2, 1)
+
+
+async def test_a_new_release_wakes_the_outbox(owner, journal):
+    outbox, sent = Outbox(journal, owner), anyio.Event()
+    ask = owner.ask
+
+    async def asked(*given):
+        sent.set()
+        return await ask(*given)
+
+    owner.ask = asked
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(outbox.run)
+        await anyio.wait_all_tasks_blocked()
+        await journal.release("c1", "5xx")
+        outbox.wake()
+        with anyio.fail_after(5):
+            await sent.wait()
+        tasks.cancel_scope.cancel()

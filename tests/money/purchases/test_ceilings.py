@@ -1,0 +1,49 @@
+"""What is sold without a person looking has an end, told in the quote; what arrives beyond it waits for approval."""
+
+import pytest
+
+from tests.money.purchases.parts import TX, TX2, Server, address_of, desk, paid
+from toolserver.core.credit_price import ATOMIC
+from toolserver.errors import InvalidArguments, PaymentPending
+from toolserver.money.purchases.ceilings import HOUR_S, Ceilings
+from toolserver.money.purchases.sqlite_review import approve_transfer, read_review_cases
+
+USD = ATOMIC
+
+
+async def test_a_quote_beyond_one_purchase_is_refused_with_the_bound(tmp_path):
+    async with desk(tmp_path, [Server()], ceilings=Ceilings(purchase=100 * USD)) as d:
+        await d.quote("100")
+        with pytest.raises(InvalidArguments, match="at most 100"):
+            await d.quote("101")
+
+
+async def test_a_quote_says_that_a_person_would_have_to_approve_it(tmp_path):
+    server = Server()
+    async with desk(tmp_path, [server], ceilings=Ceilings(hour=50 * USD, day=60 * USD)) as d:
+        first = await d.quote("45")
+        assert first.review is None
+        server.sees(paid(address_of(first), 45))
+        await d.confirm(TX, first.memo)
+        assert "more than 50 USD from all buyers within an hour" in str((await d.quote("6")).review)
+        assert (await d.quote("5")).review is None
+        d.clock.advance(HOUR_S + 1)
+        assert "within a day" in str((await d.quote("16")).review)
+
+
+async def test_what_arrives_beyond_a_ceiling_waits_until_it_is_approved(tmp_path):
+    server = Server()
+    async with desk(tmp_path, [server], ceilings=Ceilings(hour=50 * USD)) as d:
+        first, second = await d.quote("30"), await d.quote("30")
+        server.sees(paid(address_of(first), 30), paid(address_of(second), 30, tx=TX2))
+        await d.confirm(TX, first.memo)
+        for _ in range(2):
+            with pytest.raises(PaymentPending, match="a person has to approve it"):
+                await d.confirm(TX2, second.memo)
+        (case,) = read_review_cases(d.ledger.file.path)
+        assert (case.kind, case.tx, case.amount) == ("held", TX2, 30 * USD)
+        assert await d.minted() == 1500
+        assert await approve_transfer(d.ledger.file, TX2, 1)
+        assert not await approve_transfer(d.ledger.file, TX2, 2)
+        assert (await d.confirm(TX2, second.memo)).credits == 1500
+        assert read_review_cases(d.ledger.file.path) == []

@@ -1,0 +1,36 @@
+"""How operators see a purchase."""
+
+import pytest
+
+from toolserver.money.purchases.listing import ListedPurchase, show_purchase, show_time, show_usd
+
+ADDRESS = bytes.fromhex("833589fcd6edb6e08f4c7c32d4f71b54bda02913")
+FOUND = ListedPurchase(3, "credited", 7_500_001, 375, ADDRESS, 1_800_000_000_999, 1_800_001_800_000, bytes([1]) * 32)
+
+
+def test_a_purchase_is_shown_in_dollars_dates_and_checksums():
+    assert show_purchase(FOUND) == {
+        "id": 3,
+        "state": "credited",
+        "amount_usd": "7.500001",
+        "credits": 375,
+        "address": "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+        "created": "2027-01-15T08:00:00Z",
+        "expires": "2027-01-15T08:30:00Z",
+        "tx": "0x" + "01" * 32,
+    }
+
+
+def test_a_purchase_that_nobody_paid_has_no_transaction():
+    assert show_purchase(FOUND._replace(tx=None))["tx"] is None
+
+
+@pytest.mark.parametrize(
+    ("amount", "usd"), [(0, "0.000000"), (1, "0.000001"), (999_999, "0.999999"), (10**15, "1000000000.000000")]
+)
+def test_amounts_are_exact(amount, usd):
+    assert show_usd(amount) == usd
+
+
+def test_times_are_whole_seconds():
+    assert show_time(1_800_000_000_999) == show_time(1_800_000_000_000) == "2027-01-15T08:00:00Z"

@@ -1,0 +1,205 @@
+"""Quotes: what an amount buys, an address of its own, and a memo that is nowhere else."""
+
+import logging
+import threading
+from datetime import timedelta
+from decimal import Decimal
+
+import anyio
+import pytest
+
+from tests.money.purchases.parts import KEY, NOW, Server, desk
+from tests.money.purchases.wallet import address
+from tests.requirements import proves
+from tests.work import counted
+from toolserver.core.credit_price import ATOMIC
+from toolserver.errors import ChainUnavailable, InvalidArguments, RateLimited
+from toolserver.money.purchases.address_numbers import BLOCK
+from toolserver.money.purchases.ceilings import Ceilings, SalesCeilings
+from toolserver.money.purchases.claim_secret import MEMO, memo_hash
+from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.quotes import DAY_S, Quotes, QuoteTerms, put_old_quotes_aside
+from toolserver.sql.errors import StorageFailed
+from toolserver.sql.high_water import HighWater
+
+SHARED = bytes([0xD0]) * 20
+MOST_CALLS = 900  # of functions, for a quote; a third more than now
+
+
+@proves("quote.additions", "purchase.rate")
+async def test_a_quote_says_what_to_pay_where_and_until_when(tmp_path):
+    async with desk(tmp_path, [Server()]) as d:
+        quote = await d.quote("12.34")
+        assert (quote.amount, quote.credits) == (12_340_000, 617)
+        assert quote.wallet == checksum_address(address(0))
+        assert MEMO.fullmatch(quote.memo)
+        assert quote.expires_at - d.clock.now() == timedelta(minutes=30)
+        assert quote.uri == (
+            f"ethereum:0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913@8453/transfer?address={quote.wallet}&uint256=12340000"
+        )
+        assert quote.commitment.startswith("0x")
+        assert len(quote.commitment) == 66
+        assert quote.memo[8:] not in quote.commitment
+
+
+@proves("quote.own-address")
+async def test_quotes_made_at_once_have_addresses_of_their_own_in_order(tmp_path):
+    async with desk(tmp_path, [Server()]) as d:
+        made = []
+
+        async def one():
+            made.append(await d.quote())
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(30):
+                tasks.start_soon(one)
+        assert sorted(q.wallet for q in made) == sorted(checksum_address(address(i)) for i in range(30))
+        assert len({q.memo for q in made}) == 30
+
+
+async def test_no_address_is_given_out_twice_after_a_backup_was_restored(tmp_path):
+    def quotes(d):
+        terms = QuoteTerms(KEY.address, 1800)
+        return Quotes(d.store, d.clock, terms, marks=HighWater(tmp_path))
+
+    async with desk(tmp_path / "before", [Server()]) as d:
+        given = [(await quotes(d).make(Decimal(5))).wallet for _ in range(4)]
+    async with desk(tmp_path / "backup", [Server()]) as d:  # from before the first of them
+        again = [(await quotes(d).make(Decimal(5))).wallet for _ in range(2)]
+    assert given == [checksum_address(address(number * BLOCK)) for number in range(4)]
+    assert again == [checksum_address(address(number * BLOCK)) for number in (4, 5)]
+
+
+async def test_addresses_go_on_after_a_restart_and_beside_another_process(tmp_path):
+    async with desk(tmp_path, [Server()]) as first:
+        await first.quote()
+        async with desk(tmp_path, [Server()]) as second:
+            assert (await second.quote()).wallet == checksum_address(address(1))
+            assert (await first.quote()).wallet == checksum_address(address(2))
+    async with desk(tmp_path, [Server()]) as again:
+        assert (await again.quote()).wallet == checksum_address(address(3))
+
+
+async def test_the_first_address_can_be_set_further_ahead_and_never_back(tmp_path):
+    async with desk(tmp_path, [Server()], first_index=1000) as d:
+        assert (await d.quote()).wallet == checksum_address(address(1000))
+    async with desk(tmp_path, [Server()], first_index=5) as d:
+        assert (await d.quote()).wallet == checksum_address(address(1001))
+
+
+async def test_where_the_wallet_is_shared_every_quote_names_it(tmp_path):
+    async with desk(tmp_path, [Server()], wallet=SHARED) as d:
+        assert {(await d.quote()).wallet for _ in range(3)} == {checksum_address(SHARED)}
+
+
+@pytest.mark.parametrize("usd", ["0.999999", "0", "-5", "NaN", "Infinity", "1e309", "1.0000001", "1000000.01"])
+async def test_a_wrong_amount_is_refused_without_a_trace(tmp_path, usd):
+    async with desk(tmp_path, [Server()]) as d:
+        with pytest.raises(InvalidArguments) as refused:
+            await d.quotes.make(Decimal(usd))
+        assert refused.value.extra["errors"][0]["loc"] == "amount_usd"
+        assert await d.rows("SELECT * FROM purchase") == []
+
+
+@pytest.mark.parametrize("challenge", ["", "short", "a" * 44, "a" * 42 + "=", "a" * 42 + "\n"])
+async def test_a_challenge_is_a_hash(tmp_path, challenge):
+    async with desk(tmp_path, [Server()]) as d:
+        with pytest.raises(InvalidArguments):
+            await d.quote(challenge=challenge)
+
+
+async def test_what_one_server_alone_cannot_check_is_not_offered(tmp_path):
+    async with desk(tmp_path, [Server()], most=1000 * 10**6 - 1) as d:
+        assert (await d.quote("999.999999")).credits == 49_999
+        with pytest.raises(ChainUnavailable) as refused:
+            await d.quote("1000")
+        assert refused.value.headers["Retry-After"]
+
+
+async def test_the_memo_is_neither_stored_nor_logged(tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    async with desk(tmp_path, [Server()]) as d:
+        quote = await d.quote(challenge="a" * 43)
+        rows = await d.rows("SELECT memo_hash, address, hd_index, state, created_at, expires_at FROM purchase")
+        assert rows == [(memo_hash(quote.memo), KEY.address(0), 0, "quoted", NOW * 1000, (NOW + 1800) * 1000)]
+    assert quote.memo not in caplog.text
+    assert quote.memo[8:].encode() not in b"".join(path.read_bytes() for path in tmp_path.glob("*.sqlite3*"))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM purchase",
+        "UPDATE purchase SET address=randomblob(20)",
+        "UPDATE purchase SET memo_hash=randomblob(32)",
+        "UPDATE purchase SET credits=credits+1",
+        "UPDATE purchase SET hd_index=NULL",
+    ],
+)
+async def test_an_address_that_was_given_out_is_kept_for_ever(tmp_path, sql):
+    async with desk(tmp_path, [Server()]) as d:
+        await d.quote()
+        with pytest.raises(StorageFailed):
+            await d.ledger.file.alone(lambda db: db.execute(sql))
+
+
+async def test_only_so_many_quotes_are_made_in_a_minute_for_all_callers_together(tmp_path):
+    async with desk(tmp_path, [Server()], per_minute=2) as d:
+        await d.quote("1")
+        await d.quote("1")
+        with pytest.raises(RateLimited) as refused:
+            await d.quote("1")
+        assert (refused.value.extra["limit"], refused.value.headers["Retry-After"]) == ("quotes in all", "60")
+        d.clock.advance(60)
+        await d.quote("1")
+
+
+@pytest.mark.slow("it makes many quotes")
+async def test_a_quote_is_made_with_little_work_and_quotes_of_one_moment_share_a_commit(tmp_path):
+    """All threads of the process count: address, sums of what was sold and seal of the rows: a millisecond of CPU.
+
+    Eight are asked for at a time, as when there are many: the writer is busy until all of them wait for it.
+    """
+    with counted() as work:  # before the threads of the desk start: theirs is counted too
+        async with desk(tmp_path, [Server()]) as d:
+            ceilings = SalesCeilings(Ceilings(10**4 * ATOMIC, 10**5 * ATOMIC, 10**6 * ATOMIC), d.review, d.clock)
+            quotes = Quotes(d.store, d.clock, QuoteTerms(KEY.address, per_minute=10_000), ceilings, HighWater(tmp_path))
+            statements: list[str] = []
+            await d.ledger.file.alone(lambda db: db.set_trace_callback(statements.append))
+
+            async def make() -> tuple[float, list[int]]:
+                calls, commits = work.calls, list[int]()
+                for _ in range(BLOCK // 8):  # of which one sets the next block aside
+                    before = statements.count("COMMIT")
+                    async with anyio.create_task_group() as tasks:
+                        writer_is_free = threading.Event()
+                        tasks.start_soon(d.ledger.file.alone, lambda db, free=writer_is_free: free.wait())
+                        for _ in range(8):
+                            tasks.start_soon(quotes.make, Decimal(5))
+                        await anyio.wait_all_tasks_blocked()
+                        writer_is_free.set()
+                    commits.append(statements.count("COMMIT") - before - 1)  # one ends the writer's other work
+                return (work.calls - calls) / BLOCK, commits
+
+            await make()  # the table of the curve is made once
+            calls, commits = await make()
+    print(f"{calls:.0f} calls of functions a quote, {commits} commits for eight each time")
+    assert calls < MOST_CALLS
+    assert sorted(commits)[:-1] == [1] * (BLOCK // 8 - 1)
+    assert max(commits) < 8, "those that wait for the next block of numbers share some"
+
+
+async def test_old_unpaid_quotes_are_put_aside_and_new_ones_are_not(tmp_path, monkeypatch):
+    monkeypatch.setattr("toolserver.money.purchases.quotes.AT_ONCE", 2)
+    async with desk(tmp_path, [Server()]) as d:
+        old = [await d.quote() for _ in range(3)]
+        d.clock.advance(20 * DAY_S)
+        await d.quote()
+        await put_old_quotes_aside(d.store, d.clock, 30)
+        assert len(await d.store.list_purchases("quoted", 99)) == 4
+        d.clock.advance(11 * DAY_S)
+        await put_old_quotes_aside(d.store, d.clock, 30)
+        assert len(await d.store.list_purchases("quoted", 99)) == 1
+        found = await d.store.find_purchase(memo_hash(old[0].memo))
+    assert found is not None
+    assert found.hd_index == 0

@@ -1,0 +1,196 @@
+"""The parts of a service as the settings make them."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import anyio
+import httpx
+import pytest
+
+from tests.arranged import arrange_service
+from tests.calls.parts import START, number_source
+from tests.calls.toy import REGISTRY
+from tests.served import all_tools
+from toolserver.app import Service, ServiceParts
+from toolserver.clock import ManualClock
+from toolserver.core.caller import Caller
+from toolserver.core.data_point import DataPoint
+from toolserver.core.metrics import Metrics
+from toolserver.core.usage_stats import Usage
+from toolserver.errors import RateLimited
+from toolserver.registry.site_facts import SiteFacts
+from toolserver.serving.assembly import (
+    describe_service,
+    open_allowances,
+    open_fetcher,
+    open_shared_memory,
+    open_store,
+    open_tasks,
+    restore_history,
+    unlist_topups,
+)
+from toolserver.serving.money import memory_money
+from toolserver.settings import LedgerSettings, LimitSettings, ProbeSettings, Settings, SourceSettings
+from toolserver.upstream.size_guard import EVERY_S, LEAST, SERIES, SizeGuard
+from toolserver.upstream.source import Licence
+from toolserver.upstream.source_errors import SourceExcluded
+from toolserver.upstream.source_history import SourceHistory
+
+FACTS = SiteFacts("https://data.example", "data.example", contact="ops@data.example")
+
+
+async def test_what_waits_to_be_written_is_written_before_the_store_is_closed(tmp_path):
+    settings, clock = Settings(data_dir=tmp_path), ManualClock(START)
+    usage = Usage(clock.now)
+    async with open_store(settings, clock) as store:
+        store.save_usage([(int(clock.time() // 3600), "curl", 3)])
+        store.save_point("prices", "BTC", DataPoint(START, 7.0), 3600)
+        SourceHistory(clock, store).count("A", "good", "ok")
+        for number in range(LEAST):
+            at = START - timedelta(seconds=EVERY_S * (LEAST - number))
+            SizeGuard(store.save_point).check(number_source(), "fires", [7] * 50, at)
+    async with open_store(settings, clock) as store:
+        history, sources, sizes = await restore_history(store, usage, clock)
+        sources.count("A", "failed", "timeout")
+    assert history.last("prices", "BTC") == DataPoint(START, 7.0)
+    assert history.keys(SERIES) == []
+    assert sizes.usual("fires") == 50
+    assert [(row.good, row.failed) for row in sources.quarters("A")] == [(1, 1)]
+    assert usage.rows() == [(int(clock.time() // 3600), "curl", 3)]
+
+
+def fetcher(handler, settings=None, facts=FACTS):
+    transport = httpx.MockTransport(handler)
+    return open_fetcher(settings or Settings(), facts, ManualClock(START), Metrics(), transport)
+
+
+@pytest.mark.parametrize(("contact", "named"), [("ops@data.example", "; ops@data.example"), (None, "")])
+async def test_upstreams_read_who_asks_and_how_to_reach_us(contact, named):
+    agents = []
+
+    def answer(request):
+        agents.append(request.headers["user-agent"])
+        return httpx.Response(200, json={"value": 3})
+
+    async with fetcher(answer, facts=SiteFacts("https://data.example", "data.example", contact=contact)) as made:
+        await made.fetch(number_source(), None, {}, None)
+    assert agents[0].startswith("toolserver/")
+    assert agents[0].endswith(f" (+https://data.example{named})")
+
+
+async def test_sources_that_the_licence_policy_excludes_are_not_requested():
+    settings = Settings(sources=SourceSettings(licence_policy="no_forbidden"))
+    barred = replace(number_source(), licence=Licence("no", "Test"))
+
+    async with fetcher(lambda request: pytest.fail("requested"), settings) as made:
+        with pytest.raises(SourceExcluded):
+            await made.fetch(barred, None, {}, None)
+
+
+async def test_tasks_end_with_the_block():
+    ended = anyio.Event()
+
+    async def run():
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+
+    with anyio.fail_after(5):
+        async with open_tasks() as tasks:
+            tasks.start_soon(run)
+            await anyio.wait_all_tasks_blocked()
+    assert ended.is_set()
+
+
+def test_tools_see_the_probe_targets_and_the_money_of_this_service(tmp_path):
+    clock = ManualClock(START)
+    money, usage = memory_money(clock), Usage(clock.now)
+    settings = Settings(data_dir=tmp_path, probes=ProbeSettings(targets={"Here": "127.0.0.1"}), onchain={"blocks": 7})
+    info = describe_service(settings, clock, usage, money)
+
+    assert (info.probe_targets, info.blocks, info.data_dir) == ({"Here": "127.0.0.1"}, 7, tmp_path)
+    assert (info.usage, info.payments, info.evidence) == (usage, money.payments, None)
+
+
+async def limited(limits, calls, pause_s=0):
+    """How many calls of one client pass before a limit refuses one; with the name of that limit."""
+    clock = ManualClock(START)
+    given = ServiceParts(
+        registry=REGISTRY,
+        clock=clock,
+        in_memory=True,
+        background=False,
+        transport=httpx.MockTransport(lambda request: httpx.Response(200, json={"value": 3})),
+    )
+    async with Service.build(Settings(limits=limits), given) as service:
+        for passed in range(calls):
+            try:
+                await service.pipeline.call(REGISTRY["number"], {}, Caller("192.0.2.1"))
+            except RateLimited as refused:
+                return passed, refused.extra["limit"]
+            clock.advance(pause_s)
+    return calls, None
+
+
+async def test_the_limits_of_the_settings_are_those_of_the_pipeline():
+    assert await limited(LimitSettings(spacing_s=30), 2) == (1, "spacing")
+    assert await limited(LimitSettings(daily=1, spacing_s=30), 2, pause_s=30) == (1, "daily")
+    assert await limited(LimitSettings(enabled=False, daily=1), 3) == (3, None)
+
+
+@pytest.mark.parametrize(("keeps", "listed"), [(True, True), (False, False)])
+async def test_tools_of_allowances_are_listed_where_the_followed_ledger_has_some(keeps, listed):
+    class Followed:
+        async def keeps_allowances(self):
+            return keeps
+
+    clock, registry = ManualClock(START), all_tools()
+    money = replace(memory_money(clock), followed=Followed())
+    info = describe_service(Settings(), clock, Usage(clock.now), money)
+    found = await open_allowances(registry, money, clock, info)
+
+    assert ("allowance_list" in {o.name for o in found.chosen(toolset="all")}) is listed
+    assert found.get("allowance_list") is not None
+    assert info.allowances is not None
+
+
+@pytest.mark.parametrize(
+    ("settings", "listed"),
+    [(Settings(), False), (Settings(ledger=LedgerSettings(public_url="https://owner.example")), True)],
+)
+def test_top_ups_are_listed_where_this_service_or_the_owner_of_its_ledger_may_take_them(settings, listed):
+    clock = ManualClock(START)
+    info = describe_service(settings, clock, Usage(clock.now), memory_money(clock))
+    hidden = all_tools().unlist(["allowance_list"])
+    found = {operation.name for operation in unlist_topups(hidden, info, settings).listed}
+
+    assert ("payment_topup" in found) is listed
+    assert "allowance_list" not in found
+    info.x402 = object()
+    assert "payment_topup" in {operation.name for operation in unlist_topups(hidden, info, settings).listed}
+
+
+async def test_instances_that_share_a_redis_count_limits_together(redis_server):
+    settings = {
+        "limits": LimitSettings(daily=3),
+        "redis_url": redis_server.url,
+        "scaling": {"redis_prefix": "assembly:"},
+    }
+    clock = ManualClock(START)
+    async with arrange_service(REGISTRY, clock, **settings) as one, arrange_service(REGISTRY, clock, **settings) as two:
+        for number in range(3):
+            await [one, two][number % 2].pipeline.limits.count("192.0.2.1", f"endpoint {number}")
+        for service in (one, two):
+            with pytest.raises(RateLimited):
+                await service.pipeline.limits.count("192.0.2.1", "endpoint 3")
+        assert b"toolserver_redis_up 1.0" in one.metrics.text()
+        assert one.readiness.list_degraded() == []
+
+
+async def test_a_share_is_one_of_as_many_as_there_are_instances(redis_server):
+    settings = {"scaling": {"instances": 3}, "redis_url": redis_server.url}
+    async with open_shared_memory(Settings(**settings), Metrics()) as memory:
+        assert memory.instances == 3
+    async with open_shared_memory(Settings(), Metrics()) as memory:
+        assert memory is None

@@ -1,0 +1,130 @@
+"""hypercorn: the version that our protocol fits, and what it refuses and reports."""
+
+import asyncio
+from importlib.metadata import version
+
+import h11
+import pytest
+from hypercorn.asyncio import tcp_server
+from hypercorn.asyncio.worker_context import WorkerContext
+from hypercorn.config import Config
+from hypercorn.events import Closed, RawData
+from hypercorn.protocol import ProtocolWrapper
+from hypercorn.typing import ConnectionState
+
+from toolserver.serving.hypercorn_server import HEAD_BYTES, StrictH11Protocol, StrictTcpServer
+
+
+def test_the_seam_fits_this_version():
+    """If this fails after an update: read TCPServer.run and ProtocolWrapper again, then change the version here."""
+    assert version("hypercorn") == "0.18.0"
+    assert issubclass(StrictTcpServer, tcp_server.TCPServer)
+    assert tcp_server.ProtocolWrapper is ProtocolWrapper, "TCPServer builds the protocol by this name"
+
+
+class Phases:
+    """A connection that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def __getattr__(self, name: str):
+        return lambda *_: self.told.append(name)
+
+
+class Tasks:
+    """A task group in which requests are only counted."""
+
+    def __init__(self) -> None:
+        self.scopes: list[dict] = []
+
+    async def spawn_app(self, app, config, scope, send):
+        self.scopes.append(scope)
+
+        async def put(event):
+            return None
+
+        return put
+
+
+class Said:
+    """The answer to some bytes, the phases that were reported, the requests that were begun, and the protocol."""
+
+    def __init__(self) -> None:
+        self.sent, self.phases, self.tasks = b"", Phases(), Tasks()
+        peer = (False, ("192.0.2.1", 1), ("192.0.2.2", 80), self.send)
+        own = (None, Config(), WorkerContext(None), self.tasks, ConnectionState({}))
+        self.protocol = StrictH11Protocol(*own, *peer, ours=self.phases)  # type: ignore[arg-type]
+
+    async def send(self, event: object) -> None:
+        self.sent += event.data if isinstance(event, RawData) else b"<closed>" if isinstance(event, Closed) else b""
+
+
+async def said_to(*pieces: bytes) -> Said:
+    """Say something; a complete request is never answered here, so its handling is cut short."""
+    said = Said()
+    for piece in pieces:
+        handling = asyncio.ensure_future(said.protocol.handle(RawData(piece)))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        handling.cancel()
+        await asyncio.gather(handling, return_exceptions=True)
+    return said
+
+
+HEAD = b"POST /x HTTP/1.1\r\nHost: a.example\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"400"),
+        (b"GET / HTTP/3.0\r\nHost: a\r\n\r\n", b"400"),
+        (b"head / HTTP/1.1\r\nHost: a\r\n\r\n", b"400"),
+        (HEAD + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", b"400"),
+        (HEAD + b"X-A: b\r\n c\r\n\r\n", b"400"),
+        (HEAD + b"X-A: b\r\n\tc\r\n\r\n", b"400"),
+        (HEAD + b"X-A: " + b"a" * HEAD_BYTES + b"\r\n\r\n", b"431"),
+        (b"\x00\x01\r\n\r\n", b"400"),
+    ],
+)
+async def test_what_is_refused_is_answered_and_the_connection_closed(request_, status):
+    said = await said_to(request_)
+
+    assert said.sent.split()[1] == status
+    assert said.sent.endswith(b"<closed>")
+    assert said.tasks.scopes == []
+
+
+@pytest.mark.parametrize("protocol", [b"h2c", b"websocket"])
+async def test_a_wish_for_an_upgrade_is_ignored(protocol):
+    wish = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: " + protocol + b"\r\nHTTP2-Settings: AAMAAABk\r\n\r\n"
+    said = await said_to(b"GET /x HTTP/1.1\r\nHost: a.example\r\n" + wish)
+
+    assert said.sent == b""
+    assert [(scope["type"], scope["http_version"]) for scope in said.tasks.scopes] == [("http", "1.1")]
+
+
+async def test_folded_lines_inside_a_body_are_no_headers():
+    said = await said_to(HEAD + b"Content-Length: 8\r\n\r\na: b\r\n c")
+
+    assert (said.sent, len(said.tasks.scopes)) == (b"", 1)
+
+
+async def test_the_phases_of_a_request_are_reported_and_a_slow_head_gains_no_time():
+    said = await said_to(b"POST /x HT", b"TP/1.1\r\nHost: a\r\n", b"Content-Length: 2\r\n\r\n", b"a")
+    assert said.phases.told == ["await_head", "await_body"]
+
+
+@pytest.mark.parametrize("rest", [b"Content-Length: 2\r\n\r\nab", b"\r\n"])
+async def test_a_complete_request_waits_for_nothing_more_of_its_client(rest):
+    said = await said_to(HEAD + rest)
+
+    assert said.phases.told == ["await_head", "await_body", "work"]
+
+
+def test_h11_reads_its_buffer_where_we_look_for_folded_lines():
+    connection = h11.Connection(h11.SERVER)
+    connection.receive_data(b"GET / HTTP/1.1\r\nA: b\r\n c")
+
+    assert connection.trailing_data[0].endswith(b"\n c")

@@ -1,0 +1,263 @@
+"""Listening: sockets, the ready line, signals, metrics, and how the program ends when the service does."""
+
+import asyncio
+import gc
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+
+import anyio
+import httpx
+import pytest
+
+from toolserver.core.metrics import Metrics
+from toolserver.serving import listen
+from toolserver.serving.listen import (
+    address_of,
+    announce,
+    bind_socket,
+    freeze_startup,
+    loop_factory,
+    metrics_app,
+    refuse_public,
+    run_async,
+    serve,
+    serve_metrics,
+    stop_signal,
+)
+from toolserver.settings import LimitSettings, Settings
+
+
+async def hello(scope, receive, send):
+    """An ASGI app that answers every request with its path."""
+    if scope["type"] == "lifespan":
+        for event in ("startup", "shutdown"):
+            await receive()
+            await send({"type": f"lifespan.{event}.complete"})
+        return
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": scope["path"].encode()})
+
+
+# --- sockets
+
+
+async def test_an_answer_does_not_wait_for_its_head_to_be_acknowledged():
+    """Clients acknowledge up to 40 ms late, and the kernel holds the second write of an answer back until then."""
+    found = []
+
+    async def look(reader, writer):
+        found.append(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    with bind_socket("127.0.0.1", 0) as sock:
+        async with await asyncio.start_server(look, sock=sock):
+            reader, writer = await asyncio.open_connection(*sock.getsockname())
+            await reader.read()
+            writer.close()
+            await writer.wait_closed()
+    assert found
+    assert all(found)
+
+
+def test_port_0_picks_a_free_port_and_the_socket_accepts_connections():
+    with bind_socket("127.0.0.1", 0) as sock:
+        address = sock.getsockname()
+        assert address[1] > 0
+        assert sock.getblocking() is False
+        socket.create_connection(address, timeout=5).close()
+
+
+def test_a_port_in_use_ends_the_program_with_a_sentence():
+    with bind_socket("127.0.0.1", 0) as sock:
+        port = sock.getsockname()[1]
+        with pytest.raises(SystemExit) as ended:
+            bind_socket("127.0.0.1", port)
+    assert str(ended.value) == (
+        f"cannot listen on 127.0.0.1, port {port}: address already in use;"
+        " set --port to a free port, or to 0, which picks one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("0.0.0.0", "localhost"),
+        ("", "localhost"),
+        ("::", "localhost"),
+        ("::1", "[::1]"),
+        ("data.example", "data.example"),
+    ],
+)
+def test_the_address_is_one_that_can_be_typed(host, shown):
+    with bind_socket("127.0.0.1", 0) as sock:
+        assert address_of(sock, host) == f"http://{shown}:{sock.getsockname()[1]}"
+
+
+# --- the ready line
+
+
+def test_the_ready_line_is_one_line_of_json(capsys):
+    announce(base_url="http://127.0.0.1:1", metrics_url=None)
+    out = capsys.readouterr().out
+    assert out.endswith("\n")
+    assert out.count("\n") == 1
+    assert json.loads(out) == {
+        "ready": True,
+        "base_url": "http://127.0.0.1:1",
+        "metrics_url": None,
+        "pid": os.getpid(),
+    }
+
+
+def test_garbage_is_collected_again_once_the_service_has_started(monkeypatch):
+    done = []
+    monkeypatch.setattr(listen.gc, "freeze", lambda: done.append("freeze"))
+    monkeypatch.setattr(listen.gc, "enable", lambda: done.append("enable"))
+    monkeypatch.setattr(listen.gc, "set_threshold", lambda *given: done.append(given))
+    freeze_startup()
+    assert done == ["freeze", (10_000, *gc.get_threshold()[1:]), "enable"]
+
+
+# --- serving
+
+
+async def test_an_app_is_served_until_the_event_is_set():
+    sock, stop = bind_socket("127.0.0.1", 0), anyio.Event()
+    url = address_of(sock, "127.0.0.1")
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks, httpx.AsyncClient() as client:
+            tasks.start_soon(lambda: serve(hello, sock, Settings(), stop=stop))
+            assert (await client.get(f"{url}/path")).text == "/path"
+            stop.set()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(url.rsplit(":", 1)[1])), timeout=1)
+
+
+async def test_an_app_that_ends_by_itself_ends_the_program(caplog):
+    caplog.set_level(logging.CRITICAL)
+
+    async def dies(scope, receive, send):
+        assert scope["type"] == "lifespan"
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+
+    sock = bind_socket("127.0.0.1", 0)
+    with anyio.fail_after(30), pytest.raises(SystemExit, match="the service ended unexpectedly"):
+        await serve(dies, sock, Settings(), stop=anyio.Event())
+
+
+def test_connections_are_bounded_as_set_and_per_client_only_where_limits_are_on():
+    limits = {"connections": 50, "connections_per_client": 5, "head_s": 1, "body_s": 2, "idle_s": 3, "write_s": 4}
+    on = listen._connection_limits(Settings(limits=LimitSettings(**limits, trusted_proxies=["192.0.2.0/24"])))
+    off = listen._connection_limits(Settings(limits=LimitSettings(**limits, enabled=False)))
+
+    assert (on.in_all, on.per_client, off.per_client) == (50, 5, 50)
+    assert (on.head_s, on.body_s, on.idle_s, on.write_s) == (1, 2, 3, 4)
+    assert (on.is_exempt("192.0.2.9"), on.is_exempt("198.51.100.1")) == (True, False)
+
+
+# --- metrics
+
+
+async def get(app, path):
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://metrics") as client:
+        return await client.get(path)
+
+
+async def test_metrics_are_served_alone_and_only_once_the_service_runs():
+    metrics = Metrics()
+    app = metrics_app(lambda: metrics)
+    found = await get(app, "/metrics")
+
+    assert (found.status_code, found.content) == (200, metrics.text())
+    assert found.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert (await get(app, "/")).status_code == 404
+    assert (await get(metrics_app(lambda: None), "/metrics")).status_code == 404
+
+
+async def test_pages_beside_the_metrics_answer_every_other_path_once_they_are_there():
+    metrics = Metrics()
+    app = metrics_app(lambda: metrics, lambda: hello)
+
+    assert (await get(app, "/")).text == "/"
+    assert (await get(app, "/metrics")).content == metrics.text()
+    assert (await get(metrics_app(lambda: metrics, lambda: None), "/")).status_code == 404
+
+
+async def test_the_metrics_listener_serves_until_the_event_is_set():
+    sock, stop = bind_socket("127.0.0.1", 0), anyio.Event()
+    url = address_of(sock, "127.0.0.1")
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks, httpx.AsyncClient() as client:
+            tasks.start_soon(serve_metrics, Settings(), sock, Metrics, stop)
+            assert (await client.get(f"{url}/metrics")).status_code == 200
+            stop.set()
+
+
+# --- signals and the end
+
+
+async def test_a_first_signal_sets_the_event_and_a_second_ends_the_process(monkeypatch):
+    ended = anyio.Event()
+    codes = []
+
+    def leave(code):
+        codes.append(code)
+        ended.set()
+
+    monkeypatch.setattr(listen.os, "_exit", leave)
+    stop = anyio.Event()
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stop_signal, stop, lambda: codes.append("before"))
+            await anyio.wait_all_tasks_blocked()
+            os.kill(os.getpid(), signal.SIGTERM)
+            await stop.wait()
+            assert codes == []
+            os.kill(os.getpid(), signal.SIGINT)
+            await ended.wait()
+            tasks.cancel_scope.cancel()
+    assert codes == ["before", 130]
+
+
+def test_the_end_of_the_program_is_not_hidden_in_a_group_of_errors():
+    async def main(message):
+        async with anyio.create_task_group() as outer:
+            outer.start_soon(leave, message)
+
+    async def leave(message):
+        raise SystemExit(message)
+
+    with pytest.raises(SystemExit, match="no room"):
+        run_async(Settings(), main, "no room")
+
+
+def test_other_errors_of_tasks_are_not_mistaken_for_the_end():
+    async def main():
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(fail)
+
+    async def fail():
+        raise OSError("a fault")
+
+    with pytest.raises(BaseExceptionGroup) as group:
+        run_async(Settings(), main)
+    assert group.group_contains(OSError)
+
+
+def test_only_uvicorn_runs_on_another_loop_and_only_where_it_is_installed(monkeypatch):
+    assert loop_factory(Settings()) is None
+    assert loop_factory(Settings(server="uvicorn")).__module__.startswith("uvloop")
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert loop_factory(Settings(server="uvicorn")) is None
+
+
+def test_what_is_for_development_listens_on_loopback_only():
+    refuse_public(Settings(host="::1"), "the demo")
+    with pytest.raises(SystemExit, match="the demo is for development"):
+        refuse_public(Settings(host="0.0.0.0"), "the demo")

@@ -1,0 +1,105 @@
+"""An instance takes calls only while a write to its ledger reaches the disk, and to the file that it opened."""
+
+from datetime import UTC, datetime
+
+import anyio
+import pytest
+
+from toolserver.clock import ManualClock
+from toolserver.serving import readiness as module
+from toolserver.serving.readiness import KEEP_S, Readiness
+from toolserver.sql.group_commit import connect, durable
+
+GOOD = {"running": True, "disk_space": True, "ledger_file": True, "ledger_write": True}
+
+
+@pytest.fixture
+async def file(tmp_path):
+    async with durable(tmp_path / "x.sqlite3") as file:
+        yield file
+
+
+@pytest.fixture
+def clock():
+    return ManualClock(datetime(2027, 1, 15, tzinfo=UTC))
+
+
+def readiness(file, clock, **more):
+    return Readiness(file, file.path.parent, monotonic=clock.monotonic, **{"least_free": 0, **more})
+
+
+async def test_a_service_whose_ledger_can_be_written_is_ready(file, clock):
+    assert await readiness(file, clock).check() == GOOD
+
+
+async def test_one_that_stores_nothing_has_nothing_to_check(tmp_path, clock):
+    assert await Readiness(None, tmp_path, least_free=0, monotonic=clock.monotonic).check() == {"running": True}
+
+
+async def test_one_that_is_being_stopped_says_so_at_once(file, clock):
+    stopping = []
+    checked = readiness(file, clock, is_stopping=lambda: bool(stopping))
+    assert await checked.check() == GOOD
+    stopping.append(True)
+    assert await checked.check() == GOOD | {"running": False}
+
+
+async def test_a_disk_that_is_nearly_full_is_named(file, clock):
+    assert await readiness(file, clock, least_free=2**62).check() == GOOD | {"disk_space": False}
+
+
+async def test_a_file_that_was_deleted_or_replaced_is_named_and_comes_back_when_it_does(file, clock, tmp_path):
+    checked, aside = readiness(file, clock), tmp_path / "aside"
+    file.path.rename(aside)
+    lost = GOOD | {"ledger_file": False, "ledger_write": False}
+    assert await checked.check() == lost
+    aside.rename(file.path)
+    clock.advance(KEEP_S)
+    assert await checked.check() == GOOD
+
+
+async def test_a_file_that_another_process_keeps_is_named_and_recovers(file, clock):
+    await file.alone(lambda db: db.execute("PRAGMA busy_timeout=1") and None)
+    checked, other = readiness(file, clock), connect(file.path)
+    other.execute("BEGIN IMMEDIATE")
+    assert await checked.check() == GOOD | {"ledger_write": False}
+    other.close()
+    clock.advance(KEEP_S)
+    assert await checked.check() == GOOD
+
+
+async def test_a_write_that_takes_too_long_is_none(file, clock, monkeypatch):
+    monkeypatch.setattr(module, "PROBE_S", 0.01)
+    held = anyio.Event()
+    monkeypatch.setattr(type(file), "probe", lambda self: held.wait())
+
+    assert await readiness(file, clock).check() == GOOD | {"ledger_write": False}
+
+
+async def test_however_many_ask_one_write_is_made_in_half_a_second(file, clock, monkeypatch):
+    written = []
+
+    async def probe(self):
+        written.append(True)
+
+    monkeypatch.setattr(type(file), "probe", probe)
+    checked = readiness(file, clock)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(20):
+            tasks.start_soon(checked.check)
+    assert len(written) == 1
+    clock.advance(KEEP_S)
+    await checked.check()
+    assert len(written) == 2
+
+
+async def test_an_instance_that_lost_its_redis_is_ready_and_says_what_it_goes_on_without(file, clock):
+    class Memory:
+        is_lost = False
+
+    checked = readiness(file, clock, memory=Memory)
+    assert (await checked.check(), checked.list_degraded()) == (GOOD, [])
+    Memory.is_lost = True
+    assert (await checked.check(), checked.list_degraded()) == (GOOD, ["redis"])
+    assert readiness(file, clock).list_degraded() == []
+    assert readiness(file, clock, sells=lambda: False, memory=Memory).list_degraded() == ["redis", "ledger"]

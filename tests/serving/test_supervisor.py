@@ -1,0 +1,231 @@
+"""The supervisor: it starts, starts again, renews and ends workers, which here are objects and no processes."""
+
+import anyio
+import pytest
+
+from toolserver.serving import supervisor as module
+from toolserver.serving.supervisor import MOST_DEATHS, Supervisor, wait_before
+from toolserver.serving.worker_process import REPLACED, STOP, WorkerFailed
+
+
+class Team:
+    """Workers that start when they are asked to, and everything that happened to them, in order."""
+
+    def __init__(self):
+        self.events = []
+        self.workers = []
+        self.broken = set()  # numbers of which no further worker becomes ready
+        self.deaf = False
+        self.changed = anyio.Event()
+
+    async def start(self, number):
+        worker = Worker(self, number, f"{number}{'abcdefghijk'[sum(w.number == number for w in self.workers)]}")
+        self.workers.append(worker)
+        return worker
+
+    def say(self, *event):
+        self.events.append(event)
+        self.changed.set()
+        self.changed = anyio.Event()
+
+    async def wait_for(self, *event):
+        with anyio.fail_after(20):
+            while event not in self.events:
+                await self.changed.wait()
+
+    def now(self, name):
+        return next(worker for worker in self.workers if worker.name == name)
+
+
+class Worker:
+    def __init__(self, team, number, name):
+        self.team, self.number, self.name, self.pid = team, number, name, 1
+        self.began, self._ended, self.status = anyio.current_time(), anyio.Event(), None
+
+    @property
+    def is_running(self):
+        return self.status is None
+
+    async def wait_until_ready(self, within_s):
+        self.team.say("start", self.name)
+        if self.number in self.team.broken:
+            self.end(1)
+            raise WorkerFailed(f"worker {self.number} ended")
+        self.team.say("ready", self.name)
+        return {"pid": self.name}
+
+    async def wait(self):
+        await self._ended.wait()
+        return self.status
+
+    async def tell(self, word):
+        if self.is_running:
+            self.team.say(word, self.name)
+            if not self.team.deaf:
+                self.end(0)
+
+    def end(self, status):
+        if self.is_running:
+            self.status = status
+            self._ended.set()
+            self.team.say("end", self.name)
+
+    def kill(self):
+        if self.is_running:
+            self.team.say("kill", self.name)
+            self.end(-9)
+
+    async def close(self):
+        assert not self.is_running
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Nobody is waited for, neither before a start nor at the end."""
+    monkeypatch.setattr(module, "FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr(module, "STOP_S", 0.0)
+    monkeypatch.setattr(module, "LEAVE_S", 0.0)
+
+
+async def run_with(team, scenario, count=2):
+    """Run a supervisor while a scenario plays, then stop it: what the workers said when all were ready."""
+    stop, said = anyio.Event(), []
+    supervisor = Supervisor(count, team.start)
+
+    async def play():
+        for number in range(count):
+            await team.wait_for("ready", f"{number}a")
+        await scenario(supervisor)
+        stop.set()
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(play)
+            try:
+                await supervisor.run(stop, said.extend)
+            finally:
+                tasks.cancel_scope.cancel()
+    return said
+
+
+async def nothing(supervisor):
+    pass
+
+
+async def test_the_first_one_is_ready_before_others_start_and_all_are_stopped_together():
+    team = Team()
+    said = await run_with(team, nothing, 3)
+    assert [each["pid"] for each in said] == ["0a", "1a", "2a"]
+    assert team.events[:2] == [("start", "0a"), ("ready", "0a")]
+    assert [event for event in team.events if event[0] == STOP] == [(STOP, "0a"), (STOP, "1a"), (STOP, "2a")]
+    assert not any(worker.is_running for worker in team.workers)
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_one_that_ends_is_started_again_whatever_its_status():
+    team = Team()
+
+    async def scenario(supervisor):
+        for old, status, new in (("1a", -9, "1b"), ("1b", 0, "1c")):
+            team.now(old).end(status)
+            await team.wait_for("ready", new)
+
+    await run_with(team, scenario)
+    assert [worker.name for worker in team.workers] == ["0a", "1a", "1b", "1c"]
+    assert (STOP, "1c") in team.events
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_one_that_ends_at_once_again_and_again_ends_the_service_with_a_sentence():
+    team = Team()
+
+    async def scenario(supervisor):
+        team.broken.add(1)
+        team.now("1a").end(1)
+        await anyio.sleep_forever()
+
+    with pytest.raises(BaseExceptionGroup) as ended:
+        await run_with(team, scenario)
+    (told,) = ended.value.exceptions
+    assert isinstance(told, WorkerFailed)
+    assert f"worker 1 ended {MOST_DEATHS + 1} times in a row" in str(told)
+    assert sum(worker.number == 1 for worker in team.workers) == 1 + MOST_DEATHS
+    assert (STOP, "0a") in team.events, "the others are ended in order"
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_one_that_lived_long_enough_is_forgiven_its_early_deaths(monkeypatch):
+    monkeypatch.setattr(module, "SOON_S", 0.0)
+    team = Team()
+
+    async def scenario(supervisor):
+        for turn in range(MOST_DEATHS + 3):
+            team.now(f"0{'abcdefghijk'[turn]}").end(1)
+            await team.wait_for("ready", f"0{'abcdefghijk'[turn + 1]}")
+
+    await run_with(team, scenario)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+async def test_a_service_of_which_a_worker_does_not_start_ends_with_its_reason(number):
+    team = Team()
+    team.broken.add(number)
+    with pytest.raises(WorkerFailed) as ended, anyio.fail_after(30):
+        await Supervisor(2, team.start).run(anyio.Event(), lambda said: pytest.fail("not ready"))
+    assert str(ended.value) == f"the service could not start: worker {number} ended"
+    assert not any(worker.is_running for worker in team.workers)
+
+
+async def test_each_is_replaced_by_one_that_is_ready_before_it_leaves(monkeypatch):
+    monkeypatch.setattr(module, "FIRST_WAIT_S", 0.0)
+    team = Team()
+
+    async def scenario(supervisor):
+        await supervisor.renew()
+        await anyio.wait_all_tasks_blocked()
+
+    await run_with(team, scenario)
+    renewed = [event for event in team.events if event[1] not in ("0a", "1a") or event[0] == REPLACED]
+    assert renewed[:6] == [
+        *(("start", "0b"), ("ready", "0b"), (REPLACED, "0a")),
+        *(("start", "1b"), ("ready", "1b"), (REPLACED, "1a")),
+    ]
+    assert [worker.name for worker in team.workers] == ["0a", "1a", "0b", "1b"], "none is started again"
+
+
+async def test_when_a_new_one_does_not_start_the_old_ones_go_on():
+    team = Team()
+
+    async def scenario(supervisor):
+        team.broken.add(0)
+        await supervisor.renew()
+        assert team.now("0a").is_running
+        assert team.now("1a").is_running
+
+    await run_with(team, scenario)
+    assert not [event for event in team.events if event[0] == REPLACED]
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_one_that_does_not_leave_in_time_is_killed():
+    team = Team()
+    team.deaf = True
+    await run_with(team, Supervisor.renew)
+    assert team.events.index((REPLACED, "0a")) < team.events.index(("kill", "0a"))
+    assert team.events.index((STOP, "0b")) < team.events.index(("kill", "0b"))
+    assert not any(worker.is_running for worker in team.workers)
+
+
+async def test_all_can_be_killed_at_once():
+    team = Team()
+    stop, supervisor = anyio.Event(), Supervisor(2, team.start)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(supervisor.run, stop, lambda said: None)
+        await team.wait_for("ready", "1a")
+        stop.set()
+        supervisor.kill_all()
+    assert {("kill", "0a"), ("kill", "1a")} <= set(team.events)
+
+
+def test_the_wait_before_a_start_grows_up_to_a_bound():
+    assert [wait_before(deaths) for deaths in range(7)] == [0, 0.5, 1, 2, 4, 8, 8]

@@ -1,0 +1,57 @@
+import pytest
+
+from tests.calls.parts import RICH
+from tests.calls.shop import shop
+from toolserver.clock import SystemClock
+from toolserver.context.service_info import ServiceInfo
+from toolserver.core.caller import token_hash
+from toolserver.money.ledger.protocol import AccountRef
+from toolserver.registry.registry import Registry
+from toolserver.serving.money import MoneyParts, memory_money
+from toolserver.serving.webhooks import account_lookup, open_service_webhooks
+from toolserver.settings import Settings, WebhookSettings
+from toolserver.webhooks.memory_store import MemoryWebhookStore
+from toolserver.webhooks.secret_box import KEY_FILE
+from toolserver.webhooks.sqlite_store import SqliteWebhookStore
+
+
+async def opened(folder, sells, money, **settings):
+    info = ServiceInfo(SystemClock(), folder)
+    made = Settings(data_dir=folder, webhooks=WebhookSettings(**settings))
+    async with open_service_webhooks(made, Registry([]), sells.pipeline, money, info) as webhooks:
+        return webhooks, info
+
+
+async def test_subscriptions_live_in_the_file_of_the_ledger_and_their_key_beside_it(tmp_path):
+    async with shop(tmp_path) as sells:
+        money = MoneyParts(sells.ledger, None, None)
+        webhooks, info = await opened(tmp_path, sells, money)
+        assert isinstance(webhooks.store, SqliteWebhookStore)
+        assert info.webhooks is webhooks.subscriptions
+        assert (tmp_path / KEY_FILE).is_file()
+
+
+async def test_without_a_ledger_file_nothing_is_written(tmp_path):
+    async with shop(tmp_path / "shop") as sells:
+        webhooks, _ = await opened(tmp_path, sells, memory_money(SystemClock()))
+        assert isinstance(webhooks.store, MemoryWebhookStore)
+        assert not (tmp_path / KEY_FILE).exists()
+
+
+async def test_webhooks_can_be_switched_off(tmp_path):
+    async with shop(tmp_path) as sells:
+        webhooks, info = await opened(tmp_path, sells, MoneyParts(sells.ledger, None, None), enabled=False)
+        assert (webhooks, info.webhooks) == (None, None)
+
+
+async def test_an_account_is_named_by_its_reference_never_by_its_token(tmp_path):
+    async with shop(tmp_path) as sells:
+        found = await account_lookup(MoneyParts(sells.ledger, None, None))(RICH)
+        assert await sells.ledger.balance(AccountRef(found.account)) == await sells.ledger.balance(RICH)
+        assert found.payer == token_hash(RICH).hex()
+
+
+@pytest.mark.parametrize("allow", [True, False])
+def test_the_development_switch_is_off_by_default(allow):
+    assert WebhookSettings().allow_loopback is False
+    assert WebhookSettings(allow_loopback=allow).allow_loopback is allow

@@ -1,0 +1,152 @@
+"""Good answers on disk, when the service ends at an awkward moment."""
+
+import logging
+import random
+from datetime import UTC, datetime
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from toolserver.sql.persistent_cache import MIGRATIONS, PersistentCache, StoredAnswer
+from toolserver.sql.sqlite import open_database
+from toolserver.upstream.source_history import CHANGES, QUARTER_S, QUARTERS, SourceChange, SourceQuarter
+
+NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
+LATER = NOW.timestamp() + 60
+
+
+def warnings_in(caplog):
+    return [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+class Interrupted:
+    """A connection that tells when a transaction is open, and gives others a turn then."""
+
+    def __init__(self, db, begun):
+        self._db, self._begun = db, begun
+
+    def __getattr__(self, name):
+        return getattr(self._db, name)
+
+    async def execute(self, sql, *values):
+        cursor = await self._db.execute(sql, *values)
+        if sql.startswith("BEGIN"):
+            self._begun.set()
+            await checkpoint()
+        return cursor
+
+
+async def test_an_end_in_the_middle_of_writing_loses_nothing(tmp_path, caplog):
+    path, begun = tmp_path / "answers.sqlite3", anyio.Event()
+    async with open_database(path, MIGRATIONS) as db, anyio.create_task_group() as tasks:
+        store = PersistentCache(Interrupted(db, begun), now=lambda: NOW)
+        await tasks.start(store.run)
+        store.save_answer("one", StoredAnswer(b"1", {}), expires_at=LATER)
+        await begun.wait()
+        store.save_answer("two", StoredAnswer(b"2", {}), expires_at=LATER)
+        tasks.cancel_scope.cancel()
+
+    async with open_database(path, MIGRATIONS) as db:
+        again = PersistentCache(db, now=lambda: NOW)
+        assert [(await again.load_answer(key)).payload for key in ("one", "two")] == [b"1", b"2"]
+    assert not warnings_in(caplog)
+
+
+def cut(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def zeroed(data: bytes) -> bytes:
+    return data[:4096] + bytes(len(data) - 4096)
+
+
+def scribbled(data: bytes) -> bytes:
+    return data[:100] + b"\xff" * 4000 + data[4100:]
+
+
+@pytest.mark.parametrize("damage", [cut, zeroed, scribbled, lambda data: b"no database at all" * 500])
+async def test_a_damaged_file_is_set_aside_and_begun_anew(tmp_path, caplog, damage):
+    path = tmp_path / "answers.sqlite3"
+    await kept(path, "one", b"1" * 100_000)
+    path.write_bytes(damage(path.read_bytes()))
+
+    await kept(path, "two", b"2")
+    async with open_database(path, MIGRATIONS) as db:
+        store = PersistentCache(db, now=lambda: NOW)
+        assert (await store.load_answer("two")).payload == b"2"
+        assert await store.load_answer("one") is None
+    assert [record.file for record in caplog.records if record.levelname == "WARNING"] == ["answers.sqlite3.damaged"]
+    assert (tmp_path / "answers.sqlite3.damaged").exists()
+
+
+async def test_what_breaks_while_it_runs_is_a_miss_and_not_an_error(tmp_path, caplog):
+    path = tmp_path / "answers.sqlite3"
+    async with open_database(path, MIGRATIONS) as db:
+        store = PersistentCache(db, now=lambda: NOW)
+        await db.execute("DROP TABLE answer")
+        await db.execute("DROP TABLE point")
+        assert await store.load_answer("one") is None
+        assert await store.load_history() == []
+        await store._sweep(LATER)
+    assert len(warnings_in(caplog)) == 3
+
+
+async def kept(path, key, payload):
+    async with open_database(path, MIGRATIONS) as db, anyio.create_task_group() as tasks:
+        store = PersistentCache(db, now=lambda: NOW)
+        await tasks.start(store.run)
+        store.save_answer(key, StoredAnswer(payload, {}), expires_at=LATER)
+        tasks.cancel_scope.cancel()
+
+
+async def until_written(store):
+    with anyio.fail_after(20):
+        while store._waiting:
+            await anyio.to_thread.run_sync(int)  # a turn for the writer, however busy the machine is
+
+
+async def test_the_oldest_answers_are_removed_when_the_file_is_too_large(tmp_path, monkeypatch):
+    monkeypatch.setattr("toolserver.sql.persistent_cache.MEASURE_EVERY", 10)
+    most = 400_000
+    async with open_database(tmp_path / "answers.sqlite3", MIGRATIONS) as db:
+        store = PersistentCache(db, now=lambda: NOW, most_bytes=most)
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(store.run)
+            for number in range(400):
+                body = random.Random(number).randbytes(4000)
+                store.save_answer(f"a{number}", StoredAnswer(body, {}), expires_at=LATER + number)
+                if number % 10 == 9:
+                    await until_written(store)
+            tasks.cancel_scope.cancel()
+        async with db.execute("SELECT count(*), min(expires_at), max(expires_at) FROM answer") as cursor:
+            count, first, last = (await cursor.fetchall())[0]
+        async with db.execute("PRAGMA page_count") as cursor:
+            pages = (await cursor.fetchall())[0][0]
+
+    assert 40 <= count < 200
+    assert (first > LATER, last) == (True, LATER + 399)
+    assert pages * 4096 < most * 1.5
+
+
+async def test_what_sources_did_is_kept_for_a_day_and_the_changes_to_a_number(tmp_path):
+    now = int(NOW.timestamp() // QUARTER_S)
+    rows = [SourceQuarter(number, 1, 2, 3, None, number * QUARTER_S, "timeout") for number in range(now - 120, now + 1)]
+    changes = [SourceChange(float(number), "A", "down", "timeout") for number in range(CHANGES + 30)]
+    async with open_database(tmp_path / "answers.sqlite3", MIGRATIONS) as db:
+        store = PersistentCache(db, now=lambda: NOW)
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(store.run)
+            for row in rows:
+                store.save_quarter("A", row)
+            store.save_quarter("A", rows[-1]._replace(good=9))
+            for change in changes:
+                store.save_change(change)
+            await until_written(store)
+            tasks.cancel_scope.cancel()
+        assert await store.load_quarters() == [("A", row) for row in [*rows[-QUARTERS:-1], rows[-1]._replace(good=9)]]
+        assert await store.load_changes() == changes[-CHANGES:]
+        await store._sweep(NOW.timestamp())
+        for table, count in (("source_quarter", QUARTERS), ("source_change", CHANGES)):
+            async with db.execute(f"SELECT count(*) FROM {table}") as cursor:
+                assert (await cursor.fetchall())[0][0] == count

@@ -1,0 +1,273 @@
+"""A ledger file that was rewritten is found at the next start and on demand, and nothing is written to it any more."""
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from toolserver.sql import migrate as migrations_module
+from toolserver.sql.errors import RowsRewritten, StorageFailed
+from toolserver.sql.group_commit import durable
+from toolserver.sql.high_water import HighWater
+from toolserver.sql.migrate import migrate, migrations
+from toolserver.sql.row_seal import TABLES
+from toolserver.sql.sealed_file import KEY, MARK, find_schema_changes, is_small, note_restored
+
+BEFORE_SEAL = 11  # migrations
+
+
+def buy(account, credits=100):
+    def job(db):
+        db.execute("INSERT INTO account(id, kind, credits) VALUES(?, 'token', ?)", (account, credits))
+        token = f"{account:064}"
+        db.execute("INSERT INTO token(hash, account, ref, issued_at) VALUES(?, ?, ?, 0)", (token, account, token[-20:]))
+
+    return job
+
+
+@pytest.fixture
+async def path(tmp_path):
+    path = tmp_path / "ledger.sqlite3"
+    async with durable(path) as file:
+        await file.alone(buy(4))
+    return path
+
+
+def rewrite(path, *statements):
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for statement in statements:
+            db.execute(statement)
+
+
+def take_back(path, version):
+    """Make the file one of an earlier version, with the rows it has: whatever later migrations made is gone."""
+
+    def schema(db):
+        sql = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
+        return {(kind, name): text for kind, name, text in db.execute(sql)}
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as db, closing(sqlite3.connect(":memory:")) as old:
+        migrate(old, migrations()[:version])
+        now, then = schema(db), schema(old)
+        for kind, name in sorted((key for key in now if now[key] != then.get(key)), reverse=True):  # triggers first
+            if kind != "table" or (kind, name) not in then:
+                db.execute(f"DROP {kind} IF EXISTS {name}")
+        for kind, name in then:
+            for column in _columns(db, name) - _columns(old, name) if kind == "table" else ():
+                db.execute(f"ALTER TABLE {name} DROP COLUMN {column}")
+        for key in sorted(then.keys() - schema(db).keys()):
+            db.execute(then[key])
+        db.execute("DELETE FROM migration WHERE number>?", (version,))
+
+
+def _columns(db, table):
+    return {name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+
+
+async def find(path):
+    async with durable(path) as file:
+        return await file.apart(file.rows.find_rewritten)
+
+
+async def test_a_file_that_only_we_wrote_has_nothing_to_show(path):
+    assert await find(path) == []
+    async with durable(path) as file:
+        await file.check_rows_at_start()
+        await file.alone(buy(5))
+    assert await find(path) == []
+
+
+async def test_two_processes_of_ours_that_write_in_turn_leave_a_true_seal(path):
+    async with durable(path) as one, durable(path) as other:
+        for number in range(5, 15):
+            await (one if number % 2 else other).alone(buy(number))
+    assert await find(path) == []
+
+
+async def test_credits_that_were_added_by_hand_are_found_and_nothing_is_written_any_more(path):
+    rewrite(path, "UPDATE account SET credits=1000 WHERE id=4")
+    async with durable(path) as file:
+        with pytest.raises(RowsRewritten, match="was rewritten: account"):
+            await file.check_rows_at_start()
+        with pytest.raises(StorageFailed, match="was rewritten"):
+            await file.alone(buy(5))
+        with pytest.raises(StorageFailed, match="was rewritten"):
+            await file.read(is_small)
+
+
+async def test_rows_that_are_rewritten_while_the_service_runs_are_found_at_the_next_look(path):
+    async with durable(path) as file:
+        await file.check_rows()
+        rewrite(path, "UPDATE account SET credits=1000 WHERE id=4")
+        with pytest.raises(RowsRewritten):
+            await file.check_rows()
+
+
+async def test_rows_are_not_read_again_while_nobody_else_wrote(path, monkeypatch):
+    async with durable(path) as file:
+        await file.check_rows()
+        await file.alone(buy(5))
+        monkeypatch.setattr(file.rows, "check", lambda: pytest.fail("read again"))
+        await file.check_rows()
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("DROP TRIGGER transfer_is_never_changed", "trigger transfer_is_never_changed is missing"),
+        ("DROP INDEX transfer_paid_once", "index transfer_paid_once is missing"),
+        ("CREATE TRIGGER gift AFTER INSERT ON account BEGIN SELECT 1; END", "trigger gift was added"),
+        ("ALTER TABLE allowance ADD COLUMN more TEXT", "table allowance was changed"),
+    ],
+)
+async def test_rules_of_the_file_that_were_taken_away_or_added_are_found(path, statement, found):
+    rewrite(path, statement)
+    assert found in await find(path)
+
+
+async def test_a_seal_that_was_removed_is_not_made_again(path):
+    rewrite(path, "DELETE FROM row_seal")
+    assert await find(path) == ["the seal is missing"]
+    take_back(path, BEFORE_SEAL)
+    assert "the seal is missing" in await find(path)
+
+
+async def test_a_file_of_before_the_seal_is_sealed_as_it_is(path):
+    take_back(path, BEFORE_SEAL)
+    shutil.rmtree((path.parent / KEY).parent)
+    assert await find(path) == []
+
+
+async def test_a_file_whose_key_was_made_but_that_was_never_sealed_is_sealed_at_the_next_start(path):
+    """An earlier version of this software left it so, when it was killed during its first start on an old file."""
+    rewrite(path, "DELETE FROM row_seal")
+    HighWater(path.parent).path.unlink()
+    assert await find(path) == []
+
+
+async def test_a_file_counts_as_sealed_from_its_first_start_on_even_if_nobody_closed_it(tmp_path):
+    path = tmp_path / "ledger.sqlite3"
+    async with durable(path) as file:
+        await file.alone(buy(4))
+        assert HighWater(path.parent).read(MARK) == 1  # written at the start, not at the end
+        rewrite(path, "DELETE FROM row_seal")
+        async with durable(path) as other:
+            assert await other.apart(other.rows.find_rewritten) == ["the seal is missing"]
+
+
+OLDER = 12  # a version that was sealed, of fewer tables
+
+
+async def make_older(path):
+    """A file as the version before sweeps left it: sealed over the tables there were."""
+    fewer = TABLES[: TABLES.index("sweep")]
+    with pytest.MonkeyPatch.context() as then:
+        for module in ("migrate", "sealed_file"):
+            then.setattr(f"toolserver.sql.{module}.migrations", lambda *_: migrations()[:OLDER])
+        for module in ("row_seal", "sealed_file"):
+            then.setattr(f"toolserver.sql.{module}.TABLES", fewer)
+        async with durable(path) as file:
+            await file.alone(buy(4))
+            assert await file.apart(file.rows.find_rewritten) == []
+
+
+@pytest.fixture
+async def older(tmp_path):
+    path = tmp_path / "older.sqlite3"
+    await make_older(path)
+    return path
+
+
+async def test_a_file_of_fewer_tables_is_checked_by_them_and_then_migrated(older):
+    assert await find(older) == []
+    with closing(sqlite3.connect(older)) as db:
+        assert db.execute("SELECT max(number) FROM migration").fetchone()[0] == len(migrations())
+
+
+async def test_a_file_of_fewer_tables_that_was_rewritten_is_not_migrated(older):
+    rewrite(older, "UPDATE account SET credits=1000 WHERE id=4")
+    with pytest.raises(RowsRewritten, match="account"):
+        await find(older)
+
+
+async def test_a_file_that_was_rewritten_is_not_migrated(path, monkeypatch):
+    rewrite(path, "UPDATE account SET credits=1000 WHERE id=4")
+    steps = migrations()
+    more = (*steps, migrations_module.Migration(len(steps) + 1, "more", "CREATE TABLE more(a INTEGER) STRICT;\n"))
+    for module in ("migrate", "sealed_file"):
+        monkeypatch.setattr(f"toolserver.sql.{module}.migrations", lambda *_: more)
+    with pytest.raises(RowsRewritten, match="account"):
+        async with durable(path):
+            pass
+
+
+async def test_a_file_that_was_migrated_is_sealed_anew(path, monkeypatch):
+    steps, sql = migrations(), "UPDATE account SET credits=credits+1 WHERE id=4;\n"
+    more = (*steps, migrations_module.Migration(len(steps) + 1, "more", sql))
+    for module in ("migrate", "sealed_file"):
+        monkeypatch.setattr(f"toolserver.sql.{module}.migrations", lambda *_: more)
+    assert await find(path) == []
+
+
+@pytest.mark.parametrize("own", [True, False])
+async def test_a_migration_may_add_a_table_of_money_to_a_file_with_a_true_seal(path, monkeypatch, own):
+    if not own:
+        rewrite(path, "UPDATE account SET credits=1000 WHERE id=4")
+    steps = migrations()
+    sql = "CREATE TABLE refund_of_a_test(id INTEGER PRIMARY KEY) STRICT;\n"
+    more = (*steps, migrations_module.Migration(len(steps) + 1, "more", sql))
+    for module in ("migrate", "sealed_file"):
+        monkeypatch.setattr(f"toolserver.sql.{module}.migrations", lambda *_: more)
+    for module in ("row_seal", "sealed_file"):
+        monkeypatch.setattr(f"toolserver.sql.{module}.TABLES", (*TABLES, "refund_of_a_test"))
+    if not own:
+        with pytest.raises(RowsRewritten, match="account"):
+            await find(path)
+        return
+    assert await find(path) == []
+    rewrite(path, "INSERT INTO refund_of_a_test VALUES(1)")
+    assert await find(path) == ["refund_of_a_test"]
+
+
+async def test_an_older_copy_of_the_file_is_known_as_one_until_it_counts_as_restored(path):
+    shutil.copy(path, path.with_name("yesterday"))
+    async with durable(path) as file:
+        await file.alone(buy(5))
+    shutil.copy(path.with_name("yesterday"), path)
+    assert (await find(path))[0].startswith("an older copy of the file: ")
+    note_restored(path)
+    assert await find(path) == []
+
+
+async def test_what_a_person_vouched_for_is_true_from_then_on(path):
+    rewrite(path, "UPDATE account SET credits=1000 WHERE id=4")
+    async with durable(path) as file:
+        await file.alone(file.rows.accept)
+        await file.check_rows()
+    assert await find(path) == []
+
+
+async def test_how_far_the_file_has_come_is_written_down_outside_when_it_is_closed(path):
+    before = HighWater(path.parent).read(MARK)
+    async with durable(path) as file:
+        await file.alone(buy(5))
+    assert HighWater(path.parent).read(MARK) == before + 1
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", json.dumps({"k": "AAAA"}), '{"k": 1}'])
+async def test_a_broken_key_is_named(path, text):
+    (path.parent / KEY).write_text(text)
+    with pytest.raises(RowsRewritten, match="is not the key of a seal"):
+        async with durable(path):
+            pass
+
+
+def test_each_version_is_compared_with_its_own_tables_however_often():
+    for version in (BEFORE_SEAL, len(migrations()), BEFORE_SEAL):
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+            migrate(db, migrations()[:version])
+            assert find_schema_changes(db) == []
+            db.execute("DROP TABLE tx_credit")
+            assert "table tx_credit is missing" in find_schema_changes(db)

@@ -1,0 +1,320 @@
+"""Reads and writes the ledger's tables in SQLite: a group of operations takes a few statements, whatever its size.
+
+Within the writer's transaction, the accounts and reservations that the operations name are loaded, the operations are
+decided in Python in their order, and the changes are stored. Rows are written dozens at a time: each statement hands
+the GIL over once, and with one statement per row a busy event loop and the writer would starve each other.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
+from functools import cache
+from itertools import chain
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from toolserver.money.ledger.allowance import SHOWN_ENDED, Allowance
+from toolserver.money.ledger.allowance_operations import find_owner
+from toolserver.money.ledger.operations import Charge, LedgerOperation, Settle, outcome_of, release_expired
+from toolserver.money.ledger.postgres_locks import lock_accounts
+from toolserver.money.ledger.state import (
+    DIED,
+    Account,
+    AccountStanding,
+    Hold,
+    LedgerState,
+    LedgerTransfer,
+    Token,
+    invalid_token,
+    standing,
+)
+from toolserver.sql.bulk_rows import insert
+from toolserver.sql.connection import SqlConnection, among, is_shared, next_numbers
+from toolserver.sql.errors import TransactionLost
+
+_TOKEN = "t.hash, t.account, t.ref, t.issued_at, t.revoked_at, t.revoke_reason, t.successor"
+_ACCOUNT = "a.id, a.credits, a.debits, a.pending"
+HOLD = (
+    "r.call_id, r.account, r.credits, r.state, r.reason, r.endpoint, r.service, r.transfer, r.expires_at, r.settled_at,"
+    " r.allowance, r.day"
+)
+_TOKENS = f"SELECT {_ACCOUNT}, {_TOKEN} FROM token t JOIN account a ON a.id=t.account WHERE "
+_HOLDS = f"SELECT {_ACCOUNT}, {HOLD} FROM reservation r JOIN account a ON a.id=r.account WHERE "
+_ALLOWANCES = f"SELECT {', '.join(field.name for field in fields(Allowance))} FROM allowance WHERE "
+_CAUSES = "SELECT seq, kind, debit, credit, amount, resolves, cause, at FROM transfer WHERE "
+# Only rows that were loaded are changed. If another instance has made the row since, none is, and the group runs again.
+_SAME_TOKEN = "WHERE token.account=excluded.account"
+_SAME_HOLD = "WHERE reservation.transfer=excluded.transfer"
+_SIZES = (64, 32, 16, 8, 4, 2, 1)
+_account_row = attrgetter("id", "credits", "debits", "pending")
+_allowance_row = attrgetter(*(field.name for field in fields(Allowance)))
+_hold_row = attrgetter(*(field.name for field in fields(Hold)))
+_IS_LIVE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at>?)"
+_LIVE = f"parent=? AND {_IS_LIVE} ORDER BY created_at, id"
+SWEPT = 128  # holds voided in one transaction
+UNDELIVERED_MS = 600_000  # by then every answer was sent or its instance is gone; a server's upkeep looks for these
+
+R = TypeVar("R")
+
+
+def apply_operations(db: SqlConnection, operations: Sequence[LedgerOperation[Any]], now: int) -> list[Any]:
+    """Load, decide and store within the caller's transaction. Return one outcome per operation: a result or a refusal.
+
+    Other SQLite stores call this to change the ledger in the same transaction as their own tables. `now` is in ms.
+    """
+    books = load_state(db, operations, now)
+    outcomes = [outcome_of(operation, books) for operation in operations]
+    store_state(db, books)
+    return outcomes
+
+
+def apply_operation(db: SqlConnection, operation: LedgerOperation[R], now: int) -> R:
+    """Apply one operation within the caller's transaction and return its result, or raise its refusal."""
+    outcome = apply_operations(db, [operation], now)[0]
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome  # type: ignore[no-any-return]
+
+
+def note_undelivered(
+    db: SqlConnection, operations: Sequence[LedgerOperation[Any]], outcomes: Sequence[Any], now: int
+) -> None:
+    """Record which of these charges must be released if their answers are never sent, and forget released calls."""
+    rows = [
+        (operation.call_id, "committed", now + UNDELIVERED_MS)
+        for operation, outcome in zip(operations, outcomes, strict=True)
+        if isinstance(operation, Charge | Settle) and operation.undelivered and getattr(outcome, "charged", False)
+    ]
+    insert(db, "INSERT INTO journal(call_id, state, next_at) VALUES", rows, "ON CONFLICT DO NOTHING")
+    released = [operation.call_id for operation in operations if isinstance(operation, Settle) and operation.no_charge]
+    if released:
+        forget_undelivered(db, released)
+
+
+def forget_undelivered(db: SqlConnection, call_ids: Sequence[str]) -> list[None]:
+    """Record that the answers of these charges were sent, within the caller's transaction."""
+    wanted, calls = among(db, "call_id", call_ids)
+    db.execute(f"DELETE FROM journal WHERE {wanted}", (calls,))
+    return [None] * len(call_ids)
+
+
+def release_undelivered(db: SqlConnection, now: int) -> list[Hold]:
+    """Release the charges whose answers were not sent before the previous process ended, and forget the answers that
+    are kept for their Idempotency-Keys, within the caller's transaction. Returns the reservations.
+
+    Where instances share the ledger, these are the charges that have been undelivered for longer than sending takes.
+    """
+    due = "WHERE next_at<=? ORDER BY next_at, call_id LIMIT ?" if is_shared(db) else ""
+    found = db.execute(f"SELECT call_id FROM journal {due}", (now, SWEPT) if due else ())
+    operations = [Settle(call, DIED) for (call,) in found]
+    books = load_state(db, operations, now)
+    outcomes = [outcome_of(operation, books) for operation in operations]
+    released = [
+        outcome.call_id for outcome in outcomes if getattr(outcome, "state", "") == "reversed" and not outcome.replayed
+    ]
+    store_state(db, books)
+    wanted, calls = among(db, "call_id", [operation.call_id for operation in operations])
+    for table in ("idempotency", "journal"):
+        db.execute(f"DELETE FROM {table} WHERE {wanted}", (calls,))
+    return [books.holds[call] for call in released]
+
+
+def void_expired(db: SqlConnection, now: int) -> int:
+    """Void up to `SWEPT` expired reservations, and return how many."""
+    books = LedgerState(now)
+    due = "r.state='open' AND r.expires_at<=? ORDER BY r.expires_at LIMIT ?"
+    _hold_rows(books, db.execute(_HOLDS + due, (books.now, SWEPT)))
+    return len(apply_operations(db, list(release_expired(books)), now))
+
+
+def read_standing(db: SqlConnection, key: str, now: int) -> AccountStanding:
+    """Return the state of an account. Raises invalid_token."""
+    return standing(read_account(db, key, now), key)
+
+
+def read_account(db: SqlConnection, key: str, now: int) -> LedgerState:
+    """Return the state of a token, or of an allowance and the token that pays. It is empty for an unknown key."""
+    books = LedgerState(now)
+    _load_tokens(db, books, [key])
+    return books
+
+
+def list_allowances(db: SqlConnection, key: str, now: int) -> list[Allowance]:
+    """Return the live allowances of a token, followed by the newest ended ones. Raises what `find_owner` raises."""
+    owner = find_owner(read_account(db, key, now), key)
+    live = _read_allowances(db, _LIVE, (owner.hash, now))
+    ended = f"parent=? AND NOT ({_IS_LIVE}) ORDER BY created_at DESC, id DESC LIMIT {SHOWN_ENDED}"
+    return live + _read_allowances(db, ended, (owner.hash, now))
+
+
+def hash_of(db: SqlConnection, fingerprint: str) -> str:
+    """Return the hash of a token or allowance that begins with a fingerprint. Raises invalid_token unless there is
+    exactly one.
+    """
+    hashes = []
+    for table, column in (("token", "hash"), ("token", "successor"), ("allowance", "hash")):
+        sql = f"SELECT {column} FROM {table} WHERE {column}>=? AND {column}<? LIMIT 2"
+        hashes += [hash for (hash,) in db.execute(sql, (fingerprint, fingerprint + "g"))]
+    if len(hashes) != 1:
+        raise invalid_token()
+    return str(hashes[0])
+
+
+def find_cause(db: SqlConnection, start: str) -> str | None:
+    """Return the cause of a transfer that starts with a text, or None if there is none."""
+    row = db.execute("SELECT cause FROM transfer WHERE cause>=? AND cause<?", (start, start + "\U0010ffff")).fetchone()
+    return str(row[0]) if row else None
+
+
+def open_holds(db: SqlConnection, limit: int) -> list[tuple[Hold, str]]:
+    """Return the open reservations, the earliest to expire first, each with its token's fingerprint."""
+    sql = f"""SELECT {HOLD}, substr(t.hash, 1, 16) FROM reservation r JOIN token t ON t.account=r.account
+      WHERE r.state='open' ORDER BY r.expires_at LIMIT ?"""
+    return [(Hold(*row[:-1]), row[-1]) for row in db.execute(sql, (limit,))]
+
+
+def load_state(db: SqlConnection, operations: Sequence[LedgerOperation[Any]], now: int) -> LedgerState:
+    """Return the part of the ledger that these operations need. Raises TransactionLost if it must be run again."""
+    needs = [operation.needs() for operation in operations]
+    locked = lock_accounts(db, needs)
+    seq, account = next_numbers(db, "ledger_number", "SELECT max(seq) FROM transfer", "SELECT max(id) FROM account")
+    books = LedgerState(now, seq, account)
+    _load_tokens(db, books, [need.key for need in needs if need.key is not None])
+    named = [need.allowance for need in needs if need.allowance is not None]
+    _load_allowances(db, books, "id", [name for name in named if len(name) != 64])
+    _load_allowances(db, books, "hash", [name for name in named if len(name) == 64])
+    for column in ("t.hash", "t.successor"):
+        _load_owners(db, books, [name for name in named if len(name) == 64], column)
+    for owner in {need.key for need in needs if need.family and need.key in books.tokens}:
+        _add_allowances(books, _read_allowances(db, _LIVE, (books.tokens[owner].hash, now)))
+    for values in _padded([need.call_id for need in needs if need.call_id is not None]):
+        _hold_rows(books, db.execute(_HOLDS + _among("r.call_id", len(values)), values))
+    for values in _padded([need.cause for need in needs if need.cause is not None]):
+        for row in db.execute(_CAUSES + _among("cause", len(values)), values):
+            books.causes[row[6]] = LedgerTransfer(*row)
+    if locked is not None:  # a token may have been issued, with its first credits, after the tokens were loaded
+        _load_tokens(
+            db, books, [n.key for n in needs if n.cause in books.causes and n.key and n.key not in books.tokens]
+        )
+    spent = {hold.allowance for hold in books.holds.values() if hold.allowance is not None}
+    _load_allowances(db, books, "id", list(spent))
+    if locked is not None and not books.accounts.keys() <= locked:
+        raise TransactionLost("a call or token came to be between the lock and the load")
+    return books
+
+
+def _load_tokens(db: SqlConnection, books: LedgerState, keys: list[str]) -> None:
+    """Load tokens with their accounts. For the key of an allowance, load the allowance and the token that pays."""
+    _load_owners(db, books, keys)
+    if unknown := [key for key in keys if key not in books.tokens]:
+        _load_allowances(db, books, "hash", [key for key in unknown if len(key) == 64])
+        _load_allowances(db, books, "ref", [key for key in unknown if len(key) != 64])
+        _load_owners(db, books, list({books.allowances[key].parent for key in unknown if key in books.allowances}))
+        rest = [key for key in unknown if len(key) == 64 and key not in books.allowances]
+        _load_owners(db, books, rest, "t.successor")
+
+
+def _load_allowances(db: SqlConnection, books: LedgerState, column: str, keys: list[str]) -> None:
+    for values in _padded(keys):
+        _add_allowances(books, _read_allowances(db, _among(column, len(values)), values))
+
+
+def _read_allowances(db: SqlConnection, condition: str, values: Sequence[Any]) -> list[Allowance]:
+    return [Allowance(*row) for row in db.execute(_ALLOWANCES + condition, values)]
+
+
+def _add_allowances(books: LedgerState, found: Iterable[Allowance]) -> None:
+    """Add allowances to the state. An allowance that is already loaded stays the same object."""
+    for allowance in found:
+        if allowance.id not in books.allowances:
+            for key in (allowance.hash, allowance.ref, allowance.id):
+                books.allowances[key] = allowance
+
+
+def _load_owners(db: SqlConnection, books: LedgerState, keys: list[str], by_hash: str = "t.hash") -> None:
+    for column, wanted in ((by_hash, [k for k in keys if len(k) == 64]), ("t.ref", [k for k in keys if len(k) != 64])):
+        for values in _padded(wanted):
+            for row in db.execute(_TOKENS + _among(column, len(values)), values):
+                books.keep_token(Token(*row[4:]))
+                books.accounts.setdefault(row[0], Account(*row[:4]))
+
+
+def _hold_rows(books: LedgerState, rows: Iterable[Any]) -> None:
+    for row in rows:
+        books.accounts.setdefault(row[0], Account(*row[:4]))
+        books.holds[row[4]] = Hold(*row[4:])
+
+
+def store_state(db: SqlConnection, books: LedgerState) -> None:
+    """Write the changes; referenced rows before the rows that refer to them."""
+    _put(db, _account_sql, list(map(_account_row, books.changed_accounts.values())))
+    _put(db, _token_sql, list(books.changed_tokens.values()))
+    _put(db, _allowance_sql, list(map(_allowance_row, books.changed_allowances.values())))
+    _put(db, _transfer_sql, books.transfers)
+    _put(db, _hold_sql, list(map(_hold_row, books.changed_holds.values())))
+
+
+def _put(db: SqlConnection, sql: Callable[[int], str], rows: Sequence[Sequence[Any]]) -> None:
+    """Write rows, dozens per statement. Few sizes are used, so that each statement is prepared only once."""
+    at = 0
+    for size in _SIZES:
+        while len(rows) - at >= size:
+            written = db.execute(sql(size), list(chain.from_iterable(rows[at : at + size]))).rowcount
+            if written != size:
+                raise TransactionLost("another instance wrote the same row first")
+            at += size
+
+
+def _padded(values: list[str]) -> Iterator[list[str]]:
+    """Yield the values in lists of a few fixed lengths. The last list is padded with its last value."""
+    for at in range(0, len(values), _SIZES[0]):
+        part = values[at : at + _SIZES[0]]
+        size = min(size for size in _SIZES if size >= len(part))
+        yield part + part[-1:] * (size - len(part))
+
+
+@cache
+def _among(column: str, count: int) -> str:
+    return f"{column} IN ({_marks(count)})"
+
+
+def _marks(count: int) -> str:
+    return ",".join("?" * count)
+
+
+def _rows(count: int, columns: int) -> str:
+    return ",".join([f"({_marks(columns)})"] * count)
+
+
+@cache
+def _account_sql(count: int) -> str:
+    columns = ", ".join(f"{c}=excluded.{c}" for c in ("credits", "debits", "pending"))
+    rows = ",".join(["(?,'token',?,?,?)"] * count)
+    return (
+        f"INSERT INTO account(id, kind, credits, debits, pending) VALUES {rows} ON CONFLICT(id) DO UPDATE SET {columns}"
+    )
+
+
+@cache
+def _token_sql(count: int) -> str:
+    columns = ", ".join(f"{c}=excluded.{c}" for c in ("revoked_at", "revoke_reason", "successor"))
+    return f"INSERT INTO token VALUES {_rows(count, 7)} ON CONFLICT(hash) DO UPDATE SET {columns} {_SAME_TOKEN}"
+
+
+@cache
+def _transfer_sql(count: int) -> str:
+    return f"INSERT INTO transfer VALUES {_rows(count, 8)} ON CONFLICT DO NOTHING"
+
+
+@cache
+def _allowance_sql(count: int) -> str:
+    kept = ("id", "hash", "ref", "parent", "created_at", "service")
+    names = [field.name for field in fields(Allowance)]
+    columns = ", ".join(f"{name}=excluded.{name}" for name in names if name not in kept)
+    return f"INSERT INTO allowance VALUES {_rows(count, len(names))} ON CONFLICT(id) DO UPDATE SET {columns}"
+
+
+@cache
+def _hold_sql(count: int) -> str:
+    columns = ", ".join(f"{c}=excluded.{c}" for c in ("state", "reason", "settled_at"))
+    known = f"ON CONFLICT(call_id) DO UPDATE SET {columns} {_SAME_HOLD}"
+    return f"INSERT INTO reservation VALUES {_rows(count, 12)} {known}"

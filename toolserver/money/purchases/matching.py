@@ -1,0 +1,191 @@
+"""Determines what a transaction paid us, from its receipt alone. Pure: no chain, no clock, no database.
+
+Only logs count, because the sender of a transaction chooses its recipient and its data. A log is a transfer of USDC if
+the USDC contract wrote it, in exactly the form of its Transfer event: anyone can write the same words from elsewhere.
+"""
+
+from collections.abc import Collection, Iterable
+from itertools import pairwise
+from typing import NamedTuple
+
+from eth_utils.crypto import keccak
+
+from toolserver.money.purchases.units import CHAIN_ID, USDC
+
+TRANSFER = keccak(text="Transfer(address,address,uint256)")
+AUTHORIZATION_USED = keccak(text="AuthorizationUsed(address,bytes32)")
+TRANSFER_SELECTOR = keccak(text="transfer(address,uint256)")[:4]
+MOST = 2**53  # 9 billion USDC in one transfer, more than there is on Base: a server that reports it is wrong
+
+
+class Log(NamedTuple):
+    """One log entry that a contract wrote."""
+
+    address: bytes
+    topics: tuple[bytes, ...]
+    data: bytes
+    log_index: int
+
+
+class Receipt(NamedTuple):
+    """The receipt of a transaction: its status (1: success), its block and what contracts logged in it."""
+
+    tx_hash: bytes
+    status: int
+    block_number: int
+    block_hash: bytes
+    logs: tuple[Log, ...]
+
+
+class Transaction(NamedTuple):
+    """A transaction as it was sent: its recipient and its bytes. `to` is None if it created a contract."""
+
+    to: bytes | None
+    data: bytes
+
+
+class UsdcTransfer(NamedTuple):
+    """USDC that moved. `amount` is in 0.000001 USDC."""
+
+    payer: bytes
+    payee: bytes
+    amount: int
+    log_index: int
+
+
+class AuthorizedTransfer(NamedTuple):
+    """USDC that moved by an authorisation (EIP-3009), with the nonce that it used. `amount` is in 0.000001 USDC."""
+
+    payer: bytes
+    payee: bytes
+    amount: int
+    nonce: bytes
+
+
+class MatchedPayment(NamedTuple):
+    """The part of a transaction that counts for a purchase: the sum in 0.000001 USDC, the indexes of the logs that make
+    it up, and the accounts that paid it.
+    """
+
+    amount: int
+    indexes: tuple[int, ...]
+    payers: frozenset[bytes]
+
+
+class Proofs(NamedTuple):
+    """The proofs that a transfer is meant for one purchase, where all purchases share one address.
+
+    `signers` are accounts that have signed for this purchase and transaction.
+    """
+
+    commitment: bytes
+    signers: frozenset[bytes] = frozenset()
+
+
+def commitment(memo: str) -> bytes:
+    """Return the hash that buyers may put on the chain in place of the memo, which is a secret."""
+    return keccak(text=f"svc-pay-v1|{CHAIN_ID}|{memo}")
+
+
+def transfers(receipt: Receipt) -> list[UsdcTransfer]:
+    """Return every transfer of USDC in a receipt, or an empty list if the transaction failed."""
+    if receipt.status != 1:
+        return []
+    return [_transfer(log) for log in receipt.logs if _is_transfer(log)]
+
+
+def match_deposit(receipt: Receipt, address: bytes) -> MatchedPayment | None:
+    """Return what a transaction paid to the address of a single purchase, or None if it paid nothing there."""
+    return _sum(t for t in transfers(receipt) if t.payee == address)
+
+
+def match_with_proof(
+    receipt: Receipt, transaction: Transaction, address: bytes, proofs: Proofs
+) -> MatchedPayment | None:
+    """Return what a transaction paid to the shared address for the purchase that the proofs are for, or None.
+
+    A transfer counts when its payer authorised it under the commitment (EIP-3009), when its payer signed for the
+    purchase, or when the transaction is a plain `transfer` call that carries the commitment after its arguments.
+    The last does not prove which of several payers is meant, so it counts only if there is one.
+    """
+    ours = [t for t in transfers(receipt) if t.payee == address]
+    known = _authorizers(receipt, proofs.commitment) | proofs.signers
+    if len({t.payer for t in ours}) == 1 and _carries(transaction, address, proofs.commitment):
+        return _sum(ours)
+    return _sum(t for t in ours if t.payer in known)
+
+
+def says_memo(transaction: Transaction, memo: str) -> bool:
+    """Return True if the transaction carries the memo itself, which everybody can then read on the chain."""
+    digits = memo.removeprefix("svc_buy_")
+    return digits.encode() in transaction.data.lower() or bytes.fromhex(digits) in transaction.data
+
+
+def is_authorized_transfer(receipt: Receipt, payer: bytes, payee: bytes, amount: int, nonce: bytes) -> bool:
+    """Return True if a transaction made this transfer and used its payer's authorisation (EIP-3009) with this nonce."""
+    if receipt.status != 1 or payer not in _authorizers(receipt, nonce):
+        return False
+    return any((t.payer, t.payee, t.amount) == (payer, payee, amount) for t in transfers(receipt))
+
+
+def authorized_transfers(receipt: Receipt) -> list[AuthorizedTransfer]:
+    """Return every transfer whose log directly follows, among those of USDC, the log that an authorisation of its payer
+    was used.
+    """
+    logs = sorted({log.log_index: log for log in receipt.logs if log.address == USDC}.items())
+    found = []
+    for (_, mark), (_, log) in pairwise(logs if receipt.status == 1 else []):
+        if _is_mark(mark) and _is_transfer(log) and mark.topics[1] == log.topics[1]:
+            moved = _transfer(log)
+            found.append(AuthorizedTransfer(moved.payer, moved.payee, moved.amount, mark.topics[2]))
+    return found
+
+
+def _is_transfer(log: Log) -> bool:
+    return (
+        log.address == USDC
+        and len(log.topics) == 3
+        and log.topics[0] == TRANSFER
+        and len(log.data) == 32
+        and int.from_bytes(log.data, "big") <= MOST
+        and _is_address(log.topics[1:])
+    )
+
+
+def _is_address(words: Collection[bytes]) -> bool:
+    return all(len(word) == 32 and not any(word[:12]) for word in words)
+
+
+def _transfer(log: Log) -> UsdcTransfer:
+    return UsdcTransfer(log.topics[1][12:], log.topics[2][12:], int.from_bytes(log.data, "big"), log.log_index)
+
+
+def _sum(found: Iterable[UsdcTransfer]) -> MatchedPayment | None:
+    counted = {t.log_index: t for t in found}  # a log that is listed twice counts once
+    if not counted:
+        return None
+    amount = sum(t.amount for t in counted.values())
+    return MatchedPayment(amount, tuple(sorted(counted)), frozenset(t.payer for t in counted.values()))
+
+
+def _authorizers(receipt: Receipt, nonce: bytes) -> frozenset[bytes]:
+    """Return the accounts whose EIP-3009 authorisation with this nonce was used."""
+    marks = (log for log in receipt.logs if log.address == USDC and _is_mark(log))
+    return frozenset(log.topics[1][12:] for log in marks if log.topics[2] == nonce)
+
+
+def _is_mark(log: Log) -> bool:
+    """Return True if a log of USDC says that an authorisation was used."""
+    return len(log.topics) == 3 and log.topics[0] == AUTHORIZATION_USED and _is_address(log.topics[1:2])
+
+
+def _carries(transaction: Transaction, address: bytes, commitment: bytes) -> bool:
+    """Return True if the transaction is `transfer(address, …)` of USDC with the commitment as its last 32 bytes."""
+    data = transaction.data
+    return (
+        transaction.to == USDC
+        and data[:4] == TRANSFER_SELECTOR
+        and data[4:36] == bytes(12) + address
+        and len(data) >= 100
+        and data[-32:] == commitment
+    )

@@ -1,0 +1,154 @@
+"""Makes quotes: how many credits an amount buys, the address to pay it to, and the memo that claims them."""
+
+import logging
+import re
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import anyio
+
+from toolserver.clock import Clock
+from toolserver.core.credit_price import ATOMIC, credits_for
+from toolserver.core.credit_sales import PurchaseQuote
+from toolserver.errors import ChainUnavailable, InvalidArguments, RateLimited
+from toolserver.money.purchases.address_numbers import AddressNumbers
+from toolserver.money.purchases.ceilings import SalesCeilings
+from toolserver.money.purchases.claim_secret import memo_hash, new_memo
+from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.matching import commitment
+from toolserver.money.purchases.store import AddressInUse, PurchaseDraft, PurchaseStore
+from toolserver.money.purchases.units import CHAIN_ID, LEAST, USDC, atomic
+from toolserver.sql.high_water import HighWater
+
+log = logging.getLogger(__name__)
+
+MINUTE_S, DAY_S = 60.0, 86_400
+AT_ONCE, PAUSE_S = 500, 0.2  # old quotes in one transaction, and the pause that lets other writers in between two
+_TOKEN = checksum_address(USDC)
+CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # SHA-256 as base64url
+
+
+@dataclass(frozen=True)
+class QuoteTerms:
+    """The terms of quotes. `wallet` returns the address for a purchase's number, or is the one address that all share.
+
+    `most` is the largest amount that may be offered, in 0.000001 USDC, or None for any. At most `per_minute` quotes are
+    made per minute for all callers together.
+    """
+
+    wallet: Callable[[int], bytes] | bytes
+    life_s: int = 1800
+    first_index: int = 0
+    most: int | None = None
+    per_minute: int = 300
+
+
+class Quotes:
+    """Makes quotes, each with an address that was never given out before, unless all purchases share one."""
+
+    def __init__(
+        self,
+        store: PurchaseStore,
+        clock: Clock,
+        terms: QuoteTerms,
+        ceilings: SalesCeilings | None = None,
+        marks: HighWater | None = None,
+    ) -> None:
+        self._store, self._clock, self._terms, self._ceilings = store, clock, terms, ceilings
+        self._numbers = AddressNumbers(store, terms.first_index, marks)
+        self._lately: deque[float] = deque()  # when the quotes of the last minute were made
+
+    async def make(self, amount_usd: Decimal, challenge: str | None = None) -> PurchaseQuote:
+        """Return a new quote, which is stored first. Raises InvalidArguments, ChainUnavailable, RateLimited."""
+        amount = self._amount(amount_usd)
+        if challenge is not None and not CHALLENGE.fullmatch(challenge):
+            raise invalid("claim_challenge", "must be the SHA-256 of the verifier as 43 characters of base64url")
+        excess = await self._ceilings.find_excess(amount) if self._ceilings else None
+        self._admit()
+        now, memo = int(self._clock.time()), new_memo()
+        expires_at = now + self._terms.life_s
+        draft = PurchaseDraft(
+            memo_hash(memo), b"", None, amount, credits_for(amount), challenge, now * 1000, expires_at * 1000
+        )
+        wallet = checksum_address(await self._kept(draft))
+        log.info("quote made", extra={"amount": amount, "wallet": wallet})
+        return PurchaseQuote(
+            wallet,
+            memo,
+            amount,
+            draft.credits,
+            datetime.fromtimestamp(expires_at, UTC),
+            f"0x{commitment(memo).hex()}",
+            payment_uri(wallet, amount),
+            excess and f"This would come to {excess}, so a person has to approve the payment after you make it.",
+        )
+
+    def _admit(self) -> None:
+        """Count a quote against the limit per minute of all callers together. Raises RateLimited."""
+        now = self._clock.monotonic()
+        while self._lately and self._lately[0] <= now - MINUTE_S:
+            self._lately.popleft()
+        if len(self._lately) >= self._terms.per_minute:
+            wait = max(1, int(self._lately[0] + MINUTE_S - now + 0.999))
+            raise RateLimited(
+                f"Too many quotes are being requested at the moment. Try again in {wait} s.",
+                headers={"Retry-After": str(wait)},
+                retry_after_seconds=wait,
+                limit="quotes in all",
+            )
+        self._lately.append(now)
+
+    def _amount(self, amount_usd: Decimal) -> int:
+        try:
+            amount = atomic(amount_usd)
+        except ValueError as error:
+            raise invalid("amount_usd", str(error)) from None
+        if amount < LEAST:
+            raise invalid("amount_usd", "must be at least 1")
+        if self._ceilings is not None and self._ceilings.most is not None and amount > self._ceilings.most:
+            raise invalid("amount_usd", f"must be at most {self._ceilings.most // ATOMIC}; ask the operator for more")
+        if self._terms.most is not None and amount > self._terms.most:
+            raise ChainUnavailable(
+                "Two independent RPC servers must check an amount this large, and only one is configured here.",
+                headers={"Retry-After": "3600"},
+                retry_after_seconds=3600,
+            )
+        return amount
+
+    async def _kept(self, draft: PurchaseDraft) -> bytes:
+        """Store the purchase and return its address. A number is never used twice, even after a failure."""
+        wallet = self._terms.wallet
+        if isinstance(wallet, bytes):
+            await self._store.add_quote(draft._replace(address=wallet))
+            return wallet
+        while True:
+            index = await self._numbers.take()
+            address = wallet(index)  # takes 0.2 ms; a thread would double that
+            try:
+                await self._store.add_quote(draft._replace(address=address, hd_index=index))
+            except AddressInUse:  # another process writes the same file
+                self._numbers.drop_block()
+                continue
+            return address
+
+
+async def put_old_quotes_aside(store: PurchaseStore, clock: Clock, days: float) -> None:
+    """Archive the quotes that expired at least `days` days ago and were not paid, `AT_ONCE` in a transaction."""
+    before = int((clock.time() - days * DAY_S) * 1000)
+    more = True
+    while more:
+        more = await store.put_quotes_aside(before, AT_ONCE) == AT_ONCE
+        await anyio.sleep(PAUSE_S if more else 0)
+
+
+def payment_uri(wallet: str, amount: int) -> str:
+    """Return the payment as a URI for wallets (EIP-681). `amount` is in 0.000001 USDC."""
+    return f"ethereum:{_TOKEN}@{CHAIN_ID}/transfer?address={wallet}&uint256={amount}"
+
+
+def invalid(name: str, why: str) -> InvalidArguments:
+    """Return the error for a wrong argument. The error never repeats the argument's value."""
+    return InvalidArguments(f"{name}: {why}", errors=[{"loc": name, "msg": why, "type": "value_error"}])

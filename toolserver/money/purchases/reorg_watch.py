@@ -1,0 +1,90 @@
+"""Watches credited payments until they are final on the chain, and takes back the credits of those that it undoes."""
+
+import logging
+
+from toolserver.clock import Clock
+from toolserver.money.purchases.matching import transfers
+from toolserver.money.purchases.policy import ObservedTransaction, Policy
+from toolserver.money.purchases.rpc_pool import ChainDown, RpcPool
+from toolserver.money.purchases.store import BlockUpdate, PurchaseStore, StoredCredit
+from toolserver.sql.leased_task import Turn, is_our_turn
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 60.0
+MISSING_S = 50.0  # how long a payment must have been missing, so that two looks have to agree
+
+
+class ReorgWatch:
+    """Looks at every credit that is not final, once a minute, on the instance whose `turn` it is."""
+
+    def __init__(
+        self, store: PurchaseStore, chain: RpcPool, clock: Clock, policy: Policy, turn: Turn | None = None
+    ) -> None:
+        self._store, self._chain, self._clock, self._policy, self._turn = store, chain, clock, policy, turn
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        while True:
+            try:
+                if await is_our_turn(self._turn):
+                    await self.look()
+            except Exception:
+                log.exception("payments could not be watched")
+            await self._clock.sleep(LOOK_S)
+
+    async def look(self) -> None:
+        """Look once at every credit that is not final, and delete encrypted tokens that are out of date."""
+        await self._store.forget_old_tokens(self._now())
+        for credited in await self._store.list_watched():
+            try:
+                await self._one(credited)
+            except ChainDown as down:
+                log.info("a payment could not be looked at", extra={"tx": _shown(credited), "reason": str(down)})
+
+    async def _one(self, credited: StoredCredit) -> None:
+        agreeing = 2 if self._policy.needs_agreement(credited.amount) else 1
+        seen = await self._chain.observe(credited.tx_hash, agreeing)
+        if seen is None or not seen.is_canonical:
+            if await self._chain.is_gone(credited.tx_hash, credited.block_number, credited.block_hash):
+                await self._missing(credited)
+        elif seen.receipt.block_hash == credited.block_hash:
+            if seen.finalized >= credited.block_number or credited.missing_since is not None:
+                await self._there(credited, seen)
+        elif _pays(seen, credited):
+            log.warning("a payment moved to another block", extra={"tx": _shown(credited)})
+            await self._there(credited, seen)
+        elif (agreed := await self._chain.observe(credited.tx_hash, min(2, len(self._chain)))) and not (
+            _pays(agreed, credited)
+        ):
+            await self._missing(credited)
+
+    async def _there(self, credited: StoredCredit, seen: ObservedTransaction) -> None:
+        receipt = seen.receipt
+        final_at = self._now() if seen.finalized >= receipt.block_number else None
+        block_time = seen.block_time * 1000
+        update = BlockUpdate(credited.tx_hash, receipt.block_number, receipt.block_hash, block_time, final_at)
+        await self._store.record_block(update)
+
+    async def _missing(self, credited: StoredCredit) -> None:
+        """Record that a payment is gone or pays too little. The second time this is seen, take its credits back."""
+        now = self._now()
+        if credited.missing_since is None:
+            log.warning("a payment is gone from the chain", extra={"tx": _shown(credited)})
+            await self._store.record_missing(credited.tx_hash, now)
+        elif now - credited.missing_since >= MISSING_S * 1000:
+            taken, lost = await self._store.reverse_credit(credited.tx_hash, now)
+            log.error("a payment was undone", extra={"tx": _shown(credited), "taken_back": taken, "lost": lost})
+
+    def _now(self) -> int:
+        return int(self._clock.time() * 1000)
+
+
+def _pays(seen: ObservedTransaction, credited: StoredCredit) -> bool:
+    """Return True if the transaction, whichever block it is in now, pays what was credited."""
+    paid = sum(t.amount for t in transfers(seen.receipt) if t.payee == credited.address)
+    return paid >= credited.amount
+
+
+def _shown(credited: StoredCredit) -> str:
+    return f"0x{credited.tx_hash.hex()}"

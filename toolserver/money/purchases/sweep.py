@@ -1,0 +1,141 @@
+"""Plans the collection of deposits: which addresses are worth emptying, and what has to be signed to do so.
+
+The addresses hold USDC and no ether for fees, and their keys are not here. So a plan lists an authorisation for each
+address (`transfer_authorization`), which is signed offline and then submitted by any account that has a little ether.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from toolserver.core.credit_price import ATOMIC
+from toolserver.money.purchases.batch_balances import BATCH
+from toolserver.money.purchases.deposit import DepositKey, checksum_address
+from toolserver.money.purchases.listing import show_usd
+from toolserver.money.purchases.transfer_authorization import VALID_S, Authorization
+from toolserver.money.purchases.units import CHAIN_ID, USDC
+
+GAS = 90_000  # for one submitted authorisation; 84,800 were measured
+WEI = 10**18  # in one ether
+
+
+class Deposit(NamedTuple):
+    """A deposit address and its balance in 0.000001 USDC. `purchase` is the state of its purchase, or `lost` if there
+    is no row for it any more.
+    """
+
+    hd_index: int
+    address: bytes
+    amount: int
+    purchase: str = "credited"
+
+
+class SubmissionCost(NamedTuple):
+    """The cost of submitting one authorisation, in wei. `usd` is the total in 0.000001 USD, if ether has a price."""
+
+    gas_price: int
+    data_fee: int
+    usd: int | None
+
+    @property
+    def wei(self) -> int:
+        return GAS * self.gas_price + self.data_fee
+
+    @classmethod
+    def of(cls, gas_price: int, data_fee: int, eth_usd: float | None) -> "SubmissionCost":
+        """Return the cost at these prices in wei; `eth_usd` is the price of one ether in USD."""
+        wei = GAS * gas_price + data_fee
+        return cls(gas_price, data_fee, None if eth_usd is None else round(wei * eth_usd * ATOMIC / WEI))
+
+
+async def find_funded(
+    known: Iterable[tuple[int, bytes]], balances: Callable[[Sequence[bytes]], Awaitable[list[int]]], *, least: int = 1
+) -> list[Deposit]:
+    """Return the deposit addresses that hold at least `least` (0.000001 USDC). One request reads `BATCH` of them.
+
+    Raises ChainDown.
+    """
+    found: list[Deposit] = []
+    listed = list(known)
+    for at in range(0, len(listed), BATCH):
+        part = listed[at : at + BATCH]
+        amounts = await balances([address for _, address in part])
+        pairs = zip(part, amounts, strict=True)
+        found += [Deposit(index, address, amount) for (index, address), amount in pairs if amount >= least]
+    return found
+
+
+def plan(
+    deposits: Iterable[Deposit], to: bytes, key: DepositKey, *, now: int, valid_s: int = VALID_S
+) -> dict[str, Any]:
+    """Return the document for the offline signer that moves all these deposits to one address.
+
+    In it `path` names the key to sign with, below m/44'/60'/account', and `typed_data` is what wallets sign (EIP-712).
+    Deposits of an account key that was in use before are listed separately, because they cannot be checked with `key`.
+    `now` is in epoch seconds.
+    """
+    own: list[Deposit] = []
+    others: list[Deposit] = []
+    for deposit in deposits:
+        (own if key.address(deposit.hd_index) == deposit.address else others).append(deposit)
+    return {
+        "chain_id": CHAIN_ID,
+        "token": checksum_address(USDC),
+        "to": checksum_address(to),
+        "total": sum(deposit.amount for deposit in own),
+        "authorizations": [_show_authorization(deposit, to, now + valid_s) for deposit in own],
+        "of_other_keys": [
+            {"index": one.hd_index, "address": checksum_address(one.address), "value": one.amount} for one in others
+        ],
+    }
+
+
+def plan_sweep(
+    deposits: Sequence[Deposit],
+    to: bytes,
+    key: DepositKey,
+    cost: SubmissionCost,
+    *,
+    now: int,
+    least: int,
+    uncredited: bool = False,
+) -> dict[str, Any]:
+    """Return a plan of the deposits worth moving, with its yield and cost, and with what stays where it is and why.
+
+    An address is worth emptying if it holds at least `least` (0.000001 USDC) and more than the submission costs. Money
+    that has bought nothing yet stays, so that it is still found as unclaimed, unless `uncredited` is set.
+    """
+    worth = max(least, (cost.usd or 0) + 1)
+    open_ = [one for one in deposits if one.purchase != "credited" and not uncredited]
+    rest = [one for one in deposits if one.purchase == "credited" or uncredited]
+    little, taken = [one for one in rest if one.amount < worth], [one for one in rest if one.amount >= worth]
+    made = plan(taken, to, key, now=now)
+    return made | {
+        "yield_usd": show_usd(made["total"]),
+        "cost": _show_cost(cost, len(made["authorizations"])),
+        "left": {
+            "least_usd": show_usd(worth),
+            "worth_too_little": _show_left(little),
+            "bought_nothing_yet": _show_left(open_),
+        },
+    }
+
+
+def _show_left(deposits: Sequence[Deposit]) -> dict[str, Any]:
+    return {"addresses": len(deposits), "usd": show_usd(sum(one.amount for one in deposits))}
+
+
+def _show_cost(cost: SubmissionCost, count: int) -> dict[str, Any]:
+    return {
+        "authorizations": count,
+        "gas_each": GAS,
+        "gas_price_wei": cost.gas_price,
+        "data_fee_wei_each": cost.data_fee,
+        "eth": f"{count * cost.wei / WEI:.9f}",
+        "usd": None if cost.usd is None else show_usd(count * cost.usd),
+    }
+
+
+def _show_authorization(deposit: Deposit, to: bytes, valid_before: int) -> dict[str, Any]:
+    made = Authorization(deposit.address, to, deposit.amount, valid_before, secrets.token_bytes(32))
+    return {"index": deposit.hd_index, "path": f"0/{deposit.hd_index}", "typed_data": made.typed_data}

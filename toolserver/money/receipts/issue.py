@@ -1,0 +1,163 @@
+"""Issues receipts by pure rules, as values that a store applies in one transaction.
+
+A receipt and, if the call was not charged, its booked call for the log are stored in the same transaction. The receipt
+is signed within it too, because only there is it certain which bucket of the log it can name.
+"""
+
+import hashlib
+import secrets
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toolserver.money.receipts.keys import Key, KeyRing
+from toolserver.money.receipts.log_buckets import NOT_YET, BookedCall, BucketNamer, LogBucket, UnchargedCall, hour_at
+from toolserver.money.receipts.sign import (
+    Algorithm,
+    Sale,
+    as_object,
+    compact,
+    core_of,
+    encode,
+    name_signer,
+    receipt_id,
+    signing_input,
+)
+
+
+class StoredReceipt(NamedTuple):
+    """A receipt as it is stored: `core`, the JWS signature over it, and the name of its signer. `owner` is the SHA-256
+    (hex) of the token that paid, `at` is in epoch milliseconds.
+    """
+
+    id: str
+    owner: str
+    core: bytes
+    signer: str
+    signature: bytes
+    at: int
+
+    @property
+    def jws(self) -> str:
+        """The receipt as it is sent in a header."""
+        return compact(self.signer, self.core, self.signature)
+
+    def show(self, key: Key | None) -> dict[str, Any]:
+        """Return the core as an object, with a signature over its own bytes if `key` still has its private half."""
+        core = msgspec.json.decode(self.core)
+        return core if key is None or key.seed is None else as_object(core, key.kid, key.sign(self.core))
+
+    def is_signed_by(self, key: Key) -> bool:
+        """Return True if the stored signature is the key's, over the stored core."""
+        return key.verifies(self.signature, signing_input(self.signer, self.core))
+
+    def fits(self, sale: Sale) -> bool:
+        """Return True if it describes this sale, not another answer to the same call or a charge that was reversed
+        later.
+        """
+        about = msgspec.json.decode(self.core)
+        charged = 0 if sale.pending else sale.charged
+        body = sale.body.sha256 if sale.body else None
+        return bool(about["response_sha256"] == body and about["credits_charged"] == charged)
+
+
+@dataclass(slots=True)
+class ReceiptState:
+    """The rows that a group of operations needs and adds: stored receipts, new receipts and newly booked calls.
+
+    `closed` is the last hour (hours since 1970) in the log. It must not change before the transaction ends.
+    """
+
+    receipts: dict[str, StoredReceipt] = field(default_factory=dict)
+    closed: int = NOT_YET
+    new_receipts: list[StoredReceipt] = field(default_factory=list)
+    new_calls: list[BookedCall] = field(default_factory=list)
+
+    def add(self, receipt: StoredReceipt) -> None:
+        """Add a new receipt."""
+        self.receipts[receipt.id] = receipt
+        self.new_receipts.append(receipt)
+
+    def book(self, bucket: LogBucket, call: UnchargedCall) -> None:
+        """Book an uncharged call in its bucket of the log."""
+        digest = None if call.receipt_sha256 is None else bytes.fromhex(call.receipt_sha256)
+        at = int(call.at * 1000)
+        booked = BookedCall(bucket.hour, bucket.key, call.reason, call.endpoint, call.credits, digest, at)
+        self.new_calls.append(booked)
+
+    def find_hour(self, at: float) -> int:
+        """Return the hour in which a call at `at` (epoch seconds) is booked: a later one if its own is in the log
+        already.
+        """
+        return max(hour_at(at), self.closed + 1)
+
+
+class ReceiptIssuer:
+    """Signs receipts with the key in use, in the name of one service.
+
+    `origin` is the name of its log, `buckets` names the buckets of the log, `algorithm` is named in receipts.
+    """
+
+    def __init__(
+        self, ring: KeyRing, *, service: str, origin: str, buckets: BucketNamer, algorithm: Algorithm = "EdDSA"
+    ) -> None:
+        self._ring, self._service, self._origin, self._algorithm = ring, service, origin, algorithm
+        self.buckets = buckets
+
+    def sign(self, sale: Sale, now: float, bucket: LogBucket | None, id: str) -> StoredReceipt:
+        """Return a new receipt, issued at `now` epoch seconds. For an uncharged call it names the bucket of the log."""
+        key = self._ring.current()
+        place = None if bucket is None else bucket.place(self._origin)
+        core = encode(core_of(sale, service=self._service, now=now, log=place, id=id))
+        signer = name_signer(key.kid, self._algorithm)
+        return StoredReceipt(id, sale.owner, core, signer, key.sign(signing_input(signer, core)), int(now * 1000))
+
+
+@dataclass(frozen=True, slots=True)
+class IssueReceipt:
+    """Signs and stores the receipt of a sale. The same sale again gets the same receipt. `now` is in epoch seconds."""
+
+    issuer: ReceiptIssuer
+    sale: Sale
+    now: float
+
+    @property
+    def needs(self) -> str:
+        """The id under which the receipt may already be stored."""
+        return receipt_id(self.sale.call_id)
+
+    def on(self, state: ReceiptState) -> StoredReceipt:
+        """Return the stored receipt if it fits the sale, or a new one. After a crash the call may have another answer
+        than the one in the stored receipt; then the new receipt gets an id of its own.
+        """
+        before = state.receipts.get(self.needs)
+        if before is not None and before.fits(self.sale):
+            return before
+        id = self.needs if before is None else f"rcpt_{secrets.token_hex(16)}"
+        free = self._describe_uncharged()
+        bucket = None if free is None else self.issuer.buckets.name(free, state.find_hour(self.now))
+        receipt = self.issuer.sign(self.sale, self.now, bucket, id)
+        if free is not None and bucket is not None:
+            state.book(bucket, free._replace(receipt_sha256=hashlib.sha256(receipt.core).hexdigest()))
+        state.add(receipt)
+        return receipt
+
+    def _describe_uncharged(self) -> UnchargedCall | None:
+        """Return the call as the log lists it, or None if it was charged."""
+        sale = self.sale
+        if sale.reason is None:
+            return None
+        return UnchargedCall(self.now, sale.owner, sale.reason, sale.endpoint, sale.cost)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordUncharged:
+    """Books an uncharged call for which no receipt is signed now."""
+
+    buckets: BucketNamer
+    call: UnchargedCall
+
+    def on(self, state: ReceiptState) -> None:
+        """Book the call."""
+        state.book(self.buckets.name(self.call, state.find_hour(self.call.at)), self.call)

@@ -1,0 +1,186 @@
+"""Signs, stores, finds and verifies the receipts of one service, together with its log of uncharged calls.
+
+A receipt is on disk before anybody gets it.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from toolserver.clock import Clock
+from toolserver.core.caller import token_hash
+from toolserver.core.models import iso_ms
+from toolserver.money.ledger.protocol import NoCharge
+from toolserver.money.receipts import keys
+from toolserver.money.receipts.issue import IssueReceipt, ReceiptIssuer
+from toolserver.money.receipts.keys import Key, KeyFileBroken, KeyRing, find_key_file
+from toolserver.money.receipts.log_buckets import UnchargedCall, read_hour
+from toolserver.money.receipts.sign import Algorithm, Sale, SignedReceipt, key_id
+from toolserver.money.receipts.store import ReceiptStore
+from toolserver.money.receipts.transparency_log import TransparencyLog, name_log
+from toolserver.money.receipts.verify import Known, Parsed, Unreadable, parse_receipt, verdict
+from toolserver.sql.errors import RowsRewritten
+from toolserver.sql.high_water import HighWater
+
+LOG_PATH = "/api/payment/no-charge-log"
+TRUSTED = "keys/trusted"  # below the data directory: key sets of sister services, one file each
+
+
+class ReceiptService:
+    """The receipts and the log of one service. Its keys are below `data_dir`, or in `keys_dir` if that is given."""
+
+    def __init__(
+        self,
+        store: ReceiptStore,
+        data_dir: Path,
+        *,
+        clock: Clock,
+        base_url: str,
+        service: str,
+        algorithm: Algorithm = "EdDSA",
+        find_account: Callable[[str], Awaitable[str | None]] | None = None,
+        keys_dir: Path | None = None,
+        marks: HighWater | None = None,
+    ) -> None:
+        """Read the keys and the marks. `find_account` returns the SHA-256 (hex) of the token that names the account
+        which a given token opens. `marks` are by default those of the data directory.
+
+        Raises KeyFileBroken, MarksBroken, StorageFailed.
+        """
+        self._store, self._clock, self._find_account = store, clock, find_account
+        self._ring = KeyRing(find_key_file(data_dir, keys.RECEIPT_KEYS, keys_dir), clock)
+        url = urlsplit(base_url)
+        log_keys = KeyRing(find_key_file(data_dir, keys.LOG_KEYS, keys_dir), clock)
+        marks = marks or HighWater(data_dir)
+        self.rings: dict[str, KeyRing] = {"receipts": self._ring, "log": log_keys}
+        origin = name_log(f"{url.netloc}{url.path.rstrip('/')}{LOG_PATH}", marks)
+        self.log = TransparencyLog(store, log_keys, origin=origin, clock=clock, marks=marks)
+        named: dict[str, Any] = {"service": service, "origin": origin, "algorithm": algorithm}
+        self._issuer = ReceiptIssuer(self._ring, buckets=self.log.buckets, **named)
+        self._trusted = read_trusted_keys(data_dir / TRUSTED)
+
+    async def sign(self, sale: Sale) -> tuple[str, str]:
+        """Return the receipt of a settled call, which is stored first. The same call again returns the same receipt."""
+        stored = await self._store.issue(self.issue(sale, self._clock.time()))
+        return SignedReceipt(stored.id, stored.jws)
+
+    def issue(self, sale: Sale, now: float) -> IssueReceipt:
+        """Return the operation that issues a receipt, for stores that apply it together with other writes."""
+        return IssueReceipt(self._issuer, sale, now)
+
+    async def unheard(self, reason: NoCharge, owner: str, endpoint: str, credits: int) -> None:
+        """Record an uncharged call whose caller is gone, at most once a minute for each reason, caller and endpoint."""
+        if self.log.first_this_minute(reason, owner, endpoint):
+            await self.record_released(reason, owner, endpoint, credits)
+
+    async def record_released(self, reason: NoCharge, owner: str, endpoint: str, credits: int) -> None:
+        """Record a webhook that was not charged. Each one is recorded: its slots limit how many an owner has."""
+        await self.log.record(UnchargedCall(self._clock.time(), owner, reason, endpoint, credits))
+
+    async def list_known(self, ids: Sequence[str]) -> set[str]:
+        """Return those of the ids under which a receipt is stored."""
+        return await self._store.list_known(ids)
+
+    async def receipt(self, id: str, token: str) -> dict[str, Any] | None:
+        """Return a receipt to the bearer of the token that paid or of the one that replaced it, and None to anyone
+        else.
+
+        If the receipt names a place in the log, `log_proof` proves that the log has it. While there is no proof,
+        `log_proof` is null and `log_due` says when there will be one. Raises RowsRewritten if the stored receipt is not
+        the one that was signed.
+        """
+        stored = await self._store.receipt(id)
+        if stored is None or not await self._is_owner(stored.owner, token):
+            return None
+        key = self._ring.find(key_id(stored.signer))
+        if key is None or not stored.is_signed_by(key):
+            raise RowsRewritten(f"the stored receipt {id} is not the one that was signed, so it is not signed again")
+        core = stored.show(key)
+        shown = {"receipt": core, "jws": stored.jws}
+        return shown if core["log"] is None else {**shown, **await self._log_proof(core["log"], stored.core)}
+
+    async def _is_owner(self, owner: str, token: str) -> bool:
+        if hmac.compare_digest(owner, token_hash(token).hex()):
+            return True
+        account = None if self._find_account is None else await self._find_account(token)
+        return account is not None and hmac.compare_digest(owner, account)
+
+    async def _log_proof(self, place: Mapping[str, Any], core: bytes) -> dict[str, Any]:
+        if "index" in place:
+            return {"log_proof": await self.log.prove_leaf(place["index"])}
+        hour = _hour_of(place)
+        proof = await self.log.prove_bucket(hour, bytes.fromhex(place["key"]), hashlib.sha256(core).digest())
+        if proof is not None:
+            return {"log_proof": proof}
+        seconds = await self.log.due_in(hour)
+        return {"log_proof": None, "log_due": None if seconds is None else iso_ms(self._clock.time() + seconds)}
+
+    async def verify(self, given: str | Mapping[str, Any], body_sha256: str | None = None) -> dict[str, Any]:
+        """Return the verdict on a receipt of this service or of one it trusts."""
+        try:
+            known = await self._known(parse_receipt(given))
+        except Unreadable:
+            known = Known()
+        return verdict(given, self._find, body_sha256=body_sha256, known=lambda _: known)
+
+    async def verify_stored(self, id: str) -> dict[str, Any] | None:
+        """Return the verdict on one of our receipts by its id, without the content, which only its owner may see."""
+        stored = await self._store.receipt(id)
+        return None if stored is None else {**await self.verify(stored.jws), "core": None}
+
+    async def no_charge(self, day: date) -> dict[str, Any]:
+        """Return the public account of the uncharged calls of a day."""
+        return await self.log.day(day)
+
+    async def no_charge_days(self) -> list[tuple[str, int]]:
+        """Return the days with uncharged calls, the newest first, and the number of calls on each."""
+        return await self.log.days()
+
+    def key_set(self) -> dict[str, Any]:
+        """Return the public keys of receipts, and the log's name and key."""
+        return {"keys": self._ring.published(), "log": {"origin": self.log.origin, "verifier": self.log.verifier}}
+
+    def key_in_use(self) -> dict[str, Any]:
+        """Return the public key that signs now."""
+        return self._ring.current().jwk()
+
+    def _find(self, kid: str) -> Key | None:
+        return self._ring.find(kid) or self._trusted.get(kid)
+
+    async def _known(self, receipt: Parsed) -> Known:
+        """Return what our store knows about a receipt, if one of our own keys signed it."""
+        if self._ring.find(receipt.kid) is None:
+            return Known()
+        stored = await self._store.receipt(receipt.core["id"])
+        at = stored.at / 1000 if stored is not None and stored.core == receipt.payload else None
+        if (place := receipt.core["log"]) is None:
+            return Known(None, at)
+        return Known(await self._is_in_log(place, receipt.payload), at)
+
+    async def _is_in_log(self, place: Mapping[str, Any], core: bytes) -> bool | None:
+        digest = hashlib.sha256(core)
+        if "index" not in place:
+            return await self.log.has_receipt(_hour_of(place), bytes.fromhex(place["key"]), digest.digest())
+        leaf = await self.log.leaf(place["index"])
+        return leaf is not None and leaf.get("receipt_sha256") == digest.hexdigest()
+
+
+def _hour_of(place: Mapping[str, Any]) -> int:
+    hour = read_hour(place["hour"])
+    assert hour is not None, "a receipt that was verified names an hour"
+    return hour
+
+
+def read_trusted_keys(folder: Path) -> dict[str, Key]:
+    """Return the keys of sister services that the operator put into a folder. Raises KeyFileBroken."""
+    found: dict[str, Key] = {}
+    for path in sorted(folder.glob("*.json")):
+        try:
+            found |= {key.kid: key for key in keys.read_keys(path)}
+        except OSError as error:
+            raise KeyFileBroken(f"{path} cannot be read: {error.strerror}") from None
+    return found

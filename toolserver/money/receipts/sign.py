@@ -1,0 +1,198 @@
+"""Builds receipts: signed statements about paid calls.
+
+A receipt is a JWS in compact form (RFC 7515), signed by an Ed25519 key. Its payload, the *core*, is a JSON object of
+strings, safe integers, booleans and null, written so that its bytes are those of RFC 8785 (JCS). The same core is also
+sent as an object with `signature` and `key_id`, for people and for verifiers that do not support JWS.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache, lru_cache
+from typing import Any, Literal, NamedTuple, Protocol, get_args
+from urllib.parse import quote
+
+import msgspec
+
+from toolserver.core.models import iso, iso_ms
+from toolserver.money.ledger.protocol import NoCharge
+from toolserver.money.receipts.keys import b64
+
+MOST_BYTES = 16_384  # of a receipt that is sent for verification
+MOST_NONCE = 64
+SAFE = 2**53 - 1
+TYPE = "receipt+jws"
+
+Kind = Literal["call", "webhook", "purchase", "no_charge"]
+Core = dict[str, Any]
+Algorithm = Literal["EdDSA", "Ed25519"]
+"""The names that a JWS may use for the one kind of signature made here: first that of RFC 8037, then RFC 9864's."""
+ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
+
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+def encode(value: Any) -> bytes:
+    """Return canonical JSON (RFC 8785). Values must have no floats and only ASCII names."""
+    return _encoder.encode(value)
+
+
+class Body(NamedTuple):
+    """The SHA-256 (hex) of a response body, and its size in bytes."""
+
+    sha256: str
+    size: int
+
+
+class Sale(NamedTuple):
+    """A paid call after it ended. `owner` is the SHA-256 (hex) of its token. `body` is None for a failure; `pending`
+    means that it is not known yet how the call was settled. `captured_at` is in epoch seconds, `sla_s` in seconds;
+    `cost`, `charged` and `remaining` are credits.
+    """
+
+    call_id: str
+    owner: str
+    endpoint: str
+    request: str
+    cost: int
+    charged: int
+    remaining: int | None
+    method: str = "GET"
+    reason: str | None = None
+    status: int = 200
+    body: Body | None = None
+    captured_at: float | None = None
+    sla_s: float | None = None
+    nonce: str | None = None
+    kind: Kind = "call"
+    pending: bool = False
+
+
+class SignedReceipt(NamedTuple):
+    """A receipt for a caller: its id, and the receipt itself as JWS."""
+
+    id: str
+    jws: str
+
+
+class Receipts(Protocol):
+    """Signs receipts of paid calls, and records the calls that were not charged."""
+
+    async def sign(self, sale: Sale) -> tuple[str, str]:
+        """Return `(receipt id, receipt)` of a call that is settled. The receipt is durable when this returns."""
+        ...
+
+    async def unheard(self, reason: NoCharge, owner: str, endpoint: str, credits: int) -> None:
+        """Record an uncharged call whose caller is gone: in the public log only, without a receipt."""
+        ...
+
+    async def record_released(self, reason: NoCharge, owner: str, endpoint: str, credits: int) -> None:
+        """Record a webhook that was not charged: in the public log only, without a receipt."""
+        ...
+
+
+def receipt_id(call_id: str) -> str:
+    """Return the id of a call's receipt: `rcpt_` and the 128 bits of the call_id."""
+    return "rcpt_" + call_id.removeprefix("call_")
+
+
+def request_text(method: str, path: str, given: Mapping[str, Any]) -> str:
+    """Return a call in one line, such as `GET /api/pro/macro?history=30d`, its arguments sorted and percent-encoded.
+
+    Values are encoded before they are joined, so that no value can look like two. A list is joined by commas.
+    """
+    pairs = [f"{_quoted(name)}={_quoted(_written(value))}" for name, value in sorted(given.items())]
+    return f"{method} {path}" + ("?" + "&".join(pairs) if pairs else "")
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="", errors="replace")
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+        return ",".join(value)
+    return encode(value).decode()
+
+
+def echo_request(nonce: str | None) -> str | None:
+    """Return the caller's nonce if it is printable ASCII and at most `MOST_NONCE` characters long, otherwise None."""
+    fits = nonce and len(nonce) <= MOST_NONCE and nonce.isascii() and nonce.isprintable()
+    return nonce if fits else None
+
+
+def core_of(
+    sale: Sale, *, service: str, now: float, log: Mapping[str, Any] | None = None, id: str | None = None
+) -> Core:
+    """Return the core of a receipt, issued at `now` (epoch seconds). `log` names its place in the public log."""
+    charged = 0 if sale.pending else sale.charged
+    return {
+        "v": 1,
+        "id": id or receipt_id(sale.call_id),
+        "service": service,
+        "kind": sale.kind if sale.reason is None else "no_charge",
+        "call_id": sale.call_id,
+        "token_fp": sale.owner[:16],
+        "endpoint": sale.endpoint,
+        "method": sale.method,
+        "request_hash": _hash_request(sale.request),
+        "status": sale.status,
+        "response_sha256": sale.body.sha256 if sale.body else None,
+        "response_bytes": sale.body.size if sale.body else 0,
+        "cost": sale.cost,
+        "credits_charged": charged,
+        "balance_after": sale.remaining,
+        "settlement": "pending" if sale.pending else "charged" if charged else "released",
+        "no_charge_reason": sale.reason,
+        "captured_at": None if sale.captured_at is None else _second(sale.captured_at),
+        "freshness_sla_s": None if sale.sla_s is None else round(sale.sla_s),
+        "agent_nonce": echo_request(sale.nonce),
+        "log": None if log is None else dict(log),
+        "issued_at": iso_ms(now),
+    }
+
+
+@lru_cache(256)
+def _hash_request(text: str) -> str:
+    """Return the SHA-256 (hex) of a request in one line. Cached, because most requests are made many times."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@lru_cache(256)
+def _second(at: float) -> str:
+    """Return the time of an answer (epoch seconds) as ISO 8601. Cached, because many calls share one answer."""
+    return iso(datetime.fromtimestamp(at, UTC))
+
+
+def name_signer(kid: str, algorithm: Algorithm) -> str:
+    """Return the name under which stores know a key: its id, preceded by the algorithm if that is not EdDSA."""
+    return kid if algorithm == "EdDSA" else f"{algorithm}:{kid}"
+
+
+def key_id(signer: str) -> str:
+    """Return the id of the key in a signer's name. An id contains no colon, because it is base64url."""
+    return signer.rpartition(":")[2]
+
+
+@cache
+def header(signer: str) -> str:
+    """Return the JWS header, the first part of every receipt of a signer."""
+    algorithm, _, kid = signer.rpartition(":")
+    return b64(encode({"alg": algorithm or "EdDSA", "kid": kid, "typ": TYPE}))
+
+
+def signing_input(signer: str, payload: bytes) -> bytes:
+    """Return the bytes that a signer signs."""
+    return f"{header(signer)}.{b64(payload)}".encode()
+
+
+def compact(signer: str, payload: bytes, signature: bytes) -> str:
+    """Return the receipt as it is sent in a header: a JWS in compact form."""
+    return f"{header(signer)}.{b64(payload)}.{b64(signature)}"
+
+
+def as_object(core: Core, kid: str, signature: bytes) -> Core:
+    """Return the receipt as an object: the core, and a signature over the core's own bytes."""
+    return {**core, "signature": b64(signature), "key_id": kid}

@@ -1,0 +1,201 @@
+"""Applies the finality rules of transfers to signed payments: large ones wait, all are watched until final.
+
+A payment below the amount from which transfers wait for a safe block is credited as soon as it is settled; if the chain
+undoes it later, what it bought is taken back. A second RPC server confirms each payment. If servers keep disagreeing
+about one, it becomes a case for a person.
+"""
+
+import logging
+from typing import NamedTuple, Protocol
+
+from toolserver.clock import Clock
+from toolserver.core.credit_price import credits_for
+from toolserver.errors import PaymentRequired
+from toolserver.money.purchases.agreement_watch import LAGS_S, LOOK_S, Sightings, sort_sightings
+from toolserver.money.purchases.matching import AUTHORIZATION_USED, transfers
+from toolserver.money.purchases.policy import ObservedTransaction, Policy
+from toolserver.money.purchases.reorg_watch import MISSING_S
+from toolserver.money.purchases.rpc_pool import RpcPool
+from toolserver.money.purchases.units import USDC
+from toolserver.money.x402.store import TopupCredit
+from toolserver.money.x402.topup_owner import owner_of
+from toolserver.money.x402.wire import Payment
+from toolserver.sql.leased_task import Turn, is_our_turn
+
+log = logging.getLogger(__name__)
+
+POLL_S = 1.5
+
+
+class WatchedPayment(NamedTuple):
+    """A settled payment that is not final. `amount` is in 0.000001 USDC, times are in epoch milliseconds, `tx_hash` is
+    the transaction that has it now.
+    """
+
+    payload: bytes
+    payer: bytes
+    nonce: bytes
+    amount: int
+    request: str
+    tx_hash: bytes
+    token: str | None
+    settled_at: int
+    agreed_at: int | None
+    disputed_since: int | None
+    missing_since: int | None
+
+
+class PaymentPlace(NamedTuple):
+    """The block of a payment on the chain. `agreed_at` is None until servers agree, `final_at` until it is final."""
+
+    payload: bytes
+    block_number: int
+    block_hash: bytes
+    agreed_at: int | None
+    final_at: int | None
+
+
+class ConfirmationStore(Protocol):
+    """Records what the chain shows of settled payments. Each call is one transaction, durable when it returns."""
+
+    async def list_watched(self) -> list[WatchedPayment]:
+        """Return the payments that are not final or that no second server has confirmed."""
+        ...
+
+    async def record_place(self, place: PaymentPlace) -> None:
+        """Record where a payment is on the chain, so that it no longer counts as missing."""
+        ...
+
+    async def record_disputed(self, payload: bytes, now: int) -> None:
+        """Record that servers disagree. The first such record stays."""
+        ...
+
+    async def record_missing(self, payload: bytes, now: int) -> None:
+        """Record that no server has the payment. The first such record stays."""
+        ...
+
+    async def undo_payment(self, payload: bytes, now: int) -> tuple[int, int]:
+        """Take back what a payment bought. Return the credits taken back, and those lost because they were spent."""
+        ...
+
+    async def is_undone(self, payload: bytes) -> bool:
+        """Return True if a payment was undone on the chain."""
+        ...
+
+    async def credit_topup(self, given: TopupCredit) -> None:
+        """Settle and credit a top-up: see PaymentStore.credit_topup."""
+        ...
+
+
+class PaymentFinality:
+    """Waits for large payments, and watches all payments if it is this instance's `turn`."""
+
+    def __init__(
+        self,
+        store: ConfirmationStore,
+        chain: RpcPool,
+        clock: Clock,
+        policy: Policy,
+        *,
+        pay_to: bytes,
+        wait_s: float,
+        turn: Turn | None = None,
+    ) -> None:
+        self._store, self._chain, self._clock, self._policy = store, chain, clock, policy
+        self._pay_to, self._wait_s, self._turn = pay_to, wait_s, turn
+
+    def is_large(self, amount: int) -> bool:
+        """Return True if credits for this amount (0.000001 USDC) wait for more than the settlement."""
+        return self._policy.finality(amount) != "blocks" or self._policy.needs_agreement(amount)
+
+    async def is_undone(self, payload: bytes) -> bool:
+        """Return True if the chain has undone a payment that was credited."""
+        return await self._store.is_undone(payload)
+
+    async def wait(self, payment: Payment, tx: bytes) -> bool:
+        """Return True if a payment is as final as its amount requires; poll for up to `wait_s` if it is large."""
+        if not self.is_large(payment.amount):
+            return True
+        for turn in range(1 + int(self._wait_s / POLL_S)):
+            if turn:
+                await self._clock.sleep(POLL_S)
+            if self._is_enough(await self._sight(tx, payment.payer, payment.nonce, payment.amount), payment.amount):
+                return True
+        return False
+
+    async def run(self) -> None:
+        """Watch, until cancelled."""
+        while True:
+            try:
+                if await is_our_turn(self._turn):
+                    await self.look()
+            except Exception:
+                log.exception("signed payments could not be watched")
+            await self._clock.sleep(LOOK_S)
+
+    async def look(self) -> None:
+        """Look once at every payment that is not final."""
+        for payment in await self._store.list_watched():
+            await self._look_at(payment)
+
+    async def _look_at(self, payment: WatchedPayment) -> None:
+        seen = await self._sight(payment.tx_hash, payment.payer, payment.nonce, payment.amount)
+        now, facts = int(self._clock.time() * 1000), {"tx": f"0x{payment.tx_hash.hex()}"}
+        if seen.shown:
+            await self._there(payment, seen, now)
+            if seen.denied and payment.disputed_since is None and now - payment.settled_at >= LAGS_S * 1000:
+                await self._store.record_disputed(payment.payload, now)
+                log.error("RPC servers disagree about a signed payment", extra=facts)
+        elif seen.denied >= min(2, len(self._chain)):
+            await self._missing(payment, now)
+
+    async def _there(self, payment: WatchedPayment, seen: Sightings, now: int) -> None:
+        first = min(seen.shown, key=lambda each: each.finalized)
+        agreed = len(seen.shown) >= min(2, len(self._chain)) and len({each.agreed_fields for each in seen.shown}) == 1
+        agreed_at = payment.agreed_at or (now if agreed else None)
+        final = agreed_at is not None and not seen.denied and first.finalized >= first.receipt.block_number
+        place = PaymentPlace(
+            payment.payload,
+            first.receipt.block_number,
+            first.receipt.block_hash,
+            agreed_at,
+            now if final else None,
+        )
+        await self._store.record_place(place)
+        owner = owner_of(payment.request)
+        if owner is not None and payment.token is None and self._is_enough(seen, payment.amount):
+            await self._credit(payment, owner, now)
+
+    async def _credit(self, payment: WatchedPayment, owner: str, now: int) -> None:
+        """Credit a large top-up of a known token, which has waited to be final enough."""
+        credit = TopupCredit(payment.payload, payment.tx_hash, owner, credits_for(payment.amount), None, None, now)
+        try:
+            await self._store.credit_topup(credit)
+            log.info("a top-up is final enough and credited", extra={"tx": f"0x{payment.tx_hash.hex()}"})
+        except PaymentRequired:
+            log.error("a top-up could not be credited to its token", extra={"tx": f"0x{payment.tx_hash.hex()}"})
+
+    async def _missing(self, payment: WatchedPayment, now: int) -> None:
+        """Record that no server has a payment. The second time this is seen, take back what it bought."""
+        facts = {"tx": f"0x{payment.tx_hash.hex()}"}
+        if payment.missing_since is None:
+            log.warning("a signed payment is gone from the chain", extra=facts)
+            await self._store.record_missing(payment.payload, now)
+        elif now - payment.missing_since >= MISSING_S * 1000:
+            taken, lost = await self._store.undo_payment(payment.payload, now)
+            log.error("a signed payment was undone", extra=facts | {"taken_back": taken, "lost": lost})
+
+    async def _sight(self, tx: bytes, payer: bytes, nonce: bytes, amount: int) -> Sightings:
+        def pays(seen: ObservedTransaction) -> bool:
+            used = (AUTHORIZATION_USED, bytes(12) + payer, nonce)
+            return any(log.address == USDC and log.topics == used for log in seen.receipt.logs) and any(
+                (t.payer, t.payee, t.amount) == (payer, self._pay_to, amount) for t in transfers(seen.receipt)
+            )
+
+        return sort_sightings(await self._chain.survey(tx), pays)
+
+    def _is_enough(self, seen: Sightings, amount: int) -> bool:
+        least = 2 if self._policy.needs_agreement(amount) else 1
+        if len(seen.shown) < least or len({each.agreed_fields for each in seen.shown}) != 1:
+            return False
+        return all(self._policy.progress(each, amount).enough for each in seen.shown[:least])

@@ -1,0 +1,105 @@
+"""Makes the offers of payment by x402, and checks whether a payment fits an offer. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from toolserver.core.credit_price import ATOMIC, ATOMIC_PER_CREDIT, CREDIT_PRICE
+from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.units import NETWORK, USDC
+from toolserver.money.x402 import wire
+from toolserver.money.x402.headers import TOPUP_PATH
+from toolserver.money.x402.wire import Payment
+from toolserver.registry.registry import Operation
+
+DOMAIN = {"name": "USD Coin", "version": "2"}  # of the EIP-712 signature; on test networks the name is another one
+LEFT_S = 10  # seconds that an authorisation must still be valid on arrival, so that the settlement is in time
+DESCRIPTION = f"Credits for premium data: {CREDIT_PRICE}"
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class X402Terms:
+    """The terms of payment. `host` is part of the text that payers sign, `base_url` precedes every path, `most` is the
+    largest top-up in 0.000001 USDC.
+    """
+
+    pay_to: bytes
+    max_timeout_s: int
+    most: int
+    base_url: str
+    host: str
+
+    def requirement(self, amount: int) -> Object:
+        """Return one entry of `accepts`: `amount` (0.000001 USDC) on Base, by EIP-3009."""
+        return {
+            "scheme": wire.SCHEME,
+            "network": NETWORK,
+            "amount": str(amount),
+            "asset": checksum_address(USDC),
+            "payTo": checksum_address(self.pay_to),
+            "maxTimeoutSeconds": self.max_timeout_s,
+            "extra": DOMAIN,
+        }
+
+    def resource(self, path: str, description: str) -> dict[str, str]:
+        """Return the description of what is paid for."""
+        url = self.base_url.rstrip("/") + path
+        return {"url": url, "description": description, "mimeType": "application/json"}
+
+
+class Offer(NamedTuple):
+    """The price of one request, and what it pays for."""
+
+    requirement: Object
+    resource: dict[str, str]
+
+    def required(self, error: str) -> Object:
+        """Return the object of PAYMENT-REQUIRED."""
+        return {
+            "x402Version": wire.VERSION,
+            "error": error,
+            "resource": self.resource,
+            "accepts": [self.requirement],
+            "extensions": {},
+        }
+
+
+def offer_call(terms: X402Terms, operation: Operation) -> Offer:
+    """Return the offer for one call of an operation."""
+    amount = operation.credits * ATOMIC_PER_CREDIT
+    return Offer(terms.requirement(amount), terms.resource(operation.path, operation.title))
+
+
+def misfit(payment: Payment, requirement: Object, now: float) -> str | None:
+    """Return x402's error code if a payment does not fit an offer, or None if it does as far as can be seen here."""
+    accepted, amount = payment.accepted, int(requirement["amount"])
+    if accepted.scheme != requirement["scheme"]:
+        return "invalid_scheme"
+    if accepted.network != requirement["network"]:
+        return "invalid_network"
+    if accepted.asset.lower() != requirement["asset"].lower():
+        return "invalid_payment_requirements"
+    if accepted.amount != requirement["amount"] or payment.amount != amount:
+        return "invalid_exact_evm_payload_authorization_value_mismatch"
+    payees = {accepted.pay_to.lower(), f"0x{payment.payee.hex()}"}
+    if payees != {requirement["payTo"].lower()}:
+        return "invalid_exact_evm_payload_recipient_mismatch"
+    if payment.valid_after > now:
+        return "invalid_exact_evm_payload_authorization_valid_after"
+    if payment.valid_before < now + LEFT_S:
+        return "invalid_exact_evm_payload_authorization_valid_before"
+    return None
+
+
+def document(terms: X402Terms, operations: Sequence[Operation]) -> Mapping[str, Any]:
+    """Return the content of /.well-known/x402.json: everything that can be paid for, and how."""
+    sold = [operation for operation in operations if operation.credits]
+    listed = [_listed(operation.method, offer_call(terms, operation)) for operation in sold]
+    topup = Offer(terms.requirement(ATOMIC), terms.resource(TOPUP_PATH, DESCRIPTION))
+    return {"x402Version": wire.VERSION, "resources": [*listed, _listed("POST", topup)]}
+
+
+def _listed(method: str, offer: Offer) -> dict[str, Any]:
+    listed = {"resource": offer.resource["url"], "type": "http", "method": method, "x402Version": wire.VERSION}
+    return {**listed, "description": offer.resource["description"], "accepts": [offer.requirement]}

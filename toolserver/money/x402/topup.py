@@ -1,0 +1,238 @@
+"""Turns a signed payment into credits, on the bearer token of the request or on a new one.
+
+After the settlement the whole authorisation, with its signature, is public on the chain. So a caller who sends the
+payment again need not be its sender: a new token is given out once, and again only to a caller who knows the
+Idempotency-Key of the first request or signs with the key that paid.
+"""
+
+import hmac
+import logging
+import secrets
+from typing import NamedTuple, Protocol
+
+from toolserver.core.caller import Caller, token_hash, well_formed
+from toolserver.core.credit_price import ATOMIC, credits_for
+from toolserver.errors import (
+    AlreadyCredited,
+    InvalidArguments,
+    InvalidToken,
+    PayerProofRequired,
+    PaymentRequired,
+    PaymentUsed,
+    UnpaidCall,
+)
+from toolserver.money.purchases import payer_signature
+from toolserver.money.purchases.token_encryption import decrypt_token, encrypt_token
+from toolserver.money.purchases.units import CHAIN_ID
+from toolserver.money.x402 import wire
+from toolserver.money.x402.claims import SECRET_LENGTH, hash_key, is_same_key
+from toolserver.money.x402.headers import TOPUP_PATH
+from toolserver.money.x402.offers import DESCRIPTION, Offer
+from toolserver.money.x402.settlement import SettlementService
+from toolserver.money.x402.store import NonceUsed, StoredPayment, TopupCredit, describe_request
+from toolserver.money.x402.topup_owner import NEW, TOPUP
+from toolserver.money.x402.wire import Payment
+
+log = logging.getLogger(__name__)
+
+ASK_AGAIN_S = 86_400  # how many seconds a token is given again for the Idempotency-Key of the first request
+
+
+class Balances(Protocol):
+    """A ledger that checks tokens."""
+
+    async def balance(self, who: str, /) -> int:
+        """Return the credits that a token can spend. Raises PaymentRequired if it is not valid."""
+        ...
+
+    async def find_payer(self, token: str, /) -> str | None:
+        """Return the SHA-256 (hex) of the token whose credits a token spends, or None if it is unknown.
+
+        Raises PaymentRequired: billing_unavailable.
+        """
+        ...
+
+
+class ToppedUp(NamedTuple):
+    """Credits that were paid for, the token that has them, and the transaction that paid."""
+
+    token: str
+    credits: int
+    tx: bytes
+
+
+class _TopupRequest(NamedTuple):
+    """A request for a top-up, with its payment."""
+
+    payment: Payment
+    offer: Offer
+    request: str
+    token: str | None
+    key: str | None
+    signature: str | None
+
+
+class Topups:
+    """Sells credits for signed payments."""
+
+    def __init__(self, settling: SettlementService, ledger: Balances) -> None:
+        self._settling, self._ledger = settling, ledger
+
+    def offer(self, amount: int) -> Offer:
+        """Return the offer for a top-up of `amount` (0.000001 USDC). Raises InvalidArguments if it is too large."""
+        terms = self._settling.terms
+        if amount > terms.most:
+            message = f"may be at most {terms.most // ATOMIC} here"
+            errors = [{"loc": "amount_usd", "msg": message, "type": "less_than_equal"}]
+            raise InvalidArguments(f"amount_usd: {message}", errors=errors)
+        return self._offer_of(amount)
+
+    def _offer_of(self, amount: int) -> Offer:
+        terms = self._settling.terms
+        return Offer(terms.requirement(amount), terms.resource(TOPUP_PATH, DESCRIPTION))
+
+    async def buy(self, amount: int, caller: Caller, *, signature: str | None = None) -> ToppedUp:
+        """Turn the payment of the request into credits, which are durable when this returns.
+
+        Raises:
+            CallRejected: this request credited nothing. Unless it is SettlementPending or PaymentUsed, it made no
+                payment either.
+        """
+        payment = self._settling.read(caller.payment) if caller.payment is not None else None
+        kept = await self._settling.find_stored(payment) if payment else None
+        if kept is None and caller.token is not None:
+            await self._check_token(caller.token)
+        offer = self._offer_of(payment.amount) if kept and payment else self.offer(amount)
+        if payment is None:
+            instruction = f"Sign a payment of {amount / ATOMIC:.6f} USDC (x402) and send it as {wire.SIGNATURE}."
+            raise UnpaidCall(instruction, headers={wire.REQUIRED: wire.header(offer.required(f"{instruction}"))})
+        if kept is None:
+            self._settling.check_fit(payment, offer)
+        whose = token_hash(caller.token).hex() if caller.token else NEW
+        asked = _TopupRequest(payment, offer, f"{TOPUP}{whose}", caller.token, caller.idempotency_key, signature)
+        found: ToppedUp = await self._settling.alone(payment, lambda: self._buy(asked))
+        return found
+
+    async def _check_token(self, token: str) -> None:
+        """Raise PaymentRequired unless the token is valid and no allowance."""
+        if not well_formed(token):
+            raise InvalidToken("The token is malformed or unknown.")
+        if await self._ledger.find_payer(token) not in (None, token_hash(token).hex()):
+            raise InvalidToken("You cannot add credits to an allowance. Top up the token whose credits it spends.")
+        await self._ledger.balance(token)
+
+    async def _buy(self, asked: _TopupRequest) -> ToppedUp:
+        payment = asked.payment
+        kept = await self._settling.find_stored(payment)
+        if kept is None:
+            await self._settling.verify(payment, asked.offer)
+            kept = await self._settling.find_stored(payment)  # another instance may have begun it by now
+        if kept is None:
+            pass
+        elif kept.token is not None:
+            return await self._again(asked, kept)
+        elif kept.request != asked.request:  # no offer goes with this: a client that accepts one pays twice
+            raise AlreadyCredited(f"This payment was used for {describe_request(kept.request)}, not for this one.")
+        elif not self._is_sender(asked, kept):
+            raise self._proof_wanted(payment, "was sent before")
+        tx = await self._settling.settle(payment, asked.offer, asked.request, hash_key(asked.key, least=SECRET_LENGTH))
+        await self._settling.require_finality(payment, tx)
+        return await self._credit_payment(asked, tx)
+
+    async def _credit_payment(self, asked: _TopupRequest, tx: bytes) -> ToppedUp:
+        token = asked.token or f"svc_live_{secrets.token_hex(32)}"
+        credits = credits_for(asked.payment.amount)
+        credit = self._make_credit(asked, tx, token, credits)
+        try:
+            await self._settling.store.credit_topup(credit)
+        except NonceUsed:  # another instance has credited it
+            kept = await self._settling.find_stored(asked.payment)
+            if kept is None or kept.token is None:
+                raise
+            return await self._again(asked, kept)
+        except PaymentRequired:  # the token was revoked after it was checked
+            log.error("a settled top-up could not be credited to its token", extra={"tx": f"0x{tx.hex()}"})
+            detail = "This payment was made, but its token was revoked since. It is listed for the operator to decide."
+            raise PaymentUsed(detail) from None
+        log.info("credits bought by x402", extra={"credits": credits, "tx": f"0x{tx.hex()}"})
+        return ToppedUp(token, credits, tx)
+
+    async def _again(self, asked: _TopupRequest, kept: StoredPayment) -> ToppedUp:
+        """Return the result of a payment that was credited before again, to its sender only.
+
+        Raises AlreadyCredited, PayerProofRequired.
+        """
+        credits, tx = kept.credits or 0, kept.tx_hash or b""
+        if self._settling.finality is not None and await self._settling.finality.is_undone(kept.payload):
+            raise AlreadyCredited("This payment was made, but the chain undid it later, so its credits are gone.")
+        if asked.token is not None and token_hash(asked.token).hex() == kept.token:
+            return ToppedUp(asked.token, credits, tx)
+        used_for = f"was used for {credits} credits"
+        if asked.request != kept.request:
+            raise AlreadyCredited(f"This payment {used_for} on another token.")
+        token = self._unseal_token(asked, kept)
+        if token is not None:
+            return ToppedUp(token, credits, tx)
+        if kept.used:
+            raise AlreadyCredited(f"This payment {used_for}. Their token was given out then and has been used.")
+        if asked.signature is not None and self._is_signed(asked):
+            return await self._replace_token(asked, kept)
+        raise self._proof_wanted(asked.payment, used_for)
+
+    async def _replace_token(self, asked: _TopupRequest, kept: StoredPayment) -> ToppedUp:
+        """Return a new token in place of one that its buyer never got. Raises AlreadyCredited if it has been used."""
+        token, credits, tx = f"svc_live_{secrets.token_hex(32)}", kept.credits or 0, kept.tx_hash or b""
+        credit = self._make_credit(asked, tx, token, credits)._replace(payload=kept.payload)
+        try:
+            await self._settling.store.replace_token(str(kept.token), credit)
+        except NonceUsed:
+            raise AlreadyCredited(f"This payment was used for {credits} credits, which are already in use.") from None
+        log.warning("a new token replaced one that its payer never got", extra={"tx": f"0x{tx.hex()}"})
+        return ToppedUp(token, credits, tx)
+
+    def _is_sender(self, asked: _TopupRequest, kept: StoredPayment) -> bool:
+        """Return True if a payment that is not credited yet comes from its first sender, or tops up a known token: only
+        the holder of that token benefits from it.
+        """
+        if asked.token is not None:
+            return True
+        return is_same_key(kept.claim, asked.key, least=SECRET_LENGTH) or self._is_signed(asked)
+
+    def _unseal_token(self, asked: _TopupRequest, kept: StoredPayment) -> str | None:
+        """Return the new token, or None if the Idempotency-Key is another one or `sealed_until` has passed."""
+        if kept.sealed is None or asked.key is None or self._now() > (kept.sealed_until or 0):
+            return None
+        return decrypt_token(kept.sealed, _sealing_key(asked.key, asked.payment.id))
+
+    def _make_credit(self, asked: _TopupRequest, tx: bytes, token: str, credits: int) -> TopupCredit:
+        key = asked.key if asked.token is None and hash_key(asked.key, least=SECRET_LENGTH) else None
+        box = encrypt_token(token, _sealing_key(key, asked.payment.id)) if key else None
+        now = self._now()
+        until = now + ASK_AGAIN_S * 1000 if key else None
+        return TopupCredit(asked.payment.id, tx, token_hash(token).hex(), credits, box, until, now)
+
+    def _is_signed(self, asked: _TopupRequest) -> bool:
+        """Return True if the caller signed with the key that paid."""
+        try:
+            signature = bytes.fromhex((asked.signature or "").removeprefix("0x"))
+        except ValueError:
+            return False
+        return payer_signature.signer(self._text(asked.payment), signature) == asked.payment.payer
+
+    def _text(self, payment: Payment) -> str:
+        return f"{self._settling.terms.host} top-up {payment.id.hex()} chain {CHAIN_ID}"
+
+    def _proof_wanted(self, payment: Payment, fact: str) -> PayerProofRequired:
+        return PayerProofRequired(
+            f"This payment {fact}. To get its token, send the Idempotency-Key of that request, or as "
+            f"payer_signature the signature (EIP-191) by the account that paid of the text “{self._text(payment)}”."
+        )
+
+    def _now(self) -> int:
+        return int(self._settling.clock.time() * 1000)
+
+
+def _sealing_key(key: str, payment: bytes) -> bytes:
+    """Return the key that encrypts a token until its buyer has it: HKDF of the Idempotency-Key and the payment's id."""
+    extracted = hmac.digest(b"toolserver sealed token", key.encode(), "sha256")
+    return hmac.digest(extracted, payment + b"\1", "sha256")

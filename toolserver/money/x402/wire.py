@@ -1,0 +1,192 @@
+"""Reads and writes the objects of x402 version 2: JSON, in HTTP as base64 in three headers. Pure.
+
+A payment from outside is read into our own `Payment` and written anew before it is passed on, so that nothing that we
+did not understand reaches the facilitator.
+"""
+
+import base64
+import hashlib
+import re
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toolserver.errors import ToolserverError
+from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.units import USDC
+from toolserver.money.x402.headers import (
+    META_PAYMENT,
+    META_RESPONSE,
+    NETWORKS_1,
+    REQUIRED,
+    RESPONSE,
+    SIGNATURE,
+    header,
+    unheader,
+)
+
+__all__ = [
+    "META_PAYMENT",
+    "META_RESPONSE",
+    "REQUIRED",
+    "RESPONSE",
+    "SIGNATURE",
+    "Malformed",
+    "Payment",
+    "header",
+    "read_payment",
+    "settlement",
+    "tx_hash",
+    "unheader",
+    "write_payment",
+]
+
+VERSION = 2
+SCHEME = "exact"
+MOST_BYTES = 8192
+LARGEST = 2**256
+_ADDRESS, _HASH = re.compile(r"0x[0-9a-fA-F]{40}"), re.compile(r"0x[0-9a-fA-F]{64}")
+_NUMBER, _SIGNED = re.compile(r"[0-9]{1,78}"), re.compile(r"0x(?:[0-9a-fA-F]{2}){65,2048}")
+
+
+class Malformed(ToolserverError):
+    """Not an x402 payment of version 1 or 2. The text says what is wrong and repeats no part of it."""
+
+
+class _Authorization(msgspec.Struct, frozen=True, rename="camel"):
+    from_: str = msgspec.field(name="from")
+    to: str
+    value: str
+    valid_after: str
+    valid_before: str
+    nonce: str
+
+
+class _Signed(msgspec.Struct, frozen=True):
+    signature: str
+    authorization: _Authorization
+
+
+class Accepted(msgspec.Struct, frozen=True, rename="camel"):
+    """The offer that the payer claims to accept."""
+
+    scheme: str
+    network: str
+    asset: str
+    amount: str
+    pay_to: str
+
+
+class _Payload(msgspec.Struct, frozen=True):
+    """A payment of version 2; or of version 1, which names scheme and network itself and has no `accepted`."""
+
+    x402Version: int
+    payload: _Signed
+    accepted: Accepted | None = None
+    scheme: str = ""
+    network: str = ""
+
+
+class Payment(NamedTuple):
+    """A signed authorisation to move USDC, well formed and not verified. `id` is the same for every spelling of it.
+    `amount` is in 0.000001 USDC, `valid_after` and `valid_before` are in epoch seconds.
+    """
+
+    id: bytes
+    payer: bytes
+    payee: bytes
+    amount: int
+    valid_after: int
+    valid_before: int
+    nonce: bytes
+    signature: bytes
+    accepted: Accepted
+
+    @property
+    def shown_payer(self) -> str:
+        return checksum_address(self.payer)
+
+    def authorization(self) -> dict[str, str]:
+        """Return the authorisation in the form of x402."""
+        return {
+            "from": self.shown_payer,
+            "to": checksum_address(self.payee),
+            "value": str(self.amount),
+            "validAfter": str(self.valid_after),
+            "validBefore": str(self.valid_before),
+            "nonce": f"0x{self.nonce.hex()}",
+        }
+
+
+def read_payment(text: str) -> Payment:
+    """Return the payment in a header (base64) or in MCP's `_meta` (JSON). Raises Malformed."""
+    if len(text) > MOST_BYTES:
+        raise Malformed(f"longer than {MOST_BYTES} characters")
+    try:
+        raw = text.encode() if text.startswith("{") else base64.b64decode(text.strip(), validate=True)
+        found = msgspec.json.decode(raw, type=_Payload)
+    except msgspec.ValidationError as error:
+        raise Malformed(str(error)[:200]) from None
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise Malformed("not base64 of a JSON object") from None
+    if found.x402Version == 1 and found.scheme and found.network:
+        return _payment(found.payload, _accept_version_1(found))
+    if found.x402Version != VERSION:
+        raise Malformed(f"x402Version must be {VERSION}, or 1 with scheme and network")
+    if found.accepted is None:
+        raise Malformed("Object missing required field `accepted`")
+    return _payment(found.payload, found.accepted)
+
+
+def _accept_version_1(found: _Payload) -> Accepted:
+    """Return the offer that a payment of version 1 accepts: its amount in USDC, on the network that it names."""
+    networks = {name: network for network, name in NETWORKS_1.items()}
+    given = found.payload.authorization
+    network = networks.get(found.network, found.network)
+    return Accepted(found.scheme, network, checksum_address(USDC), given.value, given.to)
+
+
+def _payment(signed: _Signed, accepted: Accepted) -> Payment:
+    given, signature = signed.authorization, _bytes("signature", signed.signature, _SIGNED)
+    payment = Payment(
+        b"",
+        _bytes("from", given.from_, _ADDRESS),
+        _bytes("to", given.to, _ADDRESS),
+        _number("value", given.value),
+        _number("validAfter", given.valid_after),
+        _number("validBefore", given.valid_before),
+        _bytes("nonce", given.nonce, _HASH),
+        signature,
+        accepted,
+    )
+    said = msgspec.json.encode([*payment.authorization().values(), signature.hex()])
+    return payment._replace(id=hashlib.sha256(said).digest())
+
+
+def _bytes(name: str, text: str, form: re.Pattern[str]) -> bytes:
+    if not form.fullmatch(text):
+        raise Malformed(f"`{name}` must be 0x and the right number of hexadecimal digits")
+    return bytes.fromhex(text[2:])
+
+
+def _number(name: str, text: str) -> int:
+    if not _NUMBER.fullmatch(text) or int(text) >= LARGEST:
+        raise Malformed(f"`{name}` is not a whole number in decimal digits")
+    return int(text)
+
+
+def write_payment(payment: Payment, requirement: dict[str, Any], resource: dict[str, str]) -> dict[str, Any]:
+    """Return the payment for the facilitator, with our own requirement as the accepted offer."""
+    signed = {"signature": f"0x{payment.signature.hex()}", "authorization": payment.authorization()}
+    return {"x402Version": VERSION, "resource": resource, "accepted": requirement, "payload": signed}
+
+
+def tx_hash(text: object) -> bytes | None:
+    """Return the 32 bytes of a transaction's hash, or None if the value is not one."""
+    return bytes.fromhex(text[2:]) if isinstance(text, str) and _HASH.fullmatch(text) else None
+
+
+def settlement(payer: str, network: str, *, tx: bytes | None, reason: str | None = None) -> dict[str, Any]:
+    """Return the object of PAYMENT-RESPONSE: the payment was settled, or why it was not."""
+    outcome: dict[str, Any] = {"success": reason is None} | ({"errorReason": reason} if reason else {})
+    return {**outcome, "transaction": f"0x{tx.hex()}" if tx else "", "network": network, "payer": payer}

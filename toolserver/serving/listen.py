@@ -1,0 +1,248 @@
+"""Bind listening sockets, run the chosen HTTP server, print the ready line and stop gracefully."""
+
+import asyncio
+import functools
+import gc
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+
+from toolserver.core.caller import Addresses
+from toolserver.core.metrics import Metrics
+from toolserver.core.native_memory import share_heap
+from toolserver.serving.connections import ConnectionLimits, Connections
+from toolserver.serving.public_facts import read_public_facts
+from toolserver.serving.request_gate import Asgi, RequestGate, never
+from toolserver.settings import PREFIX, Settings, is_loopback
+from toolserver.sql.failures import find_exit
+
+log = logging.getLogger(__name__)
+
+BACKLOG = 2048  # hypercorn's own 100 loses connections when many come at once
+SWITCH_S = 0.001  # how long a parsing thread may block the event loop; the usual 5 ms add up for each answer
+YOUNG = 10_000  # allocations between two collections of the youngest objects
+GRACE_S = 10.0  # for requests in progress; with REFUSE_S and what follows, a stop takes less than 15 seconds
+
+
+def bind_socket(host: str, port: int, *, setting: str = "--port", beside_others: bool = False) -> socket.socket:
+    """Open a listening socket; port 0 picks a free port. Raises SystemExit, with a message, if that fails.
+
+    `setting` names the flag or the setting of the port. With `beside_others`, other sockets opened in the same way may
+    listen on the same port.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # If the protocol is named, asyncio sets TCP_NODELAY on each connection. Otherwise the body of an answer waits in
+    # the kernel until its head is acknowledged, which clients delay by 40 ms.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if beside_others:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        sock.bind((host.strip("[]"), port))
+        sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise SystemExit(describe_bind_error(error, host, port, setting)) from None
+    sock.setblocking(False)
+    return sock
+
+
+def describe_bind_error(error: OSError, host: str, port: int, setting: str = "--port") -> str:
+    """Say why a port cannot be listened on, and what to set."""
+    why = (error.strerror or str(error)).lower()
+    name = setting if setting.startswith("-") else f"{setting} ({PREFIX}{setting.replace('.', '__').upper()})"
+    return f"cannot listen on {host}, port {port}: {why}; set {name} to a free port, or to 0, which picks one"
+
+
+def address_of(sock: socket.socket, host: str) -> str:
+    """Return the base URL of a socket. A wildcard address becomes localhost, where it can be reached."""
+    port = sock.getsockname()[1]
+    shown = "localhost" if host in ("0.0.0.0", "::", "") else host
+    return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
+
+
+def freeze_startup() -> None:
+    """Turn garbage collection on once the service has started. Objects from start-up stay and are never scanned.
+
+    The youngest objects are collected every `YOUNG` allocations. With CPython's 700, the collector scans every request
+    in progress several times and finds nothing.
+    """
+    gc.freeze()
+    gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
+    gc.enable()
+
+
+def announce(**facts: Any) -> None:
+    """Print the ready line: exactly one JSON line on stdout."""
+    sys.stdout.write(json.dumps({"ready": True, **facts, "pid": os.getpid()}) + "\n")
+    sys.stdout.flush()
+
+
+async def stop_signal(stop: anyio.Event, before_exit: Callable[[], None] = lambda: None) -> None:
+    """Wait for SIGTERM or SIGINT, then set the event; a second signal ends the process at once, after `before_exit`."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for number in signals:
+            if stop.is_set():
+                before_exit()
+                os._exit(130)
+            log.info("stopping", extra={"signal": signal.Signals(number).name})
+            stop.set()
+
+
+async def serve(
+    app: Any,
+    sock: socket.socket,
+    settings: Settings,
+    *,
+    stop: anyio.Event,
+    is_replaced: Callable[[], bool] = never,
+) -> None:
+    """Serve an ASGI app on a bound socket until the event is set. Raises SystemExit if the app ends before that.
+
+    `is_replaced` says, once the event is set, whether another process continues to serve on the same socket.
+    """
+    facts = read_public_facts(settings, settings.base_url or address_of(sock, settings.host))
+    await _serve(RequestGate(app, facts, is_replaced), sock, settings.server, _connection_limits(settings), stop)
+
+
+def _connection_limits(settings: Settings) -> ConnectionLimits:
+    """Return the limits on connections from the settings. Trusted proxies bring many clients over one address."""
+    limits = settings.limits
+    addresses = Addresses(limits.trusted_proxies)
+    return ConnectionLimits(
+        in_all=limits.connections,
+        per_client=limits.connections_per_client if limits.enabled else limits.connections,
+        head_s=limits.head_s,
+        body_s=limits.body_s,
+        idle_s=limits.idle_s,
+        write_s=limits.write_s,
+        client_of=addresses.client,
+        is_exempt=addresses.is_trusted,
+    )
+
+
+async def _serve(
+    gate: RequestGate, sock: socket.socket, server: str, limits: ConnectionLimits, stop: anyio.Event
+) -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_unless_cancelled)
+    connections, ended = Connections(limits, loop.time), asyncio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_set_when, ended, stop, gate.died)
+        await _run_of(server)(gate, sock, connections, ended, GRACE_S)
+        tasks.cancel_scope.cancel()
+    if gate.died.is_set() and not stop.is_set():
+        raise SystemExit("the service ended unexpectedly; the log says why")
+
+
+def _run_of(server: str) -> Callable[..., Awaitable[None]]:
+    if server != "uvicorn":
+        from toolserver.serving.hypercorn_server import serve_hypercorn
+
+        return serve_hypercorn
+    try:
+        from toolserver.serving.uvicorn_server import serve_uvicorn
+    except ImportError as error:  # pragma: no cover - the development extra installs it
+        raise SystemExit(
+            "--server uvicorn needs the packages uvicorn, uvloop and httptools (the extra `fast`)"
+        ) from error
+    return serve_uvicorn
+
+
+async def _set_when(ended: asyncio.Event, stop: anyio.Event, died: asyncio.Event) -> None:
+    """Set `ended` as soon as either of the two other events is set."""
+    async with anyio.create_task_group() as tasks:
+
+        async def wait_for(event: anyio.Event | asyncio.Event) -> None:
+            await event.wait()
+            ended.set()
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(wait_for, stop)
+        tasks.start_soon(wait_for, died)
+
+
+def _unless_cancelled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Handle errors of the loop, but ignore the cancelling of a connection, which Python 3.11 reports as an error."""
+    if not isinstance(context.get("exception"), asyncio.CancelledError):
+        loop.default_exception_handler(context)
+
+
+def metrics_app(metrics: Callable[[], Metrics | None], pages: Callable[[], Asgi | None] = lambda: None) -> Asgi:
+    """Return an ASGI app that serves `/metrics`, and `pages` elsewhere. Both return None until the service runs."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await _idle_lifespan(receive, send)
+            return
+        is_metrics = scope["type"] == "http" and scope["path"] == "/metrics"
+        if scope["type"] == "http" and not is_metrics and (others := pages()) is not None:
+            await others(scope, receive, send)
+            return
+        found = metrics() if is_metrics else None
+        status, body = (200, found.text()) if found else (404, b"not here\n")
+        kind = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+        await send({"type": "http.response.start", "status": status, "headers": [kind]})
+        await send({"type": "http.response.body", "body": body})
+
+    return app
+
+
+async def _idle_lifespan(receive: Any, send: Any) -> None:
+    await receive()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+async def serve_metrics(
+    settings: Settings,
+    sock: socket.socket,
+    metrics: Callable[[], Metrics | None],
+    stop: anyio.Event,
+    pages: Callable[[], Asgi | None] = lambda: None,
+    *,
+    is_replaced: Callable[[], bool] = never,
+) -> None:
+    """Serve the metrics and the pages for operators on their own socket until the event is set."""
+    facts = read_public_facts(settings, settings.base_url or address_of(sock, settings.metrics.host))
+    gate = RequestGate(metrics_app(metrics, pages), facts, is_replaced)
+    await _serve(gate, sock, "hypercorn", ConnectionLimits(), stop)
+
+
+def loop_factory(settings: Settings) -> Any:
+    """Return uvloop's factory for uvicorn if it is installed, else None for the standard event loop."""
+    if settings.server != "uvicorn":
+        return None
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def run_async(settings: Settings, main: Callable[..., Awaitable[None]], *args: Any, **named: Any) -> None:
+    """Run a coroutine function on the event loop for these settings. Raises the SystemExit that ended a task."""
+    share_heap()
+    sys.setswitchinterval(SWITCH_S)
+    options = {"loop_factory": factory} if (factory := loop_factory(settings)) else {}
+    try:
+        anyio.run(functools.partial(main, *args, **named), backend_options=options)
+    except BaseExceptionGroup as group:
+        ending = find_exit(group)
+        if ending is None:
+            raise
+        raise ending from None
+
+
+def refuse_public(settings: Settings, what: str) -> None:
+    """Raise SystemExit if something for development would be reachable from other machines."""
+    if not is_loopback(settings.host):
+        raise SystemExit(f"{what} is for development and listens on this machine only, not on {settings.host}")

@@ -1,0 +1,68 @@
+"""Open the receipts of a service from its settings, with the keys that instances of one database share."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolserver.clock import Clock
+from toolserver.money.ledger.sqlite import FILE, SqliteLedger
+from toolserver.money.receipts.keys import RECEIPT_KEYS, ReceiptKeysLost, find_key_file
+from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.sqlite import SqliteReceiptStore, has_receipts
+from toolserver.serving.shared_database import find_marks
+from toolserver.serving.shared_keys import SharedKeys
+from toolserver.settings import Settings
+from toolserver.sql.ledger_place import read_place
+
+if TYPE_CHECKING:
+    from toolserver.money.ledger.client.ledger import HttpLedger
+
+AgreeOnKeys = Callable[[], Awaitable[None]]
+
+
+def find_receipt_keys(settings: Settings) -> Path:
+    """Return the path of the key file of receipts."""
+    return find_key_file(settings.data_dir, RECEIPT_KEYS, settings.scaling.keys_dir)
+
+
+def refuse_lost_keys(settings: Settings) -> None:
+    """Raise ReceiptKeysLost if a command would make a new key beside the receipts in a ledger's file.
+
+    A ledger on a server is checked at the start of the service, against the keys that its instances have published.
+    """
+    path, ledger = find_receipt_keys(settings), settings.data_dir / FILE
+    if path.exists() or settings.database_url is not None or not ledger.exists() or not ledger.stat().st_size:
+        return
+    if read_place(ledger, has_receipts):
+        raise ReceiptKeysLost(path)
+
+
+async def open_receipts(
+    settings: Settings, clock: Clock, ledger: "SqliteLedger | HttpLedger", *, base_url: str, service: str
+) -> tuple[ReceiptService, AgreeOnKeys]:
+    """Return the receipts in a ledger's file or database, and a job that agrees on keys with others every few seconds.
+
+    Raises:
+        KeysDiffer: instances that share the database have different keys.
+        ReceiptKeysLost: there are receipts, but not the file of the keys that signed them.
+        KeyFileBroken, StorageFailed.
+    """
+    keys = SharedKeys(ledger.file, settings.data_dir, settings.scaling.keys_dir)
+    await keys.require_mounted()
+    path = find_receipt_keys(settings)
+    if not path.exists() and await ledger.file.read(has_receipts):
+        raise ReceiptKeysLost(path)
+    evidence = ReceiptService(
+        SqliteReceiptStore(ledger.file),
+        settings.data_dir,
+        clock=clock,
+        base_url=base_url,
+        service=service,
+        algorithm=settings.payments.receipt_algorithm,
+        find_account=ledger.find_account if isinstance(ledger, SqliteLedger) else None,
+        keys_dir=settings.scaling.keys_dir,
+        marks=find_marks(settings),
+    )
+    await keys.agree(evidence.rings)
+    return evidence, partial(keys.agree, evidence.rings)

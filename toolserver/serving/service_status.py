@@ -1,0 +1,138 @@
+"""Report what `/status` shows: the service, its ledger and chain, and how each source did in the past day."""
+
+import math
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal
+
+from toolserver.context.service_info import ServiceInfo
+from toolserver.core.metrics import Metrics
+from toolserver.core.models import iso, moment
+from toolserver.registry.registry import Registry
+from toolserver.registry.source_list import list_sources
+from toolserver.serving.money import MoneyParts
+from toolserver.upstream.fetcher import Fetcher
+from toolserver.upstream.source_history import QUARTER_S, QUARTERS, SourceChange, SourceQuarter
+
+SourceState = Literal["up", "failing", "down", "unknown"]
+HOUR_QUARTERS = 4
+
+
+class ServiceStatus:
+    """Reads the status of one service from what is already known, without new requests or measurements."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        fetcher: Fetcher,
+        metrics: Metrics,
+        info: ServiceInfo,
+        money: MoneyParts,
+        check: Callable[[], Awaitable[Mapping[str, bool]]],
+    ) -> None:
+        self._names = [str(source["name"]) for source in list_sources(registry)]
+        self._fetcher, self._metrics, self._info, self._money, self._check = fetcher, metrics, info, money, check
+
+    async def read(self) -> dict[str, Any]:
+        """Return the body of `/status.json`.
+
+        `day` of a source has one letter for each quarter of an hour, oldest first: `g` every exchange was good, `p`
+        some were, `f` none was, and `.` means that the source was not requested, so that nothing is known.
+        """
+        now = self._info.clock.time()
+        checks = dict(await self._check())
+        ledger = self._describe_ledger(checks)
+        changes = self._fetcher.history.changes()
+        sources = [self._describe(name, now, changes) for name in self._names]
+        counts = Counter(source["state"] for source in sources)
+        return {
+            "generated_at": iso(moment(now)),
+            "status": "ok" if all(checks.values()) and ledger["up"] else "degraded",
+            "checks": checks,
+            "service": self._describe_service(now),
+            "ledger": ledger,
+            "chain": self._describe_chain(),
+            "counts": {state: counts[state] for state in ("up", "failing", "down", "unknown")},
+            "quarter_s": QUARTER_S,
+            "day_from": iso(moment(_first_quarter(now) * QUARTER_S)),
+            "sources": sources,
+            "changes": [{**change._asdict(), "at": iso(moment(change.at))} for change in changes],
+        }
+
+    def _describe_service(self, now: float) -> dict[str, Any]:
+        times = self._metrics.call_times()
+        return {
+            "version": self._info.version,
+            "started_at": iso(moment(now - self._info.uptime_s)),
+            "uptime_s": self._info.uptime_s,
+            "calls": times.calls,
+            "calls_from_cache": times.hits,
+            "timed_calls": times.timed,
+            "p50_within_s": times.within(0.5),
+            "p95_within_s": times.within(0.95),
+        }
+
+    def _describe_ledger(self, checks: Mapping[str, bool]) -> dict[str, Any]:
+        if (followed := self._money.followed) is not None:
+            health = followed.health
+            waits = {"retry_in_s": round(health.wait_s), "untold": health.waiting}
+            return {"mode": "followed", "up": health.is_up, **waits, "rejected": health.rejected}
+        written = [checks[name] for name in ("ledger_file", "ledger_write") if name in checks]
+        return {"mode": "own" if written else "memory", "up": all(written)}
+
+    def _describe_chain(self) -> dict[str, int] | None:
+        servers = self._money.count_chain_servers()
+        return None if servers is None else {"servers": servers.known, "usable": servers.usable}
+
+    def _describe(self, name: str, now: float, changes: list[SourceChange]) -> dict[str, Any]:
+        rows = self._fetcher.history.quarters(name)
+        last = rows[-1] if rows else None
+        good_at = next((row.good_at for row in reversed(rows) if row.good_at is not None), None)
+        circuit = self._fetcher.health.state(name)
+        changed = next((change.at for change in changes if change.source == name), None)
+        hour = [row for row in rows if row.quarter > math.floor(now / QUARTER_S) - HOUR_QUARTERS]
+        return {
+            "name": name,
+            "state": _judge(last, circuit),
+            "circuit": circuit,
+            "last": last.last if last else None,
+            "asked_at": iso(moment(last.last_at)) if last else None,
+            "good_at": None if good_at is None else iso(moment(good_at)),
+            "changed_at": None if changed is None else iso(moment(changed)),
+            "hour": _sum_up(hour),
+            "past_day": _sum_up(rows),
+            "day": _draw_day(rows, now),
+        }
+
+
+def _judge(last: SourceQuarter | None, circuit: str) -> SourceState:
+    if circuit != "closed":
+        return "down"
+    if last is None:
+        return "unknown"
+    return "up" if last.last == "ok" else "failing"
+
+
+def _sum_up(rows: list[SourceQuarter]) -> dict[str, Any]:
+    """Return the number of exchanges, and the shares that were answered at all and answered with fresh data."""
+    asked, failed = sum(row.asked for row in rows), sum(row.failed for row in rows)
+    old = sum(row.old for row in rows)
+    return {
+        "asked": asked,
+        "failed": failed,
+        "old": old,
+        "available": round((asked - failed) / asked, 4) if asked else None,
+        "fresh": round((asked - failed - old) / asked, 4) if asked else None,
+    }
+
+
+def _first_quarter(now: float) -> int:
+    return math.floor(now / QUARTER_S) - QUARTERS + 1
+
+
+def _draw_day(rows: list[SourceQuarter], now: float) -> str:
+    first, letters = _first_quarter(now), ["."] * QUARTERS
+    for row in rows:
+        if 0 <= row.quarter - first < QUARTERS:
+            letters[row.quarter - first] = "g" if row.good == row.asked else "p" if row.good else "f"
+    return "".join(letters)

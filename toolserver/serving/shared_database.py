@@ -1,0 +1,81 @@
+"""Open the database of `database_url`, which replaces the file in a data directory for several instances."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from toolserver.clock import Clock
+from toolserver.errors import ToolserverError
+from toolserver.money.ledger.sqlite import FILE, SqliteLedger
+from toolserver.settings import Settings
+from toolserver.sql.high_water import HighWater
+from toolserver.sql.postgres import PostgresTerms
+from toolserver.sql.postgres_move import is_new, require_whole
+from toolserver.sql.postgres_world import claim_database
+
+PATIENCE_S = 15.0
+READERS = 2  # reading connections, in addition to the writing one
+
+
+class NotOnServer(ToolserverError):
+    """The settings name two places for money: a database on a server, and a file or the ledger of another service."""
+
+
+def database_terms(settings: Settings, *, patient: bool = False) -> PostgresTerms:
+    """Return where the database of the settings is. A `patient` caller, such as a command, may wait for seconds.
+
+    Raises AssertionError if the settings name none.
+    """
+    assert settings.database_url is not None
+    url, cached = settings.database_url.get_secret_value(), settings.storage.statement_cache
+    if patient:
+        return PostgresTerms(url, cached=cached, readers=1, connect_s=PATIENCE_S, work_s=PATIENCE_S)
+    return PostgresTerms(url, cached=cached, readers=READERS)
+
+
+def require_one_place(settings: Settings) -> None:
+    """Raise NotOnServer if the ledger is another service's, whose journal is a file, or if a file has money."""
+    if settings.ledger.url is not None:
+        raise NotOnServer("ledger.url: a service that follows a ledger keeps its journal in a file; unset database_url")
+    if (file := settings.data_dir / FILE).exists():
+        raise NotOnServer(f"{file} has a ledger, and database_url names another one: move one of them away")
+
+
+async def _require_known(settings: Settings, is_new: bool) -> None:
+    """Raise NotOnServer if a new ledger would start beside the marks of an old one: nobody would have credits."""
+    if is_new and (marks := HighWater(settings.data_dir)).read_all():
+        raise NotOnServer(
+            f"{marks.path} shows that a ledger was in use, but the database is empty: restore the database, or move"
+            f" the ledger of a file (`toolserver db move`). To start afresh, move {marks.path.parent} away."
+        )
+
+
+def find_marks(settings: Settings, *, patient: bool = False) -> HighWater:
+    """Return the high-water marks of the data directory, or of all instances that share a database.
+
+    `patient` is as in `database_terms`. Reading and raising marks in a database can also raise StorageFailed.
+    """
+    if settings.database_url is None:
+        return HighWater(settings.data_dir)
+    from toolserver.sql.postgres_marks import SharedMarks
+
+    return SharedMarks(settings.data_dir, database_terms(settings, patient=patient))
+
+
+@asynccontextmanager
+async def open_shared_ledger(settings: Settings, clock: Clock) -> AsyncIterator[SqliteLedger]:
+    """Open the ledger of the database.
+
+    Raises:
+        NotOnServer: before anything is opened, or the database is new and the data directory has another ledger.
+        MoveUnfinished: a ledger is only partly moved to the database.
+        OtherWorld: the database has the other kind of money (simulated or real).
+        NewerDatabase, ForeignDatabase, MigrationChanged, StorageFailed: as `open_postgres` raises them.
+    """
+    require_one_place(settings)
+    from toolserver.sql.postgres_group_commit import open_postgres
+
+    async with open_postgres(database_terms(settings)) as store:
+        await store.alone(require_whole)
+        await _require_known(settings, await store.alone(is_new))
+        await store.alone(claim_database(simulated=settings.upstream.via is not None))
+        yield SqliteLedger(store, clock)

@@ -1,0 +1,187 @@
+"""Keep a number of workers running: start them, restart those that die, renew them one by one, and end them.
+
+Each worker has its place, with sockets that stay open here. Connections that arrive while a worker restarts wait in
+its socket for the next process.
+"""
+
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from toolserver.serving.worker_process import REPLACED, STOP, WorkerFailed, WorkerProcess, describe_status
+
+log = logging.getLogger(__name__)
+
+START_S = 60.0  # how long a worker may take to accept calls
+STOP_S = 14.0  # how long workers may take to end; with the rest, a stop takes less than 15 seconds
+LEAVE_S = 20.0  # for a replaced worker, which waits for its clients and then for requests in progress
+SOON_S = 10.0  # after its start: a worker that ends within this time has not recovered
+MOST_DEATHS = 5
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
+
+StartWorker = Callable[[int], Awaitable[WorkerProcess]]
+OnReady = Callable[[list[dict[str, Any]]], None]
+
+
+@dataclass
+class WorkerPlace:
+    """The place of one worker number. Code that starts a process for it must hold `changing`."""
+
+    number: int
+    process: WorkerProcess | None = None
+    deaths: int = 0  # in a row, each soon after its start
+    changing: anyio.Lock = field(default_factory=anyio.Lock)
+
+
+class Supervisor:
+    """Runs workers. `start` starts the process of a number, which then reports when it is ready."""
+
+    def __init__(self, count: int, start: StartWorker) -> None:
+        self._places = [WorkerPlace(number) for number in range(count)]
+        self._start = start
+        self._processes: list[WorkerProcess] = []
+
+    async def run(self, stop: anyio.Event, on_ready: OnReady) -> None:
+        """Run the workers until the event is set. `on_ready` receives what each worker reported, once all are ready.
+
+        Raises:
+            WorkerFailed: a worker fails to start at first, or ends repeatedly soon after its start. The others have
+                been stopped in order.
+        """
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_cancel_when, stop, tasks.cancel_scope)
+                on_ready(await self._start_all())
+                for place in self._places:
+                    tasks.start_soon(self._keep, place)
+        except BaseExceptionGroup as group:
+            failed, others = group.split(WorkerFailed)
+            if failed is None or others is not None:
+                raise
+            raise _first_of(failed) from None
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._end_all()
+
+    async def renew(self) -> None:
+        """Replace the workers one after another, each by a new one that is ready before the old one stops.
+
+        If a new worker does not start, the old one and the remaining ones continue.
+        """
+        for place in self._places:
+            async with place.changing:
+                old = place.process
+                try:
+                    await self._fill(place)
+                except WorkerFailed as error:
+                    log.error("the workers were not renewed: a new worker does not start", extra={"reason": str(error)})
+                    return
+            if old is not None:
+                await self._let_leave(old)
+        log.info("all workers were renewed", extra={"workers": len(self._places)})
+
+    def kill_all(self) -> None:
+        """End every process at once."""
+        for process in self._processes:
+            process.kill()
+
+    async def _start_all(self) -> list[dict[str, Any]]:
+        """Start the first worker alone, which migrates the database and makes keys, then the others."""
+        said: dict[int, dict[str, Any]] = {}
+
+        async def begin(place: WorkerPlace) -> None:
+            try:
+                said[place.number] = await self._fill(place)
+            except WorkerFailed as error:
+                raise WorkerFailed(f"the service could not start: {error}") from None
+
+        first, *others = self._places
+        await begin(first)
+        async with anyio.create_task_group() as tasks:
+            for place in others:
+                tasks.start_soon(begin, place)
+        return [said[place.number] for place in self._places]
+
+    async def _fill(self, place: WorkerPlace) -> dict[str, Any]:
+        """Start a process for a place, which it takes once it is ready. Raises WorkerFailed."""
+        process = await self._start(place.number)
+        self._processes = [each for each in self._processes if each.is_running] + [process]
+        try:
+            said = await process.wait_until_ready(START_S)
+        except WorkerFailed:
+            process.kill()
+            raise
+        place.process = process
+        return said
+
+    async def _keep(self, place: WorkerPlace) -> None:
+        """Restart the worker of a place whenever it ends."""
+        while True:
+            process = place.process
+            assert process is not None
+            status = await process.wait()
+            async with place.changing:
+                if place.process is process:  # and was not replaced
+                    log.error("a worker has ended", extra={"worker": place.number, "end": describe_status(status)})
+                    await process.close()
+                    await self._start_again(place, anyio.current_time() - process.began)
+
+    async def _start_again(self, place: WorkerPlace, lived_s: float) -> None:
+        """Start a process to replace one that lived this many seconds. Raises WorkerFailed after many early deaths."""
+        place.deaths = place.deaths + 1 if lived_s < SOON_S else 0
+        while True:
+            if place.deaths > MOST_DEATHS:
+                raise WorkerFailed(
+                    f"worker {place.number} ended {place.deaths} times in a row soon after its start, so the service"
+                    " ends; its log says why"
+                )
+            await anyio.sleep(wait_before(place.deaths))
+            try:
+                await self._fill(place)
+                return
+            except WorkerFailed as error:
+                place.deaths += 1
+                log.error("a worker does not start", extra={"worker": place.number, "reason": str(error)})
+
+    async def _let_leave(self, process: WorkerProcess) -> None:
+        """Tell a worker that it is replaced and wait until it has ended. Kills a worker that takes too long."""
+        await process.tell(REPLACED)
+        with anyio.move_on_after(LEAVE_S):
+            await process.wait()
+        process.kill()
+        await process.wait()
+        await process.close()
+
+    async def _end_all(self) -> None:
+        """Ask every process to end, and kill those that take too long."""
+        for process in self._processes:
+            await process.tell(STOP)
+        with anyio.move_on_after(STOP_S):
+            for process in self._processes:
+                await process.wait()
+        for process in self._processes:
+            if process.is_running:
+                log.error("a worker did not end in time and is killed", extra={"worker": process.number})
+                process.kill()
+            await process.wait()
+            await process.close()
+
+
+def wait_before(deaths: int) -> float:
+    """Return the seconds to wait before restarting a worker that died this many times in a row soon after its start."""
+    return min(LONGEST_WAIT_S, FIRST_WAIT_S * math.pow(2, deaths - 1)) if deaths else 0.0
+
+
+async def _cancel_when(stop: anyio.Event, scope: anyio.CancelScope) -> None:
+    await stop.wait()
+    scope.cancel()
+
+
+def _first_of(group: BaseExceptionGroup[WorkerFailed]) -> WorkerFailed:
+    """Return the first plain error inside a group."""
+    inner = group.exceptions[0]
+    return _first_of(inner) if isinstance(inner, BaseExceptionGroup) else inner

@@ -1,0 +1,1 @@
+"""Share between instances what one process keeps in memory: a connection to Redis."""

@@ -1,0 +1,153 @@
+"""Run the migrations of every SQLite file: numbered steps, each applied once and completely, and never edited."""
+
+import functools
+import hashlib
+import logging
+import re
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolserver.sql.errors import ForeignDatabase, MigrationChanged, NewerDatabase
+
+log = logging.getLogger(__name__)
+
+FOLDER = Path(__file__).parent / "migrations"
+APPLICATION_ID = 0x54534C47  # "TSLG", in the header of a ledger's file, says which application the file belongs to
+CACHE_ID = 0x54534341  # "TSCA", in the header of the file of stored answers
+_NAME = re.compile(r"(\d{4})_(\w+)\.sql")
+_APPLIED = """CREATE TABLE IF NOT EXISTS migration(
+  number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT"""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step from one version to the next."""
+
+    number: int
+    name: str
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        """The SHA-256 of the text, independent of its line endings."""
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
+
+@functools.cache
+def migrations(folder: Path = FOLDER) -> tuple[Migration, ...]:
+    """Return the steps in a folder: `0001_name.sql` and so on. Raises ValueError if a number is missing.
+
+    The files are read once: an update of the package must not change the steps of a process that already runs.
+    """
+    found = [
+        Migration(int(match[1]), match[2], path.read_text(encoding="utf-8"))
+        for path in sorted(folder.iterdir())
+        if (match := _NAME.fullmatch(path.name))
+    ]
+    if [m.number for m in found] != list(range(1, len(found) + 1)):
+        raise ValueError(f"the migrations in {folder} are not numbered 1 to {len(found)}")
+    return tuple(found)
+
+
+def migrate(
+    db: sqlite3.Connection, steps: Sequence[Migration] | None = None, *, application_id: int = APPLICATION_ID
+) -> int:
+    """Bring a database up to date and return its version: the number of its steps. `steps` are the ledger's by default.
+
+    Raises:
+        NewerDatabase, ForeignDatabase, MigrationChanged: nothing was changed.
+    """
+    steps = migrations() if steps is None else steps
+    version = verify(db, steps, application_id=application_id)
+    for step in steps[version:]:
+        with write_transaction(db):
+            _apply(db, step, application_id)
+    return _log_migrated(version, steps)
+
+
+def migrate_within(db: sqlite3.Connection) -> int:
+    """Bring a ledger up to date within the caller's write transaction, and return its version. Raises as `migrate`."""
+    steps = migrations()
+    version = verify(db, steps)
+    for step in steps[version:]:
+        _apply(db, step, APPLICATION_ID)
+    return _log_migrated(version, steps)
+
+
+@contextmanager
+def write_transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """Run the block in one durable transaction. If the block raises, nothing is written."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # SQLite ends some transactions itself, for example when the disk is full
+            db.execute("ROLLBACK")
+        raise
+
+
+def _log_migrated(version: int, steps: Sequence[Migration]) -> int:
+    if 0 < version < len(steps):
+        log.info("database migrated", extra={"before": version, "version": len(steps)})
+    return len(steps)
+
+
+def verify(
+    db: sqlite3.Connection, steps: Sequence[Migration] | None = None, *, application_id: int = APPLICATION_ID
+) -> int:
+    """Return the version of a database after checking its applied steps; 0 if it is empty. Raises as `migrate`."""
+    steps = migrations() if steps is None else steps
+    return check_applied(steps, _read_applied(db, application_id))
+
+
+def check_applied(steps: Sequence[Migration], applied: Sequence[tuple[int, str, str]]) -> int:
+    """Return the version of a database with these applied steps, each given by number, name and checksum.
+
+    Raises:
+        NewerDatabase, MigrationChanged: the applied steps are not the first of our steps.
+    """
+    if len(applied) > len(steps):
+        raise NewerDatabase(f"the database has version {len(applied)}; this software knows {len(steps)}")
+    for step, (number, name, checksum) in zip(steps, applied, strict=False):
+        if (step.number, step.checksum) != (number, checksum):
+            raise MigrationChanged(f"migration {number} ({name}) differs from the one applied to this database")
+    return len(applied)
+
+
+def _read_applied(db: sqlite3.Connection, application_id: int) -> list[tuple[int, str, str]]:
+    owner = db.execute("PRAGMA application_id").fetchone()[0]
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+    if owner == 0 and not tables:
+        return []
+    if owner != application_id or "migration" not in tables:
+        raise ForeignDatabase("this is a database, but not one of ours")
+    return db.execute("SELECT number, name, checksum FROM migration ORDER BY number").fetchall()
+
+
+def _apply(db: sqlite3.Connection, step: Migration, application_id: int) -> None:
+    """Apply one step within a transaction, unless another process that started at the same time has applied it."""
+    db.execute(f"PRAGMA application_id={application_id}")
+    db.execute(_APPLIED)
+    if db.execute("SELECT 1 FROM migration WHERE number=?", (step.number,)).fetchone() is not None:
+        return
+    for statement in statements(step.sql):
+        db.execute(statement)
+    row = (step.number, step.name, step.checksum, time.time_ns() // 1_000_000)
+    db.execute("INSERT INTO migration VALUES(?,?,?,?)", row)
+
+
+def statements(script: str) -> Iterator[str]:
+    """Split a script into statements, because `executescript` would commit the transaction they must run in."""
+    begun = ""
+    for line in script.splitlines():
+        begun += line + "\n"
+        if sqlite3.complete_statement(begun):
+            yield begun
+            begun = ""
+    if begun.strip():
+        raise ValueError(f"the script ends within a statement: {begun.strip()[:60]!r}")

@@ -1,0 +1,304 @@
+"""Connect to PostgreSQL over asyncpg with the interface that stores use. The only importer of asyncpg.
+
+A connection belongs to one thread and runs that thread's statements one after another in its own event loop. Every
+piece of work has a deadline, after which the connection is cut, so that a hanging server cannot block a caller. There
+are four kinds of errors: rows that break a rule (`PostgresRefused`), an invalid statement (`PostgresFailed`), a
+transaction that may be run again (`TransactionLost`), and an unreachable server (`ServerAway`, which is also a
+`TransactionLost`).
+"""
+
+import asyncio
+import socket
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, TypeVar
+
+from toolserver.sql.connection import Parameters
+from toolserver.sql.errors import StorageFailed, TransactionLost
+from toolserver.sql.postgres_sql import translate
+
+R = TypeVar("R")
+
+LOCK_WAITS = 4  # how many lock timeouts fit into the time of a group
+IDLE_TRANSACTION_S = 5.0  # after this, the locks of an instance that vanished within a transaction are freed
+# SQLSTATE prefixes: the server stops or is not the primary; a conflict with another transaction; a rule of a table.
+_AWAY = ("08", "57P", "25006", "53300")
+_LOST = ("40001", "40P01", "57014", "55P03")
+_REFUSED = "23"
+DATABASE_URL = "database_url (TOOLSERVER_DATABASE_URL)"
+_REMEDIES = {  # by SQLSTATE or its beginning, for what an operator can mend
+    "28": "check the user and the password in it, and the server's pg_hba.conf",
+    "3D000": "create the database (`createdb`), or correct its name there",
+    "53300": "raise max_connections of the server, or run fewer workers or instances",
+    "25006": "the server is read-only: name the primary there",
+    "42501": "let its user create tables (GRANT CREATE ON SCHEMA public)",
+    "57P03": "the server is starting or stopping: try again",
+}
+
+
+class PostgresMissing(StorageFailed, abstract=True):
+    """The PostgreSQL driver is not installed: `pip install 'agent-toolserver[postgres]'`."""
+
+
+class PostgresFailed(sqlite3.DatabaseError):
+    """The server refused a statement as invalid."""
+
+
+class PostgresRefused(sqlite3.IntegrityError):
+    """The server refused rows that break a rule of a table."""
+
+
+class ServerAway(TransactionLost):
+    """There is no connection to the server, or it was cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTerms:
+    """Where the server is and how long to wait for it. `url` contains a password and is never shown.
+
+    `work_s` is the time limit for a group or a read, including reconnects and retries. `cached` is the number of
+    prepared statements per connection: 0 behind a pooler that gives each transaction another connection.
+    """
+
+    url: str = field(repr=False)
+    cached: int = 256
+    readers: int = 2
+    connect_s: float = 0.8
+    work_s: float = 0.8
+
+
+def load_driver() -> ModuleType:
+    """Import the module `asyncpg`. Raises PostgresMissing."""
+    try:
+        import asyncpg
+    except ImportError:
+        raise PostgresMissing(
+            f"{DATABASE_URL} needs the PostgreSQL driver: pip install 'agent-toolserver[postgres]', or unset it"
+        ) from None
+    return asyncpg  # type: ignore[no-any-return]
+
+
+class PostgresCursor:
+    """The result of one statement."""
+
+    def __init__(self, rows: Sequence[Sequence[Any]], status: str) -> None:
+        self._rows: Iterator[Sequence[Any]] = iter(rows)
+        count = status.rpartition(" ")[2]
+        self.rowcount = int(count) if count.isdecimal() else len(rows) if rows else -1
+
+    def fetchone(self) -> Any:
+        row = next(self._rows, None)
+        return None if row is None else tuple(row)
+
+    def fetchall(self) -> list[Any]:
+        return list(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(tuple, self._rows)
+
+
+class PostgresConnection:
+    """One connection, opened when first needed and reopened after a loss."""
+
+    shared = True
+
+    def __init__(self, terms: PostgresTerms) -> None:
+        self.terms = terms
+        self._driver = load_driver()
+        self._loop = asyncio.new_event_loop()
+        self._raw: Any = None
+        self._until = float("inf")
+        self.in_transaction = False
+        self._is_torn = False  # the connection was lost within a transaction that its user has not yet ended
+
+    def limit(self, until: float) -> None:
+        """Cut the connection if work on it lasts beyond this time (`time.monotonic()`)."""
+        self._until = until
+
+    def connect(self) -> None:
+        """Connect if necessary.
+
+        Raises ServerAway, also if the connection was lost within a transaction: the rest of it must not run on another
+        connection, where each statement would be committed.
+        """
+        if self._raw is not None and not self._raw.is_closed():
+            return
+        self.drop()
+        if self._is_torn:
+            raise ServerAway("the connection was lost within a transaction")
+        self._raw = self._drive(self._connect())
+
+    def drop(self) -> None:
+        """Drop the connection. The server rolls back its open transaction, if any."""
+        self._is_torn = self._is_torn or self.in_transaction
+        raw, self._raw, self.in_transaction = self._raw, None, False
+        if raw is not None:
+            raw.terminate()
+            self._loop.run_until_complete(asyncio.sleep(0))  # lets the transport close
+
+    def close(self) -> None:
+        """Close the connection and its loop. Must be called by the thread that used it."""
+        self.drop()
+        self._loop.close()
+
+    def begin(self, *, read_only: bool = False) -> None:
+        """Begin a transaction. Behind a pooler, the session's settings are set only for this transaction."""
+        self._is_torn = False
+        self.connect()
+        mode = "READ COMMITTED" if not read_only else "REPEATABLE READ, READ ONLY"
+        self._simple(f"BEGIN ISOLATION LEVEL {mode}" + ("" if self.terms.cached else f"; {self._local_terms()}"))
+        self.in_transaction = True
+
+    def commit(self) -> None:
+        """Commit. Raises ServerAway if no answer arrived, so that the transaction may or may not be committed."""
+        try:
+            status = self._simple("COMMIT")
+        finally:
+            self.in_transaction = self._is_torn = False
+        if status != "COMMIT":  # a statement failed, and its caller continued as if nothing had happened
+            raise PostgresFailed("the transaction was rolled back: a statement in it had failed")
+
+    def transact(self, job: Callable[[], R]) -> R:
+        """Run a job in one transaction and return its result. If the job raises, nothing is written."""
+        self.begin()
+        try:
+            done = job()
+        except BaseException:
+            self.rollback()
+            raise
+        self.commit()
+        return done
+
+    def rollback(self) -> None:
+        """Roll back, or drop the connection if that fails."""
+        if self._raw is None or self._raw.is_closed():
+            self.drop()
+        else:
+            try:
+                self._simple("ROLLBACK")
+            except (sqlite3.Error, TransactionLost):
+                self.drop()
+        self.in_transaction = self._is_torn = False
+
+    def execute(self, sql: str, parameters: Parameters = (), /) -> PostgresCursor:
+        """Run one statement. Raises sqlite3.Error, or TransactionLost."""
+        statement = translate(sql)
+        values = statement.bind(parameters)
+        self.connect()
+        if statement.gives_rows:
+            return PostgresCursor(self._drive(self._raw.fetch(statement.sql, *values)), "")
+        return PostgresCursor((), self._drive(self._raw.execute(statement.sql, *values)))
+
+    def run_script(self, script: str) -> None:
+        """Run several statements without parameters."""
+        self._simple(script)
+
+    def copy_rows(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Add rows to a table by COPY, within the caller's transaction. Raises as `execute` does."""
+        self.connect()
+        self._drive(self._raw.copy_records_to_table(table, columns=list(columns), records=rows))
+
+    def _simple(self, sql: str) -> str:
+        if self._raw is None:
+            raise ServerAway("the connection was lost")
+        return str(self._drive(self._raw.execute(sql)))
+
+    async def _connect(self) -> Any:
+        pooled = not self.terms.cached
+        raw = await self._driver.connect(
+            self.terms.url,
+            timeout=max(0.01, min(self.terms.connect_s, self._until - time.monotonic())),
+            statement_cache_size=self.terms.cached,
+            server_settings=None if pooled else self._session_terms(),
+            target_session_attrs="primary",
+        )
+        # Sums of whole numbers have type numeric, for which the driver would return decimals.
+        await raw.set_type_codec("numeric", schema="pg_catalog", encoder=str, decoder=_read_number, format="text")
+        return raw
+
+    def _session_terms(self) -> dict[str, str]:
+        work = f"{int(self.terms.work_s * 1000)}ms"
+        # Deadlocked transactions are ended, and run again within the time of the group.
+        wait = f"{int(self.terms.work_s * 1000 / LOCK_WAITS)}ms"
+        return {
+            "application_name": "toolserver",
+            "statement_timeout": work,
+            "lock_timeout": wait,
+            "idle_in_transaction_session_timeout": f"{int(IDLE_TRANSACTION_S * 1000)}ms",
+            "synchronous_commit": "on",
+            "jit": "off",
+            # A statement that is planned while its tables are empty would use full scans for as long as it is cached.
+            "enable_seqscan": "off",
+            "enable_hashjoin": "off",
+            "enable_mergejoin": "off",
+        }
+
+    def _local_terms(self) -> str:
+        terms = self._session_terms()
+        del terms["application_name"]
+        return "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in terms.items())
+
+    def _drive(self, work: Awaitable[R]) -> R:
+        left = self._until - time.monotonic()
+        cut = self._loop.call_later(left, self._cut) if left != float("inf") else None
+        try:
+            return self._loop.run_until_complete(_await(work))
+        except self._driver.PostgresError as error:
+            named = _name_error(error)
+            if isinstance(named, ServerAway):
+                self.drop()
+            raise named from error
+        except (ValueError, TypeError, OverflowError) as error:  # a value of a type that its column does not accept
+            raise PostgresFailed(str(error)) from error
+        except (self._driver.InternalClientError, OSError, TimeoutError) as error:
+            self.drop()
+            raise ServerAway(_describe_absence(error)) from error
+        except (self._driver.InterfaceError, AttributeError) as error:  # the latter if cut between two steps
+            if self._raw is not None and not self._raw.is_closed():
+                raise PostgresFailed(str(error)) from error  # the driver's own refusal, such as a parameter too few
+            self.drop()
+            raise ServerAway(f"{type(error).__name__}: {error}") from error
+        finally:
+            if cut is not None:
+                cut.cancel()
+
+    def _cut(self) -> None:
+        if self._raw is not None:
+            self._raw.terminate()
+
+
+async def _await(work: Awaitable[R]) -> R:
+    return await work
+
+
+def _read_number(text: str) -> int | float:
+    return float(text) if "." in text else int(text)
+
+
+def _name_error(error: Any) -> Exception:
+    state = str(error.sqlstate or "")
+    text = f"{state} {error.args[0] if error.args else error!r}"  # without the row, which the server adds
+    if state == "3D000":  # an address with a slash too few has its password in the name of the database
+        text = f"{state} there is no database of this name"
+    text += next((f"; {remedy}" for start, remedy in _REMEDIES.items() if state.startswith(start)), "")
+    if state.startswith(_AWAY):
+        return ServerAway(text)
+    if state.startswith(_LOST):
+        return TransactionLost(text)
+    return PostgresRefused(text) if state.startswith(_REFUSED) else PostgresFailed(text)
+
+
+def _describe_absence(error: Exception) -> str:
+    """Say why there is no connection, and what to check. The text names the host, and no password."""
+    if isinstance(error, socket.gaierror):
+        return f"there is no such host ({error.strerror}): correct the host name in it"
+    if isinstance(error, TimeoutError):
+        return "the server did not answer in time: check the host and the port in it, and the server's load"
+    if isinstance(error, ConnectionRefusedError):
+        return f"the connection was refused ({error}): start the server, or correct the host and the port in it"
+    if type(error).__name__ == "TargetServerAttributeNotMatched":
+        return "the server is read-only (a standby): name the primary in it"
+    return f"{type(error).__name__}: {error}"
