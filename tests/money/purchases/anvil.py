@@ -20,7 +20,7 @@ from tests.ports import reserve_port
 from toolserver.money.purchases.units import USDC
 
 FOLDER = Path(__file__).parent / "contracts"
-CLIENTS = Path(__file__).parents[1] / "live" / "clients"
+CLIENTS = Path(__file__).parents[2] / "live" / "clients"
 CONTRACTS: dict[str, dict[str, str]] = json.loads((FOLDER / "compiled.json").read_text())["contracts"]
 START = 1_800_000_000  # the first block's time
 ALICE, BOB, MALLORY, RELAY = (bytes.fromhex(a) for a in (  # unlocked, and rich in ether

@@ -551,7 +551,7 @@ async def test_no_token_is_in_any_file(tmp_path):
 
 
 async def test_the_verification_in_the_documents_works_as_written(tmp_path):
-    page = (Path(__file__).parents[2] / "docs" / "receipts.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "receipts.md").read_text(encoding="utf-8")
     code = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]
     written = {}
     exec(code, written)
